@@ -1,0 +1,6 @@
+"""`python -m agent_dev`."""
+
+from agent_dev.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""What follows an agent: the merge screen on a terminal, else the list and what to type next."""
+
+import os
+import sys
+
+from agent_dev import output
+from agent_dev.cli import say
+from agent_dev.commands import merge, sessions
+from agent_dev.commands.prepare import Request
+from agent_dev.commands.review import Review, open_review
+from agent_dev.commands.run import Outcome
+from agent_dev.core.commits import Commit
+from agent_dev.errors import DONE, PARTLY, AgentDevError
+from agent_dev.host import commits, store
+
+
+def after_run(outcome: Outcome, request: Request) -> int:
+    """Show what a session holds and offer to merge it; return the agent's own exit code, whatever came of that."""
+    try:
+        _offer(outcome, request)
+    except AgentDevError as error:
+        say(error.message)
+    return outcome.code
+
+
+def _offer(outcome: Outcome, request: Request) -> None:
+    if outcome.moves:
+        say(f"the repository changed {outcome.moves} times while the agent worked; its view was refreshed")
+    where = sessions.here(request.options, request.environ)
+    review = open_review(outcome.session, where.environ)
+    try:
+        if outcome.merge and is_screen_possible(request.environ):
+            screen(review, where.store)
+        else:
+            output.summary(review, len(review.changes.changes), outcome.commits)
+        if review.record.get("state") != store.MERGED or outcome.commits:
+            next_words(outcome.name, outcome.commits)
+    finally:
+        review.close()
+        store.let_go(outcome.session)
+
+
+def next_words(name: str, made: int) -> None:
+    """Say the exact commands to look, merge and discard."""
+    say(f"session {name} waits:  agent-dev status {name}  |  diff {name}  |  merge {name}  |  discard {name}")
+    if made:
+        say(f"its {made} commit{'s' * (made > 1)} stay in the session for now:  agent-dev commits {name}")
+
+
+def is_screen_possible(environ: dict[str, str]) -> bool:
+    """Whether there is a terminal that can carry the merge screen."""
+    if not (os.isatty(0) and os.isatty(2)) or environ.get("TERM", "dumb") in ("", "dumb"):
+        return False
+    from tui.terminal import is_capable
+
+    return is_capable(environ, sys.stdin, sys.__stderr__)
+
+
+def screen(review: Review, place: store.Store) -> int:
+    """Let the user choose on the merge screen, then merge; without a capable terminal say what to type."""
+    if not is_screen_possible(dict(os.environ)):
+        output.summary(review, len(review.changes.changes), 0)
+        say("no terminal for the merge screen:  agent-dev merge --all  |  merge --take PATH")
+        return PARTLY
+    from tui.app import review as choose
+
+    chosen = choose(ForScreen(review))
+    if chosen is None or not chosen.keys:
+        say("nothing was merged")
+        return DONE
+    planned = merge.plan(review, chosen, chosen.keys)
+    merged = merge.carry_out(review, planned, place)
+    output.merged(merged, review, is_dry=False, as_json=False)
+    return PARTLY if merged.conflicts else DONE
+
+
+class ForScreen:
+    """A review as the merge screen wants it."""
+
+    def __init__(self, review: Review) -> None:
+        record = review.record
+        self.session = str(record.get("name") or review.session.id)
+        self.root = str(record["root"])
+        command = record["command"]
+        self.command = tuple(map(str, command))
+        self.changes = review.changes
+        self.commits = tuple((one.id, one.subject) for one in _made(review))
+        self.content = review.content
+
+
+def _made(review: Review) -> tuple[Commit, ...]:
+    try:
+        return commits.made(review.session, review.record, dict(os.environ))
+    except AgentDevError as error:
+        say(error.message)
+        return ()

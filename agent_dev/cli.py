@@ -1,0 +1,203 @@
+"""Parse, call one command, print, exit: the launch path's own parser, since argparse costs twice what bubblewrap does."""
+
+import os
+import sys
+
+from agent_dev.commands.prepare import Options, Request
+from agent_dev.errors import AgentDevError, UsageError, UsageOfRun
+from agent_dev.host import debug
+from agent_dev.text import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_VALUES = {
+    "-C": "directory",
+    "--home": "home",
+    "--net": "net",
+    "--name": "name",
+    "--profile": "profile_file",
+    "--config": "config",
+}
+_LISTS = {"--ro": "ro", "--rw": "rw", "--overlay": "overlay", "--env": "env"}
+_VERBS = ("status", "diff", "merge", "discard", "resume", "stop", "commits", "sessions", "show", "profiles", "doctor")
+RESERVED = (
+    "undo",
+    "redo",
+    "merges",
+    "checkpoint",
+    "checkpoints",
+    "rollback",
+    "restore",
+    "backup",
+    "tx",
+    "policy",
+    "approve",
+    "log",
+    "trash",
+    "home",
+    "trust",
+    "shell",
+    "clean",
+    "config",
+    "install",
+    "network",
+)
+
+HELP = """\
+agent-dev: run a coding agent on a copy-on-write view of a repository, take home what you choose
+
+  agent-dev [OPTIONS] AGENT [ARGS…]         AGENT is a profile (agent-dev profiles), else any command
+  agent-dev [OPTIONS] -- COMMAND [ARGS…]
+  agent-dev run NAME [ARGS…]                a profile that is named like one of the words below
+
+  agent-dev merge [SESSION]                 choose what comes home; --all or --take PATH without the screen
+  agent-dev status | diff | commits         what the agent changed, as a list, as a patch, as commits
+  agent-dev sessions                        sessions that wait here; --all: everywhere
+  agent-dev resume | stop | discard         go on with a session, end it, put it into the trash
+  agent-dev show AGENT                      what a run would look like; runs nothing
+  agent-dev profiles | doctor               the agents there are; what this machine can do
+
+options, before AGENT:
+  -C DIR               work in DIR
+  --home DIR           the agent home (~/aihome)
+  --net host|none      the host's network, or none at all (host)
+  --ro PATH            show PATH, read-only
+  --rw PATH            show PATH and let the agent write there directly, without review
+  --overlay PATH       show PATH and collect changes to it for review, as for the repository
+  --env NAME[=VALUE]   let a variable in
+  --no-merge           do not open the merge screen afterwards
+  --name NAME          a name for the session
+  --profile FILE       a profile from a file
+  --config FILE        another config.yaml
+  --debug              print each external command before it runs
+  --version, --help
+
+example:  cd ~/src/shop && agent-dev claude
+"""
+
+
+def parse(words: list[str]) -> tuple[Options, list[str], bool]:
+    """Return our options, the words after them untouched, and whether `--` stood between. Raises UsageError."""
+    values: dict[str, Any] = {}
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            return Options(**values), words[at:], True
+        if not word.startswith("-") or word == "-":
+            at -= 1
+            break
+        name, has_value, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        if name in _VALUES or name in _LISTS:
+            if not has_value:
+                if at == len(words):
+                    raise UsageError(message=f"{name} needs a value", hint="agent-dev --help")
+                value, at = words[at], at + 1
+            _set(values, name, value)
+        elif word == "--no-merge":
+            values["merge"] = False
+        elif word == "--debug":
+            values["debug"] = True
+        elif word in ("-h", "--help", "--version"):
+            return Options(**values), [word], False
+        else:
+            raise UsageError(
+                message=f"unknown option {word}", hint="agent-dev --help; options of the agent's own follow its name"
+            )
+    return Options(**values), words[at:], False
+
+
+def _set(values: "dict[str, Any]", name: str, value: str) -> None:
+    if name in _LISTS:
+        before = values.get(_LISTS[name], ())
+        values[_LISTS[name]] = (*before, value)
+        return
+    if name == "--net" and value not in ("host", "none"):
+        raise UsageError(message=f"--net {value}: it is host or none", hint="--net none")
+    if name == "--name" and (not value or not value.replace("-", "").replace("_", "").replace(".", "").isalnum()):
+        raise UsageError(message=f"--name {value!r}: letters, digits, `.`, `-` and `_` only", hint="--name fix-login")
+    values[_VALUES[name]] = value
+
+
+def run(words: list[str], environ: dict[str, str]) -> int:
+    """Carry out one command line and return the exit code. Raises AgentDevError."""
+    options, rest, is_command = parse(words)
+    if options.debug:
+        debug.switch_on()
+    if not rest or rest[0] in ("-h", "--help"):
+        _out(HELP)
+        return 0 if rest else UsageError.code
+    if rest[0] == "--version" and not is_command:
+        from agent_dev import __version__
+
+        _out(f"agent-dev {__version__}\n")
+        return 0
+    if not is_command and rest[0] in _VERBS:
+        from agent_dev.verbs import run_verb  # argparse, json: not on the launch path
+
+        return run_verb(rest[0], rest[1:], options, environ)
+    if not is_command and rest[0] in RESERVED:
+        raise UsageError(
+            message=f"`{rest[0]}` is a word of agent-dev's that this version cannot do yet",
+            hint=f"agent-dev -- {rest[0]}",
+        )
+    if not is_command and rest[0] == "run":
+        rest = rest[1:]
+        if not rest:
+            raise UsageError(message="run which profile?", hint="agent-dev profiles")
+    return _run_agent(Request(tuple(rest), options, environ, is_command))
+
+
+def _run_agent(request: Request) -> int:
+    from agent_dev.commands import run as command
+
+    try:
+        outcome = command.run(request, say)
+    except UsageError as error:
+        raise UsageOfRun(message=error.message, hint=error.hint) from None
+    if not outcome.is_kept:
+        return outcome.code
+    from agent_dev.after import after_run  # what follows an agent is not on the launch path
+
+    return after_run(outcome, request)
+
+
+def say(line: str) -> None:
+    """Tell the user something: on stderr, which is for talk."""
+    os.write(2, f"agent-dev: {line}\n".encode("utf-8", "replace"))
+
+
+def _out(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def report(error: AgentDevError) -> None:
+    """Print an error: one line, and what to do."""
+    for line in error.message.splitlines():
+        say(line)
+    if error.hint:
+        say(f"→ {visible(error.hint)}")
+
+
+def main() -> None:
+    """Be the program `agent-dev`. Never returns."""
+    try:
+        code = run(sys.argv[1:], dict(os.environ))
+    except AgentDevError as error:
+        report(error)
+        code = error.code
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        code = 141
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        code = 141
+    # Nothing is registered to run at exit: taking the interpreter apart would only cost 2 ms.
+    os._exit(code)

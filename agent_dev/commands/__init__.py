@@ -1,0 +1,1 @@
+"""Use cases: a request in, a result value out; nothing here prints."""

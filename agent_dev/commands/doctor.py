@@ -1,0 +1,123 @@
+"""What this machine can do: found by trying, each with what to do about it."""
+
+import os
+import tempfile
+from dataclasses import dataclass
+
+from agent_dev.commands.prepare import Options, Request, prepare
+from agent_dev.commands.sessions import Here
+from agent_dev.core.plan import expand
+from agent_dev.errors import AgentDevError, CommandNotFound
+from agent_dev.host import explain, load, machine, probe
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at: what, what was found, whether that is wrong, and the cure."""
+
+    what: str
+    found: str
+    is_wrong: bool = False
+    cure: str = ""
+
+
+def examine(where: Here, options: Options) -> tuple[Finding, ...]:
+    """Look at everything a run needs. Creates nothing that stays."""
+    found = [_kernel(), *_namespaces(), *_bwrap(where), _state(where)]
+    settings = load.settings(load.Request(agent="", home=_home(where), environ=where.environ, config=options.config))
+    home = expand(settings.profile.home, _home(where))
+    found.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be made on first use"))
+    found.append(_terminal(where))
+    return (
+        *found,
+        *(_profile(name, where, options) for name, _, _ in load.names(_home(where), where.environ) if name != "default"),
+    )
+
+
+def _home(where: Here) -> str:
+    return os.path.realpath(where.environ.get("HOME", "/"))
+
+
+def _kernel() -> Finding:
+    release = os.uname().release
+    numbers = [int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit()]
+    return Finding(
+        "kernel", release, is_wrong=numbers < [5, 12], cure="Linux 5.12 or newer is needed" if numbers < [5, 12] else ""
+    )
+
+
+def _namespaces() -> list[Finding]:
+    reason = probe.namespaces()
+    findings = [
+        Finding(
+            "user namespaces",
+            reason or "work, tried",
+            is_wrong=bool(reason),
+            cure=explain.userns_hint() if reason else "",
+        )
+    ]
+    if os.path.exists(explain.APPARMOR):
+        with open(explain.APPARMOR, encoding="ascii") as file:
+            is_on = file.read().strip() == "1"
+        findings.append(
+            Finding(
+                "AppArmor",
+                "restricts user namespaces" if is_on else "lets user namespaces be",
+                cure=explain.PROFILE if is_on else "",
+            )
+        )
+    return findings
+
+
+def _bwrap(where: Here) -> list[Finding]:
+    try:
+        program = machine.bwrap(where.environ)
+        version = machine.bwrap_version(program, machine.cache_folder(where.environ))
+    except AgentDevError as error:
+        return [Finding("bubblewrap", error.message, is_wrong=True, cure=error.hint)]
+    from agent_dev.core.bwrap import BY_BWRAP, default_way
+
+    way = "bubblewrap" if default_way(version) == BY_BWRAP else "the launcher"
+    return [Finding("bubblewrap", f"{program} {'.'.join(map(str, version))}"), Finding("overlay", f"mounted by {way}")]
+
+
+def _state(where: Here) -> Finding:
+    place = where.store.path
+    while not os.path.isdir(place):
+        place = os.path.dirname(place)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".agent-dev-doctor-", dir=place) as folder:
+            reason = probe.overlay(folder)
+    except OSError as error:
+        reason = f"cannot be written: {error.strerror}"
+    cure = "set `state:` in config.yaml to a directory on ext4, xfs or btrfs" if reason else ""
+    return Finding(
+        "state directory",
+        f"{where.store.path}: {reason or 'carries overlays, tried'}",
+        is_wrong=bool(reason),
+        cure=cure,
+    )
+
+
+def _terminal(where: Here) -> Finding:
+    term = where.environ.get("TERM", "")
+    if not os.isatty(0):
+        return Finding("terminal", "none: the merge screen needs one; --all and --take do not")
+    return Finding(
+        "terminal",
+        term or "TERM is not set",
+        is_wrong=term in ("", "dumb"),
+        cure="set TERM" if term in ("", "dumb") else "",
+    )
+
+
+def _profile(name: str, where: Here, options: Options) -> Finding:
+    what = f"profile {name}"
+    try:
+        prepared = prepare(Request((name,), options.but(directory=where.cwd), where.environ))
+    except CommandNotFound as error:
+        return Finding(what, "its command is not there", cure=error.hint)
+    except AgentDevError as error:
+        return Finding(what, error.message, is_wrong=False, cure=error.hint)
+    answer = probe.runs_inside(prepared.command[0], prepared, where.environ)
+    return Finding(what, answer or f"{prepared.command[0]} runs inside", is_wrong=bool(answer))

@@ -1,0 +1,155 @@
+"""Merge what was chosen: plan against the real tree as it is now, apply, keep what was replaced, take it out of the session."""
+
+import os
+import time
+from dataclasses import dataclass
+
+from agent_dev.commands.review import Review
+from agent_dev.core import merge, selection
+from agent_dev.core.changes import Change, ChangeSet, FileType, Key
+from agent_dev.core.merge import Left, MergePlan
+from agent_dev.core.selection import Selection
+from agent_dev.host import apply, quick_json, store, upper
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge did, or (`id` empty) would do. `left` and `conflicts` carry their reasons."""
+
+    id: str
+    taken: tuple[Change, ...]
+    left: tuple[Left, ...]
+    conflicts: tuple[Left, ...]
+    is_all: bool  # the session holds nothing more
+
+
+def choose(changes: ChangeSet, paths: tuple[Key, ...], *, everything: bool, risky: bool) -> tuple[Selection, frozenset[Key]]:
+    """Return what flags choose and what they ask for: `--all`, and each `--take PATH` with all below it."""
+    chosen = selection.all_of(changes, risky=risky) if everything else selection.NOTHING
+    asked = {change.key for change in changes.changes} if everything else set()
+    for path in paths:
+        below = frozenset(change.key for change in changes.below(path.root, path.path))
+        asked |= below
+        chosen = selection.take(chosen, below, changes)
+    return chosen, frozenset(asked)
+
+
+def plan(review: Review, chosen: Selection, asked: frozenset[Key]) -> MergePlan:
+    """Plan a merge; touches nothing."""
+    return merge.plan(review.changes, chosen, asked, _folders(review, chosen))
+
+
+def _folders(review: Review, chosen: Selection) -> merge.Folders:
+    """Find the directories that the agent made, and those it removed, around what was chosen."""
+    made: dict[Key, int] = {}
+    removed: list[Key] = []
+    for number, tree in enumerate(review.uppers):
+        wanted = {folder for key in chosen.keys if key.root == number for folder in _above(key.path)}
+        base = review.base.entries(number)
+        for path in wanted:
+            entry = tree.look(path)
+            if entry is not None and entry.type is FileType.DIRECTORY:
+                if path not in base:
+                    made[Key(number, path)] = entry.mode
+            elif (path in base or review.reals[number].look(path)) and Key(number, path) not in review.changes.by_key():
+                removed.append(Key(number, path))
+    return merge.Folders(made, tuple(removed))
+
+
+def _above(path: bytes) -> list[bytes]:
+    parts = path.split(b"/")[:-1]
+    return [b"/".join(parts[: n + 1]) for n in range(len(parts))]
+
+
+def preview(review: Review, planned: MergePlan) -> Merged:
+    """Return what a plan would do."""
+    table = review.changes.by_key()
+    return Merged("", tuple(table[key] for key in planned.taken), planned.left, planned.conflicts, is_all=False)
+
+
+def carry_out(review: Review, planned: MergePlan, place: store.Store) -> Merged:
+    """Merge. Raises CannotMerge before anything was touched."""
+    merge_id = f"{review.session.id}.{time.time_ns() // 10**6:x}"
+    folder = f"{place.merges}/{merge_id}"
+    os.makedirs(folder, 0o700)
+    grounds = apply.Grounds(review.uppers, review.reals, _places(review, folder), folder)
+    try:
+        applied = apply.apply(planned, grounds)
+    finally:
+        _remove_if_empty(folder)
+    table = review.changes.by_key()
+    taken = tuple(table[key] for key in applied.taken)
+    strangers = tuple(Left(key, why) for key, why in applied.stopped.items() if key in table)
+    conflicts = (*planned.conflicts, *strangers)
+    if taken:
+        _write_record(folder, review, taken, applied)
+        is_all = _settle(review, taken)
+    else:
+        is_all = False
+    return Merged(merge_id if taken else "", taken, planned.left, conflicts, is_all)
+
+
+def _places(review: Review, folder: str) -> tuple[tuple[str, ...], ...]:
+    """Return for each root where staged content may lie: with the merge, in the git common dir, beside the target."""
+    git = review.record.get("git")
+    found = []
+    for number, real in enumerate(review.reals):
+        places = [f"{folder}/stage-{number}"]
+        if number == 0 and isinstance(git, dict):
+            places.append(f"{git['common']}/agent-dev-stage")
+        found.append((*places, f"{real.path}/.agent-dev-stage"))
+    return tuple(found)
+
+
+def _remove_if_empty(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return  # it holds what was replaced
+
+
+def _write_record(folder: str, review: Review, taken: tuple[Change, ...], applied: apply.Applied) -> None:
+    os.makedirs(folder, 0o700, exist_ok=True)
+    rows = [
+        {
+            "root": change.key.root,
+            "path": os.fsdecode(change.key.path),
+            "kind": str(change.kind),
+            "mode": change.before.mode if change.before else None,
+            "kept": applied.kept.get(change.key),
+        }
+        for change in taken
+    ]
+    record = {
+        "version": 1,
+        "session": review.session.id,
+        "roots": review.record["roots"],
+        "time": time.time_ns(),
+        "changes": rows,
+    }
+    with open(f"{folder}/merge.json", "xb") as file:
+        file.write(quick_json.dumps(record))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _settle(review: Review, taken: tuple[Change, ...]) -> bool:
+    """Take out of the session what was merged; say whether it holds nothing more."""
+    keys = {change.key for change in taken}
+    left = tuple(change for change in review.changes.changes if change.key not in keys)
+    if not left:
+        _remember_state(review, store.MERGED)
+    git = review.record.get("git")
+    for number, tree in enumerate(review.uppers):
+        tree.forget()
+        skip = (b".git",) if number == 0 and isinstance(git, dict) and git.get("inside") else ()
+        mine = tuple(change for change in taken if change.key.root == number)
+        if mine:
+            upper.take_out(tree, mine, tuple(change for change in left if change.key.root == number), skip)
+    return not left
+
+
+def _remember_state(review: Review, state: str) -> None:
+    review.record = {**review.record, "state": state}
+    store.write(review.session, review.record)
+    store.settle(review.session)

@@ -1,0 +1,293 @@
+"""Everything that is decided before a session exists: settings, machine, place, and what is refused. Creates nothing."""
+
+import os
+
+from agent_dev.core import plan, refuse
+from agent_dev.core.plan import Machine, Setting, expand, is_below
+from agent_dev.core.profile import BUILT_IN, Layer, Settings
+from agent_dev.errors import CommandNotFound, NotExecutable, Refused
+from agent_dev.host import load, look, machine, repo, store
+from agent_dev.value import Value
+
+
+class Options(Value):
+    """What the command line says before the agent's name."""
+
+    directory: str = ""
+    home: str = ""
+    net: str = ""
+    ro: tuple[str, ...] = ()
+    rw: tuple[str, ...] = ()
+    overlay: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    merge: bool = True
+    name: str = ""
+    profile_file: str = ""
+    config: str = ""
+    debug: bool = False
+
+
+class Request(Value):
+    """A run: the agent's or command's words, the options, and the user's environment."""
+
+    words: tuple[str, ...]
+    options: Options
+    environ: dict[str, str]
+    is_command: bool = False  # after `--`: never a profile
+
+
+class Prepared(Value):
+    """All that is known before the session is made."""
+
+    settings: Settings
+    machine: Machine
+    place: repo.Place
+    cwd: str
+    command: tuple[str, ...]
+    agent_home: str
+    store: store.Store
+    cache: str
+    overlays: tuple[str, ...]
+    ro: tuple[str, ...]
+    rw: tuple[str, ...]
+    tools: tuple[str, ...]
+    caches: tuple[str, ...]
+    masks: tuple[str, ...]
+    hidden: tuple[tuple[str, str], ...]  # tool directories not shown, and why
+
+
+def prepare(request: Request) -> Prepared:
+    """Decide everything for a run. Raises AgentDevError; nothing has been created."""
+    options, environ = request.options, request.environ
+    facts = machine.look(environ)
+    agent = "" if request.is_command else request.words[0]
+    settings = load.settings(
+        load.Request(
+            agent=agent,
+            home=facts.home,
+            environ=environ,
+            config=options.config,
+            profile_file=options.profile_file,
+            flags=flags(options),
+        )
+    )
+    profile = settings.profile
+    here = os.path.realpath(options.directory or os.getcwd())
+    place = repo.find(here)
+    agent_home = os.path.realpath(expand(profile.home, facts.home))
+    state = store.place(expand(profile.state, facts.home), environ)
+    prepared = Prepared(
+        settings=settings,
+        machine=facts,
+        place=place,
+        cwd=here,
+        command=_command(profile.command, request.words, profile.name == agent),
+        agent_home=agent_home,
+        store=state,
+        cache=machine.cache_folder(environ),
+        overlays=_paths(profile.overlay, facts.home, "overlay", settings),
+        ro=_paths(profile.ro, facts.home, "ro", settings),
+        rw=_paths(profile.rw, facts.home, "rw", settings),
+        tools=(),
+        caches=(),
+        masks=(),
+        hidden=(),
+    )
+    _refuse(prepared)
+    prepared = _with_tools(prepared)
+    _look_up(prepared)
+    return prepared
+
+
+def flags(options: Options) -> Layer:
+    """Return what the command line says, as the strongest layer."""
+    fields: dict[str, object] = {}
+    origins: dict[str, str] = {}
+    for name, value in (("home", options.home), ("net", options.net)):
+        if value:
+            fields[name], origins[name] = value, f"--{name}"
+    for name, paths in (("ro", options.ro), ("rw", options.rw), ("overlay", options.overlay)):
+        if paths:
+            fields[name], origins[name] = tuple(map(os.path.abspath, paths)), f"--{name}"
+    names = tuple(item for item in options.env if "=" not in item)
+    values = tuple(tuple(item.split("=", 1)) for item in options.env if "=" in item)
+    if names:
+        fields["env"], origins["env"] = names, "--env"
+    if values:
+        fields["set"], origins["set"] = values, "--env"
+    if not options.merge:
+        fields["merge"], origins["merge"] = False, "--no-merge"
+    if options.home:
+        fields["home"] = os.path.abspath(expand(options.home, os.environ.get("HOME", "")))
+    return Layer(fields, origins)
+
+
+def _command(standing: tuple[str, ...], words: tuple[str, ...], is_profile: bool) -> tuple[str, ...]:
+    return (*standing, *words[1:]) if is_profile and standing else words
+
+
+def _paths(paths: tuple[str, ...], home: str, field: str, settings: Settings) -> tuple[str, ...]:
+    found = []
+    for path in paths:
+        real = os.path.realpath(expand(path, home))
+        if not os.path.exists(real):
+            origin = settings.origins.get(f"{field}:{path}", BUILT_IN)
+            raise Refused(message=f"{path} does not exist (from {origin})")
+        found.append(real)
+    return tuple(found)
+
+
+def _refuse(prepared: Prepared) -> None:
+    ground = refuse.Ground(
+        home=prepared.machine.home,
+        own=(
+            ("the state directory", prepared.store.path),
+            ("the agent home", prepared.agent_home),
+            ("the cache", prepared.cache),
+        ),
+        mounts=_mounts(),
+    )
+    word = "the repository" if prepared.place.git else "the directory"
+    wanted = (
+        refuse.Wanted(word, prepared.place.root, is_root=True),
+        *(refuse.Wanted("--overlay", path, is_root=True) for path in prepared.overlays),
+        *(refuse.Wanted("--ro", path) for path in prepared.ro),
+        *(refuse.Wanted("--rw", path) for path in prepared.rw),
+    )
+    found = refuse.reason(wanted, ground)
+    if found:
+        raise Refused(message=found[0], hint=found[1])
+    _refuse_owner(prepared)
+
+
+def _mounts() -> tuple[str, ...]:
+    with open("/proc/self/mountinfo", "rb", 0) as file:
+        return tuple(map(os.fsdecode, refuse.mount_points(file.read())))
+
+
+def _refuse_owner(prepared: Prepared) -> None:
+    owner = os.stat(prepared.place.root).st_uid
+    if prepared.machine.uid == 0 and owner != 0:
+        who = machine.user_name(owner)
+        raise Refused(message=f"{prepared.place.root} belongs to {who}, and you are root", hint=f"sudo -u {who} agent-dev …")
+    if not os.access(prepared.place.root, os.R_OK | os.X_OK):
+        raise Refused(message=f"{prepared.place.root} cannot be read")
+
+
+def _with_tools(prepared: Prepared) -> Prepared:
+    """Choose the tool directories and caches that are there and do not hide something of the agent home's own."""
+    home, profile = prepared.machine.home, prepared.settings.profile
+    shown: dict[str, list[str]] = {"tools": [], "caches": []}
+    hidden: list[tuple[str, str]] = []
+    for kind, paths in (("tools", profile.tools), ("caches", profile.caches)):
+        for path in (expand(path, home) for path in paths):
+            why = _why_hidden(path, prepared, kind == "caches")
+            if why is None:
+                shown[kind].append(path)
+            elif why:
+                hidden.append((path, why))
+    tools = _outermost(shown["tools"])
+    masks = tuple(path for name in plan.CREDENTIALS if _is_shown(path := f"{home}/{name}", tools) and os.path.isfile(path))
+    return prepared.but(tools=tools, caches=tuple(shown["caches"]), masks=masks, hidden=tuple(hidden))
+
+
+def _is_shown(path: str, tools: tuple[str, ...]) -> bool:
+    return any(is_below(path, tool) for tool in tools)
+
+
+def _outermost(paths: list[str]) -> tuple[str, ...]:
+    return tuple(path for path in paths if not any(path != other and is_below(path, other) for other in paths))
+
+
+def _why_hidden(path: str, prepared: Prepared, is_cache: bool) -> str | None:
+    """Return None to show it, "" for one that is not there, else why it is not shown."""
+    if not is_below(path, prepared.machine.home) or not (os.path.isdir(path) or (os.path.isfile(path) and not is_cache)):
+        return ""
+    for own in (prepared.store.path, prepared.agent_home, prepared.cache):
+        if is_below(own, os.path.realpath(path)) or is_below(os.path.realpath(path), own):
+            return f"holds {own}"
+    place = prepared.agent_home
+    for part in path[len(prepared.machine.home) :].split("/"):
+        place = f"{place}/{part}" if part else place
+        if os.path.islink(place) or (os.path.lexists(place) and not os.path.isdir(place) and os.path.isdir(path)):
+            return "the agent home has a link or a file of its own there"
+    return None if _is_free(place) else "the agent home has its own"
+
+
+def _is_free(place: str) -> bool:
+    """Whether the agent home holds nothing at a place but what an earlier session left as a mount point."""
+    try:
+        with os.scandir(place) as entries:
+            return next(entries, None) is None
+    except FileNotFoundError:
+        return True
+    except NotADirectoryError:
+        return os.lstat(place).st_size == 0
+    except OSError:
+        return False
+
+
+def _look_up(prepared: Prepared) -> None:
+    """Look the command up as it will be inside: agent home, tool directories, system."""
+    name, install = prepared.command[0], prepared.settings.profile.install
+    places = (
+        [name]
+        if "/" in name
+        else [f"{folder}/{name}" for folder in plan.inside_path(prepared.settings.profile, prepared.machine.home)]
+    )
+    outside = None
+    for path in places:
+        outside = on_host(os.path.normpath(os.path.join(prepared.cwd, path)), prepared)
+        if outside and os.path.lexists(outside):
+            break
+    else:
+        raise CommandNotFound(command=name, hint=install or _elsewhere(name, prepared))
+    if not os.path.islink(outside) and (os.path.isdir(outside) or not os.access(outside, os.X_OK)):
+        raise NotExecutable(command=name, hint=f"chmod +x {outside}" if os.path.isfile(outside) else "it is a directory")
+
+
+def _elsewhere(name: str, prepared: Prepared) -> str:
+    known = ", ".join(profile for profile, _, _ in load.names(prepared.machine.home, os.environ.copy()))
+    return f"profiles: {known}" if os.sep not in name else "it must be visible inside: agent-dev show " + name
+
+
+def on_host(path: str, prepared: Prepared) -> str | None:
+    """Return where a path of the inside lies on the host; None when it is not shown."""
+    home = prepared.machine.home
+    if path.startswith(plan.RUN + "/"):
+        return "/bin/sh"
+    for shown in (
+        prepared.place.root,
+        *prepared.overlays,
+        *prepared.ro,
+        *prepared.rw,
+        *prepared.tools,
+        *prepared.caches,
+    ):
+        if is_below(path, shown):
+            return path
+    if is_below(path, home):
+        return prepared.agent_home + path[len(home) :]
+    system = (*prepared.machine.system, *(link for link, _ in prepared.machine.links))
+    return path if any(is_below(path, place) for place in system) else None
+
+
+def _files(prepared: Prepared, environ: dict[str, str]) -> tuple[tuple[str, bytes], ...]:
+    """Return the files of ours inside: the terminal's description, and the demo's script."""
+    files = look.terminfo(environ, prepared.machine.home)
+    if prepared.settings.profile.name != "demo":
+        return files
+    with open(f"{load.profiles_folder()}/demo-agent.sh", "rb", 0) as file:
+        return (*files, (f"{plan.RUN}/demo-agent.sh", file.read()))
+
+
+def setting(prepared: Prepared, parts: Setting, environ: dict[str, str]) -> Setting:
+    """Complete the session's part of a plan with what was decided here."""
+    return parts.but(
+        tools=prepared.tools,
+        masks=prepared.masks,
+        ro=prepared.ro,
+        rw=prepared.rw,
+        files=_files(prepared, environ),
+        env=plan.allowed_env(prepared.settings.profile, environ),
+    )

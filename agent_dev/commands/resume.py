@@ -1,0 +1,77 @@
+"""Run an agent again on what an ended session holds: the same uppers and private git dir, a fresh work directory."""
+
+import os
+import time
+
+from agent_dev.commands import run
+from agent_dev.commands.prepare import Options, Prepared, Request, prepare
+from agent_dev.commands.sessions import Listed
+from agent_dev.core import bwrap, plan
+from agent_dev.core.plan import GitDir
+from agent_dev.errors import Refused
+from agent_dev.host import scan, store
+from agent_dev.host.base import Touched
+from agent_dev.host.homes import Home
+
+
+def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
+    """Run a held, ended session again. Raises AgentDevError when the agent never started; the session stays as it was."""
+    prepared = _prepare(one, request)
+    asked = run.ask_git(prepared, request.environ)
+    if prepared.place.root != one.record["root"]:
+        raise Refused(message=f"the session's root was {one.record['root']}, and that is {prepared.place.root} now")
+    notice(f"resuming session {one.name}")
+    session = one.session
+    record = one.record
+    touched = tuple(_touched(session, record, number) for number in range(len(prepared.overlays) + 1))
+    store.drop_scaffold(session)
+    for number in range(len(touched)):
+        store.renew_work(session, number)
+    home = Home(prepared.store.path, prepared.agent_home)
+    try:
+        roots = tuple(session.root(number, path) for number, path in enumerate((prepared.place.root, *prepared.overlays)))
+        config = run.identity(asked, request.environ, prepared)
+        parts = run.make_parts(prepared, session, roots, _git(one, record), config, request.environ)
+        built = plan.build(prepared.settings.profile, prepared.machine, parts)
+        home.prepare(bwrap.mount_points(built), built)
+        again = {
+            **record,
+            "state": store.RUNNING,
+            "resumed": time.time_ns(),
+            "launcher": os.getpid(),
+            "command": list(parts.command),
+        }
+        return run.carry_out(run.Job(prepared, session, built, parts, again, home, request.environ, touched))
+    except BaseException:
+        home.leave()
+        store.write(session, {**record, "state": store.WAITING})
+        raise
+
+
+def _prepare(one: Listed, request: Request) -> Prepared:
+    """Prepare as the session was begun, but for the words and the options given now."""
+    options, words = one.record.get("options"), one.record.get("words")
+    before = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    now = {name: value for name, value in request.options.as_dict().items() if value != getattr(Options, name)}
+    merged = Options(**{**before, **now, "directory": str(one.record["cwd"])})
+    if request.words:
+        return prepare(Request(request.words, merged, request.environ, request.is_command))
+    return prepare(Request(tuple(map(str, words)), merged, request.environ, bool(one.record.get("is_command"))))
+
+
+def _git(one: Listed, record: store.Record) -> tuple[GitDir, ...]:
+    git, stores = record.get("git"), record.get("stores")
+    if not isinstance(git, dict):
+        return ()
+    shown = tuple((str(outside), str(inside)) for outside, inside in stores)
+    source = f"{one.session.root(0, '').upper}/.git" if git["inside"] else f"{one.session.folder}/git/0"
+    return (GitDir(source, "" if git["inside"] else str(git["common"]), shown),)
+
+
+def _touched(session: store.Session, record: store.Record, number: int) -> Touched:
+    """Note what the agent had changed: there the base of the session's first start stays true."""
+    git = record.get("git")
+    skip = (b".git",) if number == 0 and isinstance(git, dict) and git.get("inside") else ()
+    found = list(scan.walk(session.root(number, "").upper, skip=skip))
+    hiding = tuple(one.path for one in found if one.is_whiteout() or one.is_opaque())
+    return Touched(frozenset(one.path for one in found), hiding)

@@ -1,0 +1,183 @@
+"""A session's changes against its base and the real tree now: what `status`, `diff`, `merge` and the screen work on."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from agent_dev.core import blocks, overlay
+from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from agent_dev.core.overlay import Found
+from agent_dev.core.risk import judge
+from agent_dev.errors import UnreadableSession
+from agent_dev.host import files, ignored, load, scan, store
+from agent_dev.host.base import Base
+
+LARGEST_DIFF = 20 << 20  # bytes: past that a file is one choice and is not shown
+_HEAD = 4096
+
+
+@dataclass(slots=True)
+class Review:
+    """A session that has ended, opened for looking and choosing. `close` lets go of its descriptors."""
+
+    session: store.Session
+    record: store.Record
+    changes: ChangeSet
+    uppers: tuple[files.Tree, ...]
+    reals: tuple[files.Tree, ...]
+    base: Base
+
+    def close(self) -> None:
+        """Close every descriptor; the lock stays with the session."""
+        for tree in (*self.uppers, *self.reals):
+            tree.close()
+
+    def counted(self) -> ChangeSet:
+        """Return the changes with their lines counted and binaries found."""
+        return replace(self.changes, changes=tuple(self._count(change) for change in self.changes.changes))
+
+    def _count(self, change: Change) -> Change:
+        entries = [entry for entry in (change.before, change.after) if entry is not None]
+        if any(entry.type is not FileType.FILE for entry in entries) or change.kind is Kind.METADATA:
+            return change
+        before, after = self._contents(change)
+        if (before is None and change.before) or (after is None and change.after):
+            return change  # too large, or the base's bytes are not known
+        before, after = before or b"", after or b""
+        if blocks.is_binary(before) or blocks.is_binary(after):
+            return replace(change, binary=True)
+        insertions, deletions = blocks.count(before, after)
+        return replace(change, insertions=insertions, deletions=deletions)
+
+    def content(self, key: Key) -> tuple[bytes | None, bytes | None]:
+        """Return the base's and the agent's bytes of a change (a link's target); None where there are none to show."""
+        return self._contents(self.changes.by_key()[key])
+
+    def _contents(self, change: Change) -> tuple[bytes | None, bytes | None]:
+        key = change.key
+        return self._base_content(change), self._read(self.uppers[key.root], change.after, key.path)
+
+    def _base_content(self, change: Change) -> bytes | None:
+        before, key = change.before, change.key
+        if before is None:
+            return None
+        if before.type is FileType.SYMLINK:
+            return before.target
+        real = self.reals[key.root].look(key.path)
+        if real is not None and real.identity == before.identity:
+            return self._read(self.reals[key.root], before, key.path)
+        stored = self.base.stored(key.root, key.path)
+        if stored is None or before.size > LARGEST_DIFF:
+            return None
+        with open(stored, "rb") as file:
+            return file.read()
+
+    @staticmethod
+    def _read(tree: files.Tree, entry: Entry | None, path: bytes) -> bytes | None:
+        if entry is None or entry.type not in (FileType.FILE, FileType.SYMLINK):
+            return None
+        return entry.target if entry.type is FileType.SYMLINK else tree.read(path, LARGEST_DIFF)
+
+
+def open_review(session: store.Session, environ: dict[str, str]) -> Review:
+    """Open an ended session. Raises UnreadableSession; changes nothing."""
+    record = store.read(session)
+    paths = record["roots"]
+    roots = [session.root(number, str(path)) for number, path in enumerate(paths)]
+    try:
+        uppers = tuple(files.Tree(root.upper) for root in roots)
+        reals = tuple(files.Tree(root.path) for root in roots)
+    except OSError as error:
+        raise UnreadableSession(session=session.id, reason=f"{error.filename}: {error.strerror}") from None
+    base = Base(session.base)
+    review = Review(session, record, ChangeSet(()), uppers, reals, base)
+    try:
+        review.changes = _changes(review, environ)
+    except overlay.CorruptUpperError as error:
+        review.close()
+        raise UnreadableSession(session=session.id, reason=str(error), hint="discard it, or look at it by hand") from None
+    return review
+
+
+def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
+    found: list[Change] = []
+    problems: list[str] = []
+    rules = load.risk_rules()
+    for number, tree in enumerate(review.uppers):
+        changes = _root_changes(review, number, problems)
+        hidden = ignored.among(review.reals[number].path, [change.key.path for change in changes], environ)
+        for change in changes:
+            one = replace(change, ignored=change.key.path in hidden)
+            found.append(replace(one, risks=judge(one, rules, _head(tree, one))))
+    return ChangeSet(tuple(found), tuple(problems))
+
+
+def _head(tree: files.Tree, change: Change) -> bytes:
+    """Return the first bytes of the agent's file, for rules that look at contents."""
+    if change.after is None or change.after.type is not FileType.FILE or not change.after.size or change.kind is Kind.METADATA:
+        return b""
+    fd = tree.open(change.key.path, os.O_RDONLY)
+    try:
+        return os.read(fd, _HEAD)
+    finally:
+        os.close(fd)
+
+
+def _root_changes(review: Review, number: int, problems: list[str]) -> tuple[Change, ...]:
+    upper_tree, real_tree = review.uppers[number], review.reals[number]
+    upper = list(scan.walk(upper_tree.path, skip=(b".git",) if _has_private_git(review, number) else (), problems=problems))
+    if not upper:
+        return ()
+    base, doubtful = _base(review, number)
+    base = _with_attributes(base, upper, real_tree)
+    same = frozenset(path for path in overlay.candidates(upper, base) if _is_same(review, number, base[path], path))
+    changes = overlay.interpret(number, upper, base, same)
+    ground = overlay.Ground(base, _real(real_tree, changes), doubtful)
+    return tuple(replace(change, conflict=None if change.obstacle else overlay.conflict(change, ground)) for change in changes)
+
+
+def _has_private_git(review: Review, number: int) -> bool:
+    git = review.record.get("git")
+    return number == 0 and isinstance(git, dict) and bool(git.get("inside"))
+
+
+def _base(review: Review, number: int) -> tuple[dict[bytes, Entry], frozenset[bytes]]:
+    """Return what a root held; without a base what it holds now, and what of that moved since the start."""
+    if review.base.is_known() and review.base.is_complete:
+        return review.base.entries(number), frozenset()
+    started = review.record.get("launched") or review.record.get("started") or 0
+    known = review.base.entries(number)
+    now = {one.path: one.entry for one in scan.walk(review.reals[number].path, skip=(b".git",), attributes=False)}
+    moved = {path for path, entry in now.items() if path not in known and entry.ctime >= started}
+    return now | known, frozenset(moved)
+
+
+def _with_attributes(base: dict[bytes, Entry], upper: Iterable[Found], real: files.Tree) -> dict[bytes, Entry]:
+    """Add the extended attributes of what was copied up: the ctime vouches that they are still the base's."""
+    for one in upper:
+        before = base.get(one.path)
+        if before is not None and before.type in (FileType.FILE, FileType.DIRECTORY):
+            now = real.look(one.path)
+            if now is not None and now.attributes and (now.identity == before.identity or now.type is FileType.DIRECTORY):
+                base[one.path] = replace(before, attributes=now.attributes)
+    return base
+
+
+def _is_same(review: Review, number: int, before: Entry, path: bytes) -> bool:
+    real = review.reals[number].look(path)
+    if real is not None and real.identity == before.identity:
+        return files.are_equal(review.uppers[number], review.reals[number], path)
+    stored = review.base.stored(number, path)
+    if stored is None:
+        return False
+    with open(stored, "rb") as file:
+        return file.read() == review.uppers[number].read(path, 1 << 40)
+
+
+def _real(tree: files.Tree, changes: tuple[Change, ...]) -> dict[bytes, Entry | None]:
+    found: dict[bytes, Entry | None] = {}
+    for change in changes:
+        for path in (*overlay.parents_of(change.key.path), change.key.path):
+            if path not in found:
+                found[path] = tree.look(path)
+    return found

@@ -1,0 +1,282 @@
+"""Run an agent: make a session, build the sandbox, wait, and tell what the session holds then."""
+
+import os
+import time
+
+from agent_dev.commands.prepare import Prepared, Request, prepare, setting
+from agent_dev.core import bwrap, plan
+from agent_dev.core.plan import GitDir, Root, SandboxPlan, Setting
+from agent_dev.errors import StateUnusable
+from agent_dev.host import launch, look, machine, private_git, refs, repo, store, supervise
+from agent_dev.host.homes import Home
+from agent_dev.host.terminal import Terminal
+from agent_dev.value import Value
+
+GRACE = 20  # ms: a run that ends sooner and changed nothing needs neither a base nor a record that survives a power cut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent_dev.host.base import Touched
+
+    Notice = Callable[[str], None]
+
+
+class Outcome(Value):
+    """How a run ended: the exit code to pass on, and how many changes and commits the session holds (0, 0: it is gone)."""
+
+    code: int
+    session: store.Session
+    name: str
+    changes: int
+    commits: int
+    merge: bool
+    moves: int = 0
+    ended_by: int = 0
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the session holds something."""
+        return bool(self.changes or self.commits)
+
+
+class Job(Value):
+    """A run ready to start: what `carry_out` carries out, for new and for resumed sessions."""
+
+    prepared: Prepared
+    session: store.Session
+    plan: SandboxPlan
+    parts: Setting
+    record: store.Record
+    home: Home
+    environ: dict[str, str]
+    touched: "tuple[Touched, ...]" = ()
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the session held something before."""
+        return bool(self.touched)
+
+
+def run(request: Request, notice: "Notice") -> Outcome:
+    """Run an agent in a new session. `notice` shows a line to the user. Raises AgentDevError when it never started."""
+    prepared = prepare(request)
+    asked = ask_git(prepared, request.environ)
+    for line in notices(prepared):
+        notice(line)
+    session = store.create(prepared.store)
+    home = None
+    try:
+        home = Home(prepared.store.path, prepared.agent_home)
+        job = _job(prepared, session, home, asked, request)
+        refs.remember(session, job.record)
+        return carry_out(job)
+    except BaseException:
+        if home:
+            home.leave()
+        _drop_unborn(session)
+        raise
+
+
+def _drop_unborn(session: store.Session) -> None:
+    """Leave nothing behind of a session whose agent never started."""
+    try:
+        record = store.read(session)
+    except Exception:  # noqa: BLE001  (whatever is wrong with it: it was never born)
+        record = {}
+    if "launched" not in record and os.path.isdir(session.folder):
+        store.drop(session)
+
+
+def ask_git(prepared: Prepared, environ: dict[str, str]) -> repo.Asked | None:
+    """Start git early: its answer is read when everything else is ready."""
+    git = machine.program("git", environ, (prepared.place.root, prepared.agent_home))
+    return repo.ask(git, prepared.place.root, ("config", "--list", "-z", "--includes"), environ) if git else None
+
+
+def notices(prepared: Prepared) -> tuple[str, ...]:
+    """Return what the user should know before the agent starts."""
+    waiting = look.waiting(prepared.store, prepared.place.root)
+    lines = []
+    if waiting:
+        names = ", ".join(waiting[-3:]) + (" …" if len(waiting) > 3 else "")
+        plural = "s" if len(waiting) > 1 else ""
+        lines.append(f"{len(waiting)} earlier session{plural} here not merged: {names} (agent-dev sessions)")
+    lines += [f"--rw {path}: the agent writes there directly, nothing of it is reviewed" for path in prepared.rw]
+    lines += look.foreign(prepared.place.root, prepared.machine.uid, prepared.machine.gid)
+    return tuple(lines)
+
+
+def _job(prepared: Prepared, session: store.Session, home: Home, asked: repo.Asked | None, request: Request) -> Job:
+    paths = (prepared.place.root, *prepared.overlays)
+    roots = tuple(store.add_root(session, number, path) for number, path in enumerate(paths))
+    git = _private_git(prepared, session, roots[0])
+    parts = make_parts(prepared, session, roots, git, identity(asked, request.environ, prepared), request.environ)
+    built = plan.build(prepared.settings.profile, prepared.machine, parts)
+    home.prepare(bwrap.mount_points(built), built)
+    return Job(prepared, session, built, parts, _record(prepared, request, parts), home, request.environ)
+
+
+def identity(asked: repo.Asked | None, environ: dict[str, str], prepared: Prepared) -> bytes:
+    """Return the configuration with the user's identity, from the git that was asked."""
+    return repo.identity(repo.answer(asked)[1], environ, prepared.machine.user) if asked else b""
+
+
+def make_parts(  # noqa: PLR0913, PLR0917  (the parts of one session, each from elsewhere)
+    prepared: Prepared,
+    session: store.Session,
+    roots: tuple[Root, ...],
+    git: tuple[GitDir, ...],
+    config: bytes,
+    environ: dict[str, str],
+) -> Setting:
+    """Return the session's part of the plan."""
+    caches = tuple(store.add_cache(session, number, path) for number, path in enumerate(prepared.caches))
+    parts = Setting(
+        session=session.id,
+        agent_home=prepared.agent_home,
+        roots=roots,
+        cwd=prepared.cwd,
+        command=prepared.command,
+        git_dirs=git,
+        git_config=config,
+        caches=caches,
+    )
+    return setting(prepared, parts, environ)
+
+
+def _private_git(prepared: Prepared, session: store.Session, root: Root) -> tuple[GitDir, ...]:
+    git = prepared.place.git
+    if git is None:
+        return ()
+    os.mkdir(f"{session.folder}/git", 0o700)
+    copy = f"{root.upper}/.git" if git.inside else f"{session.folder}/git/0"
+    wish = private_git.Wish(git.common, copy, f"{session.folder}/objects", "0", git.folder if git.is_linked else "")
+    made = private_git.make(wish, "" if git.inside else git.common)
+    if git.inside:
+        try:
+            os.setxattr(copy, "user.overlay.opaque", b"y")
+        except OSError as error:
+            hint = "set `state:` in config.yaml to a directory on a local disk"
+            raise StateUnusable(path=session.folder, reason=f"no extended attributes ({error.strerror})", hint=hint) from None
+    return (made,)
+
+
+def _record(prepared: Prepared, request: Request, parts: Setting) -> store.Record:
+    git = prepared.place.git
+    return {
+        "state": store.RUNNING,
+        "name": request.options.name,
+        "root": prepared.place.root,
+        "roots": [root.path for root in parts.roots],
+        "cwd": parts.cwd,
+        "git": {"folder": git.folder, "common": git.common, "inside": git.inside} if git else None,
+        "stores": [list(store) for made in parts.git_dirs for store in made.stores],
+        "profile": prepared.settings.profile.name,
+        "command": list(parts.command),
+        "words": list(request.words),
+        "options": {name: value for name, value in request.options.as_dict().items() if value},
+        "is_command": request.is_command,
+        "agent_home": prepared.agent_home,
+        "started": time.time_ns(),
+        "launcher": os.getpid(),
+    }
+
+
+def carry_out(job: Job) -> Outcome:
+    """Start the sandbox, wait for its end, and settle the session."""
+    launch.close_inherited()
+    terminal = Terminal()
+    facts = job.prepared.machine
+    sandbox = launch.start_best(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty, terminal)
+    record: store.Record = {
+        **job.record,
+        "init": sandbox.init,
+        "pid_namespace": sandbox.pid_namespace,
+        "launched": time.time_ns(),
+    }
+    store.write(job.session, record)
+    roots = tuple(root.path for root in job.parts.roots)
+    supervisor = supervise.Supervisor(sandbox, terminal, supervise.Watch(_marks(job), roots))
+    supervisor.begin()
+    launch.release(sandbox)
+    base = None
+    if not supervisor.is_over_within(GRACE):
+        base = _begin_base(job)
+        store.settle(job.session)
+        supervisor.wait()
+    told = launch.exit_code(sandbox)
+    terminal.take_back()
+    terminal.reset(leave_screen=told is None or told > 128)
+    supervisor.end()
+    if told is None and not supervisor.ended_by:
+        launch.reap(sandbox)
+        _fail(job, base)
+    code = 128 + supervisor.ended_by if supervisor.ended_by else (137 if told is None else told)
+    outcome = _settle(job, record, base, code, supervisor)
+    if outcome.is_kept:
+        launch.reap(sandbox)
+        job.home.leave()
+    return outcome
+
+
+def _settle(job: Job, record: store.Record, base: int | None, code: int, supervisor: supervise.Supervisor) -> Outcome:
+    name = str(record["name"] or job.session.id)
+    merge = job.prepared.settings.profile.merge and not supervisor.ended_by
+    outcome = Outcome(code, job.session, name, 0, 0, merge, supervisor.moves, supervisor.ended_by)
+    if not job.is_resumed and not _may_hold(job.session, record):
+        if base is not None:
+            _cancel(base)
+        store.drop_aside(job.prepared.store, job.session, job.home.leave)
+        return outcome
+    from agent_dev.commands import settle  # after the agent: it reads changes, which is no part of a start
+
+    held = settle.settle(job.session, record, base or _begin_base(job), code, job.environ)
+    return outcome.but(changes=held.changes, commits=held.commits)
+
+
+def _may_hold(session: store.Session, record: store.Record) -> bool:
+    """Whether an upper or the private git dir holds anything that could come home: a quick look."""
+    roots, git = record["roots"], record.get("git")
+    for number in range(len(roots)):
+        private = {".git"} if number == 0 and isinstance(git, dict) and git.get("inside") else set()
+        if set(os.listdir(session.root(number, "").upper)) - private:
+            return True
+    return refs.has_moved(session, record)
+
+
+def _cancel(base: int) -> None:
+    from agent_dev.host import base as bases
+
+    bases.cancel(base)
+
+
+def _begin_base(job: Job) -> int:
+    from agent_dev.host import base  # beside the agent: needless for a run that ends at once
+
+    git, untrusted = job.prepared.place.git, (job.prepared.place.root, job.prepared.agent_home)
+    wish = base.Wish(
+        roots=tuple(root.path for root in job.parts.roots),
+        git=git.folder if git else "",
+        program=machine.program("git", job.environ, untrusted) or "",
+        environ=job.environ,
+        touched=job.touched,
+    )
+    return base.begin(job.session.base, wish)
+
+
+def _marks(job: Job) -> tuple[str, ...]:
+    """Return the files whose change means that the repository moved: HEAD, index, a merge of ours."""
+    git, merges = job.prepared.place.git, job.prepared.store.merges
+    return (f"{git.folder}/HEAD", f"{git.folder}/index", merges) if git else (merges,)
+
+
+def _fail(job: Job, base: int | None) -> None:
+    """Raise what bubblewrap's failure means; the agent never ran."""
+    from agent_dev.host import explain
+
+    if base is not None:
+        _cancel(base)
+    facts = job.prepared.machine
+    raise explain.failure(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty)

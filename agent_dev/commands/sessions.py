@@ -1,0 +1,134 @@
+"""Sessions of a repository: finding, listing, stopping and discarding them."""
+
+import os
+import select
+from dataclasses import dataclass
+
+from agent_dev.commands.prepare import Options, flags
+from agent_dev.core.plan import expand
+from agent_dev.errors import NoSession, SessionBusy, UnknownSession, UnreadableSession
+from agent_dev.host import leftovers, load, repo, signals, store
+
+OPEN = (store.RUNNING, store.WAITING, store.KILLED)
+_PATIENCE = 10_000  # ms
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Where a command works: the state directory, the root, the user's environment."""
+
+    store: store.Store
+    root: str
+    cwd: str
+    environ: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A session as lists show it. `problem` says why a record cannot be read; then all else is empty."""
+
+    session: store.Session
+    record: store.Record
+    state: str
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name the user gave, else the id."""
+        return str(self.record.get("name") or self.session.id)
+
+
+def here(options: Options, environ: dict[str, str]) -> Here:
+    """Return where a command works. Raises Refused for a directory that is none."""
+    home = os.path.realpath(environ.get("HOME", "/"))
+    request = load.Request(agent="", home=home, environ=environ, config=options.config, flags=flags(options))
+    profile = load.settings(request).profile
+    cwd = os.path.realpath(options.directory or os.getcwd())
+    return Here(store.place(expand(profile.state, home), environ), repo.find(cwd).root, cwd, environ)
+
+
+def listed(place: store.Store) -> tuple[Listed, ...]:
+    """Return all sessions, oldest first, with the state that is true now."""
+    found = []
+    store.sweep(place)
+    for session in store.all_sessions(place):
+        try:
+            record = store.read(session)
+        except UnreadableSession as error:
+            found.append(Listed(session, {}, "unreadable", error.message))
+            continue
+        found.append(Listed(session, record, state(session, record)))
+    return tuple(found)
+
+
+def state(session: store.Session, record: store.Record) -> str:
+    """Return a session's state: one that says it runs but is held by nobody was killed."""
+    said = str(record.get("state"))
+    return store.KILLED if said == store.RUNNING and not store.is_held(session) else said
+
+
+def of_root(where: Here, *, every: bool = False) -> tuple[Listed, ...]:
+    """Return the sessions of this repository that are not over; `every`: of all repositories, merged ones too."""
+    return tuple(one for one in listed(where.store) if every or (one.record.get("root") == where.root and one.state in OPEN))
+
+
+def find(where: Here, name: str = "", states: tuple[str, ...] = OPEN) -> Listed:
+    """Return the session of that id or name, else the newest of this repository. Raises UnknownSession or NoSession."""
+    everything = listed(where.store)
+    if name:
+        found = is_session(everything, name)
+        if found is None:
+            raise UnknownSession(name=name, hint="agent-dev sessions --all lists them")
+        if found.problem:
+            raise UnreadableSession(session=name, reason=found.problem)
+        return found
+    mine = [one for one in everything if one.record.get("root") == where.root and one.state in states]
+    if not mine:
+        raise NoSession(root=where.root, hint="agent-dev sessions --all lists those of other places")
+    return mine[-1]
+
+
+def is_session(everything: tuple[Listed, ...], name: str) -> Listed | None:
+    """Return the session that a word means: an id, else the newest of that name."""
+    by_id = [one for one in everything if one.session.id == name]
+    by_name = [one for one in everything if one.record.get("name") == name]
+    return next(iter(by_id or by_name[-1:]), None)
+
+
+def hold(one: Listed) -> Listed:
+    """Hold an ended session for work on it, after ending what a dead launcher left. Raises SessionBusy."""
+    session = store.hold(one.session)
+    namespace = one.record.get("pid_namespace")
+    if one.state == store.KILLED and isinstance(namespace, int):
+        leftovers.end(namespace)
+        store.drop_scaffold(session)
+    return Listed(session, store.read(session), one.state)
+
+
+def stop(where: Here, one: Listed) -> Listed:
+    """End a running session as its own launcher would, and return it as it is then."""
+    if one.state != store.RUNNING:
+        return one
+    launcher = one.record.get("launcher")
+    try:
+        fd = os.pidfd_open(launcher)
+    except OSError:
+        fd = -1
+    if fd >= 0 and store.is_held(one.session):
+        signals.send_by_descriptor(fd, signals.TERM)
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        if not poll.poll(_PATIENCE):
+            raise SessionBusy(session=one.session.id, hint=f"its launcher, process {launcher}, does not end")
+        os.close(fd)
+    again = [other for other in listed(where.store) if other.session.id == one.session.id]
+    return again[0] if again else Listed(one.session, one.record, "")
+
+
+def discard(where: Here, one: Listed) -> str:
+    """Move an ended session into the trash; return where it lies. Raises SessionBusy."""
+    held = hold(one)
+    store.write(held.session, {**held.record, "state": store.DISCARDED})
+    place = store.to_trash(where.store, held.session)
+    store.let_go(held.session)
+    return place

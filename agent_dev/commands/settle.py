@@ -1,0 +1,41 @@
+"""What happens to a session when its sandbox is gone: dropped when nothing changed, else made to wait for the user."""
+
+import time
+from dataclasses import dataclass
+
+from agent_dev.commands.review import open_review
+from agent_dev.errors import AgentDevError
+from agent_dev.host import base as bases
+from agent_dev.host import commits, refs, store
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How much a settled session holds; both 0: it was dropped."""
+
+    changes: int
+    commits: int
+
+
+def settle(session: store.Session, record: store.Record, base: int, code: int, environ: dict[str, str]) -> Held:
+    """Settle an ended session. `base` is the pid of what takes its base."""
+    bases.wait_for(base)
+    store.drop_scaffold(session)
+    store.write(session, {**record, "state": store.WAITING, "exit": code, "ended": time.time_ns()})
+    store.settle(session)
+    held = _count(session, record, environ)
+    if not held.changes and not held.commits:
+        store.drop(session)
+    return held
+
+
+def _count(session: store.Session, record: store.Record, environ: dict[str, str]) -> Held:
+    """Count what came of a session; one that cannot be read counts as one change, so that it is kept and shown."""
+    try:
+        review = open_review(session, environ)
+        changes = len(review.changes.changes) + len(review.changes.problems)
+        review.close()
+        made = len(commits.made(session, record, environ)) if refs.has_moved(session, record) else 0
+        return Held(changes, made or int(refs.has_moved(session, record)))
+    except AgentDevError:
+        return Held(1, 0)

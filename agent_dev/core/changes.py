@@ -1,0 +1,150 @@
+"""What an agent changed: one `Change` for each path that differs between its upper and the base."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class FileType(StrEnum):
+    """What stands at a path."""
+
+    FILE = "file"
+    DIRECTORY = "dir"
+    SYMLINK = "symlink"
+    FIFO = "fifo"
+    SOCKET = "socket"
+    DEVICE = "device"
+
+
+class Kind(StrEnum):
+    """How a path differs from the base."""
+
+    ADDED = "added"
+    EDITED = "edited"
+    DELETED = "deleted"
+    RETYPED = "retyped"
+    METADATA = "metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One path as the disk holds it. Times in ns, `mode` the lower 12 bits, `target` a symlink's, as bytes.
+
+    `attributes` are its own `user.*` extended attributes, sorted, the overlay's left out.
+    """
+
+    type: FileType
+    mode: int = 0o644
+    size: int = 0
+    inode: int = 0
+    mtime: int = 0
+    ctime: int = 0
+    links: int = 1
+    target: bytes = b""
+    attributes: tuple[tuple[str, bytes], ...] = ()
+
+    @property
+    def identity(self) -> tuple[str, int, int, int, int]:
+        """What must still be so for this to be the very same, untouched thing (DESIGN: base)."""
+        return (self.type, self.inode, self.size, self.mtime, self.ctime)
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """Why a change needs a careful look: the rule's name and one sentence."""
+
+    rule: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """A path inside one of a session's roots; `path` is relative, `/`-separated, raw bytes."""
+
+    root: int
+    path: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path that differs. `before` is the base's entry, `after` the agent's; None where there is nothing.
+
+    `requires`: keys that cannot be left when this is taken (the file that stood where its directory stands now …).
+    `obstacle`: why it cannot be merged at all. `conflict`: why the real tree is not as the base was.
+    `insertions` and `deletions` are counted in lines; None until counted, or where lines mean nothing.
+    """
+
+    key: Key
+    kind: Kind
+    before: Entry | None
+    after: Entry | None
+    requires: tuple[Key, ...] = ()
+    ignored: bool = False
+    binary: bool = False
+    insertions: int | None = None
+    deletions: int | None = None
+    risks: tuple[Risk, ...] = ()
+    conflict: str | None = None
+    obstacle: str | None = None
+
+    @property
+    def type(self) -> FileType:
+        """The type the agent left, or for a deletion the type that stood there."""
+        entry = self.after or self.before
+        if entry is None:
+            raise ValueError(self.key)
+        return entry.type
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether it can be merged as it is."""
+        return self.conflict is None and self.obstacle is None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """All changes of a session, sorted by root and path, and what was left out with the reason (never silently)."""
+
+    changes: tuple[Change, ...]
+    problems: tuple[str, ...] = ()
+
+    def by_key(self) -> dict[Key, Change]:
+        """Return the changes by their keys."""
+        return {change.key: change for change in self.changes}
+
+    def below(self, root: int, path: bytes) -> tuple[Change, ...]:
+        """Return the changes at `path` and below it; `b""` is the whole root."""
+        inside = path + b"/" if path else b""
+        return tuple(
+            change
+            for change in self.changes
+            if change.key.root == root and (change.key.path == path or change.key.path.startswith(inside))
+        )
+
+
+def closure(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
+    """Return `keys` with all that they cannot be taken without."""
+    table = changes.by_key()
+    done: set[Key] = set()
+    todo = [key for key in keys if key in table]
+    while todo:
+        key = todo.pop()
+        if key not in done:
+            done.add(key)
+            todo.extend(other for other in table[key].requires if other in table)
+    return frozenset(done)
+
+
+def dependents(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
+    """Return `keys` with all that cannot be taken without them: what must be left when they are left."""
+    done = set(keys)
+    grown = True
+    while grown:
+        more = {change.key for change in changes.changes if change.key not in done and done.intersection(change.requires)}
+        done |= more
+        grown = bool(more)
+    return frozenset(done)
+
+
+def with_risks(change: Change, risks: tuple[Risk, ...]) -> Change:
+    """Return the change, judged."""
+    return replace(change, risks=risks)

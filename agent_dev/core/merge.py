@@ -1,0 +1,143 @@
+"""Changes + selection → the ordered steps that bring the selection into a real tree, each with what it expects to find."""
+
+from dataclasses import dataclass
+
+from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from agent_dev.core.selection import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class MakeFolder:
+    """Make a directory; one that is there already is left as it is."""
+
+    key: Key
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Bring the agent's file, link, FIFO or empty directory, in place of `expect` (None: where nothing stands)."""
+
+    key: Key
+    after: Entry
+    expect: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Take what stands there away; a directory only when it is empty."""
+
+    key: Key
+    expect: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Take away a directory that the agent removed with all that was in it, if nothing is left in it."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class SetMode:
+    """Give a directory another mode and other `user.*` attributes."""
+
+    key: Key
+    after: Entry
+    expect: Entry
+
+
+Step = MakeFolder | Put | Remove | Prune | SetMode
+SPECIAL_BITS = 0o7000
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A change that was not merged, and why."""
+
+    key: Key
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """The steps in the order they happen, what was not chosen, and the chosen that are in conflict."""
+
+    steps: tuple[Step, ...]
+    taken: tuple[Key, ...]
+    left: tuple[Left, ...]
+    conflicts: tuple[Left, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Directories as the agent left them (for modes of new ones) and those of the base it removed, by key."""
+
+    made: dict[Key, int]
+    removed: tuple[Key, ...]
+
+
+def plan(changes: ChangeSet, selection: Selection, wanted: frozenset[Key], folders: Folders) -> MergePlan:
+    """Plan a merge of `selection`; `wanted` is what the user asked for, whether it can be merged or not.
+
+    Removals come first, the deepest before what holds them, then what takes their place, parents before children.
+    """
+    chosen = [change for change in changes.changes if change.key in selection and change.is_clean]
+    removals = [Remove(c.key, c.before) for c in chosen if c.kind is Kind.DELETED and c.before]
+    removals.sort(key=lambda step: (step.key.root, -step.key.path.count(b"/"), step.key.path))
+    puts = _puts(chosen, folders)
+    prunes = [Prune(key) for key in sorted(folders.removed, key=lambda key: -key.path.count(b"/"))]
+    modes = [SetMode(c.key, c.after, c.before) for c in chosen if _is_folder_change(c) and c.after and c.before]
+    taken = tuple(change.key for change in chosen)
+    left, conflicts = _left(changes, frozenset(taken), wanted)
+    return MergePlan((*removals, *prunes, *puts, *modes), taken, left, conflicts)
+
+
+def _is_folder_change(change: Change) -> bool:
+    return change.kind is Kind.METADATA and change.type is FileType.DIRECTORY
+
+
+def _puts(chosen: list[Change], folders: Folders) -> list[Step]:
+    steps: list[Step] = []
+    made: set[Key] = set()
+    for change in chosen:
+        if change.after is None or _is_folder_change(change):
+            continue
+        for folder in _parents(change.key):
+            if folder in folders.made and folder not in made:
+                made.add(folder)
+                steps.append(MakeFolder(folder, folders.made[folder] & 0o777))
+        if change.kind is Kind.RETYPED and change.type is FileType.DIRECTORY:
+            made.add(change.key)
+        steps.append(Put(change.key, change.after, change.before))
+    return steps
+
+
+def _parents(key: Key) -> list[Key]:
+    parts = key.path.split(b"/")[:-1]
+    return [Key(key.root, b"/".join(parts[: n + 1])) for n in range(len(parts))]
+
+
+def _left(changes: ChangeSet, taken: frozenset[Key], wanted: frozenset[Key]) -> tuple[tuple[Left, ...], tuple[Left, ...]]:
+    left, conflicts = [], []
+    for change in changes.changes:
+        if change.key in taken:
+            continue
+        if change.key in wanted and change.conflict:
+            conflicts.append(Left(change.key, change.conflict))
+        else:
+            left.append(Left(change.key, why_left(change, change.key in wanted)))
+    return tuple(left), tuple(conflicts)
+
+
+def why_left(change: Change, was_wanted: bool) -> str:
+    """Return in words why a change stays in the session."""
+    if change.obstacle:
+        return change.obstacle
+    if change.conflict:
+        return f"in conflict: {change.conflict}"
+    if was_wanted:
+        return "it needs a change that is left"
+    if change.risks:
+        return "risky: " + ", ".join(risk.rule for risk in change.risks)
+    return "ignored by git" if change.ignored else "not chosen"

@@ -1,0 +1,279 @@
+"""Profile, machine and session put together: what the sandbox looks like."""
+
+from agent_dev.core.profile import Profile
+from agent_dev.value import Value
+
+GIB = 1 << 30
+RUN = "/run/agent-dev"  # ours inside: object stores, terminfo, the demo's script
+
+
+class Bind(Value):
+    """A host path shown at `target`."""
+
+    target: str
+    source: str
+    writable: bool = False
+
+
+class Overlay(Value):
+    """A copy-on-write view of `lower`; changes go to `upper`."""
+
+    target: str
+    lower: str
+    upper: str
+    work: str
+
+
+class Tmpfs(Value):
+    """An empty file system in memory, at most `size` bytes."""
+
+    target: str
+    size: int
+    mode: str = "0755"
+
+
+class Dev(Value):
+    """A small /dev."""
+
+    target: str
+
+
+class Proc(Value):
+    """A /proc of the sandbox's own processes."""
+
+    target: str
+
+
+class Symlink(Value):
+    """A link of the sandbox's own root."""
+
+    target: str
+    points_to: str
+
+
+class File(Value):
+    """A small file made at the start; costs a tenth of a bind mount."""
+
+    target: str
+    data: bytes
+
+
+class Mask(Value):
+    """An empty, read-only file over one that holds a credential."""
+
+    target: str
+
+
+Mount = Bind | Overlay | Tmpfs | Dev | Proc | Symlink | File | Mask
+
+
+class Machine(Value):
+    """What a plan must know of this computer and its user. `etc` holds (path, bytes) of files copied in."""
+
+    uid: int
+    gid: int
+    user: str
+    home: str
+    shell: str
+    bwrap: str
+    bwrap_version: tuple[int, int, int]
+    links: tuple[tuple[str, str], ...]  # (path, where it points) for /bin, /lib …
+    system: tuple[str, ...]  # directories shown whole, read-only
+    etc: tuple[tuple[str, bytes], ...]
+    etc_directories: tuple[str, ...]
+
+
+class Root(Value):
+    """One directory that the agent changes through an overlay."""
+
+    path: str
+    upper: str
+    work: str
+
+
+class GitDir(Value):
+    """The agent's private copy of a git dir. `target` is empty when it lies inside a root's upper."""
+
+    source: str
+    target: str
+    stores: tuple[tuple[str, str], ...]  # (host directory of objects, where it is shown inside)
+
+
+class Setting(Value):
+    """The session's part of a plan, every path absolute and checked to exist (`shown` tools and caches)."""
+
+    session: str
+    agent_home: str
+    roots: tuple[Root, ...]
+    cwd: str
+    command: tuple[str, ...]
+    git_dirs: tuple[GitDir, ...] = ()
+    git_config: bytes = b""
+    tools: tuple[str, ...] = ()
+    caches: tuple[Root, ...] = ()  # throw-away: path, upper, work
+    masks: tuple[str, ...] = ()
+    ro: tuple[str, ...] = ()
+    rw: tuple[str, ...] = ()
+    files: tuple[tuple[str, bytes], ...] = ()
+    env: tuple[tuple[str, str], ...] = ()  # from the user's environment, already filtered
+
+
+class SandboxPlan(Value):
+    """The whole sandbox as data: printed by `show`, carried out by `host.launch`."""
+
+    mounts: tuple[Mount, ...]
+    env: tuple[tuple[str, str], ...]
+    cwd: str
+    command: tuple[str, ...]
+    unshare: tuple[str, ...]
+    hostname: str
+    agent_home: str  # on the host
+    home: str  # inside
+
+    def writable(self) -> tuple[str, ...]:
+        """Return the places inside that an agent can write: nothing that bwrap makes may lie below them."""
+        return tuple(m.target for m in self.mounts if isinstance(m, Overlay) or (isinstance(m, Bind) and m.writable))
+
+
+# What every agent gets from the user's environment, when it is set there.
+BASE_ENV = (
+    "TERM",
+    "COLORTERM",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "TZ",
+    "NO_COLOR",
+    "EDITOR",
+    "VISUAL",
+)
+_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
+PROXY_ENV = (*_PROXIES, *(name.upper() for name in _PROXIES))
+
+SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+# Files that hold credentials, below the real home. Where a shown directory holds one it is masked.
+CREDENTIALS = (
+    ".asdf/.netrc",
+    ".aws/credentials",
+    ".bundle/config",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/gh/hosts.yml",
+    ".config/git/credentials",
+    ".config/pip/pip.conf",
+    ".docker/config.json",
+    ".gem/credentials",
+    ".git-credentials",
+    ".gradle/gradle.properties",
+    ".kube/config",
+    ".local/share/gem/credentials",
+    ".local/share/pnpm/auth.ini",
+    ".local/share/uv/credentials/credentials.toml",
+    ".m2/settings-security.xml",
+    ".m2/settings.xml",
+    ".netrc",
+    ".npmrc",
+    ".nvm/.npmrc",
+    ".pip/pip.conf",
+    ".pypirc",
+    ".yarnrc",
+    ".yarnrc.yml",
+)
+
+
+def build(profile: Profile, machine: Machine, setting: Setting) -> SandboxPlan:
+    """Return the sandbox for one session; pure, so that `show` prints what `run` does."""
+    mounts = (
+        *_system(machine),
+        *_home(machine, setting),
+        *_roots(setting),
+        *(Bind(path, path) for path in setting.ro),
+        *(Bind(path, path, writable=True) for path in setting.rw),
+    )
+    return SandboxPlan(
+        mounts=mounts,
+        env=_env(profile, machine, setting),
+        cwd=setting.cwd,
+        command=setting.command,
+        unshare=("user", "pid", "ipc", "uts", "cgroup-try", *(("net",) if profile.net == "none" else ())),
+        hostname="sandbox",
+        agent_home=setting.agent_home,
+        home=machine.home,
+    )
+
+
+def _system(machine: Machine) -> tuple[Mount, ...]:
+    return (
+        *(Bind(path, path) for path in machine.system),
+        *(Symlink(path, points_to) for path, points_to in machine.links),
+        *(Bind(path, path) for path in machine.etc_directories),
+        *(File(path, data) for path, data in machine.etc),
+        Proc("/proc"),
+        Dev("/dev"),
+        Tmpfs("/dev/shm", GIB, "1777"),
+        Tmpfs("/tmp", 4 * GIB, "1777"),
+        Tmpfs("/var/tmp", 4 * GIB, "1777"),
+        Tmpfs("/run", GIB),
+    )
+
+
+def _home(machine: Machine, setting: Setting) -> tuple[Mount, ...]:
+    return (
+        *((File("/etc/gitconfig", setting.git_config),) if setting.git_config else ()),
+        *(File(path, data) for path, data in setting.files),
+        Bind(machine.home, setting.agent_home, writable=True),
+        *(Bind(path, path) for path in setting.tools),
+        *(Overlay(cache.path, cache.path, cache.upper, cache.work) for cache in setting.caches),
+        *(Mask(path) for path in setting.masks),
+    )
+
+
+def _roots(setting: Setting) -> tuple[Mount, ...]:
+    stores = tuple(Bind(inside, outside) for g in setting.git_dirs for outside, inside in g.stores)
+    binds = tuple(Bind(g.target, g.source, writable=True) for g in setting.git_dirs if g.target)
+    roots = sorted(setting.roots, key=lambda root: root.path.count("/"))
+    return (*stores, *(Overlay(root.path, root.path, root.upper, root.work) for root in roots), *binds)
+
+
+def _env(profile: Profile, machine: Machine, setting: Setting) -> tuple[tuple[str, str], ...]:
+    env = dict(setting.env)
+    env |= {
+        "HOME": machine.home,
+        "USER": machine.user,
+        "LOGNAME": machine.user,
+        "SHELL": machine.shell,
+        "PATH": ":".join(inside_path(profile, machine.home)),
+        "AGENT_DEV_SESSION": setting.session,
+    }
+    if any(is_below(path, f"{RUN}/terminfo") for path, _ in setting.files):
+        env["TERMINFO_DIRS"] = f"{RUN}/terminfo:"  # the empty part is the system's own place
+    env |= dict(profile.set)
+    return tuple(env.items())
+
+
+def expand(path: str, home: str) -> str:
+    """Return `path` with a leading `~` replaced by `home`."""
+    return home + path[1:] if path == "~" or path.startswith("~/") else path
+
+
+def inside_path(profile: Profile, home: str) -> tuple[str, ...]:
+    """Return the directories of PATH inside, in the order in which a command is looked for."""
+    return (*(expand(path, home) for path in profile.path), *SYSTEM_PATH)
+
+
+def allowed_env(profile: Profile, environ: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return what of the user's environment comes in: the base set, proxies, the profile's and `--env` names."""
+    names = (*BASE_ENV, *PROXY_ENV, *profile.env)
+    return tuple((name, environ[name]) for name in dict.fromkeys(names) if name in environ)
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether `path` is `folder` or lies in it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -1,0 +1,72 @@
+"""What is refused before anything is created, and why."""
+
+from agent_dev.core.plan import is_below
+from agent_dev.value import Value
+
+
+class Wanted(Value):
+    """A path that would be shown inside, and the words it came by ("the repository", "--ro")."""
+
+    word: str
+    path: str
+    is_root: bool = False
+
+
+class Ground(Value):
+    """Places that no path inside may hold or lie in, by what they are called, and the mounts of the host."""
+
+    home: str
+    own: tuple[tuple[str, str], ...]  # ("the state directory", path) …
+    mounts: tuple[str, ...] = ()
+
+
+def reason(wanted: tuple[Wanted, ...], ground: Ground) -> tuple[str, str] | None:
+    """Return the first reason to refuse and a hint, or None."""
+    for want in wanted:
+        found = _one(want, ground)
+        if found:
+            return found
+    return _nested([want for want in wanted if want.is_root])
+
+
+def _one(want: Wanted, ground: Ground) -> tuple[str, str] | None:
+    if want.path == "/":
+        return f"{want.word} is /, the whole system", "go into a repository"
+    if want.path == ground.home and want.is_root:
+        return f"{want.word} is your home directory", "go into a repository, or a directory below"
+    for name, own in ground.own:
+        if is_below(own, want.path):
+            return f"{want.word} {want.path} holds {name} ({own})", "choose a smaller directory, or move it"
+        if is_below(want.path, own):
+            return f"{want.word} {want.path} lies in {name} ({own})", "work somewhere else"
+    if want.is_root:
+        below = [mount for mount in ground.mounts if is_below(mount, want.path) and mount != want.path]
+        if below:
+            return (
+                f"{below[0]} is a mount below {want.path}, and an overlay cannot hold one",
+                "unmount it, or work elsewhere",
+            )
+    return None
+
+
+def _nested(roots: list[Wanted]) -> tuple[str, str] | None:
+    for one in roots:
+        for other in roots:
+            if one is not other and is_below(one.path, other.path):
+                return f"{one.word} {one.path} lies in {other.path}, which has an overlay already", "leave it out"
+    return None
+
+
+def mount_points(mountinfo: bytes) -> tuple[bytes, ...]:
+    """Return the mount points of a /proc/self/mountinfo (proc(5)), with its octal escapes undone."""
+    found = []
+    for line in mountinfo.splitlines():
+        fields = line.split(b" ", 5)
+        if len(fields) > 5:
+            found.append(_unescaped(fields[4]))
+    return tuple(found)
+
+
+def _unescaped(text: bytes) -> bytes:
+    first, *rest = text.split(b"\\")
+    return first + b"".join(bytes((int(part[:3], 8),)) + part[3:] for part in rest)

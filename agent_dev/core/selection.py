@@ -1,0 +1,57 @@
+"""Which changes the user takes: a set of keys, always closed over what cannot be taken apart."""
+
+from dataclasses import dataclass, replace
+
+from agent_dev.core.changes import Change, ChangeSet, Key, closure, dependents
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The chosen keys. Blocks and lines inside a file find their place here later."""
+
+    keys: frozenset[Key] = frozenset()
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self.keys
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+NOTHING = Selection()
+
+
+def take(selection: Selection, keys: frozenset[Key], changes: ChangeSet) -> Selection:
+    """Choose `keys`, what they need, and nothing that cannot be merged."""
+    return replace(selection, keys=selection.keys | _possible(closure(keys, changes), changes))
+
+
+def leave(selection: Selection, keys: frozenset[Key], changes: ChangeSet) -> Selection:
+    """Give `keys` up, and what is impossible without them."""
+    return replace(selection, keys=selection.keys - dependents(keys, changes))
+
+
+def toggle(selection: Selection, key: Key, changes: ChangeSet) -> Selection:
+    """Choose what is not chosen, leave what is."""
+    keys = frozenset((key,))
+    return leave(selection, keys, changes) if key in selection else take(selection, keys, changes)
+
+
+def is_safe(change: Change) -> bool:
+    """Whether `--all` takes it without being asked twice: clean and without a risk."""
+    return change.is_clean and not change.risks
+
+
+def all_of(changes: ChangeSet, *, risky: bool = False, ignored: bool = False) -> Selection:
+    """Choose all that is clean; risky and git-ignored changes only when asked for.
+
+    A change is left out with what it needs: one that needs a risky one is as risky.
+    """
+    wanted = {c.key for c in changes.changes if c.is_clean and (risky or not c.risks) and (ignored or not c.ignored)}
+    unwanted = frozenset(c.key for c in changes.changes) - wanted
+    return Selection(frozenset(wanted) - dependents(unwanted, changes))
+
+
+def _possible(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
+    impossible = frozenset(change.key for change in changes.changes if not change.is_clean)
+    return keys - dependents(impossible, changes)

@@ -1,0 +1,99 @@
+"""The error family: everything that can go wrong in a way a user can mend, one line and a hint each.
+
+The docstring of an error is its message, a template over the values it is raised with. Exit codes are a contract
+(docs/exit-codes.md).
+"""
+
+from agent_dev.text import visible
+
+DONE, PARTLY, USAGE = 0, 1, 2
+NOT_STARTED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
+
+
+def _shown(name: str, value: object) -> str:
+    """Make a value safe to print; only our own `message` may have several lines."""
+    text = value if isinstance(value, bytes) else str(value)
+    if name == "message" and isinstance(text, str):
+        return "\n".join(map(visible, text.split("\n")))
+    return visible(text)
+
+
+class AgentDevError(Exception):
+    """{message}"""
+
+    code = PARTLY
+
+    def __init__(self, hint: str = "", **values: object) -> None:
+        shown = {name: _shown(name, value) for name, value in values.items()}
+        self.message = (type(self).__doc__ or "").format_map(shown)
+        self.hint = hint
+        self.values = values
+        super().__init__(self.message)
+
+
+class UsageError(AgentDevError):
+    """{message}"""
+
+    code = USAGE
+
+
+class UnknownSession(UsageError):
+    """no session {name} here"""
+
+
+class NoSession(AgentDevError):
+    """no session of {root} is waiting"""
+
+
+class BadConfiguration(UsageError):
+    """{message}"""
+
+
+class CannotStart(AgentDevError):
+    """{message}"""
+
+    code = NOT_STARTED
+
+
+class Refused(CannotStart):
+    """refused: {message}"""
+
+
+class BwrapFailed(CannotStart):
+    """bubblewrap could not build the sandbox: {message}"""
+
+
+class CommandNotFound(CannotStart):
+    """{command}: not found, neither in the agent home nor in the tool directories nor in the system"""
+
+    code = NOT_FOUND
+
+
+class NotExecutable(CannotStart):
+    """{command}: not executable"""
+
+    code = NOT_EXECUTABLE
+
+
+class StateUnusable(CannotStart):
+    """the state directory {path} cannot be used: {reason}"""
+
+
+class SessionBusy(AgentDevError):
+    """session {session} is still running"""
+
+
+class UnreadableSession(AgentDevError):
+    """session {session}: {reason}; nothing was changed"""
+
+
+class CannotMerge(AgentDevError):
+    """{path}: {reason}"""
+
+
+class CommandFailed(AgentDevError):
+    """{program} failed: {reason}"""
+
+
+class UsageOfRun(CannotStart):
+    """{message}"""

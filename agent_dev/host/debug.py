@@ -1,0 +1,29 @@
+"""`--debug`: each external command is shown before it runs, with secrets masked."""
+
+import os
+
+_SECRET = ("KEY", "TOKEN", "SECRET", "PASS", "AUTH", "CREDENTIAL", "COOKIE", "SESSION_ID")
+_on = False
+
+
+def switch_on() -> None:
+    """Show commands from now on."""
+    global _on  # noqa: PLW0603  (one switch of the whole process, set once by the command line)
+    _on = True
+
+
+def show(words: "tuple[str, ...] | list[str]") -> None:
+    """Write a command to stderr if `--debug` was given."""
+    if _on:
+        from shlex import join  # only when debugging: it imports re
+
+        os.write(2, f"agent-dev: runs {join(masked(tuple(words)))}\n".encode("utf-8", "backslashreplace"))
+
+
+def masked(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Replace the values of variables whose names say that they are secret."""
+    shown = list(words)
+    for number, word in enumerate(words[:-2]):
+        if word == "--setenv" and any(sign in words[number + 1].upper() for sign in _SECRET):
+            shown[number + 2] = "***"
+    return tuple(shown)

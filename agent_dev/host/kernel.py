@@ -1,0 +1,107 @@
+"""System calls that Python 3.11 has no words for, each a tiny named function that raises OSError.
+
+On `_ctypes`, the C half of ctypes: the Python half costs 2.3 ms at every start (docs/decisions/0002-start-up.md).
+"""
+
+import _ctypes
+import os
+import sys
+
+NEWNS, NEWUSER, NEWPID = 0x00020000, 0x10000000, 0x20000000
+NOSUID, NODEV, REMOUNT, REC, SLAVE, RELATIME = 0x2, 0x4, 0x20, 0x4000, 0x80000, 0x200000
+ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 0x1, 0x2, 0x4
+NOREPLACE, EXCHANGE = 1, 2
+
+_SET_PDEATHSIG, _SET_NO_NEW_PRIVS = 1, 38
+_AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE, _CLONE_TREE, _CLOEXEC = -100, 0x1000, 0x8000, 1, 0x80000
+_MOVE_FROM_EMPTY, _MOVE_TO_EMPTY = 0x4, 0x40
+# The same numbers on every architecture: system calls added since 5.1 share one table.
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
+_RESOLVE = 0x01 | 0x02 | 0x04 | 0x08  # NO_XDEV | NO_MAGICLINKS | NO_SYMLINKS | BENEATH
+
+
+class _Int(_ctypes._SimpleCData):  # type: ignore[type-arg]  # what ctypes.c_int is; no generic at run time
+    _type_ = "i"
+
+
+class _Function(_ctypes.CFuncPtr):
+    _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
+    _restype_ = _Int
+
+
+def _libc(name: str) -> _Function:
+    return _Function(_ctypes.dlsym(_LIBRARY, name))
+
+
+_LIBRARY = _ctypes.dlopen(None, os.RTLD_NOW)
+_unshare, _setns, _prctl, _mount, _renameat2, _syncfs, _syscall = map(
+    _libc, ("unshare", "setns", "prctl", "mount", "renameat2", "syncfs", "syscall")
+)
+
+
+def _checked(result: int, what: str) -> int:
+    if result < 0:
+        number = _ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def _numbers(*values: int) -> bytes:
+    """Return the struct of __u64 that some system calls take."""
+    return b"".join(value.to_bytes(8, sys.byteorder) for value in values)
+
+
+def unshare(flags: int) -> None:
+    """Leave namespaces for new ones."""
+    _checked(_unshare(flags), "unshare")
+
+
+def setns(fd: int, kind: int) -> None:
+    """Enter a namespace."""
+    _checked(_setns(fd, kind), "setns")
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the thread that forked it ends."""
+    _checked(_prctl(_SET_PDEATHSIG, 9, 0, 0, 0), "prctl")
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    """mount(2)."""
+    words = [None if word is None else os.fsencode(word) for word in (source, target, kind, data)]
+    _checked(_mount(words[0], words[1], words[2], flags, words[3]), f"mount {target}")
+
+
+def clone_mount(path: str) -> int:
+    """Return a descriptor of a detached, recursive copy of the mount at `path`."""
+    flags = _CLONE_TREE | _CLOEXEC | _AT_RECURSIVE
+    return _checked(_syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags), f"open_tree {path}")
+
+
+def restrict_mount(fd: int, attributes: int) -> None:
+    """Set attributes on a detached mount and all below it."""
+    wanted = _numbers(attributes, 0, 0, 0)
+    flags = _AT_EMPTY_PATH | _AT_RECURSIVE
+    _checked(_syscall(_MOUNT_SETATTR, fd, b"", flags, wanted, 32), "mount_setattr")
+
+
+def attach_mount(fd: int, target: int) -> None:
+    """Attach a detached mount at an open directory or file."""
+    flags = _MOVE_FROM_EMPTY | _MOVE_TO_EMPTY
+    _checked(_syscall(_MOVE_MOUNT, fd, b"", target, b"", flags), "move_mount")
+
+
+def open_below(folder: int, path: bytes, flags: int, mode: int = 0) -> int:
+    """Open `path` below a directory: no symlink, magic link, `..` out of it or mount point is passed (openat2)."""
+    how = _numbers(flags | os.O_CLOEXEC, mode, _RESOLVE)
+    return _checked(_syscall(_OPENAT2, folder, path, how, 24), os.fsdecode(path))
+
+
+def rename(old_folder: int, old: bytes, new_folder: int, new: bytes, flags: int = 0) -> None:
+    """renameat2(2): NOREPLACE, EXCHANGE or neither."""
+    _checked(_renameat2(old_folder, old, new_folder, new, flags), os.fsdecode(new))
+
+
+def syncfs(fd: int) -> None:
+    """Make all that was written to the file system of `fd` durable."""
+    _checked(_syncfs(fd), "syncfs")

@@ -1,0 +1,68 @@
+"""Small looks around before a start: sessions that wait, paths nobody inside could change, the terminal's description."""
+
+import os
+
+from agent_dev.core.plan import RUN
+from agent_dev.errors import UnreadableSession
+from agent_dev.host import store
+
+_ENOUGH = 400  # entries looked at before the start; the rest is looked at beside the run
+_TERMINFO = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo")
+
+
+def waiting(place: store.Store, root: str) -> tuple[str, ...]:
+    """Return the names of sessions of a root that are neither running nor merged nor discarded."""
+    names = []
+    for session in store.all_sessions(place):
+        try:
+            record = store.read(session)
+        except UnreadableSession:
+            continue  # `sessions` shows it
+        state = record.get("state")
+        if record.get("root") == root and (state == store.WAITING or (state == store.RUNNING and not store.is_held(session))):
+            names.append(str(record.get("name") or session.id))
+    return tuple(names)
+
+
+def foreign(root: str, uid: int, gid: int) -> tuple[str, ...]:
+    """Return a line about paths of another user or group near the top: they cannot be changed inside (EOVERFLOW)."""
+    found: list[str] = []
+    left = _ENOUGH
+    folders = [root]
+    while folders and left > 0:
+        folder = folders.pop(0)
+        try:
+            entries = os.scandir(folder)
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                left -= 1
+                status = entry.stat(follow_symlinks=False)
+                if status.st_uid != uid or status.st_gid != gid:
+                    found.append(entry.path)
+                elif entry.is_dir(follow_symlinks=False) and entry.name != ".git":
+                    folders.append(entry.path)
+                if left <= 0:
+                    break
+    if not found:
+        return ()
+    more = f" and {len(found) - 2} more" if len(found) > 2 else ""
+    return (f"of another user or group, so the agent cannot change them: {', '.join(found[:2])}{more}",)
+
+
+def terminfo(environ: dict[str, str], home: str) -> tuple[tuple[str, bytes], ...]:
+    """Return the description of the user's terminal as a file inside, when the system has none of its own."""
+    term = environ.get("TERM", "")
+    if not term or "/" in term or term.startswith("."):
+        return ()
+    names = (f"{term[0]}/{term}", f"{ord(term[0]):x}/{term}")
+    if any(os.path.exists(f"{folder}/{name}") for folder in _TERMINFO for name in names):
+        return ()
+    for folder in (environ.get("TERMINFO", ""), f"{home}/.terminfo", *environ.get("TERMINFO_DIRS", "").split(":")):
+        for name in names:
+            path = f"{folder}/{name}"
+            if folder and os.path.isfile(path):
+                with open(path, "rb", 0) as file:
+                    return ((f"{RUN}/terminfo/{name}", file.read(1 << 16)),)
+    return ()

@@ -1,0 +1,206 @@
+"""Facts about this computer and its user, for a plan."""
+
+import os
+import pwd
+
+from agent_dev.core.plan import Machine, is_below
+from agent_dev.errors import CannotStart
+from agent_dev.host import quick_json
+
+# Whole directories and single files of /etc that programs need. Nothing here holds a secret on a normal system.
+_ETC_DIRECTORIES = (
+    "alternatives",
+    "crypto-policies",
+    "fonts",
+    "pki/ca-trust",
+    "pki/java",
+    "pki/tls/certs",
+    "ssl/certs",
+)
+_ETC_DIRECTORIES_BY_PREFIX = ("java-",)
+_ETC_FILES = (
+    "bash.bashrc",
+    "gai.conf",
+    "host.conf",
+    "hosts",
+    "inputrc",
+    "ld.so.cache",
+    "localtime",
+    "mime.types",
+    "nsswitch.conf",
+    "os-release",
+    "pki/tls/openssl.cnf",
+    "profile",
+    "protocols",
+    "resolv.conf",
+    "services",
+    "ssl/openssl.cnf",
+    "timezone",
+)
+_SYSTEM = ("/usr", "/opt", "/nix", "/gnu")
+_LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_SMALL = 1 << 20
+
+
+def look(environ: dict[str, str]) -> Machine:
+    """Return the facts. Raises CannotStart for a missing bubblewrap or home."""
+    home = environ.get("HOME", "")
+    if not home.startswith("/"):
+        raise CannotStart(message="HOME is not set to an absolute path", hint="set HOME")
+    home = os.path.realpath(home)
+    links, system = _top_level()
+    user, shell = _account(environ)
+    program = bwrap(environ, (home + "/aihome",))
+    return Machine(
+        uid=os.getuid(),
+        gid=os.getgid(),
+        user=user,
+        home=home,
+        shell=shell,
+        bwrap=program,
+        bwrap_version=bwrap_version(program, cache_folder(environ)),
+        links=links,
+        system=system,
+        etc=(*_files(), *_users(user, home, shell)),
+        etc_directories=_directories(),
+    )
+
+
+def user_name(uid: int) -> str:
+    """Return the name of an account, its number when it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def cache_folder(environ: dict[str, str]) -> str:
+    """Return `$XDG_CACHE_HOME/agent-dev`."""
+    base = environ.get("XDG_CACHE_HOME", "")
+    return (base if base.startswith("/") else environ.get("HOME", "") + "/.cache") + "/agent-dev"
+
+
+def bwrap_version(path: str, cache: str) -> tuple[int, int, int]:
+    """Return a bubblewrap's version; asked once for each file, since asking costs as much as starting it."""
+    found = os.stat(path)
+    key = [path, found.st_size, found.st_mtime_ns, found.st_ino]
+    kept = f"{cache}/bwrap.json"
+    try:
+        with open(kept, "rb", 0) as file:
+            known = quick_json.loads(file.read())
+        if isinstance(known, dict) and known.get("key") == key:
+            major, minor, patch = known["version"]
+            return (major, minor, patch)
+    except (OSError, ValueError, TypeError):
+        pass  # not asked yet
+    version = _ask_version(path)
+    _keep(cache, kept, quick_json.dumps({"key": key, "version": list(version)}))
+    return version
+
+
+def _ask_version(path: str) -> tuple[int, int, int]:
+    answer, w = os.pipe()
+    pid = os.posix_spawn(path, ("bwrap", "--version"), {}, file_actions=[(os.POSIX_SPAWN_DUP2, w, 1)])
+    os.close(w)
+    with os.fdopen(answer, "rb") as file:
+        text = file.read().decode("utf-8", "replace")
+    os.waitpid(pid, 0)
+    numbers = [int(part) for part in text.strip().removeprefix("bubblewrap ").split(".")[:3] if part.isdigit()]
+    if len(numbers) < 2:
+        raise CannotStart(message=f"{path} does not say its version, so it is no bubblewrap")
+    return (numbers[0], numbers[1], numbers[2] if len(numbers) > 2 else 0)
+
+
+def _keep(cache: str, path: str, data: bytes) -> None:
+    temp = f"{path}.{os.getpid()}"
+    try:
+        os.makedirs(cache, 0o700, exist_ok=True)
+        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.write(fd, data)
+        os.close(fd)
+        os.rename(temp, path)
+    except OSError:
+        return  # a cache that cannot be written is asked again next time
+
+
+def bwrap(environ: dict[str, str], untrusted: tuple[str, ...] = ()) -> str:
+    """Return the absolute path of bubblewrap: AGENT_DEV_BWRAP, else the first on PATH."""
+    chosen = environ.get("AGENT_DEV_BWRAP")
+    if chosen:
+        if not os.access(chosen, os.X_OK):
+            raise CannotStart(message=f"AGENT_DEV_BWRAP is {chosen}, which cannot be executed")
+        return os.path.abspath(chosen)
+    found = program("bwrap", environ, untrusted)
+    if found is None:
+        raise CannotStart(message="bubblewrap (bwrap) is not installed", hint=_install_hint())
+    return found
+
+
+def program(name: str, environ: dict[str, str], untrusted: tuple[str, ...] = ()) -> str | None:
+    """Return a program of the host by absolute path, never one from a relative or agent-writable directory of PATH."""
+    for folder in environ.get("PATH", os.defpath).split(":"):
+        path = f"{folder}/{name}"
+        if folder.startswith("/") and os.access(path, os.X_OK) and os.path.isfile(path):
+            real = os.path.realpath(path)
+            if not any(is_below(real, place) or is_below(path, place) for place in untrusted):
+                return path
+    return None
+
+
+def _install_hint() -> str:
+    if os.path.exists("/usr/bin/dnf"):
+        return "sudo dnf install bubblewrap"
+    return "sudo apt install bubblewrap" if os.path.exists("/usr/bin/apt-get") else "install your distribution's bubblewrap"
+
+
+def _top_level() -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    links: list[tuple[str, str]] = []
+    system = [path for path in _SYSTEM if os.path.isdir(path)]
+    for path in _LINKED:
+        try:
+            links.append((path, os.readlink(path)))
+        except FileNotFoundError:
+            continue
+        except OSError:
+            system.append(path)  # a real directory: a distribution without merged /usr
+    return tuple(links), tuple(system)
+
+
+def _account(environ: dict[str, str]) -> tuple[str, str]:
+    try:
+        entry = pwd.getpwuid(os.getuid())
+    except KeyError:
+        return environ.get("USER") or "user", "/bin/sh"
+    shell = entry.pw_shell
+    return entry.pw_name, shell if any(is_below(shell, place) for place in ("/bin", "/usr", "/sbin")) else "/bin/sh"
+
+
+def _users(user: str, home: str, shell: str) -> tuple[tuple[str, bytes], ...]:
+    """Make passwd and group of nobody but root, the user and nobody: the others' names are not the agent's business."""
+    uid, gid = os.getuid(), os.getgid()
+    people = {0: ("root", 0, "/root", "/bin/sh"), 65534: ("nobody", 65534, "/nonexistent", "/usr/sbin/nologin")}
+    people[uid] = (user, gid, home, shell)
+    passwd = "".join(f"{name}:x:{number}:{group}::{at}:{sh}\n" for number, (name, group, at, sh) in people.items())
+    groups = {0: "root", 65534: "nogroup"} | {gid: "root" if gid == 0 else user}
+    group = "".join(f"{name}:x:{number}:\n" for number, name in groups.items())
+    return (("/etc/passwd", os.fsencode(passwd)), ("/etc/group", os.fsencode(group)))
+
+
+def _directories() -> tuple[str, ...]:
+    names = (*_ETC_DIRECTORIES, *(name for name in os.listdir("/etc") if name.startswith(_ETC_DIRECTORIES_BY_PREFIX)))
+    return tuple(path for name in names if os.path.isdir(path := f"/etc/{name}"))
+
+
+def _files() -> tuple[tuple[str, bytes], ...]:
+    found = []
+    for name in _ETC_FILES:
+        path = f"/etc/{name}"
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError:
+            continue
+        data = os.read(fd, _SMALL)
+        os.close(fd)
+        if len(data) < _SMALL:
+            found.append((path, data))
+    return tuple(found)

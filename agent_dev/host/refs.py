@@ -1,0 +1,95 @@
+"""The refs of the agent's private git dir, parsed here: no git runs where an agent could write."""
+
+import os
+
+from agent_dev.core.refs import packed_refs, parse_ref
+from agent_dev.host import quick_json, store
+
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LARGEST_REFS = 16 << 20
+_MANY_REFS = 20_000
+
+
+def private_dir(session: store.Session, record: store.Record) -> str | None:
+    """Return the agent's private git dir (the common one), None for a session without git."""
+    git = record.get("git")
+    if not isinstance(git, dict):
+        return None
+    return f"{session.root(0, '').upper}/.git" if git["inside"] else f"{session.folder}/git/0"
+
+
+def remember(session: store.Session, record: store.Record) -> None:
+    """Keep the refs that the private git dir begins with, to tell later what moved."""
+    folder = private_dir(session, record)
+    if folder is None:
+        return
+    values = _all(folder, _linked(record))
+    fd = os.open(f"{session.folder}/git/refs", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    os.write(fd, quick_json.dumps(values))
+    os.close(fd)
+
+
+def has_moved(session: store.Session, record: store.Record) -> bool:
+    """Whether a ref or HEAD of the private git dir is not what it was at the start."""
+    if private_dir(session, record) is None:
+        return False
+    return now(session, record) != remembered(session)
+
+
+def now(session: store.Session, record: store.Record) -> dict[str, str]:
+    """Return all refs of the private git dir and its HEAD: name → object id, or `ref: …` for a symbolic HEAD."""
+    folder = private_dir(session, record)
+    return {} if folder is None else _all(folder, _linked(record))
+
+
+def _linked(record: store.Record) -> str:
+    """Return the name of the linked work tree in use, "" for none."""
+    git = record.get("git")
+    return os.path.basename(str(git["folder"])) if git["folder"] != git["common"] else ""
+
+
+def remembered(session: store.Session) -> dict[str, str]:
+    """Return the refs that the private git dir began with."""
+    refs = quick_json.loads(regular(f"{session.folder}/git/refs", _LARGEST_REFS) or b"{}")
+    return {str(name): str(value) for name, value in refs.items()} if isinstance(refs, dict) else {}
+
+
+def regular(path: str, limit: int) -> bytes:
+    """Return the bytes of a regular file, nothing for anything else: a FIFO would never end."""
+    try:
+        fd = os.open(path, _OPEN)
+    except OSError:
+        return b""
+    try:
+        status = os.fstat(fd)
+        if status.st_mode & 0o170000 != 0o100000 or status.st_size > limit:
+            return b""
+        data = b""
+        while piece := os.read(fd, 1 << 16):
+            data += piece
+        return data
+    finally:
+        os.close(fd)
+
+
+def _all(folder: str, linked: str) -> dict[str, str]:
+    values = packed_refs(regular(f"{folder}/packed-refs", _LARGEST_REFS))
+    _collect(f"{folder}/refs", "refs", values)
+    head = regular(f"{folder}/worktrees/{linked}/HEAD" if linked else f"{folder}/HEAD", 4096)
+    values["HEAD"] = head.decode("utf-8", "surrogateescape").strip()
+    return values
+
+
+def _collect(folder: str, name: str, values: dict[str, str]) -> None:
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return
+    for entry in entries:
+        below = f"{name}/{entry.name}"
+        if len(values) > _MANY_REFS:
+            return
+        if entry.is_dir(follow_symlinks=False):
+            _collect(entry.path, below, values)
+        elif (value := parse_ref(regular(entry.path, 4096))) is not None:
+            values[below] = value

@@ -1,0 +1,63 @@
+"""Removing whole trees of ours: of any depth, with directories nobody may enter, never following a link."""
+
+import os
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def remove_tree(path: str) -> None:
+    """Remove `path` and all below it; nothing if it is not there. The path's own parents are trusted."""
+    parent = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _remove(parent, os.path.basename(path))
+    except FileNotFoundError:
+        pass
+    finally:
+        os.close(parent)
+
+
+def _remove(parent: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=parent)
+        return
+    except (IsADirectoryError, PermissionError):
+        pass  # a directory: EISDIR, or EPERM as POSIX has it
+    # Down by openat, up by `..`: one descriptor at any depth, no recursion.
+    here = _enter(parent, name)
+    stack = [(name, _empty_files(here))]
+    try:
+        while stack:
+            name, below = stack[-1]
+            if below:
+                child = below.pop()
+                here, old = _enter(here, child), here
+                os.close(old)
+                stack.append((child, _empty_files(here)))
+                continue
+            stack.pop()
+            up = os.open("..", _OPEN, dir_fd=here) if stack else os.dup(parent)
+            os.close(here)
+            here = up
+            os.rmdir(name, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _enter(parent: int, name: str) -> int:
+    try:
+        return os.open(name, _OPEN, dir_fd=parent)
+    except PermissionError:
+        os.chmod(name, 0o700, dir_fd=parent)
+        return os.open(name, _OPEN, dir_fd=parent)
+
+
+def _empty_files(folder: int) -> list[str]:
+    """Remove what is not a directory; return the names of the directories."""
+    with os.scandir(folder) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    if found:
+        os.chmod(folder, 0o700)
+    for name, is_directory in found:
+        if not is_directory:
+            os.unlink(name, dir_fd=folder)
+    return [name for name, is_directory in found if is_directory]

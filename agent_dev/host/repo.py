@@ -1,0 +1,164 @@
+"""Where the repository is and what git says of it. Only the user's own git dir is ever opened here."""
+
+import os
+
+from agent_dev.errors import Refused
+from agent_dev.host import debug
+from agent_dev.value import Value
+
+# Plumbing only, with everything switched off that could start a program of the repository's.
+SAFE = (
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.untrackedCache=false",
+    "-c",
+    "core.pager=cat",
+    "-c",
+    "protocol.allow=never",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+)
+
+
+class Git(Value):
+    """A work tree's git dir. `common` is what a linked work tree shares; `inside` whether it lies in the root itself."""
+
+    folder: str
+    common: str
+    inside: bool
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether this is a linked work tree."""
+        return self.folder != self.common
+
+
+class Place(Value):
+    """Where a session works: the root (a work tree's top, or the directory itself) and its git dir, if any."""
+
+    root: str
+    git: Git | None
+
+
+def find(start: str) -> Place:
+    """Return the work tree that `start` lies in; without git the directory itself. Raises Refused for a broken one."""
+    folder = os.path.realpath(start)
+    if not os.path.isdir(folder):
+        raise Refused(message=f"{start} is not a directory")
+    top = folder
+    while True:
+        git = f"{top}/.git"
+        if os.path.lexists(git):
+            return Place(top, _git_at(top, git))
+        if top == "/":
+            return Place(folder, None)
+        top = os.path.dirname(top)
+
+
+def _git_at(top: str, path: str) -> Git | None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        return Git(path, path, inside=True) if os.path.lexists(f"{path}/HEAD") else None
+    if os.path.islink(path):
+        folder = os.path.realpath(path)
+    else:
+        line = _first_line(path)
+        if not line.startswith("gitdir:"):
+            raise Refused(message=f"{path} is neither a git directory nor a link to one", hint="mend or remove it")
+        folder = os.path.normpath(os.path.join(top, line.removeprefix("gitdir:").strip()))
+    if not os.path.isdir(folder):
+        raise Refused(message=f"{path} points to {folder}, which does not exist", hint="git worktree repair")
+    common = _first_line(f"{folder}/commondir")
+    shared = os.path.normpath(os.path.join(folder, common)) if common else folder
+    return Git(folder, shared, inside=False)
+
+
+def _first_line(path: str) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    data = os.read(fd, 8192)
+    os.close(fd)
+    return os.fsdecode(data).split("\n", 1)[0].strip()
+
+
+def environment(environ: dict[str, str]) -> dict[str, str]:
+    """Return the environment of every git that runs on the host."""
+    kept = {name: environ[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME") if name in environ}
+    return kept | {
+        "LC_ALL": "C",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_ATTR_NOSYSTEM": "1",
+    }
+
+
+class Asked(Value):
+    """A git that was started and whose answer is read later, so that it runs beside other work."""
+
+    pid: int
+    answer: int
+
+
+def ask(program: str, place: str, words: tuple[str, ...], environ: dict[str, str]) -> Asked:
+    """Start git in `place` with stdout read later by `answer`."""
+    answer, w = os.pipe()
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, w, 1),
+        (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
+    ]
+    argv = ("git", "-C", place, *SAFE, *words)
+    debug.show(argv)
+    try:
+        pid = os.posix_spawn(program, argv, environment(environ), file_actions=actions)
+    finally:
+        os.close(w)
+    return Asked(pid, answer)
+
+
+def answer(asked: Asked) -> tuple[int, bytes]:
+    """Return the exit code and the output of a git that was asked."""
+    data = b""
+    while piece := os.read(asked.answer, 1 << 16):
+        data += piece
+    os.close(asked.answer)
+    _, status = os.waitpid(asked.pid, 0)
+    return os.waitstatus_to_exitcode(status), data
+
+
+def identity(listing: bytes, environ: dict[str, str], user: str) -> bytes:
+    """Return the identity that git gives the user, as a system-level configuration for the agent.
+
+    `listing` is `git config --list -z`; git's own order: environment, then configuration, then the account's name.
+    """
+    values: dict[str, str] = {}
+    for item in listing.split(b"\0"):
+        key, _, value = item.partition(b"\n")
+        values[os.fsdecode(key)] = os.fsdecode(value)
+    name = environ.get("GIT_AUTHOR_NAME") or values.get("author.name") or values.get("user.name") or user
+    email = environ.get("GIT_AUTHOR_EMAIL") or values.get("author.email") or values.get("user.email")
+    email = email or environ.get("EMAIL") or f"{user}@{os.uname().nodename}"
+    return os.fsencode(f"[user]\n\tname = {_quoted(name)}\n\temail = {_quoted(email)}\n")
+
+
+def _quoted(value: str) -> str:
+    table = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+    return '"' + "".join(table.get(letter, letter) for letter in value) + '"'
+
+
+def tell(program: str, place: str, words: tuple[str, ...], question: bytes, environ: dict[str, str]) -> tuple[int, bytes]:
+    """Run git in `place` with `question` on its stdin; return its exit code and output."""
+    import subprocess  # never before an agent runs
+
+    argv = ("git", "-C", place, *SAFE, *words)
+    debug.show(argv)
+    done = subprocess.run(argv, executable=program, input=question, env=environment(environ), capture_output=True, check=False)
+    return done.returncode, done.stdout

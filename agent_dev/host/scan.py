@@ -1,0 +1,135 @@
+"""Directory → entries: what an upper, or a root, holds. Links are never followed, any depth is walked."""
+
+import os
+import stat
+from collections.abc import Iterator
+
+from agent_dev.core.changes import Entry, FileType
+from agent_dev.core.overlay import Found
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OVERLAY = "user.overlay."
+_TYPES = {
+    stat.S_IFREG: FileType.FILE,
+    stat.S_IFDIR: FileType.DIRECTORY,
+    stat.S_IFLNK: FileType.SYMLINK,
+    stat.S_IFIFO: FileType.FIFO,
+    stat.S_IFSOCK: FileType.SOCKET,
+}
+
+
+def walk(
+    root: str, *, skip: tuple[bytes, ...] = (), attributes: bool = True, problems: list[str] | None = None
+) -> Iterator[Found]:
+    """Yield all below a directory, parents before children. `skip`: names at the top that are passed over.
+
+    What cannot be read goes into `problems` with its reason.
+    """
+    told = problems if problems is not None else []
+    here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    # One descriptor at any depth: down by openat, up by `..`.
+    stack: list[tuple[bytes, list[bytes], int]] = []
+    try:
+        found, below = _read(here, b"", attributes, told, skip)
+        yield from found
+        stack.append((b"", below, 0))
+        while stack:
+            path, below, inode = stack[-1]
+            if not below:
+                stack.pop()
+                if stack:
+                    here = _up(here, stack[-1][2], path)
+                continue
+            name = below.pop()
+            inside = path + b"/" + name if path else name
+            try:
+                child = os.open(name, _OPEN, dir_fd=here)
+            except OSError as error:
+                told.append(f"{os.fsdecode(inside)}: {error.strerror}")
+                continue
+            if not path:
+                stack[0] = (b"", below, os.fstat(here).st_ino)
+            os.close(here)
+            here = child
+            found, names = _read(here, inside, attributes, told, ())
+            yield from found
+            stack.append((inside, names, os.fstat(here).st_ino))
+    finally:
+        os.close(here)
+
+
+def _up(here: int, inode: int, path: bytes) -> int:
+    up = os.open("..", _OPEN, dir_fd=here)
+    os.close(here)
+    if os.fstat(up).st_ino != inode:
+        os.close(up)
+        raise OSError(116, f"{os.fsdecode(path)} was moved while it was read")
+    return up
+
+
+def _read(
+    folder: int, path: bytes, attributes: bool, problems: list[str], skip: tuple[bytes, ...]
+) -> tuple[list[Found], list[bytes]]:
+    found: list[Found] = []
+    below: list[bytes] = []
+    prefix = path + b"/" if path else b""
+    try:
+        names = sorted(os.fsencode(name) for name in os.listdir(folder))
+    except OSError as error:
+        problems.append(f"{os.fsdecode(path)}: {error.strerror}")
+        return found, below
+    for name in names:
+        if name in skip:
+            continue
+        try:
+            one = _look(folder, name, prefix + name, attributes)
+        except OSError as error:
+            problems.append(f"{os.fsdecode(prefix + name)}: {error.strerror}")
+            continue
+        found.append(one)
+        if one.entry.type is FileType.DIRECTORY:
+            below.append(name)
+    below.reverse()
+    return found, below
+
+
+def entry(folder: int, name: bytes) -> Entry:
+    """Return one entry of an open directory. Raises OSError."""
+    return _look(folder, name, name, attributes=True).entry
+
+
+def _look(folder: int, name: bytes, path: bytes, attributes: bool) -> Found:
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    kind = _TYPES.get(stat.S_IFMT(status.st_mode), FileType.DEVICE)
+    target = os.readlink(name, dir_fd=folder) if kind is FileType.SYMLINK else b""
+    own: tuple[tuple[str, bytes], ...] = ()
+    overlay: tuple[tuple[str, bytes], ...] = ()
+    if attributes and kind in (FileType.FILE, FileType.DIRECTORY):
+        own, overlay = _attributes(folder, name)
+    own_entry = Entry(
+        type=kind,
+        mode=stat.S_IMODE(status.st_mode),
+        size=status.st_size,
+        inode=status.st_ino,
+        mtime=status.st_mtime_ns,
+        ctime=status.st_ctime_ns,
+        links=status.st_nlink,
+        target=target,
+        attributes=own,
+    )
+    return Found(path, own_entry, status.st_rdev, overlay, status.st_uid, status.st_gid)
+
+
+def _attributes(folder: int, name: bytes) -> tuple[tuple[tuple[str, bytes], ...], tuple[tuple[str, bytes], ...]]:
+    path = b"/proc/self/fd/%d/%b" % (folder, name)
+    try:
+        names = os.listxattr(path, follow_symlinks=False)
+    except OSError:
+        return (), ()
+    own, overlay = [], []
+    for attribute in sorted(names):
+        if attribute.startswith(_OVERLAY):
+            overlay.append((attribute[len(_OVERLAY) :], os.getxattr(path, attribute, follow_symlinks=False)))
+        elif attribute.startswith("user."):
+            own.append((attribute, os.getxattr(path, attribute, follow_symlinks=False)))
+    return tuple(own), tuple(overlay)

@@ -1,0 +1,309 @@
+"""Sessions on disk: `$XDG_STATE_HOME/agent-dev/sessions/<id>/` (DESIGN.md section 5), their locks and their ends."""
+
+import fcntl
+import os
+import time
+
+from agent_dev.core.plan import Root
+from agent_dev.errors import SessionBusy, StateUnusable, UnreadableSession
+from agent_dev.host import quick_json
+from agent_dev.host.remove import remove_tree
+from agent_dev.value import Value
+
+VERSION = 1
+RUNNING, WAITING, MERGED, DISCARDED, KILLED = "running", "waiting", "merged", "discarded", "killed"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypedDict
+
+    class GitRecord(TypedDict):
+        """Where the user's git dir is: the work tree's own, the one it shares, and whether that lies in the root."""
+
+        folder: str
+        common: str
+        inside: bool
+
+    class Record(TypedDict, total=False):
+        """session.json. Times in ns since 1970; `stores` are pairs of (host directory, where it is shown inside)."""
+
+        version: int
+        state: str
+        name: str
+        root: str
+        roots: list[str]
+        cwd: str
+        git: GitRecord | None
+        stores: list[list[str]]
+        profile: str
+        command: list[str]
+        words: list[str]
+        options: dict[str, object]
+        is_command: bool
+        agent_home: str
+        launcher: int
+        init: int
+        pid_namespace: int
+        started: int
+        launched: int
+        resumed: int
+        ended: int
+        exit: int
+
+else:
+    Record = dict
+
+
+class Store(Value):
+    """The state directory. `empty` is an empty file for masks."""
+
+    path: str
+
+    @property
+    def sessions(self) -> str:
+        """Where sessions lie."""
+        return f"{self.path}/sessions"
+
+    @property
+    def merges(self) -> str:
+        """Where journals, staged content and what was replaced lie."""
+        return f"{self.path}/merges"
+
+    @property
+    def trash(self) -> str:
+        """Where discarded sessions lie until their retention ends."""
+        return f"{self.path}/trash"
+
+    @property
+    def gone(self) -> str:
+        """Where sessions that changed nothing are taken apart."""
+        return f"{self.path}/gone"
+
+    @property
+    def empty(self) -> str:
+        """Return the path of an empty file."""
+        return f"{self.path}/empty"
+
+
+class Session(Value):
+    """An open session: its folder and the descriptor that holds its lock (-1: looked at, not held)."""
+
+    id: str
+    folder: str
+    lock: int = -1
+
+    def root(self, number: int, path: str) -> Root:
+        """Return the paths of the overlay of one root."""
+        return Root(path, f"{self.folder}/roots/{number}/upper", f"{self.folder}/roots/{number}/work")
+
+    @property
+    def base(self) -> str:
+        """Where the base snapshot lies."""
+        return f"{self.folder}/base"
+
+
+def place(state: str, environ: dict[str, str]) -> Store:
+    """Return the state directory: configured, else `$XDG_STATE_HOME/agent-dev`. Nothing is created."""
+    base = environ.get("XDG_STATE_HOME", "")
+    if not base.startswith("/"):
+        base = environ.get("HOME", "") + "/.local/state"
+    return Store(os.path.realpath(state or f"{base}/agent-dev"))
+
+
+def create(store: Store) -> Session:
+    """Make a new, locked, empty session. Raises StateUnusable."""
+    try:
+        session = _create(store)
+    except OSError as error:
+        raise StateUnusable(path=store.path, reason=error.strerror, hint="set `state:` in config.yaml to another place") from None
+    return session
+
+
+def _create(store: Store) -> Session:
+    while True:
+        now = time.time_ns()
+        stamp = time.strftime("%y%m%d-%H%M%S", time.gmtime(now // 10**9))
+        name = f"{stamp}-{now // 10**6 % 1000:03d}{os.urandom(1).hex()[0]}"
+        folder = f"{store.sessions}/{name}"
+        try:
+            os.mkdir(folder, 0o700)
+        except FileNotFoundError:
+            _prepare(store)
+        except FileExistsError:
+            continue
+        else:
+            session = Session(name, folder, _locked(folder))
+            os.mkdir(f"{folder}/roots", 0o700)
+            return session
+
+
+def _prepare(store: Store) -> None:
+    os.makedirs(store.path, 0o700, exist_ok=True)
+    os.chmod(store.path, 0o700)
+    for path in (store.sessions, store.merges, store.trash):
+        os.makedirs(path, 0o700, exist_ok=True)
+    try:
+        os.close(os.open(store.empty, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444))
+    except FileExistsError:
+        pass
+
+
+def _locked(folder: str) -> int:
+    """Lock a session by its directory: no file to make, and the lock ends with its holder."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return fd
+
+
+def add_root(session: Session, number: int, path: str) -> Root:
+    """Make upper and work for a root; the upper's own mode is the root's."""
+    root = session.root(number, path)
+    os.mkdir(os.path.dirname(root.upper), 0o700)
+    os.mkdir(root.upper, 0o755)
+    os.chmod(root.upper, os.stat(path).st_mode & 0o7777)
+    os.mkdir(root.work, 0o700)
+    return root
+
+
+def add_cache(session: Session, number: int, path: str) -> Root:
+    """Make a throw-away upper and work for a package cache."""
+    folder = f"{session.folder}/caches/{number}"
+    os.makedirs(f"{folder}/upper", 0o700)
+    os.mkdir(f"{folder}/work", 0o700)
+    return Root(path, f"{folder}/upper", f"{folder}/work")
+
+
+def write(session: Session, record: Record) -> None:
+    """Replace session.json by temp and rename; `settle` makes it durable."""
+    temp = f"{session.folder}/session.json.new"
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    os.write(fd, quick_json.dumps({**record, "version": VERSION}))
+    os.close(fd)
+    os.rename(temp, f"{session.folder}/session.json")
+
+
+def settle(session: Session) -> None:
+    """Make session.json durable."""
+    for path in (f"{session.folder}/session.json", session.folder):
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        os.fsync(fd)
+        os.close(fd)
+
+
+def read(session: Session) -> Record:
+    """Return session.json. Raises UnreadableSession for one that is missing, torn or of another version."""
+    try:
+        with open(f"{session.folder}/session.json", "rb", 0) as file:
+            record = quick_json.loads(file.read())
+    except (OSError, ValueError) as error:
+        raise UnreadableSession(session=session.id, reason=f"its record cannot be read ({error})") from None
+    if not isinstance(record, dict) or record.get("version") != VERSION:
+        found = record.get("version") if isinstance(record, dict) else None
+        hint = "another version of agent-dev made it; use that one"
+        raise UnreadableSession(session=session.id, reason=f"its record has version {found}", hint=hint)
+    return record  # type: ignore[return-value]  # ours, by its version
+
+
+def all_sessions(store: Store) -> tuple[Session, ...]:
+    """Return every session, oldest first."""
+    try:
+        names = sorted(os.listdir(store.sessions))
+    except FileNotFoundError:
+        return ()
+    return tuple(Session(name, f"{store.sessions}/{name}") for name in names)
+
+
+def sweep(place: Store) -> None:
+    """Move sessions that were never born, killed before they had a record, into the trash; finish removals."""
+    if os.path.isdir(place.gone):
+        for name in os.listdir(place.gone):
+            remove_tree(f"{place.gone}/{name}")
+    for session in all_sessions(place):
+        if not os.path.lexists(f"{session.folder}/session.json") and not is_held(session):
+            to_trash(place, session)
+
+
+def is_held(session: Session) -> bool:
+    """Whether a living process holds the session's lock."""
+    try:
+        os.close(_locked(session.folder))
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
+def hold(session: Session) -> Session:
+    """Return the session with its lock held. Raises SessionBusy."""
+    try:
+        return session.but(lock=_locked(session.folder))
+    except BlockingIOError:
+        raise SessionBusy(session=session.id, hint=f"agent-dev stop {session.id}") from None
+
+
+def let_go(session: Session) -> None:
+    """Give the lock up."""
+    if session.lock >= 0:
+        os.close(session.lock)
+
+
+def drop(session: Session) -> None:
+    """Remove a session that changed nothing, with all that was made for it."""
+    remove_tree(session.folder)
+    let_go(session)
+
+
+def drop_aside(place: Store, session: Session, leave_home: "Callable[[], None]") -> None:
+    """Remove a session that changed nothing, without making the user wait: it is gone at once, its files a moment later.
+
+    Taking thirty directories and some mount points apart costs more than bubblewrap's whole start. A child does it; `sweep`
+    and the next to leave the home finish what a killed child left.
+    """
+    gone = f"{place.gone}/{session.id}"
+    try:
+        os.rename(session.folder, gone)
+    except FileNotFoundError:
+        os.makedirs(place.gone, 0o700)
+        os.rename(session.folder, gone)
+    if os.fork() == 0:
+        try:
+            os.setpgid(0, 0)
+            for standard in range(3):
+                os.close(standard)  # whoever reads our output need not wait
+            leave_home()
+            remove_tree(gone)
+        finally:
+            os._exit(0)
+    let_go(session)
+
+
+def drop_scaffold(session: Session) -> None:
+    """Remove what an ended session no longer needs: work directories and the throw-away uppers of caches."""
+    remove_tree(f"{session.folder}/caches")
+    try:
+        numbers = os.listdir(f"{session.folder}/roots")
+    except FileNotFoundError:
+        return
+    for number in numbers:
+        remove_tree(f"{session.folder}/roots/{number}/work")
+
+
+def renew_work(session: Session, number: int) -> None:
+    """Make a fresh work directory for a session that is resumed: an old one's state is unknown."""
+    work = f"{session.folder}/roots/{number}/work"
+    remove_tree(work)
+    os.mkdir(work, 0o700)
+
+
+def to_trash(store: Store, session: Session) -> str:
+    """Move a session into the trash and return its new place."""
+    os.makedirs(store.trash, 0o700, exist_ok=True)
+    place = f"{store.trash}/{session.id}"
+    os.rename(session.folder, place)
+    for folder in (store.trash, store.sessions):
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        os.fsync(fd)
+        os.close(fd)
+    return place

@@ -1,0 +1,243 @@
+"""Watching a running session: job control, signals to us, the moving repository, the base taken beside it."""
+
+import os
+
+from agent_dev.host import kernel, launch, signals
+from agent_dev.host.terminal import Terminal
+from agent_dev.value import Value
+
+_FAST, _SLOW = 60, 400  # ms between looks at the agent, with a terminal and without
+_MERCY = 5000  # ms between asking an agent to end and ending it
+_LOOK_AT_REPO = 1000  # ms
+
+_STOPPED = b"T"
+
+
+class Watch(Value):
+    """What is watched beside the sandbox: files whose change means that the repository moved, and the roots to refresh."""
+
+    marks: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+
+
+class Supervisor:
+    """Waits until a sandbox is over, and behaves as a shell does with its job."""
+
+    def __init__(self, sandbox: launch.Sandbox, terminal: Terminal, watch: Watch) -> None:
+        self._sandbox, self._terminal, self._watch = sandbox, terminal, watch
+        self._agent = 0
+        self._continued = False
+        self._asked_to_end = 0  # the signal that asked us
+        self._mercy = _MERCY
+        self._marks = self._look()
+        self._since_look = 0
+        self._before: list[tuple[int, object]] = []
+        self.moves = 0  # how often the repository moved and the view was refreshed
+        self.ended_by = 0  # the signal that made us end the agent
+
+    def begin(self) -> None:
+        """Take the signals that are ours while the agent runs."""
+        for number in (signals.INT, signals.QUIT):
+            self._before.append((number, signals.swallow(number)))
+        for number in (signals.TERM, signals.HUP):
+            self._before.append((number, signals.catch(number, self._on_end)))
+        self._before.append((signals.CONT, signals.catch(signals.CONT, self._on_continue)))
+
+    def end(self) -> None:
+        """Give the signals back."""
+        for number, action in reversed(self._before):
+            signals.restore(number, action)
+        self._before.clear()
+
+    def _on_end(self, number: int, _frame: object) -> None:
+        self._asked_to_end = number
+
+    def _on_continue(self, _number: int, _frame: object) -> None:
+        self._continued = True
+
+    def is_over_within(self, milliseconds: int) -> bool:
+        """Return whether the sandbox ended within that time; job control goes on meanwhile."""
+        step = _FAST if self._terminal.exists() else _SLOW
+        while milliseconds > 0:
+            wait = min(step, milliseconds)
+            if launch.is_over(self._sandbox, wait):
+                return True
+            milliseconds -= wait
+            self._step(wait)
+        return False
+
+    def wait(self) -> None:
+        """Wait until every process of the sandbox is gone."""
+        while not self.is_over_within(1 << 30):
+            continue
+
+    def _step(self, waited: int) -> None:
+        self._end_if_asked(waited)
+        if self._terminal.exists():
+            self._follow_job()
+        self._since_look += waited
+        if self._since_look >= _LOOK_AT_REPO:
+            self._since_look = 0
+            self._refresh_if_moved()
+
+    # ending
+
+    def _end_if_asked(self, waited: int) -> None:
+        if not self._asked_to_end:
+            return
+        if not self.ended_by:
+            self.ended_by = self._asked_to_end
+            _signal_group(self._sandbox.keeper, self.ended_by)
+            _signal_group(self._sandbox.keeper, signals.CONT)
+        self._mercy -= waited
+        if self._mercy <= 0:
+            launch.kill(self._sandbox)
+
+    # job control
+
+    def _follow_job(self) -> None:
+        if self._is_group_stopped() or self._is_agent_stopped():
+            self._suspend()
+        elif self._continued:
+            self._resume()
+
+    def _is_group_stopped(self) -> bool:
+        try:
+            info = os.waitid(os.P_PID, self._sandbox.keeper, os.WSTOPPED | os.WNOHANG)
+        except ChildProcessError:
+            return False
+        return info is not None
+
+    def _is_agent_stopped(self) -> bool:
+        """Whether the agent stopped itself: only its state tells, since bubblewrap does not pass it on."""
+        if not self._agent:
+            self._agent = self._find_agent()
+        return self._agent != 0 and _state(self._agent) == _STOPPED and _state(self._agent) == _STOPPED
+
+    def _find_agent(self) -> int:
+        inner = self._sandbox.init if not self._sandbox.has_keeper else _first_child(self._sandbox.init)
+        return _first_child(inner) if inner else 0
+
+    def _suspend(self) -> None:
+        self._continued = False
+        self._terminal.take_back(keep_modes=True)
+        os.kill(0, signals.STOP)  # the whole job of ours, as a shell sees it; we go on here after SIGCONT
+        self._resume()
+
+    def _resume(self) -> None:
+        self._continued = False
+        if not self._terminal.is_lent:
+            self._terminal.lend(self._agents_group())
+        _signal_group(self._sandbox.keeper, signals.CONT)
+        if self._agent:
+            try:
+                os.kill(self._agent, signals.CONT)
+            except ProcessLookupError:
+                return
+
+    def _agents_group(self) -> int:
+        try:
+            return os.getpgid(self._agent) if self._agent else self._sandbox.keeper
+        except ProcessLookupError:
+            return self._sandbox.keeper
+
+    # the lower that moves
+
+    def _look(self) -> tuple[tuple[int, int], ...]:
+        found = []
+        for path in self._watch.marks:
+            try:
+                status = os.stat(path)
+                found.append((status.st_ino, status.st_mtime_ns))
+            except OSError:
+                found.append((0, 0))
+        return tuple(found)
+
+    def _refresh_if_moved(self) -> None:
+        marks = self._look()
+        if marks == self._marks:
+            return
+        self._marks = marks
+        inner = self._sandbox.init if not self._sandbox.has_keeper else _first_child(self._sandbox.init)
+        if inner and refresh(inner, self._watch.roots):
+            self.moves += 1
+
+
+def _signal_group(group: int, number: int) -> None:
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return
+
+
+def _first_child(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", "rb", 0) as file:
+            children = file.read().split()
+    except OSError:
+        return 0
+    return int(children[0]) if children else 0
+
+
+def _state(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/stat", "rb", 0) as file:
+            return file.read().rpartition(b")")[2].split()[0]
+    except (OSError, IndexError):
+        return b""
+
+
+_NS_GET_USERNS, _NS_GET_PARENT = 0xB701, 0xB702
+
+
+def refresh(pid: int, roots: tuple[str, ...]) -> bool:
+    """Remount the overlays in the mount namespace of `pid`, so that names replaced below are seen anew.
+
+    Done in a child, since a process that enters namespaces cannot come back. Returns whether it worked.
+    """
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            _remount(pid, roots)
+            code = 0
+        except OSError:
+            pass  # said by the exit code
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return status == 0
+
+
+def _remount(pid: int, roots: tuple[str, ...]) -> None:
+    import fcntl  # only in the child that needs it
+
+    mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    owner = fcntl.ioctl(mounts, _NS_GET_USERNS)
+    for _ in range(3):
+        try:
+            _remount_as(owner, mounts, roots)
+        except PermissionError:
+            owner = fcntl.ioctl(owner, _NS_GET_PARENT)  # the overlay was mounted by the keeper, one namespace out
+            continue
+        return
+    raise PermissionError(1, "not the owner of the overlay")
+
+
+def _remount_as(owner: int, mounts: int, roots: tuple[str, ...]) -> None:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            kernel.setns(owner, kernel.NEWUSER)
+            kernel.setns(mounts, kernel.NEWNS)
+            for root in roots:
+                kernel.mount(None, root, None, kernel.REMOUNT | kernel.NOSUID | kernel.NODEV | kernel.RELATIME)
+            code = 0
+        except OSError:
+            pass  # said by the exit code
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    if status:
+        raise PermissionError(1, "remount")

@@ -1,0 +1,73 @@
+"""Frozen records for the launch path, without the start-up price of `dataclasses`.
+
+`dataclasses` costs 10 ms of imports and about 0.3 ms a class, three times what starting bubblewrap takes
+(docs/decisions/0002-start-up.md). To type checkers a `Value` is a frozen dataclass:
+
+    class Bind(Value):
+        source: str
+        target: str
+        writable: bool = False
+
+Off the launch path plain `dataclass(frozen=True, slots=True)` is used.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_: object) -> object:
+        """Do at run time what a type checker sees: nothing."""
+        return lambda cls: cls
+
+
+@dataclass_transform(frozen_default=True)
+class Value:
+    """A record whose fields are its annotations, in order, the base classes' first."""
+
+    __match_args__: tuple[str, ...] = ()
+
+    def __init_subclass__(cls) -> None:
+        own = cls.__dict__.get("__annotations__", {})  # noqa: RUF063  (inspect.get_annotations costs 5 ms)
+        cls.__match_args__ = (*cls.__match_args__, *own)
+
+    def __init__(self, *args: object, **named: object) -> None:
+        fields = self.__match_args__
+        if len(args) > len(fields):
+            raise TypeError(f"{type(self).__name__} takes {len(fields)} values, got {len(args)}")
+        given = dict(zip(fields, args, strict=False))
+        for name, value in named.items():
+            if name not in fields or name in given:
+                raise TypeError(f"{type(self).__name__}: unexpected {name!r}")
+            given[name] = value
+        kind = type(self)
+        for name in fields:
+            if name not in given:
+                if not hasattr(kind, name):
+                    raise TypeError(f"{kind.__name__}: missing {name!r}")
+                given[name] = getattr(kind, name)
+        self.__dict__.update(given)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def as_dict(self) -> "dict[str, Any]":
+        """Return the record as a dictionary, in the order of its fields."""
+        return {name: self.__dict__[name] for name in self.__match_args__}
+
+    def but(self, **changes: object) -> "Self":
+        """Return a copy with some fields changed."""
+        return type(self)(**{**self.as_dict(), **changes})
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.as_dict().values()))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.as_dict().items())
+        return f"{type(self).__name__}({inside})"

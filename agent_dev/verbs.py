@@ -1,0 +1,270 @@
+"""The words of agent-dev beside running an agent: their arguments, what they call, and the exit code."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+from agent_dev import output
+from agent_dev.after import screen
+from agent_dev.commands import doctor, merge, resume, sessions, show
+from agent_dev.commands.prepare import Options, Request
+from agent_dev.commands.review import Review, open_review
+from agent_dev.commands.sessions import Here, Listed
+from agent_dev.core.changes import Key
+from agent_dev.errors import DONE, PARTLY, SessionBusy, UsageError
+from agent_dev.host import commits, load, store
+
+Environ = dict[str, str]
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse that fails as the rest of the program does: one line, exit code 2."""
+
+    def error(self, message: str) -> "None":  # type: ignore[override]
+        raise UsageError(message=f"{self.prog.removeprefix('agent-dev ')}: {message}", hint=f"{self.prog} --help")
+
+
+def _parser(verb: str, about: str, example: str) -> _Parser:
+    return _Parser(
+        prog=f"agent-dev {verb}",
+        description=about,
+        epilog=f"example:  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _status(words: list[str], where: Here, _options: Options) -> int:
+    parser = _parser("status", "What a session holds: its changes with their risks, and its commits.", "agent-dev status --json")
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
+    if one.state == store.RUNNING:
+        raise SessionBusy(session=one.name, hint=f"agent-dev stop {one.name}, or wait until the agent has ended")
+    with _opened(one, where) as review:
+        made = commits.made(review.session, review.record, where.environ)
+        counted = review.counted()
+        output.status(replace_state(one, review), counted, made, as_json=args.json)
+    return DONE
+
+
+def replace_state(one: Listed, review: Review) -> Listed:
+    """Return a listed session with the record that was read under its lock."""
+    return replace(one, record=review.record)
+
+
+class _opened:  # noqa: N801  (used as a with statement's word)
+    """A session held and opened; let go at the end."""
+
+    def __init__(self, one: Listed, where: Here) -> None:
+        self._one, self._where = one, where
+
+    def __enter__(self) -> Review:
+        self._held = sessions.hold(self._one)
+        try:
+            self._review = open_review(self._held.session, self._where.environ)
+        except BaseException:
+            store.let_go(self._held.session)
+            raise
+        return self._review
+
+    def __exit__(self, *_: object) -> None:
+        self._review.close()
+        store.let_go(self._held.session)
+
+
+def _diff(words: list[str], where: Here, _options: Options) -> int:
+    parser = _parser("diff", "The changes of a session as a patch on stdout.", "agent-dev diff src/ | less -R")
+    parser.add_argument("words", nargs="*", metavar="[SESSION] [PATH…]")
+    parser.add_argument("--stat", action="store_true", help="numbers instead of the patch")
+    args = parser.parse_args(words)
+    names = list(args.words)
+    given = words[: words.index("--")] if "--" in words else words
+    is_named = bool(names) and names[0] in given and sessions.is_session(sessions.listed(where.store), names[0]) is not None
+    one = sessions.find(where, names.pop(0) if is_named else "")
+    with _opened(one, where) as review:
+        output.diff(review, _keys(names, review, where), is_stat=args.stat)
+    return DONE
+
+
+def _keys(paths: list[str], review: Review, where: Here) -> tuple[Key, ...]:
+    """Turn paths as a person types them, seen from here or from the root, into keys. Raises UsageError for unknown ones."""
+    found = []
+    for path in paths:
+        candidates = [os.path.normpath(os.path.join(where.cwd, path)), os.path.normpath(os.path.join(where.root, path))]
+        keys = [key for full in candidates for key in _below_roots(full, review)]
+        known = [key for key in keys if review.changes.below(key.root, key.path)]
+        if not known:
+            raise UsageError(message=f"nothing changed at {path}", hint="agent-dev status lists what changed")
+        found.append(known[0])
+    return tuple(found)
+
+
+def _below_roots(full: str, review: Review) -> list[Key]:
+    keys = []
+    for number, tree in enumerate(review.reals):
+        if full == tree.path:
+            keys.append(Key(number, b""))
+        elif full.startswith(tree.path + "/"):
+            keys.append(Key(number, os.fsencode(full[len(tree.path) + 1 :])))
+    return keys
+
+
+def _merge(words: list[str], where: Here, _options: Options) -> int:
+    parser = _parser(
+        "merge",
+        "Bring chosen changes into the real tree. Without --take or --all: the screen.",
+        "agent-dev merge --take src/",
+    )
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION")
+    parser.add_argument("--take", action="append", default=[], metavar="PATH", help="take PATH and all below it")
+    parser.add_argument("--all", action="store_true", help="take all that is clean, neither risky nor ignored by git")
+    parser.add_argument("--include-risky", action="store_true", help="with --all: the risky ones too")
+    parser.add_argument("--atomic", action="store_true", help="merge nothing when something chosen is in conflict")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    if args.include_risky and not args.all:
+        raise UsageError(message="--include-risky goes with --all", hint="--take PATH takes a risky path by name")
+    with _opened(sessions.find(where, args.session), where) as review:
+        if not args.take and not args.all:
+            return screen(review, where.store)
+        chosen, asked = merge.choose(
+            review.changes, _keys(args.take, review, where), everything=args.all, risky=args.include_risky
+        )
+        planned = merge.plan(review, chosen, asked)
+        stops = args.dry_run or (args.atomic and bool(planned.conflicts))
+        merged = merge.preview(review, planned) if stops else merge.carry_out(review, planned, where.store)
+        if args.atomic and planned.conflicts and not args.dry_run:
+            merged = replace(merged, taken=())
+        output.merged(merged, review, is_dry=args.dry_run, as_json=args.json)
+        return PARTLY if merged.conflicts or (args.take and not merged.taken) else DONE
+
+
+def _session_parser(verb: str, about: str) -> _Parser:
+    parser = _parser(verb, about, f"agent-dev {verb}")
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION")
+    return parser
+
+
+def _discard(words: list[str], where: Here, _options: Options) -> int:
+    args = _session_parser("discard", "Put a session into the trash; nothing of it is merged.").parse_args(words)
+    one = sessions.find(where, args.session, sessions.OPEN)
+    place = sessions.discard(where, one)
+    output.line(f"session {one.name} is in the trash: {place}")
+    return DONE
+
+
+def _stop(words: list[str], where: Here, _options: Options) -> int:
+    args = _session_parser("stop", "End a running session; what it holds is kept.").parse_args(words)
+    one = sessions.find(where, args.session, (store.RUNNING,) if not args.session else sessions.OPEN)
+    ended = sessions.stop(where, one)
+    output.line(
+        f"session {one.name} had changed nothing and is gone" if not ended.state else f"session {one.name} is {ended.state}"
+    )
+    return DONE
+
+
+def _resume(words: list[str], where: Here, options: Options) -> int:
+    parser = _session_parser("resume", "Run a session's agent again on what it left; words after -- replace its command's.")
+    before, _, after = _split(words)
+    args = parser.parse_args(before)
+    one = sessions.find(where, args.session, (store.WAITING, store.KILLED))
+    from agent_dev.after import after_run
+    from agent_dev.cli import say
+
+    request = Request(tuple(after), options, where.environ, is_command=bool(after))
+    outcome = resume.resume(sessions.hold(one), request, say)
+    return after_run(outcome, request) if outcome.is_kept else outcome.code
+
+
+def _split(words: list[str]) -> tuple[list[str], str, list[str]]:
+    if "--" in words:
+        at = words.index("--")
+        return words[:at], "--", words[at + 1 :]
+    return words, "", []
+
+
+def _commits(words: list[str], where: Here, _options: Options) -> int:
+    parser = _session_parser("commits", "The commits that the agent made: id and subject. They stay in the session for now.")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    one = sessions.find(where, args.session)
+    held = sessions.hold(one)
+    try:
+        output.commits(commits.made(held.session, held.record, where.environ), as_json=args.json)
+    finally:
+        store.let_go(held.session)
+    return DONE
+
+
+def _sessions(words: list[str], where: Here, _options: Options) -> int:
+    parser = _parser("sessions", "Sessions of this repository that are running or wait for a merge.", "agent-dev sessions --all")
+    parser.add_argument("--all", action="store_true", help="of every repository, merged ones too")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    output.sessions(sessions.of_root(where, every=args.all), as_json=args.json, with_roots=args.all)
+    return DONE
+
+
+def _show(words: list[str], where: Here, options: Options) -> int:
+    parser = _parser(
+        "show",
+        "What a run of AGENT would look like: values, their origins, the plan. Runs nothing.",
+        "agent-dev show claude",
+    )
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="AGENT [ARGS…]")
+    args = parser.parse_args(words)
+    names = args.words[1:] if args.words[:1] == ["--"] else args.words
+    if not names:
+        raise UsageError(message="show which agent?", hint="agent-dev show claude")
+    output.shown(show.show(Request(tuple(names), options, where.environ, is_command=args.words[:1] == ["--"])))
+    return DONE
+
+
+def _profiles(words: list[str], where: Here, _options: Options) -> int:
+    parser = _parser("profiles", "The profiles there are, or the text of one.", "agent-dev profiles claude")
+    parser.add_argument("name", nargs="?", default="")
+    args = parser.parse_args(words)
+    known = load.names(os.path.realpath(where.environ.get("HOME", "/")), where.environ)
+    if args.name:
+        path = next((path for name, path, _ in known if name == args.name), None)
+        if path is None:
+            raise UsageError(message=f"no profile {args.name}", hint=", ".join(name for name, _, _ in known))
+        with open(path, encoding="utf-8") as file:
+            sys.stdout.write(f"# {path}\n{file.read()}")
+        return DONE
+    output.profiles(known)
+    return DONE
+
+
+def _doctor(words: list[str], where: Here, options: Options) -> int:
+    parser = _parser("doctor", "What this machine can do, found by trying, and what to do about the rest.", "agent-dev doctor")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    findings = doctor.examine(where, options)
+    output.findings(findings, as_json=args.json)
+    return PARTLY if any(finding.is_wrong for finding in findings) else DONE
+
+
+_TABLE: dict[str, Callable[[list[str], Here, Options], int]] = {
+    "status": _status,
+    "diff": _diff,
+    "merge": _merge,
+    "discard": _discard,
+    "resume": _resume,
+    "stop": _stop,
+    "commits": _commits,
+    "sessions": _sessions,
+    "show": _show,
+    "profiles": _profiles,
+    "doctor": _doctor,
+}
+
+
+def run_verb(verb: str, words: list[str], options: Options, environ: Environ) -> int:
+    """Carry out one word and return the exit code. Raises AgentDevError."""
+    return _TABLE[verb](words, sessions.here(options, environ), options)
