@@ -80,7 +80,8 @@ class ForScreen:
     def __init__(self, review: Review) -> None:
         record = review.record
         self.session = str(record.get("name") or review.session.id)
-        self.root = str(record["root"])
+        self.root = record["root"]
+        self.roots = tuple(record["roots"])
         command = record["command"]
         self.command = tuple(map(str, command))
         self.changes = review.changes

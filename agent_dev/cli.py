@@ -20,6 +20,7 @@ _VALUES = {
     "--profile": "profile_file",
     "--config": "config",
 }
+_SWITCHES = {"--no-merge": {"merge": False}, "--debug": {"debug": True}}
 _LISTS = {"--ro": "ro", "--rw": "rw", "--overlay": "overlay", "--env": "env"}
 _VERBS = ("status", "diff", "merge", "discard", "resume", "stop", "commits", "sessions", "show", "profiles", "doctor")
 RESERVED = (
@@ -81,33 +82,30 @@ example:  cd ~/src/shop && agent-dev claude
 def parse(words: list[str]) -> tuple[Options, list[str], bool]:
     """Return our options, the words after them untouched, and whether `--` stood between. Raises UsageError."""
     values: dict[str, Any] = {}
-    at = 0
-    while at < len(words):
-        word = words[at]
-        at += 1
+    rest = list(words)
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        word = rest.pop(0)
         if word == "--":
-            return Options(**values), words[at:], True
-        if not word.startswith("-") or word == "-":
-            at -= 1
-            break
-        name, has_value, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        if name in _VALUES or name in _LISTS:
-            if not has_value:
-                if at == len(words):
-                    raise UsageError(message=f"{name} needs a value", hint="agent-dev --help")
-                value, at = words[at], at + 1
-            _set(values, name, value)
-        elif word == "--no-merge":
-            values["merge"] = False
-        elif word == "--debug":
-            values["debug"] = True
-        elif word in ("-h", "--help", "--version"):
+            return Options(**values), rest, True
+        if word in ("-h", "--help", "--version"):
             return Options(**values), [word], False
+        if word in _SWITCHES:
+            values |= _SWITCHES[word]
         else:
-            raise UsageError(
-                message=f"unknown option {word}", hint="agent-dev --help; options of the agent's own follow its name"
-            )
-    return Options(**values), words[at:], False
+            _take_value(values, word, rest)
+    return Options(**values), rest, False
+
+
+def _take_value(values: "dict[str, Any]", word: str, rest: list[str]) -> None:
+    name, has_value, value = word.partition("=") if word.startswith("--") else (word, "", "")
+    if name not in _VALUES and name not in _LISTS:
+        hint = "agent-dev --help; options of the agent's own follow its name"
+        raise UsageError(message=f"unknown option {word}", hint=hint)
+    if not has_value:
+        if not rest:
+            raise UsageError(message=f"{name} needs a value", hint="agent-dev --help")
+        value = rest.pop(0)
+    _set(values, name, value)
 
 
 def _set(values: "dict[str, Any]", name: str, value: str) -> None:
@@ -167,7 +165,10 @@ def _run_agent(request: Request) -> int:
 
 def say(line: str) -> None:
     """Tell the user something: on stderr, which is for talk."""
-    os.write(2, f"agent-dev: {line}\n".encode("utf-8", "replace"))
+    try:
+        os.write(2, f"agent-dev: {line}\n".encode("utf-8", "replace"))
+    except OSError:
+        return  # a terminal that went away: nobody is there to be told
 
 
 def _out(text: str) -> None:

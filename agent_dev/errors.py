@@ -59,6 +59,10 @@ class Refused(CannotStart):
     """refused: {message}"""
 
 
+class KeeperFailed(CannotStart):
+    """the sandbox cannot be prepared: {reason}"""
+
+
 class BwrapFailed(CannotStart):
     """bubblewrap could not build the sandbox: {message}"""
 

@@ -15,6 +15,7 @@ from agent_dev.core import blocks
 from agent_dev.core.changes import Change, ChangeSet, Key, Kind
 from agent_dev.core.commits import Commit
 from agent_dev.core.merge import Left
+from agent_dev.host.store import Record
 from agent_dev.text import visible
 
 _SIGNS = {Kind.ADDED: "+", Kind.EDITED: "~", Kind.DELETED: "-", Kind.RETYPED: "%", Kind.METADATA: "m"}
@@ -49,9 +50,8 @@ def _change(change: Change, roots: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _roots(record: dict[str, object]) -> list[str]:
-    roots = record["roots"]
-    return [str(root) for root in roots]
+def _roots(record: Record) -> list[str]:
+    return record["roots"]
 
 
 def status(one: Listed, changes: ChangeSet, made: Sequence[Commit], *, as_json: bool) -> None:
@@ -79,13 +79,15 @@ def status(one: Listed, changes: ChangeSet, made: Sequence[Commit], *, as_json: 
 
 def summary(review: Review, count: int, made: int) -> None:
     """Print the list of changes after a run, on stderr's side of the talk: it is no data that was asked for."""
-    sys.stdout.flush()
     roots = _roots(review.record)
     more = f", {made} commit{'s' * (made != 1)}" if made else ""
-    sys.stderr.write(f"agent-dev: {count} change{'s' * (count != 1)}{more}\n")
-    for text in _rows(review.changes, roots):
-        sys.stderr.write(f"  {text}\n")
-    sys.stderr.flush()
+    lines = [f"agent-dev: {count} change{'s' * (count != 1)}{more}", *(f"  {text}" for text in _rows(review.changes, roots))]
+    try:
+        sys.stdout.flush()
+        sys.stderr.write("".join(f"{text}\n" for text in lines))
+        sys.stderr.flush()
+    except OSError:
+        return  # a terminal that went away
 
 
 def _list(changes: ChangeSet, roots: Sequence[str]) -> None:

@@ -39,9 +39,9 @@ _TABLE: dict[int, str] = {}
 
 
 def visible(text: str | bytes, tab: str = "\u2409") -> str:
-    """Return text that cannot move a cursor, change a colour, hide or reorder itself; every byte leaves a mark.
+    r"""Return text that cannot move a cursor, change a colour, hide or reorder itself; every byte leaves a mark.
 
-    Bytes are read as UTF-8; what is not UTF-8 shows as `\\xff`. `tab` stands for a tab.
+    Bytes are read as UTF-8; what is not UTF-8 shows as `\xff`. `tab` stands for a tab.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "surrogateescape")

@@ -29,7 +29,7 @@ class Value:
 
     def __init_subclass__(cls) -> None:
         own = cls.__dict__.get("__annotations__", {})  # noqa: RUF063  (inspect.get_annotations costs 5 ms)
-        cls.__match_args__ = (*cls.__match_args__, *own)
+        cls.__match_args__ = (*cls.__match_args__, *own)  # type: ignore[misc]  # of the subclass's own
 
     def __init__(self, *args: object, **named: object) -> None:
         fields = self.__match_args__

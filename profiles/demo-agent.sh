@@ -14,7 +14,6 @@ if [ -f src/app.py ]; then
     rm -f src/app.py.new
 fi
 printf '\n# Greets everybody unless a name is given.\n' >>src/app.py
-say "edited src/app.py"
 
 cat >docs/names.md <<'END'
 # Names
@@ -23,10 +22,12 @@ Any name will do, also one of several words:
 
     sh run.sh Ada Lovelace
 END
-say "added docs/names.md"
+say "edited src/app.py, added docs/names.md"
 
-rm -f obsolete.txt
-say "deleted obsolete.txt"
+if [ -f obsolete.txt ]; then
+    rm obsolete.txt
+    say "deleted obsolete.txt"
+fi
 
 if [ -f src/old_name.py ]; then
     mv src/old_name.py src/greeting.py
@@ -47,7 +48,7 @@ if git rev-parse --git-dir >/dev/null 2>&1; then
     mkdir -p "$hooks"
     printf '#!/bin/sh\necho "a hook that the demo agent planted"\n' >"$hooks/post-checkout"
     chmod +x "$hooks/post-checkout"
-    say "planted a git hook: it stays in my own git directory and never reaches yours"
+    say "planted a git hook, which stays in my own git directory"
 fi
 
 mkdir -p .github/workflows

@@ -1,14 +1,18 @@
 """What this machine can do: found by trying, each with what to do about it."""
 
 import os
+import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 
-from agent_dev.commands.prepare import Options, Request, prepare
+from agent_dev.commands.prepare import Options, Request, locate, prepare
 from agent_dev.commands.sessions import Here
 from agent_dev.core.plan import expand
-from agent_dev.errors import AgentDevError, CommandNotFound
+from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
 from agent_dev.host import explain, load, machine, probe
+
+_PATIENCE = 60  # s
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,5 +123,20 @@ def _profile(name: str, where: Here, options: Options) -> Finding:
         return Finding(what, "its command is not there", cure=error.hint)
     except AgentDevError as error:
         return Finding(what, error.message, is_wrong=False, cure=error.hint)
-    answer = probe.runs_inside(prepared.command[0], prepared, where.environ)
-    return Finding(what, answer or f"{prepared.command[0]} runs inside", is_wrong=bool(answer))
+    program = prepared.command[0]
+    code, said = _try_inside(program, where)
+    place = locate(prepared)[1]
+    if code in (NOT_STARTED, NOT_EXECUTABLE, NOT_FOUND):
+        return Finding(what, f"{place} does not run inside: {said}", is_wrong=True)
+    return Finding(what, f"{place} runs inside" + (f": {said}" if code == 0 else ""))
+
+
+def _try_inside(program: str, where: Here) -> tuple[int, str]:
+    """Run `PROGRAM --version` in a sandbox around an empty directory; return the exit code and the first line it said."""
+    with tempfile.TemporaryDirectory(prefix="agent-dev-doctor-") as empty:
+        words = [sys.executable, "-m", "agent_dev", "-C", empty, "--no-merge", "--", program, "--version"]
+        done = subprocess.run(
+            words, env=where.environ, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_PATIENCE
+        )
+    said = (done.stdout or done.stderr).decode("utf-8", "replace").strip().splitlines()
+    return done.returncode, said[0] if said else ""

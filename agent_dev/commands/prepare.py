@@ -81,7 +81,7 @@ def prepare(request: Request) -> Prepared:
         machine=facts,
         place=place,
         cwd=here,
-        command=_command(profile.command, request.words, profile.name == agent),
+        command=_command(profile.command, request.words, is_profile=profile.name == agent),
         agent_home=agent_home,
         store=state,
         cache=machine.cache_folder(environ),
@@ -101,28 +101,23 @@ def prepare(request: Request) -> Prepared:
 
 def flags(options: Options) -> Layer:
     """Return what the command line says, as the strongest layer."""
-    fields: dict[str, object] = {}
-    origins: dict[str, str] = {}
-    for name, value in (("home", options.home), ("net", options.net)):
-        if value:
-            fields[name], origins[name] = value, f"--{name}"
-    for name, paths in (("ro", options.ro), ("rw", options.rw), ("overlay", options.overlay)):
-        if paths:
-            fields[name], origins[name] = tuple(map(os.path.abspath, paths)), f"--{name}"
-    names = tuple(item for item in options.env if "=" not in item)
-    values = tuple(tuple(item.split("=", 1)) for item in options.env if "=" in item)
-    if names:
-        fields["env"], origins["env"] = names, "--env"
-    if values:
-        fields["set"], origins["set"] = values, "--env"
+    pairs = {
+        "home": os.path.abspath(expand(options.home, os.environ.get("HOME", ""))) if options.home else "",
+        "net": options.net,
+        "ro": tuple(map(os.path.abspath, options.ro)),
+        "rw": tuple(map(os.path.abspath, options.rw)),
+        "overlay": tuple(map(os.path.abspath, options.overlay)),
+        "env": tuple(item for item in options.env if "=" not in item),
+        "set": tuple(tuple(item.split("=", 1)) for item in options.env if "=" in item),
+    }
+    fields: dict[str, object] = {name: value for name, value in pairs.items() if value}
     if not options.merge:
-        fields["merge"], origins["merge"] = False, "--no-merge"
-    if options.home:
-        fields["home"] = os.path.abspath(expand(options.home, os.environ.get("HOME", "")))
-    return Layer(fields, origins)
+        fields["merge"] = False
+    words = {"set": "--env", "merge": "--no-merge"}
+    return Layer(fields, {name: words.get(name, f"--{name}") for name in fields})
 
 
-def _command(standing: tuple[str, ...], words: tuple[str, ...], is_profile: bool) -> tuple[str, ...]:
+def _command(standing: tuple[str, ...], words: tuple[str, ...], *, is_profile: bool) -> tuple[str, ...]:
     return (*standing, *words[1:]) if is_profile and standing else words
 
 
@@ -181,7 +176,7 @@ def _with_tools(prepared: Prepared) -> Prepared:
     hidden: list[tuple[str, str]] = []
     for kind, paths in (("tools", profile.tools), ("caches", profile.caches)):
         for path in (expand(path, home) for path in paths):
-            why = _why_hidden(path, prepared, kind == "caches")
+            why = _why_hidden(path, prepared, is_cache=kind == "caches")
             if why is None:
                 shown[kind].append(path)
             elif why:
@@ -199,7 +194,7 @@ def _outermost(paths: list[str]) -> tuple[str, ...]:
     return tuple(path for path in paths if not any(path != other and is_below(path, other) for other in paths))
 
 
-def _why_hidden(path: str, prepared: Prepared, is_cache: bool) -> str | None:
+def _why_hidden(path: str, prepared: Prepared, *, is_cache: bool) -> str | None:
     """Return None to show it, "" for one that is not there, else why it is not shown."""
     if not is_below(path, prepared.machine.home) or not (os.path.isdir(path) or (os.path.isfile(path) and not is_cache)):
         return ""
@@ -227,27 +222,28 @@ def _is_free(place: str) -> bool:
         return False
 
 
-def _look_up(prepared: Prepared) -> None:
-    """Look the command up as it will be inside: agent home, tool directories, system."""
-    name, install = prepared.command[0], prepared.settings.profile.install
-    places = (
-        [name]
-        if "/" in name
-        else [f"{folder}/{name}" for folder in plan.inside_path(prepared.settings.profile, prepared.machine.home)]
-    )
-    outside = None
-    for path in places:
-        outside = on_host(os.path.normpath(os.path.join(prepared.cwd, path)), prepared)
+def locate(prepared: Prepared) -> tuple[str, str]:
+    """Return where the command lies inside and on the host, looked up as it will be: agent home, tools, system."""
+    name = prepared.command[0]
+    folders = plan.inside_path(prepared.settings.profile, prepared.machine.home)
+    for path in [name] if "/" in name else [f"{folder}/{name}" for folder in folders]:
+        inside = os.path.normpath(os.path.join(prepared.cwd, path))
+        outside = on_host(inside, prepared)
         if outside and os.path.lexists(outside):
-            break
-    else:
-        raise CommandNotFound(command=name, hint=install or _elsewhere(name, prepared))
+            return inside, outside
+    raise CommandNotFound(command=name, hint=prepared.settings.profile.install or _elsewhere(name, prepared))
+
+
+def _look_up(prepared: Prepared) -> None:
+    """Raise CommandNotFound or NotExecutable for a command that would not start; a link is left for the inside to follow."""
+    _, outside = locate(prepared)
     if not os.path.islink(outside) and (os.path.isdir(outside) or not os.access(outside, os.X_OK)):
-        raise NotExecutable(command=name, hint=f"chmod +x {outside}" if os.path.isfile(outside) else "it is a directory")
+        hint = f"chmod +x {outside}" if os.path.isfile(outside) else "it is a directory"
+        raise NotExecutable(command=prepared.command[0], hint=hint)
 
 
 def _elsewhere(name: str, prepared: Prepared) -> str:
-    known = ", ".join(profile for profile, _, _ in load.names(prepared.machine.home, os.environ.copy()))
+    known = ", ".join(profile for profile, _, _ in load.names(prepared.machine.home, dict(os.environ)))
     return f"profiles: {known}" if os.sep not in name else "it must be visible inside: agent-dev show " + name
 
 

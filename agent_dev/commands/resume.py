@@ -9,13 +9,14 @@ from agent_dev.commands.sessions import Listed
 from agent_dev.core import bwrap, plan
 from agent_dev.core.plan import GitDir
 from agent_dev.errors import Refused
-from agent_dev.host import scan, store
+from agent_dev.host import launch, scan, store
 from agent_dev.host.base import Touched
 from agent_dev.host.homes import Home
 
 
 def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
     """Run a held, ended session again. Raises AgentDevError when the agent never started; the session stays as it was."""
+    launch.close_inherited()
     prepared = _prepare(one, request)
     asked = run.ask_git(prepared, request.environ)
     if prepared.place.root != one.record["root"]:
@@ -34,14 +35,15 @@ def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
         parts = run.make_parts(prepared, session, roots, _git(one, record), config, request.environ)
         built = plan.build(prepared.settings.profile, prepared.machine, parts)
         home.prepare(bwrap.mount_points(built), built)
-        again = {
+        again: store.Record = {
             **record,
             "state": store.RUNNING,
             "resumed": time.time_ns(),
             "launcher": os.getpid(),
             "command": list(parts.command),
         }
-        return run.carry_out(run.Job(prepared, session, built, parts, again, home, request.environ, touched))
+        job = run.Job(prepared, session, built, parts, again, home, request.environ, touched)
+        return run.carry_out(job, launch.Keeper())
     except BaseException:
         home.leave()
         store.write(session, {**record, "state": store.WAITING})

@@ -14,6 +14,8 @@ from agent_dev.value import Value
 
 GRACE = 20  # ms: a run that ends sooner and changed nothing needs neither a base nor a record that survives a power cut
 
+_BWRAP_FAILED = (1, 125)  # exit codes of a bubblewrap or a keeper that never came to start the agent
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,17 +63,27 @@ class Job(Value):
 
 def run(request: Request, notice: "Notice") -> Outcome:
     """Run an agent in a new session. `notice` shows a line to the user. Raises AgentDevError when it never started."""
-    prepared = prepare(request)
-    asked = ask_git(prepared, request.environ)
-    for line in notices(prepared):
-        notice(line)
+    launch.close_inherited()
+    keeper = launch.Keeper()  # ahead of all else: it makes namespaces while we plan
+    try:
+        prepared = prepare(request)
+        asked = ask_git(prepared, request.environ)
+        for line in notices(prepared):
+            notice(line)
+        return _begin(prepared, asked, request, keeper)
+    except BaseException:
+        keeper.dismiss()
+        raise
+
+
+def _begin(prepared: Prepared, asked: repo.Asked | None, request: Request, keeper: launch.Keeper) -> Outcome:
     session = store.create(prepared.store)
     home = None
     try:
         home = Home(prepared.store.path, prepared.agent_home)
         job = _job(prepared, session, home, asked, request)
         refs.remember(session, job.record)
-        return carry_out(job)
+        return carry_out(job, keeper)
     except BaseException:
         if home:
             home.leave()
@@ -84,7 +96,7 @@ def _drop_unborn(session: store.Session) -> None:
     try:
         record = store.read(session)
     except Exception:  # noqa: BLE001  (whatever is wrong with it: it was never born)
-        record = {}
+        record = store.BLANK
     if "launched" not in record and os.path.isdir(session.folder):
         store.drop(session)
 
@@ -123,7 +135,7 @@ def identity(asked: repo.Asked | None, environ: dict[str, str], prepared: Prepar
     return repo.identity(repo.answer(asked)[1], environ, prepared.machine.user) if asked else b""
 
 
-def make_parts(  # noqa: PLR0913, PLR0917  (the parts of one session, each from elsewhere)
+def make_parts(
     prepared: Prepared,
     session: store.Session,
     roots: tuple[Root, ...],
@@ -184,12 +196,11 @@ def _record(prepared: Prepared, request: Request, parts: Setting) -> store.Recor
     }
 
 
-def carry_out(job: Job) -> Outcome:
+def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
     """Start the sandbox, wait for its end, and settle the session."""
-    launch.close_inherited()
     terminal = Terminal()
     facts = job.prepared.machine
-    sandbox = launch.start_best(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty, terminal)
+    sandbox = launch.start_best(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty, keeper, terminal)
     record: store.Record = {
         **job.record,
         "init": sandbox.init,
@@ -210,13 +221,13 @@ def carry_out(job: Job) -> Outcome:
     terminal.take_back()
     terminal.reset(leave_screen=told is None or told > 128)
     supervisor.end()
-    if told is None and not supervisor.ended_by:
-        launch.reap(sandbox)
+    if told is None and not supervisor.ended_by and launch.reap(sandbox) in _BWRAP_FAILED:
         _fail(job, base)
     code = 128 + supervisor.ended_by if supervisor.ended_by else (137 if told is None else told)
     outcome = _settle(job, record, base, code, supervisor)
     if outcome.is_kept:
-        launch.reap(sandbox)
+        if told is not None:
+            launch.reap(sandbox)
         job.home.leave()
     return outcome
 

@@ -55,7 +55,7 @@ def listed(place: store.Store) -> tuple[Listed, ...]:
         try:
             record = store.read(session)
         except UnreadableSession as error:
-            found.append(Listed(session, {}, "unreadable", error.message))
+            found.append(Listed(session, store.BLANK, "unreadable", error.message))
             continue
         found.append(Listed(session, record, state(session, record)))
     return tuple(found)

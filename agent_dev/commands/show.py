@@ -24,7 +24,7 @@ def show(request: Request) -> Shown:
     prepared = prepare(request)
     built = plan.build(prepared.settings.profile, prepared.machine, _parts(prepared, request))
     rows = (*_settings(prepared), *_environment(prepared, built.env), *_mounts(built.mounts), *_hidden(prepared))
-    return Shown(rows, bwrap.shell_line(built, prepared.machine.bwrap))
+    return Shown(rows, bwrap.shell_line(built, prepared.machine.bwrap, prepared.machine.bwrap_version))
 
 
 def _parts(prepared: Prepared, request: Request) -> Setting:
@@ -38,7 +38,7 @@ def _parts(prepared: Prepared, request: Request) -> Setting:
     git = prepared.place.git
     dirs: tuple[GitDir, ...] = ()
     if git is not None:
-        store = ((f"{folder}/objects/0.0", f"{plan.RUN}/objects/0"),)
+        store = ((f"{git.common}/objects", f"{plan.RUN}/objects/0"),)  # a run shows a farm of hard links instead
         dirs = (GitDir(f"{folder}/git/0", "" if git.inside else git.common, store),)
     parts = Setting(
         session=SESSION,
@@ -89,7 +89,7 @@ def _mounts(mounts: tuple[plan.Mount, ...]) -> list[tuple[str, str, str]]:
     return [("mount", _mount(mount), "") for mount in mounts]
 
 
-def _mount(mount: plan.Mount) -> str:
+def _mount(mount: plan.Mount) -> str:  # noqa: PLR0911  (a case for each kind)
     match mount:
         case Bind(target, source, writable):
             same = "" if source == target else f" from {source}"
@@ -100,7 +100,7 @@ def _mount(mount: plan.Mount) -> str:
             return f"{target} empty, in memory, at most {size >> 20} MiB"
         case Symlink(target, points_to):
             return f"{target} -> {points_to}"
-        case File(target, data):
+        case File(target, data, _):
             return f"{target} a copy, {len(data)} bytes"
         case Mask(target):
             return f"{target} masked: it holds credentials"

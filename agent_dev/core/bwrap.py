@@ -1,12 +1,26 @@
 """`SandboxPlan` → arguments of bubblewrap, and what the launcher mounts itself."""
 
-from agent_dev.core.plan import Bind, Dev, File, Mask, Mount, Overlay, Proc, SandboxPlan, Symlink, Tmpfs, is_below
+from agent_dev.core.plan import (
+    Bind,
+    Dev,
+    File,
+    Mask,
+    Mount,
+    Overlay,
+    Proc,
+    SandboxPlan,
+    Scratch,
+    Symlink,
+    Tmpfs,
+    is_below,
+)
 from agent_dev.value import Value
 
 # Who mounts what an agent could have put a link in the way of, and the overlays.
 BY_BWRAP = "bwrap"  # bubblewrap >= 0.12: has --overlay and refuses links while it makes mount points
 BY_LAUNCHER = "launcher"  # in a mount namespace of the launcher's own, on descriptors opened without following links
 
+HAS_OVERLAY = (0, 11, 0)
 SAFE_OVERLAY = (0, 12, 0)
 
 
@@ -47,9 +61,9 @@ def mount_points(plan: SandboxPlan) -> tuple[str, ...]:
     return tuple(sorted(below))
 
 
-def arguments(plan: SandboxPlan, mounts: tuple[Mount, ...], descriptors: dict[str, int]) -> tuple[str, ...]:
-    """Return bubblewrap's options, without the command; `descriptors` hold the data of files, by target."""
-    words = ["--die-with-parent", "--cap-drop", "ALL", "--hostname", plan.hostname]
+def arguments(plan: SandboxPlan, mounts: tuple[Mount, ...], descriptors: dict[str, int]) -> tuple[str | int, ...]:
+    """Return bubblewrap's options, without the command; `descriptors`, numbers of files' data by target, stay numbers."""
+    words: list[str | int] = ["--die-with-parent", "--cap-drop", "ALL", "--hostname", plan.hostname]
     words += [f"--unshare-{name}" for name in plan.unshare]
     for name, value in plan.env:
         words += ("--setenv", name, value)
@@ -59,16 +73,18 @@ def arguments(plan: SandboxPlan, mounts: tuple[Mount, ...], descriptors: dict[st
     return tuple(words)
 
 
-def _mount(mount: Mount, descriptors: dict[str, int]) -> tuple[str, ...]:
+def _mount(mount: Mount, descriptors: dict[str, int]) -> tuple[str | int, ...]:  # noqa: C901, PLR0911  (a case for each kind)
     match mount:
-        case File(target, _):
-            return ("--perms", "0444", "--file", str(descriptors[target]), target)
+        case File(target, _, _):
+            return ("--perms", "0444", "--file", descriptors[target], target)
         case Mask(target):
-            return ("--perms", "0444", "--ro-bind-data", str(descriptors[target]), target)
+            return ("--perms", "0444", "--ro-bind-data", descriptors[target], target)
         case Bind(target, source, writable):
             return ("--bind" if writable else "--ro-bind", source, target)
         case Overlay(target, lower, upper, work):
             return ("--overlay-src", lower, "--overlay", upper, work, target)
+        case Scratch(target, lower):
+            return ("--overlay-src", lower, "--tmp-overlay", target)
         case Tmpfs(target, size, mode):
             return ("--perms", mode, "--size", str(size), "--tmpfs", target)
         case Symlink(target, points_to):
@@ -76,17 +92,30 @@ def _mount(mount: Mount, descriptors: dict[str, int]) -> tuple[str, ...]:
         case Proc(target):
             return ("--proc", target)
         case Dev(target):
-            return ("--dev", target)
+            return ("--dev", target, "--remount-ro", target)  # its tmpfs has no limit of its own
 
 
-def shell_line(plan: SandboxPlan, bwrap: str) -> str:
-    """Return one shell line that builds the same sandbox by hand (for `show`); files come from here-strings' like."""
+def shell_line(plan: SandboxPlan, program: str, version: tuple[int, int, int]) -> str:
+    """Return one line for bash that builds the same sandbox by hand, ready to paste.
+
+    Overlays have a throw-away upper there; before bubblewrap 0.11 the roots are read-only instead.
+    """
     from shlex import quote  # not on the launch path: shlex imports re
 
-    files = [m.target for m in plan.mounts if isinstance(m, File | Mask)]
-    numbers = {target: 10 + n for n, target in enumerate(files)}
-    words = arguments(plan, plan.mounts, numbers)
-    data = {m.target: m.data for m in plan.mounts if isinstance(m, File)}
-    inputs = [f"{n}< <(printf %s {quote(data.get(target, b'').decode('utf-8', 'replace'))})" for target, n in numbers.items()]
-    line = " ".join(quote(word) for word in (bwrap, *words, "--", *plan.command))
-    return " ".join(("env -i", line, *inputs))
+    mounts = tuple(_by_hand(mount, version) for mount in plan.mounts)
+    made = [m for m in mounts if isinstance(m, File | Mask)]
+    numbers = {m.target: 10 + n for n, m in enumerate(made)}
+    data = {m.target: m.data if isinstance(m, File) else b"" for m in made}
+    inputs = [f"{n}< <(printf %s {quote(data[target].decode('utf-8', 'replace'))})" for target, n in numbers.items()]
+    words = (program, *arguments(plan, mounts, numbers), "--", *plan.command)
+    return " ".join(("env -i", *(quote(str(word)) for word in words), *inputs))
+
+
+def _by_hand(mount: Mount, version: tuple[int, int, int]) -> Mount:
+    match mount:
+        case File(target, _, True):
+            return Bind(target, target)
+        case Overlay(target, lower, _, _):
+            return Scratch(target, lower) if version >= HAS_OVERLAY else Bind(target, lower)
+        case _:
+            return mount

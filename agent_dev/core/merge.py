@@ -126,11 +126,11 @@ def _left(changes: ChangeSet, taken: frozenset[Key], wanted: frozenset[Key]) -> 
         if change.key in wanted and change.conflict:
             conflicts.append(Left(change.key, change.conflict))
         else:
-            left.append(Left(change.key, why_left(change, change.key in wanted)))
+            left.append(Left(change.key, why_left(change, was_wanted=change.key in wanted)))
     return tuple(left), tuple(conflicts)
 
 
-def why_left(change: Change, was_wanted: bool) -> str:
+def why_left(change: Change, *, was_wanted: bool) -> str:
     """Return in words why a change stays in the session."""
     if change.obstacle:
         return change.obstacle

@@ -1,7 +1,7 @@
 """What an upper means against the base: the complete truth table of overlayfs's marks (kernel: filesystems/overlayfs.rst).
 
 in the upper            in the base    a change
-whiteout                nothing        –
+whiteout                nothing        nothing
 whiteout                anything       deleted, a directory with all below it
 directory, opaque       directory      what is below in the base and not in the upper is deleted
 directory               directory      metadata, if the mode or its attributes differ

@@ -24,6 +24,13 @@ class Overlay(Value):
     work: str
 
 
+class Scratch(Value):
+    """A copy-on-write view of `lower` whose changes are thrown away."""
+
+    target: str
+    lower: str
+
+
 class Tmpfs(Value):
     """An empty file system in memory, at most `size` bytes."""
 
@@ -56,6 +63,7 @@ class File(Value):
 
     target: str
     data: bytes
+    is_copy: bool = False  # of the same path on the host
 
 
 class Mask(Value):
@@ -64,7 +72,7 @@ class Mask(Value):
     target: str
 
 
-Mount = Bind | Overlay | Tmpfs | Dev | Proc | Symlink | File | Mask
+Mount = Bind | Overlay | Scratch | Tmpfs | Dev | Proc | Symlink | File | Mask
 
 
 class Machine(Value):
@@ -80,6 +88,7 @@ class Machine(Value):
     links: tuple[tuple[str, str], ...]  # (path, where it points) for /bin, /lib …
     system: tuple[str, ...]  # directories shown whole, read-only
     etc: tuple[tuple[str, bytes], ...]
+    users: tuple[tuple[str, bytes], ...]  # passwd and group, made for the sandbox
     etc_directories: tuple[str, ...]
 
 
@@ -214,8 +223,10 @@ def _system(machine: Machine) -> tuple[Mount, ...]:
         *(Bind(path, path) for path in machine.system),
         *(Symlink(path, points_to) for path, points_to in machine.links),
         *(Bind(path, path) for path in machine.etc_directories),
-        *(File(path, data) for path, data in machine.etc),
+        *(File(path, data, is_copy=True) for path, data in machine.etc),
+        *(File(path, data) for path, data in machine.users),
         Proc("/proc"),
+        Bind("/proc/sys", "/proc/sys"),  # what root owns there root can write, without any capability
         Dev("/dev"),
         Tmpfs("/dev/shm", GIB, "1777"),
         Tmpfs("/tmp", 4 * GIB, "1777"),

@@ -2,6 +2,12 @@
 
 from agent_dev.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Items = tuple[Any, ...]
+
 
 class Profile(Value):
     """How one agent is started. Paths may begin with `~` (the user's home)."""
@@ -34,7 +40,7 @@ BUILT_IN = "built-in"
 class Layer(Value):
     """The fields that one source says something about, and where it says so ("file:line", "--net", a variable)."""
 
-    fields: dict[str, object]
+    fields: "dict[str, Any]"
     origins: dict[str, str]
 
 
@@ -47,43 +53,25 @@ class Settings(Value):
 
 def stack(name: str, layers: tuple[Layer, ...]) -> Settings:
     """Put layers together, the weakest first: a later scalar replaces, lists and variables add up."""
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for layer in layers:
         for field, value in layer.fields.items():
-            origin = layer.origins.get(field, BUILT_IN)
-            if field in LISTS and isinstance(value, tuple | list):
-                values[field] = _added(values.get(field, ()), value, field, origin, layer, origins)
-            elif field == "set" and isinstance(value, tuple | list):
-                values[field] = _replaced(values.get(field, ()), value, origin, layer, origins)
+            if field in LISTS:
+                values[field] = _added(values.get(field, ()), tuple(value))
+                origins |= {f"{field}:{item}": _origin(layer, field, item) for item in value}
+            elif field == "set":
+                values[field] = tuple((dict(values.get(field, ())) | dict(value)).items())
+                origins |= {f"set:{variable}": _origin(layer, field, variable) for variable, _ in value}
             else:
                 values[field] = tuple(value) if isinstance(value, list) else value
-                origins[field] = origin
+                origins[field] = layer.origins.get(field, BUILT_IN)
     return Settings(Profile(name=name, **values), origins)
 
 
-def _added(
-    before: object,
-    value: "tuple[object, ...] | list[object]",
-    field: str,
-    origin: str,
-    layer: Layer,
-    origins: dict[str, str],
-) -> tuple[object, ...]:
-    items = list(before) if isinstance(before, tuple) else []
-    for item in value:
-        origins[f"{field}:{item}"] = layer.origins.get(f"{field}:{item}", origin)
-        if item not in items:
-            items.append(item)
-    return tuple(items)
+def _added(before: "Items", more: "Items") -> "Items":
+    return (*before, *(item for item in more if item not in before))
 
 
-def _replaced(
-    before: object, value: "tuple[object, ...] | list[object]", origin: str, layer: Layer, origins: dict[str, str]
-) -> tuple[object, ...]:
-    table = dict(before) if isinstance(before, tuple) else {}
-    for pair in value:
-        name, text = pair  # type: ignore[misc]
-        table[name] = text
-        origins[f"set:{name}"] = layer.origins.get(f"set:{name}", origin)
-    return tuple(table.items())
+def _origin(layer: Layer, field: str, item: object) -> str:
+    return layer.origins.get(f"{field}:{item}", layer.origins.get(field, BUILT_IN))

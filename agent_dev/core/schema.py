@@ -223,7 +223,7 @@ def _folder_of_path(found: _Found, key: str, node: Node) -> str | None:
 
 
 def _variable(found: _Found, key: str, node: Node) -> str | None:
-    name = _text(found, key, node)
+    name = _line(found, key, node)
     if name is None or (name.isascii() and name.isidentifier()):
         return name
     found.complain(node, key, f"{name} is not a variable's name: letters, digits and _, no digit first")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from agent_dev.core.changes import Entry, FileType, Key
-from agent_dev.core.merge import MakeFolder, MergePlan, Prune, Put, Remove, SetMode
+from agent_dev.core.merge import MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step
 from agent_dev.errors import CannotMerge
 from agent_dev.host import files, kernel, scan
 from agent_dev.host.remove import remove_tree
@@ -106,27 +106,30 @@ class _Work:
 
     # steps
 
-    def carry_out(self, step: MakeFolder | Put | Remove | Prune | SetMode) -> None:
+    def carry_out(self, step: Step) -> None:
         try:
-            match step:
-                case MakeFolder():
-                    self._make_folder(step)
-                case Put():
-                    self._put(step)
-                case Remove():
-                    self._remove(step)
-                case Prune():
-                    self._prune(step)
-                case SetMode():
-                    self._set_mode(step)
-                case _:
-                    assert_never(step)
+            self._do(step)
         except StrangerError as error:
             self.done.stopped[step.key] = str(error)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise
             self.done.stopped[step.key] = error.strerror or str(error)
+
+    def _do(self, step: Step) -> None:
+        match step:
+            case MakeFolder():
+                self._make_folder(step)
+            case Put():
+                self._put(step)
+            case Remove():
+                self._remove(step)
+            case Prune():
+                self._prune(step)
+            case SetMode():
+                self._set_mode(step)
+            case _:
+                assert_never(step)
 
     def _at(self, key: Key) -> tuple[files.Tree, int, bytes]:
         """Return the tree, its directory that holds the key, and the name in it."""

@@ -75,7 +75,7 @@ def failure(plan: SandboxPlan, program: str, version: tuple[int, int, int], empt
 
 
 def _build_once(plan: SandboxPlan, program: str, version: tuple[int, int, int], empty: str) -> None:
-    sandbox = launch.start_best(plan, program, version, empty, Terminal())
+    sandbox = launch.start_best(plan, program, version, empty, launch.Keeper(), Terminal())
     launch.release(sandbox)
     launch.is_over(sandbox, 5000)
     launch.kill(sandbox)

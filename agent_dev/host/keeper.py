@@ -1,11 +1,21 @@
 """The keeper: the process between the launcher and bubblewrap, which makes namespaces and outlives nothing.
 
-The launcher forks the keeper; the keeper enters namespaces of its own, mounts what must be mounted without following a
-link, and starts bubblewrap as init of its pid namespace. Each of the three dies with its parent, and the handshakes close
-the windows in which a parent could die unnoticed, so a launcher killed at any moment leaves no agent behind. As init
-bubblewrap's monitor ignores Ctrl-C, too.
+The launcher forks it first of all, so that namespaces are made while the plan still is. It then gets its order, mounts what
+must be mounted without following a link, and starts bubblewrap as init of its pid namespace, in a process group of that
+init's own: what an agent sends to its group reaches nobody outside. Each of the three dies with its parent, and no step is
+taken before the one that would end it is known to be there, so a launcher killed at any moment leaves no agent behind:
+
+    launcher                keeper                         init, later bubblewrap
+    fork            ──→     die with the launcher
+    …plan…                  enter namespaces
+    send the order  ──→     mount, fork            ──→     lead a group, die with the keeper
+                            read                   ←──     "ready"
+    read init's pid ←──     report
+    record, lend the terminal
+    write "go"              ───────────────────────→       exec; on end of file: exit
 """
 
+import marshal
 import os
 
 from agent_dev.core.plan import Bind, Mask, Mount, Overlay
@@ -13,37 +23,98 @@ from agent_dev.host import kernel, signals
 from agent_dev.host.folders import walk
 from agent_dev.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 FAILED = b"!"  # begins the keeper's report when a step failed: "!errno\0what"
+HOLD, STATUS = -1, -2  # among an order's words: the descriptors that hold the agent back and that tell of it
+_BIND, _OVERLAY, _MASK = range(3)
+_OURS = (signals.INT, signals.QUIT, signals.HUP, signals.TERM)
 
 
 class Order(Value):
-    """What the keeper shall do; every path is the host's."""
+    """What the keeper shall do; every path is the host's.
+
+    `words` are bubblewrap's; a number among them stands for the descriptor of that file of `files`, or is HOLD or STATUS.
+    """
 
     program: str
-    words: tuple[str, ...]
+    words: tuple[str | int, ...]
+    command: tuple[str, ...]
+    files: tuple[bytes, ...]
     mounts: tuple[Mount, ...]
     home: str  # inside
     agent_home: str
     empty: str  # an empty file, for masks
-    namespaces: bool  # False: no namespaces of its own, bubblewrap is started as it is
+
+    def encoded(self) -> bytes:
+        """Return the order as bytes, of plain values only."""
+        return marshal.dumps(tuple({**self.as_dict(), "mounts": tuple(map(_flat, self.mounts))}.values()))
 
 
-def run(order: Order, go: int, report: int, launcher: int) -> None:
-    """Be the keeper. Never returns. `go` is read once, then closed; the report goes to `report`."""
+def _flat(mount: Mount) -> tuple[int, str, str, str, str]:
+    match mount:
+        case Overlay(target, lower, upper, work):
+            return (_OVERLAY, target, lower, upper, work)
+        case Bind(target, source, writable):
+            return (_BIND, target, source, "w" if writable else "", "")
+        case Mask(target):
+            return (_MASK, target, "", "", "")
+        case _:
+            raise ValueError(f"{mount.target} lies where an agent can write")
+
+
+def _unflat(flat: "Any") -> Mount:
+    kind, target, *rest = flat
+    if kind == _OVERLAY:
+        return Overlay(target, *rest)
+    return Bind(target, rest[0], bool(rest[1])) if kind == _BIND else Mask(target)
+
+
+class Pipes(Value):
+    """The keeper's ends: orders come in, go is read by init, the report goes out; hold and status are bubblewrap's."""
+
+    order: int
+    go: int
+    report: int
+    hold: int
+    status: int
+
+
+def run(pipes: Pipes, launcher: int, *, namespaces: bool) -> None:
+    """Be the keeper. Never returns."""
     code = 125
     try:
         _part_from_launcher(launcher)
-        if os.read(go, 1):
-            code = _keep(order, report, launcher) if order.namespaces else _become(order, report)
+        failure = _enter(launcher) if namespaces else None
+        data = _read_all(pipes.order)
+        if data:
+            if failure:
+                raise failure
+            code = _keep(_decoded(data), pipes) if namespaces else _become(_decoded(data), pipes)
     except OSError as error:
-        os.write(report, FAILED + f"{error.errno}\0{error.strerror or error}".encode(errors="surrogateescape"))
+        os.write(pipes.report, FAILED + f"{error.errno}\0{error.strerror or error}".encode(errors="surrogateescape"))
     finally:
         os._exit(code)
 
 
+def _decoded(data: bytes) -> Order:
+    order = Order(*marshal.loads(data))  # noqa: S302  (our own parent wrote it)
+    return order.but(mounts=tuple(map(_unflat, order.mounts)))
+
+
+def _read_all(fd: int) -> bytes:
+    data = b""
+    while piece := os.read(fd, 1 << 20):
+        data += piece
+    os.close(fd)
+    return data
+
+
 def _part_from_launcher(launcher: int) -> None:
     os.setpgid(0, 0)
-    for number in (signals.INT, signals.QUIT, signals.HUP, signals.TERM):
+    for number in _OURS:
         signals.swallow(number)
     for number in (signals.TTOU, signals.CONT, signals.WINCH):
         signals.default(number)
@@ -56,62 +127,83 @@ def _die_with(parent: int) -> None:
         os._exit(125)
 
 
-def _become(order: Order, report: int) -> int:
-    os.write(report, b"%d" % os.getpid())
-    os.close(report)
-    for number in (signals.INT, signals.QUIT, signals.HUP, signals.TERM):
+def _enter(launcher: int) -> OSError | None:
+    """Enter the namespaces; a failure is kept until somebody asks."""
+    try:
+        enter_namespaces()
+        _die_with(launcher)  # entering a user namespace took the setting back
+        kernel.mount(None, "/", None, kernel.REC | kernel.SLAVE)
+    except OSError as error:
+        return error
+    return None
+
+
+def _become(order: Order, pipes: Pipes) -> int:
+    """Be bubblewrap, without namespaces of our own: it makes them alone."""
+    os.write(pipes.report, b"%d" % os.getpid())
+    os.close(pipes.report)
+    if os.read(pipes.go, 1):
+        _exec(order, pipes)
+    return 125
+
+
+def _exec(order: Order, pipes: Pipes) -> None:
+    fds = [memory(data) for data in order.files]
+    numbers = {HOLD: pipes.hold, STATUS: pipes.status, **dict(enumerate(fds))}
+    words = (word if isinstance(word, str) else str(numbers[word]) for word in order.words)
+    arguments = memory(b"".join(os.fsencode(word) + b"\0" for word in words))
+    for fd in (*fds, arguments, pipes.hold, pipes.status):
+        os.set_inheritable(fd, True)
+    for number in _OURS:
         signals.default(number)
     signals.as_started()
-    os.execve(order.program, order.words, {})
+    os.execve(order.program, ("bwrap", "--args", str(arguments), "--", *order.command), {})
 
 
-def _keep(order: Order, report: int, launcher: int) -> int:
-    enter_namespaces()
-    _die_with(launcher)  # entering a user namespace took the setting back
-    kernel.mount(None, "/", None, kernel.REC | kernel.SLAVE)
-    _mount_all(order)
+def memory(data: bytes) -> int:
+    """Return a file in memory that a child may inherit: the only kind of file that bubblewrap ever gets from us."""
+    fd = os.memfd_create("agent-dev", os.MFD_CLOEXEC)
+    os.write(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _keep(order: Order, pipes: Pipes) -> int:
+    for mount in order.mounts:
+        _mount(order, mount)
     ready, ready_w = os.pipe()
-    start, start_w = os.pipe()
     init = os.fork()
     if init == 0:
-        _be_init(order, ready_w, start)
+        _be_init(order, pipes, ready_w)
     os.close(ready_w)
-    os.close(start)
     os.read(ready, 1)
-    os.write(report, b"%d" % init)
-    os.close(report)
-    os.write(start_w, b"x")
+    os.write(pipes.report, b"%d" % init)
     os.closerange(3, 256)
     _, status = os.waitpid(init, 0)
     return os.waitstatus_to_exitcode(status) & 0xFF
 
 
-def _be_init(order: Order, ready: int, start: int) -> None:
+def _be_init(order: Order, pipes: Pipes, ready: int) -> None:
     try:
+        os.setpgid(0, 0)
         kernel.die_with_parent()
         os.write(ready, b"r")
         os.close(ready)
-        if os.read(start, 1):
-            for number in (signals.INT, signals.QUIT, signals.HUP, signals.TERM):
-                signals.default(number)
-            signals.as_started()
-            os.execve(order.program, order.words, {})
+        os.close(pipes.report)
+        if os.read(pipes.go, 1):
+            _exec(order, pipes)
     finally:
         os._exit(125)
 
 
 def enter_namespaces() -> None:
+    """Leave for user, mount and pid namespaces of our own, as the same user."""
     uid, gid = os.getuid(), os.getgid()
     kernel.unshare(kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         fd = os.open(f"/proc/self/{name}", os.O_WRONLY)
         os.write(fd, text.encode())
         os.close(fd)
-
-
-def _mount_all(order: Order) -> None:
-    for mount in order.mounts:
-        _mount(order, mount)
 
 
 def _mount(order: Order, mount: Mount) -> None:

@@ -20,7 +20,7 @@ _OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
 _RESOLVE = 0x01 | 0x02 | 0x04 | 0x08  # NO_XDEV | NO_MAGICLINKS | NO_SYMLINKS | BENEATH
 
 
-class _Int(_ctypes._SimpleCData):  # type: ignore[type-arg]  # what ctypes.c_int is; no generic at run time
+class _Int(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001  what ctypes.c_int is; no generic at run time
     _type_ = "i"
 
 
@@ -33,7 +33,7 @@ def _libc(name: str) -> _Function:
     return _Function(_ctypes.dlsym(_LIBRARY, name))
 
 
-_LIBRARY = _ctypes.dlopen(None, os.RTLD_NOW)
+_LIBRARY = _ctypes.dlopen("", os.RTLD_NOW)
 _unshare, _setns, _prctl, _mount, _renameat2, _syncfs, _syscall = map(
     _libc, ("unshare", "setns", "prctl", "mount", "renameat2", "syncfs", "syscall")
 )
@@ -67,7 +67,7 @@ def die_with_parent() -> None:
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
-    """mount(2)."""
+    """Mount a file system, or change a mount that there is; the words are those of the system call."""
     words = [None if word is None else os.fsencode(word) for word in (source, target, kind, data)]
     _checked(_mount(words[0], words[1], words[2], flags, words[3]), f"mount {target}")
 

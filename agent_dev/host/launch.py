@@ -6,7 +6,7 @@ import select
 
 from agent_dev.core import bwrap
 from agent_dev.core.plan import File, Mask, SandboxPlan
-from agent_dev.errors import CannotStart
+from agent_dev.errors import CannotStart, KeeperFailed
 from agent_dev.host import debug, keeper, seccomp, signals
 from agent_dev.host.terminal import Terminal
 from agent_dev.value import Value
@@ -15,72 +15,111 @@ from agent_dev.value import Value
 class Sandbox(Value):
     """A sandbox that is built and held just before the agent, or running."""
 
-    keeper: int  # pid of the keeper, our child, leader of the sandbox's process group
-    init: int  # pid of the first process of the recorded pid namespace, as we see it
+    keeper: int  # pid of the keeper, our child
+    init: int  # pid of the first process of the recorded pid namespace, as we see it; leads the sandbox's process group
     init_fd: int  # its pidfd: readable when the last process of the namespace is gone
     pid_namespace: int  # inode
     status_fd: int  # what bubblewrap says of the child and its exit code
     hold_fd: int  # written to: the agent may start
+    group: int  # the sandbox's process group
     has_keeper: bool
 
 
-class Way(Value):
-    """How sandboxes are made on this machine."""
+class Keeper:
+    """A keeper that was started ahead and waits for its order; `dismiss` it when there will be none."""
 
-    overlays: str  # bwrap.BY_BWRAP or bwrap.BY_LAUNCHER
-    namespaces: bool = True  # the keeper makes namespaces of its own
+    def __init__(self, *, namespaces: bool = True) -> None:
+        order, self._order = os.pipe()
+        go, self._go = os.pipe()
+        self._report, report = os.pipe()
+        hold, self._hold = os.pipe()
+        self._status, status = os.pipe()
+        self.has_namespaces = namespaces
+        launcher = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            for fd in (self._order, self._go, self._report, self._hold, self._status):
+                os.close(fd)
+            keeper.run(keeper.Pipes(order, go, report, hold, status), launcher, namespaces=namespaces)
+        for fd in (order, go, report, hold, status):
+            os.close(fd)
+
+    def dismiss(self) -> None:
+        """End a keeper that is not needed."""
+        if self.pid:
+            os.kill(self.pid, signals.KILL)
+            os.waitpid(self.pid, 0)
+            self._close()
+
+    def _close(self) -> None:
+        self.pid = 0
+        for fd in (self._order, self._go, self._report, self._hold, self._status):
+            try:
+                os.close(fd)
+            except OSError:
+                continue  # handed over or closed before
+
+    def carry_out(self, order: keeper.Order, terminal: Terminal) -> Sandbox:
+        """Have the order carried out up to the moment before the agent. Raises KeeperFailed, with nothing left."""
+        _write_all(self._order, order.encoded())
+        os.close(self._order)
+        reported = _read_all(self._report)
+        try:
+            sandbox = self._held(reported, terminal)
+        except (OSError, CannotStart) as error:
+            self.dismiss()
+            terminal.take_back()
+            if isinstance(error, OSError):
+                raise KeeperFailed(reason=str(error), number=error.errno or 0) from None
+            raise
+        self.pid = 0
+        return sandbox
+
+    def _held(self, reported: bytes, terminal: Terminal) -> Sandbox:
+        if not reported or reported.startswith(keeper.FAILED):
+            number, _, what = reported[1:].decode(errors="surrogateescape").partition("\0")
+            raise KeeperFailed(reason=what or "the keeper ended", number=int(number or 0))
+        group = int(reported)
+        terminal.lend(group)
+        os.write(self._go, b"x")
+        os.close(self._go)
+        init = group if self.has_namespaces else _child_of_bwrap(self._status)
+        init_fd = os.pidfd_open(init)
+        namespace = os.stat(f"/proc/{init}/ns/pid").st_ino
+        return Sandbox(self.pid, init, init_fd, namespace, self._status, self._hold, group, self.has_namespaces)
 
 
-class KeeperFailed(CannotStart):
-    """the sandbox cannot be prepared: {reason}"""
-
-
-def start(plan: SandboxPlan, program: str, way: Way, empty: str, terminal: Terminal) -> Sandbox:
+def start(plan: SandboxPlan, program: str, overlays: str, empty: str, kept: Keeper, terminal: Terminal) -> Sandbox:
     """Build the sandbox and hold it before the agent starts; raises KeeperFailed or CannotStart, with nothing left."""
-    share = bwrap.divide(plan, way.overlays)
-    descriptors = {m.target: _memory(m.data if isinstance(m, File) else b"") for m in share.bwrap if isinstance(m, File | Mask)}
-    hold_r, hold = os.pipe()
-    status, status_w = os.pipe()
-    terminal_filter = _filter()
-    words = (
-        *bwrap.arguments(plan, share.bwrap, descriptors),
-        *("--block-fd", str(hold_r), "--json-status-fd", str(status_w), "--seccomp", str(terminal_filter)),
-    )
-    debug.show((program, *words, "--", *plan.command))
-    arguments = _memory(b"\0".join(map(os.fsencode, words)) + b"\0")
-    inherited = (*descriptors.values(), hold_r, status_w, terminal_filter, arguments)
+    share = bwrap.divide(plan, overlays)
+    made = [mount for mount in share.bwrap if isinstance(mount, File | Mask)]
+    numbers = {mount.target: number for number, mount in enumerate(made)}
+    files = tuple(mount.data if isinstance(mount, File) else b"" for mount in made)
+    options = bwrap.arguments(plan, share.bwrap, numbers)
+    debug.show((program, *map(str, options), "--", *plan.command))
     order = keeper.Order(
         program=program,
-        words=("bwrap", "--args", str(arguments), "--", *plan.command),
+        words=(*options, "--block-fd", keeper.HOLD, "--json-status-fd", keeper.STATUS, "--seccomp", len(files)),
+        command=plan.command,
+        files=(*files, _filter()),
         mounts=share.launcher,
         home=plan.home,
         agent_home=plan.agent_home,
         empty=empty,
-        namespaces=way.namespaces,
     )
-    for fd in inherited:
-        os.set_inheritable(fd, True)
-    try:
-        pid, reported = _fork_keeper(order, terminal)
-    finally:
-        for fd in inherited:
-            os.close(fd)
-    return _held(pid, reported, status, hold, terminal, has_keeper=way.namespaces)
+    return kept.carry_out(order, terminal)
 
 
-def _filter() -> int:
+def _filter() -> bytes:
     program = seccomp.program()
     if not program:
         raise CannotStart(message=f"there is no system-call filter for {os.uname().machine}", hint="x86_64 and aarch64 work")
-    return _memory(program)
+    return program
 
 
-def _memory(data: bytes) -> int:
-    """Return a file in memory that a child may inherit: the only kind of file that bubblewrap ever gets from us."""
-    fd = os.memfd_create("agent-dev", os.MFD_CLOEXEC)
-    os.write(fd, data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
+def _write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
 
 
 def close_inherited() -> None:
@@ -93,56 +132,12 @@ def close_inherited() -> None:
                 continue  # the one that listdir used
 
 
-def _fork_keeper(order: keeper.Order, terminal: Terminal) -> tuple[int, bytes]:
-    go_r, go = os.pipe()
-    report_r, report = os.pipe()
-    launcher = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        os.close(go)
-        keeper.run(order, go_r, report, launcher)
-    os.close(go_r)
-    os.close(report)
-    try:
-        os.setpgid(pid, pid)
-    except OSError:
-        pass  # the keeper was faster
-    terminal.lend(pid)
-    os.write(go, b"x")
-    os.close(go)
-    return pid, _read_all(report_r)
-
-
 def _read_all(fd: int) -> bytes:
     data = b""
     while piece := os.read(fd, 65536):
         data += piece
     os.close(fd)
     return data
-
-
-def _held(pid: int, reported: bytes, status: int, hold: int, terminal: Terminal, *, has_keeper: bool) -> Sandbox:
-    try:
-        if not reported or reported.startswith(keeper.FAILED):
-            number, _, what = reported[1:].decode(errors="surrogateescape").partition("\0")
-            raise KeeperFailed(reason=what or "the keeper ended", number=int(number or 0))
-        init = int(reported) if has_keeper else _child_of_bwrap(status)
-        init_fd = os.pidfd_open(init)
-        namespace = os.stat(f"/proc/{init}/ns/pid").st_ino
-    except (OSError, CannotStart) as error:
-        os.close(hold)  # nothing is held by it any more: a failed keeper has no sandbox
-        os.close(status)
-        _end(pid)
-        terminal.take_back()
-        if isinstance(error, OSError):
-            raise KeeperFailed(reason=str(error), number=error.errno or 0) from None
-        raise
-    return Sandbox(pid, init, init_fd, namespace, status, hold, has_keeper)
-
-
-def _end(pid: int) -> None:
-    os.kill(pid, signals.KILL)
-    os.waitpid(pid, 0)
 
 
 def _child_of_bwrap(status: int) -> int:
@@ -181,9 +176,10 @@ def exit_code(sandbox: Sandbox) -> int | None:
     return int(told.split(b'"exit-code":')[1].split(b"}")[0].split(b",")[0])
 
 
-def reap(sandbox: Sandbox) -> None:
-    """Wait for the keeper, which still takes its mounts apart (8 ms for an overlay, which the kernel syncs)."""
-    os.waitpid(sandbox.keeper, 0)
+def reap(sandbox: Sandbox) -> int:
+    """Wait for the keeper, which still takes its mounts apart (8 ms for an overlay); return bubblewrap's exit code."""
+    _, status = os.waitpid(sandbox.keeper, 0)
+    return os.waitstatus_to_exitcode(status)
 
 
 def kill(sandbox: Sandbox) -> None:
@@ -191,17 +187,19 @@ def kill(sandbox: Sandbox) -> None:
     signals.send_by_descriptor(sandbox.init_fd, signals.KILL)
 
 
-def start_best(plan: SandboxPlan, program: str, version: tuple[int, int, int], empty: str, terminal: Terminal) -> Sandbox:
+def start_best(
+    plan: SandboxPlan, program: str, version: tuple[int, int, int], empty: str, kept: Keeper, terminal: Terminal
+) -> Sandbox:
     """Start with a keeper; where user namespaces are bubblewrap's alone, without one, if bubblewrap is safe by itself.
 
     Raises KeeperFailed with a hint that says what the refusal means on this machine.
     """
-    way = os.environ.get("AGENT_DEV_OVERLAY") or bwrap.default_way(version)
+    overlays = os.environ.get("AGENT_DEV_OVERLAY") or bwrap.default_way(version)
     try:
-        return start(plan, program, Way(way), empty, terminal)
+        return start(plan, program, overlays, empty, kept, terminal)
     except KeeperFailed as error:
         if error.values.get("number") in (errno.EPERM, errno.EACCES) and version >= bwrap.SAFE_OVERLAY:
-            return start(plan, program, Way(bwrap.BY_BWRAP, namespaces=False), empty, terminal)
+            return start(plan, program, bwrap.BY_BWRAP, empty, Keeper(namespaces=False), terminal)
         from agent_dev.host import explain  # only when something failed
 
         raise explain.keeper(error, plan) from None

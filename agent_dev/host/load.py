@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from agent_dev.core.risk import RiskRule
-    from agent_dev.core.schema import Checked, Node
 
 DEFAULT = "default"  # the profile of every agent that has none, and the weakest layer of all
 _NOT_PROFILES = ("policy", "risks")
-_LARGEST = 256 << 10  # bytes of one file
 _MOST_KEPT = 100  # files
 _FORMAT = 1  # of the cache
 _COARSEST_CLOCK = 20_000_000  # ns between two times of change that a file system can tell apart
@@ -177,26 +175,13 @@ class _Files:
         # deferred: yaml costs 13 ms, and is not needed while a file is as it was
         from agent_dev.host import yaml_file
 
-        try:
-            with open(path, "rb", 0) as file:
-                data = _read_all(file.fileno())
-                status = os.fstat(file.fileno())
-        except OSError as error:
-            self.problems.append(f"{path}: cannot be read: {error.strerror}")
-            return _File(path, {}, {})
-        if len(data) > _LARGEST:
-            self.problems.append(f"{path}: is larger than {_LARGEST >> 10} KiB")
-            return _File(path, {}, {})
-        tree, problems = yaml_file.read(data)
-        checked = _check(kind, tree)
-        lines = {problem.line for problem in problems}
-        problems += tuple(problem for problem in checked.problems if problem.line not in lines)
-        self.problems += [f"{path}:{one.line}: {one.text}" for one in sorted(problems, key=lambda one: one.line)]
-        if not problems and _is_settled(status):
+        parsed = yaml_file.parse(path, kind)
+        self.problems += parsed.problems
+        if parsed.status and not parsed.problems and _is_settled(parsed.status):
             self._kept.pop(f"{kind}:{path}", None)
-            self._kept[f"{kind}:{path}"] = {"key": _key(status), "fields": checked.fields, "lines": checked.lines}
+            self._kept[f"{kind}:{path}"] = {"key": _key(parsed.status), "fields": parsed.fields, "lines": parsed.lines}
             self._is_new = True
-        return _File(path, checked.fields, checked.lines)
+        return _File(path, parsed.fields, parsed.lines)
 
     def finish(self) -> None:
         """Keep what was read anew, and raise BadConfiguration if there were problems."""
@@ -233,7 +218,7 @@ def _chain(files: _Files, first: _File) -> tuple[_File, ...]:
         where = f"{file.path}:{file.lines['extends']}: extends"
         below = files.profile(name, beneath=file.path)
         if below is None:
-            files.problems.append(f"{where}: {_no_profile(name, files)}")
+            files.problems.append(f"{where}: {_no_profile(name, file, files)}")
             break
         if any(below.path == other.path for other in chain):
             round_trip = " → ".join([_name_of(other) for other in chain] + [name])
@@ -269,22 +254,14 @@ def _wrong(field: str, word: str, texts: list[str]) -> tuple[str, ...]:
     return schema.one(field, word, texts)
 
 
-def _no_profile(name: str, files: _Files) -> str:
+def _no_profile(name: str, file: _File, files: _Files) -> str:
     from agent_dev.core import schema  # deferred: brings difflib and re, only to complain
 
     if not _is_profile_name(name):
         return f"{name} is {_NO_NAME}"
+    if name == _name_of(file):
+        return f"there is no shipped profile {name}"
     return f"there is no profile {name}{schema.nearest(name, files.profiles())}"
-
-
-def _check(kind: str, tree: "Node | None") -> "Checked":
-    from agent_dev.core import schema  # deferred: not needed while a file is as it was
-
-    if kind == "rules":
-        from agent_dev.core.risk import CHOICES  # deferred: dataclasses and enum
-
-        return schema.rules(tree, CHOICES)
-    return schema.profile(tree) if kind == "profile" else schema.config(tree)
 
 
 def _name_of(file: _File) -> str:
@@ -316,16 +293,6 @@ def _is_settled(status: os.stat_result) -> bool:
     import time  # deferred: only after parsing
 
     return stat.S_ISREG(status.st_mode) and time.time_ns() - status.st_ctime_ns > _COARSEST_CLOCK
-
-
-def _read_all(fd: int) -> bytes:
-    """Return a file's or a pipe's bytes, at most one more than is allowed."""
-    parts = []
-    left = _LARGEST + 1
-    while left and (part := os.read(fd, left)):
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
 
 
 def _read_kept(place: str) -> dict[str, object]:

@@ -61,7 +61,8 @@ def look(environ: dict[str, str]) -> Machine:
         bwrap_version=bwrap_version(program, cache_folder(environ)),
         links=links,
         system=system,
-        etc=(*_files(), *_users(user, home, shell)),
+        etc=_files(),
+        users=_users(user, home, shell),
         etc_directories=_directories(),
     )
 

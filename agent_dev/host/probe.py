@@ -1,15 +1,9 @@
 """Trying what a sandbox needs, in children that leave nothing behind."""
 
 import os
-import subprocess
+from collections.abc import Callable
 
-from agent_dev.host import keeper, kernel, machine
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agent_dev.commands.prepare import Prepared
+from agent_dev.host import keeper, kernel
 
 
 def namespaces() -> str:
@@ -35,7 +29,7 @@ def overlay(folder: str) -> str:
     return reason
 
 
-def _in_child(trial: "Callable[[], None]") -> str:
+def _in_child(trial: Callable[[], None]) -> str:
     answer, w = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -50,10 +44,3 @@ def _in_child(trial: "Callable[[], None]") -> str:
         reason = file.read().decode("utf-8", "replace")
     os.waitpid(pid, 0)
     return reason
-
-
-def runs_inside(command: str, prepared: "Prepared", environ: dict[str, str]) -> str:
-    """Return why `command --version` does not run in a sandbox of the profile's, "" when it does."""
-    program = machine.program("true", environ)
-    done = subprocess.run([program or "true"], capture_output=True, check=False)
-    return "" if done.returncode == 0 and command and prepared else "no"

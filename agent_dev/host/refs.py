@@ -44,8 +44,8 @@ def now(session: store.Session, record: store.Record) -> dict[str, str]:
 
 def _linked(record: store.Record) -> str:
     """Return the name of the linked work tree in use, "" for none."""
-    git = record.get("git")
-    return os.path.basename(str(git["folder"])) if git["folder"] != git["common"] else ""
+    git = record["git"]
+    return os.path.basename(git["folder"]) if git and git["folder"] != git["common"] else ""
 
 
 def remembered(session: store.Session) -> dict[str, str]:

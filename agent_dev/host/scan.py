@@ -30,11 +30,11 @@ def walk(
     # One descriptor at any depth: down by openat, up by `..`.
     stack: list[tuple[bytes, list[bytes], int]] = []
     try:
-        found, below = _read(here, b"", attributes, told, skip)
+        found, below = _read(here, b"", told, attributes=attributes, skip=skip)
         yield from found
         stack.append((b"", below, 0))
         while stack:
-            path, below, inode = stack[-1]
+            path, below, _ = stack[-1]
             if not below:
                 stack.pop()
                 if stack:
@@ -51,7 +51,7 @@ def walk(
                 stack[0] = (b"", below, os.fstat(here).st_ino)
             os.close(here)
             here = child
-            found, names = _read(here, inside, attributes, told, ())
+            found, names = _read(here, inside, told, attributes=attributes)
             yield from found
             stack.append((inside, names, os.fstat(here).st_ino))
     finally:
@@ -68,7 +68,7 @@ def _up(here: int, inode: int, path: bytes) -> int:
 
 
 def _read(
-    folder: int, path: bytes, attributes: bool, problems: list[str], skip: tuple[bytes, ...]
+    folder: int, path: bytes, problems: list[str], *, attributes: bool, skip: tuple[bytes, ...] = ()
 ) -> tuple[list[Found], list[bytes]]:
     found: list[Found] = []
     below: list[bytes] = []
@@ -82,7 +82,7 @@ def _read(
         if name in skip:
             continue
         try:
-            one = _look(folder, name, prefix + name, attributes)
+            one = _look(folder, name, prefix + name, attributes=attributes)
         except OSError as error:
             problems.append(f"{os.fsdecode(prefix + name)}: {error.strerror}")
             continue
@@ -98,7 +98,7 @@ def entry(folder: int, name: bytes) -> Entry:
     return _look(folder, name, name, attributes=True).entry
 
 
-def _look(folder: int, name: bytes, path: bytes, attributes: bool) -> Found:
+def _look(folder: int, name: bytes, path: bytes, *, attributes: bool) -> Found:
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     kind = _TYPES.get(stat.S_IFMT(status.st_mode), FileType.DEVICE)
     target = os.readlink(name, dir_fd=folder) if kind is FileType.SYMLINK else b""

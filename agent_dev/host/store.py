@@ -25,10 +25,20 @@ if TYPE_CHECKING:
         common: str
         inside: bool
 
-    class Record(TypedDict, total=False):
-        """session.json. Times in ns since 1970; `stores` are pairs of (host directory, where it is shown inside)."""
+    class Later(TypedDict, total=False):
+        """What a record has only from some moment on."""
 
         version: int
+        init: int
+        pid_namespace: int
+        launched: int
+        resumed: int
+        ended: int
+        exit: int
+
+    class Record(Later):
+        """session.json. Times in ns since 1970; `stores` are pairs of (host directory, where it is shown inside)."""
+
         state: str
         name: str
         root: str
@@ -43,16 +53,29 @@ if TYPE_CHECKING:
         is_command: bool
         agent_home: str
         launcher: int
-        init: int
-        pid_namespace: int
         started: int
-        launched: int
-        resumed: int
-        ended: int
-        exit: int
 
 else:
     Record = dict
+
+# Stands for a record that cannot be read.
+BLANK: "Record" = {
+    "state": "unreadable",
+    "name": "",
+    "root": "",
+    "roots": [],
+    "cwd": "",
+    "git": None,
+    "stores": [],
+    "profile": "",
+    "command": [],
+    "words": [],
+    "options": {},
+    "is_command": False,
+    "agent_home": "",
+    "launcher": 0,
+    "started": 0,
+}
 
 
 class Store(Value):

@@ -87,8 +87,8 @@ class Supervisor:
             return
         if not self.ended_by:
             self.ended_by = self._asked_to_end
-            _signal_group(self._sandbox.keeper, self.ended_by)
-            _signal_group(self._sandbox.keeper, signals.CONT)
+            _signal_group(self._sandbox.group, self.ended_by)
+            _signal_group(self._sandbox.group, signals.CONT)
         self._mercy -= waited
         if self._mercy <= 0:
             launch.kill(self._sandbox)
@@ -128,7 +128,7 @@ class Supervisor:
         self._continued = False
         if not self._terminal.is_lent:
             self._terminal.lend(self._agents_group())
-        _signal_group(self._sandbox.keeper, signals.CONT)
+        _signal_group(self._sandbox.group, signals.CONT)
         if self._agent:
             try:
                 os.kill(self._agent, signals.CONT)
@@ -137,9 +137,9 @@ class Supervisor:
 
     def _agents_group(self) -> int:
         try:
-            return os.getpgid(self._agent) if self._agent else self._sandbox.keeper
+            return os.getpgid(self._agent) if self._agent else self._sandbox.group
         except ProcessLookupError:
-            return self._sandbox.keeper
+            return self._sandbox.group
 
     # the lower that moves
 

@@ -1,18 +1,22 @@
 """YAML, read strictly: a tree of nodes with their lines; each surprise of YAML is a problem instead of a value."""
 
+import os
 from typing import TYPE_CHECKING
 
 import yaml
 from yaml.constructor import SafeConstructor
 from yaml.events import AliasEvent, Event
-from yaml.nodes import MappingNode, ScalarNode, SequenceNode
+from yaml.nodes import ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
-from agent_dev.core.schema import Mapping, Node, Problem, Scalar, Sequence
+from agent_dev.core import schema
+from agent_dev.core.schema import Checked, Mapping, Node, Problem, Scalar, Sequence
+from agent_dev.value import Value
 
 if TYPE_CHECKING:
     from yaml import _yaml
 
+_LARGEST = 256 << 10  # bytes of one file
 _TAG = "tag:yaml.org,2002:"
 _LONGEST_NUMBER = 20
 _NUMBER_STARTS = frozenset("+-.0123456789")
@@ -21,10 +25,56 @@ _MEANINGS = {"null": "nothing", "float": "a number", "timestamp": "a date", "val
 _SHORT_TRUTH = {"y": "true", "Y": "true", "n": "false", "N": "false"}
 
 
+class Parsed(Value):
+    """What a file says: `problems` as `path:line: key: what is wrong`; `status` is the file's, None for one not read."""
+
+    fields: dict[str, object]
+    lines: dict[str, int]
+    problems: tuple[str, ...]
+    status: os.stat_result | None = None
+
+
+def parse(path: str, kind: str) -> Parsed:
+    """Read and check a file or a pipe that holds a `profile`, a `config` or `rules`. Raises nothing: see `problems`."""
+    try:
+        with open(path, "rb", 0) as file:
+            data = _read_all(file.fileno())
+            status = os.fstat(file.fileno())
+    except OSError as error:
+        return Parsed({}, {}, (f"{path}: cannot be read: {error.strerror}",))
+    if len(data) > _LARGEST:
+        return Parsed({}, {}, (f"{path}: is larger than {_LARGEST >> 10} KiB",))
+    tree, problems = read(data)
+    checked = _check(kind, tree)
+    lines = {problem.line for problem in problems}  # there the fields are wrong only because the YAML is
+    problems += tuple(problem for problem in checked.problems if problem.line not in lines)
+    ordered = sorted(problems, key=lambda problem: problem.line)
+    texts = tuple(f"{path}:{problem.line}: {problem.text}" for problem in ordered)
+    return Parsed(checked.fields, checked.lines, texts, status)
+
+
+def _check(kind: str, tree: Node | None) -> Checked:
+    if kind == "rules":
+        from agent_dev.core.risk import CHOICES  # deferred: dataclasses and enum, which profiles do not need
+
+        return schema.rules(tree, CHOICES)
+    return schema.profile(tree) if kind == "profile" else schema.config(tree)
+
+
+def _read_all(fd: int) -> bytes:
+    """Return a file's or a pipe's bytes, at most one more than is allowed."""
+    parts = []
+    left = _LARGEST + 1
+    while left and (part := os.read(fd, left)):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
 def read(data: bytes) -> tuple[Node | None, tuple[Problem, ...]]:
     """Return a file's tree, None for an empty one, and what is wrong with it as YAML."""
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return None, (Problem(line, f"not UTF-8: byte {data[error.start]:#04x}"),)
@@ -87,18 +137,17 @@ def _line(mark: "yaml.error.Mark | _yaml.Mark | None") -> int:
 
 
 def _node(node: yaml.Node, problems: list[Problem]) -> Node:
+    if isinstance(node, ScalarNode):
+        return _scalar(node)
     line = _line(node.start_mark)
     if isinstance(node, SequenceNode):
         return Sequence(line, tuple(_node(item, problems) for item in node.value))
-    if isinstance(node, MappingNode):
-        pairs = []
-        for key, value in node.value:
-            name = _key(key, problems)
-            if name is not None:
-                pairs.append((name, _node(value, problems)))
-        return Mapping(line, tuple(pairs))
-    assert isinstance(node, ScalarNode)
-    return _scalar(node)
+    pairs = []
+    for key, value in node.value:
+        name = _key(key, problems)
+        if name is not None:
+            pairs.append((name, _node(value, problems)))
+    return Mapping(line, tuple(pairs))
 
 
 def _key(node: yaml.Node, problems: list[Problem]) -> Scalar | None:

@@ -1,0 +1,1 @@
+"""What is measured, how, and against whom: ratios within one interleaved run, so that noise hits all alike."""

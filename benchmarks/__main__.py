@@ -1,0 +1,48 @@
+"""`python -m benchmarks [NAME]`: all benchmarks and docs/benchmarks.md, or one, only printed."""
+
+import sys
+from collections.abc import Callable
+
+from benchmarks import imports, inside, merging, report, startup
+from benchmarks.ground import PROJECT, Ground, laid_out
+from benchmarks.measure import Section
+from benchmarks.process import ProgramFailed
+
+BENCHMARKS: dict[str, Callable[[Ground], tuple[Section, ...]]] = {
+    "startup": startup.run,
+    "inside": inside.run,
+    "merging": merging.run,
+    "imports": imports.run,
+}
+
+
+def main(words: list[str]) -> int:
+    """Run what is asked for; return 0, 1 when a measured program failed, 2 for a name that is none."""
+    names = words or list(BENCHMARKS)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(f"benchmarks: no {unknown[0]}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    try:
+        with laid_out() as ground:
+            print(report.facts(ground), flush=True)
+            sections = [section for name in names for section in _one(name, ground)]
+            text = report.page(ground, sections)
+    except ProgramFailed as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 1
+    if not words:
+        (PROJECT / "docs/benchmarks.md").write_text(text, encoding="utf-8")
+        print("written to docs/benchmarks.md")
+    return 0
+
+
+def _one(name: str, ground: Ground) -> tuple[Section, ...]:
+    sections = BENCHMARKS[name](ground)
+    for section in sections:
+        print(report.section_text(section), flush=True)
+    return sections
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,86 @@
+"""What work costs inside: reading, stat, starting processes and `git status` against the same inside `bwrap --overlay`."""
+
+import contextlib
+import itertools
+import json
+from pathlib import Path
+
+from benchmarks import measure, process, workload
+from benchmarks.ground import PYTHON, Bwrap, Ground, repository
+from benchmarks.measure import Row, Section, Subject
+
+TITLE = "Inside"
+TARGET = 1.03  # times `bwrap --overlay`
+_PASSES = 5
+_PEER = "bwrap --overlay"
+
+
+def run(ground: Ground) -> tuple[Section, ...]:
+    """Measure, if there is a bubblewrap that can mount overlays."""
+    bwrap = ground.with_overlay
+    about = f"The middle one of {_PASSES} passes within one sandbox, a new sandbox each round."
+    if bwrap is None:
+        return (Section(TITLE, about, (), ("Not measured: set AGENT_DEV_BENCH_BWRAP to a bubblewrap ≥ 0.11.",)),)
+    repo = _repository(ground)
+    with contextlib.chdir(repo):
+        found = measure.in_turns(_subjects(bwrap, ground, repo), measure.rounds(3), 1)
+    rows = [row for what in found[_PEER] for row in _rows(what, found)]
+    return (Section(f"{TITLE}, bubblewrap {bwrap}", about, tuple(rows)),)
+
+
+def _rows(what: str, found: dict[str, measure.Figures]) -> list[Row]:
+    peer = found[_PEER][what]
+    rows = []
+    for name, figures in found.items():
+        is_peer, is_ours = name == _PEER, name.startswith("agent-dev")
+        rows.append(
+            Row(
+                f"{what}: {name}",
+                measure.spread(figures[what]),
+                "" if is_peer else _PEER,
+                None if is_peer else measure.ratio(figures[what], peer),
+                TARGET if is_ours else None,
+            )
+        )
+    return rows
+
+
+def _repository(ground: Ground) -> Path:
+    """Make 5,000 tracked files of 4 KiB, 20,000 ignored ones to stat, and the script."""
+    line = b"the quick brown fox jumps over the lazy dog, again and again\n"
+    files = {f"src/part{n // 100}/file{n}.txt": f"{n}\n".encode() + line * 66 for n in range(5000)}
+    files[".gitignore"] = b"/many/\n"
+    files["workload.py"] = Path(workload.__file__).read_bytes()
+    for n in range(workload.STAT):
+        files[f"many/{n // 200}/{n}"] = b""
+    return repository(ground.folder / "inside", ground.env, files)
+
+
+def _subjects(bwrap: Bwrap, ground: Ground, repo: Path) -> list[Subject]:
+    script = (PYTHON, "-I", "-S", "-B", f"{repo}/workload.py", str(_PASSES))
+    numbers = itertools.count()
+
+    def peer() -> tuple[str, ...]:
+        number = next(numbers)
+        upper, work = ground.folder / f"peer/{number}/upper", ground.folder / f"peer/{number}/work"
+        upper.mkdir(parents=True)
+        work.mkdir()
+        kernel = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
+        overlay = ("--overlay-src", str(repo), "--overlay", str(upper), str(work), str(repo), "--chdir", str(repo))
+        return (bwrap.path, *kernel, *overlay, *script)
+
+    ours = (ground.program, "--no-merge", "--", *script)
+    subjects = [
+        Subject(_PEER, lambda: _timed(peer(), ground.env)),
+        Subject("agent-dev", lambda: _timed(ours, ground.env_with(bwrap))),
+        Subject("no sandbox", lambda: _timed(script, ground.env)),
+    ]
+    if ground.bwraps[0] is not bwrap:
+        name = f"agent-dev with bubblewrap {ground.bwraps[0]}"
+        subjects.append(Subject(name, lambda: _timed(ours, ground.env_with(ground.bwraps[0]))))
+    return subjects
+
+
+def _timed(words: tuple[str, ...], env: dict[str, str]) -> dict[str, float]:
+    found = json.loads(process.output(words, env))
+    return {str(what): float(figure) for what, figure in found.items()}

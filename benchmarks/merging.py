@@ -1,0 +1,77 @@
+"""How long `merge --all` of 3,000 new files takes against `cp -a` of the same files."""
+
+import contextlib
+from pathlib import Path
+
+from benchmarks import measure, process
+from benchmarks.ground import PYTHON, Ground, remove, repository
+from benchmarks.measure import Row, Section, Subject
+
+TITLE = "Merging"
+LIMIT = 500.0  # ms
+_COUNT = 3000
+_MAKE = """
+import os
+for n in range(3000):
+    os.makedirs(f"new/{n // 100}", exist_ok=True)
+    with open(f"new/{n // 100}/{n}.txt", "w") as file:
+        file.write(f"{n}\\n" + "the quick brown fox jumps over the lazy dog\\n" * 40)
+"""
+
+
+def run(ground: Ground) -> tuple[Section, ...]:
+    """Let an agent make the files, merge them, copy them, remove them; round by round."""
+    files = {f"src/file{n}.py": b"value = 1\n" * 20 for n in range(200)} | {"make.py": _MAKE.encode()}
+    repo = repository(ground.folder / "merging", ground.env, files)
+    source = ground.folder / "merging-source"
+    source.mkdir()
+    with contextlib.chdir(source):
+        process.timed((PYTHON, str(repo / "make.py")), ground.env)
+    with contextlib.chdir(repo):
+        found = measure.in_turns(_subjects(ground, repo, source), measure.rounds(5), 1)
+    figures = {name: by_what["copy"] for name, by_what in found.items()}
+    ours, *peers = figures
+    rows = [Row(ours, measure.spread(figures[ours]), peers[0], measure.ratio(figures[ours], figures[peers[0]]), limit=LIMIT)]
+    rows += [Row(name, measure.spread(figures[name])) for name in peers]
+    rows.append(Row(ours, measure.spread(figures[ours]), peers[1], measure.ratio(figures[ours], figures[peers[1]])))
+    return (
+        Section(
+            TITLE,
+            f"{_COUNT:,} new files of 1.8 KB in 30 directories, made by an agent, into a repository on the same disk. "
+            "A merge says that it is done when all is on the disk; `cp -a` does not wait for that, `sync -f` after it does.",
+            tuple(rows),
+        ),
+    )
+
+
+def _subjects(ground: Ground, repo: Path, source: Path) -> list[Subject]:
+    copy = ("/usr/bin/cp", "-a", str(source / "new"), str(repo / "new"))
+    durable = ("/bin/sh", "-c", f"{' '.join(copy)} && sync -f {repo}")
+    return [
+        Subject("agent-dev merge --all", lambda: _merged(ground, repo)),
+        Subject("cp -a", lambda: _copied(copy, ground, repo)),
+        Subject("cp -a, sync -f", lambda: _copied(durable, ground, repo)),
+    ]
+
+
+def _merged(ground: Ground, repo: Path) -> dict[str, float]:
+    """Time one merge: the run before it and the tidying after it do not count."""
+    process.timed((ground.program, "--no-merge", "--name", "bench", "--", PYTHON, "make.py"), ground.env)
+    took = _timed_from_rest((ground.program, "merge", "bench", "--all"), ground, repo)
+    process.timed((ground.program, "discard", "bench"), ground.env)
+    return took
+
+
+def _copied(words: tuple[str, ...], ground: Ground, repo: Path) -> dict[str, float]:
+    return _timed_from_rest(words, ground, repo)
+
+
+def _timed_from_rest(words: tuple[str, ...], ground: Ground, repo: Path) -> dict[str, float]:
+    """Time what makes `new` in the repository, with nothing left to write from before; then remove it again."""
+    process.timed(("/usr/bin/sync", "-f", str(repo)), ground.env)
+    took = process.timed(words, ground.env)
+    made = sum(1 for path in (repo / "new").rglob("*.txt"))
+    if made != _COUNT:
+        raise process.ProgramFailed(f"{made} files instead of {_COUNT} came of: {' '.join(words)}")
+    remove(repo / "new")
+    return {"copy": took}

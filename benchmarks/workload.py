@@ -1,0 +1,68 @@
+"""What an agent does all day, timed from within: run as a script, inside a sandbox, in the repository of `inside`.
+
+It stands alone and prints one JSON object: for each kind of work the milliseconds of the middle one of some passes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+READ, STAT, SPAWN = 2000, 20_000, 300
+
+
+def _files(folder: str, count: int) -> list[str]:
+    found = [f"{above}/{name}" for above, _, names in sorted(os.walk(folder)) for name in sorted(names)]
+    return found[:count]
+
+
+def _read(paths: list[str]) -> None:
+    for path in paths:
+        with open(path, "rb", 0) as file:
+            file.read()
+
+
+def _stat(paths: list[str]) -> None:
+    for path in paths:
+        os.stat(path)
+
+
+def _spawn(count: int) -> None:
+    for _ in range(count):
+        os.waitpid(os.posix_spawn("/usr/bin/true", ("true",), {}), 0)
+
+
+def _git_status() -> None:
+    subprocess.run(("/usr/bin/git", "status", "--porcelain"), check=True, stdout=subprocess.DEVNULL)
+
+
+def _milliseconds(work: Callable[[], None]) -> float:
+    start = time.perf_counter_ns()
+    work()
+    return (time.perf_counter_ns() - start) / 1e6
+
+
+def main(passes: int) -> None:
+    """Do everything once unmeasured, then `passes` times."""
+    to_read, to_stat = _files("src", READ), _files("many", STAT)
+    if (len(to_read), len(to_stat)) != (READ, STAT):
+        sys.exit("this is not the repository of benchmarks/inside.py")
+    jobs: dict[str, Callable[[], None]] = {
+        f"read {READ:,} files": lambda: _read(to_read),
+        f"stat {STAT:,} files": lambda: _stat(to_stat),
+        f"start {SPAWN} processes": lambda: _spawn(SPAWN),
+        "git status, 5,000 files": _git_status,
+    }
+    took: dict[str, list[float]] = {name: [] for name in jobs}
+    for number in range(passes + 1):
+        for name, work in jobs.items():
+            milliseconds = _milliseconds(work)
+            if number:
+                took[name].append(milliseconds)
+    json.dump({name: sorted(figures)[passes // 2] for name, figures in took.items()}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,69 @@
+"""What tests of the whole program share: a user's home, a repository in it, and the program. Skips fail in strict runs."""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.program import AgentDev
+
+IS_STRICT = os.environ.get("AGENT_DEV_TESTS_STRICT") == "1"
+
+GITCONFIG = """\
+[user]
+	name = Ada Lovelace
+	email = ada@example.invalid
+[init]
+	defaultBranch = main
+[alias]
+	leaked = !echo leaked
+[gc]
+	auto = 0
+"""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if IS_STRICT and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped in a strict run: {report.longrepr}"
+    return report
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The user's home, with a git configuration and secrets."""
+    home = tmp_path / "home"
+    home.mkdir(0o755)
+    (home / ".gitconfig").write_text(GITCONFIG)
+    for name in (".ssh/id_ed25519", ".aws/credentials"):
+        (home / name).parent.mkdir(0o700)
+        (home / name).write_text("canary-of-the-real-home\n")
+    return home
+
+
+@pytest.fixture
+def repo(home: Path) -> Path:
+    """A git repository with two commits in the home, `~/src/shop`."""
+    repo = home / "src" / "shop"
+    (repo / "sub" / "deep").mkdir(parents=True)
+    program = AgentDev(home, repo)
+    program.git("init", "-q")
+    (repo / "README.md").write_text("# Shop\n")
+    (repo / "sub" / "app.py").write_text("print('one')\n")
+    (repo / "sub" / "deep" / "note.txt").write_text("deep\n")
+    program.git("add", "-A")
+    program.git("commit", "-q", "-m", "Start the shop")
+    (repo / "sub" / "app.py").write_text("print('two')\n")
+    program.git("commit", "-q", "-a", "-m", "Count to two")
+    return repo
+
+
+@pytest.fixture
+def agent_dev(home: Path, repo: Path) -> AgentDev:
+    """The program as this user runs it in this repository."""
+    return AgentDev(home, repo)

@@ -1,0 +1,161 @@
+"""The launcher behaves as a shell does with its job: a person at an interactive bash, agent-dev as one of its jobs."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.terminal import Shell
+
+AGENT_DEV = str(Path(sys.executable).with_name("agent-dev"))
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """An interactive shell in a small repository, with a home of its own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {
+        "HOME": str(home),
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        **{name: os.environ[name] for name in ("AGENT_DEV_BWRAP", "AGENT_DEV_OVERLAY") if name in os.environ},
+    }
+    with Shell(cwd=tmp_path, env=environment, rows=24, cols=80) as running:
+        running.wait_prompt()
+        running.run("git init -q repo && cd repo && git config user.email a@b.c && git config user.name me")
+        running.run(f"echo one >file && git add -A && git commit -qm one; alias ad='{AGENT_DEV} --no-merge'")
+        yield running
+
+
+def launched(shell: Shell, command: str, ready: str) -> None:
+    """Start agent-dev in front and wait until the agent says that it is there."""
+    shell.send(f"{command}\r")
+    shell.wait_for(ready)
+
+
+def test_an_agent_in_front_can_read_the_terminal(shell: Shell) -> None:
+    launched(shell, "ad sh -c 'echo agent-$((1+1)); read line; echo got-$line'", "agent-2")
+    shell.send("hello\r")
+    shell.wait_for("got-hello")
+    shell.wait_prompt()
+
+
+def test_ctrl_c_reaches_the_agent_and_not_what_holds_it(shell: Shell) -> None:
+    launched(shell, "ad sh -c 'trap \"echo saved; exit 9\" INT; echo agent-$((1+1)); while :; do sleep 0.05; done'", "agent-2")
+    shell.send("\x03")
+    assert "saved" in shell.wait_prompt()
+    assert shell.status == 9
+
+
+def test_ctrl_z_stops_the_job_and_fg_goes_on(shell: Shell) -> None:
+    launched(shell, "ad sh -c 'echo agent-$((1+1)); read line; echo got-$line; exit 4'", "agent-2")
+    shell.send("\x1a")
+    assert "Stopped" in shell.wait_prompt()
+    assert shell.foreground() == shell.pid
+    shell.start("fg")
+    shell.send("again\r")
+    shell.wait_for("got-again")
+    shell.wait_prompt()
+    assert shell.status == 4
+
+
+def test_an_agent_that_stops_itself_does_not_hang_the_terminal(shell: Shell) -> None:
+    launched(shell, "ad bash -c 'echo agent-$((1+1)); kill -STOP $$; echo went-on; read x; echo got-$x'", "agent-2")
+    assert "Stopped" in shell.wait_prompt()
+    shell.start("fg")
+    shell.wait_for("went-on")
+    shell.send("y\r")
+    shell.wait_for("got-y")
+
+
+def test_an_interactive_shell_inside_has_job_control(shell: Shell) -> None:
+    launched(shell, "ad bash --norc", "bash-")
+    shell.send("sleep 7656\r")
+    poll_until(lambda: sleepers("7656"), 10.0)
+    shell.send("\x1a")
+    shell.wait_for("Stopped")
+    shell.send("kill %1; echo inner-$((3+3))\r")
+    shell.wait_for("inner-6")
+    shell.send("exit 5\r")
+    shell.wait_prompt()
+    assert shell.status == 5
+
+
+def test_after_an_interactive_shell_the_terminal_is_ours_again(shell: Shell) -> None:
+    before = shell.stty()
+    launched(shell, "ad bash --norc", "bash-")
+    shell.send("stty raw -echo; kill -9 $$\r")
+    shell.wait_prompt()
+    assert shell.stty() == before
+
+
+def test_a_signal_to_everybody_inside_reaches_nobody_outside(shell: Shell) -> None:
+    assert "first=137" in shell.run("{ ad sh -c 'kill -9 0'; echo first=$?; } | cat")
+    assert shell.status == 0
+
+
+def test_a_job_in_the_background_does_not_take_the_terminal(shell: Shell) -> None:
+    mine = shell.foreground()
+    shell.run("ad sh -c 'sleep 0.4; echo done-$((5+5))' &")
+    assert shell.foreground() == mine
+    shell.wait_for("done-10")
+    assert shell.foreground() == mine
+
+
+def test_a_resize_reaches_the_agent(shell: Shell) -> None:
+    launched(shell, "ad bash -c 'trap \"stty size\" WINCH; echo agent-$((1+1)); while :; do sleep 0.05; done'", "agent-2")
+    shell.resize(33, 101)
+    shell.wait_for("33 101")
+    shell.send("\x03")
+    shell.wait_prompt()
+
+
+def test_a_terminal_that_goes_away_ends_the_agent_and_keeps_its_work(shell: Shell, tmp_path: Path) -> None:
+    launched(shell, "ad bash -c 'echo work >new; echo agent-$((1+1)); exec sleep 7654'", "agent-2")
+    shell.hang_up()
+    state = tmp_path / "home/.local/state/agent-dev/sessions"
+    deadline = 20.0
+    poll_until(lambda: not sleepers("7654"), deadline)
+    poll_until(lambda: any((one / "roots/0/upper/new").exists() for one in state.iterdir()), deadline)
+
+
+def sleepers(argument: str) -> list[int]:
+    """Return the processes `sleep ARGUMENT` that there are."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[:2] == [b"sleep", argument.encode()]:
+                found.append(int(name))
+    return found
+
+
+def poll_until(holds: Callable[[], object], deadline: float) -> None:
+    """Wait until a condition holds, at most `deadline` seconds."""
+    end = time.monotonic() + deadline
+    while not holds():
+        assert time.monotonic() < end, "it never held"
+        time.sleep(0.02)
+
+
+def test_the_launcher_killed_outright_takes_the_agent_with_it(shell: Shell) -> None:
+    launched(shell, "ad bash -c 'echo agent-$((1+1)); exec sleep 7655'", "agent-2")
+    [launcher] = launchers(shell)
+    os.kill(launcher, signal.SIGKILL)
+    poll_until(lambda: not sleepers("7655"), 10.0)
+    shell.wait_prompt()
+
+
+def launchers(shell: Shell) -> list[int]:
+    """Return the launchers that the shell started: its own children."""
+    children = Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()
+    return [int(pid) for pid in children]

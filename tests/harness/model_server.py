@@ -1,0 +1,268 @@
+"""A scripted model on 127.0.0.1 that speaks enough of Anthropic's Messages API for the real Claude Code.
+
+turns = [Turn("I write it.", [Call("Write", {"file_path": path, "content": "x"})]), Turn("It is written.")]
+with ModelServer(turns) as server:
+    run_claude(claude.environment(server.url))
+assert server.is_finished()
+"""
+
+import json
+import select
+import socket
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+Json = dict[str, Any]
+
+LAST_WORD = "Done."
+SIDE_WORD = "A title"  # the answer to all that Claude Code asks beside the conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One use of a tool."""
+
+    name: str
+    input: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One answer of the model; one that is held begins and does not end before the client goes away."""
+
+    text: str = ""
+    calls: Sequence[Call] = ()
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client sent; `turn` is the answer to one of the main conversation, else None."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Json = field(default_factory=dict)
+    turn: Turn | None = None
+
+    def content(self) -> object:
+        """Return the content of the last message: a text or a list of blocks."""
+        messages = self.body.get("messages")
+        return messages[-1].get("content") if messages else None
+
+
+class ModelServer:
+    """The server: as a context manager it listens, and `requests` holds all that came."""
+
+    def __init__(self, turns: Iterable[Turn] = ()) -> None:
+        self.requests: list[Request] = []
+        self._turns = list(turns)
+        self._lock = threading.Lock()
+        self._server = _Server(self)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.let_go()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def main_requests(self) -> list[Request]:
+        """The requests of the main conversation."""
+        return [request for request in self.requests if request.turn is not None]
+
+    @property
+    def tool_results(self) -> list[str]:
+        """What the tools of the main conversation answered, in the order of their calls."""
+        return [text for request in self.main_requests for text in _tool_results(request.content())]
+
+    def is_finished(self) -> bool:
+        """Whether each turn of the script was asked for."""
+        return not self._turns
+
+    def add(self, *turns: Turn) -> None:
+        """Append turns to the script."""
+        with self._lock:
+            self._turns.extend(turns)
+
+    def take(self, request: Request) -> Request:
+        """Record a request, with the turn that answers it when it is one of the main conversation."""
+        with self._lock:
+            if _is_main(request):
+                turn = self._turns.pop(0) if self._turns else Turn(LAST_WORD)
+                request = Request(request.method, request.path, request.headers, request.body, turn)
+            self.requests.append(request)
+            return request
+
+
+def _is_main(request: Request) -> bool:
+    """Whether a request asks for the next answer of the conversation that the user sees."""
+    is_small = "haiku" in str(request.body.get("model"))  # the model for titles and the like
+    return _path(request) == "/v1/messages" and bool(request.body.get("tools")) and not is_small
+
+
+def _path(request: Request) -> str:
+    return urlsplit(request.path).path
+
+
+def _texts(content: object) -> Iterator[str]:
+    """Yield the texts in a content, which is a text or a list of blocks that may hold contents."""
+    match content:
+        case str():
+            yield content
+        case list():
+            for block in content:
+                yield from _texts(block.get("text"))
+                yield from _texts(block.get("content"))
+        case _:
+            pass
+
+
+def _tool_results(content: object) -> list[str]:
+    blocks = content if isinstance(content, list) else []
+    return ["\n".join(_texts(block.get("content"))) for block in blocks if block.get("type") == "tool_result"]
+
+
+# What a turn looks like on the wire
+
+
+def _blocks(turn: Turn, number: int) -> list[Json]:
+    text = [{"type": "text", "text": turn.text}] if turn.text or not turn.calls else []
+    uses = [
+        {
+            "type": "tool_use",
+            "id": f"toolu_{number:04}_{index}",
+            "name": call.name,
+            "input": dict(call.input),
+        }
+        for index, call in enumerate(turn.calls)
+    ]
+    return [*text, *uses]
+
+
+def _message(turn: Turn, model: object, number: int) -> Json:
+    return {
+        "id": f"msg_{number:04}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": _blocks(turn, number),
+        "stop_reason": "tool_use" if turn.calls else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 10, "output_tokens": 10},
+    }
+
+
+def _events(message: Json) -> Iterator[Json]:
+    """Yield the stream of a message: a start, its blocks, how it stopped, its end."""
+    yield {
+        "type": "message_start",
+        "message": {**message, "content": [], "stop_reason": None},
+    }
+    for index, block in enumerate(message["content"]):
+        yield from _block_events(index, block)
+    stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    yield {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 10}}
+    yield {"type": "message_stop"}
+
+
+def _block_events(index: int, block: Json) -> Iterator[Json]:
+    if block["type"] == "text":
+        empty, delta = (
+            {**block, "text": ""},
+            {"type": "text_delta", "text": block["text"]},
+        )
+    else:
+        whole = json.dumps(block["input"], default=str)
+        empty, delta = (
+            {**block, "input": {}},
+            {"type": "input_json_delta", "partial_json": whole},
+        )
+    yield {"type": "content_block_start", "index": index, "content_block": empty}
+    yield {"type": "content_block_delta", "index": index, "delta": delta}
+    yield {"type": "content_block_stop", "index": index}
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, model: ModelServer) -> None:
+        self.model = model
+        self.closing, self._open = socket.socketpair()
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def let_go(self) -> None:
+        """End the answers that are held."""
+        self._open.close()
+
+    def server_close(self) -> None:
+        super().server_close()
+        self._open.close()
+        self.closing.close()
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of a client that went away."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_HEAD(self) -> None:
+        self._take({})
+        self._send_json({})
+
+    def do_GET(self) -> None:
+        self._take({})
+        self._send_json({})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+        request = self._take(body)
+        match _path(request):
+            case "/v1/messages":
+                self._answer(request, request.turn or Turn(SIDE_WORD))
+            case "/v1/messages/count_tokens":
+                self._send_json({"input_tokens": 10})
+            case _:
+                self._send_json({})
+
+    def log_message(self, *_: object) -> None:
+        """Keep stderr for the tests."""
+
+    def _take(self, body: Json) -> Request:
+        return self.server.model.take(Request(self.command, self.path, dict(self.headers), body))
+
+    def _answer(self, request: Request, turn: Turn) -> None:
+        message = _message(turn, request.body.get("model"), len(self.server.model.requests))
+        if not request.body.get("stream"):
+            self._send_json(message)
+            return
+        self._send_head("text/event-stream")
+        for event in _events(message):
+            if turn.held and event["type"] == "message_delta":
+                select.select([self.connection, self.server.closing], [], [])
+                return
+            self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+
+    def _send_json(self, value: Json) -> None:
+        self._send_head("application/json")
+        if self.command != "HEAD":
+            self.wfile.write(json.dumps(value).encode())
+
+    def _send_head(self, kind: str) -> None:
+        """Send a head without a length: the end of the connection is the end of the answer."""
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Connection", "close")
+        self.end_headers()

@@ -1,0 +1,359 @@
+"""A person at a terminal: a program on a pty, its screen as text, keys, resizes and signals.
+
+`Terminal` runs one program. `Shell` runs the interactive bash from which a user would start it.
+"""
+
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from secrets import token_hex
+from typing import Self
+
+import pexpect
+import pyte
+from pexpect.fdpexpect import fdspawn
+
+from tests.harness.screen import Screen, SequenceFilter
+
+Predicate = Callable[[str], bool]
+
+PATIENCE = 15.0  # seconds to wait for something that should come at once, on a busy machine
+
+KEYS = {
+    "enter": b"\r",
+    "newline": b"\n",
+    "tab": b"\t",
+    "shift+tab": b"\x1b[Z",
+    "space": b" ",
+    "escape": b"\x1b",
+    "backspace": b"\x7f",
+    "up": b"\x1b[A",
+    "down": b"\x1b[B",
+    "right": b"\x1b[C",
+    "left": b"\x1b[D",
+    "shift+up": b"\x1b[1;2A",
+    "shift+down": b"\x1b[1;2B",
+    "home": b"\x1b[H",
+    "end": b"\x1b[F",
+    "insert": b"\x1b[2~",
+    "delete": b"\x1b[3~",
+    "pageup": b"\x1b[5~",
+    "pagedown": b"\x1b[6~",
+    "f1": b"\x1bOP",
+    "f2": b"\x1bOQ",
+    "f3": b"\x1bOR",
+    "f4": b"\x1bOS",
+    "f5": b"\x1b[15~",
+    "ctrl+\\": b"\x1c",
+} | {f"ctrl+{letter}": bytes([ord(letter) & 0x1F]) for letter in "abcdefghijklmnopqrstuvwxyz"}
+
+ENVIRONMENT: Mapping[str, str | None] = {
+    "TERM": "xterm-256color",
+    "COLORTERM": "truecolor",
+    "TEXTUAL_ANIMATIONS": "none",
+    "TEXTUAL_DISABLE_KITTY_KEY": "1",
+    "COLUMNS": None,
+    "LINES": None,
+}
+
+_PLAIN = re.compile(
+    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\].*?(?:\x1b\\|\x07)|\x1b[PX^_].*?\x1b\\|\x1b[ -/]*[0-~]|\r",
+    re.DOTALL,
+)
+
+
+class Terminal:
+    """A program on a terminal, and the person who looks at its screen and types.
+
+    `env` is added to this process's environment; None removes a variable.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        rows: int = 24,
+        cols: int = 80,
+        env: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        merged = {**os.environ, **ENVIRONMENT, **(env or {})}
+        self._fd, self._process = _spawn(
+            [str(word) for word in argv],
+            (rows, cols),
+            {name: value for name, value in merged.items() if value is not None},
+            cwd,
+        )
+        self.pid = self._process.pid
+        self._pidfd = os.pidfd_open(self.pid)
+        self._pty: fdspawn[bytes] = fdspawn(self._fd, encoding=None)
+        self._raw = bytearray()
+        self._filter = SequenceFilter()
+        self.screen = Screen(rows, cols, self.send)
+        self._stream = pyte.ByteStream(self.screen)
+        self._is_open = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # What the person sees
+
+    @property
+    def raw(self) -> bytes:
+        """All bytes that came to the terminal so far."""
+        self._take_all()
+        return bytes(self._raw)
+
+    def text(self) -> str:
+        """Return what is on the screen now."""
+        self._take_all()
+        return self.screen.text()
+
+    def wait_for(self, wanted: str | Predicate, timeout: float = PATIENCE) -> str:
+        """Wait until the screen shows a text, or a predicate holds for its text; return that screen."""
+        return self._wait(_predicate(wanted), timeout, f"{wanted!r} did not come")
+
+    def wait_gone(self, unwanted: str | Predicate, timeout: float = PATIENCE) -> str:
+        """Wait until the screen no longer shows a text; return that screen."""
+        shows = _predicate(unwanted)
+        return self._wait(lambda text: not shows(text), timeout, f"{unwanted!r} did not go")
+
+    def wait_quiet(self, seconds: float = 0.5, timeout: float = PATIENCE) -> str:
+        """Wait until nothing came to the terminal for some seconds; return the screen."""
+        deadline = time.monotonic() + timeout
+        while self._take(seconds):
+            assert time.monotonic() < deadline, self._complaint(f"not quiet in {timeout} s")
+        return self.screen.text()
+
+    def wait_raw(self, wanted: bytes, timeout: float = PATIENCE, start: int = 0) -> int:
+        """Wait until these bytes came to the terminal at the offset `start` or later; return the offset after them."""
+        self._wait(
+            lambda _: self._raw.find(wanted, start) >= 0,
+            timeout,
+            f"{wanted!r} was not written",
+        )
+        return self._raw.find(wanted, start) + len(wanted)
+
+    # What the person does
+
+    def send(self, data: str | bytes) -> None:
+        """Type or paste this, as it is."""
+        rest = data.encode() if isinstance(data, str) else data
+        deadline = time.monotonic() + PATIENCE
+        while rest:
+            assert time.monotonic() < deadline, self._complaint(f"nobody reads what is typed: {rest!r}")
+            _, writable, _ = select.select([self._fd], [self._fd], [], PATIENCE)
+            if writable:
+                rest = rest[_write(self._fd, rest) :]
+            else:
+                self._take(0)
+
+    def keys(self, *names: str) -> None:
+        """Press keys by their names, as in KEYS; a single character is itself."""
+        for name in names:
+            self.send(KEYS.get(name, name))
+
+    def resize(self, rows: int, cols: int) -> None:
+        """Give the window another size, which the kernel tells the foreground group by SIGWINCH."""
+        self._take_all()
+        self.screen.resize(rows, cols)
+        termios.tcsetwinsize(self._fd, (rows, cols))
+
+    def hang_up(self) -> None:
+        """Close the window: the kernel sends SIGHUP, and the program's reads and writes of the terminal fail."""
+        if self._is_open:
+            self._take_all()
+            self._is_open = False
+            self._pty.close()
+
+    # What the kernel knows
+
+    def foreground(self) -> int:
+        """Return the process group that the terminal's keys and signals go to."""
+        return os.tcgetpgrp(self._fd)
+
+    def stty(self) -> str:
+        """Return the terminal's size and modes, as `stty -a` prints them."""
+        return subprocess.run(["stty", "-a"], stdin=self._fd, capture_output=True, check=True, text=True).stdout
+
+    # The end
+
+    def is_alive(self) -> bool:
+        """Whether the program has not ended; it may be stopped."""
+        return self._process.poll() is None
+
+    def wait_exit(self, timeout: float = PATIENCE) -> int:
+        """Wait until the program has ended; return its exit code, or 128 + n for signal n."""
+        deadline = time.monotonic() + timeout
+        while self.is_alive():
+            left = deadline - time.monotonic()
+            assert left > 0, self._complaint(f"did not end in {timeout} s")
+            watched = [self._pidfd, self._fd] if self._can_read() else [self._pidfd]
+            if self._fd in select.select(watched, [], [], left)[0]:
+                self._take(0)
+        self._take_all()
+        code = self._process.returncode
+        return 128 - code if code < 0 else code
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Send the program a signal."""
+        self._process.send_signal(number)
+
+    def close(self) -> None:
+        """End the program, by hanging up and then by SIGKILL, and give the terminal back."""
+        self.hang_up()
+        if not select.select([self._pidfd], [], [], 2)[0]:
+            self.kill()
+        self._process.wait()
+        os.close(self._pidfd)
+
+    # Reading
+
+    def _can_read(self) -> bool:
+        return self._is_open and not self._pty.flag_eof
+
+    def _take(self, timeout: float) -> bool:
+        """Read once, for at most `timeout` seconds, and show it; return whether anything came."""
+        if not self._can_read():
+            return False
+        try:
+            chunk = self._pty.read_nonblocking(65536, timeout)
+        except (pexpect.TIMEOUT, pexpect.EOF):
+            return False
+        self._raw += chunk
+        self._stream.feed(self._filter.feed(chunk))
+        return True
+
+    def _take_all(self) -> None:
+        while self._take(0):
+            pass
+
+    def _wait(self, holds: Predicate, timeout: float, complaint: str) -> str:
+        deadline = time.monotonic() + timeout
+        while not holds(self.text()):
+            left = deadline - time.monotonic()
+            assert left > 0, self._complaint(f"{complaint} in {timeout} s")
+            came = self._take(left)
+            assert came or self._can_read(), self._complaint(f"{complaint}, and the program has left the terminal")
+        return self.screen.text()
+
+    def _complaint(self, what: str) -> str:
+        return f"{what}; the screen:\n{self.screen.text()}"
+
+
+class Shell(Terminal):
+    """The user's interactive bash, with job control and the prompt `OUT$ `."""
+
+    PROMPT = "OUT$ "
+
+    def __init__(
+        self,
+        *,
+        rows: int = 24,
+        cols: int = 80,
+        env: Mapping[str, str | None] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        # Written before each prompt, but not when readline draws the prompt again. An OSC, so that nobody sees it.
+        self._mark = f"\x1b]7777;{token_hex(4)};"
+        command = f"printf '{self._mark}%s\\a' $?"
+        own = {"PS1": self.PROMPT, "PROMPT_COMMAND": command, "HISTFILE": None}
+        super().__init__(
+            ["bash", "--norc", "-i"],
+            rows=rows,
+            cols=cols,
+            env={**(env or {}), **own},
+            cwd=cwd,
+        )
+        self._sent = 0
+        self.status = 0  # the exit code of the last command, as `$?` was at the last prompt that was waited for
+        try:
+            self.wait_prompt()
+            self.run("export -n PS1 PROMPT_COMMAND; clear")  # they are not for shells below this one
+        except BaseException:
+            self.close()
+            raise
+
+    def send(self, data: str | bytes) -> None:
+        """Type or paste this, as it is."""
+        self._sent = len(self._raw)
+        super().send(data)
+
+    def wait_prompt(self, timeout: float = PATIENCE) -> str:
+        """Wait for a prompt after what was last typed; return what was written till then, without sequences."""
+        start, mark = self._sent, self._mark.encode()
+        found = self.wait_raw(mark, timeout, start)
+        after = self.wait_raw(b"\a", timeout, found)
+        self.wait_raw(self.PROMPT.encode(), timeout, after)
+        self.status = int(self._raw[found : after - 1])
+        return _PLAIN.sub(b"", bytes(self._raw[start : found - len(mark)])).decode(errors="replace")
+
+    def run(self, command: str, timeout: float = PATIENCE) -> str:
+        """Type a command, wait for the next prompt, and return what the command wrote."""
+        self.send(f"{command}\n")
+        _echo, _, output = self.wait_prompt(timeout).partition("\n")
+        return output
+
+    def start(self, command: str, timeout: float = PATIENCE) -> int:
+        """Type a command and wait until it has the terminal; return its process group."""
+        self.send(f"{command}\n")
+        # Until its child has become the program it still ignores the signals of the keyboard, as an interactive bash does.
+        self._wait(
+            lambda _: self.foreground() != self.pid and _name_of(self.foreground()) != "bash",
+            timeout,
+            f"{command!r} did not get the terminal",
+        )
+        return self.foreground()
+
+
+def _spawn(
+    argv: list[str], size: tuple[int, int], env: Mapping[str, str], cwd: Path | None
+) -> tuple[int, subprocess.Popen[bytes]]:
+    """Start a program as the leader of a session on a new terminal; return the other end of it, and the process."""
+    # Not pexpect.spawn, which runs Python in a fork of a process that may have threads: the model server's.
+    setsid = shutil.which("setsid")
+    assert setsid, "setsid (util-linux) is not installed"
+    ours, its = os.openpty()
+    try:
+        termios.tcsetwinsize(its, size)
+        os.set_blocking(ours, False)
+        process = subprocess.Popen(
+            [setsid, "--ctty", *argv],
+            stdin=its,
+            stdout=its,
+            stderr=its,
+            env=env,
+            cwd=cwd,
+        )
+    finally:
+        os.close(its)
+    return ours, process
+
+
+def _name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _write(fd: int, data: bytes) -> int:
+    """Write what there is room for, and return how much it was."""
+    try:
+        return os.write(fd, data)
+    except BlockingIOError:
+        return 0
+
+
+def _predicate(wanted: str | Predicate) -> Predicate:
+    return (lambda text: wanted in text) if isinstance(wanted, str) else wanted

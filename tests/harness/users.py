@@ -1,0 +1,64 @@
+"""Doing something as an ordinary user, also in a test that root runs: permissions mean nothing to root."""
+
+import os
+import shutil
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+NOBODY = 65534
+
+
+@contextmanager
+def open_place() -> Iterator[Path]:
+    """Yield a new directory that belongs to the ordinary user of `as_ordinary`."""
+    place = Path(tempfile.mkdtemp(prefix="agent-dev-test-"))
+    if os.getuid() == 0:
+        os.chown(place, NOBODY, NOBODY)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, onerror=_open_and_retry)
+
+
+def _open_and_retry(function: Callable[[str], object], path: str, _: object) -> None:
+    os.chmod(os.path.dirname(path), 0o700)
+    if not os.path.islink(path):
+        os.chmod(path, 0o700)
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, onerror=_open_and_retry)
+    else:
+        function(path)
+
+
+def as_ordinary(act: Callable[[], None]) -> None:
+    """Call `act` in a process of an ordinary user; fail with its traceback when it raises."""
+    if os.getuid() != 0:
+        act()
+        return
+    answer, told = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(answer)
+        _act_as_nobody(act, told)
+    os.close(told)
+    with os.fdopen(answer, "rb") as file:
+        words = file.read().decode()
+    os.waitpid(pid, 0)
+    if words:
+        raise AssertionError(f"as an ordinary user:\n{words}")
+
+
+def _act_as_nobody(act: Callable[[], None], told: int) -> None:
+    try:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+        os.umask(0o022)
+        act()
+    except BaseException:  # noqa: BLE001  (whatever it is belongs to the test that forked this process)
+        os.write(told, traceback.format_exc().encode())
+    finally:
+        os._exit(0)

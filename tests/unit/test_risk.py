@@ -1,0 +1,317 @@
+"""Which changes need a careful look: the shipped rules over the rows G of the containment list, and over harmless ones."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_dev.core import risk, schema
+from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.core.risk import RiskRule, fold, judge
+from agent_dev.host import yaml_file
+
+SHIPPED = Path(__file__).parents[2] / "profiles" / "risks.yaml"
+FILE = Entry(FileType.FILE)
+
+
+def shipped() -> tuple[RiskRule, ...]:
+    tree, problems = yaml_file.read(SHIPPED.read_bytes())
+    checked = schema.rules(tree, risk.CHOICES)
+    assert (problems, checked.problems) == ((), ())
+    return tuple(RiskRule(name=name, **rule) for name, rule in checked.fields.items())  # type: ignore[arg-type]
+
+
+RULES = shipped()
+
+
+def added(path: str | bytes, entry: Entry = FILE) -> Change:
+    name = path if isinstance(path, bytes) else path.encode()
+    return Change(Key(0, name), Kind.ADDED, None, entry)
+
+
+def names(change: Change, head: bytes = b"") -> list[str]:
+    return [one.rule for one in judge(change, RULES, head)]
+
+
+PLANTED = {
+    "git-internals": ".git/hooks/post-checkout .git/config vendor/x/.git/config .git sub/.git GIT~1/config",
+    "agent-instructions": (
+        "CLAUDE.md AGENTS.md GEMINI.md sub/dir/CLAUDE.md .cursorrules .cursor/rules/a.mdc .github/copilot-instructions.md"
+        " .claude/agents/x.md .claude/commands/y.md .claude/skills/z/SKILL.md sub/.claude/commands/y.md"
+    ),
+    "agent-settings": (
+        ".claude/settings.json .claude/settings.local.json .mcp.json .cursor/mcp.json .codex/config.toml"
+        " .gemini/settings.json .agents/x sub/.claude/settings.json"
+    ),
+    "editor-settings": (
+        ".vscode/tasks.json .vscode/settings.json .vscode/launch.json .vscode/extensions.json my.code-workspace"
+        " .idea/workspace.xml .zed/settings.json .nvim.lua .exrc .dir-locals.el .devcontainer/devcontainer.json"
+    ),
+    "directory-environment": ".envrc sub/.envrc",
+    "package-scripts": "package.json packages/a/package.json .pnpmfile.cjs .yarn/releases/yarn-4.cjs",
+    "package-source": ".npmrc .yarnrc.yml bunfig.toml",
+    "package-lock": "package-lock.json web/yarn.lock pnpm-lock.yaml bun.lock",
+    "installed-programs": "node_modules/.bin/tsc web/node_modules/.bin/eslint",
+    "ci": (
+        ".github/workflows/deploy.yml .github/workflows/sub/x .gitlab-ci.yml ci/x.gitlab-ci.yml Jenkinsfile Jenkinsfile.nightly"
+        " .circleci/config.yml"
+    ),
+    "commit-hooks": ".pre-commit-config.yaml .husky/pre-commit lefthook.yml sub/.husky/_/husky.sh",
+    "code-owners": "CODEOWNERS .github/CODEOWNERS docs/CODEOWNERS",
+    "git-settings": ".gitattributes .gitmodules .lfsconfig src/.gitattributes",
+    "git-ignore": ".gitignore src/.gitignore",
+    "own-settings": ".agent-dev.yaml .agent-dev .agent-dev/config.yaml sub/.agent-dev.yml",
+    "loadable": "lib/x.so libz.so.1.2.3 a.jar b.wasm native.node evil.DLL",
+}
+
+
+@pytest.mark.parametrize(("rule", "path"), [(rule, path) for rule, paths in PLANTED.items() for path in paths.split()])
+def test_what_runs_later_outside_is_found_by_its_path(rule: str, path: str) -> None:
+    assert rule in names(added(path))
+
+
+HARMLESS = (
+    "src/app.py README.md docs/claude.txt docs/CLAUDE.md.txt src/git/config.py git/hooks/x src/package.json.py tests/test_x.py"
+    " my-gitignore vscode/tasks.json idea/a.xml src/so.py lib/also.sol nodes.txt a.jarx .github/ISSUE_TEMPLATE/bug.md"
+    " github/workflows/x.yml .gitx/hooks/y x.git/config.txt workflows/a.yml CODEOWNERS.md package/json agent-dev.py Jenkins/x.txt"
+    " node_modules/left-pad/index.js docs/node_modules.md .env.example static/app.css data.json pnpm/lock.yaml docs/.bin/x"
+)
+
+
+@pytest.mark.parametrize("path", HARMLESS.split())
+def test_what_only_looks_like_it_is_not(path: str) -> None:
+    assert names(added(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        (".GIT/hooks/x", "git-internals"),
+        (".Vscode/Tasks.JSON", "editor-settings"),
+        ("claude.MD", "agent-instructions"),
+        (".g\u200cit/hooks/x", "git-internals"),
+        (".gi\ufefft/config", "git-internals"),
+        (".V\u017fCODE/tasks.json", "editor-settings"),  # long s, which folds to s
+        ("\uff35ni/.git/config", "git-internals"),
+    ],
+)
+def test_case_and_unicode_form_hide_nothing(path: str, rule: str) -> None:
+    assert rule in names(added(path))
+
+
+def test_both_forms_of_an_accent_are_one_name() -> None:
+    rules = (RiskRule("x", "why", paths=("cafe\u0301.txt",)),)
+
+    assert judge(added("CAF\u00c9.txt"), rules)
+    assert judge(added("sub/caf\u00e9.txt"), rules)
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        (b"\xff\xfe/.git/config", "git-internals"),
+        (b".vscode/\xff\x1b[2J", "editor-settings"),
+        (b"a\nb/CLAUDE.md", "agent-instructions"),
+        (b".husky/a\nb", "commit-hooks"),
+        (b"a\nb.so", "loadable"),
+        (b"libx.so.1\n", "loadable"),
+        (b".agent-dev\n", "own-settings"),
+        (b"a\nb/libx.so.1", "loadable"),
+        (b"x" * 255 + b"/.npmrc", "package-source"),
+    ],
+)
+def test_hostile_names_hide_nothing(path: bytes, rule: str) -> None:
+    assert rule in names(added(path))
+
+
+@pytest.mark.parametrize("path", [b"CLAUDE.md\n", b"\n.npmrc", b".git\nx/config", b"\xff", b"a\xffb/c", b"*", b"[", b"\\"])
+def test_other_strange_names_are_other_names(path: bytes) -> None:
+    assert names(added(path)) == []
+
+
+HEADS = [
+    (b"#!/bin/sh\n", "script"),
+    (b"\x7fELF\x02\x01", "program"),
+    (b"MZ\x90\0\x03", "program"),
+    (bytes.fromhex("cffaedfe"), "program"),
+    (bytes.fromhex("cafebabe"), "program"),
+    (b"\0asm\x01", "program"),
+]
+
+
+@pytest.mark.parametrize(("head", "rule"), HEADS)
+@pytest.mark.parametrize("kind", [Kind.ADDED, Kind.EDITED, Kind.RETYPED])
+def test_programs_are_known_by_their_first_bytes(head: bytes, rule: str, kind: Kind) -> None:
+    change = Change(Key(0, b"data.txt"), kind, None if kind is Kind.ADDED else FILE, FILE)
+
+    assert names(change, head) == [rule]
+
+
+@pytest.mark.parametrize("head", [b"", b"MZ stands for Mazda", b" #!/bin/sh", b"ELF", b"\x7fEL", b"plain text"])
+def test_other_first_bytes_are_no_program(head: bytes) -> None:
+    assert names(added("data.txt"), head) == []
+
+
+def _modes(before: int | None, after: int, kind: Kind) -> Change:
+    was = None if before is None else Entry(FileType.FILE, before)
+    return Change(Key(0, b"tool"), kind, was, Entry(FileType.FILE, after))
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (_modes(None, 0o755, Kind.ADDED), ["executable"]),
+        (_modes(None, 0o644, Kind.ADDED), []),
+        (_modes(0o644, 0o744, Kind.METADATA), ["executable"]),
+        (_modes(0o644, 0o645, Kind.EDITED), ["executable"]),
+        (_modes(0o755, 0o755, Kind.EDITED), ["executable"]),
+        (_modes(0o755, 0o700, Kind.METADATA), []),
+        (_modes(0o755, 0o644, Kind.METADATA), []),
+        (_modes(0o644, 0o4644, Kind.METADATA), ["special-bits"]),
+        (_modes(None, 0o2755, Kind.ADDED), ["executable", "special-bits"]),
+        (_modes(None, 0o1644, Kind.ADDED), ["special-bits"]),
+        (_modes(0o4755, 0o4755, Kind.EDITED), ["executable"]),
+    ],
+)
+def test_modes(change: Change, found: list[str]) -> None:
+    assert names(change) == found
+
+
+def test_special_bits_of_a_directory_are_said() -> None:
+    assert names(added("dir", Entry(FileType.DIRECTORY, 0o2755))) == ["special-bits"]
+
+
+LEAVING = [
+    ("a", b"/etc/passwd", True),
+    ("a", b"/", True),
+    ("a", b"..", True),
+    ("a", b"../x", True),
+    ("d/a", b"../x", False),
+    ("d/a", b"../../x", True),
+    ("d/e/a", b"../../x", False),
+    ("a", b"b/../../x", True),
+    ("a", b"b/../c", False),
+    ("a", b"./b//c", False),
+    ("a", b"..x/...", False),
+    ("a", b".git/hooks", True),
+    ("d/a", b"../.GIT", True),
+    ("a", b"docs/names.md", False),
+    ("a", b"\xff/../..", True),
+]
+
+
+@pytest.mark.parametrize(("path", "target", "leaves"), LEAVING)
+def test_links_that_leave_the_root(path: str, target: bytes, leaves: bool) -> None:  # noqa: FBT001
+    link = Entry(FileType.SYMLINK, 0o777, target=target)
+
+    assert names(added(path, link)) == (["link-leaves"] if leaves else [])
+
+
+def test_a_link_in_the_place_of_a_watched_directory_is_found() -> None:
+    link = Entry(FileType.SYMLINK, 0o777, target=b"docs")
+
+    assert names(added(".husky", link)) == ["commit-hooks"]
+
+
+def test_an_empty_directory_is_no_risk() -> None:
+    assert names(added(".husky", Entry(FileType.DIRECTORY, 0o755))) == []
+
+
+@pytest.mark.parametrize("type_", list(FileType))
+def test_every_deletion_is_said(type_: FileType) -> None:
+    assert names(Change(Key(0, b"x"), Kind.DELETED, Entry(type_), None)) == ["deletion"]
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("CODEOWNERS", ["code-owners", "deletion"]),
+        (".gitignore", ["git-ignore", "deletion"]),
+        (".gitattributes", ["git-settings", "deletion"]),
+        (".agent-dev.yaml", ["own-settings", "deletion"]),
+        (".github/workflows/test.yml", ["deletion"]),
+    ],
+)
+def test_what_holds_something_back_is_missed_when_deleted(path: str, found: list[str]) -> None:
+    assert names(Change(Key(0, path.encode()), Kind.DELETED, FILE, None)) == found
+
+
+def test_the_content_of_a_deleted_program_is_nothing_to_run() -> None:
+    change = Change(Key(0, b"x.sh"), Kind.DELETED, Entry(FileType.FILE, 0o755), None)
+
+    assert names(change) == ["deletion"]
+
+
+PATTERNS = [
+    ("name", "name", True),
+    ("name", "a/b/name", True),
+    ("name", "name/x", False),
+    ("dir/", "dir/x", True),
+    ("dir/", "a/dir/b/c", True),
+    ("dir/", "a/dirx/b", False),
+    ("dir/", "a/xdir", False),
+    ("a/b", "a/b", True),
+    ("a/b", "x/a/b", False),
+    ("a/b/", "a/b/c/d", True),
+    ("a/b/", "x/a/b/c", False),
+    ("/name", "name", True),
+    ("/name", "a/name", False),
+    ("**/a/b/", "x/y/a/b/c", True),
+    ("**/a/b/", "a/b/c", True),
+    ("**/a/b/", "xa/b/c", False),
+    ("a/**/b", "a/b", True),
+    ("a/**/b", "a/x/y/b", True),
+    ("a/*/b", "a/x/b", True),
+    ("a/*/b", "a/x/y/b", False),
+    ("*.x", "a/b.x", True),
+    ("*.x", "a/b.xy", False),
+    ("*.x", ".x", True),
+    ("*.x.*", "b.x.1", True),
+    ("*.x.*", "b.x", False),
+    ("*.x/", "a.x/b", True),
+    ("n?me", "a/name", True),
+    ("n?me", "n/me", False),
+    ("a.b", "axb", False),
+    ("[x]", "[x]", True),
+    ("**", "a/b/c", True),
+]
+
+
+@pytest.mark.parametrize(("pattern", "path", "matches"), PATTERNS)
+def test_patterns(pattern: str, path: str, matches: bool) -> None:  # noqa: FBT001
+    rules = (RiskRule("x", "why", paths=(pattern,)),)
+
+    assert bool(judge(added(path), rules)) is matches
+
+
+def test_all_conditions_of_a_rule_must_hold() -> None:
+    rules = (RiskRule("x", "why", paths=("*.sh",), content=("shebang",), kinds=("added",)),)
+
+    assert judge(added("a.sh"), rules, b"#!/bin/sh")
+    assert not judge(added("a.sh"), rules, b"")
+    assert not judge(added("a.py"), rules, b"#!/bin/sh")
+    assert not judge(Change(Key(0, b"a.sh"), Kind.EDITED, FILE, FILE), rules, b"#!/bin/sh")
+
+
+def test_other_rules_than_those_before_are_used() -> None:
+    one, other = (RiskRule("one", "why", paths=("a",)),), (RiskRule("other", "why", paths=("a",)),)
+
+    assert [found.rule for rules in (one, other, one) for found in judge(added("a"), rules)] == ["one", "other", "one"]
+
+
+def test_risks_come_in_the_order_of_the_rules() -> None:
+    entry = Entry(FileType.FILE, 0o755)
+
+    assert names(added(".git/CLAUDE.md", entry), b"#!") == ["git-internals", "agent-instructions", "executable", "script"]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_each_rule_says_why_in_one_sentence(rule: RiskRule) -> None:
+    assert rule.why.endswith(".")
+    assert ". " not in rule.why
+    assert len(rule.why) <= 140
+
+
+def test_folding_is_quick_for_most_and_right_for_all() -> None:
+    assert fold(b"SRC/App.py") == "src/app.py"
+    assert fold("Straße".encode()) == "strasse"
+    assert fold(b"\xff") == "\udcff"

@@ -1,0 +1,113 @@
+"""The picture of the screen that the README shows, drawn by the program itself: `python -m tui.gallery [FILE]`."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
+from tui.app import ReviewApp
+from tui.source import Content
+
+SIZE = (118, 32)
+
+_BEFORE = b'''"""Prices of a basket."""
+
+
+def total(items):
+    result = 0
+    for item in items:
+        result += item.price
+    return result
+
+
+def shipping(weight):
+    return 490 if weight < 2000 else 990
+'''
+_AFTER = b'''"""Prices of a basket."""
+
+from decimal import Decimal
+
+
+def total(items, discount=Decimal(0)):
+    """Return the sum in cents, the discount taken off once."""
+    result = sum(item.price * item.count for item in items)
+    return result - round(result * discount)
+
+
+def shipping(weight):
+    return 490 if weight < 2000 else 990
+'''
+
+
+def _file(path: str, kind: Kind, before: Entry | None, after: Entry | None, **more: object) -> Change:
+    return Change(Key(0, path.encode()), kind, before, after, **more)  # type: ignore[arg-type]
+
+
+_F, _X = Entry(FileType.FILE, size=1200), Entry(FileType.FILE, mode=0o755, size=1300)
+_CI = Risk("ci", "runs in CI with the repository's secrets at the next push")
+_HOOK = Risk("runs-on-install", "runs on every machine that installs the package")
+_OUT = Risk("leaves-root", "points outside the repository")
+
+
+def _changes() -> tuple[Change, ...]:
+    cache = tuple(
+        _file(f"node_modules/.cache/{number:04}.json", Kind.ADDED, None, _F, ignored=True) for number in range(1, 1842)
+    )
+    return (
+        _file(".github/workflows/release.yml", Kind.EDITED, _F, _F, insertions=9, deletions=1, risks=(_CI,)),
+        _file("README.md", Kind.EDITED, _F, _F, insertions=6, deletions=2),
+        _file("bin/serve", Kind.EDITED, _F, _X, insertions=3, deletions=1),
+        _file("docs/pricing.md", Kind.ADDED, None, _F, insertions=41, deletions=0),
+        *cache,
+        _file("package.json", Kind.EDITED, _F, _F, insertions=2, deletions=1, risks=(_HOOK,)),
+        _file("shop/basket.py", Kind.EDITED, _F, _F, insertions=7, deletions=5),
+        _file("shop/discounts.py", Kind.ADDED, None, _F, insertions=58, deletions=0),
+        _file("shop/legacy_prices.py", Kind.DELETED, _F, None, insertions=0, deletions=212),
+        _file("shop/models.py", Kind.EDITED, _F, _F, insertions=4, deletions=4, conflict="it was changed meanwhile"),
+        _file("static/current", Kind.ADDED, None, Entry(FileType.SYMLINK, target=b"/srv/static"), risks=(_OUT,)),
+        _file("tests/test_basket.py", Kind.EDITED, _F, _F, insertions=33, deletions=0),
+    )
+
+
+class Sample:
+    """A session as an agent might have left it."""
+
+    session = "brisk-otter"
+    root = "/home/ada/src/shop"
+    roots = ("/home/ada/src/shop",)
+    command = ("claude",)
+    commits = (("2f8c1d0e6b", "Take discounts off the total"), ("9ab03e77c1", "Document prices"))
+
+    def __init__(self) -> None:
+        self.changes = ChangeSet(_changes())
+
+    def content(self, key: Key) -> Content:
+        """Return the basket, or something short."""
+        change = self.changes.by_key()[key]
+        if key.path == b"shop/basket.py":
+            return _BEFORE, _AFTER
+        if change.type is FileType.SYMLINK:
+            return None, change.after.target if change.after else None
+        return (b"old\nsame\n" if change.before else None, b"new\nsame\n" if change.after else None)
+
+
+async def picture() -> str:
+    """Return the screen as SVG, with some changes chosen."""
+    app = ReviewApp(Sample())
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("A", "N", "end", "k", "k", "k", "k")
+        while app.state.change is None or app.state.change.key.path != b"shop/basket.py":
+            await pilot.press("k")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        return app.export_screenshot(title="agent-dev")
+
+
+def main() -> None:
+    """Write the picture."""
+    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/screen.svg")
+    target.write_text(asyncio.run(picture()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

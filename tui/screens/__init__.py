@@ -1,0 +1,1 @@
+"""Screens: each turns keys into events and hands the state to its widgets."""

@@ -1,0 +1,57 @@
+"""The pages over the review: what a merge would do, leaving with something chosen, and the keys."""
+
+from collections.abc import Callable, Sequence
+
+from tui import words
+from tui.cells import clean, wrap
+from tui.document import Line, Tone
+from tui.events import Event
+from tui.keys import Keys
+from tui.screens.question import PageScreen, QuestionScreen, as_pieces
+from tui.source import Source
+from tui.state import State
+from tui.summary import summary
+from tui.widgets.paint import Piece
+
+Send = Callable[[Event], None]
+
+_WIDEST = 104  # columns of a page's text at most
+_FRAME = 6  # columns that a page's frame, margin and scrollbar take
+_LEGEND = (
+    ("[x] [ ] [~]", "chosen, not chosen, some of it"),
+    ("✗", "cannot be merged, for the reason beside it"),
+    ("+ ~ -", "new, edited, deleted"),
+    ("% m", "other type now; only mode or attributes"),
+    ("!", "risky: never taken with the others"),
+)
+
+
+def summary_screen(state: State, source: Source, send: Send) -> QuestionScreen:
+    """Return the last page before a merge."""
+    lines = summary(state, source.roots, len(source.commits), min(state.columns - _FRAME, _WIDEST))
+    chosen = words.number(state.chosen.changes, "change")
+    return QuestionScreen((f"Merge {chosen}?", as_pieces(lines)), ("No, go back", f"Yes, merge {chosen}"), send)
+
+
+def leave_screen(state: State, source: Source, send: Send) -> QuestionScreen:
+    """Return the question before a choice is thrown away."""
+    chosen = words.number(state.chosen.changes, "change")
+    lines = [
+        Line(Tone.PLAIN, f"{chosen} {'is' if state.chosen.changes == 1 else 'are'} chosen and not merged."),
+        Line(Tone.DIM, f"Nothing is lost: session {source.session} keeps everything, but not the choice."),
+    ]
+    wrapped = [Line(line.tone, part) for line in lines for part in wrap(clean(line.text), state.columns - _FRAME)]
+    return QuestionScreen(("Leave without merging?", as_pieces(wrapped)), ("No, stay", "Yes, leave"), send)
+
+
+def help_screen(known: Keys, meanings: dict[str, str], send: Send) -> PageScreen:
+    """Return the keys, as they are bound now, and the signs."""
+    rows: list[Sequence[Piece]] = []
+    for name, meaning in meanings.items():
+        rows.append(_help_row(" ".join(known[name]), meaning))
+    rows += [[], [Piece(" Signs", Tone.STRONG)], *(_help_row(sign, meaning) for sign, meaning in _LEGEND)]
+    return PageScreen("Keys", rows, send)
+
+
+def _help_row(left: str, right: str) -> list[Piece]:
+    return [Piece(f" {left:<15} ", "accent"), Piece(right)]

@@ -1,0 +1,136 @@
+"""Questions before something is done: a page to read, *No* in focus, and a key of its own for yes."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.events import Resize
+from textual.screen import ModalScreen
+
+from tui.document import Line, Tone
+from tui.events import Answered, AnswerMoved, Event
+from tui.keys import hints, keys
+from tui.state import WIDE, State
+from tui.widgets.answers import Answers
+from tui.widgets.bars import Bar, Page
+from tui.widgets.paint import Piece
+
+Send = Callable[[Event], None]
+
+_SCROLLING = ("page.line.down page.line.up", "scroll")
+_SCROLL: list[BindingType] = [
+    Binding("j,down", "scroll(1)", "down", id="page.line.down"),
+    Binding("k,up", "scroll(-1)", "up", id="page.line.up"),
+    Binding("pagedown,ctrl+f,space", "scroll_page(1)", "a page down", id="page.page.down"),
+    Binding("pageup,ctrl+b", "scroll_page(-1)", "a page up", id="page.page.up"),
+]
+
+
+class PageScreen(ModalScreen[None], inherit_bindings=False):
+    """A page over the review, and how to get back."""
+
+    around: ClassVar[int] = 4  # rows beside the page: title, keys, two blank ones
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *_SCROLL,
+        Binding("escape,q,n,question_mark,f1,enter,ctrl+c,ctrl+q", "answer(False)", "back", id="page.back"),
+    ]
+    def __init__(self, title: str, lines: Sequence[Sequence[Piece]], send: Send) -> None:
+        super().__init__()
+        self._title, self._lines, self._send = title, lines, send
+
+    def compose(self) -> ComposeResult:
+        """Lay out title, page and keys."""
+        with Vertical(id="page"):
+            yield Bar(id="page-title")
+            yield Page(self._lines)
+            yield from self.below()
+            yield Bar(id="page-keys")
+
+    def below(self) -> ComposeResult:
+        """Yield what stands between the page and the keys."""
+        yield from ()
+
+    def hints(self) -> Sequence[tuple[str, str]]:
+        """Return the bindings to name below, the most important first."""
+        return [("page.back", "back"), _SCROLLING]
+
+    def on_mount(self) -> None:
+        """Draw the bars."""
+        self.query_one("#page-title", Bar).show([Piece(f" {self._title}", Tone.STRONG)])
+        self.call_after_refresh(self._show_keys)
+
+    def on_resize(self, event: Resize) -> None:
+        """Be as high as the page, with a frame where there is room; show as many keys as fit now."""
+        box = self.query_one("#page")
+        is_framed, most = event.size.width >= WIDE, event.size.height
+        wanted = len(self._lines) + self.around
+        box.set_class(is_framed, "-framed")
+        box.set_class(wanted < most and not is_framed, "-lined")
+        box.styles.height = min(wanted + 2, most - 2 * is_framed)
+        self.call_after_refresh(self._show_keys)
+
+    def _show_keys(self) -> None:
+        bar = self.query_one("#page-keys", Bar)
+        bar.show(hints(self.hints(), keys(self), bar.size.width))
+
+    def show(self, state: State) -> None:
+        """Draw a state: a page has nothing that changes."""
+
+    def action_answer(self, is_yes: bool | None) -> None:  # noqa: FBT001  (Textual passes actions' values by position)
+        """Answer, None with the answer in focus."""
+        self._send(Answered(is_yes))
+
+    def action_scroll(self, by: int) -> None:
+        """Scroll by lines."""
+        self.query_one(Page).scroll_relative(y=by, animate=False, force=True)
+
+    def action_scroll_page(self, by: int) -> None:
+        """Scroll by what is in sight."""
+        page = self.query_one(Page)
+        page.scroll_relative(y=by * max(1, page.size.height - 1), animate=False, force=True)
+
+
+class QuestionScreen(PageScreen, inherit_bindings=False):
+    """A page with a question below it."""
+
+    around: ClassVar[int] = 6
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *_SCROLL,
+        Binding("y", "answer(True)", "yes", id="question.yes"),
+        Binding("n,escape,q,ctrl+c,ctrl+q", "answer(False)", "no, back", id="question.no"),
+        Binding("enter", "answer(None)", "the answer in focus", id="question.enter"),
+        Binding("tab,shift+tab,left,right,h,l", "move", "the other answer", id="question.other"),
+    ]
+
+    def __init__(self, page: tuple[str, Sequence[Sequence[Piece]]], answers: tuple[str, str], send: Send) -> None:
+        super().__init__(*page, send)
+        self._answers = answers
+
+    def hints(self) -> Sequence[tuple[str, str]]:
+        """Name both answers' own keys."""
+        return [("question.yes", "yes"), ("question.no", "no"), ("question.other", "the other answer"), _SCROLLING]
+
+    def below(self) -> ComposeResult:
+        """Yield the answers."""
+        yield Answers(*self._answers)
+
+    def show(self, state: State) -> None:
+        """Mark the answer in focus."""
+        if self.is_mounted:
+            self.query_one(Answers).show(is_yes=state.is_yes)
+
+    def action_move(self) -> None:
+        """Put the focus on the other answer."""
+        self._send(AnswerMoved())
+
+    @on(Answers.Given)
+    def _given(self, event: Answers.Given) -> None:
+        self._send(Answered(event.is_yes))
+
+
+def as_pieces(lines: Sequence[Line]) -> list[list[Piece]]:
+    """Return lines for a page."""
+    return [[Piece(f" {line.text if isinstance(line.text, str) else ''}", line.tone)] for line in lines]

@@ -1,0 +1,116 @@
+"""What a merge would do, in words: numbers, and by name all that wants a second look."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from agent_dev.core.changes import Change, FileType, Kind
+from tui import words
+from tui.cells import clean, crop_start, wrap
+from tui.document import Line, Tone
+from tui.state import State
+
+_INDENT = 6
+
+Words = Callable[[Change], str]
+
+
+def summary(state: State, roots: Sequence[str], commits: int, cells: int) -> tuple[Line, ...]:
+    """Return the page that is read before a merge, at most `cells` wide."""
+    chosen = [change for change in state.changes.changes if change.key in state.selection]
+    page = _Page(roots, cells)
+    parts = [*page.section("Risky", filter(_is_risky, chosen), _risks, Tone.RISK)]
+    parts += page.section("Deleted", filter(_is_deleted, chosen), _nothing, Tone.REMOVED)
+    parts += page.section("Modes", filter(words.mode, chosen), words.mode, Tone.CHANGED)
+    parts += page.section("Links", filter(_is_link, chosen), _target, Tone.CHANGED)
+    parts += page.section("Other types", filter(_is_retyped, chosen), words.kind, Tone.CHANGED)
+    parts += page.section("Files", filter(_is_plain, chosen), _nothing, Tone.PLAIN)
+    blocked = [change for change in state.changes.changes if not change.is_clean]
+    parts += page.section("Stay as you have them", blocked, _why, Tone.WRONG)
+    return (*_numbers(state, chosen, roots), *parts, *_left(state, commits))
+
+
+def _numbers(state: State, chosen: Sequence[Change], roots: Sequence[str]) -> Iterator[Line]:
+    if roots:
+        yield Line(Tone.DIM, f"into {', '.join(roots)}")
+    inserted = sum(change.insertions or 0 for change in chosen)
+    deleted = sum(change.deletions or 0 for change in chosen)
+    numbers = [
+        f"{len(chosen):,} of {words.number(state.whole.changes, 'change')}",
+        words.number(state.chosen.deletions, "deletion"),
+        f"{state.chosen.risky:,} risky",
+        words.lines(inserted, deleted),
+    ]
+    yield Line(Tone.STRONG, " · ".join(filter(None, numbers)))
+
+
+def _left(state: State, commits: int) -> Iterator[Line]:
+    left = state.whole.changes - state.chosen.changes
+    yield Line(Tone.PLAIN, "")
+    if left:
+        yield Line(Tone.DIM, f"{words.number(left, 'change')} stay{'s' * (left == 1)} in the session")
+    if commits:
+        yield Line(Tone.DIM, stay(commits))
+
+
+def stay(commits: int) -> str:
+    """Return what is said about the agent's commits."""
+    return f"{words.number(commits, 'commit')} stay{'s' * (commits == 1)} in the session for now"
+
+
+class _Page:
+    def __init__(self, roots: Sequence[str], cells: int) -> None:
+        self._roots, self._cells = roots, cells
+
+    def section(self, title: str, some: Iterable[Change], say: Words, tone: Tone) -> Iterator[Line]:
+        """Yield a heading with a number and each change with its words; nothing for no changes."""
+        changes = list(some)
+        if not changes:
+            return
+        yield Line(Tone.PLAIN, "")
+        yield Line(Tone.STRONG, f"{title} ({len(changes):,})")
+        for change in changes:
+            yield from self._item(change, say(change), tone)
+
+    def _item(self, change: Change, said: str, tone: Tone) -> Iterator[Line]:
+        sign = words.BLOCKED if not change.is_clean else words.SIGNS[change.kind]
+        risk = words.RISK if change.risks else " "
+        name = crop_start(clean(words.name(change.key, self._roots)), self._cells - _INDENT)
+        yield Line(tone, f"  {sign}{risk} {name}")
+        for paragraph in said.split("\n") if said else ():
+            for part in wrap(clean(paragraph), self._cells - _INDENT):
+                yield Line(Tone.DIM, " " * _INDENT + part)
+
+
+def _is_risky(change: Change) -> bool:
+    return bool(change.risks)
+
+
+def _is_deleted(change: Change) -> bool:
+    return change.kind is Kind.DELETED
+
+
+def _is_link(change: Change) -> bool:
+    return change.after is not None and change.after.type is FileType.SYMLINK
+
+
+def _is_retyped(change: Change) -> bool:
+    return change.kind is Kind.RETYPED
+
+
+def _is_plain(change: Change) -> bool:
+    return not (_is_risky(change) or _is_deleted(change) or words.mode(change) or _is_link(change) or _is_retyped(change))
+
+
+def _nothing(_change: Change) -> str:
+    return ""
+
+
+def _risks(change: Change) -> str:
+    return "\n".join(risk.why.replace("\n", " ") for risk in change.risks)
+
+
+def _why(change: Change) -> str:
+    return change.obstacle or change.conflict or ""
+
+
+def _target(change: Change) -> str:
+    return f"→ {words.text(change.after.target)}" if change.after else ""
