@@ -44,7 +44,7 @@ class Read(Message):
         super().__init__()
 
 
-class ReviewApp(App[Selection | None]):
+class ReviewApp(App[Selection | None], inherit_bindings=False):
     """Draws the state and nothing else; every key and click passes through `send`."""
 
     CSS_PATH = "app.tcss"

@@ -103,12 +103,6 @@ def _head(text: str, cells: int) -> str:
     return text
 
 
-def pad(text: str, cells: int) -> str:
-    """Return cleaned text at exactly this width, cut or filled with blanks."""
-    cut = crop(text, cells)
-    return cut + " " * (cells - cell_len(cut))
-
-
 def wrap(text: str, cells: int) -> list[str]:
     """Break cleaned text into lines that fit, at blanks where there are any."""
     found, line = [], ""

@@ -75,8 +75,8 @@ def _namespaces() -> list[Finding]:
 
 def _bwrap(where: Here) -> list[Finding]:
     try:
-        program = machine.bwrap(where.environ)
-        version = machine.bwrap_version(program, machine.cache_folder(where.environ))
+        program = machine.bwrap(where.environ, (where.root,))
+        version = machine.bwrap_version(program, where.environ)
     except AgentDevError as error:
         return [Finding("bubblewrap", error.message, is_wrong=True, cure=error.hint)]
     from agent_dev.core.bwrap import BY_BWRAP, default_way

@@ -4,9 +4,9 @@ import os
 
 from agent_dev.core import plan, refuse
 from agent_dev.core.plan import Machine, Setting, expand, is_below
-from agent_dev.core.profile import BUILT_IN, Layer, Settings
+from agent_dev.core.profile import BUILT_IN, Layer, Profile, Settings
 from agent_dev.errors import CommandNotFound, NotExecutable, Refused
-from agent_dev.host import load, look, machine, repo, store
+from agent_dev.host import cache, load, look, machine, repo, store
 from agent_dev.value import Value
 
 
@@ -59,7 +59,9 @@ class Prepared(Value):
 def prepare(request: Request) -> Prepared:
     """Decide everything for a run. Raises AgentDevError; nothing has been created."""
     options, environ = request.options, request.environ
-    facts = machine.look(environ)
+    here = os.path.realpath(options.directory or os.getcwd())
+    place = repo.find(here)
+    facts = machine.look(environ, (place.root, *((os.path.realpath(options.home),) if options.home else ())))
     agent = "" if request.is_command else request.words[0]
     settings = load.settings(
         load.Request(
@@ -72,8 +74,6 @@ def prepare(request: Request) -> Prepared:
         )
     )
     profile = settings.profile
-    here = os.path.realpath(options.directory or os.getcwd())
-    place = repo.find(here)
     agent_home = os.path.realpath(expand(profile.home, facts.home))
     state = store.place(expand(profile.state, facts.home), environ)
     prepared = Prepared(
@@ -84,7 +84,7 @@ def prepare(request: Request) -> Prepared:
         command=_command(profile.command, request.words, is_profile=profile.name == agent),
         agent_home=agent_home,
         store=state,
-        cache=machine.cache_folder(environ),
+        cache=cache.folder(environ),
         overlays=_paths(profile.overlay, facts.home, "overlay", settings),
         ro=_paths(profile.ro, facts.home, "ro", settings),
         rw=_paths(profile.rw, facts.home, "rw", settings),
@@ -97,6 +97,22 @@ def prepare(request: Request) -> Prepared:
     prepared = _with_tools(prepared)
     _look_up(prepared)
     return prepared
+
+
+def _with_versions(profile: Profile, home: str) -> Profile:
+    """Return the profile with a `*` in PATH directories replaced by the newest version that is there (nvm's node)."""
+    found = [_newest(expand(path, home)) if "*" in path else path for path in profile.path]
+    return profile.but(path=tuple(path for path in found if path))
+
+
+def _newest(pattern: str) -> str:
+    folder, _, below = pattern.partition("/*/")
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return ""
+    newest = max(names, key=lambda name: [int(part) for part in name.lstrip("v").split(".") if part.isdigit()], default="")
+    return f"{folder}/{newest}/{below}" if newest else ""
 
 
 def flags(options: Options) -> Layer:
@@ -243,8 +259,12 @@ def _look_up(prepared: Prepared) -> None:
 
 
 def _elsewhere(name: str, prepared: Prepared) -> str:
-    known = ", ".join(profile for profile, _, _ in load.names(prepared.machine.home, dict(os.environ)))
-    return f"profiles: {known}" if os.sep not in name else "it must be visible inside: agent-dev show " + name
+    from agent_dev.core import schema  # only to complain
+
+    if os.sep in name:
+        return "it must be visible inside; agent-dev show true lists what is"
+    known = [profile for profile, _, _ in load.names(prepared.machine.home, dict(os.environ)) if profile != "default"]
+    return f"the profiles are {', '.join(known)}{schema.nearest(name, known)}"
 
 
 def on_host(path: str, prepared: Prepared) -> str | None:

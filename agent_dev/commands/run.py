@@ -1,5 +1,6 @@
 """Run an agent: make a session, build the sandbox, wait, and tell what the session holds then."""
 
+import errno
 import os
 import time
 
@@ -15,6 +16,8 @@ from agent_dev.value import Value
 GRACE = 20  # ms: a run that ends sooner and changed nothing needs neither a base nor a record that survives a power cut
 
 _BWRAP_FAILED = (1, 125)  # exit codes of a bubblewrap or a keeper that never came to start the agent
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,10 +87,13 @@ def _begin(prepared: Prepared, asked: repo.Asked | None, request: Request, keepe
         job = _job(prepared, session, home, asked, request)
         refs.remember(session, job.record)
         return carry_out(job, keeper)
-    except BaseException:
+    except BaseException as error:
         if home:
             home.leave()
         _drop_unborn(session)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            hint = "make room, or set `state:` in config.yaml to another place"
+            raise StateUnusable(path=prepared.store.path, reason=error.strerror, hint=hint) from None
         raise
 
 
@@ -214,7 +220,7 @@ def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
     launch.release(sandbox)
     base = None
     if not supervisor.is_over_within(GRACE):
-        base = _begin_base(job)
+        base = _begin_base(job, record)
         store.settle(job.session)
         supervisor.wait()
     told = launch.exit_code(sandbox)
@@ -243,7 +249,7 @@ def _settle(job: Job, record: store.Record, base: int | None, code: int, supervi
         return outcome
     from agent_dev.commands import settle  # after the agent: it reads changes, which is no part of a start
 
-    held = settle.settle(job.session, record, base or _begin_base(job), code, job.environ)
+    held = settle.settle(job.session, record, base or _begin_base(job, record), code, job.environ)
     return outcome.but(changes=held.changes, commits=held.commits)
 
 
@@ -263,7 +269,7 @@ def _cancel(base: int) -> None:
     bases.cancel(base)
 
 
-def _begin_base(job: Job) -> int:
+def _begin_base(job: Job, record: store.Record) -> int:
     from agent_dev.host import base  # beside the agent: needless for a run that ends at once
 
     git, untrusted = job.prepared.place.git, (job.prepared.place.root, job.prepared.agent_home)
@@ -273,6 +279,7 @@ def _begin_base(job: Job) -> int:
         program=machine.program("git", job.environ, untrusted) or "",
         environ=job.environ,
         touched=job.touched,
+        since=record["launched"],
     )
     return base.begin(job.session.base, wish)
 
@@ -289,5 +296,6 @@ def _fail(job: Job, base: int | None) -> None:
 
     if base is not None:
         _cancel(base)
+    store.write(job.session, job.record)  # it was never launched
     facts = job.prepared.machine
     raise explain.failure(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty)

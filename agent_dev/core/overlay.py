@@ -65,7 +65,7 @@ class _Reading:
     base: Mapping[bytes, Entry]
     names: Sequence[bytes]  # of the base, sorted
     same: frozenset[bytes]
-    upper: frozenset[bytes]
+    upper: Mapping[bytes, Entry]  # what is alive in it
     parents: frozenset[bytes]  # directories of the upper with something alive in them
     changes: dict[bytes, Change] = field(default_factory=dict)
     retyped: set[bytes] = field(default_factory=set)  # directories that stand where something else stood
@@ -116,13 +116,12 @@ def interpret(root: int, upper: Sequence[Found], base: Mapping[bytes, Entry], sa
         base=base,
         names=sorted(base),
         same=same,
-        upper=frozenset(one.path for one in alive),
+        upper={one.path: one.entry for one in alive},
         parents=frozenset(one.path.rpartition(b"/")[0] for one in alive),
     )
     for one in upper:
-        git = is_under_git(one.path)
-        if git is not None:
-            _git(reading, one, git)
+        if is_under_git(one.path) == GIT:
+            _root_git(reading, one)
         elif one.is_whiteout():
             one.is_opaque()  # looks for forged marks
             _deleted(reading, one.path, base.get(one.path))
@@ -135,16 +134,35 @@ def interpret(root: int, upper: Sequence[Found], base: Mapping[bytes, Entry], sa
         for path in reading.below(folder):
             if path not in reading.upper:
                 _gone(reading, path)
-    return tuple(change for _, change in sorted(reading.changes.items()))
+    return tuple(change for _, change in sorted(_collapsed(reading).items()))
 
 
-def _git(reading: _Reading, one: Found, git: bytes) -> None:
-    """Show one row for a `.git` that the agent made or changed somewhere, none for the root's own private one."""
-    if one.path == git and not one.is_whiteout() and not (git == GIT and one.entry.type is FileType.DIRECTORY):
-        before = reading.base.get(git)
-        if before is None or one.entry.type is not FileType.DIRECTORY:
-            reading.add(git, Kind.EDITED if before else Kind.ADDED, before, one.entry)
-            reading.changes[git] = replace(reading.changes[git], obstacle=UNDER_GIT)
+def _root_git(reading: _Reading, one: Found) -> None:
+    """Pass over the root's own private git directory; show anything else that stands in its place."""
+    if one.path == GIT and not one.is_whiteout() and one.entry.type is not FileType.DIRECTORY:
+        reading.add(GIT, Kind.ADDED, None, one.entry)
+
+
+def _collapsed(reading: _Reading) -> dict[bytes, Change]:
+    """Return the changes by path, all that an agent did in one `.git` as one row that cannot be merged."""
+    rows: dict[bytes, Change] = {}
+    for path, change in reading.changes.items():
+        git = is_under_git(path)
+        if git is None:
+            rows[path] = replace(change, requires=_without_git(change.requires)) if change.requires else change
+        elif git not in rows:
+            rows[git] = _git_row(reading, git)
+    return rows
+
+
+def _git_row(reading: _Reading, git: bytes) -> Change:
+    before, after = reading.base.get(git), reading.upper.get(git)
+    kind = Kind.ADDED if before is None else Kind.DELETED if after is None else Kind.EDITED
+    return Change(Key(reading.root, git), kind, before, after, obstacle=UNDER_GIT)
+
+
+def _without_git(keys: tuple[Key, ...]) -> tuple[Key, ...]:
+    return tuple(dict.fromkeys(Key(key.root, is_under_git(key.path) or key.path) for key in keys))
 
 
 def _deleted(reading: _Reading, path: bytes, before: Entry | None) -> None:
@@ -157,10 +175,9 @@ def _deleted(reading: _Reading, path: bytes, before: Entry | None) -> None:
 
 def _gone(reading: _Reading, path: bytes) -> None:
     """Note one path of the base as deleted; a directory only when it was empty, else its files say it."""
-    if is_under_git(path) is None:
-        before = reading.base[path]
-        if before.type is not FileType.DIRECTORY or not reading.below(path):
-            reading.add(path, Kind.DELETED, before, None)
+    before = reading.base[path]
+    if before.type is not FileType.DIRECTORY or not reading.below(path):
+        reading.add(path, Kind.DELETED, before, None)
 
 
 def _directory(reading: _Reading, one: Found, before: Entry | None) -> None:

@@ -52,13 +52,17 @@ class Settings(Value):
 
 
 def stack(name: str, layers: tuple[Layer, ...]) -> Settings:
-    """Put layers together, the weakest first: a later scalar replaces, lists and variables add up."""
+    """Put layers together, the weakest first: a later scalar replaces, lists and variables add up.
+
+    What a stronger layer says of `path` comes before what the weaker ones say: it is looked at first.
+    """
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for layer in layers:
         for field, value in layer.fields.items():
             if field in LISTS:
-                values[field] = _added(values.get(field, ()), tuple(value))
+                before, more = values.get(field, ()), tuple(value)
+                values[field] = _added(more, before) if field == "path" else _added(before, more)
                 origins |= {f"{field}:{item}": _origin(layer, field, item) for item in value}
             elif field == "set":
                 values[field] = tuple((dict(values.get(field, ())) | dict(value)).items())

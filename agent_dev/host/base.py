@@ -7,7 +7,7 @@ executed and nothing in it is written.
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.core.changes import Entry, FileType
@@ -21,6 +21,7 @@ MANY_PATHS = 1_000_000
 MANY_BYTES = 256 << 20  # stored copies in all
 LARGE_FILE = 64 << 20
 MANY_SECONDS = 60.0
+COARSE = 10_000_000  # ns: by as much a file system's clock may be behind
 _GIT_SECONDS = 30
 
 
@@ -32,6 +33,7 @@ class Wish(Value):
     program: str = ""
     environ: dict[str, str] = {}  # noqa: RUF012  (Value: a default, never written to)
     touched: tuple["Touched", ...] = ()  # of a resumed session, by root: there an older base stays true
+    since: int = 0  # when the agent started, in ns since 1970: what moved after that is no base of anything
 
 
 class Touched(Value):
@@ -121,6 +123,9 @@ def _take_root(folder: str, number: int, root: str, wish: Wish, budget: _Budget)
         if touched.covers(found.path):
             continue
         budget.paths -= 1
+        if wish.since and wish.since - COARSE <= found.entry.ctime <= time.time_ns():
+            rows.append(_row(replace(found, entry=replace(found.entry, inode=0, ctime=0)), ""))  # like nothing: a conflict
+            continue
         stored = ""
         if found.entry.type is FileType.FILE:
             stored = _content(folder, root, found, vouched, untracked, budget)

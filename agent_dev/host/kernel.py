@@ -69,7 +69,7 @@ def die_with_parent() -> None:
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     """Mount a file system, or change a mount that there is; the words are those of the system call."""
     words = [None if word is None else os.fsencode(word) for word in (source, target, kind, data)]
-    _checked(_mount(words[0], words[1], words[2], flags, words[3]), f"mount {target}")
+    _checked(_mount(words[0], words[1], words[2], flags, words[3]), f"mount {kind or ''} {target}")
 
 
 def clone_mount(path: str) -> int:

@@ -7,7 +7,7 @@ from agent_dev import __version__
 from agent_dev.core.plan import expand
 from agent_dev.core.profile import Layer, Settings, stack
 from agent_dev.errors import BadConfiguration
-from agent_dev.host import machine, quick_json
+from agent_dev.host import cache
 from agent_dev.text import visible
 from agent_dev.value import Value
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 DEFAULT = "default"  # the profile of every agent that has none, and the weakest layer of all
 _NOT_PROFILES = ("policy", "risks")
-_MOST_KEPT = 100  # files
 _FORMAT = 1  # of the cache
 _COARSEST_CLOCK = 20_000_000  # ns between two times of change that a file system can tell apart
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -116,9 +115,8 @@ class _Files:
         self.config = (base if base.startswith("/") else home + "/.config") + "/agent-dev"
         self.folders = (self.config + "/profiles", profiles_folder())
         self.problems: list[str] = []
-        cache = machine.cache_folder(environ)
-        self._place = f"{cache}/{kept}" if environ.get("HOME") or environ.get("XDG_CACHE_HOME") else ""
-        self._kept = _read_kept(self._place)
+        self._place = f"{cache.folder(environ)}/{kept}" if environ.get("HOME") or environ.get("XDG_CACHE_HOME") else ""
+        self._kept = cache.read(self._place)
         self._is_new = False
         self._done: dict[str, _File | None] = {}
 
@@ -186,9 +184,9 @@ class _Files:
     def finish(self) -> None:
         """Keep what was read anew, and raise BadConfiguration if there were problems."""
         if self._is_new and self._place:
-            _keep(self._place, self._kept)
+            cache.write(self._place, self._kept)
         if self.problems:
-            raise _bad(self.problems)
+            raise BadConfiguration(message="\n".join(map(visible, self.problems)))
 
 
 def _config(files: _Files, request: Request) -> tuple[_File, ...]:
@@ -276,13 +274,6 @@ def _with_tuples(rule: dict[str, object]) -> "dict[str, Any]":
     return {name: tuple(value) if isinstance(value, list) else value for name, value in rule.items()}
 
 
-def _bad(problems: list[str]) -> BadConfiguration:
-    error = BadConfiguration(message="")
-    error.message = "\n".join(map(visible, problems))
-    error.args = (error.message,)
-    return error
-
-
 def _key(status: os.stat_result) -> list[object]:
     """Return what tells a file from what it was; the time of change too, which nobody can set."""
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, __version__, _FORMAT]
@@ -295,38 +286,8 @@ def _is_settled(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and time.time_ns() - status.st_ctime_ns > _COARSEST_CLOCK
 
 
-def _read_kept(place: str) -> dict[str, object]:
-    """Return what was kept; nothing when there is none, when it is torn or when others could have written it."""
-    if not place:
-        return {}
-    try:
-        with open(place, "rb", 0) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-                return {}
-            kept = quick_json.loads(file.read())
-    except (OSError, ValueError):
-        return {}
-    return kept if isinstance(kept, dict) else {}
-
-
 def _unpacked(path: str, kept: object, key: list[object]) -> _File | None:
     if not isinstance(kept, dict) or kept.get("key") != key:
         return None
     fields, lines = kept.get("fields"), kept.get("lines")
     return _File(path, fields, lines) if isinstance(fields, dict) and isinstance(lines, dict) else None
-
-
-def _keep(place: str, kept: dict[str, object]) -> None:
-    temp = f"{place}.{os.getpid()}"
-    data = quick_json.dumps(dict(list(kept.items())[-_MOST_KEPT:]))
-    try:
-        os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
-        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(fd, data)
-        finally:
-            os.close(fd)
-        os.rename(temp, place)
-    except OSError:
-        return  # without a cache each start reads the YAML again

@@ -5,7 +5,7 @@ import pwd
 
 from agent_dev.core.plan import Machine, is_below
 from agent_dev.errors import CannotStart
-from agent_dev.host import quick_json
+from agent_dev.host import cache
 
 # Whole directories and single files of /etc that programs need. Nothing here holds a secret on a normal system.
 _ETC_DIRECTORIES = (
@@ -42,15 +42,15 @@ _LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SMALL = 1 << 20
 
 
-def look(environ: dict[str, str]) -> Machine:
-    """Return the facts. Raises CannotStart for a missing bubblewrap or home."""
+def look(environ: dict[str, str], untrusted: tuple[str, ...]) -> Machine:
+    """Return the facts; no program is taken from an `untrusted` place. Raises CannotStart for a missing bubblewrap or home."""
     home = environ.get("HOME", "")
     if not home.startswith("/"):
         raise CannotStart(message="HOME is not set to an absolute path", hint="set HOME")
     home = os.path.realpath(home)
     links, system = _top_level()
     user, shell = _account(environ)
-    program = bwrap(environ, (home + "/aihome",))
+    program = bwrap(environ, (home + "/aihome", *untrusted))
     return Machine(
         uid=os.getuid(),
         gid=os.getgid(),
@@ -58,7 +58,7 @@ def look(environ: dict[str, str]) -> Machine:
         home=home,
         shell=shell,
         bwrap=program,
-        bwrap_version=bwrap_version(program, cache_folder(environ)),
+        bwrap_version=bwrap_version(program, environ),
         links=links,
         system=system,
         etc=_files(),
@@ -75,27 +75,19 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
-def cache_folder(environ: dict[str, str]) -> str:
-    """Return `$XDG_CACHE_HOME/agent-dev`."""
-    base = environ.get("XDG_CACHE_HOME", "")
-    return (base if base.startswith("/") else environ.get("HOME", "") + "/.cache") + "/agent-dev"
-
-
-def bwrap_version(path: str, cache: str) -> tuple[int, int, int]:
+def bwrap_version(path: str, environ: dict[str, str]) -> tuple[int, int, int]:
     """Return a bubblewrap's version; asked once for each file, since asking costs as much as starting it."""
     found = os.stat(path)
-    key = [path, found.st_size, found.st_mtime_ns, found.st_ino]
-    kept = f"{cache}/bwrap.json"
-    try:
-        with open(kept, "rb", 0) as file:
-            known = quick_json.loads(file.read())
-        if isinstance(known, dict) and known.get("key") == key:
-            major, minor, patch = known["version"]
+    key = f"{path}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
+    place = f"{cache.folder(environ)}/bwrap.json"
+    kept = cache.read(place)
+    match kept.get(key):
+        case [int(major), int(minor), int(patch)]:
             return (major, minor, patch)
-    except (OSError, ValueError, TypeError):
-        pass  # not asked yet
+        case _:  # not asked yet
+            pass
     version = _ask_version(path)
-    _keep(cache, kept, quick_json.dumps({"key": key, "version": list(version)}))
+    cache.write(place, {**kept, key: list(version)})
     return version
 
 
@@ -110,18 +102,6 @@ def _ask_version(path: str) -> tuple[int, int, int]:
     if len(numbers) < 2:
         raise CannotStart(message=f"{path} does not say its version, so it is no bubblewrap")
     return (numbers[0], numbers[1], numbers[2] if len(numbers) > 2 else 0)
-
-
-def _keep(cache: str, path: str, data: bytes) -> None:
-    temp = f"{path}.{os.getpid()}"
-    try:
-        os.makedirs(cache, 0o700, exist_ok=True)
-        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        os.write(fd, data)
-        os.close(fd)
-        os.rename(temp, path)
-    except OSError:
-        return  # a cache that cannot be written is asked again next time
 
 
 def bwrap(environ: dict[str, str], untrusted: tuple[str, ...] = ()) -> str:

@@ -180,13 +180,23 @@ def _locked(folder: str) -> int:
 
 
 def add_root(session: Session, number: int, path: str) -> Root:
-    """Make upper and work for a root; the upper's own mode is the root's."""
+    """Make upper and work for a root; the upper's own mode, attributes and access list are the root's."""
     root = session.root(number, path)
     os.mkdir(os.path.dirname(root.upper), 0o700)
     os.mkdir(root.upper, 0o755)
     os.chmod(root.upper, os.stat(path).st_mode & 0o7777)
+    _copy_attributes(path, root.upper)
     os.mkdir(root.work, 0o700)
     return root
+
+
+def _copy_attributes(path: str, copy: str) -> None:
+    try:
+        for name in os.listxattr(path):
+            if name.startswith(("user.", "system.posix_acl_")) and not name.startswith("user.overlay."):
+                os.setxattr(copy, name, os.getxattr(path, name))
+    except OSError:
+        return  # one of the two file systems has none
 
 
 def add_cache(session: Session, number: int, path: str) -> Root:
@@ -232,7 +242,7 @@ def all_sessions(store: Store) -> tuple[Session, ...]:
     """Return every session, oldest first."""
     try:
         names = sorted(os.listdir(store.sessions))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ()
     return tuple(Session(name, f"{store.sessions}/{name}") for name in names)
 

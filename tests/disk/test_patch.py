@@ -68,7 +68,9 @@ def git_apply(folder: bytes, text: bytes) -> subprocess.CompletedProcess[bytes]:
         "GIT_CONFIG_SYSTEM": "/dev/null",
         "GIT_CEILING_DIRECTORIES": "/",
     }
-    return subprocess.run(["git", "apply", "--whitespace=nowarn"], cwd=folder, input=text, env=environ, capture_output=True, check=False)
+    return subprocess.run(
+        ["git", "apply", "--whitespace=nowarn"], cwd=folder, input=text, env=environ, capture_output=True, check=False
+    )
 
 
 def applied(path: bytes, before: File | None, after: File | None) -> File | None:

@@ -80,7 +80,7 @@ def test_an_interactive_shell_inside_has_job_control(shell: Shell) -> None:
     poll_until(lambda: sleepers("7656"), 10.0)
     shell.send("\x1a")
     shell.wait_for("Stopped")
-    shell.send("kill %1; echo inner-$((3+3))\r")
+    shell.send("kill -9 %1; wait %1; echo inner-$((3+3))\r")
     shell.wait_for("inner-6")
     shell.send("exit 5\r")
     shell.wait_prompt()

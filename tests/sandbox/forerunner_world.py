@@ -3,7 +3,6 @@
 import json
 import os
 import select
-import shutil
 import signal
 import stat
 import subprocess
@@ -171,16 +170,26 @@ class Inside:
             stderr=self._errors,
             start_new_session=True,
         )
+        self._state = world.state
         self._count = 0
 
     def __enter__(self) -> Self:
-        self.do("true")
+        try:
+            self.do("true")
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.end()
-        self._close()
+        try:
+            if self.process.poll() is None:
+                self.end()
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        finally:
+            self._close()
 
     def do(self, script: str, *, code: int = 0) -> str:
         """Let the agent do a shell script to its end; return what it printed."""
@@ -200,6 +209,10 @@ class Inside:
         text, _, ended = told.decode("utf-8", "replace").partition(mark)
         assert ended == f"{code}.", f"{script!r} ended with {ended} {text}"
         return text
+
+    def settle(self) -> None:
+        """Wait until what the repository held at the start is recorded, which takes moments beside the agent."""
+        wait_until(lambda: any(self._state.glob("sessions/*/base/manifest")), "a recorded base")
 
     def errors(self) -> str:
         """Return what agent-dev has said on stderr so far."""
@@ -263,8 +276,3 @@ def world_below(place: Path) -> Iterator[World]:
         yield world
     finally:
         world.leave()
-
-
-def has_program(name: str) -> bool:
-    """Whether the machine has a program."""
-    return shutil.which(name) is not None

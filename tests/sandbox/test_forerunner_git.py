@@ -88,6 +88,7 @@ def test_git_inside_and_git_outside_do_not_tear_each_other(world: World) -> None
 
 def test_an_edit_of_the_user_meanwhile_is_a_conflict_and_is_kept(world: World) -> None:
     with world.inside() as agent:
+        agent.settle()
         agent.do("echo agent >README; echo agent >src/a")
         world.put({"README": "user\n"})
     assert world.changes()["README"]["conflict"]
@@ -96,8 +97,18 @@ def test_an_edit_of_the_user_meanwhile_is_a_conflict_and_is_kept(world: World) -
     assert (world.read("README"), world.read("src/a")) == ("user\n", "agent\n")
 
 
+@pytest.mark.parametrize("script", ["echo agent >README", "rm README", "ln -sf src/a README", "rm README; mkdir README"])
+def test_an_edit_of_the_user_in_the_very_first_moment_is_kept(world: World, script: str) -> None:
+    with world.inside() as agent:
+        world.put({"README": "user\n"})
+        agent.do(script)
+    world.merge_all(code=1)
+    assert world.read("README") == "user\n"
+
+
 def test_a_conflict_is_said_in_words(world: World) -> None:
     with world.inside() as agent:
+        agent.settle()
         agent.do("echo agent >README")
         world.put({"README": "user\n"})
     done = world.run("merge", "--all", code=1)
@@ -106,6 +117,7 @@ def test_a_conflict_is_said_in_words(world: World) -> None:
 
 def test_an_atomic_merge_takes_nothing_where_one_is_in_conflict(world: World) -> None:
     with world.inside() as agent:
+        agent.settle()
         agent.do("echo agent >README; echo agent >src/a")
         world.put({"README": "user\n"})
     before = picture(world.repo)
@@ -122,6 +134,7 @@ def test_an_edit_of_the_user_after_the_session_is_a_conflict_too(world: World) -
 
 def test_a_file_of_the_users_with_the_name_of_a_new_one_is_kept(world: World) -> None:
     with world.inside() as agent:
+        agent.settle()
         agent.do("echo agent >new")
         world.put({"new": "user\n"})
     world.merge_all(code=1)
@@ -130,6 +143,7 @@ def test_a_file_of_the_users_with_the_name_of_a_new_one_is_kept(world: World) ->
 
 def test_a_file_that_the_user_edited_is_not_deleted(world: World) -> None:
     with world.inside() as agent:
+        agent.settle()
         agent.do("rm -r src")
         world.put({"src/a": "user\n"})
     world.merge_all(code=1)
@@ -139,6 +153,7 @@ def test_a_file_that_the_user_edited_is_not_deleted(world: World) -> None:
 
 def test_a_file_that_the_user_removed_does_not_come_back(world: World) -> None:
     with world.inside() as agent:
+        agent.settle()
         agent.do("echo agent >README")
         (world.repo / "README").unlink()
     world.merge_all(code=1)
@@ -235,7 +250,15 @@ def test_what_a_merge_replaces_is_kept(world: World) -> None:
 
 # What runs later by itself was accepted like any file, or thrown away unasked (`.claude`); the host's .gitignore decided.
 
-RUNS_LATER = (".idea/x.xml", ".vscode/tasks.json", ".envrc", "package.json", ".github/workflows/ci.yml", ".gitmodules", ".gitattributes")
+RUNS_LATER = (
+    ".idea/x.xml",
+    ".vscode/tasks.json",
+    ".envrc",
+    "package.json",
+    ".github/workflows/ci.yml",
+    ".gitmodules",
+    ".gitattributes",
+)
 
 
 def test_what_runs_later_is_marked_and_not_taken_by_all(world: World) -> None:

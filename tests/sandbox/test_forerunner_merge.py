@@ -244,8 +244,8 @@ def _is_harmless(told: str) -> bool:
 
 def test_strange_names_are_shown_harmlessly(world: World) -> None:
     shown = [_make_strange(world).err]
-    for words in (("status",), ("diff", "--stat"), ("merge", "--all", "--dry-run"), ("merge", "--all", "--include-risky")):
-        shown.append(world.run(*words).out)
+    shown += [world.run(*words).out for words in (("status",), ("diff", "--stat"), ("merge", "--all", "--dry-run"))]
+    shown += [world.run("merge", "--all", "--include-risky").out]
     assert all(map(_is_harmless, shown))
     assert [sum("added" in line for line in told.splitlines()) for told in shown] == [len(STRANGE)] * len(shown)
 

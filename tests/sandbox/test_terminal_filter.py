@@ -107,7 +107,7 @@ def test_an_ordinary_request_of_a_terminal_works(agent_dev: AgentDev) -> None:
 
 WATCH = """if True:
     import os, signal
-    signal.signal(signal.SIGWINCH, lambda *_: print("size", *os.get_terminal_size(), flush=True))
+    signal.signal(signal.SIGWINCH, lambda *_: os.write(1, b"size %d %d\\n" % os.get_terminal_size()))
     print("ready", flush=True)
     while True:
         signal.pause()

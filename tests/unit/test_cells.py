@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len, get_character_cell_size
 
-from tui.cells import CUT, MARKS, clean, crop, crop_start, pad, width, wrap
+from tui.cells import CUT, MARKS, clean, crop, crop_start, width, wrap
 
 NASTY = "a\x1b[31m\r\n\t\x07\x9b\u202e\u200d\u0301\u0301\u0301\U0001f469\U0001f3fd\U0001f1e9\U0001f1ea中\ue000\u093e\udcff\x00"
 TEXTS = st.text() | st.text(st.sampled_from(NASTY), max_size=40)
@@ -63,11 +63,6 @@ def test_what_was_cut_says_so_and_what_fits_is_not_cut(text: str, cells: int) ->
     is_fitting = width(shown) <= cells
     assert crop(shown, cells) == shown if is_fitting else crop(shown, cells).endswith(CUT)
     assert crop_start(shown, cells) == shown if is_fitting else crop_start(shown, cells).startswith(CUT)
-
-
-@given(TEXTS, st.integers(0, 20))
-def test_padded_text_is_exactly_as_wide(text: str, cells: int) -> None:
-    assert width(pad(clean(text), cells)) == cells
 
 
 @given(TEXTS, st.integers(2, 20))

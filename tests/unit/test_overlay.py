@@ -53,7 +53,6 @@ def read(upper: list[Found], base: dict[bytes, Entry], same: frozenset[bytes] = 
 # --- the table: each thing in the upper over each thing in the base, one path, contents that differ ---
 
 TABLE: dict[FileType | str, dict[FileType | str, Kind | None]] = {
-    #          nothing                FILE              DIR               SYMLINK            FIFO               SOCKET             DEVICE
     NOTHING: {NOTHING: None, FILE: None, DIR: None, SYMLINK: None, FIFO: None, SOCKET: None, DEVICE: None},
     WHITEOUT: {NOTHING: None, FILE: DELETED, DIR: DELETED, SYMLINK: DELETED, FIFO: DELETED, SOCKET: DELETED, DEVICE: DELETED},
     OPAQUE: {NOTHING: ADDED, FILE: RETYPED, DIR: None, SYMLINK: RETYPED, FIFO: RETYPED, SOCKET: RETYPED, DEVICE: RETYPED},
@@ -261,7 +260,9 @@ def test_a_plain_new_file_needs_nothing() -> None:
 # --- names ---
 
 
-@pytest.mark.parametrize("name", [b".wh.x", b".wh..wh..opq", b".wh.", b"\n", b"a\nb", b"\xff\xfe", b" ", b"-rf", b"*", b"\x1b[2J"])
+@pytest.mark.parametrize(
+    "name", [b".wh.x", b".wh..wh..opq", b".wh.", b"\n", b"a\nb", b"\xff\xfe", b" ", b"-rf", b"*", b"\x1b[2J"]
+)
 def test_any_name_is_an_ordinary_name(name: bytes) -> None:
     assert read([found(name, FILE)], {}) == {name: ADDED}
     assert read([found(name, FILE)], {name: entry_of(FILE)}) == {name: EDITED}
@@ -381,6 +382,19 @@ def test_a_removed_nested_repository_is_its_files_and_one_row_for_git(mark: str)
     assert rows([found(b"sub", mark)], NESTED) == {b"sub/.git": UNDER_GIT, b"sub/code": None}
 
 
+def test_a_nested_git_directory_that_was_only_copied_up_is_no_row() -> None:
+    upper = [found(b"sub", DIR), found(b"sub/.git", DIR), found(b"sub/.git/HEAD", FILE)]
+
+    assert read(upper, NESTED, frozenset((b"sub/.git/HEAD",))) == {}
+
+
+def test_a_nested_repository_that_became_a_file_cannot_be_merged() -> None:
+    by_path = {one.key.path: one for one in interpret(0, [found(b"sub", FILE)], NESTED, frozenset())}
+
+    assert set(by_path) == {b"sub", b"sub/.git", b"sub/code"}
+    assert set(by_path[b"sub"].requires) == {Key(0, b"sub/.git"), Key(0, b"sub/code")}
+
+
 # --- conflicts: what the real tree holds now against the base ---
 
 WAS = Entry(FILE, 0o644, size=3, inode=5, mtime=7, ctime=9)
@@ -449,18 +463,16 @@ def test_what_moved_after_a_start_without_a_base_is_a_conflict() -> None:
 # --- random trees ---
 
 
-def same_bytes(base: Tree, agent: Tree) -> frozenset[bytes]:
-    upper, before = trees.founds(trees.upper_of(base, agent)), trees.entries(base)
-    return frozenset(path for path in candidates(upper, before) if base[path].content == agent[path].content)
+def same_bytes(upper: list[Found], base: Tree, agent: Tree) -> frozenset[bytes]:
+    return frozenset(path for path in candidates(upper, trees.entries(base)) if base[path].content == agent[path].content)
 
 
 @given(trees.pairs())
 def test_reading_the_upper_of_any_two_trees_gives_back_their_differences(pair: tuple[Tree, Tree, frozenset[bytes]]) -> None:
     base, agent, noise = pair
-    upper = trees.upper_of(base, agent, noise)
-    same = frozenset(path for path in candidates(trees.founds(upper), trees.entries(base)) if base[path].content == agent[path].content)
+    upper = trees.founds(trees.upper_of(base, agent, noise))
 
-    assert read(trees.founds(upper), trees.entries(base), same) == trees.differences(base, agent)
+    assert read(upper, trees.entries(base), same_bytes(upper, base, agent)) == trees.differences(base, agent)
 
 
 @given(trees.pairs())

@@ -93,9 +93,7 @@ def shop() -> State:
 
 def row(state: State, path: str) -> int:
     """Return the row of a change."""
-    return next(
-        at for at, one in enumerate(state.listing.rows) if isinstance(one, ChangeRow) and one.change.key == key(path)
-    )
+    return next(at for at, one in enumerate(state.listing.rows) if isinstance(one, ChangeRow) and one.change.key == key(path))
 
 
 def head(state: State, path: bytes | None) -> int:
@@ -257,9 +255,7 @@ def test_the_row_of_ignored_changes_takes_them_all() -> None:
 def test_all_takes_what_is_safe_and_says_what_it_did_not_take() -> None:
     state = after(shop(), AllToggled())
     assert state.selection == all_of(SHOP)
-    assert state.word == (
-        "all that is safe is chosen; not taken: 1 risky change, 2 ignored by git, 2 that cannot be merged"
-    )
+    assert state.word == ("all that is safe is chosen; not taken: 1 risky change, 2 ignored by git, 2 that cannot be merged")
 
 
 def test_all_keeps_what_was_chosen_one_by_one_and_the_second_time_leaves_everything() -> None:
@@ -414,9 +410,7 @@ def test_the_numbers_always_equal_a_recount(some: ChangeSet, events: list[Event]
 
 @settings(max_examples=300, deadline=None)
 @given(change_sets(), st.lists(EVENTS, max_size=40))
-def test_whatever_is_pressed_the_cursors_are_on_rows_and_the_choice_can_be_merged(
-    some: ChangeSet, events: list[Event]
-) -> None:
+def test_whatever_is_pressed_the_cursors_are_on_rows_and_the_choice_can_be_merged(some: ChangeSet, events: list[Event]) -> None:
     state = shown(*begin(some))
     table = some.by_key()
     for event in events:

@@ -11,7 +11,7 @@ from textual.events import Resize
 from textual.screen import Screen
 
 from tui import words
-from tui.cells import clean, crop_start
+from tui.cells import clean, crop, crop_start, width
 from tui.document import Document, Tone
 from tui.events import (
     AllToggled,
@@ -154,10 +154,12 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
 
     def _show_titles(self, state: State) -> None:
         source, cells = self._source, self.size.width
-        command = crop_start(clean(" ".join(source.command)), cells // 3)
-        root = crop_start(clean(source.root), cells - len(command) - 20)
-        self.query_one("#title", Bar).show([Piece(" agent-dev ", "strong"), Piece(f" {root}")], [Piece(f"{command} ", Tone.DIM)])
-        self.query_one("#left-title", Bar).show(_count(state), [Piece(f"session {source.session} ", Tone.DIM)])
+        command = crop(clean(" ".join(source.command)), cells // 4)
+        session = crop(clean(source.session), cells // 4)
+        root = crop_start(clean(source.root), cells - width(command) - width(session) - 18)
+        right = [Piece(f"{command} · {session} ", Tone.DIM)]
+        self.query_one("#title", Bar).show([Piece(" agent-dev ", Tone.STRONG), Piece(f" {root}")], right)
+        self.query_one("#left-title", Bar).show(_count(state))
         self.query_one("#right-title", Bar).show(*self._right_title(state))
 
     def _right_title(self, state: State) -> tuple[Sequence[Piece], Sequence[Piece]]:

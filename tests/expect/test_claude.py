@@ -1,0 +1,104 @@
+"""The real Claude Code in the real sandbox, against a scripted model server on this machine."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.harness import claude
+from tests.harness.model_server import Call, ModelServer, Turn
+from tests.harness.program import PROGRAM, AgentDev, tree
+from tests.harness.terminal import Terminal
+
+WORK = (
+    Turn("I look first.", (Call("Read", {"file_path": "{repo}/README.md"}),)),
+    Turn(
+        "Now the changes.",
+        (
+            Call("Edit", {"file_path": "{repo}/README.md", "old_string": "# Shop", "new_string": "# The shop"}),
+            Call("Write", {"file_path": "{repo}/docs/new.md", "content": "made by the agent\n"}),
+        ),
+    ),
+    Turn(
+        "And the rest.",
+        (
+            Call(
+                "Bash",
+                {
+                    "command": "rm sub/deep/note.txt && git add -A && git commit -qm 'Work of the agent' && git log --oneline | head -1",
+                    "description": "delete and commit",
+                },
+            ),
+        ),
+    ),
+    Turn("All done."),
+)
+
+
+def script(repo: Path) -> list[Turn]:
+    """Return the turns, with the repository's path in them."""
+    return [
+        Turn(turn.text, tuple(Call(c.name, {k: v.replace("{repo}", str(repo)) for k, v in c.input.items()}) for c in turn.calls))
+        for turn in WORK
+    ]
+
+
+@pytest.fixture
+def with_claude(home: Path, agent_dev: AgentDev) -> AgentDev:
+    """The program, with Claude Code installed into the agent home."""
+    claude.install(home / "aihome/.local/agent")
+    return agent_dev
+
+
+def options(server: ModelServer) -> list[str]:
+    return [word for name, value in claude.environment(server.url).items() for word in ("--env", f"{name}={value}")]
+
+
+def test_claude_works_inside_and_only_what_is_taken_comes_home(with_claude: AgentDev, repo: Path) -> None:
+    before = tree(repo)
+    with ModelServer(script(repo)) as server:
+        done = with_claude(*options(server), "claude", "-p", "do it")
+    assert done.returncode == 0, done.stderr
+    assert server.is_finished()
+    assert tree(repo) == before
+    status = with_claude.status()
+    assert [commit["subject"] for commit in status["commits"]] == ["Work of the agent"]
+    assert with_claude.changes() == {"README.md": "edited", "docs/new.md": "added", "sub/deep/note.txt": "deleted"}
+
+    assert with_claude("merge", "--take", "README.md").returncode == 0
+    assert (repo / "README.md").read_text() == "# The shop\n"
+    assert not (repo / "docs").exists()
+    assert (repo / "sub/deep/note.txt").exists()
+    assert with_claude("merge", "--all", "--include-risky").returncode == 0
+    assert (repo / "docs/new.md").read_text() == "made by the agent\n"
+    assert not (repo / "sub/deep/note.txt").exists()
+    assert with_claude.git("log", "--format=%s").splitlines() == ["Count to two", "Start the shop"]
+
+
+def test_the_second_run_asks_nothing_and_the_screen_follows(with_claude: AgentDev, repo: Path) -> None:
+    with ModelServer() as server:
+        words = [str(PROGRAM), *options(server), "claude"]
+        environment = with_claude.terminal_environment()
+        with Terminal(words, rows=30, cols=100, env=environment, cwd=repo) as terminal:
+            assert claude.onboard(terminal)
+            server.add(Turn("", (Call("Write", {"file_path": f"{repo}/typed.txt", "content": "typed\n"}),)), Turn("Written."))
+            claude.say(terminal, "write a file")
+            terminal.wait_for("Written.")
+            terminal.resize(24, 80)
+            terminal.wait_for(claude.is_ready)
+            server.add(Turn("Thinking", held=True))
+            claude.say(terminal, "think for ever")
+            terminal.wait_for(lambda _: len(server.main_requests) == 3)
+            terminal.send("\x03")
+            terminal.wait_for("Interrupted")
+            terminal.wait_for(claude.is_ready)
+            claude.say(terminal, "/exit")
+            terminal.wait_for("typed.txt")
+            terminal.wait_for("q leave")
+            assert not (repo / "typed.txt").exists()
+            terminal.send("q")
+            assert terminal.wait_exit() == 0
+        with Terminal(words, rows=24, cols=80, env=environment, cwd=repo) as terminal:
+            assert claude.onboard(terminal) == []
+            claude.say(terminal, "/exit")
+            assert terminal.wait_exit() == 0
+    assert with_claude.changes() == {"typed.txt": "added"}

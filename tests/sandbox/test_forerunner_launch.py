@@ -1,0 +1,312 @@
+"""What the forerunner's launcher leaked, broke or let an agent plant: a test for each, named after it."""
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.forerunner_world import PATIENCE, PROGRAM, World, picture, world_below
+
+PYTHON = "/usr/bin/python3"  # the one that is there inside, too
+SECRET = "canary-5f1c"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with world_below(tmp_path) as made:
+        yield made
+
+
+# The command line had no options of its own: `agent-dev --help` was started as a program in a sandbox.
+
+
+@pytest.mark.parametrize("words", [("--help",), ("-h",), ("merge", "--help"), ("--version",)])
+def test_help_is_help_and_not_a_command(world: World, words: tuple[str, ...]) -> None:
+    assert "agent-dev" in world.run(*words).out
+    assert not world.state.exists()
+    assert not world.aihome.exists()
+
+
+def test_a_merge_can_be_tried_and_done_later(world: World) -> None:
+    world.agent("echo new >new")
+    before = picture(world.repo)
+    assert world.merge("--all", "--dry-run")["taken"] == ["new"]
+    assert picture(world.repo) == before
+    assert world.merge("--all")["taken"] == ["new"]
+
+
+def test_a_path_can_be_shown_and_the_network_left_out(world: World) -> None:
+    world.put({"note": "seen\n"}, world.outside)
+    script = f"cat {world.outside}/note; ! echo >{world.outside}/note; ls /sys/class/net /proc/self/net 2>/dev/null | head -0"
+    assert world.agent(
+        f"{script}; ! cat /proc/net/route | grep -q 00000000", "--ro", str(world.outside), "--net", "none"
+    ).out == ("seen\n")
+
+
+# It refused sub-directories and linked work trees, and an agent home that was not there.
+
+
+def test_it_works_from_a_sub_directory(world: World) -> None:
+    source = world.repo / "src"
+    world.agent(f"test $PWD = {source}; echo new >new; echo new >../top", cwd=source)
+    assert set(world.changes(cwd=source)) == {"src/new", "top"}
+    world.merge("--take", "new", cwd=source)
+    assert set(picture(world.repo)) == {b"README", b"src", b"src/a", b"src/b", b"src/new"}
+
+
+def test_it_works_in_a_linked_work_tree(world: World) -> None:
+    tree = world.place / "tree"
+    world.git("worktree", "add", "-q", "-b", "other", str(tree))
+    refs, git_file = world.git("show-ref"), (tree / ".git").read_text()
+    script = f"test $PWD = {tree}; test $(git branch --show-current) = other; echo new >new; git add new; git commit -qm new"
+    world.agent(script, cwd=tree)
+    assert [commit["subject"] for commit in world.status(cwd=tree)["commits"]] == ["new"]
+    world.merge_all(cwd=tree)
+    assert (tree / "new").read_text() == "new\n"
+    assert (world.git("show-ref"), (tree / ".git").read_text()) == (refs, git_file)
+    assert world.git("status", "--porcelain", cwd=tree) == "?? new\n"
+
+
+def test_it_works_without_git(world: World) -> None:
+    plain = world.place / "plain"
+    plain.mkdir()
+    world.agent("echo new >new", cwd=plain)
+    world.merge_all(cwd=plain)
+    assert (plain / "new").read_text() == "new\n"
+
+
+def test_the_agent_home_is_made_when_it_is_missing(world: World) -> None:
+    world.agent("echo kept >~/kept")
+    assert (world.aihome / "kept").read_text() == "kept\n"
+    world.agent("cat ~/kept")
+
+
+# One overlay for each repository, without a lock: the next session started on what the last had left, and said nothing.
+
+
+def test_what_an_earlier_session_left_is_said_and_not_the_next_ones_start(world: World) -> None:
+    world.agent("echo left >left; rm README", "--name", "earlier")
+    after = world.agent("test ! -e left; cat README")
+    assert after.out == "hello\n"
+    assert "1 earlier session here not merged: earlier" in after.err
+
+
+def test_a_session_without_changes_leaves_nothing_and_says_nothing(world: World) -> None:
+    done = world.agent("cat README >/dev/null")
+    assert (done.out, done.err) == ("", "")
+    assert world.sessions("--all") == []
+
+
+# The overlays lay in the agent's own home: it could write into those of other repositories, and into its own.
+
+
+def test_an_agent_cannot_plant_into_other_repositories_overlays(world: World) -> None:
+    other = world.new_repo(world.place / "other", {"README": "other\n"})
+    world.agent("echo others >others", cwd=other)
+    before = picture(world.state, without="homes")
+    places = (world.state / "sessions", world.home / ".overlay" / other.relative_to("/") / "upper", other)
+    for place in places:
+        world.agent(f"mkdir -p {place} && echo evil >{place}/evil; rm -rf {world.state}/* || true; cat README")
+    assert picture(world.state, without="homes") == before
+    assert set(world.changes(cwd=other)) == {"others"}
+    assert set(picture(other)) == {b"README"}
+
+
+def test_no_upper_is_visible_inside(world: World) -> None:
+    with world.inside() as agent:
+        agent.do("echo secret-of-the-upper >new")
+        upper = next((world.state / "sessions").glob("*/roots/0/upper"))
+        assert (upper / "new").exists()
+        agent.do(f"test ! -e {world.state}; test ! -e {upper}")
+        assert str(world.place / "state") not in agent.do("cat /proc/self/mountinfo /proc/1/mountinfo /proc/1/cmdline")
+        assert "upper" not in agent.do("ls -l /proc/1/fd /proc/self/fd")
+
+
+# `npm update -g` ran on the host at each start.
+
+
+def test_nothing_but_git_and_bubblewrap_is_started_on_the_host(world: World) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("no strace")
+    trace = world.place / "trace"
+    words = ("strace", "-f", "-qq", "-e", "trace=execve,execveat", "-o", str(trace), PROGRAM, "--", "/bin/sh", "-c", "echo >new")
+    subprocess.run(words, cwd=world.repo, env=world.env, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60)
+    started = {line.split('"')[1] for line in trace.read_text().splitlines() if line.endswith("= 0")}
+    bwrap = world.env.get("AGENT_DEV_BWRAP") or shutil.which("bwrap", path=world.env["PATH"])
+    assert started == {PROGRAM, bwrap, shutil.which("git", path=world.env["PATH"]), "/bin/sh"}
+    assert set(world.changes()) == {"new"}
+
+
+def test_no_program_of_its_own_must_be_on_the_path(world: World) -> None:
+    env = {"PATH": "/usr/bin:/bin"}
+    assert "not found" not in world.agent("echo new >new", env=env).err
+    world.run("merge", "--all", env=env)
+    assert world.read("new") == "new\n"
+
+
+# The user's own .claude/settings.local.json was hidden by a made one, and a stub of it lay in the upper.
+
+
+def test_the_users_own_settings_are_what_the_agent_sees(world: World) -> None:
+    world.put({".claude/settings.local.json": '{"mine": 1}\n'})
+    assert world.agent("cat .claude/settings.local.json").out == '{"mine": 1}\n'
+    assert world.sessions() == []
+
+
+# All of /etc was shown, with what is secret there.
+
+
+def test_the_secrets_of_etc_are_not_there(world: World) -> None:
+    names = ("shadow", "gshadow", "sudoers", "ssh", "ssl/private", "NetworkManager", "machine-id", "fstab", "cron.d", "apt")
+    world.agent(" && ".join(f"test ! -e /etc/{name}" for name in names))
+
+
+# Tool directories of the real home were shown with the passwords and tokens that lie in them.
+
+TOKENS = (
+    ".cargo/credentials.toml",
+    ".cargo/credentials",
+    ".gem/credentials",
+    ".local/share/keyrings/login.keyring",
+    ".npm/_auth",
+)
+TOKENS += (".bundle/config", ".asdf/.netrc", ".rustup/token", ".ssh/id_ed25519", ".netrc", ".npmrc", ".aws/credentials")
+TOOLS = (".cargo/bin/tool", ".local/bin/tool", "bin/tool", ".asdf/shims/tool", ".gem/ruby/3.0/bin/tool", ".rustup/tool")
+
+
+def test_credentials_in_tool_directories_are_not_readable(world: World) -> None:
+    world.put({name: f"{SECRET}\n" for name in TOKENS if name != ".rustup/token"}, world.home)
+    world.put(dict.fromkeys(TOOLS, "#!/bin/sh\necho a tool\n"), world.home)
+    for name in TOOLS:
+        (world.home / name).chmod(0o755)
+    script = (
+        "for tool in " + " ".join(f"~/{name}" for name in TOOLS) + "; do $tool; done; ! grep -rs canary ~ ~/.cargo ~/.asdf ~/.gem"
+    )
+    assert world.agent(script).out == "a tool\n" * len(TOOLS)
+
+
+def test_the_rest_of_the_real_home_is_not_there(world: World) -> None:
+    world.put({"Documents/letter": SECRET, ".bashrc": SECRET, "notes": SECRET}, world.home)
+    assert world.agent("ls -A ~").out == ""
+
+
+# Start-up files that the agent home lacked could be made by the agent, and were in force in the next session.
+
+
+def test_what_is_planted_in_the_agent_home_acts_on_nothing_of_the_hosts(world: World) -> None:
+    before = picture(world.home, without="aihome")
+    marker = f"touch {world.outside}/executed"
+    plants = (".bashrc", ".profile", ".ssh/rc", ".config/agent-dev/config.yaml", ".local/bin/git", ".local/bin/bwrap", "bin/git")
+    script = f"for n in {' '.join(plants)}; do mkdir -p ~/$(dirname $n); echo '{marker}' >~/$n; chmod +x ~/$n; done; "
+    script += f"git config --global core.fsmonitor '{marker}'; git config --global alias.config '!{marker}'; echo new >new"
+    world.agent(script)
+    world.run("merge", "--all")
+    path = f"{world.aihome}/.local/bin:{world.aihome}/bin:{world.env['PATH']}"
+    world.run("--", "true", env={"PATH": path})
+    assert picture(world.home, without="aihome") == before
+    assert not (world.outside / "executed").exists()
+
+
+# Mounts below the repository and an upper on an overlay failed with the kernel's bare EINVAL.
+
+
+def _mounted(world: World, mount: str, state: Path) -> subprocess.CompletedProcess[str]:
+    """Run agent-dev where something is mounted, in a mount namespace that ends with it."""
+    script = f"{mount} && XDG_STATE_HOME={state} exec {PROGRAM} -- true"
+    words = ("unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", script)
+    return subprocess.run(words, cwd=world.repo, env=world.env, capture_output=True, text=True, check=False, timeout=PATIENCE)
+
+
+def test_a_mount_below_the_repository_is_named(world: World) -> None:
+    done = _mounted(world, "mount -t tmpfs none src", world.place / "state")
+    assert done.returncode == 125
+    assert f"{world.repo}/src" in done.stderr
+    assert not world.state.exists()
+
+
+def test_a_state_directory_that_cannot_carry_an_upper_is_named(world: World) -> None:
+    for name in ("lower", "upper", "work", "merged"):
+        (world.place / name).mkdir()
+    options = f"lowerdir={world.place}/lower,upperdir={world.place}/upper,workdir={world.place}/work,userxattr"
+    done = _mounted(world, f"mount -t overlay overlay -o {options} {world.place}/merged", world.place / "merged")
+    assert done.returncode == 125
+    assert f"{world.place}/merged/agent-dev" in done.stderr
+    assert "state" in done.stderr
+    assert not list((world.place / "merged").rglob("sessions/*"))
+
+
+# The whole network was shared, with localhost and the abstract sockets of the host.
+
+CONNECT = """
+import socket, sys
+def reaches(family, address):
+    try:
+        socket.socket(family, socket.SOCK_STREAM).connect(address)
+    except OSError:
+        return 0
+    return 1
+print(reaches(socket.AF_INET, ("127.0.0.1", int(sys.argv[1]))), reaches(socket.AF_UNIX, "\\0" + sys.argv[2]))
+"""
+
+
+def _reached(world: World, net: str) -> str:
+    name = f"agent-dev-test-{os.getpid()}"
+    with socket.create_server(("127.0.0.1", 0)) as local, socket.socket(socket.AF_UNIX) as abstract:
+        abstract.bind("\0" + name)
+        abstract.listen()
+        return world.run("--net", net, "--", PYTHON, "-I", "-c", CONNECT, str(local.getsockname()[1]), name).out
+
+
+def test_without_network_nothing_of_the_host_is_reached(world: World) -> None:
+    assert _reached(world, "none") == "0 0\n"
+
+
+@pytest.mark.xfail(strict=True, reason="scoping abstract sockets by Landlock comes with the containment of running agents")
+def test_the_hosts_abstract_sockets_are_not_reached_with_its_network(world: World) -> None:
+    assert _reached(world, "host") == "1 0\n"
+
+
+# All tokens of the environment were inherited.
+
+VARIABLES = ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_API_KEY", "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "MY_PASSWORD")
+VARIABLES += ("DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "LD_PRELOAD", "PYTHONPATH", "BASH_ENV", "GIT_DIR")
+
+
+def test_tokens_of_the_environment_do_not_leak(world: World) -> None:
+    env = {name: f"/{SECRET}" for name in VARIABLES if name not in ("LD_PRELOAD", "PYTHONPATH", "GIT_DIR")}
+    told = world.agent("env; cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'", env=env).out
+    assert "HOME=" in told
+    assert SECRET not in told
+    assert not {line.partition("=")[0] for line in told.splitlines()}.intersection(VARIABLES)
+
+
+def test_a_variable_that_is_named_comes_in(world: World) -> None:
+    assert world.agent('echo "$GITHUB_TOKEN"', "--env", "GITHUB_TOKEN", env={"GITHUB_TOKEN": "wanted"}).out == "wanted\n"
+
+
+# `git commit` failed with 128 until the user had made a .gitconfig in the agent home; `git config` and `git remote`
+# failed with "Device or resource busy".
+
+
+def test_git_commit_works_without_a_gitconfig_in_the_agent_home(world: World) -> None:
+    told = world.agent("test ! -e ~/.gitconfig; git commit -q --allow-empty -m x; git log -1 --format='%an <%ae> %cn <%ce>'").out
+    assert told == "Ann <ann@example.org> Ann <ann@example.org>\n"
+
+
+def test_the_agents_own_gitconfig_wins(world: World) -> None:
+    script = "git config --global user.name Bot; git commit -q --allow-empty -m x; git log -1 --format='%an <%ae>'"
+    assert world.agent(script).out == "Bot <ann@example.org>\n"
+
+
+def test_git_config_remote_and_branch_work_inside(world: World) -> None:
+    before = (world.repo / ".git" / "config").read_bytes()
+    world.agent(
+        "git remote add origin https://example.org/x.git; git config core.editor ed; git checkout -qb topic; "
+        "git branch -q -u main; git stash list; git tag v1; git config --get branch.topic.merge"
+    )
+    assert (world.repo / ".git" / "config").read_bytes() == before
+    assert world.git("branch", "--format=%(refname:short)") == "main\n"

@@ -1,0 +1,160 @@
+"""The merge screen on a real pty: what it leaves behind, whatever ends it, and keys that were not meant for it."""
+
+import io
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.terminal import Shell, Terminal
+from tui.terminal import is_capable
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import sys
+from tui.app import review
+from tui.gallery import Sample
+sys.stdout.write("BEFORE\\n"); sys.stdout.flush()
+if "wait" in sys.argv: sys.stdin.readline()
+found = review(Sample())
+print("RESULT", None if found is None else sorted(key.path for key in found.keys))
+"""
+READY = "? help"
+
+
+def argv(*words: str) -> list[str]:
+    """Return the command that shows the sample and prints what was chosen."""
+    return [sys.executable, "-c", PROGRAM, *words]
+
+
+def opened(*, rows: int = 24, cols: int = 80, **env: str) -> Terminal:
+    """Return a terminal that shows the screen."""
+    terminal = Terminal(argv(), rows=rows, cols=cols, cwd=ROOT, env=env)
+    terminal.wait_for(READY)
+    return terminal
+
+
+def assert_restored(raw: bytes) -> None:
+    """Assert that the terminal was told to be as before."""
+    assert raw.rfind(b"\x1b[?1049l") > raw.rfind(b"\x1b[?1049h") >= 0
+    assert raw.rfind(b"\x1b[?1003l") > raw.rfind(b"\x1b[?1003h") >= 0
+    assert raw.rfind(b"\x1b[?25h") > raw.rfind(b"\x1b[?25l") >= 0
+
+
+def test_what_is_chosen_comes_back() -> None:
+    with opened() as terminal:
+        terminal.keys("space", "c")
+        terminal.wait_for("Yes, merge 1 change")
+        terminal.keys("y")
+        terminal.wait_for("RESULT [b'README.md']")
+        assert terminal.wait_exit() == 0
+        assert_restored(terminal.raw)
+
+
+def test_the_terminals_modes_are_as_before() -> None:
+    with Shell(cwd=ROOT) as shell:
+        before = shell.stty()
+        shell.run("true")
+        shell.send(f"{sys.executable} -c 'from tui.app import review; from tui.gallery import Sample; review(Sample())'\n")
+        shell.wait_for(READY)
+        shell.keys("q")
+        shell.wait_prompt()
+        assert shell.stty() == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_restores_the_terminal_and_merges_nothing(number: int) -> None:
+    with opened() as terminal:
+        terminal.keys("A")
+        terminal.wait_for("all that is safe is chosen")
+        terminal.kill(number)
+        terminal.wait_exit()
+        assert_restored(terminal.raw)
+        assert b"RESULT [" not in terminal.raw
+
+
+def test_a_closed_window_ends_it() -> None:
+    with opened() as terminal:
+        terminal.keys("A")
+        terminal.wait_for("all that is safe is chosen")
+        terminal.hang_up()
+        terminal.wait_exit()
+
+
+def test_keys_typed_before_the_screen_is_there_do_nothing() -> None:
+    with Terminal(argv("wait"), cwd=ROOT) as terminal:
+        terminal.wait_for("BEFORE")
+        terminal.send("\nAcy\r y")
+        terminal.wait_for(READY)
+        terminal.keys("j")
+        text = terminal.wait_for("▌[ ]   ~! package.json")
+        assert "chosen 0 of" in text
+
+
+def test_columns_and_lines_of_the_environment_do_not_mislead_it() -> None:
+    with opened(rows=30, cols=110, COLUMNS="50", LINES="12") as terminal:
+        assert "│" in terminal.text()
+        assert len(terminal.text().splitlines()) == 30
+
+
+def test_it_can_be_stopped_and_continued() -> None:
+    with Shell(cwd=ROOT) as shell:
+        shell.start(f"{sys.executable} -c 'from tui.app import review; from tui.gallery import Sample; review(Sample())'")
+        shell.wait_for(READY)
+        shell.keys("A")
+        shell.wait_for("chosen 7 of")
+        shell.keys("ctrl+z")
+        shell.wait_prompt()
+        shell.send("fg\n")
+        shell.wait_for(lambda text: READY in text and "chosen 7 of" in text)
+        shell.keys("q")
+        shell.wait_for("Leave without merging?")
+        shell.keys("y")
+        shell.wait_prompt()
+
+
+def test_without_colours_signs_carry_the_meaning() -> None:
+    with opened(NO_COLOR="1") as terminal:
+        terminal.keys("space")
+        assert "▌[x]   ~  README.md" in terminal.wait_for("[x]")
+
+
+class Stream(io.StringIO):
+    """A stream that says what it is told to say."""
+
+    def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._is_terminal
+
+
+@pytest.mark.parametrize(
+    ("term", "keys", "screen", "expected"),
+    [
+        ("xterm-256color", True, True, True),
+        ("linux", True, True, True),
+        ("dumb", True, True, False),
+        ("", True, True, False),
+        (None, True, True, False),
+        ("xterm", False, True, False),
+        ("xterm", True, False, False),
+        ("xterm", None, True, False),
+        ("xterm", True, None, False),
+    ],
+)
+def test_a_screen_needs_a_terminal_on_both_sides(term: str | None, *, keys: bool | None, screen: bool | None, expected: bool) -> None:
+    environ = {} if term is None else {"TERM": term}
+    streams = [None if one is None else Stream(is_terminal=one) for one in (keys, screen)]
+    assert is_capable(environ, *streams) is expected
+
+
+def test_a_closed_stdin_is_no_terminal() -> None:
+    closed = Stream(is_terminal=True)
+    closed.close()
+    with open(os.devnull, encoding="utf-8") as null:
+        assert not is_capable({"TERM": "xterm"}, null, Stream(is_terminal=True))
