@@ -42,9 +42,11 @@ def _offer(outcome: Outcome, request: Request) -> None:
 
 def next_words(name: str, made: int) -> None:
     """Say the exact commands to look, merge and discard."""
-    say(f"session {name} waits:  agent-dev status {name}  |  diff {name}  |  merge {name}  |  discard {name}")
+    say(f"session {name} waits:")
+    for verb, about in (("diff", "look"), ("merge", "choose what comes home"), ("discard", "put it into the trash")):
+        say(f"  {f'agent-dev {verb} {name}':<42} {about}")
     if made:
-        say(f"its {made} commit{'s' * (made > 1)} stay in the session for now:  agent-dev commits {name}")
+        say(f"  {f'agent-dev commits {name}':<42} {made} commit{'s' * (made > 1)}: they stay in the session for now")
 
 
 def is_screen_possible(environ: dict[str, str]) -> bool:

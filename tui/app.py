@@ -31,9 +31,8 @@ _FATAL = (signal.SIGTERM, signal.SIGHUP)
 
 def review(source: Source) -> Selection | None:
     """Let the user choose; return what to merge, or None when they left without merging."""
-    app = ReviewApp(source)
-    with borrowed():
-        return app.run()
+    with borrowed():  # around the App too: it believes COLUMNS when it is made
+        return ReviewApp(source).run()
 
 
 class Read(Message):
@@ -73,9 +72,16 @@ class ReviewApp(App[Selection | None], inherit_bindings=False):
         """Listen for the signals that end programs, and read the first change."""
         for number in _FATAL:
             get_running_loop().add_signal_handler(number, self._end, number)
+        self.app_resume_signal.subscribe(self, self._repaint)
         for effect in self._first:
             self._do(effect)
         self._draw()
+
+    def _repaint(self, _app: App[object]) -> None:
+        """Draw all of it after `fg`: Textual only draws what it thinks has changed."""
+        for screen in self.screen_stack:
+            for widget in screen.walk_children():
+                widget.refresh()
 
     def _end(self, number: int) -> None:
         self.exit(None, return_code=128 + number)

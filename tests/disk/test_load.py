@@ -10,7 +10,7 @@ import pytest
 
 from agent_dev.core.profile import Layer, Settings
 from agent_dev.errors import USAGE, BadConfiguration
-from agent_dev.host import load, quick_json, yaml_file
+from agent_dev.host import cache, load, quick_json, yaml_file
 from agent_dev.host.load import Request
 
 REPOSITORY = Path(__file__).parents[2]
@@ -422,14 +422,14 @@ def test_a_cache_that_cannot_be_written_is_no_error(user: User) -> None:
 
 def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[str] = []
-    monkeypatch.setattr(load, "_keep", lambda place, _: kept.append(place))
+    monkeypatch.setattr(cache, "write", lambda place, _: kept.append(place))
 
     assert load.settings(Request(agent="bash", home=str(tmp_path), environ={})).profile.command == ("bash",)
     assert kept == []
 
 
 def test_the_cache_does_not_grow_without_end(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "_MOST_KEPT", 3)
+    monkeypatch.setattr(cache, "MOST", 3)
     for number in range(5):
         user.write(f"profiles/p{number}.yaml", "command: x\n")
         user.settings(f"p{number}")

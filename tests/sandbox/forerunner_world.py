@@ -145,6 +145,7 @@ class World:
 
     def leave(self) -> None:
         """Make all of it removable for whoever cleans up: the kernel leaves directories of mode 000."""
+        wait_until(lambda: not any(self.state.glob("gone/*")), "the removal of sessions that changed nothing")
         for folder, names, _ in os.walk(self.place):
             for name in names:
                 path = os.path.join(folder, name)

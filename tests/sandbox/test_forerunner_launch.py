@@ -12,7 +12,7 @@ import pytest
 from tests.sandbox.forerunner_world import PATIENCE, PROGRAM, World, picture, world_below
 
 PYTHON = "/usr/bin/python3"  # the one that is there inside, too
-SECRET = "canary-5f1c"
+CANARY = "canary-5f1c"
 
 
 @pytest.fixture
@@ -107,11 +107,12 @@ def test_a_session_without_changes_leaves_nothing_and_says_nothing(world: World)
 def test_an_agent_cannot_plant_into_other_repositories_overlays(world: World) -> None:
     other = world.new_repo(world.place / "other", {"README": "other\n"})
     world.agent("echo others >others", cwd=other)
-    before = picture(world.state, without="homes")
+    session = next((world.state / "sessions").iterdir())
+    before = picture(session, without="")
     places = (world.state / "sessions", world.home / ".overlay" / other.relative_to("/") / "upper", other)
     for place in places:
         world.agent(f"mkdir -p {place} && echo evil >{place}/evil; rm -rf {world.state}/* || true; cat README")
-    assert picture(world.state, without="homes") == before
+    assert picture(session, without="") == before
     assert set(world.changes(cwd=other)) == {"others"}
     assert set(picture(other)) == {b"README"}
 
@@ -167,19 +168,19 @@ def test_the_secrets_of_etc_are_not_there(world: World) -> None:
 
 # Tool directories of the real home were shown with the passwords and tokens that lie in them.
 
-TOKENS = (
+TOKENS = [
     ".cargo/credentials.toml",
     ".cargo/credentials",
     ".gem/credentials",
     ".local/share/keyrings/login.keyring",
     ".npm/_auth",
-)
-TOKENS += (".bundle/config", ".asdf/.netrc", ".rustup/token", ".ssh/id_ed25519", ".netrc", ".npmrc", ".aws/credentials")
+]
+TOKENS += [".bundle/config", ".asdf/.netrc", ".rustup/token", ".ssh/id_ed25519", ".netrc", ".npmrc", ".aws/credentials"]
 TOOLS = (".cargo/bin/tool", ".local/bin/tool", "bin/tool", ".asdf/shims/tool", ".gem/ruby/3.0/bin/tool", ".rustup/tool")
 
 
 def test_credentials_in_tool_directories_are_not_readable(world: World) -> None:
-    world.put({name: f"{SECRET}\n" for name in TOKENS if name != ".rustup/token"}, world.home)
+    world.put({name: f"{CANARY}\n" for name in TOKENS if name != ".rustup/token"}, world.home)
     world.put(dict.fromkeys(TOOLS, "#!/bin/sh\necho a tool\n"), world.home)
     for name in TOOLS:
         (world.home / name).chmod(0o755)
@@ -190,7 +191,7 @@ def test_credentials_in_tool_directories_are_not_readable(world: World) -> None:
 
 
 def test_the_rest_of_the_real_home_is_not_there(world: World) -> None:
-    world.put({"Documents/letter": SECRET, ".bashrc": SECRET, "notes": SECRET}, world.home)
+    world.put({"Documents/letter": CANARY, ".bashrc": CANARY, "notes": CANARY}, world.home)
     assert world.agent("ls -A ~").out == ""
 
 
@@ -272,15 +273,15 @@ def test_the_hosts_abstract_sockets_are_not_reached_with_its_network(world: Worl
 
 # All tokens of the environment were inherited.
 
-VARIABLES = ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_API_KEY", "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "MY_PASSWORD")
-VARIABLES += ("DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "LD_PRELOAD", "PYTHONPATH", "BASH_ENV", "GIT_DIR")
+VARIABLES = ["GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "ANTHROPIC_API_KEY", "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "MY_PASSWORD"]
+VARIABLES += ["DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "LD_PRELOAD", "PYTHONPATH", "BASH_ENV", "GIT_DIR"]
 
 
 def test_tokens_of_the_environment_do_not_leak(world: World) -> None:
-    env = {name: f"/{SECRET}" for name in VARIABLES if name not in ("LD_PRELOAD", "PYTHONPATH", "GIT_DIR")}
+    env = {name: f"/{CANARY}" for name in VARIABLES if name not in ("LD_PRELOAD", "PYTHONPATH", "GIT_DIR")}
     told = world.agent("env; cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'", env=env).out
     assert "HOME=" in told
-    assert SECRET not in told
+    assert CANARY not in told
     assert not {line.partition("=")[0] for line in told.splitlines()}.intersection(VARIABLES)
 
 
