@@ -104,9 +104,7 @@ def _missing(change: Change, before: bytes | None, after: bytes | None) -> str:
     if change.kind is Kind.METADATA:
         return "its content is as it was" if _is(change.after, FileType.FILE) else ""
     unread = [
-        entry
-        for entry, side in ((change.before, before), (change.after, after))
-        if side is None and _is(entry, FileType.FILE)
+        entry for entry, side in ((change.before, before), (change.after, after)) if side is None and _is(entry, FileType.FILE)
     ]
     if any(entry and entry.size > blocks.LARGEST for entry in unread):
         return f"{words.sizes(change)} · past {blocks.LARGEST >> 20} MB a file is one choice, its lines are not shown"

@@ -50,9 +50,7 @@ _OUT = Risk("leaves-root", "points outside the repository")
 
 
 def _changes() -> tuple[Change, ...]:
-    cache = tuple(
-        _file(f"node_modules/.cache/{number:04}.json", Kind.ADDED, None, _F, ignored=True) for number in range(1, 1842)
-    )
+    cache = tuple(_file(f"node_modules/.cache/{number:04}.json", Kind.ADDED, None, _F, ignored=True) for number in range(1, 1842))
     return (
         _file(".github/workflows/release.yml", Kind.EDITED, _F, _F, insertions=9, deletions=1, risks=(_CI,)),
         _file("README.md", Kind.EDITED, _F, _F, insertions=6, deletions=2),

@@ -39,7 +39,7 @@ from tui.events import (
     Walk,
 )
 from tui.rows import ChangeRow, HeadRow, Listing, ProblemRow, Row
-from tui.totals import Totals
+from tui.totals import NONE, Totals
 
 WIDE = 100  # columns from which both panes fit beside each other
 
@@ -73,7 +73,7 @@ class State:
     listing: Listing
     whole: Totals
     selection: Selection = NOTHING
-    chosen: Totals = Totals()
+    chosen: Totals = NONE
     chosen_in: tuple[int, ...] = ()
     cursor: int = 0
     diff: Diff = Diff()
@@ -279,7 +279,8 @@ def _back(state: State) -> Step:
 
 
 def _fold(state: State, *, closed: bool) -> State:
-    assert isinstance(state.row, HeadRow)
+    if not isinstance(state.row, HeadRow):
+        return state
     return replace(state, listing=rows.with_closed(state.listing, state.row.group, closed=closed))
 
 

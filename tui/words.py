@@ -52,8 +52,7 @@ def kind(change: Change) -> str:
         case Kind.EDITED:
             return f"edited {what}"
         case Kind.RETYPED:
-            assert change.before
-            return f"{_TYPES[change.before.type]} became a {what}"
+            return f"{_TYPES[change.before.type] if change.before else 'something'} became a {what}"
         case Kind.METADATA:
             return f"{what}, only its mode or attributes"
 
@@ -114,5 +113,5 @@ def sizes(change: Change) -> str:
 def lines(insertions: int | None, deletions: int | None) -> str:
     """Return counted lines; empty when they were not counted or there are none."""
     parts = [f"+{insertions:,}"] if insertions else []
-    parts += [f"−{deletions:,}"] if deletions else []
+    parts += [f"-{deletions:,}"] if deletions else []
     return " ".join(parts)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from struct import Struct
+import struct
 
 GITLINK = 0o160000
-_STAT = Struct(">10I")
+_STAT = struct.Struct(">10I")
 
 
 class IndexUnreadableError(ValueError):
@@ -45,7 +45,7 @@ def parse(data: bytes, oid_size: int = 20) -> Iterator[IndexEntry]:
             if not bits & 0x3000:
                 stamp = (mtime * 10**9 + mtime_nanos, seconds * 10**9 + nanos)
                 yield IndexEntry(path, oid, mode, size, inode, *stamp)
-    except (IndexError, ValueError) as error:
+    except (IndexError, ValueError, struct.error) as error:
         raise IndexUnreadableError(str(error)) from error
 
 
@@ -62,5 +62,7 @@ def _path_v4(data: bytes, at: int, before: bytes) -> tuple[bytes, int]:
         byte = data[at]
         at += 1
         strip = ((strip + 1) << 7) | (byte & 127)
+    if strip > len(before):
+        raise ValueError("a name takes more from the one before it than that has")
     end = data.index(b"\0", at)
     return before[: len(before) - strip] + data[at:end], end + 1

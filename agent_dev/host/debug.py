@@ -21,9 +21,15 @@ def show(words: "tuple[str, ...] | list[str]") -> None:
 
 
 def masked(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Replace the values of variables whose names say that they are secret."""
-    shown = list(words)
+    """Replace the values of variables whose names say that they are secret, and what stands before the @ of an address."""
+    shown = [_without_password(word) for word in words]
     for number, word in enumerate(words[:-2]):
         if word == "--setenv" and any(sign in words[number + 1].upper() for sign in _SECRET):
             shown[number + 2] = "***"
     return tuple(shown)
+
+
+def _without_password(word: str) -> str:
+    scheme, mark, rest = word.partition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}{mark}***@{place.rpartition('@')[2]}{slash}{path}" if "@" in place else word

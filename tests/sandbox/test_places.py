@@ -19,7 +19,7 @@ def refused(agent_dev: AgentDev, done: subprocess.CompletedProcess[str], reason:
     """Check a refusal: its code, that nothing ran, its reason in one line and a hint, and that nothing was created."""
     assert done.returncode == 125, done.stderr
     assert done.stdout == ""
-    first, *hints = done.stderr.splitlines()
+    first, *hints = [line for line in done.stderr.splitlines() if not line.startswith("bwrap: ")]
     assert first.startswith("agent-dev: ")
     assert reason in first
     assert all(line.startswith("agent-dev: → ") for line in hints)

@@ -147,7 +147,9 @@ class Stream(io.StringIO):
         ("xterm", True, None, False),
     ],
 )
-def test_a_screen_needs_a_terminal_on_both_sides(term: str | None, *, keys: bool | None, screen: bool | None, expected: bool) -> None:
+def test_a_screen_needs_a_terminal_on_both_sides(
+    term: str | None, *, keys: bool | None, screen: bool | None, expected: bool
+) -> None:
     environ = {} if term is None else {"TERM": term}
     streams = [None if one is None else Stream(is_terminal=one) for one in (keys, screen)]
     assert is_capable(environ, *streams) is expected

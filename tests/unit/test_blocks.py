@@ -1,5 +1,7 @@
 """Blocks: applied to before they give after; they are as small and as few as the lines allow."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,7 +58,7 @@ def test_equal_texts_have_no_blocks(data: bytes) -> None:
 def test_every_block_is_in_exactly_one_hunk(before: bytes, after: bytes) -> None:
     hunks = list(unified(before, after, 1))
     assert tuple(block for hunk in hunks for block in hunk.blocks) == blocks(before, after)
-    assert all(one.old_start + one.old_lines < other.old_start for one, other in zip(hunks, hunks[1:], strict=False))
+    assert all(one.old_start + one.old_lines < other.old_start for one, other in pairwise(hunks))
 
 
 @given(TEXTS, TEXTS)

@@ -1,6 +1,7 @@
 """The merge screen's state: what keys make of it, and that its numbers are always true."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -47,11 +48,11 @@ def key(path: str, root: int = 0) -> Key:
     return Key(root, path.encode())
 
 
-def change(path: str, kind: Kind = Kind.EDITED, **more: object) -> Change:
+def change(path: str, kind: Kind = Kind.EDITED, **more: Any) -> Change:
     """Return a change of a file."""
     before = None if kind is Kind.ADDED else FILE
     after = None if kind is Kind.DELETED else FILE
-    return Change(key(path), kind, before, after, **more)  # type: ignore[arg-type]
+    return Change(key(path), kind, before, after, **more)
 
 
 def changes(*some: Change, problems: tuple[str, ...] = ()) -> ChangeSet:
@@ -131,7 +132,7 @@ def test_every_change_has_exactly_one_row_when_all_is_open() -> None:
 
 
 @pytest.mark.parametrize("more", [{"risks": RISK}, {"conflict": "it is there already"}, {"obstacle": "a fifo"}])
-def test_an_ignored_change_that_wants_a_look_does_not_hide(more: dict[str, object]) -> None:
+def test_an_ignored_change_that_wants_a_look_does_not_hide(more: dict[str, Any]) -> None:
     state = begin(changes(change("build/x", ignored=True, **more)))[0]
     assert state.change is not None
 
@@ -372,9 +373,8 @@ PATHS = ["a", "b", "d", "d/x", "d/y", "d/e/z", "f"]
 @st.composite
 def change_sets(draw: st.DrawFn) -> ChangeSet:
     """Return changes with every property, and requirements among them."""
-    some = []
-    for path in draw(st.lists(st.sampled_from(PATHS), unique=True)):
-        some.append(
+    return changes(
+        *(
             change(
                 path,
                 draw(st.sampled_from([Kind.ADDED, Kind.EDITED, Kind.DELETED])),
@@ -383,8 +383,9 @@ def change_sets(draw: st.DrawFn) -> ChangeSet:
                 conflict=draw(st.sampled_from([None, None, "it was changed meanwhile"])),
                 requires=tuple(key(one) for one in draw(st.lists(st.sampled_from(PATHS), max_size=2))),
             )
+            for path in draw(st.lists(st.sampled_from(PATHS), unique=True))
         )
-    return changes(*some)
+    )
 
 
 def shown(state: State, asked: Sequence[Effect]) -> State:

@@ -37,6 +37,7 @@ class PageScreen(ModalScreen[None], inherit_bindings=False):
         *_SCROLL,
         Binding("escape,q,n,question_mark,f1,enter,ctrl+c,ctrl+q", "answer(False)", "back", id="page.back"),
     ]
+
     def __init__(self, title: str, lines: Sequence[Sequence[Piece]], send: Send) -> None:
         super().__init__()
         self._title, self._lines, self._send = title, lines, send

@@ -38,6 +38,7 @@ from tui.rows import ChangeRow
 from tui.source import Source
 from tui.state import State
 from tui.summary import stay
+from tui.totals import sentence
 from tui.widgets.bars import Bar
 from tui.widgets.change_list import BOX, ChangeList
 from tui.widgets.diff_view import DiffView
@@ -62,7 +63,13 @@ _EVENTS: dict[str, Event] = {
 _ALWAYS = [("apply", "apply"), ("leave", "leave"), ("help", "help")]
 _HINTS = {
     Pane.LIST: [*_ALWAYS, ("toggle", "choose"), ("enter", "open"), ("all", "all safe"), ("block.previous block.next", "block")],
-    Pane.DIFF: [*_ALWAYS, ("toggle", "choose"), ("escape", "list"), ("change.next", "next"), ("block.previous block.next", "block")],
+    Pane.DIFF: [
+        *_ALWAYS,
+        ("toggle", "choose"),
+        ("escape", "list"),
+        ("change.next", "next"),
+        ("block.previous block.next", "block"),
+    ],
 }
 
 
@@ -140,7 +147,7 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
         cells = self.size.width
         word = state.word or (stay(len(self._source.commits)) if self._source.commits else "")
         self.query_one("#word", Bar).show([Piece(f" {word}", "accent" if state.word else Tone.DIM)])
-        self.query_one("#totals", Bar).show(totals(state, cells))
+        self.query_one("#totals", Bar).show(_totals(state, cells))
         self.query_one("#keys", Bar).show(hints(_HINTS[state.pane], self._keys, cells))
 
     def _arrange(self, state: State) -> None:
@@ -171,7 +178,9 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
         blocks = state.diff.starts
         at = sum(start <= state.diff.cursor for start in blocks)
         where = Piece(f"block {at} of {len(blocks)}  " if at else "", Tone.DIM)
-        name = crop_start(clean(words.name(change.key, self._source.roots)), state.diff_columns - len(box.text) - len(where.text) - 3)
+        name = crop_start(
+            clean(words.name(change.key, self._source.roots)), state.diff_columns - len(box.text) - len(where.text) - 3
+        )
         return [Piece(f" {name}", Tone.STRONG)], [where, box]
 
     # Keys
@@ -226,29 +235,6 @@ def _count(state: State) -> list[Piece]:
     return [shown, Piece(f", {ignored:,} ignored", Tone.DIM)] if ignored else [shown]
 
 
-def totals(state: State, cells: int) -> list[Piece]:
-    """Return the line of numbers, in fewer words where there is little room."""
-    chosen, whole = state.chosen, state.whole
-    blocked = f" · {whole.blocked:,} cannot be merged" if whole.blocked else ""
-    variants = (
-        (
-            f" chosen {chosen.changes:,} of {words.number(whole.changes, 'change')}",
-            f" · {chosen.deletions:,} of {words.number(whole.deletions, 'deletion')}"
-            f" · {chosen.risky:,} of {whole.risky:,} risky{blocked}",
-        ),
-        (
-            f" chosen {chosen.changes:,}/{whole.changes:,}",
-            f" · deletions {chosen.deletions:,}/{whole.deletions:,} · risky {chosen.risky:,}/{whole.risky:,}{blocked}",
-        ),
-        (
-            f" chosen {chosen.changes:,}/{whole.changes:,}",
-            f" · deletions {chosen.deletions:,}/{whole.deletions:,} · risky {chosen.risky:,}/{whole.risky:,}"
-            + (f" · {words.BLOCKED} {whole.blocked:,}" if whole.blocked else ""),
-        ),
-        (
-            f" {chosen.changes:,}/{whole.changes:,}",
-            f" · -{chosen.deletions:,}/{whole.deletions:,} · !{chosen.risky:,}/{whole.risky:,}",
-        ),
-    )
-    first, rest = next((one for one in variants if len("".join(one)) <= cells), variants[-1])
-    return [Piece(first, "chosen" if chosen.changes else Tone.STRONG), Piece(rest)]
+def _totals(state: State, cells: int) -> list[Piece]:
+    chosen, rest = sentence(state.chosen, state.whole, cells)
+    return [Piece(chosen, "chosen" if state.chosen.changes else Tone.STRONG), Piece(rest)]

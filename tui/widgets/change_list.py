@@ -91,7 +91,7 @@ def _right(change: Change, cells: int) -> list[Piece]:
     if why:
         return [Piece(" " + crop(clean(why), cells // 2) + " ", Tone.WRONG)]
     pieces = [Piece(f" +{change.insertions:,}", Tone.ADDED)] if change.insertions else []
-    pieces += [Piece(f" −{change.deletions:,}", Tone.REMOVED)] if change.deletions else []
+    pieces += [Piece(f" -{change.deletions:,}", Tone.REMOVED)] if change.deletions else []
     return [*pieces, Piece(" ")] if pieces else []
 
 

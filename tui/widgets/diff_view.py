@@ -30,7 +30,7 @@ class DiffView(RowView):
             self._digits = len(str(max((line.number or 0 for line in document.lines), default=0)))
         self._state, self._document = state, document
         self.show_rows(len(document.lines))
-        if old.key != new.key or new.key is None and is_other:
+        if old.key != new.key or (new.key is None and is_other):
             self.scroll_to(y=0, animate=False, force=True)
         elif old.cursor != new.cursor:
             self.reveal(new.cursor, is_jump=_is_jump(old, new))

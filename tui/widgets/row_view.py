@@ -56,7 +56,9 @@ class RowView(ScrollView, can_focus=False):
         top = self.scroll_offset.y
         bottom = height // 2 if is_jump else height - margin
         if row < top + margin or row >= top + bottom:
-            wanted = row - min(_LEAD, height // 3) if is_jump else row - margin if row < top + margin else row - height + 1 + margin
+            wanted = (
+                row - min(_LEAD, height // 3) if is_jump else row - margin if row < top + margin else row - height + 1 + margin
+            )
             self.scroll_to(y=max(0, min(wanted, self.virtual_size.height - height)), animate=False, force=True)
 
     def render_line(self, y: int) -> Strip:
@@ -78,4 +80,4 @@ class RowView(ScrollView, can_focus=False):
         row = offset.y + self.scroll_offset.y if offset else -1
         if offset and 0 <= row < self.virtual_size.height:
             event.stop()
-            self.post_message(self.Clicked(self, row, offset.x, is_double=event.chain == 2))  # noqa: PLR2004
+            self.post_message(self.Clicked(self, row, offset.x, is_double=event.chain == 2))

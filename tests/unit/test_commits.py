@@ -1,0 +1,50 @@
+"""Git's log and refs as bytes: everything in them was written by an agent."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_dev.core.commits import Commit, parse_log
+from agent_dev.core.refs import packed_refs, parse_ref
+
+OID, OID_256 = "ab" * 20, "cd" * 32
+
+
+def test_each_commit_is_an_id_and_a_subject() -> None:
+    assert parse_log(f"{OID}\nfirst\0{OID_256}\nsecond".encode()) == (Commit(OID, "first"), Commit(OID_256, "second"))
+
+
+def test_no_output_is_no_commit() -> None:
+    assert parse_log(b"") == parse_log(b"\0") == ()
+
+
+def test_a_subject_that_is_not_utf_8_survives() -> None:
+    (commit,) = parse_log(OID.encode() + b"\n\xff\x1b[2J")
+
+    assert commit.subject.encode("utf-8", "surrogateescape") == b"\xff\x1b[2J"
+
+
+@given(st.binary())
+def test_any_output_is_read(data: bytes) -> None:
+    parse_log(data)
+    packed_refs(data)
+    parse_ref(data)
+
+
+@pytest.mark.parametrize("oid", [OID, OID_256])
+def test_a_ref_is_an_object_id(oid: str) -> None:
+    assert parse_ref(f"{oid}\n".encode()) == oid
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"ref: refs/heads/main\n", OID[:-1].encode(), OID.upper().encode(), b"--output=x" + b"a" * 30, b"g" * 40, b"\xff" * 40],
+)
+def test_anything_else_is_none(data: bytes) -> None:
+    assert parse_ref(data) is None
+
+
+def test_packed_refs_are_names_and_ids_without_the_peeled() -> None:
+    data = f"# pack-refs with: peeled fully-peeled sorted \n{OID} refs/heads/main\n{OID} refs/tags/v1\n^{'0' * 40}\n".encode()
+
+    assert packed_refs(data) == {"refs/heads/main": OID, "refs/tags/v1": OID}

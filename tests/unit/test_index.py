@@ -1,0 +1,147 @@
+"""Git's index, byte by byte (gitformat-index): built here by the book, read by the program."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_dev.core.index import GITLINK, IndexEntry, IndexUnreadableError, parse
+
+SECOND = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a test writes for one path."""
+
+    path: bytes
+    stage: int = 0
+    extended: bool = False
+    mode: int = 0o100644
+    size: int = 3
+
+
+def variable(number: int) -> bytes:
+    """Encode a number as git does in a pack's offsets: 7 bits a byte, each continuation one more."""
+    coded = bytes((number & 127,))
+    while number := number >> 7:
+        number -= 1
+        coded = bytes((128 | number & 127,)) + coded
+    return coded
+
+
+def index(version: int, written: list[Written], oid_size: int = 20) -> bytes:
+    data, before = b"DIRC" + version.to_bytes(4, "big") + len(written).to_bytes(4, "big"), b""
+    for number, one in enumerate(written):
+        data += entry(version, number, one, before, oid_size)
+        before = one.path
+    return data + bytes(oid_size)
+
+
+def entry(version: int, number: int, one: Written, before: bytes, oid_size: int) -> bytes:
+    numbers = (100 + number, 1, 200 + number, 2, 7, 1000 + number, one.mode, 0, 0, one.size)
+    flags = min(len(one.path), 0xFFF) | one.stage << 12 | (0x4000 if one.extended else 0)
+    data = b"".join(value.to_bytes(4, "big") for value in numbers) + bytes((number % 256,)) * oid_size + flags.to_bytes(2, "big")
+    data += b"\x20\0" if one.extended else b""
+    if version == 4:
+        same = next(
+            (n for n, (a, b) in enumerate(zip(before, one.path, strict=False)) if a != b), min(len(before), len(one.path))
+        )
+        return data + variable(len(before) - same) + one.path[same:] + b"\0"
+    data += one.path
+    return data + bytes(8 - len(data) % 8)
+
+
+def paths(data: bytes, oid_size: int = 20) -> list[bytes]:
+    return [one.path for one in parse(data, oid_size)]
+
+
+PATHS = st.lists(st.binary(min_size=1, max_size=40).filter(lambda path: 0 not in path), unique=True, max_size=8).map(sorted)
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_an_entry_is_read_field_by_field(version: int) -> None:
+    (one,) = parse(index(version, [Written(b"a/b", mode=0o100755, size=9)]))
+
+    assert one == IndexEntry(b"a/b", bytes(20), 0o100755, 9, 1000, 200 * SECOND + 2, 100 * SECOND + 1)
+
+
+@pytest.mark.parametrize("oid_size", [20, 32])
+@pytest.mark.parametrize("version", [2, 3, 4])
+@given(names=PATHS)
+def test_every_path_comes_back_in_order(version: int, oid_size: int, names: list[bytes]) -> None:
+    assert paths(index(version, [Written(name) for name in names], oid_size), oid_size) == names
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("length", [*range(1, 18), 0xFFE, 0xFFF, 0x1000, 5000])
+def test_a_name_of_any_length_is_read_whole(version: int, length: int) -> None:
+    names = [b"a" * length, b"b"]
+
+    assert paths(index(version, [Written(name) for name in names])) == names
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_extended_flags_are_passed_over(version: int) -> None:
+    assert paths(index(version, [Written(b"a", extended=True), Written(b"b")])) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_an_unmerged_path_is_no_entry(version: int, stage: int) -> None:
+    assert paths(index(version, [Written(b"a"), Written(b"ab", stage=stage), Written(b"ac")])) == [b"a", b"ac"]
+
+
+def test_a_submodule_is_an_entry_of_its_own_mode() -> None:
+    (one,) = parse(index(2, [Written(b"sub", mode=GITLINK)]))
+
+    assert one.mode == GITLINK
+
+
+def test_an_index_without_entries_is_empty() -> None:
+    assert paths(index(2, [])) == []
+
+
+def test_extensions_after_the_entries_are_not_read() -> None:
+    data = index(2, [Written(b"a")])
+
+    assert paths(data[:-20] + b"TREE" + (4).to_bytes(4, "big") + b"\xff" * 4 + data[-20:]) == [b"a"]
+
+
+@pytest.mark.parametrize("data", [b"", b"DIRC", b"DIRC\0\0\0\2", b"PACK\0\0\0\2\0\0\0\0", b"ref: refs/heads/main\n"])
+def test_what_is_no_index_is_refused(data: bytes) -> None:
+    with pytest.raises(IndexUnreadableError):
+        paths(data)
+
+
+@pytest.mark.parametrize("version", [0, 1, 5, 2**32 - 1])
+def test_an_unknown_version_is_refused(version: int) -> None:
+    with pytest.raises(IndexUnreadableError, match="version"):
+        paths(b"DIRC" + version.to_bytes(4, "big") + bytes(24))
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("cut", range(12, 76, 3))
+def test_a_torn_index_is_refused(version: int, cut: int) -> None:
+    data = index(version, [Written(b"a/name"), Written(b"a/other")])[:-20]
+
+    with pytest.raises(IndexUnreadableError):
+        paths(data[:cut])
+
+
+def test_a_version_4_entry_cannot_take_more_than_the_name_before_it() -> None:
+    data = index(4, [Written(b"a"), Written(b"b")])
+    forged = data.replace(b"\x01b\0", b"\x09b\0")
+
+    assert forged != data
+    with pytest.raises(IndexUnreadableError):
+        paths(forged)
+
+
+@given(st.binary(max_size=200), st.sampled_from([2, 3, 4]))
+def test_any_bytes_are_an_index_or_refused(rest: bytes, version: int) -> None:
+    try:
+        paths(b"DIRC" + version.to_bytes(4, "big") + rest)
+    except IndexUnreadableError:
+        pass
