@@ -65,7 +65,10 @@ class Review:
             return before.target
         real = self.reals[key.root].look(key.path)
         if real is not None and real.identity == before.identity:
-            return self._read(self.reals[key.root], before, key.path)
+            try:
+                return self._read(self.reals[key.root], before, key.path)
+            except PermissionError:
+                return None
         stored = self.base.stored(key.root, key.path)
         if stored is None or before.size > LARGEST_DIFF:
             return None
@@ -85,7 +88,7 @@ def open_review(session: store.Session, environ: dict[str, str]) -> Review:
     paths = record["roots"]
     roots = [session.root(number, str(path)) for number, path in enumerate(paths)]
     try:
-        uppers = tuple(files.Tree(root.upper) for root in roots)
+        uppers = tuple(files.Tree(root.upper, is_ours=True) for root in roots)
         reals = tuple(files.Tree(root.path) for root in roots)
     except OSError as error:
         raise UnreadableSession(session=session.id, reason=f"{error.filename}: {error.strerror}") from None
@@ -166,7 +169,10 @@ def _with_attributes(base: dict[bytes, Entry], upper: Iterable[Found], real: fil
 def _is_same(review: Review, number: int, before: Entry, path: bytes) -> bool:
     real = review.reals[number].look(path)
     if real is not None and real.identity == before.identity:
-        return files.are_equal(review.uppers[number], review.reals[number], path)
+        try:
+            return files.are_equal(review.uppers[number], review.reals[number], path)
+        except PermissionError:
+            return False  # a file of the user's that the user may not read
     stored = review.base.stored(number, path)
     if stored is None:
         return False

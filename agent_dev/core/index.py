@@ -1,8 +1,8 @@
 """Git's index as bytes → entries (git: Documentation/gitformat-index.txt): versions 2 to 4, SHA-1 and SHA-256."""
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-import struct
 
 GITLINK = 0o160000
 _STAT = struct.Struct(">10I")

@@ -15,8 +15,9 @@ CHUNK = 1 << 20
 class Tree:
     """A directory whose content is reached only through its descriptor."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, is_ours: bool = False) -> None:
         self.path = path
+        self._is_ours = is_ours  # an upper: a file that nobody may read is made readable for a moment
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._folders: dict[bytes, int] = {}
 
@@ -57,7 +58,22 @@ class Tree:
 
     def open(self, path: bytes, flags: int) -> int:
         """Open a file below, following nothing."""
-        return kernel.open_below(self.fd, path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+        how = flags | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            return kernel.open_below(self.fd, path, how)
+        except PermissionError:
+            if not self._is_ours:
+                raise
+        with_path = kernel.open_below(self.fd, path, os.O_PATH | os.O_NOFOLLOW)
+        try:
+            mode = os.fstat(with_path).st_mode & 0o7777
+            os.chmod(f"/proc/self/fd/{with_path}", mode | 0o400)
+            try:
+                return kernel.open_below(self.fd, path, how)
+            finally:
+                os.chmod(f"/proc/self/fd/{with_path}", mode)
+        finally:
+            os.close(with_path)
 
     def read(self, path: bytes, limit: int) -> bytes | None:
         """Return a regular file's bytes or a link's target; None for more than `limit` bytes and for other things."""
@@ -68,7 +84,7 @@ class Tree:
             return os.readlink(name, dir_fd=place)
         if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
             return None
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place)
+        fd = self.open(path, os.O_RDONLY)
         try:
             return read_all(fd)
         finally:

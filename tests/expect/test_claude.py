@@ -24,7 +24,7 @@ WORK = (
             Call(
                 "Bash",
                 {
-                    "command": "rm sub/deep/note.txt && git add -A && git commit -qm 'Work of the agent' && git log --oneline | head -1",
+                    "command": "rm sub/deep/note.txt && git add -A && git commit -qm 'Work of the agent'",
                     "description": "delete and commit",
                 },
             ),

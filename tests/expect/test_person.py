@@ -133,4 +133,4 @@ def test_hostile_names_reach_the_terminal_only_as_marks(agent_dev: AgentDev, rep
         assert terminal.wait_exit() == 0
         for raw in (b"owned\x07", b"\x1b]52", b"\x9b31m", b"\x1b[31m\n"):
             assert raw not in terminal.raw
-    wait_until(lambda: (Path(repo) / name.decode("utf-8", "surrogateescape")).exists(), "the file in the tree")
+    wait_until((Path(repo) / name.decode("utf-8", "surrogateescape")).exists, "the file in the tree")

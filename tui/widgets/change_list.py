@@ -13,7 +13,7 @@ from tui.widgets.paint import Piece, row
 from tui.widgets.row_view import RowView
 
 BOX = range(1, 4)  # the columns that a click toggles in
-_CURSOR = "▌"
+_CURSOR, _IDLE = "▌", "▏"  # the keys go here; they go to the diff
 _TONES = {
     Kind.ADDED: Tone.ADDED,
     Kind.EDITED: Tone.CHANGED,
@@ -44,7 +44,8 @@ class ChangeList(RowView):
 
     def draw(self, index: int, cells: int) -> Iterable[Piece]:
         """Draw a heading, a change or a problem."""
-        cursor = Piece(_CURSOR if index == self._state.cursor else " ", "cursor")
+        mark = _CURSOR if self._state.pane is Pane.LIST else _IDLE
+        cursor = Piece(mark if index == self._state.cursor else " ", "cursor")
         match self._state.listing.rows[index]:
             case HeadRow(group):
                 return [cursor, *self._head(group, cells - 1)]
