@@ -76,7 +76,7 @@ Mount = Bind | Overlay | Scratch | Tmpfs | Dev | Proc | Symlink | File | Mask
 
 
 class Machine(Value):
-    """What a plan must know of this computer and its user. `etc` holds (path, bytes) of files copied in."""
+    """What a plan must know of this computer and its user."""
 
     uid: int
     gid: int
@@ -87,9 +87,7 @@ class Machine(Value):
     bwrap_version: tuple[int, int, int]
     links: tuple[tuple[str, str], ...]  # (path, where it points) for /bin, /lib …
     system: tuple[str, ...]  # directories shown whole, read-only
-    etc: tuple[tuple[str, bytes], ...]
-    users: tuple[tuple[str, bytes], ...]  # passwd and group, made for the sandbox
-    etc_directories: tuple[str, ...]
+    etc: tuple[Mount, ...]  # what shows the parts of /etc that programs need
 
 
 class Root(Value):
@@ -222,9 +220,7 @@ def _system(machine: Machine) -> tuple[Mount, ...]:
     return (
         *(Bind(path, path) for path in machine.system),
         *(Symlink(path, points_to) for path, points_to in machine.links),
-        *(Bind(path, path) for path in machine.etc_directories),
-        *(File(path, data, is_copy=True) for path, data in machine.etc),
-        *(File(path, data) for path, data in machine.users),
+        *machine.etc,
         Proc("/proc"),
         Bind("/proc/sys", "/proc/sys"),  # what root owns there root can write, without any capability
         Dev("/dev"),
@@ -237,7 +233,7 @@ def _system(machine: Machine) -> tuple[Mount, ...]:
 
 def _home(machine: Machine, setting: Setting) -> tuple[Mount, ...]:
     return (
-        *((File("/etc/gitconfig", setting.git_config),) if setting.git_config else ()),
+        *((File(f"{RUN}/gitconfig", setting.git_config),) if setting.git_config else ()),
         *(File(path, data) for path, data in setting.files),
         Bind(machine.home, setting.agent_home, writable=True),
         *(Bind(path, path) for path in setting.tools),

@@ -8,11 +8,9 @@ _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 def walk(start: int, path: str, *, last_is_file: bool = False) -> int:
     """Return an O_PATH descriptor of `path` below the directory `start`; a link or a file in the way is an OSError."""
     here = os.dup(start)
-    parts = [part for part in path.split("/") if part]
     try:
+        parts = _parts(path)
         for number, part in enumerate(parts):
-            if part == "..":
-                raise OSError(22, f"{path} leaves its directory")
             kind = 0 if last_is_file and number == len(parts) - 1 else os.O_DIRECTORY
             below = os.open(part, _STEP | kind, dir_fd=here)
             os.close(here)
@@ -23,13 +21,20 @@ def walk(start: int, path: str, *, last_is_file: bool = False) -> int:
     return here
 
 
+def _parts(path: str) -> list[str]:
+    parts = [part for part in path.split("/") if part]
+    if ".." in parts:
+        raise OSError(22, f"{path} leaves its directory")
+    return parts
+
+
 def make(start: int, path: str) -> tuple[str, ...]:
     """Make the directories of `path` below `start` that are missing; return those made, outermost first."""
     made: list[str] = []
     here = os.dup(start)
     try:
         done = ""
-        for part in (part for part in path.split("/") if part):
+        for part in _parts(path):
             done = f"{done}/{part}" if done else part
             try:
                 os.mkdir(part, 0o755, dir_fd=here)
@@ -46,7 +51,7 @@ def make(start: int, path: str) -> tuple[str, ...]:
 
 def make_file(start: int, path: str) -> tuple[str, ...]:
     """Make an empty file at `path` below `start` where nothing is; return what was made, outermost first."""
-    folder, _, name = path.rpartition("/")
+    folder, _, name = "/".join(_parts(path)).rpartition("/")
     made = make(start, folder)
     parent = walk(start, folder)
     try:

@@ -5,41 +5,10 @@ import pwd
 
 from agent_dev.core.plan import Machine, is_below
 from agent_dev.errors import CannotStart
-from agent_dev.host import cache
+from agent_dev.host import cache, etc
 
-# Whole directories and single files of /etc that programs need. Nothing here holds a secret on a normal system.
-_ETC_DIRECTORIES = (
-    "alternatives",
-    "crypto-policies",
-    "fonts",
-    "pki/ca-trust",
-    "pki/java",
-    "pki/tls/certs",
-    "ssl/certs",
-)
-_ETC_DIRECTORIES_BY_PREFIX = ("java-",)
-_ETC_FILES = (
-    "bash.bashrc",
-    "gai.conf",
-    "host.conf",
-    "hosts",
-    "inputrc",
-    "ld.so.cache",
-    "localtime",
-    "mime.types",
-    "nsswitch.conf",
-    "os-release",
-    "pki/tls/openssl.cnf",
-    "profile",
-    "protocols",
-    "resolv.conf",
-    "services",
-    "ssl/openssl.cnf",
-    "timezone",
-)
 _SYSTEM = ("/usr", "/opt", "/nix", "/gnu")
 _LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_SMALL = 1 << 20
 
 
 def look(environ: dict[str, str], untrusted: tuple[str, ...]) -> Machine:
@@ -61,9 +30,7 @@ def look(environ: dict[str, str], untrusted: tuple[str, ...]) -> Machine:
         bwrap_version=bwrap_version(program, environ),
         links=links,
         system=system,
-        etc=_files(),
-        users=_users(user, home, shell),
-        etc_directories=_directories(),
+        etc=etc.mounts(environ, _users(user, home, shell)),
     )
 
 
@@ -164,24 +131,4 @@ def _users(user: str, home: str, shell: str) -> tuple[tuple[str, bytes], ...]:
     passwd = "".join(f"{name}:x:{number}:{group}::{at}:{sh}\n" for number, (name, group, at, sh) in people.items())
     groups = {0: "root", 65534: "nogroup"} | {gid: "root" if gid == 0 else user}
     group = "".join(f"{name}:x:{number}:\n" for number, name in groups.items())
-    return (("/etc/passwd", os.fsencode(passwd)), ("/etc/group", os.fsencode(group)))
-
-
-def _directories() -> tuple[str, ...]:
-    names = (*_ETC_DIRECTORIES, *(name for name in os.listdir("/etc") if name.startswith(_ETC_DIRECTORIES_BY_PREFIX)))
-    return tuple(path for name in names if os.path.isdir(path := f"/etc/{name}"))
-
-
-def _files() -> tuple[tuple[str, bytes], ...]:
-    found = []
-    for name in _ETC_FILES:
-        path = f"/etc/{name}"
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError:
-            continue
-        data = os.read(fd, _SMALL)
-        os.close(fd)
-        if len(data) < _SMALL:
-            found.append((path, data))
-    return tuple(found)
+    return (("passwd", os.fsencode(passwd)), ("group", os.fsencode(group)))

@@ -35,7 +35,7 @@ def _remove(parent: int, name: str) -> None:
                 stack.append((child, _empty_files(here)))
                 continue
             stack.pop()
-            up = os.open("..", _OPEN, dir_fd=here) if stack else os.dup(parent)
+            up = _up(here) if stack else os.dup(parent)
             os.close(here)
             here = up
             os.rmdir(name, dir_fd=here)
@@ -49,6 +49,14 @@ def _enter(parent: int, name: str) -> int:
     except PermissionError:
         os.chmod(name, 0o700, dir_fd=parent)
         return os.open(name, _OPEN, dir_fd=parent)
+
+
+def _up(here: int) -> int:
+    try:
+        return os.open("..", _OPEN, dir_fd=here)
+    except PermissionError:
+        os.chmod(here, 0o700)
+        return os.open("..", _OPEN, dir_fd=here)
 
 
 def _empty_files(folder: int) -> list[str]:

@@ -43,7 +43,7 @@ def walk(
             name = below.pop()
             inside = path + b"/" + name if path else name
             try:
-                child = os.open(name, _OPEN, dir_fd=here)
+                child = _down(here, name)
             except OSError as error:
                 told.append(f"{os.fsdecode(inside)}: {error.strerror}")
                 continue
@@ -56,6 +56,16 @@ def walk(
             stack.append((inside, names, os.fstat(here).st_ino))
     finally:
         os.close(here)
+
+
+def _down(here: int, name: bytes) -> int:
+    child = os.open(name, _OPEN, dir_fd=here)
+    try:
+        os.stat("..", dir_fd=child)  # a directory that can be listed but not entered would not let us out again
+    except OSError:
+        os.close(child)
+        raise
+    return child
 
 
 def _up(here: int, inode: int, path: bytes) -> int:
@@ -105,7 +115,7 @@ def _look(folder: int, name: bytes, path: bytes, *, attributes: bool) -> Found:
     own: tuple[tuple[str, bytes], ...] = ()
     overlay: tuple[tuple[str, bytes], ...] = ()
     if attributes and kind in (FileType.FILE, FileType.DIRECTORY):
-        own, overlay = _attributes(folder, name)
+        own, overlay = _attributes(folder, name, kind)
     own_entry = Entry(
         type=kind,
         mode=stat.S_IMODE(status.st_mode),
@@ -120,7 +130,7 @@ def _look(folder: int, name: bytes, path: bytes, *, attributes: bool) -> Found:
     return Found(path, own_entry, status.st_rdev, overlay, status.st_uid, status.st_gid)
 
 
-def _attributes(folder: int, name: bytes) -> tuple[tuple[tuple[str, bytes], ...], tuple[tuple[str, bytes], ...]]:
+def _attributes(folder: int, name: bytes, kind: FileType) -> tuple[tuple[tuple[str, bytes], ...], tuple[tuple[str, bytes], ...]]:
     path = b"/proc/self/fd/%d/%b" % (folder, name)
     try:
         names = os.listxattr(path, follow_symlinks=False)
@@ -129,7 +139,16 @@ def _attributes(folder: int, name: bytes) -> tuple[tuple[tuple[str, bytes], ...]
     own, overlay = [], []
     for attribute in sorted(names):
         if attribute.startswith(_OVERLAY):
-            overlay.append((attribute[len(_OVERLAY) :], os.getxattr(path, attribute, follow_symlinks=False)))
+            overlay.append((attribute[len(_OVERLAY) :], _value(path, attribute, kind)))
         elif attribute.startswith("user."):
-            own.append((attribute, os.getxattr(path, attribute, follow_symlinks=False)))
+            own.append((attribute, _value(path, attribute, kind)))
     return tuple(own), tuple(overlay)
+
+
+def _value(path: bytes, attribute: str, kind: FileType) -> bytes:
+    try:
+        return os.getxattr(path, attribute, follow_symlinks=False)
+    except PermissionError:
+        if kind is FileType.DIRECTORY:
+            raise  # whether it hides the lower one is not known
+        return b""  # of a file that cannot be read: no value of its attributes decides anything

@@ -1,4 +1,4 @@
-"""Doing something as an ordinary user, also in a test that root runs: permissions mean nothing to root."""
+"""Doing something as an ordinary user, also in a test that root runs (permissions mean nothing to root), or with own mounts."""
 
 import os
 import shutil
@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from agent_dev.host import kernel
 
 NOBODY = 65534
 
@@ -35,28 +37,52 @@ def _open_and_retry(function: Callable[[str], object], path: str, _: object) -> 
 
 def as_ordinary(act: Callable[[], None]) -> None:
     """Call `act` in a process of an ordinary user; fail with its traceback when it raises."""
-    if os.getuid() != 0:
+    if os.getuid() == 0:
+        _in_child(_become_nobody, act)
+    else:
         act()
-        return
+
+
+def with_own_mounts(act: Callable[[], None]) -> None:
+    """Call `act` in a process whose mounts are its own; fail with its traceback when it raises."""
+    _in_child(_leave_mounts, act)
+
+
+def _become_nobody() -> None:
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+    os.umask(0o022)
+
+
+def _leave_mounts() -> None:
+    uid, gid = os.getuid(), os.getgid()
+    if uid == 0:
+        kernel.unshare(kernel.NEWNS)
+    else:
+        kernel.unshare(kernel.NEWUSER | kernel.NEWNS)
+        for name, words in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+            Path(f"/proc/self/{name}").write_text(words)
+    kernel.mount(None, "/", None, kernel.REC | kernel.SLAVE)
+
+
+def _in_child(prepare: Callable[[], None], act: Callable[[], None]) -> None:
     answer, told = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(answer)
-        _act_as_nobody(act, told)
+        _act(prepare, act, told)
     os.close(told)
     with os.fdopen(answer, "rb") as file:
         words = file.read().decode()
-    os.waitpid(pid, 0)
-    if words:
-        raise AssertionError(f"as an ordinary user:\n{words}")
+    _, status = os.waitpid(pid, 0)
+    if words or status:
+        raise AssertionError(f"in a process of its own ({status}):\n{words}")
 
 
-def _act_as_nobody(act: Callable[[], None], told: int) -> None:
+def _act(prepare: Callable[[], None], act: Callable[[], None], told: int) -> None:
     try:
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
-        os.umask(0o022)
+        prepare()
         act()
     except BaseException:  # noqa: BLE001  (whatever it is belongs to the test that forked this process)
         os.write(told, traceback.format_exc().encode())

@@ -40,6 +40,7 @@ def test_a_resize_reaches_the_inside(world: World) -> None:
 
 @pytest.mark.parametrize("code", [0, 1, 2, 42, 125, 255])
 def test_the_agents_exit_code_is_kept(world: World, code: int) -> None:
+    world.agent(f"exit {code}", code=code)
     world.agent(f"echo new >new; exit {code}", code=code)
     assert world.status()["exit"] == code
 

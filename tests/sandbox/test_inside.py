@@ -93,7 +93,7 @@ def test_nothing_of_the_host_is_visible_but_what_is_listed(agent_dev: AgentDev) 
     skipped = ":".join((str(repo), *(f"/etc/{name}" for name in ETC), farm))
     found = set(agent_dev.show_inside(code, "--env", f"SKIPPED={skipped}"))
     expected = {path for path in WHOLE if os.path.exists(path)}
-    expected |= {"/dev", "/etc", "/proc", "/run", "/tmp", "/var", "/var/tmp"}
+    expected |= {"/dev", "/etc", "/proc", "/run", "/run/agent-dev/gitconfig", "/tmp", "/var", "/var/tmp"}
     expected |= {f"/dev/{name}" for name in (*DEVICES, "pts/ptmx")} | chain(Path(farm)) | chain(repo) | chain(home)
     in_etc = {path for path in found if path.startswith("/etc/")}
     assert found - in_etc == expected

@@ -41,7 +41,7 @@ WATCH = """
 import sys
 {prepare}
 told = []
-SEEN = ("open", "os.", "shutil.", "socket.", "subprocess.", "ctypes.", "fcntl.", "mmap.", "signal.", "sys.set", "tempfile.", "urllib.")
+SEEN = ("open", "os.", "shutil.", "socket.", "subprocess.", "ctypes.", "fcntl.", "mmap.", "signal.", "sys.set", "tempfile.")
 def hook(event, args):
     if not event.startswith(SEEN) or event in ("os.listdir", "os.scandir"):
         return  # listing directories is how modules are found

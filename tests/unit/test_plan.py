@@ -34,7 +34,7 @@ from agent_dev.core.plan import (
 from agent_dev.core.profile import Profile
 
 HOME, AGENT_HOME, STATE = "/home/ada", "/srv/aihome", "/srv/state/s1"
-MACHINE = Machine(
+MACHINE = Machine(  # noqa: S604  (a field of that name)
     uid=1000,
     gid=1000,
     user="ada",
@@ -44,9 +44,11 @@ MACHINE = Machine(
     bwrap_version=(0, 8, 0),
     links=(("/bin", "usr/bin"), ("/lib", "usr/lib")),
     system=("/usr", "/opt"),
-    etc=(("/etc/hosts", b"127.0.0.1 localhost\n"),),
-    users=(("/etc/passwd", b"ada:x:1000:1000::/home/ada:/bin/bash\n"),),
-    etc_directories=("/etc/ssl/certs",),
+    etc=(
+        Bind("/etc/ssl/certs", "/etc/ssl/certs"),
+        File("/etc/hosts", b"127.0.0.1 localhost\n", is_copy=True),
+        File("/etc/passwd", b"ada:x:1000:1000::/home/ada:/bin/bash\n"),
+    ),
 )
 
 
@@ -227,7 +229,7 @@ def test_no_directory_of_the_host_is_shown_but_the_listed(name: str) -> None:
     own = SETTINGS[name]
     listed = {
         *MACHINE.system,
-        *MACHINE.etc_directories,
+        "/etc/ssl/certs",
         AGENT_HOME,
         *own.tools,
         *own.ro,

@@ -1,0 +1,99 @@
+"""Trees of ours are removed whole, and nothing beside them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agent_dev.host.remove import remove_tree
+from tests.disk.test_scan import make_deep
+from tests.harness import trees
+from tests.harness.users import as_ordinary, open_place
+
+
+def test_a_tree_is_removed_with_all_kinds_of_things_in_it(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "a/b").mkdir(parents=True)
+    (tree / "a/f").write_bytes(b"x")
+    (tree / "a/l").symlink_to("/etc/passwd")
+    os.mkfifo(tree / "a/b/p")
+    trees.whiteout(tree / "w")
+    remove_tree(str(tree))
+
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_is_not_there_is_removed_already(tmp_path: Path) -> None:
+    remove_tree(str(tmp_path / "none"))
+
+
+def test_a_single_file_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    remove_tree(str(tmp_path / "f"))
+
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_link_is_removed_and_what_it_points_to_stays(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/f").touch()
+    (tmp_path / "l").symlink_to("kept")
+    remove_tree(str(tmp_path / "l"))
+
+    assert sorted(os.listdir(tmp_path)) == ["kept"]
+    assert os.listdir(tmp_path / "kept") == ["f"]
+
+
+def test_no_link_inside_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir(0o750)
+    (tmp_path / "kept/f").touch()
+    (tmp_path / "tree/a").mkdir(parents=True)
+    (tmp_path / "tree/a/dir").symlink_to(tmp_path / "kept")
+    (tmp_path / "tree/up").symlink_to("..")
+    remove_tree(str(tmp_path / "tree"))
+
+    assert os.listdir(tmp_path / "kept") == ["f"]
+    assert (tmp_path / "kept").stat().st_mode & 0o777 == 0o750
+
+
+def test_a_sibling_with_a_like_name_stays(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a2").mkdir()
+    remove_tree(str(tmp_path / "a"))
+
+    assert os.listdir(tmp_path) == ["a2"]
+
+
+def test_a_tree_three_thousand_deep_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    make_deep(tmp_path / "tree")
+    before = len(os.listdir("/proc/self/fd"))
+    remove_tree(str(tmp_path / "tree"))
+
+    assert os.listdir(tmp_path) == []
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o111, 0o222, 0o333, 0o444, 0o555])
+def test_a_directory_that_nobody_may_enter_or_change_is_removed(mode: int) -> None:
+    def act() -> None:
+        (place / "tree/work/work/in").mkdir(parents=True)
+        (place / "tree/work/work/in/f").touch()
+        (place / "tree/empty").mkdir()
+        for closed in ("tree/work/work/in", "tree/work/work", "tree/empty"):
+            (place / closed).chmod(mode)
+        remove_tree(str(place / "tree"))
+
+        assert os.listdir(place) == []
+
+    with open_place() as place:
+        as_ordinary(act)
+
+
+@pytest.mark.parametrize("name", [b"\n", b"\xff", b" ", b"-rf", b"a" * 255])
+def test_any_name_is_removed(tmp_path: Path, name: bytes) -> None:
+    (tmp_path / "tree").mkdir()
+    os.makedirs(os.path.join(os.fsencode(tmp_path), b"tree", name, name))
+    remove_tree(str(tmp_path / "tree"))
+
+    assert os.listdir(tmp_path) == []

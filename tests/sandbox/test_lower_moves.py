@@ -1,0 +1,239 @@
+"""The user goes on working while an agent runs: commits on both sides, a view that follows, and no edit lost."""
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.harness.program import AgentDev, tree, wait_until
+
+WAIT = "echo ready; read line"
+SOON = 5.0  # seconds until the view inside is refreshed
+
+COMMITS = """
+echo ready; read line
+for n in $(seq 20); do
+    echo $n >inside-$n && git add -A && git commit -qm "inside $n" || echo "failed at $n"
+done
+"""
+
+
+@contextmanager
+def agent(agent_dev: AgentDev, script: str) -> Iterator["subprocess.Popen[str]"]:
+    """An agent that says that it is ready when it has begun."""
+    with agent_dev.started("--", "sh", "-c", script) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+
+
+def commit_outside(agent_dev: AgentDev, failures: list[str]) -> None:
+    for number in range(20):
+        (agent_dev.repo / f"outside-{number}").write_text(f"{number}\n")
+        for words in (("add", "-A"), ("commit", "-q", "-m", f"outside {number}")):
+            done = subprocess.run(
+                ["git", *words], cwd=agent_dev.repo, env=agent_dev.environment(), capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                failures.append(f"{words[0]} {number}: {done.stderr}")
+
+
+def both_commit(agent_dev: AgentDev) -> tuple[str, list[str]]:
+    """Let the agent and the user commit 20 times each at once; return what the agent printed and what failed outside."""
+    failures: list[str] = []
+    with agent(agent_dev, COMMITS) as process:
+        user = threading.Thread(target=commit_outside, args=(agent_dev, failures))
+        user.start()
+        out, said = process.communicate("\n", timeout=60)
+        user.join(60)
+    assert process.returncode == 0, said
+    return out, failures
+
+
+def test_the_user_and_the_agent_commit_at_once_and_neither_fails(agent_dev: AgentDev) -> None:
+    assert both_commit(agent_dev) == ("", [])
+
+
+def test_after_commits_on_both_sides_the_users_history_is_the_users_alone(agent_dev: AgentDev) -> None:
+    both_commit(agent_dev)
+    subjects = agent_dev.git("log", "--format=%s").split("\n")
+    assert sorted(subject for subject in subjects if "side" in subject) == sorted(f"outside {n}" for n in range(20))
+    assert agent_dev.git("fsck", "--strict") == ""
+    assert agent_dev.git("status", "--short") == ""
+
+
+def test_after_commits_on_both_sides_the_session_holds_the_agents_commits_alone(agent_dev: AgentDev) -> None:
+    both_commit(agent_dev)
+    subjects = [commit["subject"] for commit in agent_dev.status()["commits"]]
+    assert sorted(subjects) == sorted(f"inside {n}" for n in range(1, 21))
+
+
+def test_the_users_garbage_collection_pulls_no_ground_from_under_the_agent(agent_dev: AgentDev) -> None:
+    with agent(agent_dev, f"{WAIT}; git fsck --strict && git log --format=%s && git commit -q --allow-empty -m x") as process:
+        agent_dev.git("commit", "-q", "--amend", "-m", "Amended")
+        agent_dev.git("reflog", "expire", "--expire=now", "--all")
+        agent_dev.git("gc", "-q", "--prune=now")
+        out, said = process.communicate("\n", timeout=30)
+    assert (process.returncode, out) == (0, "Count to two\nStart the shop\n"), said
+
+
+# The view inside
+
+# Says each new content of a file when told to look again, by a line on its input.
+FOLLOW = "cat sub/app.py >/dev/null; ls sub >/dev/null; echo ready; while read line; do cat sub/app.py; echo .; done"
+
+
+def looked_at(process: "subprocess.Popen[str]") -> str:
+    """Have the agent look at the file again; return what it saw."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return "".join(iter(process.stdout.readline, ".\n"))
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file as editors do: anew, then by rename."""
+    path.with_name(".new").write_text(text)
+    path.with_name(".new").rename(path)
+
+
+def commits(agent_dev: AgentDev) -> None:
+    replace(agent_dev.repo / "sub/app.py", "print('three')\n")
+    agent_dev.git("commit", "-q", "-a", "-m", "Count to three")
+
+
+def stages(agent_dev: AgentDev) -> None:
+    replace(agent_dev.repo / "sub/app.py", "print('three')\n")
+    agent_dev.git("add", "-A")
+
+
+def checks_out(agent_dev: AgentDev) -> None:
+    agent_dev.git("stash", "-q", "--include-untracked")
+    agent_dev.git("checkout", "-q", "side")
+
+
+@pytest.mark.parametrize("move", [commits, stages, checks_out])
+def test_a_file_that_was_replaced_outside_is_seen_inside_soon(agent_dev: AgentDev, move: Callable[[AgentDev], None]) -> None:
+    agent_dev.git("checkout", "-q", "-b", "side")
+    replace(agent_dev.repo / "sub/app.py", "print('three')\n")
+    agent_dev.git("commit", "-q", "-a", "-m", "Three")
+    agent_dev.git("checkout", "-q", "-")
+    with agent(agent_dev, FOLLOW) as process:
+        assert looked_at(process) == "print('two')\n"
+        move(agent_dev)
+        wait_until(lambda: looked_at(process) == "print('three')\n", "the agent sees the new file", SOON)
+
+
+def test_a_file_that_a_merge_brought_is_seen_by_another_running_agent(agent_dev: AgentDev) -> None:
+    agent_dev("--name", "one", "--", "sh", "-c", "echo \"print('three')\" >sub/app.py")
+    with agent(agent_dev, FOLLOW) as process:
+        assert looked_at(process) == "print('two')\n"
+        assert agent_dev("merge", "one", "--all").returncode == 0
+        wait_until(lambda: looked_at(process) == "print('three')\n", "the agent sees the merged file", SOON)
+
+
+def test_a_refreshed_view_still_has_the_agents_own_changes(agent_dev: AgentDev) -> None:
+    script = "echo mine >README.md; echo new >new; rm sub/deep/note.txt; cat sub/app.py >/dev/null; echo ready"
+    script += "; while read line; do cat README.md new; ls sub/deep; cat sub/app.py; echo .; done"
+    with agent(agent_dev, script) as process:
+        commits(agent_dev)
+        wait_until(lambda: looked_at(process) == "mine\nnew\nprint('three')\n", "the agent sees both", SOON)
+
+
+def test_a_refreshed_view_is_still_nosuid_and_nodev(agent_dev: AgentDev) -> None:
+    script = 'cat sub/app.py >/dev/null; echo ready; while read line; do grep " $PWD " /proc/mounts; cat sub/app.py; echo .; done'
+    with agent(agent_dev, script) as process:
+        commits(agent_dev)
+        wait_until(lambda: "three" in looked_at(process), "the view was refreshed", SOON)
+        options = looked_at(process).split()[3].split(",")
+    assert {"nosuid", "nodev", "rw"} <= set(options)
+
+
+def test_that_the_repository_moved_is_said(agent_dev: AgentDev) -> None:
+    with agent(agent_dev, f"touch new; {FOLLOW}") as process:
+        commits(agent_dev)
+        wait_until(lambda: "three" in looked_at(process), "the view was refreshed", SOON)
+        _, said = process.communicate(timeout=20)
+    assert "the repository changed" in said
+
+
+# What the user changed is a conflict, and stays
+
+
+def make_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+
+
+def make_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+MOVES: dict[str, Callable[[Path], object]] = {
+    "edited": lambda path: path.write_text("user\n"),
+    "replaced": lambda path: replace(path, "user\n"),
+    "replaced by equal bytes": lambda path: replace(path, path.read_text()),
+    "removed": lambda path: path.unlink(),
+    "made a directory": make_directory,
+    "made a link": make_link,
+}
+WORKS = {
+    "edits": "echo agent >>README.md",
+    "deletes": "rm README.md",
+    "retypes": "rm README.md; mkdir README.md; touch README.md/x",
+}
+
+
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES.keys())
+@pytest.mark.parametrize("work", WORKS.values(), ids=WORKS.keys())
+@pytest.mark.parametrize("when", ["while the agent runs", "after the agent ended"])
+def test_what_the_user_changed_meanwhile_is_a_conflict_and_stays(
+    agent_dev: AgentDev, move: Callable[[Path], object], work: str, when: str
+) -> None:
+    path = agent_dev.repo / "README.md"
+    with agent(agent_dev, f"{work}; {WAIT}") as process:
+        wait_until(lambda: list((agent_dev.state / "sessions").glob("*/base/manifest")), "its base was taken")
+        if when.startswith("while"):
+            move(path)
+        process.communicate("\n", timeout=20)
+    if when.startswith("after"):
+        move(path)
+    before = tree(agent_dev.repo)
+    done = agent_dev("merge", "--all", "--include-risky")
+    assert done.returncode == 1, done.stdout
+    assert "README.md" in done.stdout
+    assert tree(agent_dev.repo) == before
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.005, 0.02, 0.04])
+def test_an_edit_before_the_base_was_taken_is_a_conflict_and_stays(agent_dev: AgentDev, delay: float) -> None:
+    path = agent_dev.repo / "README.md"
+    with agent(agent_dev, "echo agent >README.md; echo ready; read line") as process:
+        time.sleep(delay)
+        path.write_text("user\n")
+        process.communicate("\n", timeout=20)
+    assert agent_dev("merge", "--all", "--include-risky").returncode == 1
+    assert path.read_text() == "user\n"
+
+
+def test_a_file_that_both_made_is_a_conflict(agent_dev: AgentDev) -> None:
+    with agent(agent_dev, f"echo agent >both; {WAIT}") as process:
+        (agent_dev.repo / "both").write_text("user\n")
+        process.communicate("\n", timeout=20)
+    assert agent_dev("merge", "--all").returncode == 1
+    assert (agent_dev.repo / "both").read_text() == "user\n"
+
+
+def test_what_the_user_did_not_touch_is_merged_beside_a_conflict(agent_dev: AgentDev) -> None:
+    with agent(agent_dev, f"echo agent >README.md; echo agent >sub/app.py; {WAIT}") as process:
+        (agent_dev.repo / "README.md").write_text("user\n")
+        process.communicate("\n", timeout=20)
+    assert agent_dev("merge", "--all").returncode == 1
+    assert (agent_dev.repo / "README.md").read_text() == "user\n"
+    assert (agent_dev.repo / "sub/app.py").read_text() == "agent\n"
