@@ -3,7 +3,8 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from agent_dev import output
@@ -47,33 +48,22 @@ def _status(words: list[str], where: Here, _options: Options) -> int:
     with _opened(one, where) as review:
         made = commits.made(review.session, review.record, where.environ)
         counted = review.counted()
-        output.status(replace_state(one, review), counted, made, as_json=args.json)
+        output.status(replace(one, record=review.record), counted, made, as_json=args.json)
     return DONE
 
 
-def replace_state(one: Listed, review: Review) -> Listed:
-    """Return a listed session with the record that was read under its lock."""
-    return replace(one, record=review.record)
-
-
-class _opened:  # noqa: N801  (used as a with statement's word)
-    """A session held and opened; let go at the end."""
-
-    def __init__(self, one: Listed, where: Here) -> None:
-        self._one, self._where = one, where
-
-    def __enter__(self) -> Review:
-        self._held = sessions.hold(self._one)
+@contextmanager
+def _opened(one: Listed, where: Here) -> Iterator[Review]:
+    """Hold a session and open it; let go at the end."""
+    held = sessions.hold(one)
+    try:
+        review = open_review(held.session, where.environ)
         try:
-            self._review = open_review(self._held.session, self._where.environ)
-        except BaseException:
-            store.let_go(self._held.session)
-            raise
-        return self._review
-
-    def __exit__(self, *_: object) -> None:
-        self._review.close()
-        store.let_go(self._held.session)
+            yield review
+        finally:
+            review.close()
+    finally:
+        store.let_go(held.session)
 
 
 def _diff(words: list[str], where: Here, _options: Options) -> int:

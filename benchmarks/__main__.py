@@ -1,5 +1,6 @@
 """`python -m benchmarks [NAME]`: all benchmarks and docs/benchmarks.md, or one, only printed."""
 
+import signal
 import sys
 from collections.abc import Callable
 
@@ -23,6 +24,8 @@ def main(words: list[str]) -> int:
     if unknown:
         print(f"benchmarks: no {unknown[0]}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 2
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that the ground is removed
     try:
         with laid_out() as ground:
             print(report.facts(ground), flush=True)
@@ -31,6 +34,8 @@ def main(words: list[str]) -> int:
     except ProgramFailed as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     if not words:
         (PROJECT / "docs/benchmarks.md").write_text(text, encoding="utf-8")
         print("written to docs/benchmarks.md")

@@ -36,13 +36,14 @@ class Bwrap:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The folder, the environment for what is started there, the program, and the bubblewraps, the distribution's first."""
+    """The folder, the environment for what is started there, the program, the bubblewraps (the distribution's first)."""
 
     folder: Path
     env: dict[str, str]
     program: str
     python: str
     bwraps: tuple[Bwrap, ...]
+    load: float  # what the machine did before
 
     @property
     def with_overlay(self) -> Bwrap | None:
@@ -58,11 +59,12 @@ class Ground:
 def laid_out() -> Iterator[Ground]:
     """Make the ground and remove it at the end, whatever came in between."""
     # Not the default place: /tmp may be in memory, and what is measured are disks as people have them.
+    load = os.getloadavg()[0]
     folder = Path(tempfile.mkdtemp(prefix="agent-dev-bench-", dir="/var/tmp"))
     try:
         env = _environment(folder)
         program, python = _install(folder)
-        yield Ground(folder, env, program, python, _bwraps())
+        yield Ground(folder, env, program, python, _bwraps(), load)
     finally:
         remove(folder)
 
@@ -117,6 +119,7 @@ def _install(folder: Path) -> tuple[str, str]:
     output((*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), str(PROJECT)), env)
     (wheel,) = wheels.glob("*.whl")
     output((*pip, "install", str(wheel)), env)
+    output((*pip, "uninstall", "--yes", "setuptools"), env)  # older venvs bring it, and it runs at each start; pipx's do not
     output((python, "-m", "compileall", "-q", str(venv / "lib")), env)
     return str(venv / "bin/agent-dev"), python
 

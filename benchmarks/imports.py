@@ -42,10 +42,10 @@ def _imported(ground: Ground) -> tuple[list[str], list[str]]:
     repo = repository(ground.folder / "imports", ground.env, {"a": b"a\n"})
     env = ground.env | {"PYTHONPROFILEIMPORTTIME": "1"}
     with contextlib.chdir(repo):
-        for _ in range(2):  # the first may fill caches
-            said = process.output((ground.program, "true"), env, errors=True)
+        said = [process.output((ground.program, "true"), env, errors=True) for _ in range(10)]
     bare = _names(process.output((ground.python, "-c", "pass"), env, errors=True))
-    names = sorted(_names(said) - bare)
+    # A run that is slowed down takes its base beside the agent, and imports for that; what is asked is what comes before.
+    names = sorted(min(map(_names, said), key=len) - bare)
     own = [name for name in names if name.startswith("agent_dev")]
     return own, [name for name in names if name not in own]
 

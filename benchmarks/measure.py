@@ -87,6 +87,13 @@ def ratio(figures: Sequence[float], against: Sequence[float]) -> Spread:
     return Spread(statistics.median(figures) / statistics.median(against), pairs.low, pairs.high)
 
 
+def fastest(figures: Figures, against: str) -> str:
+    """Return a remark on the fastest rounds, which say what remains when nothing else runs on the machine."""
+    best = min(figures[against])
+    said = [f"{name} {min(times):.1f} ms ({min(times) / best:.2f} times {against})" for name, times in figures.items()]
+    return f"The fastest round of each: {', '.join(said)}."
+
+
 def _progress(number: int, count: int) -> None:
     if sys.stderr.isatty():
         end = "\n" if number == count else ""

@@ -29,13 +29,18 @@ agent-dev is built as a wheel and installed with its byte code into a new virtua
 user has it. Home, state and repositories are new folders below `/var/tmp` and are removed at the end. Only the
 installation uses the network.
 """
+_BUSY = """\
+**Other programs were busy on this machine: the spread is wide, and whether a target is met cannot be told from this run.**
+"""
 _TIMES = "\N{MULTIPLICATION SIGN}"
+_QUIET = 0.4  # of the cores
 _COLUMNS = ("what", "ms", "ratio", "target", "met")
 
 
 def page(ground: Ground, sections: Iterable[Section]) -> str:
     """Return the whole page."""
-    return "\n".join((_HEAD, facts(ground), *(section_text(section) for section in sections), _TAIL))
+    busy = (_BUSY,) if ground.load > _QUIET * (os.cpu_count() or 1) else ()
+    return "\n".join((_HEAD, *busy, facts(ground), *(section_text(section) for section in sections), _TAIL))
 
 
 def facts(ground: Ground) -> str:
@@ -46,7 +51,7 @@ def facts(ground: Ground) -> str:
         ("date", time.strftime("%Y-%m-%d")),
         ("kernel", f"{name.sysname} {name.release} {name.machine}"),
         ("processor", f"{_processor()}, {os.cpu_count()} cores"),
-        ("load before", f"{os.getloadavg()[0]:.2f}"),
+        ("load before", f"{ground.load:.2f}"),
         ("distribution", _distribution()),
         ("sandbox", ", ".join(one)),
         ("user", "root" if os.getuid() == 0 else "an ordinary user"),

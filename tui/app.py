@@ -2,10 +2,14 @@
 
 import signal
 from asyncio import get_running_loop
+from math import inf
+from time import monotonic
 from typing import ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.events import Event as TextualEvent
+from textual.events import InputEvent
 from textual.message import Message
 
 from agent_dev.core.changes import Change, Key
@@ -61,6 +65,7 @@ class ReviewApp(App[Selection | None], inherit_bindings=False):
         self._reader = Reader(self._read, lambda found: self.post_message(Read(found)))
         self.state, self._first = begin(source.changes)
         self.document = Document(None, ())
+        self._opened = inf
 
     # The screens
 
@@ -73,9 +78,23 @@ class ReviewApp(App[Selection | None], inherit_bindings=False):
         for number in _FATAL:
             get_running_loop().add_signal_handler(number, self._end, number)
         self.app_resume_signal.subscribe(self, self._repaint)
+        self.call_after_refresh(self._open)
         for effect in self._first:
             self._do(effect)
         self._draw()
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether nothing was drawn yet, so that no key can be meant for it."""
+        return self._opened == inf
+
+    def _open(self) -> None:
+        self._opened = monotonic()
+
+    async def on_event(self, event: TextualEvent) -> None:
+        """Let no key or click through that is older than the first paint: it was not meant for what is now there."""
+        if not isinstance(event, InputEvent) or event.time >= self._opened:
+            await super().on_event(event)
 
     def _repaint(self, _app: App[object]) -> None:
         """Draw all of it after `fg`: Textual only draws what it thinks has changed."""

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from agent_dev.commands.review import Review
 from agent_dev.core import merge, selection
-from agent_dev.core.changes import Change, ChangeSet, FileType, Key
+from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key
 from agent_dev.core.merge import Left, MergePlan
 from agent_dev.core.selection import Selection
 from agent_dev.host import apply, quick_json, store, upper
+from agent_dev.host import base as bases
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ def carry_out(review: Review, planned: MergePlan, place: store.Store) -> Merged:
         applied = apply.apply(planned, grounds)
     finally:
         _remove_if_empty(folder)
+        os.utime(place.merges)  # running sessions look at it, and refresh their view now that the files are there
     table = review.changes.by_key()
     taken = tuple(table[key] for key in applied.taken)
     strangers = tuple(Left(key, why) for key, why in applied.stopped.items() if key in table)
@@ -144,9 +146,23 @@ def _settle(review: Review, taken: tuple[Change, ...]) -> bool:
         tree.forget()
         skip = (b".git",) if number == 0 and isinstance(git, dict) and git.get("inside") else ()
         mine = tuple(change for change in taken if change.key.root == number)
+        if mine and left:
+            bases.learn(review.session.base, number, _now(review, number, mine))
         if mine:
             upper.take_out(tree, mine, tuple(change for change in left if change.key.root == number), skip)
     return not left
+
+
+def _now(review: Review, number: int, taken: tuple[Change, ...]) -> dict[bytes, Entry | None]:
+    """Return what a merge made of the taken paths, and of the directories around them that it made or removed."""
+    real, base = review.reals[number], review.base.entries(number)
+    real.forget()
+    now = {change.key.path: real.look(change.key.path) for change in taken}
+    for folder in {folder for path in now for folder in _above(path)} - now.keys():
+        found = real.look(folder)
+        if (found is None) != (folder not in base):
+            now[folder] = found
+    return now
 
 
 def _remember_state(review: Review, state: str) -> None:

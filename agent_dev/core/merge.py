@@ -48,7 +48,6 @@ class SetMode:
 
 
 Step = MakeFolder | Put | Remove | Prune | SetMode
-SPECIAL_BITS = 0o7000
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ def apply(plan: MergePlan, grounds: Grounds) -> Applied:
         work.stage(plan)
         for step in plan.steps:
             work.carry_out(step)
+        work.close_folders()
         work.settle()
     finally:
         work.close()
@@ -64,6 +65,8 @@ class _Work:
         self.staged: dict[Key, bytes] = {}
         self.touched: dict[tuple[int, bytes], None] = {}
         self.kept = f"{grounds.folder}/replaced"
+        self.count = 0  # of what lies there
+        self.closed: list[tuple[Key, int, int]] = []  # new directories, their inodes and the modes that shut their owner out
 
     # staging
 
@@ -142,17 +145,39 @@ class _Work:
         _, folder, name = self._at(step.key)
         try:
             os.mkdir(name, 0o700, dir_fd=folder)
-            os.chmod(name, step.mode, dir_fd=folder)
+            os.chmod(name, step.mode | 0o700, dir_fd=folder)
         except FileExistsError:
             found = scan.entry(folder, name)
             if found.type is not FileType.DIRECTORY:
                 raise StrangerError(f"a {found.type} stands where a directory belongs") from None
+        else:
+            self._close_later(step.key, os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino, step.mode)
+
+    def _close_later(self, key: Key, inode: int, mode: int) -> None:
+        if mode & 0o700 != 0o700:
+            self.closed.append((key, inode, mode))
+
+    def close_folders(self) -> None:
+        """Give new directories the modes under which nothing could have been put into them."""
+        for key, inode, mode in reversed(self.closed):
+            tree = self.grounds.reals[key.root]
+            try:
+                fd = tree.open(key.path, os.O_RDONLY | os.O_DIRECTORY)
+            except OSError:
+                continue  # the user moved it meanwhile: it is the user's now
+            if os.fstat(fd).st_ino == inode:
+                os.fchmod(fd, mode)
+            os.close(fd)
 
     def _put(self, step: Put) -> None:
+        stage = self.stages[step.key.root]
+        own = os.stat(self.staged[step.key], dir_fd=stage.fd, follow_symlinks=False).st_ino
         if step.expect is None:
             self._add(step)
         else:
-            self._replace(step, step.expect)
+            self._replace(step, step.expect, own)
+        if step.after.type is FileType.DIRECTORY:
+            self._close_later(step.key, own, step.after.mode & 0o777)
 
     def _add(self, step: Put) -> None:
         _, folder, name = self._at(step.key)
@@ -162,18 +187,18 @@ class _Work:
         except FileExistsError:
             raise StrangerError("something was put there meanwhile") from None
 
-    def _replace(self, step: Put, expect: Entry) -> None:
+    def _replace(self, step: Put, expect: Entry, own: int) -> None:
         tree, folder, name = self._at(step.key)
         stage, ours = self.stages[step.key.root], self.staged[step.key]
         _demand(scan.entry(folder, name), expect)
-        own = os.stat(ours, dir_fd=stage.fd, follow_symlinks=False).st_ino
         kernel.rename(stage.fd, ours, folder, name, kernel.EXCHANGE)
         try:
             _demand(scan.entry(stage.fd, ours), expect, moved=True)
             self._keep(step.key, stage, ours, expect)
         except (StrangerError, OSError):
-            if os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == own:
-                kernel.rename(stage.fd, ours, folder, name, kernel.EXCHANGE)
+            if not _is(folder, name, own):
+                raise self._aside(stage, ours) from None
+            kernel.rename(stage.fd, ours, folder, name, kernel.EXCHANGE)
             raise
         if step.after.type is FileType.DIRECTORY or expect.type is FileType.DIRECTORY:
             tree.forget()
@@ -192,7 +217,10 @@ class _Work:
             _demand(scan.entry(stage.fd, ours), step.expect, moved=True)
             self._keep(step.key, stage, ours, step.expect)
         except (StrangerError, OSError):
-            kernel.rename(stage.fd, ours, folder, name, kernel.NOREPLACE)
+            try:
+                kernel.rename(stage.fd, ours, folder, name, kernel.NOREPLACE)
+            except OSError:
+                raise self._aside(stage, ours) from None
             raise
 
     def _prune(self, step: Prune) -> None:
@@ -222,19 +250,35 @@ class _Work:
         if expect.type is FileType.DIRECTORY:
             os.rmdir(name, dir_fd=stage.fd)  # raises for one that somebody put something into
             return
+        self.done.kept[key] = self._save(stage, name, expect)
+
+    def _aside(self, stage: Stage, name: bytes) -> StrangerError:
+        """Keep what the user saved in the last instant, where a still later save has taken its place."""
+        number = self._save(stage, name, scan.entry(stage.fd, name))
+        return StrangerError(f"it was changed meanwhile, twice; the first is kept as {self.kept}/{number}")
+
+    def _save(self, stage: Stage, name: bytes, entry: Entry) -> str:
+        """Move something from the stage to what is kept; return its number there."""
         os.makedirs(self.kept, 0o700, exist_ok=True)
-        number = str(len(self.done.kept))
+        number = str(self.count)
+        self.count += 1
         place = os.open(self.kept, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            try:
-                kernel.rename(stage.fd, name, place, number.encode(), kernel.NOREPLACE)
-            except OSError as error:
-                if error.errno != errno.EXDEV:
-                    raise
-                self._keep_copy(stage, name, place, number.encode(), expect)
+            if entry.type is FileType.FILE and os.stat(name, dir_fd=stage.fd, follow_symlinks=False).st_nlink > 1:
+                self._keep_copy(stage, name, place, number.encode(), entry)  # its twins can still be written to
+            else:
+                self._move(stage, name, place, number.encode(), entry)
         finally:
             os.close(place)
-        self.done.kept[key] = number
+        return number
+
+    def _move(self, stage: Stage, name: bytes, place: int, number: bytes, entry: Entry) -> None:
+        try:
+            kernel.rename(stage.fd, name, place, number, kernel.NOREPLACE)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            self._keep_copy(stage, name, place, number, entry)
 
     @staticmethod
     def _keep_copy(stage: Stage, name: bytes, place: int, number: bytes, entry: Entry) -> None:
@@ -248,6 +292,13 @@ class _Work:
         finally:
             copies.close()
             source.close()
+
+
+def _is(folder: int, name: bytes, inode: int) -> bool:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == inode
+    except FileNotFoundError:
+        return False
 
 
 def _demand(found: Entry, expect: Entry, *, moved: bool = False) -> None:

@@ -105,6 +105,8 @@ def take(folder: str, wish: Wish) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.rename(temp, f"{folder}/manifest")
+    if wish.touched and os.path.lexists(f"{folder}/merged"):
+        os.unlink(f"{folder}/merged")  # the new manifest has it
 
 
 Row = list[object]  # path, type, mode, size, inode, mtime, ctime, links, target, stored name | "" | "index"
@@ -112,7 +114,7 @@ Row = list[object]  # path, type, mode, size, inode, mtime, ctime, links, target
 
 def _take_root(folder: str, number: int, root: str, wish: Wish, budget: _Budget) -> list[Row]:
     git = wish.git if number == 0 else ""
-    vouched, untracked = _ask_git(folder, root, git, wish) if git else ({}, None)
+    vouched, listed = _ask_git(folder, root, git, wish) if git else ({}, None)
     touched = wish.touched[number] if number < len(wish.touched) else Touched()
     rows: list[Row] = (
         [row for row in _older_rows(folder, number) if touched.covers(os.fsencode(str(row[0])))] if wish.touched else []
@@ -128,7 +130,7 @@ def _take_root(folder: str, number: int, root: str, wish: Wish, budget: _Budget)
             continue
         stored = ""
         if found.entry.type is FileType.FILE:
-            stored = _content(folder, root, found, vouched, untracked, budget)
+            stored = _content(folder, root, found, vouched, listed, budget)
         rows.append(_row(found, stored))
     return rows
 
@@ -144,7 +146,37 @@ def _manifest(folder: str) -> dict[str, Any] | None:
             data = quick_json.loads(file.read())
     except (OSError, ValueError):
         return None
-    return data if isinstance(data, dict) and data.get("version") == 1 else None
+    return _with_merged(folder, data) if isinstance(data, dict) and data.get("version") == 1 else None
+
+
+def learn(folder: str, root: int, now: dict[bytes, Entry | None]) -> None:
+    """Note what a merge made of some paths of a root (None: gone): what is left in the session is compared with that."""
+    merged = _merged(folder)
+    rows = merged.setdefault(str(root), {})
+    rows |= {os.fsdecode(path): _row(Found(path, entry), "") if entry else None for path, entry in now.items()}
+    os.makedirs(folder, 0o700, exist_ok=True)
+    with open(f"{folder}/merged.new", "wb") as file:
+        file.write(quick_json.dumps(merged))
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(f"{folder}/merged.new", f"{folder}/merged")
+
+
+def _merged(folder: str) -> dict[str, dict[str, Row | None]]:
+    try:
+        with open(f"{folder}/merged", "rb") as file:
+            found = quick_json.loads(file.read())
+    except OSError:
+        return {}  # nothing was merged since the base was taken
+    return found if isinstance(found, dict) else {}
+
+
+def _with_merged(folder: str, data: dict[str, Any]) -> dict[str, Any]:
+    for root, rows in _merged(folder).items():
+        table = {row[0]: row for row in data["roots"][int(root)]}
+        table |= rows
+        data["roots"][int(root)] = [row for row in table.values() if row is not None]
+    return data
 
 
 def _content(
@@ -152,23 +184,28 @@ def _content(
     root: str,
     found: Found,
     vouched: dict[bytes, IndexEntry],
-    untracked: frozenset[bytes] | None,
+    listed: frozenset[bytes] | None,
     budget: _Budget,
 ) -> str:
     """Store a file's bytes where nothing else will tell them later; return where they are to be found."""
     known = vouched.get(found.path)
     if known is not None and is_as_recorded(found.entry, known):
         return "index"
-    if known is None and untracked is not None and found.path not in untracked:
+    if known is None and listed is not None and found.path not in listed:
         return ""  # git-ignored: its identity is enough
     if found.entry.size > min(LARGE_FILE, budget.content):
         return ""
     name = f"{found.entry.inode:x}-{found.entry.ctime:x}"
+    place = os.path.join(root, os.fsdecode(found.path))
     try:
-        copy_file(os.path.join(root, os.fsdecode(found.path)), f"{folder}/content/{name}")
+        copy_file(place, f"{folder}/content/{name}")
+        now = os.lstat(place)
     except FileExistsError:
-        pass  # a hard link: the same inode, the same bytes
+        now = None  # a hard link: the same inode, the same bytes
     except OSError:
+        return ""
+    if now is not None and (now.st_ino, now.st_ctime_ns) != (found.entry.inode, found.entry.ctime):
+        os.unlink(f"{folder}/content/{name}")  # it changed after its identity was taken: these are other bytes
         return ""
     budget.content -= found.entry.size
     return name
@@ -202,7 +239,7 @@ def _row(found: Found, stored: str) -> Row:
 
 
 def _ask_git(folder: str, root: str, git: str, wish: Wish) -> tuple[dict[bytes, IndexEntry], frozenset[bytes] | None]:
-    """Copy the index with its mtime; return what it vouches for, and the untracked paths (None: git cannot tell)."""
+    """Copy the index with its mtime; return what it vouches for, and what is not ignored (None: git cannot tell)."""
     copy = f"{folder}/index"
     try:
         os.unlink(copy)
@@ -213,7 +250,7 @@ def _ask_git(folder: str, root: str, git: str, wish: Wish) -> tuple[dict[bytes, 
     except OSError:
         pass  # a repository without commits has none
     vouched = _vouched(copy)
-    asked = repo.ask(wish.program, root, ("ls-files", "-o", "--exclude-standard", "-z"), wish.environ)
+    asked = repo.ask(wish.program, root, ("ls-files", "-c", "-o", "--exclude-standard", "-z"), wish.environ)
     code, told = repo.answer(asked)
     return vouched, frozenset(told.split(b"\0")) if code == 0 else None
 

@@ -7,7 +7,7 @@ its copy is ever opened by a git of the host's.
 import os
 
 from agent_dev.core.plan import RUN, GitDir
-from agent_dev.core.refs import packed_refs
+from agent_dev.core.refs import packed_refs, parse_ref
 from agent_dev.value import Value
 
 _SKIPPED = ("objects", "lfs", "annex", "agent-dev", "gc.pid", "packed-refs", "refs", "logs", "worktrees", "modules")
@@ -83,13 +83,17 @@ def copy_file(source: str, copy: str) -> None:
         fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return  # git renamed a temporary file meanwhile
-    found = os.fstat(fd)
-    out = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 | found.st_mode & 0o777)
-    while piece := os.read(fd, 1 << 20):
-        os.write(out, piece)
-    os.utime(out, ns=(found.st_atime_ns, found.st_mtime_ns))
-    os.close(out)
-    os.close(fd)
+    try:
+        found = os.fstat(fd)
+        out = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 | found.st_mode & 0o777)
+        try:
+            while piece := os.read(fd, 1 << 20):
+                os.write(out, piece)
+            os.utime(out, ns=(found.st_atime_ns, found.st_mtime_ns))
+        finally:
+            os.close(out)
+    finally:
+        os.close(fd)
 
 
 def _copy_refs(source: str, copy: str) -> None:
@@ -104,11 +108,11 @@ def _copy_refs(source: str, copy: str) -> None:
     loose: dict[str, bytes] = {}
     _collect(f"{source}/refs", "refs", loose)
     for name, data in loose.items():
-        value = data.strip()
-        if value.startswith(b"ref:") or name.startswith(_LOOSE_ONLY):
+        value = None if name.startswith(_LOOSE_ONLY) else parse_ref(data)
+        if value is None:  # symbolic, or broken: git warns of one broken file, but reads no packed-refs with such a line
             _write(f"{copy}/{name}", data)
-        elif value:
-            packed[name] = value.decode("ascii", "replace")
+        else:
+            packed[name] = value
     if packed:
         lines = "".join(f"{value} {name}\n" for name, value in sorted(packed.items(), key=lambda item: os.fsencode(item[0])))
         _write(f"{copy}/packed-refs", os.fsencode("# pack-refs with: sorted \n" + lines))
@@ -161,15 +165,23 @@ def _link_objects(source: str, copy: str, farm: str, inside: str, stores: list[t
     """Give the copy an empty store whose alternate is a farm of hard links, which the user's gc cannot empty."""
     os.makedirs(f"{copy}/objects/info")
     os.mkdir(f"{copy}/objects/pack")
-    store = os.path.realpath(f"{source}/objects")
-    places = [(store, inside)]
-    for number, line in enumerate(_read(f"{store}/info/alternates").split(b"\n")):
-        if line and not line.startswith(b"#"):
-            places.append((os.path.normpath(os.path.join(store, os.fsdecode(line))), f"{inside}.a{number}"))
+    found = enumerate(_object_stores(os.path.realpath(f"{source}/objects")))
+    places = [(place, f"{inside}.a{number}" if number else inside) for number, place in found]
     for number, (place, shown) in enumerate(places):
         if os.path.isdir(place):
             stores.append((_farmed(place, f"{farm}.{number}"), shown))
     _write(f"{copy}/objects/info/alternates", os.fsencode("".join(f"{shown}\n" for _, shown in places)))
+
+
+def _object_stores(first: str) -> list[str]:
+    """Return an object store and all that it borrows from, through others too."""
+    stores = [first]
+    for store in stores:
+        for line in _read(f"{store}/info/alternates").split(b"\n"):
+            other = os.path.normpath(os.path.join(store, os.fsdecode(line)))
+            if line and not line.startswith(b"#") and other not in stores:
+                stores.append(other)
+    return stores
 
 
 def _farmed(store: str, farm: str) -> str:

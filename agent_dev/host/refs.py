@@ -74,22 +74,25 @@ def regular(path: str, limit: int) -> bytes:
 
 def _all(folder: str, linked: str) -> dict[str, str]:
     values = packed_refs(regular(f"{folder}/packed-refs", _LARGEST_REFS))
-    _collect(f"{folder}/refs", "refs", values)
+    _collect(folder, "refs", values)
     head = regular(f"{folder}/worktrees/{linked}/HEAD" if linked else f"{folder}/HEAD", 4096)
     values["HEAD"] = head.decode("utf-8", "surrogateescape").strip()
     return values
 
 
-def _collect(folder: str, name: str, values: dict[str, str]) -> None:
-    try:
-        entries = list(os.scandir(folder))
-    except OSError:
-        return
-    for entry in entries:
-        below = f"{name}/{entry.name}"
-        if len(values) > _MANY_REFS:
-            return
-        if entry.is_dir(follow_symlinks=False):
-            _collect(entry.path, below, values)
-        elif (value := parse_ref(regular(entry.path, 4096))) is not None:
-            values[below] = value
+def _collect(folder: str, top: str, values: dict[str, str]) -> None:
+    """Add loose refs, however deep: up to a number of files, whatever they hold."""
+    waiting, left = [top], _MANY_REFS
+    while waiting and left > 0:
+        name = waiting.pop()
+        try:
+            entries = list(os.scandir(f"{folder}/{name}"))
+        except OSError:
+            continue
+        for entry in entries[:left]:
+            left -= 1
+            below = f"{name}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(below)
+            elif (value := parse_ref(regular(entry.path, 4096))) is not None:
+                values[below] = value

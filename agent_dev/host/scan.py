@@ -139,16 +139,19 @@ def _attributes(folder: int, name: bytes, kind: FileType) -> tuple[tuple[tuple[s
     own, overlay = [], []
     for attribute in sorted(names):
         if attribute.startswith(_OVERLAY):
-            overlay.append((attribute[len(_OVERLAY) :], _value(path, attribute, kind)))
+            overlay.append((attribute[len(_OVERLAY) :], _value(path, attribute, kind) or b""))
         elif attribute.startswith("user."):
-            own.append((attribute, _value(path, attribute, kind)))
+            value = _value(path, attribute, kind)
+            if value is not None:
+                own.append((attribute, value))
     return tuple(own), tuple(overlay)
 
 
-def _value(path: bytes, attribute: str, kind: FileType) -> bytes:
+def _value(path: bytes, attribute: str, kind: FileType) -> bytes | None:
+    """Return a value; None for a file that may not be read: there the overlay's names say all, and others are lost."""
     try:
         return os.getxattr(path, attribute, follow_symlinks=False)
     except PermissionError:
         if kind is FileType.DIRECTORY:
             raise  # whether it hides the lower one is not known
-        return b""  # of a file that cannot be read: no value of its attributes decides anything
+        return None

@@ -7,33 +7,32 @@ from agent_dev.core.changes import Entry, FileType
 from agent_dev.host import files, kernel
 
 _FEW = 64  # up to here each file is fsynced; past it one syncfs is cheaper
-_RENAME_BARS = (errno.EXDEV, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def choose(candidates: tuple[str, ...], root: files.Tree) -> str | None:
     """Make and return the first directory from which a rename reaches the root; tried, not guessed (DESIGN.md section 5).
 
-    The trial renames onto a name that exists, with NOREPLACE: it changes nothing, and tells EXDEV from EEXIST.
+    The trial renames onto the root itself, with NOREPLACE: it changes nothing, and tells EXDEV from EEXIST. What the kernel
+    does not look at before it finds the name taken, a subvolume, shows in st_dev.
     """
-    name = next(iter(os.listdir(root.fd)), None)
     for place in candidates:
         try:
             os.makedirs(place, 0o700)
         except OSError:
             continue
-        if name is None or _reaches(place, root, os.fsencode(name)):
+        if _reaches(place, root):
             return place
         os.rmdir(place)
     return None
 
 
-def _reaches(place: str, root: files.Tree, name: bytes) -> bool:
+def _reaches(place: str, root: files.Tree) -> bool:
     folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.mkdir("probe", 0o700, dir_fd=folder)
-        kernel.rename(folder, b"probe", root.fd, name, kernel.NOREPLACE)
+        kernel.rename(folder, b"probe", root.fd, b".", kernel.NOREPLACE)
     except OSError as error:
-        return error.errno == errno.EEXIST
+        return error.errno == errno.EEXIST and os.fstat(folder).st_dev == os.fstat(root.fd).st_dev
     finally:
         os.rmdir("probe", dir_fd=folder)
         os.close(folder)
@@ -50,7 +49,10 @@ class Stage:
         self._first = first
 
     def add(self, source: files.Tree, path: bytes, entry: Entry) -> bytes:
-        """Copy one entry of the agent's; return its name here. 07000 bits are stripped, overlay attributes never come."""
+        """Copy one entry of the agent's; return its name here. 07000 bits are stripped, overlay attributes never come.
+
+        A directory is made open to its owner: who may not write to it could not move it, nor put anything into it.
+        """
         name = b"%d" % self._count
         self._count += 1
         mode = entry.mode & 0o777
@@ -63,7 +65,7 @@ class Stage:
             os.chmod(name, mode, dir_fd=self.fd)
         else:
             os.mkdir(name, 0o700, dir_fd=self.fd)
-            os.chmod(name, mode, dir_fd=self.fd)
+            os.chmod(name, mode | 0o700, dir_fd=self.fd)
         return name
 
     def _copy(self, source: files.Tree, path: bytes, name: bytes, entry: Entry, mode: int) -> None:

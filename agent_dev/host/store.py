@@ -11,6 +11,7 @@ from agent_dev.host.remove import remove_tree
 from agent_dev.value import Value
 
 VERSION = 1
+_YOUNG = 10  # seconds
 RUNNING, WAITING, MERGED, DISCARDED, KILLED = "running", "waiting", "merged", "discarded", "killed"
 
 TYPE_CHECKING = False
@@ -248,13 +249,20 @@ def all_sessions(store: Store) -> tuple[Session, ...]:
 
 
 def sweep(place: Store) -> None:
-    """Move sessions that were never born, killed before they had a record, into the trash; finish removals."""
+    """Move sessions that were never born, killed before they had a record, into the trash; finish removals.
+
+    Young ones are let be: one that is just being made has no lock for an instant.
+    """
     if os.path.isdir(place.gone):
         for name in os.listdir(place.gone):
             remove_tree(f"{place.gone}/{name}")
     for session in all_sessions(place):
-        if not os.path.lexists(f"{session.folder}/session.json") and not is_held(session):
+        if _is_old(session) and not os.path.lexists(f"{session.folder}/session.json") and not is_held(session):
             to_trash(place, session)
+
+
+def _is_old(session: Session) -> bool:
+    return os.path.isdir(session.folder) and time.time() - os.stat(session.folder).st_mtime > _YOUNG
 
 
 def is_held(session: Session) -> bool:
@@ -300,7 +308,8 @@ def drop_aside(place: Store, session: Session, leave_home: "Callable[[], None]")
     except FileNotFoundError:
         os.makedirs(place.gone, 0o700)
         os.rename(session.folder, gone)
-    if os.fork() == 0:
+    pid = os.fork()
+    if pid == 0:
         try:
             os.setpgid(0, 0)
             for standard in range(3):
@@ -309,6 +318,10 @@ def drop_aside(place: Store, session: Session, leave_home: "Callable[[], None]")
             remove_tree(gone)
         finally:
             os._exit(0)
+    try:
+        os.setpgid(pid, pid)  # here too: our own end, as a terminal's first process, hangs up on our group
+    except OSError:
+        pass  # it has ended
     let_go(session)
 
 

@@ -3,34 +3,41 @@
 import errno
 import os
 import stat
+from collections.abc import Callable
+from functools import partial
 
 from agent_dev.core.changes import Change, FileType, Kind
-from agent_dev.core.overlay import Found, parents_of
+from agent_dev.core.overlay import Found, is_under_git, parents_of
 from agent_dev.host import files, scan
 
 _OPAQUE = "user.overlay.opaque"
 
 
 def take_out(upper: files.Tree, taken: tuple[Change, ...], left: tuple[Change, ...], skip: tuple[bytes, ...]) -> None:
-    """Remove what was taken. An opaque directory becomes a plain one, its deletions that were left become whiteouts."""
-    names = {change.key.path for change in taken}
+    """Remove what was taken. An opaque directory becomes a plain one, its deletions that were left become whiteouts.
+
+    What lies under a `.git` is never merged and stays as it is.
+    """
+    touched = _with_parents(taken)
     for change in sorted(taken, key=lambda one: -one.key.path.count(b"/")):
         if change.kind is not Kind.METADATA or change.after is None or change.type is not FileType.DIRECTORY:
             _remove(upper, change.key.path)
-    stays = {change.key.path for change in left}
+    stays = _with_parents(left)
     marks = [one for one in scan.walk(upper.path, skip=skip) if one.is_whiteout() or one.is_opaque()]
     for one in marks:
-        if one.is_whiteout():
-            if not _any_below(stays, one.path):
-                _remove(upper, one.path)
+        if is_under_git(one.path):
             continue
-        if _any_below(names, one.path):
+        if one.is_whiteout():
+            if one.path not in stays:
+                _remove(upper, one.path)
+        elif one.path in touched:
             _make_plain(upper, one, left)
-    _prune(upper, skip, stays)
+    _prune(upper, skip, {change.key.path for change in left})
 
 
-def _any_below(paths: set[bytes], folder: bytes) -> bool:
-    return any(path == folder or path.startswith(folder + b"/") for path in paths)
+def _with_parents(changes: tuple[Change, ...]) -> set[bytes]:
+    paths = [change.key.path for change in changes]
+    return {*paths, *(folder for path in paths for folder in parents_of(path))}
 
 
 def _remove(upper: files.Tree, path: bytes) -> None:
@@ -38,10 +45,8 @@ def _remove(upper: files.Tree, path: bytes) -> None:
     try:
         place = upper.folder(folder)
         status = os.stat(name, dir_fd=place, follow_symlinks=False)
-        if stat.S_ISDIR(status.st_mode):
-            os.rmdir(name, dir_fd=place)
-        else:
-            os.unlink(name, dir_fd=place)
+        remove = os.rmdir if stat.S_ISDIR(status.st_mode) else os.unlink
+        _unlocked(place, partial(remove, name, dir_fd=place))
     except OSError as error:
         # Deletions under a whiteout or an opaque directory have no entry of their own; a new directory may hold what was left.
         if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST):
@@ -53,18 +58,35 @@ def _make_plain(upper: files.Tree, folder: Found, left: tuple[Change, ...]) -> N
     for change in left:
         if change.kind is Kind.DELETED and change.key.path.startswith(inside):
             _whiteout(upper, change.key.path)
-    os.removexattr(f"/proc/self/fd/{upper.folder(folder.path)}", _OPAQUE)
+    place = upper.folder(folder.path)
+    _unlocked(place, partial(os.removexattr, f"/proc/self/fd/{place}", _OPAQUE))
 
 
 def _whiteout(upper: files.Tree, path: bytes) -> None:
-    for parent in parents_of(path):
+    """Hide a path; where the agent did not keep a directory above it, hide that one, the outermost."""
+    for one in (*parents_of(path), path):
+        found = upper.look(one)
+        if found is None:
+            folder, _, name = one.rpartition(b"/")
+            place = upper.folder(folder)
+            _unlocked(place, partial(os.mknod, name, stat.S_IFCHR, 0, dir_fd=place))
+            return
+        if found.type is not FileType.DIRECTORY:
+            return
+
+
+def _unlocked(folder: int, act: Callable[[], None]) -> None:
+    """Act in a directory that its owner may have shut."""
+    try:
+        act()
+    except PermissionError:
+        place = f"/proc/self/fd/{folder}"
+        mode = os.fstat(folder).st_mode & 0o7777
+        os.chmod(place, mode | 0o700)
         try:
-            place, _, name = parent.rpartition(b"/")
-            os.mkdir(name, 0o755, dir_fd=upper.folder(place))
-        except FileExistsError:
-            continue
-    folder, _, name = path.rpartition(b"/")
-    os.mknod(name, stat.S_IFCHR, 0, dir_fd=upper.folder(folder))
+            act()
+        finally:
+            os.chmod(place, mode)
 
 
 def _prune(upper: files.Tree, skip: tuple[bytes, ...], left: set[bytes]) -> None:
@@ -72,10 +94,11 @@ def _prune(upper: files.Tree, skip: tuple[bytes, ...], left: set[bytes]) -> None
     upper.forget()
     folders = [one.path for one in scan.walk(upper.path, skip=skip, attributes=False) if one.entry.type is FileType.DIRECTORY]
     for path in reversed(folders):
-        if path not in left:
+        if path not in left and not is_under_git(path):
             folder, _, name = path.rpartition(b"/")
+            place = upper.folder(folder)
             try:
-                os.rmdir(name, dir_fd=upper.folder(folder))
+                _unlocked(place, partial(os.rmdir, name, dir_fd=place))
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise

@@ -86,7 +86,9 @@ def nothing_of_ours_stays(world: World) -> Iterator[None]:
     """No test leaves a stage, a probe or an overlay attribute in the real tree."""
     yield
     left = [path for path in world.real.rglob("*") if path.name.startswith((".agent-dev", "probe"))]
-    marked = [path for path in world.real.rglob("*") if not path.is_symlink() and any("overlay" in name for name in os.listxattr(path))]
+    marked = [
+        path for path in world.real.rglob("*") if not path.is_symlink() and any("overlay" in name for name in os.listxattr(path))
+    ]
     assert (left, marked) == ([], [])
     assert {path.name for path in world.merge.iterdir()} <= {"replaced"}
 
@@ -386,7 +388,9 @@ STEPS_BELOW_D: dict[str, Callable[[World], Step]] = {
 
 @pytest.mark.parametrize("step", STEPS_BELOW_D)
 @pytest.mark.parametrize("absolute", [False, True])
-def test_nothing_happens_through_a_directory_that_became_a_link(*, world: World, tmp_path: Path, step: str, absolute: bool) -> None:
+def test_nothing_happens_through_a_directory_that_became_a_link(
+    *, world: World, tmp_path: Path, step: str, absolute: bool
+) -> None:
     inside = {"d": SORTS[DIRECTORY], "d/x": OTHERS[FILE], "d/e": SORTS[DIRECTORY]}
     place(world.real, inside)
     place(world.upper, {"d": SORTS[DIRECTORY], "d/new": SORTS[FILE], "d/x": SORTS[FILE], "d/e": OTHERS[DIRECTORY]})
@@ -532,7 +536,9 @@ def test_of_two_saves_around_an_exchange_the_later_stays_and_the_earlier_is_kept
     made = world.put("x")
     instant = LastInstant(monkeypatch, b"x")
     instant.before.append(lambda: (world.real / "x").write_bytes(b"first save"))
-    instant.after.append(lambda: ((world.real / "saving").write_bytes(b"second save"), (world.real / "saving").rename(world.real / "x")))
+    instant.after.append(
+        lambda: ((world.real / "saving").write_bytes(b"second save"), (world.real / "saving").rename(world.real / "x"))
+    )
     done = world.apply(made)
 
     assert (world.real / "x").read_bytes() == b"second save"
@@ -540,7 +546,9 @@ def test_of_two_saves_around_an_exchange_the_later_stays_and_the_earlier_is_kept
     assert list(done.stopped) == [key("x")]
 
 
-def test_of_two_saves_around_a_removal_both_are_kept_and_the_next_removal_works(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_saves_around_a_removal_both_are_kept_and_the_next_removal_works(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place(world.real, {"x": OTHERS[FILE], "y": OTHERS[FILE]})
     steps = (world.remove("x"), world.remove("y"))
     instant = LastInstant(monkeypatch, b"x")
@@ -617,8 +625,12 @@ def test_a_replaced_file_is_always_whole(world: World) -> None:
 def test_no_name_is_ever_seen_but_what_was_and_what_comes(world: World) -> None:
     names = [f"x{number}" for number in range(60)]
     place(world.real, dict.fromkeys(names, OTHERS[FILE]))
-    place(world.upper, {name: SORTS[FILE] for name in [*names, "new"]})
-    steps = [*(world.put(name) for name in names[:40]), *(world.remove(name) for name in names[40:]), world.add("new")]
+    place(world.upper, dict.fromkeys([*names, "new"], SORTS[FILE]))
+    steps: list[Step] = [
+        *(world.put(name) for name in names[:40]),
+        *(world.remove(name) for name in names[40:]),
+        world.add("new"),
+    ]
     seen: set[str] = set()
 
     def look() -> None:
@@ -689,7 +701,7 @@ def test_a_merge_whose_own_folder_is_on_another_file_system_is_the_same(world: W
         kernel.mount("tmpfs", str(world.merge), "tmpfs", 0)
         with World(world.folder) as again:
             again.places = (f"{again.merge}/stage", f"{again.folder}/near")
-            steps = [again.put("x"), again.put("l"), again.put("p"), again.remove("gone"), again.add("new")]
+            steps: list[Step] = [again.put("x"), again.put("l"), again.put("p"), again.remove("gone"), again.add("new")]
             done = again.apply(*steps)
 
             assert done.stopped == {}
@@ -779,7 +791,7 @@ def test_a_real_directory_that_cannot_be_written_stops_what_is_in_it() -> None:
             (world.real / "closed").chmod(0o555)
             done = world.apply(world.put("closed/x"), world.put("y"))
 
-            assert done.stopped == {key("closed/x"): "Permission denied"}
+            assert {one: why.endswith("Permission denied") for one, why in done.stopped.items()} == {key("closed/x"): True}
             assert (world.real / "closed/x").read_bytes() == b"old"
             assert (world.real / "y").read_bytes() == b"content"
 
@@ -805,9 +817,7 @@ def test_a_directory_that_nobody_may_write_to_arrives_with_its_contents() -> Non
     def act() -> None:
         with World(folder) as world:
             place(world.upper, {"d": SORTS[DIRECTORY], "d/e": SORTS[DIRECTORY], "d/e/x": SORTS[FILE], "d/y": SORTS[FILE]})
-            done = world.apply(
-                MakeFolder(key("d"), 0o555), MakeFolder(key("d/e"), 0o555), world.add("d/e/x"), world.add("d/y")
-            )
+            done = world.apply(MakeFolder(key("d"), 0o555), MakeFolder(key("d/e"), 0o555), world.add("d/e/x"), world.add("d/y"))
 
             assert done.stopped == {}
             assert stat.S_IMODE((world.real / "d").stat().st_mode) == stat.S_IMODE((world.real / "d/e").stat().st_mode) == 0o555
@@ -817,16 +827,16 @@ def test_a_directory_that_nobody_may_write_to_arrives_with_its_contents() -> Non
         as_ordinary(act)
 
 
-def test_a_file_takes_the_place_of_a_directory_that_nobody_may_write_to_and_back() -> None:
+def test_a_directory_that_nobody_may_write_to_takes_the_place_of_a_file() -> None:
     def act() -> None:
         with World(folder) as world:
-            closed = Node(DIRECTORY, b"", 0o555)
-            place(world.real, {"a": closed, "b": SORTS[FILE]})
-            place(world.upper, {"a": SORTS[FILE], "b": closed})
-            done = world.apply(world.put("a"), world.put("b"))
+            place(world.real, {"x": SORTS[FILE]})
+            place(world.upper, {"x": SORTS[DIRECTORY], "x/y": SORTS[FILE]})
+            (world.upper / "x").chmod(0o555)
+            done = world.apply(world.put("x"), world.add("x/y"))
 
             assert done.stopped == {}
-            assert tree_of(world.real) == {b"a": SORTS[FILE], b"b": closed}
+            assert tree_of(world.real) == {b"x": Node(DIRECTORY, b"", 0o555), b"x/y": SORTS[FILE]}
 
     with open_place() as folder:
         as_ordinary(act)

@@ -210,3 +210,7 @@ def test_a_file_too_large_to_read_is_only_named() -> None:
 def test_a_mode_alone_needs_no_bytes() -> None:
     change = Change(Key(0, b"x"), Kind.METADATA, Entry(FileType.FILE, mode=0o644), Entry(FileType.FILE, mode=0o755))
     assert patch(change, b"x", None, None) == b"diff --git a/x b/x\nold mode 100644\nnew mode 100755\n"
+
+
+def test_a_name_with_a_blank_ends_in_a_tab_as_git_writes_it() -> None:
+    assert b"--- a/x y\t\n+++ b/x y\t\n" in as_patch(b"x y", (0o644, b"a\n"), (0o644, b"b\n"))

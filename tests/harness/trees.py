@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from agent_dev.core.changes import Entry, FileType, Kind
 from agent_dev.core.overlay import Found
+from agent_dev.host import scan
 
 FILE, DIRECTORY, SYMLINK, FIFO = FileType.FILE, FileType.DIRECTORY, FileType.SYMLINK, FileType.FIFO
 
@@ -180,6 +181,17 @@ def read(folder: Path) -> Tree:
             full = os.path.join(place, name)
             tree[os.path.relpath(full, top)] = _node(full)
     return tree
+
+
+def entry_on_disk(path: Path) -> Entry | None:
+    """Return what a scan says of one path; None where nothing is."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        return scan.entry(folder, os.fsencode(path.name))
+    except FileNotFoundError:
+        return None
+    finally:
+        os.close(folder)
 
 
 def _node(place: bytes) -> Node:

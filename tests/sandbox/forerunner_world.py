@@ -143,14 +143,20 @@ class World:
         """Return a file of the real repository."""
         return (self.repo / name).read_text()
 
+    def wait_tidy(self) -> None:
+        """Wait until sessions that changed nothing are removed, which goes on for a moment after the program's end."""
+        wait_until(lambda: not any(self.state.glob("gone/*")), "the removal of sessions that changed nothing")
+
     def leave(self) -> None:
         """Make all of it removable for whoever cleans up: the kernel leaves directories of mode 000."""
-        wait_until(lambda: not any(self.state.glob("gone/*")), "the removal of sessions that changed nothing")
         for folder, names, _ in os.walk(self.place):
             for name in names:
                 path = os.path.join(folder, name)
-                if not os.path.islink(path) and not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-                    os.chmod(path, 0o700)
+                try:
+                    if not os.path.islink(path) and not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+                        os.chmod(path, 0o700)
+                except FileNotFoundError:
+                    continue  # a removal of the program's goes on
 
 
 def _given(word: str) -> tuple[str, ...]:

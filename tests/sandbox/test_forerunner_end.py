@@ -33,6 +33,7 @@ def test_a_resize_reaches_the_inside(world: World) -> None:
         terminal.resize(11, 47)
         terminal.wait_for("11 47")
         assert terminal.wait_exit() == 7
+    world.wait_tidy()
 
 
 # A killed wrapper: no review, the changes were left where nobody was told of them.
@@ -88,8 +89,12 @@ def test_a_launcher_that_is_asked_to_end_keeps_the_session(world: World) -> None
 # What the kernel leaves in the work directories (mode 000) could not be removed.
 
 
-def test_a_discarded_session_can_be_removed_by_plain_removal(world: World) -> None:
-    world.agent("echo new >new; rm -r src", "--name", "gone")
+@pytest.mark.parametrize("end", ["itself", "killed"])
+def test_a_discarded_session_can_be_removed_by_plain_removal(world: World, end: str) -> None:
+    with world.inside("--name", "gone") as agent:
+        agent.do("echo new >new; rm -r src")
+        if end == "killed":
+            agent.kill()
     world.run("discard", "gone")
     assert world.sessions() == []
     assert set(picture(world.repo)) == {b"README", b"src", b"src/a", b"src/b"}

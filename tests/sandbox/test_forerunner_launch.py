@@ -98,6 +98,8 @@ def test_what_an_earlier_session_left_is_said_and_not_the_next_ones_start(world:
 def test_a_session_without_changes_leaves_nothing_and_says_nothing(world: World) -> None:
     done = world.agent("cat README >/dev/null")
     assert (done.out, done.err) == ("", "")
+    world.wait_tidy()
+    assert list((world.state / "sessions").iterdir()) == []
     assert world.sessions("--all") == []
 
 

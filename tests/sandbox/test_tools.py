@@ -88,17 +88,15 @@ def test_a_command_of_the_real_home_that_is_not_shown_is_not_found(agent_dev: Ag
 # Tool directories
 
 
-@pytest.mark.parametrize("place", TOOLS)
-def test_a_tool_directory_is_shown_read_only(agent_dev: AgentDev, place: str) -> None:
-    command(agent_dev.home / place / "tool", "here")
-    before = tree(agent_dev.home / place)
-    path = agent_dev.home / place
-    done = agent_dev(
-        "--", "sh", "-c", f"{path}/tool; touch {path}/new; echo evil >{path}/tool; rm -f {path}/tool; chmod 0 {path}/tool"
-    )
-    assert done.stdout == "here\n"
-    assert done.stderr.count("Read-only file system") == 4
-    assert tree(agent_dev.home / place) == before
+def test_tool_directories_are_shown_read_only(agent_dev: AgentDev) -> None:
+    for place in TOOLS:
+        command(agent_dev.home / place / "tool", place)
+    before = {place: tree(agent_dev.home / place) for place in TOOLS}
+    script = "for d in {}; do $d/tool; touch $d/new; echo evil >$d/tool; rm -f $d/tool; chmod 0 $d/tool; done"
+    done = agent_dev("--", "sh", "-c", script.format(" ".join(f"~/{place}" for place in TOOLS)))
+    assert done.stdout.split() == list(TOOLS)
+    assert done.stderr.count("Read-only file system") == 4 * len(TOOLS)
+    assert {place: tree(agent_dev.home / place) for place in TOOLS} == before
 
 
 def test_a_tool_directory_does_not_hide_the_agent_homes_own(agent_dev: AgentDev) -> None:
@@ -114,14 +112,15 @@ def test_what_lies_beside_a_tool_directory_is_not_shown(agent_dev: AgentDev) -> 
     assert read_inside(agent_dev, ".local/share/keyrings/login.keyring") == "ENOENT"
 
 
-@pytest.mark.parametrize("name", CREDENTIALS)
-def test_a_credential_file_of_the_real_home_is_absent_or_empty(agent_dev: AgentDev, name: str) -> None:
+def test_credential_files_of_the_real_home_are_absent_or_empty(agent_dev: AgentDev) -> None:
     for place in (*TOOLS, *CACHES):
         (agent_dev.home / place).mkdir(parents=True, exist_ok=True)
-    (agent_dev.home / name).parent.mkdir(parents=True, exist_ok=True)
-    (agent_dev.home / name).write_text("canary")
-    assert read_inside(agent_dev, name) in ("ENOENT", "")
-    assert (agent_dev.home / name).read_text() == "canary"
+    for name in CREDENTIALS:
+        (agent_dev.home / name).parent.mkdir(parents=True, exist_ok=True)
+        (agent_dev.home / name).write_text("canary")
+    assert agent_dev("--", "cat", *(agent_dev.home / name for name in CREDENTIALS)).stdout == ""
+    assert "canary" not in agent_dev("--", "grep", "-rs", "canary", agent_dev.home).stdout
+    assert {(agent_dev.home / name).read_text() for name in CREDENTIALS} == {"canary"}
 
 
 @pytest.mark.parametrize("name", [".nvm/.npmrc", ".asdf/.netrc"])
@@ -134,15 +133,15 @@ def test_a_credential_file_in_a_tool_directory_is_an_empty_file(agent_dev: Agent
 # Package caches
 
 
-@pytest.mark.parametrize("place", CACHES)
-def test_a_package_cache_is_writable_inside_and_stays_as_it_was(agent_dev: AgentDev, place: str) -> None:
-    cache = agent_dev.home / place
-    (cache / "wheels").mkdir(parents=True)
-    (cache / "wheels/old").write_text("old")
-    before = tree(cache)
-    done = agent_dev("--", "sh", "-c", f"cd {cache} && cat wheels/old && echo x >new && echo y >wheels/old && rm -r wheels && ls")
-    assert (done.returncode, done.stdout) == (0, "oldnew\n"), done.stderr
-    assert tree(cache) == before
+def test_package_caches_are_writable_inside_and_stay_as_they_were(agent_dev: AgentDev) -> None:
+    for place in CACHES:
+        (agent_dev.home / place / "wheels").mkdir(parents=True)
+        (agent_dev.home / place / "wheels/old").write_text(f"{place}\n")
+    before = {place: tree(agent_dev.home / place) for place in CACHES}
+    script = "for d in {}; do cd $d && cat wheels/old && echo x >new && echo y >wheels/old && rm -r wheels && ls; done"
+    done = agent_dev("--", "sh", "-c", script.format(" ".join(f"~/{place}" for place in CACHES)))
+    assert done.stdout.split() == [word for place in CACHES for word in (place, "new")], done.stderr
+    assert {place: tree(agent_dev.home / place) for place in CACHES} == before
 
 
 def test_a_package_cache_forgets_what_an_agent_put_there(agent_dev: AgentDev) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from textual.events import Key as KeyEvent
 from textual.pilot import Pilot
 from textual.strip import Strip
 
@@ -67,7 +68,9 @@ def text(app: ReviewApp) -> str:
 
 async def quiet(pilot: Pilot[Selection | None]) -> None:
     """Wait until everything is read and drawn."""
-    await pilot.pause()
+    assert isinstance(pilot.app, ReviewApp)
+    while pilot.app.is_deaf:
+        await pilot.pause()
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
 
@@ -229,6 +232,23 @@ def test_a_rebound_key_works_and_is_shown() -> None:
     asyncio.run(run())
 
 
+def test_a_key_older_than_the_first_paint_does_nothing() -> None:
+    app = ReviewApp(Sample())
+    typed = KeyEvent("space", " ")
+
+    async def run() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await quiet(pilot)
+            await app.on_event(typed)
+            await quiet(pilot)
+            assert not app.state.selection.keys
+            await app.on_event(KeyEvent("space", " "))
+            await quiet(pilot)
+            assert app.state.selection.keys
+
+    asyncio.run(run())
+
+
 # The mouse
 
 
@@ -373,6 +393,8 @@ def test_a_slow_read_blocks_no_key_and_only_the_last_is_shown() -> None:
 
     async def run() -> None:
         async with app.run_test(size=(120, 40)) as pilot:
+            while app.is_deaf:
+                await pilot.pause()
             await pilot.press(*["j"] * 20)
             assert app.state.cursor == 21
             gate.set()
@@ -391,7 +413,11 @@ def test_a_slow_read_blocks_no_key_and_only_the_last_is_shown() -> None:
             (b"a", b"a"),
             "100644 → 100755: made executable",
         ),
-        (Change(Key(0, b"x"), Kind.EDITED, FILE, Entry(FileType.FILE, mode=0o4755)), (b"a", b"b"), "runs as its owner (setuid)"),
+        (
+            Change(Key(0, b"x"), Kind.EDITED, FILE, Entry(FileType.FILE, mode=0o4755)),
+            (b"a", b"b"),
+            "runs as its owner (setuid)",
+        ),
         (Change(Key(0, b"x"), Kind.ADDED, None, Entry(FileType.SYMLINK)), (None, b"../up"), "+ → ../up"),
         (Change(Key(0, b"x"), Kind.ADDED, None, Entry(FileType.FILE, size=4096)), (None, b"a\0"), "binary · 4,096 bytes"),
         (Change(Key(0, b"x"), Kind.ADDED, None, Entry(FileType.FILE)), (None, b""), "an empty file"),
@@ -404,14 +430,22 @@ def test_a_slow_read_blocks_no_key_and_only_the_last_is_shown() -> None:
             (b"a", None),
             "past 20 MB a file is one choice",
         ),
-        (Change(Key(0, b"x"), Kind.ADDED, None, Entry(FileType.DIRECTORY, mode=0o755)), (None, None), "new empty directory"),
+        (
+            Change(Key(0, b"x"), Kind.ADDED, None, Entry(FileType.DIRECTORY, mode=0o755)),
+            (None, None),
+            "new empty directory",
+        ),
         (Change(Key(0, b"x"), Kind.RETYPED, Entry(FileType.DIRECTORY), FILE), (None, b"a"), "directory became a file"),
         (
             Change(Key(0, b"x"), Kind.METADATA, FILE, Entry(FileType.FILE, attributes=(("user.a", b""),))),
             (b"", b""),
             "attribute user.a: new",
         ),
-        (Change(Key(0, b"x"), Kind.EDITED, FILE, FILE, requires=(Key(0, b"y"),)), (b"", b"a"), "is taken together with y"),
+        (
+            Change(Key(0, b"x"), Kind.EDITED, FILE, FILE, requires=(Key(0, b"y"),)),
+            (b"", b"a"),
+            "is taken together with y",
+        ),
     ],
 )
 def test_every_change_is_shown_for_what_it_is(change: Change, content: Content, expected: str) -> None:

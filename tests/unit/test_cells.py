@@ -50,6 +50,11 @@ def test_a_mark_at_the_start_does_not_land_on_what_stands_before() -> None:
     assert clean("\u0301a")[0] == "\u25cc"
 
 
+@pytest.mark.parametrize("character", ["\U0001f1e9", "\U0001f3fd", "\u093e", "\ue0b0", "\u200d", "\u00ad"])
+def test_characters_that_terminals_disagree_about_are_numbers(character: str) -> None:
+    assert clean(f"a{character}") == f"a<U+{ord(character):04X}>"
+
+
 @given(TEXTS, st.integers(0, 20))
 def test_cropped_text_fits(text: str, cells: int) -> None:
     shown = clean(text)

@@ -1,0 +1,220 @@
+"""Laws of merging on real files, over random trees: nothing, everything, some and then the rest."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_dev.core.changes import Kind
+from tests.harness import trees
+from tests.harness.ended import Ended
+from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Mark, Node, Tree
+
+Pair = tuple[Tree, Tree, frozenset[bytes]]
+ON_DISK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@contextmanager
+def ended(pair: Pair) -> Iterator[Ended]:
+    base, agent, noise = pair
+    with tempfile.TemporaryDirectory() as folder, Ended(Path(folder), base, trees.upper_of(base, agent, noise)) as session:
+        yield session
+
+
+def some_of(paths: list[bytes]) -> st.SearchStrategy[frozenset[bytes]]:
+    return st.frozensets(st.sampled_from(paths)) if paths else st.just(frozenset())
+
+
+@ON_DISK
+@given(trees.pairs())
+def test_a_session_tells_exactly_what_differs(pair: Pair) -> None:
+    base, agent, _ = pair
+    with ended(pair) as session:
+        assert session.kinds() == trees.differences(base, agent)
+        assert session.conflicts() == {}
+
+
+@ON_DISK
+@given(trees.pairs())
+def test_looking_changes_nothing(pair: Pair) -> None:
+    base = pair[0]
+    with ended(pair) as session:
+        session.changes()
+
+        assert trees.read(session.real) == base
+
+
+@ON_DISK
+@given(trees.pairs())
+def test_merging_nothing_changes_nothing(pair: Pair) -> None:
+    with ended(pair) as session:
+        before = session.kinds()
+        merged = session.merge()
+
+        assert (merged.id, merged.taken) == ("", ())
+        assert trees.read(session.real) == pair[0]
+        assert session.kinds() == before
+
+
+@ON_DISK
+@given(trees.pairs())
+def test_merging_everything_makes_the_agents_tree_and_leaves_nothing(pair: Pair) -> None:
+    with ended(pair) as session:
+        merged = session.merge_all()
+
+        assert trees.read(session.real) == pair[1]
+        assert merged.is_all == bool(merged.taken)
+        assert (session.kinds(), session.conflicts()) == ({}, {})
+
+
+@ON_DISK
+@given(trees.pairs(), st.data())
+def test_what_was_not_selected_does_not_change(pair: Pair, data: st.DataObject) -> None:
+    base, agent, _ = pair
+    with ended(pair) as session:
+        some = data.draw(some_of(sorted(session.kinds())))
+        taken = {change.key.path for change in session.merge(*some).taken}
+        after = trees.read(session.real)
+
+        assert {path: after.get(path) for path in taken} == {path: agent.get(path) for path in taken}
+        assert {path: node for path, node in after.items() if path in base and path not in taken and node != base[path]} == {}
+
+
+@ON_DISK
+@given(trees.pairs(), st.data())
+def test_what_was_left_is_still_in_the_session_and_nothing_else(pair: Pair, data: st.DataObject) -> None:
+    with ended(pair) as session:
+        before = session.kinds()
+        some = data.draw(some_of(sorted(before)))
+        taken = {change.key.path for change in session.merge(*some).taken}
+
+        assert session.kinds() == {path: kind for path, kind in before.items() if path not in taken}
+        assert session.conflicts() == {}
+
+
+@ON_DISK
+@given(trees.pairs(), st.data())
+def test_some_and_then_the_rest_make_the_agents_tree(pair: Pair, data: st.DataObject) -> None:
+    with ended(pair) as session:
+        session.merge(*data.draw(some_of(sorted(session.kinds()))))
+        session.merge_all()
+
+        assert trees.read(session.real) == pair[1]
+        assert (session.kinds(), session.conflicts()) == ({}, {})
+
+
+@ON_DISK
+@given(trees.pairs())
+def test_a_merge_leaves_nothing_of_ours_beside_it(pair: Pair) -> None:
+    with ended(pair) as session:
+        merged = session.merge_all()
+        kept = {path.name for path in Path(session.store.merges).rglob("*")}
+        names = {path.name for path in Path(session.store.merges).iterdir()}
+
+        assert names == ({merged.id} if merged.id else set())
+        assert not any(name.startswith(("stage", "probe")) for name in kept)
+
+
+# --- the user goes on working ---
+
+OLD, NEW, MINE = Node(FILE, b"old"), Node(FILE, b"new"), Node(FILE, b"mine")
+FOLDER = Node(DIRECTORY, b"", 0o755)
+
+
+def rewrite(path: Path) -> None:
+    path.write_bytes(MINE.content)
+
+
+def swap_for_equal_bytes(path: Path) -> None:
+    path.with_name("saving").write_bytes(path.read_bytes())
+    path.with_name("saving").rename(path)
+
+
+def touch(path: Path) -> None:
+    os.utime(path, ns=(1, 1))
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def make_a_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+
+
+DEEDS = [rewrite, swap_for_equal_bytes, touch, remove, make_a_link]
+MARKS = {
+    "an edit": [Mark(b"x", NEW), Mark(b"y", NEW)],
+    "a deletion": [Mark(b"x", None), Mark(b"y", NEW)],
+    "a retyping": [Mark(b"x", FOLDER, opaque=True), Mark(b"x/z", NEW), Mark(b"y", NEW)],
+    "a mode": [Mark(b"x", Node(FILE, b"old", 0o755)), Mark(b"y", NEW)],
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("what", MARKS)
+def test_what_the_user_did_meanwhile_is_a_conflict_and_stays(tmp_path: Path, what: str, deed: Callable[[Path], None]) -> None:
+    with Ended(tmp_path, {b"x": OLD, b"y": OLD}, MARKS[what]) as session:
+        deed(session.real / "x")
+        mine = trees.read(session.real).get(b"x")
+        session.merge_all()
+
+        assert trees.read(session.real) == {b"y": NEW} | ({b"x": mine} if mine else {})
+        assert b"x" in session.conflicts()
+
+
+def test_something_new_of_the_users_is_a_conflict_and_stays(tmp_path: Path) -> None:
+    with Ended(tmp_path, {}, [Mark(b"x", NEW)]) as session:
+        trees.write(session.real, {b"x": MINE})
+        session.merge_all()
+
+        assert trees.read(session.real) == {b"x": MINE}
+        assert session.conflicts() == {b"x": "something was put there meanwhile"}
+
+
+def test_something_new_of_the_users_in_a_removed_directory_stays_with_it(tmp_path: Path) -> None:
+    with Ended(tmp_path, {b"d": FOLDER, b"d/x": OLD}, [Mark(b"d", None)]) as session:
+        trees.write(session.real, {b"d/mine": MINE})
+        session.merge_all()
+
+        assert trees.read(session.real) == {b"d": FOLDER, b"d/mine": MINE}
+
+
+def test_a_directory_of_the_users_that_became_a_link_is_a_conflict(tmp_path: Path) -> None:
+    with Ended(tmp_path, {b"d": FOLDER, b"d/x": OLD}, [Mark(b"d", FOLDER), Mark(b"d/x", NEW), Mark(b"d/new", NEW)]) as session:
+        (session.real / "d").rename(tmp_path / "outside")
+        (session.real / "d").symlink_to("../outside")
+        session.merge_all()
+
+        assert trees.read(tmp_path / "outside") == {b"x": OLD}
+        assert set(session.conflicts()) == {b"d/x", b"d/new"}
+
+
+def test_a_conflict_stays_in_the_session_with_its_content(tmp_path: Path) -> None:
+    with Ended(tmp_path, {b"x": OLD, b"y": OLD}, MARKS["an edit"]) as session:
+        rewrite(session.real / "x")
+        merged = session.merge_all()
+
+        assert not merged.is_all
+        assert (session.upper / "x").read_bytes() == NEW.content
+
+
+def test_a_path_that_was_merged_and_then_edited_by_the_user_is_nothing_of_the_sessions(tmp_path: Path) -> None:
+    with Ended(tmp_path, {b"x": OLD, b"y": OLD}, MARKS["an edit"]) as session:
+        session.merge(b"x")
+        rewrite(session.real / "x")
+
+        assert (session.kinds(), session.conflicts()) == ({b"y": Kind.EDITED}, {})
+
+
+def test_a_link_that_points_out_is_merged_as_a_link(tmp_path: Path) -> None:
+    with Ended(tmp_path, {}, [Mark(b"l", Node(SYMLINK, b"/etc/passwd"))]) as session:
+        session.merge_all()
+
+        assert os.readlink(session.real / "l") == "/etc/passwd"

@@ -1,0 +1,81 @@
+"""A session that has ended, made on disk without a sandbox: a base, an upper, a record, as a run leaves them."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from agent_dev.commands import merge
+from agent_dev.commands.merge import Merged
+from agent_dev.commands.review import Review, open_review
+from agent_dev.core.changes import ChangeSet, Key, Kind
+from agent_dev.core.selection import NOTHING, Selection, all_of, take
+from agent_dev.host import base, store
+from tests.harness import trees
+from tests.harness.trees import Mark, Tree
+
+Choose = Callable[[ChangeSet], Selection]
+ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+
+
+class Ended:
+    """A root without git, what an agent made of it, and what the commands do with that."""
+
+    def __init__(self, folder: Path, tree: Tree, marks: list[Mark]) -> None:
+        self.real = folder / "real"
+        self.real.mkdir()
+        trees.write(self.real, tree)
+        self.store = store.Store(str(folder / "state"))
+        self.session = store.create(self.store)
+        self.upper = Path(store.add_root(self.session, 0, str(self.real)).upper)
+        base.take(self.session.base, base.Wish(roots=(str(self.real),)))
+        trees.write_upper(self.upper, marks)
+        record: store.Record = {
+            **store.BLANK,
+            "state": store.WAITING,
+            "root": str(self.real),
+            "roots": [str(self.real)],
+            "launched": time.time_ns(),
+        }
+        store.write(self.session, record)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        store.let_go(self.session)
+
+    def review(self) -> Review:
+        """Open it; the caller closes."""
+        return open_review(self.session, ENVIRON)
+
+    def changes(self) -> ChangeSet:
+        """Return its changes as they are told now."""
+        review = self.review()
+        review.close()
+        return review.changes
+
+    def kinds(self) -> dict[bytes, Kind]:
+        """Return the changes that could be merged, and how they differ."""
+        return {change.key.path: change.kind for change in self.changes().changes if change.is_clean}
+
+    def conflicts(self) -> dict[bytes, str]:
+        """Return the changes that could not, with the reason."""
+        return {one.key.path: one.conflict or one.obstacle or "" for one in self.changes().changes if not one.is_clean}
+
+    def merge(self, *paths: bytes) -> Merged:
+        """Merge these paths and what they need."""
+        return self._merge(lambda changes: take(NOTHING, frozenset(Key(0, path) for path in paths), changes))
+
+    def merge_all(self) -> Merged:
+        """Merge everything that can be."""
+        return self._merge(lambda changes: all_of(changes, risky=True, ignored=True))
+
+    def _merge(self, choose: Choose) -> Merged:
+        review = self.review()
+        try:
+            chosen = choose(review.changes)
+            return merge.carry_out(review, merge.plan(review, chosen, chosen.keys), self.store)
+        finally:
+            review.close()
