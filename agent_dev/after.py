@@ -14,6 +14,9 @@ from agent_dev.errors import DONE, PARTLY, AgentDevError
 from agent_dev.host import commits, store
 
 
+_COUNTED = 300  # changes: up to here lines are counted before the screen opens
+
+
 def after_run(outcome: Outcome, request: Request) -> int:
     """Show what a session holds and offer to merge it; return the agent's own exit code, whatever came of that."""
     try:
@@ -86,7 +89,7 @@ class ForScreen:
         self.roots = tuple(record["roots"])
         command = record["command"]
         self.command = tuple(map(str, command))
-        self.changes = review.changes
+        self.changes = review.counted() if len(review.changes.changes) <= _COUNTED else review.changes
         self.commits = tuple((one.id, one.subject) for one in _made(review))
         self.content = review.content
 

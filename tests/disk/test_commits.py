@@ -232,16 +232,12 @@ HANGS: dict[str, Callable[[Session], object]] = {
     "an index of zeros": lambda session: (session.git / "objects/pack/pack-0.idx").write_bytes(bytes(5000)),
     "a link to itself as a ref": lambda session: (session.git / "refs/heads/x").symlink_to("x"),
     "a link to a device as a ref": lambda session: (session.git / "refs/heads/x").symlink_to("/dev/zero"),
-    "a link to a device as packed-refs": lambda session: (
-        (session.git / "packed-refs").unlink() or (session.git / "packed-refs").symlink_to("/dev/zero")
-    ),
+    "a link to a device as packed-refs": lambda session: link(session.git / "packed-refs", "/dev/zero"),
     "a huge ref": lambda session: (session.git / "refs/heads/x").write_bytes(b"a" * 10_000_000),
     "no refs at all": lambda session: shutil.rmtree(session.git / "refs"),
     "no objects at all": lambda session: shutil.rmtree(session.git / "objects"),
     "nothing at all": lambda session: shutil.rmtree(session.git),
-    "a ref to a tree": lambda session: (
-        (session.git / "refs/heads/x").write_text(session.let_agent("rev-parse", "HEAD^{tree}")) and None
-    ),
+    "a ref to a tree": lambda session: (session.git / "refs/heads/x").write_text(session.let_agent("rev-parse", "HEAD^{tree}")),
     "a ref to nothing": lambda session: (session.git / "refs/heads/x").write_text("1" * 40),
     "a ref that is an option": lambda session: (session.git / "refs/heads/x").write_text("--output=/tmp/x"),
     "a directory for HEAD": lambda session: turn_into_a_directory(session.git / "HEAD"),

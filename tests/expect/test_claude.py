@@ -1,5 +1,6 @@
 """The real Claude Code in the real sandbox, against a scripted model server on this machine."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -36,10 +37,12 @@ WORK = (
 
 def script(repo: Path) -> list[Turn]:
     """Return the turns, with the repository's path in them."""
-    return [
-        Turn(turn.text, tuple(Call(c.name, {k: v.replace("{repo}", str(repo)) for k, v in c.input.items()}) for c in turn.calls))
-        for turn in WORK
-    ]
+    return [Turn(turn.text, tuple(Call(call.name, placed(call.input, repo)) for call in turn.calls)) for turn in WORK]
+
+
+def placed(words: Mapping[str, object], repo: Path) -> dict[str, object]:
+    """Return a tool's input with the repository's path in it."""
+    return {name: str(text).replace("{repo}", str(repo)) for name, text in words.items()}
 
 
 @pytest.fixture
