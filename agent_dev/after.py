@@ -13,7 +13,6 @@ from agent_dev.core.commits import Commit
 from agent_dev.errors import DONE, PARTLY, AgentDevError
 from agent_dev.host import commits, store
 
-
 _COUNTED = 300  # changes: up to here lines are counted before the screen opens
 
 
@@ -49,7 +48,7 @@ def next_words(name: str, made: int) -> None:
     for verb, about in (("diff", "look"), ("merge", "choose what comes home"), ("discard", "put it into the trash")):
         say(f"  {f'agent-dev {verb} {name}':<42} {about}")
     if made:
-        say(f"  {f'agent-dev commits {name}':<42} {made} commit{'s' * (made > 1)}: they stay in the session for now")
+        say(f"  {f'agent-dev commits {name}':<42} {made} commit{'s' * (made > 1)}, in the session for now")
 
 
 def is_screen_possible(environ: dict[str, str]) -> bool:

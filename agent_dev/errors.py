@@ -42,7 +42,7 @@ class UnknownSession(UsageError):
 
 
 class NoSession(AgentDevError):
-    """no session of {root} is waiting"""
+    """no session of {root} is {state}"""
 
 
 class BadConfiguration(UsageError):

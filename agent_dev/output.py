@@ -18,6 +18,7 @@ from agent_dev.core.merge import Left
 from agent_dev.host.store import Record
 from agent_dev.text import visible
 
+_MANY = 30  # rows: past that a number stands for the rest
 _SIGNS = {Kind.ADDED: "+", Kind.EDITED: "~", Kind.DELETED: "-", Kind.RETYPED: "%", Kind.METADATA: "m"}
 
 
@@ -157,18 +158,28 @@ def merged(done: Merged, review: Review, *, is_dry: bool, as_json: bool) -> None
         )
         return
     word = "would take" if is_dry else "merged"
-    for change in done.taken:
-        line(f"{word} {_row(change, roots)}")
+    _few([f"{word} {_row(change, roots)}" for change in done.taken], f"{word} {{}} more")
     for left in done.conflicts:
         line(f"conflict: {visible(name(left.key, roots))}: {visible(left.why)}; it stays as you have it")
-    for left in done.left[:20]:
-        line(f"left {visible(name(left.key, roots))}: {visible(left.why)}")
-    if len(done.left) > 20:
-        line(f"left {len(done.left) - 20} more (agent-dev status)")
+    if done.conflicts:
+        label = review.record["name"] or review.session.id
+        line(f"conflicts stay in the session: agent-dev diff {label} PATH shows the agent's side")
+    _few([f"left {visible(name(left.key, roots))}: {visible(left.why)}" for left in done.left], "left {} more (agent-dev status)")
+    _last_line(done, is_dry=is_dry)
+
+
+def _few(rows: Sequence[str], rest: str) -> None:
+    for row in rows[:_MANY]:
+        line(row)
+    if len(rows) > _MANY:
+        line(rest.format(len(rows) - _MANY))
+
+
+def _last_line(done: Merged, *, is_dry: bool) -> None:
     if not done.taken:
-        line("nothing was merged" if not is_dry else "nothing would be merged")
+        line("nothing would be merged" if is_dry else "nothing was merged")
     elif not is_dry:
-        line(f"merge {done.id}: {len(done.taken)} taken" + (", nothing is left" if done.is_all else f", {len(done.left)} left"))
+        line(f"merge {done.id}: {len(done.taken)} taken, {'nothing' if done.is_all else len(done.left)} left")
 
 
 def _left(left: Iterable[Left], roots: Sequence[str]) -> list[dict[str, str]]:

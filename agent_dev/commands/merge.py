@@ -27,12 +27,17 @@ class Merged:
 def choose(changes: ChangeSet, paths: tuple[Key, ...], *, everything: bool, risky: bool) -> tuple[Selection, frozenset[Key]]:
     """Return what flags choose and what they ask for: `--all`, and each `--take PATH` with all below it."""
     chosen = selection.all_of(changes, risky=risky) if everything else selection.NOTHING
-    asked = {change.key for change in changes.changes} if everything else set()
+    asked = {change.key for change in changes.changes if _is_meant(change, risky=risky)} if everything else set()
     for path in paths:
         below = frozenset(change.key for change in changes.below(path.root, path.path))
         asked |= below
         chosen = selection.take(chosen, below, changes)
     return chosen, frozenset(asked)
+
+
+def _is_meant(change: Change, *, risky: bool) -> bool:
+    """Whether `--all` asks for a change, in conflict or not."""
+    return not change.ignored and (risky or not change.risks)
 
 
 def plan(review: Review, chosen: Selection, asked: frozenset[Key]) -> MergePlan:
@@ -85,7 +90,7 @@ def carry_out(review: Review, planned: MergePlan, place: store.Store) -> Merged:
     conflicts = (*planned.conflicts, *strangers)
     if taken:
         _write_record(folder, review, taken, applied)
-        is_all = _settle(review, taken)
+        is_all = _settle(review, taken, store.set_aside(place, merge_id))
     else:
         is_all = False
     return Merged(merge_id if taken else "", taken, planned.left, conflicts, is_all)
@@ -135,8 +140,8 @@ def _write_record(folder: str, review: Review, taken: tuple[Change, ...], applie
         os.fsync(file.fileno())
 
 
-def _settle(review: Review, taken: tuple[Change, ...]) -> bool:
-    """Take out of the session what was merged; say whether it holds nothing more."""
+def _settle(review: Review, taken: tuple[Change, ...], aside: str) -> bool:
+    """Take out of the session what was merged, through a directory set aside; say whether it holds nothing more."""
     keys = {change.key for change in taken}
     left = tuple(change for change in review.changes.changes if change.key not in keys)
     if not left:
@@ -148,8 +153,12 @@ def _settle(review: Review, taken: tuple[Change, ...]) -> bool:
         mine = tuple(change for change in taken if change.key.root == number)
         if mine and left:
             bases.learn(review.session.base, number, _now(review, number, mine))
-        if mine:
+        if not left:
+            os.mkdir(f"{aside}/{number}")
+            upper.empty(tree, f"{aside}/{number}", skip)
+        elif mine:
             upper.take_out(tree, mine, tuple(change for change in left if change.key.root == number), skip)
+    store.remove_aside(aside)
     return not left
 
 

@@ -61,7 +61,7 @@ def prepare(request: Request) -> Prepared:
     options, environ = request.options, request.environ
     here = os.path.realpath(options.directory or os.getcwd())
     place = repo.find(here)
-    facts = machine.look(environ, (place.root, *((os.path.realpath(options.home),) if options.home else ())))
+    facts = machine.look(environ, (place.root, *_given_home(options, environ)))
     agent = "" if request.is_command else request.words[0]
     settings = load.settings(
         load.Request(
@@ -97,6 +97,12 @@ def prepare(request: Request) -> Prepared:
     prepared = _with_tools(prepared)
     _look_up(prepared)
     return prepared
+
+
+def _given_home(options: Options, environ: dict[str, str]) -> tuple[str, ...]:
+    """Return the agent home of the command line, from which no program is taken; one above the real home is refused later."""
+    home = os.path.realpath(options.home) if options.home else ""
+    return (home,) if home and not is_below(os.path.realpath(environ.get("HOME", "/")), home) else ()
 
 
 def _with_versions(profile: Profile, home: str) -> Profile:

@@ -84,7 +84,11 @@ def find(where: Here, name: str = "", states: tuple[str, ...] = OPEN) -> Listed:
         return found
     mine = [one for one in everything if one.record.get("root") == where.root and one.state in states]
     if not mine:
-        raise NoSession(root=where.root, hint="agent-dev sessions --all lists those of other places")
+        raise NoSession(
+            root=where.root,
+            state="running" if states == (store.RUNNING,) else "waiting",
+            hint="agent-dev sessions --all lists those of other places",
+        )
     return mine[-1]
 
 

@@ -22,6 +22,9 @@ class Ground(Value):
 
 def reason(wanted: tuple[Wanted, ...], ground: Ground) -> tuple[str, str] | None:
     """Return the first reason to refuse and a hint, or None."""
+    for name, own in ground.own:
+        if is_below(ground.home, own):
+            return f"{name} {own} holds your home directory", "choose a directory of its own"
     for want in wanted:
         found = _one(want, ground)
         if found:

@@ -13,6 +13,18 @@ from agent_dev.host import files, scan
 _OPAQUE = "user.overlay.opaque"
 
 
+def empty(upper: files.Tree, aside: str, skip: tuple[bytes, ...]) -> None:
+    """Move all that is in an upper aside, when all of it was taken: a rename for each name at the top."""
+    place = os.open(aside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in os.listdir(upper.fd):
+            if os.fsencode(name) not in skip:
+                _unlocked(upper.fd, partial(os.rename, name, name, src_dir_fd=upper.fd, dst_dir_fd=place))
+    finally:
+        os.close(place)
+    upper.forget()
+
+
 def take_out(upper: files.Tree, taken: tuple[Change, ...], left: tuple[Change, ...], skip: tuple[bytes, ...]) -> None:
     """Remove what was taken. An opaque directory becomes a plain one, its deletions that were left become whiteouts.
 

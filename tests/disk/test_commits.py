@@ -272,7 +272,8 @@ def test_what_is_no_ref_or_object_hides_no_commit(session: Session, hang: str) -
 
 
 @pytest.mark.parametrize("depth", [900, 1_500, 3_000])
-def test_refs_of_any_depth_end_soon(session: Session, depth: int) -> None:
+def test_refs_of_any_depth_end_soon(abyss: Path, depth: int) -> None:
+    session = Session(abyss, repository(abyss / "root"))
     made = session.let_commit("one")
     here = os.open(session.git / "refs/heads", os.O_RDONLY)
     for _ in range(depth):

@@ -64,13 +64,13 @@ def test_a_sibling_with_a_like_name_stays(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a2"]
 
 
-def test_a_tree_three_thousand_deep_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "tree").mkdir()
-    make_deep(tmp_path / "tree")
+def test_a_tree_three_thousand_deep_is_removed(abyss: Path) -> None:
+    (abyss / "tree").mkdir()
+    make_deep(abyss / "tree")
     before = len(os.listdir("/proc/self/fd"))
-    remove_tree(str(tmp_path / "tree"))
+    remove_tree(str(abyss / "tree"))
 
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(abyss) == []
     assert len(os.listdir("/proc/self/fd")) == before
 
 

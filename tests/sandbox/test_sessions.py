@@ -403,6 +403,26 @@ def test_a_session_whose_launcher_was_killed_can_be_discarded(agent_dev: AgentDe
         assert state(agent_dev) == []
 
 
+def test_what_a_dead_launcher_left_running_is_ended_before_a_merge(agent_dev: AgentDev) -> None:
+    with killed(agent_dev, "touch new"):
+        [path] = (agent_dev.state / "sessions").glob("*/session.json")
+        record = json.loads(path.read_text())
+        words = ["unshare", "--user", "--pid", "--fork", "sh", "-c", "echo ready; sleep 60"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as left:  # stands for an agent that lived on
+            assert left.stdout is not None
+            assert left.stdout.readline() == b"ready\n"
+            children = Path(f"/proc/{left.pid}/task/{left.pid}/children")
+            inner = children.read_text().split()[0]
+            path.write_text(json.dumps({**record, "pid_namespace": os.stat(f"/proc/{inner}/ns/pid").st_ino}))
+            merged = agent_dev("merge", "--all")
+            try:
+                assert left.wait(5) != 0
+            finally:
+                left.kill()
+        assert merged.returncode == 0
+    assert (agent_dev.repo / "new").exists()
+
+
 def test_what_the_user_edits_after_the_launcher_was_killed_is_not_overwritten(agent_dev: AgentDev) -> None:
     with killed(agent_dev, "echo agent >README.md"):
         (agent_dev.repo / "README.md").write_text("user\n")
