@@ -9,6 +9,7 @@ from agent_dev.value import Value
 _FAST, _SLOW = 60, 400  # ms between looks at the agent, with a terminal and without
 _MERCY = 5000  # ms between asking an agent to end and ending it
 _LOOK_AT_REPO = 1000  # ms
+_LAST_PAUSE = 64_000  # ms: a view is refreshed after a move and again at pauses that double up to this
 
 _STOPPED = b"T"
 
@@ -31,6 +32,8 @@ class Supervisor:
         self._mercy = _MERCY
         self._marks = self._look()
         self._since_look = 0
+        self._pause = _LAST_PAUSE * 2  # nothing to refresh
+        self._until_refresh = 0
         self._before: list[tuple[int, object]] = []
         self.moves = 0  # how often the repository moved and the view was refreshed
         self.ended_by = 0  # the signal that made us end the agent
@@ -154,12 +157,18 @@ class Supervisor:
         return tuple(found)
 
     def _refresh_if_moved(self) -> None:
+        """Refresh after a move, and some times more: a name that is in use inside at that moment stays as it was."""
         marks = self._look()
-        if marks == self._marks:
+        has_moved = marks != self._marks
+        if has_moved:
+            self._marks, self._pause, self._until_refresh = marks, _LOOK_AT_REPO, 0
+        self._until_refresh -= _LOOK_AT_REPO
+        if self._pause > _LAST_PAUSE or self._until_refresh > 0:
             return
-        self._marks = marks
+        self._until_refresh = self._pause
+        self._pause *= 2
         inner = self._sandbox.init if not self._sandbox.has_keeper else _first_child(self._sandbox.init)
-        if inner and refresh(inner, self._watch.roots):
+        if inner and refresh(inner, self._watch.roots) and has_moved:
             self.moves += 1
 
 

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_dev.core.changes import Kind
+from agent_dev.commands import merge as merging
+from agent_dev.core.changes import Change, ChangeSet, Key, Kind, Risk
+from agent_dev.core.merge import Folders, plan
 from tests.harness import trees
 from tests.harness.ended import Ended
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Mark, Node, Tree
+from tests.harness.users import as_ordinary, open_place
 
 Pair = tuple[Tree, Tree, frozenset[bytes]]
 ON_DISK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -218,3 +221,91 @@ def test_a_link_that_points_out_is_merged_as_a_link(tmp_path: Path) -> None:
         session.merge_all()
 
         assert os.readlink(session.real / "l") == "/etc/passwd"
+
+
+# --- what an ordinary user may not enter or write to ---
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o500])
+def test_a_directory_that_nobody_may_write_to_is_merged_with_its_contents(mode: int) -> None:
+    def act() -> None:
+        with Ended(folder, {}, [Mark(b"d", FOLDER), Mark(b"d/e", FOLDER), Mark(b"d/e/x", NEW), Mark(b"y", NEW)]) as session:
+            for name in ("d/e", "d"):
+                (session.upper / name).chmod(mode)
+            merged = session.merge_all()
+            shut = Node(DIRECTORY, b"", mode)
+
+            assert merged.is_all
+            assert trees.read(session.real) == {b"d": shut, b"d/e": shut, b"d/e/x": NEW, b"y": NEW}
+            assert os.listdir(session.upper) == []
+
+    with open_place() as folder:
+        as_ordinary(act)
+
+
+def test_a_file_that_nobody_may_read_is_merged() -> None:
+    def act() -> None:
+        with Ended(folder, {b"x": OLD}, [Mark(b"x", Node(FILE, b"secret", 0)), Mark(b"y", Node(FILE, b"new", 0o200))]) as session:
+            assert session.merge_all().is_all
+            modes = [(session.real / name).stat().st_mode & 0o7777 for name in ("x", "y")]
+            (session.real / "x").chmod(0o600)
+
+            assert (modes, (session.real / "x").read_bytes()) == ([0, 0o200], b"secret")
+
+    with open_place() as folder:
+        as_ordinary(act)
+
+
+def test_what_could_not_be_read_is_told_and_stays_in_the_session() -> None:
+    def act() -> None:
+        with Ended(folder, {}, [Mark(b"d", FOLDER), Mark(b"d/x", NEW), Mark(b"y", NEW)]) as session:
+            (session.upper / "d").chmod(0)
+            assert [problem.partition(":")[0] for problem in session.changes().problems] == ["d"]
+            merged = session.merge_all()
+
+            assert not merged.is_all
+            assert os.listdir(session.upper) == ["d"]
+
+    with open_place() as folder:
+        as_ordinary(act)
+
+
+# --- what flags choose ---
+
+
+def change(name: bytes, **more: object) -> Change:
+    return Change(Key(0, name), Kind.ADDED, None, trees.entry(NEW), **more)  # type: ignore[arg-type]
+
+
+RISKS = (Risk("hook", "runs later"),)
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        (change(b"x", risks=RISKS), "risky: hook"),
+        (change(b"x", ignored=True), "ignored by git"),
+        (change(b"x", obstacle="a socket"), "a socket"),
+    ],
+)
+def test_what_all_leaves_says_why(one: Change, why: str) -> None:
+    changes = ChangeSet((one,))
+    chosen, asked = merging.choose(changes, (), everything=True, risky=False)
+
+    assert [left.why for left in plan(changes, chosen, asked, Folders({}, ())).left] == [why]
+
+
+def test_take_chooses_all_below_a_path_and_what_it_needs() -> None:
+    needed = change(b"a")
+    changes = ChangeSet((needed, change(b"d/x", requires=(needed.key,)), change(b"d/y", risks=RISKS), change(b"dd")))
+    chosen, asked = merging.choose(changes, (Key(0, b"d"),), everything=False, risky=False)
+
+    assert {key.path for key in chosen.keys} == {b"a", b"d/x", b"d/y"}
+    assert {key.path for key in asked} == {b"d/x", b"d/y"}
+
+
+def test_a_conflict_that_take_asked_for_is_told() -> None:
+    changes = ChangeSet((change(b"x", conflict="it moved"), change(b"y")))
+    chosen, asked = merging.choose(changes, (Key(0, b""),), everything=False, risky=False)
+
+    assert [left.key.path for left in plan(changes, chosen, asked, Folders({}, ())).conflicts] == [b"x"]

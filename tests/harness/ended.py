@@ -1,5 +1,6 @@
 """A session that has ended, made on disk without a sandbox: a base, an upper, a record, as a run leaves them."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,8 @@ class Ended:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         store.let_go(self.session)
+        while os.path.isdir(self.store.gone) and os.listdir(self.store.gone):
+            time.sleep(0.001)  # what was set aside is removed by a process of its own
 
     def review(self) -> Review:
         """Open it; the caller closes."""

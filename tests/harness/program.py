@@ -20,12 +20,12 @@ Env = Mapping[str, str | None]
 T = TypeVar("T")
 
 
-def wait_until(look: Callable[[], T], what: str, patience: float = PATIENCE) -> T:
-    """Look again and again until something true is found, and return it."""
+def wait_until(look: Callable[[], T], what: str, patience: float = PATIENCE, pause: float = 0.01) -> T:
+    """Look again and again, every `pause` seconds, until something true is found, and return it."""
     deadline = time.monotonic() + patience
     while not (found := look()):
         assert time.monotonic() < deadline, f"in {patience} s not: {what}"
-        time.sleep(0.01)
+        time.sleep(pause)
     return found
 
 

@@ -7,8 +7,6 @@ import pytest
 
 from tests.sandbox.forerunner_world import World, picture, world_below
 
-EVIL = "#!/bin/sh\\ntouch {}/executed\\n"
-
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:

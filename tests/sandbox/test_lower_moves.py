@@ -13,6 +13,7 @@ from tests.harness.program import AgentDev, tree, wait_until
 
 WAIT = "echo ready; read line"
 SOON = 5.0  # seconds until the view inside is refreshed
+PAUSE = 0.2  # between two looks: a name that is in use at that moment is refreshed only later
 
 COMMITS = """
 echo ready; read line
@@ -126,7 +127,16 @@ def test_a_file_that_was_replaced_outside_is_seen_inside_soon(agent_dev: AgentDe
     with agent(agent_dev, FOLLOW) as process:
         assert looked_at(process) == "print('two')\n"
         move(agent_dev)
-        wait_until(lambda: looked_at(process) == "print('three')\n", "the agent sees the new file", SOON)
+        wait_until(lambda: looked_at(process) == "print('three')\n", "the agent sees the new file", SOON, PAUSE)
+
+
+def test_a_file_that_was_open_inside_when_it_was_replaced_is_seen_too(agent_dev: AgentDev) -> None:
+    """The kernel keeps a name that is in use; it has to be looked at again later."""
+    script = "exec 3<sub/app.py; echo ready; read line; exec 3<&-; while :; do cat sub/app.py; echo .; read line; done"
+    with agent(agent_dev, script) as process:
+        commits(agent_dev)
+        time.sleep(1.5)  # the first refresh is over, and has not helped
+        wait_until(lambda: looked_at(process) == "print('three')\n", "the agent sees the new file", 2 * SOON, PAUSE)
 
 
 def test_a_file_that_a_merge_brought_is_seen_by_another_running_agent(agent_dev: AgentDev) -> None:
@@ -134,7 +144,7 @@ def test_a_file_that_a_merge_brought_is_seen_by_another_running_agent(agent_dev:
     with agent(agent_dev, FOLLOW) as process:
         assert looked_at(process) == "print('two')\n"
         assert agent_dev("merge", "one", "--all").returncode == 0
-        wait_until(lambda: looked_at(process) == "print('three')\n", "the agent sees the merged file", SOON)
+        wait_until(lambda: looked_at(process) == "print('three')\n", "the agent sees the merged file", SOON, PAUSE)
 
 
 def test_a_refreshed_view_still_has_the_agents_own_changes(agent_dev: AgentDev) -> None:
@@ -142,14 +152,14 @@ def test_a_refreshed_view_still_has_the_agents_own_changes(agent_dev: AgentDev) 
     script += "; while read line; do cat README.md new; ls sub/deep; cat sub/app.py; echo .; done"
     with agent(agent_dev, script) as process:
         commits(agent_dev)
-        wait_until(lambda: looked_at(process) == "mine\nnew\nprint('three')\n", "the agent sees both", SOON)
+        wait_until(lambda: looked_at(process) == "mine\nnew\nprint('three')\n", "the agent sees both", SOON, PAUSE)
 
 
 def test_a_refreshed_view_is_still_nosuid_and_nodev(agent_dev: AgentDev) -> None:
     script = 'cat sub/app.py >/dev/null; echo ready; while read line; do grep " $PWD " /proc/mounts; cat sub/app.py; echo .; done'
     with agent(agent_dev, script) as process:
         commits(agent_dev)
-        wait_until(lambda: "three" in looked_at(process), "the view was refreshed", SOON)
+        wait_until(lambda: "three" in looked_at(process), "the view was refreshed", SOON, PAUSE)
         options = looked_at(process).split()[3].split(",")
     assert {"nosuid", "nodev", "rw"} <= set(options)
 
@@ -157,7 +167,7 @@ def test_a_refreshed_view_is_still_nosuid_and_nodev(agent_dev: AgentDev) -> None
 def test_that_the_repository_moved_is_said(agent_dev: AgentDev) -> None:
     with agent(agent_dev, f"touch new; {FOLLOW}") as process:
         commits(agent_dev)
-        wait_until(lambda: "three" in looked_at(process), "the view was refreshed", SOON)
+        wait_until(lambda: "three" in looked_at(process), "the view was refreshed", SOON, PAUSE)
         _, said = process.communicate(timeout=20)
     assert "the repository changed" in said
 
