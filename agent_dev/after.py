@@ -22,6 +22,10 @@ def after_run(outcome: Outcome, request: Request) -> int:
         _offer(outcome, request)
     except AgentDevError as error:
         say(error.message)
+        next_words(outcome.name, outcome.commits)
+    except OSError as error:
+        say(f"the session cannot be looked at now: {error.strerror}")
+        next_words(outcome.name, outcome.commits)
     return outcome.code
 
 

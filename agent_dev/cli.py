@@ -4,7 +4,7 @@ import os
 import sys
 
 from agent_dev.commands.prepare import Options, Request
-from agent_dev.errors import AgentDevError, UsageError, UsageOfRun
+from agent_dev.errors import PARTLY, AgentDevError, UsageError, UsageOfRun
 from agent_dev.host import debug
 from agent_dev.text import visible
 
@@ -184,6 +184,18 @@ def report(error: AgentDevError) -> None:
         say(f"→ {visible(error.hint)}")
 
 
+def _flushed(code: int) -> int:
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        return 141
+    except (OSError, AttributeError) as error:  # AttributeError: closed by who started us
+        say(f"the output could not be written: {error}")
+        return code or PARTLY
+    return code
+
+
 def main() -> None:
     """Be the program `agent-dev`. Never returns."""
     try:
@@ -195,10 +207,10 @@ def main() -> None:
         code = 130
     except BrokenPipeError:
         code = 141
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except BrokenPipeError:
-        code = 141
+    except OSError as error:
+        # A disk or a terminal that fails where no one step could tell what it means.
+        say(visible(f"{error.strerror}: {error.filename}" if error.filename else str(error)))
+        code = PARTLY
+    code = _flushed(code)
     # Nothing is registered to run at exit: taking the interpreter apart would only cost 2 ms.
     os._exit(code)

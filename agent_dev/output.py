@@ -134,11 +134,16 @@ def diff(review: Review, keys: Sequence[Key], *, is_stat: bool) -> None:
             line(_row(counted[change.key], roots))
         return
     sys.stdout.flush()
+    is_looked_at = sys.stdout.isatty()  # by a person: then an escape of the agent's must not reach the terminal
     for change in wanted:
         before, after = review.content(change.key)
         path = os.fsencode(name(change.key, roots).lstrip("/"))
-        sys.stdout.buffer.write(blocks.patch(change, path, before, after))
-    sys.stdout.buffer.flush()
+        patch = blocks.patch(change, path, before, after)
+        if is_looked_at:
+            sys.stdout.writelines(visible(row, tab="\t") + "\n" for row in patch.rstrip(b"\n").split(b"\n"))
+        else:
+            sys.stdout.buffer.write(patch)
+            sys.stdout.buffer.flush()
 
 
 def merged(done: Merged, review: Review, *, is_dry: bool, as_json: bool) -> None:

@@ -9,12 +9,14 @@ from dataclasses import replace
 
 from agent_dev import output
 from agent_dev.after import screen
+from agent_dev.cli import say
 from agent_dev.commands import doctor, merge, resume, sessions, show
 from agent_dev.commands.prepare import Options, Request
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here, Listed
 from agent_dev.core.changes import Key
-from agent_dev.errors import DONE, PARTLY, SessionBusy, UsageError
+from agent_dev.core.commits import Commit
+from agent_dev.errors import DONE, PARTLY, CommandFailed, SessionBusy, UsageError
 from agent_dev.host import commits, load, store
 
 Environ = dict[str, str]
@@ -46,7 +48,7 @@ def _status(words: list[str], where: Here, _options: Options) -> int:
     if one.state == store.RUNNING:
         raise SessionBusy(session=one.name, hint=f"agent-dev stop {one.name}, or wait until the agent has ended")
     with _opened(one, where) as review:
-        made = commits.made(review.session, review.record, where.environ)
+        made = _commits_of(review, where)
         counted = review.counted()
         output.status(replace(one, record=review.record), counted, made, as_json=args.json)
     return DONE
@@ -64,6 +66,15 @@ def _opened(one: Listed, where: Here) -> Iterator[Review]:
             review.close()
     finally:
         store.let_go(held.session)
+
+
+def _commits_of(review: Review, where: Here) -> tuple[Commit, ...]:
+    """Return a session's commits; when git cannot read them that is said, and hides nothing else."""
+    try:
+        return commits.made(review.session, review.record, where.environ)
+    except CommandFailed as error:
+        say(f"its commits cannot be read: {error.message}")
+        return ()
 
 
 def _diff(words: list[str], where: Here, _options: Options) -> int:
@@ -84,7 +95,10 @@ def _keys(paths: list[str], review: Review, where: Here) -> tuple[Key, ...]:
     """Turn paths as a person types them, seen from here or from the root, into keys. Raises UsageError for unknown ones."""
     found = []
     for path in paths:
-        candidates = [os.path.normpath(os.path.join(where.cwd, path)), os.path.normpath(os.path.join(where.root, path))]
+        if not path:
+            raise UsageError(message="an empty path names nothing", hint="--take . takes all below this directory")
+        candidates = [os.path.normpath(os.path.join(place, path)) for place in (where.cwd, where.root)]
+        candidates.append(os.path.join(os.path.realpath(os.path.dirname(candidates[0])), os.path.basename(candidates[0])))
         keys = [key for full in candidates for key in _below_roots(full, review)]
         known = [key for key in keys if review.changes.below(key.root, key.path)]
         if not known:
@@ -164,7 +178,6 @@ def _resume(words: list[str], where: Here, options: Options) -> int:
     args = parser.parse_args(before)
     one = sessions.find(where, args.session, (store.WAITING, store.KILLED))
     from agent_dev.after import after_run
-    from agent_dev.cli import say
 
     request = Request(tuple(after), options, where.environ, is_command=bool(after))
     outcome = resume.resume(sessions.hold(one), request, say)

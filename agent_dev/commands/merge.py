@@ -1,6 +1,7 @@
 """Merge what was chosen: plan against the real tree as it is now, apply, keep what was replaced, take it out of the session."""
 
 import os
+import signal
 import time
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from agent_dev.core import merge, selection
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key
 from agent_dev.core.merge import Left, MergePlan
 from agent_dev.core.selection import Selection
+from agent_dev.errors import CannotMerge
 from agent_dev.host import apply, quick_json, store, upper
 from agent_dev.host import base as bases
 
@@ -74,11 +76,25 @@ def preview(review: Review, planned: MergePlan) -> Merged:
 
 
 def carry_out(review: Review, planned: MergePlan, place: store.Store) -> Merged:
-    """Merge. Raises CannotMerge before anything was touched."""
+    """Merge. Raises CannotMerge before anything was touched.
+
+    Ctrl-C and a terminal that goes away wait until what was begun is done and written down.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
+    try:
+        return _carry_out(review, planned, place)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _carry_out(review: Review, planned: MergePlan, place: store.Store) -> Merged:
     merge_id = f"{review.session.id}.{time.time_ns() // 10**6:x}"
     folder = f"{place.merges}/{merge_id}"
-    os.makedirs(folder, 0o700)
-    grounds = apply.Grounds(review.uppers, review.reals, _places(review, folder), folder)
+    try:
+        os.makedirs(folder, 0o700)
+    except OSError as error:
+        raise CannotMerge(path=place.merges, reason=f"{error.strerror}; nothing was changed") from None
+    grounds = apply.Grounds(review.uppers, review.reals, _places(review, folder, merge_id), folder)
     try:
         applied = apply.apply(planned, grounds)
     finally:
@@ -88,23 +104,29 @@ def carry_out(review: Review, planned: MergePlan, place: store.Store) -> Merged:
     taken = tuple(table[key] for key in applied.taken)
     strangers = tuple(Left(key, why) for key, why in applied.stopped.items() if key in table)
     conflicts = (*planned.conflicts, *strangers)
-    if taken:
-        _write_record(folder, review, taken, applied)
-        is_all = _settle(review, taken, store.set_aside(place, merge_id))
-    else:
-        is_all = False
+    is_all = bool(taken) and _write_down(review, taken, applied, place, merge_id)
     return Merged(merge_id if taken else "", taken, planned.left, conflicts, is_all)
 
 
-def _places(review: Review, folder: str) -> tuple[tuple[str, ...], ...]:
+def _write_down(review: Review, taken: tuple[Change, ...], applied: apply.Applied, place: store.Store, merge_id: str) -> bool:
+    """Write what was merged and take it out of the session; say whether that holds nothing more."""
+    try:
+        _write_record(f"{place.merges}/{merge_id}", review, taken, applied)
+    except OSError as error:
+        done = f"{len(taken)} changes were merged, but the record of it could not be written: {error.strerror}"
+        raise CannotMerge(path=place.merges, reason=done, hint="make room, and look at the real tree") from None
+    return _settle(review, taken, store.set_aside(place, merge_id))
+
+
+def _places(review: Review, folder: str, merge_id: str) -> tuple[tuple[str, ...], ...]:
     """Return for each root where staged content may lie: with the merge, in the git common dir, beside the target."""
     git = review.record.get("git")
     found = []
     for number, real in enumerate(review.reals):
         places = [f"{folder}/stage-{number}"]
         if number == 0 and isinstance(git, dict):
-            places.append(f"{git['common']}/agent-dev-stage")
-        found.append((*places, f"{real.path}/.agent-dev-stage"))
+            places.append(f"{git['common']}/agent-dev-stage.{merge_id}")
+        found.append((*places, f"{real.path}/.agent-dev-stage.{merge_id}"))
     return tuple(found)
 
 
@@ -144,22 +166,23 @@ def _settle(review: Review, taken: tuple[Change, ...], aside: str) -> bool:
     """Take out of the session what was merged, through a directory set aside; say whether it holds nothing more."""
     keys = {change.key for change in taken}
     left = tuple(change for change in review.changes.changes if change.key not in keys)
-    if not left:
+    is_all = not left and not review.changes.problems  # what could not be read is not gone
+    if is_all:
         _remember_state(review, store.MERGED)
     git = review.record.get("git")
     for number, tree in enumerate(review.uppers):
         tree.forget()
         skip = (b".git",) if number == 0 and isinstance(git, dict) and git.get("inside") else ()
         mine = tuple(change for change in taken if change.key.root == number)
-        if mine and left:
+        if mine and not is_all:
             bases.learn(review.session.base, number, _now(review, number, mine))
-        if not left:
+        if is_all:
             os.mkdir(f"{aside}/{number}")
             upper.empty(tree, f"{aside}/{number}", skip)
         elif mine:
             upper.take_out(tree, mine, tuple(change for change in left if change.key.root == number), skip)
     store.remove_aside(aside)
-    return not left
+    return is_all
 
 
 def _now(review: Review, number: int, taken: tuple[Change, ...]) -> dict[bytes, Entry | None]:

@@ -19,8 +19,10 @@ def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
     launch.close_inherited()
     prepared = _prepare(one, request)
     asked = run.ask_git(prepared, request.environ)
-    if prepared.place.root != one.record["root"]:
-        raise Refused(message=f"the session's root was {one.record['root']}, and that is {prepared.place.root} now")
+    paths = [prepared.place.root, *prepared.overlays]
+    if paths != one.record["roots"]:
+        said, meant = ", ".join(paths), ", ".join(one.record["roots"])
+        raise Refused(message=f"the session's roots were {meant}, and would be {said} now", hint="name the same --overlay")
     notice(f"resuming session {one.name}")
     session = one.session
     record = one.record

@@ -87,6 +87,7 @@ def open_review(session: store.Session, environ: dict[str, str]) -> Review:
     record = store.read(session)
     paths = record["roots"]
     roots = [session.root(number, str(path)) for number, path in enumerate(paths)]
+    store.reopen(session, len(roots))
     try:
         uppers = tuple(files.Tree(root.upper, is_ours=True) for root in roots)
         reals = tuple(files.Tree(root.path) for root in roots)
@@ -136,7 +137,23 @@ def _root_changes(review: Review, number: int, problems: list[str]) -> tuple[Cha
     same = frozenset(path for path in overlay.candidates(upper, base) if _is_same(review, number, base[path], path))
     changes = overlay.interpret(number, upper, base, same)
     ground = overlay.Ground(base, _real(real_tree, changes), doubtful)
-    return tuple(replace(change, conflict=None if change.obstacle else overlay.conflict(change, ground)) for change in changes)
+    return tuple(replace(change, conflict=_conflict(change, ground, real_tree)) for change in changes)
+
+
+def _conflict(change: Change, ground: overlay.Ground, real: files.Tree) -> str | None:
+    if change.obstacle:
+        return None
+    found = overlay.conflict(change, ground)
+    replaced = change.kind is Kind.RETYPED and change.before and change.before.type is FileType.DIRECTORY
+    if found is None and replaced and _has_strangers(real, change.key.path, ground):
+        return "something was put into it meanwhile"
+    return found
+
+
+def _has_strangers(real: files.Tree, folder: bytes, ground: overlay.Ground) -> bool:
+    """Whether a directory holds something that the base did not."""
+    below = scan.walk(f"/proc/self/fd/{real.folder(folder)}", attributes=False)
+    return any(folder + b"/" + one.path not in ground.base for one in below)
 
 
 def _has_private_git(review: Review, number: int) -> bool:

@@ -8,7 +8,7 @@ from agent_dev.commands.prepare import Prepared, Request, prepare, setting
 from agent_dev.core import bwrap, plan
 from agent_dev.core.plan import GitDir, Root, SandboxPlan, Setting
 from agent_dev.errors import StateUnusable
-from agent_dev.host import launch, look, machine, private_git, refs, repo, store, supervise
+from agent_dev.host import launch, leftovers, look, machine, private_git, refs, repo, store, supervise
 from agent_dev.host.homes import Home
 from agent_dev.host.terminal import Terminal
 from agent_dev.value import Value
@@ -205,12 +205,13 @@ def _record(prepared: Prepared, request: Request, parts: Setting) -> store.Recor
 def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
     """Start the sandbox, wait for its end, and settle the session."""
     terminal = Terminal()
+    blocking = [_is_blocking(fd) for fd in range(3)]
     facts = job.prepared.machine
     sandbox = launch.start_best(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty, keeper, terminal)
     record: store.Record = {
         **job.record,
         "init": sandbox.init,
-        "pid_namespace": sandbox.pid_namespace,
+        "life": leftovers.life(sandbox.init, sandbox.pid_namespace).as_row(),
         "launched": time.time_ns(),
     }
     store.write(job.session, record)
@@ -226,6 +227,9 @@ def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
     told = launch.exit_code(sandbox)
     terminal.take_back()
     terminal.reset(leave_screen=told is None or told > 128)
+    for fd, was in enumerate(blocking):
+        if was is not None and _is_blocking(fd) is not None:
+            os.set_blocking(fd, was)  # the description is shared with the agent, and node leaves it changed
     supervisor.end()
     if told is None and not supervisor.ended_by and launch.reap(sandbox) in _BWRAP_FAILED:
         _fail(job, base)
@@ -238,10 +242,18 @@ def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
     return outcome
 
 
+def _is_blocking(fd: int) -> bool | None:
+    try:
+        return os.get_blocking(fd)
+    except OSError:
+        return None  # closed
+
+
 def _settle(job: Job, record: store.Record, base: int | None, code: int, supervisor: supervise.Supervisor) -> Outcome:
     name = str(record["name"] or job.session.id)
     merge = job.prepared.settings.profile.merge and not supervisor.ended_by
     outcome = Outcome(code, job.session, name, 0, 0, merge, supervisor.moves, supervisor.ended_by)
+    store.reopen(job.session, len(record["roots"]))
     if not job.is_resumed and not _may_hold(job.session, record):
         if base is not None:
             _cancel(base)
@@ -249,7 +261,10 @@ def _settle(job: Job, record: store.Record, base: int | None, code: int, supervi
         return outcome
     from agent_dev.commands import settle  # after the agent: it reads changes, which is no part of a start
 
-    held = settle.settle(job.session, record, base or _begin_base(job, record), code, job.environ)
+    try:
+        held = settle.settle(job.session, record, base or _begin_base(job, record), code, job.environ)
+    except OSError:
+        return outcome.but(changes=1)  # a full disk: what the agent left is there, and opening it will say what is wrong
     return outcome.but(changes=held.changes, commits=held.commits)
 
 

@@ -55,7 +55,8 @@ def listed(place: store.Store) -> tuple[Listed, ...]:
         try:
             record = store.read(session)
         except UnreadableSession as error:
-            found.append(Listed(session, store.BLANK, "unreadable", error.message))
+            if os.path.lexists(f"{session.folder}/session.json"):  # else just being made, or soon swept
+                found.append(Listed(session, store.BLANK, "unreadable", error.message))
             continue
         found.append(Listed(session, record, state(session, record)))
     return tuple(found)
@@ -102,9 +103,9 @@ def is_session(everything: tuple[Listed, ...], name: str) -> Listed | None:
 def hold(one: Listed) -> Listed:
     """Hold an ended session for work on it, after ending what a dead launcher left. Raises SessionBusy."""
     session = store.hold(one.session)
-    namespace = one.record.get("pid_namespace")
-    if one.state == store.KILLED and isinstance(namespace, int):
-        leftovers.end(namespace)
+    life = one.record.get("life")
+    if one.state == store.KILLED and life:
+        leftovers.end(leftovers.Life(*life))
         store.drop_scaffold(session)
     return Listed(session, store.read(session), one.state)
 
@@ -132,7 +133,10 @@ def stop(where: Here, one: Listed) -> Listed:
 def discard(where: Here, one: Listed) -> str:
     """Move an ended session into the trash; return where it lies. Raises SessionBusy."""
     held = hold(one)
-    store.write(held.session, {**held.record, "state": store.DISCARDED})
     place = store.to_trash(where.store, held.session)
+    try:
+        store.write(held.session.but(folder=place), {**held.record, "state": store.DISCARDED})
+    except OSError:
+        pass  # a full disk: that it lies in the trash says the same
     store.let_go(held.session)
     return place

@@ -48,6 +48,7 @@ class SetMode:
 
 
 Step = MakeFolder | Put | Remove | Prune | SetMode
+SPECIAL_BITS = 0o7000  # setuid, setgid, sticky
 
 
 @dataclass(frozen=True, slots=True)

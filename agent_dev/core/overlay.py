@@ -138,8 +138,8 @@ def interpret(root: int, upper: Sequence[Found], base: Mapping[bytes, Entry], sa
 
 
 def _root_git(reading: _Reading, one: Found) -> None:
-    """Pass over the root's own private git directory; show anything else that stands in its place."""
-    if one.path == GIT and not one.is_whiteout() and one.entry.type is not FileType.DIRECTORY:
+    """Show what stands where the root's git dir would be; the private one is never among the entries."""
+    if one.path == GIT and not one.is_whiteout():
         reading.add(GIT, Kind.ADDED, None, one.entry)
 
 

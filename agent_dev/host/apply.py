@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from agent_dev.core.changes import Entry, FileType, Key
-from agent_dev.core.merge import MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step
+from agent_dev.core.merge import SPECIAL_BITS, MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step
 from agent_dev.errors import CannotMerge
 from agent_dev.host import files, kernel, scan
 from agent_dev.host.remove import remove_tree
 from agent_dev.host.stage import Stage, choose
+
+_FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
 
 class StrangerError(Exception):
@@ -42,12 +44,18 @@ class Grounds:
 
 
 def apply(plan: MergePlan, grounds: Grounds) -> Applied:
-    """Merge; raises CannotMerge before anything was touched, and OSError when the disk fails in the middle."""
+    """Merge. Raises CannotMerge before anything was touched, and OSError when what was done cannot be made durable.
+
+    A disk that fails in the middle ends it: what was not done is in `stopped`.
+    """
     work = _Work(grounds)
     try:
         work.stage(plan)
         for step in plan.steps:
-            work.carry_out(step)
+            if work.has_failed:
+                work.done.stopped[step.key] = "not tried: the disk had failed before"
+            else:
+                work.carry_out(step)
         work.close_folders()
         work.settle()
     finally:
@@ -66,6 +74,7 @@ class _Work:
         self.touched: dict[tuple[int, bytes], None] = {}
         self.kept = f"{grounds.folder}/replaced"
         self.count = 0  # of what lies there
+        self.has_failed = False  # the disk: no further step
         self.closed: list[tuple[Key, int, int]] = []  # new directories, their inodes and the modes that shut their owner out
 
     # staging
@@ -104,7 +113,7 @@ class _Work:
             try:
                 files.sync_folder(self.grounds.reals[root].folder(folder))
             except OSError as error:
-                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV):
                     raise
 
     # steps
@@ -115,9 +124,8 @@ class _Work:
         except StrangerError as error:
             self.done.stopped[step.key] = str(error)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-                raise
             self.done.stopped[step.key] = error.strerror or str(error)
+            self.has_failed = error.errno in _FATAL
 
     def _do(self, step: Step) -> None:
         match step:
@@ -239,7 +247,10 @@ class _Work:
         try:
             if os.fstat(fd).st_mode & 0o7777 != step.expect.mode:
                 raise StrangerError("its mode was changed meanwhile")
-            os.fchmod(fd, step.after.mode & 0o777)
+            # 07000 bits are never merged, and never taken from what has them and keeps them.
+            os.fchmod(fd, step.after.mode & (0o777 | (step.expect.mode & SPECIAL_BITS)))
+            for attribute, _ in set(step.expect.attributes) - set(step.after.attributes):
+                os.removexattr(fd, attribute)
             for attribute, value in step.after.attributes:
                 os.setxattr(fd, attribute, value)
         finally:

@@ -15,6 +15,7 @@ from agent_dev.host import debug, machine, refs, repo, store
 
 _SECONDS = 20
 _MANY_COMMITS = 1000
+_LARGEST_OBJECT = 1 << 30
 
 
 def made(session: store.Session, record: store.Record, environ: dict[str, str]) -> tuple[Commit, ...]:
@@ -51,7 +52,7 @@ def _build(skeleton: str, folder: str, stores: tuple[str, ...]) -> None:
         else b"\trepositoryformatversion = 0\n"
     )
     _write(f"{skeleton}/config", b"[core]\n\tbare = true\n" + extension)
-    for entry in _listed(f"{folder}/objects"):
+    for entry in _listed(f"{folder}/objects") if refs.is_real(folder, "objects") else []:
         if entry.is_dir(follow_symlinks=False) and (entry.name == "pack" or len(entry.name) == 2):
             _link_regular(entry.path, f"{skeleton}/objects/{entry.name}")
     _write(f"{skeleton}/objects/info/alternates", os.fsencode("".join(f"{path}\n" for path in stores)))
@@ -68,7 +69,10 @@ def _link_regular(source: str, place: str) -> None:
     os.makedirs(place, exist_ok=True)
     for entry in _listed(source):
         if entry.is_file(follow_symlinks=False):
-            os.link(entry.path, f"{place}/{entry.name}", follow_symlinks=False)
+            try:
+                os.link(entry.path, f"{place}/{entry.name}", follow_symlinks=False)
+            except OSError:  # an object of too many links, or of another file system
+                _write(f"{place}/{entry.name}", refs.regular(entry.path, _LARGEST_OBJECT))
 
 
 def _write(path: str, data: bytes) -> None:
@@ -110,6 +114,6 @@ def _log(program: str, skeleton: str, new: list[str], old: list[str], environ: d
     if done.returncode:
         raise CommandFailed(
             program="git log",
-            reason=done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or "no reason given",
+            reason=(done.stderr.decode("utf-8", "replace").strip() or "no reason given").splitlines()[-1],
         )
     return parse_log(done.stdout)

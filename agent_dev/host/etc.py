@@ -66,7 +66,7 @@ def _key(folders: tuple[str, ...], made: tuple[tuple[str, bytes], ...]) -> bytes
 def _is_made(image: str, key: bytes) -> bool:
     try:
         with open(f"{image}.key", "rb", 0) as file:
-            return file.read() == key
+            return file.read() == key and os.path.isdir(image)
     except OSError:
         return False
 

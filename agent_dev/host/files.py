@@ -8,7 +8,7 @@ from agent_dev.core.changes import Entry
 from agent_dev.host import kernel, scan
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
-_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)  # EXDEV: a mount came in between
 CHUNK = 1 << 20
 
 

@@ -18,6 +18,8 @@ class Home:
     def __init__(self, state: str, path: str) -> None:
         self.path = path
         _make(path)
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK) and os.stat(path).st_uid == os.getuid():
+            os.chmod(path, 0o700)  # an agent shut it
         self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         found = os.fstat(self._fd)
         self._lock = _lock_file(state, f"{found.st_dev:x}-{found.st_ino:x}")

@@ -12,6 +12,21 @@ def among(root: str, paths: list[bytes], environ: dict[str, str]) -> frozenset[b
     git = machine.program("git", environ, (root,))
     if git is None:
         return frozenset()
-    question = b"".join(path + b"\0" for path in paths)
-    _, told = repo.tell(git, root, ("check-ignore", "--stdin", "-z"), question, environ)
-    return frozenset(told.split(b"\0")) - {b""}
+    return _ask(git, root, [path for path in paths if path], environ)
+
+
+def _ask(git: str, root: str, paths: list[bytes], environ: dict[str, str]) -> frozenset[bytes]:
+    """Ask of many paths at once; when git refuses one of them (beyond a link, in a submodule), of halves.
+
+    A path that git will not answer for counts as ignored: it is not taken without being named.
+    """
+    if not paths:
+        return frozenset()
+    question = b"".join(b"./" + path + b"\0" for path in paths)  # so that a name with a colon is no pathspec's magic
+    code, told = repo.tell(git, root, ("check-ignore", "--stdin", "-z"), question, environ)
+    if code in (0, 1):
+        return frozenset(path.removeprefix(b"./") for path in told.split(b"\0")) - {b""}
+    if len(paths) == 1:
+        return frozenset(paths)
+    half = len(paths) // 2
+    return _ask(git, root, paths[:half], environ) | _ask(git, root, paths[half:], environ)

@@ -91,8 +91,26 @@ def attach_mount(fd: int, target: int) -> None:
     _checked(_syscall(_MOVE_MOUNT, fd, b"", target, b"", flags), "move_mount")
 
 
+_LONGEST = 2000  # bytes of a path in one call: PATH_MAX is 4096
+
+
 def open_below(folder: int, path: bytes, flags: int, mode: int = 0) -> int:
     """Open `path` below a directory: no symlink, magic link, `..` out of it or mount point is passed (openat2)."""
+    here = -1
+    try:
+        while len(path) > _LONGEST:
+            cut = path.rfind(b"/", 0, _LONGEST)
+            step = _open_below(folder if here < 0 else here, path[:cut], os.O_PATH | os.O_DIRECTORY, 0)
+            if here >= 0:
+                os.close(here)
+            here, path = step, path[cut + 1 :]
+        return _open_below(folder if here < 0 else here, path, flags, mode)
+    finally:
+        if here >= 0:
+            os.close(here)
+
+
+def _open_below(folder: int, path: bytes, flags: int, mode: int) -> int:
     how = _numbers(flags | os.O_CLOEXEC, mode, _RESOLVE)
     return _checked(_syscall(_OPENAT2, folder, path, how, 24), os.fsdecode(path))
 

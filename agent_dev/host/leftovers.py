@@ -4,14 +4,37 @@ import os
 import select
 
 from agent_dev.host import signals
+from agent_dev.value import Value
 
 
-def end(pid_namespace: int, patience: int = 5000) -> int:
-    """Kill every process of a pid namespace and wait until it is empty; return how many there were.
+class Life(Value):
+    """What tells a pid namespace from a later one of the same number: its init's pid and start, and the boot."""
 
-    Killing the namespace's init takes the others with it. Raises TimeoutError when one will not go in `patience` ms.
+    pid_namespace: int
+    init: int
+    started: str  # field 22 of /proc/PID/stat, in clock ticks since the boot
+    boot: str
+
+    def as_row(self) -> tuple[int, int, str, str]:
+        """Return what `Life(*row)` makes again."""
+        return (self.pid_namespace, self.init, self.started, self.boot)
+
+
+def life(init: int, pid_namespace: int) -> Life:
+    """Return the life of a running namespace, to be recorded."""
+    return Life(pid_namespace, init, _start_of(init), _boot())
+
+
+def end(recorded: Life, patience: int = 5000) -> int:
+    """Kill every process of a recorded pid namespace and wait until it is empty; return how many there were.
+
+    A namespace lives as long as its init, and the kernel gives its number to others later: nothing is touched unless
+    that very init is still there. Killing it takes the others with it. Raises TimeoutError when one will not go in
+    `patience` ms.
     """
-    fds = _members(pid_namespace)
+    if recorded.boot != _boot() or recorded.started != _start_of(recorded.init):
+        return 0
+    fds = _members(recorded.pid_namespace)
     poll = select.poll()
     for fd in fds:
         poll.register(fd, select.POLLIN)
@@ -27,6 +50,19 @@ def end(pid_namespace: int, patience: int = 5000) -> int:
     for fd in fds:
         os.close(fd)
     return len(fds)
+
+
+def _start_of(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/stat", "rb", 0) as file:
+            return file.read().rpartition(b")")[2].split()[19].decode()
+    except (OSError, IndexError):
+        return ""
+
+
+def _boot() -> str:
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
 
 
 def _members(pid_namespace: int) -> list[int]:

@@ -1,6 +1,7 @@
 """The refs of the agent's private git dir, parsed here: no git runs where an agent could write."""
 
 import os
+import stat
 
 from agent_dev.core.refs import packed_refs, parse_ref
 from agent_dev.host import quick_json, store
@@ -55,14 +56,16 @@ def remembered(session: store.Session) -> dict[str, str]:
 
 
 def regular(path: str, limit: int) -> bytes:
-    """Return the bytes of a regular file, nothing for anything else: a FIFO would never end."""
+    """Return the bytes of a regular file, nothing for anything else: a FIFO would never end, a device might do something."""
     try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return b""
         fd = os.open(path, _OPEN)
     except OSError:
         return b""
     try:
         status = os.fstat(fd)
-        if status.st_mode & 0o170000 != 0o100000 or status.st_size > limit:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
             return b""
         data = b""
         while piece := os.read(fd, 1 << 16):
@@ -72,10 +75,26 @@ def regular(path: str, limit: int) -> bytes:
         os.close(fd)
 
 
+def is_real(folder: str, *names: str) -> bool:
+    """Whether a directory and the named ones below it are directories themselves and no links of the agent's."""
+    return all(stat.S_ISDIR(_mode(place)) for place in (folder, *(f"{folder}/{name}" for name in names)))
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.lstat(path).st_mode
+    except OSError:
+        return 0
+
+
 def _all(folder: str, linked: str) -> dict[str, str]:
+    if not is_real(folder):
+        return {}
     values = packed_refs(regular(f"{folder}/packed-refs", _LARGEST_REFS))
-    _collect(folder, "refs", values)
-    head = regular(f"{folder}/worktrees/{linked}/HEAD" if linked else f"{folder}/HEAD", 4096)
+    if is_real(folder, "refs"):
+        _collect(folder, "refs", values)
+    has_linked = linked and is_real(folder, "worktrees", f"worktrees/{linked}")
+    head = regular(f"{folder}/worktrees/{linked}/HEAD" if has_linked else f"{folder}/HEAD", 4096)
     values["HEAD"] = head.decode("utf-8", "surrogateescape").strip()
     return values
 

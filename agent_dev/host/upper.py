@@ -19,10 +19,18 @@ def empty(upper: files.Tree, aside: str, skip: tuple[bytes, ...]) -> None:
     try:
         for name in os.listdir(upper.fd):
             if os.fsencode(name) not in skip:
+                _open_folder(upper.fd, name)
                 _unlocked(upper.fd, partial(os.rename, name, name, src_dir_fd=upper.fd, dst_dir_fd=place))
     finally:
         os.close(place)
     upper.forget()
+
+
+def _open_folder(folder: int, name: str) -> None:
+    """Open a directory that its owner may have shut: who may not write to it cannot move it."""
+    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    if stat.S_ISDIR(mode) and mode & 0o300 != 0o300:
+        os.chmod(name, 0o700, dir_fd=folder)
 
 
 def take_out(upper: files.Tree, taken: tuple[Change, ...], left: tuple[Change, ...], skip: tuple[bytes, ...]) -> None:
@@ -44,7 +52,9 @@ def take_out(upper: files.Tree, taken: tuple[Change, ...], left: tuple[Change, .
                 _remove(upper, one.path)
         elif one.path in touched:
             _make_plain(upper, one, left)
-    _prune(upper, skip, {change.key.path for change in left})
+    # What an opaque directory holds says what is not deleted: there nothing is noise.
+    opaque = {one.path for one in marks if one.is_opaque() and one.path not in touched}
+    _prune(upper, skip, {change.key.path for change in left}, opaque)
 
 
 def _with_parents(changes: tuple[Change, ...]) -> set[bytes]:
@@ -101,12 +111,12 @@ def _unlocked(folder: int, act: Callable[[], None]) -> None:
             os.chmod(place, mode)
 
 
-def _prune(upper: files.Tree, skip: tuple[bytes, ...], left: set[bytes]) -> None:
+def _prune(upper: files.Tree, skip: tuple[bytes, ...], left: set[bytes], opaque: set[bytes]) -> None:
     """Remove directories that hold nothing any more and are no change themselves."""
     upper.forget()
     folders = [one.path for one in scan.walk(upper.path, skip=skip, attributes=False) if one.entry.type is FileType.DIRECTORY]
     for path in reversed(folders):
-        if path not in left and not is_under_git(path):
+        if path not in left and not is_under_git(path) and opaque.isdisjoint((path, *parents_of(path))):
             folder, _, name = path.rpartition(b"/")
             place = upper.folder(folder)
             try:

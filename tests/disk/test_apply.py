@@ -376,34 +376,63 @@ def test_replacing_a_link_writes_nothing_where_it_points(world: World, tmp_path:
 
 
 STEPS_BELOW_D: dict[str, Callable[[World], Step]] = {
-    "add": lambda world: world.add("d/new"),
-    "replace": lambda world: world.put("d/x"),
-    "remove": lambda world: world.remove("d/x"),
-    "remove a directory": lambda world: world.remove("d/e"),
-    "make a directory": lambda _: MakeFolder(key("d/made"), 0o755),
-    "prune": lambda _: Prune(key("d/e")),
-    "set a mode": lambda world: SetMode(key("d/e"), world.new("d/e"), world.now("d/e")),
+    "add": lambda world: world.add("top/d/new"),
+    "replace": lambda world: world.put("top/d/x"),
+    "remove": lambda world: world.remove("top/d/x"),
+    "remove a directory": lambda world: world.remove("top/d/e"),
+    "make a directory": lambda _: MakeFolder(key("top/d/made"), 0o755),
+    "prune": lambda _: Prune(key("top/d/e")),
+    "set a mode": lambda world: SetMode(key("top/d/e"), world.new("top/d/e"), world.now("top/d/e")),
 }
 
 
+def step_below_d(world: World, step: str) -> Step:
+    real = {"top": SORTS[DIRECTORY], "top/d": SORTS[DIRECTORY], "top/d/x": OTHERS[FILE], "top/d/e": SORTS[DIRECTORY]}
+    place(world.real, real)
+    place(world.upper, {**real, "top/d/x": SORTS[FILE], "top/d/new": SORTS[FILE], "top/d/e": OTHERS[DIRECTORY]})
+    return STEPS_BELOW_D[step](world)
+
+
 @pytest.mark.parametrize("step", STEPS_BELOW_D)
+@pytest.mark.parametrize("moved", ["top", "top/d"])
 @pytest.mark.parametrize("absolute", [False, True])
 def test_nothing_happens_through_a_directory_that_became_a_link(
-    *, world: World, tmp_path: Path, step: str, absolute: bool
+    *, world: World, tmp_path: Path, step: str, moved: str, absolute: bool
 ) -> None:
-    inside = {"d": SORTS[DIRECTORY], "d/x": OTHERS[FILE], "d/e": SORTS[DIRECTORY]}
-    place(world.real, inside)
-    place(world.upper, {"d": SORTS[DIRECTORY], "d/new": SORTS[FILE], "d/x": SORTS[FILE], "d/e": OTHERS[DIRECTORY]})
-    made = STEPS_BELOW_D[step](world)
-    (world.real / "d").rename(tmp_path / "outside")
-    (world.real / "d").symlink_to(tmp_path / "outside" if absolute else "../outside")
-    before = tree_of(tmp_path / "outside")
+    made = step_below_d(world, step)
+    outside = tmp_path / "outside"
+    (world.real / moved).rename(outside)
+    (world.real / moved).symlink_to(outside if absolute else os.path.relpath(outside, (world.real / moved).parent))
+    before = tree_of(outside)
     with World(tmp_path) as again:  # a merge opens the tree anew
         done = again.apply(made)
 
-    assert tree_of(tmp_path / "outside") == before
-    assert (world.real / "d").is_symlink()
+    assert tree_of(outside) == before
+    assert (world.real / moved).is_symlink()
     assert list(done.stopped) == [made.key]
+
+
+@pytest.mark.parametrize("step", STEPS_BELOW_D)
+@pytest.mark.parametrize("moved", ["top", "top/d"])
+def test_nothing_happens_on_a_mount_that_came_meanwhile(world: World, tmp_path: Path, step: str, moved: str) -> None:
+    made = step_below_d(world, step)
+
+    def act() -> None:
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        place(
+            outside,
+            {"d": SORTS[DIRECTORY], "d/x": OTHERS[FILE], "x": OTHERS[FILE], "e": SORTS[DIRECTORY], "d/e": SORTS[DIRECTORY]},
+        )
+        before = tree_of(outside)
+        kernel.mount(str(outside), str(world.real / moved), None, 0x1000)
+        with World(tmp_path) as again:
+            done = again.apply(made)
+
+        assert tree_of(outside) == before
+        assert list(done.stopped) == [made.key]
+
+    with_own_mounts(act)
 
 
 def test_a_link_that_points_inside_is_not_followed_either(world: World) -> None:
@@ -765,22 +794,37 @@ def test_a_fifo_that_took_the_place_of_the_agents_file_hangs_nothing(world: Worl
         assert tree_of(world.real) == {}
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
-def test_a_failing_disk_stops_the_merge_and_keeps_the_path_as_it_was(
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS])
+def test_a_failing_disk_ends_the_merge_and_what_was_not_done_is_as_it_was(
     world: World, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    place(world.real, {"x": OTHERS[FILE], "y": OTHERS[FILE]})
-    place(world.upper, {"x": SORTS[FILE], "y": SORTS[FILE]})
-    steps = (world.put("x"), world.put("y"))
+    names = ("x", "y", "z")
+    place(world.real, dict.fromkeys(names, OTHERS[FILE]))
+    place(world.upper, dict.fromkeys(names, SORTS[FILE]))
+    steps = [world.put(name) for name in names]
 
     def fail() -> None:
         raise OSError(number, os.strerror(number))
 
     LastInstant(monkeypatch, b"y").before.append(fail)
+    done = world.apply(*steps)
 
-    with pytest.raises(OSError, match=os.strerror(number)):
-        world.apply(*steps)
-    assert tree_of(world.real) == {b"x": SORTS[FILE], b"y": OTHERS[FILE]}
+    assert tree_of(world.real) == {b"x": SORTS[FILE], b"y": OTHERS[FILE], b"z": OTHERS[FILE]}
+    assert (done.taken, set(done.stopped)) == ([key("x")], {key("y"), key("z")})
+
+
+def test_one_path_that_fails_by_itself_stops_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(world.real, {"x": OTHERS[FILE], "y": OTHERS[FILE]})
+    place(world.upper, {"x": SORTS[FILE], "y": SORTS[FILE]})
+    steps = [world.put("x"), world.put("y")]
+
+    def fail() -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    LastInstant(monkeypatch, b"x").before.append(fail)
+    done = world.apply(*steps)
+
+    assert (done.taken, set(done.stopped)) == ([key("y")], {key("x")})
 
 
 def test_a_real_directory_that_cannot_be_written_stops_what_is_in_it() -> None:

@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from agent_dev.commands import merge as merging
 from agent_dev.core.changes import Change, ChangeSet, Key, Kind, Risk
 from agent_dev.core.merge import Folders, plan
+from agent_dev.host import kernel
 from tests.harness import trees
 from tests.harness.ended import Ended
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Mark, Node, Tree
-from tests.harness.users import as_ordinary, open_place
+from tests.harness.users import as_ordinary, open_place, with_own_mounts
 
+OLD, NEW, MINE = Node(FILE, b"old"), Node(FILE, b"new"), Node(FILE, b"mine")
+FOLDER = Node(DIRECTORY, b"", 0o755)
 Pair = tuple[Tree, Tree, frozenset[bytes]]
 ON_DISK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -123,10 +126,51 @@ def test_a_merge_leaves_nothing_of_ours_beside_it(pair: Pair) -> None:
         assert not any(name.startswith(("stage", "probe")) for name in kept)
 
 
-# --- the user goes on working ---
+PARTS: dict[str, tuple[Tree, list[Mark], bytes, dict[bytes, Kind]]] = {
+    "of a removed directory": (
+        {b"d": FOLDER, b"d/a": OLD, b"d/b": OLD},
+        [Mark(b"d", None)],
+        b"d/a",
+        {b"d/b": Kind.DELETED},
+    ),
+    "of a directory that was made anew": (
+        {b"d": FOLDER, b"d/a": OLD, b"d/e": FOLDER, b"d/e/b": OLD, b"d/e/c": OLD},
+        [Mark(b"d", FOLDER, opaque=True), Mark(b"d/new", NEW)],
+        b"d/e/b",
+        {b"d/a": Kind.DELETED, b"d/e/c": Kind.DELETED, b"d/new": Kind.ADDED},
+    ),
+    "of a file that became a directory": (
+        {b"x": OLD},
+        [Mark(b"x", FOLDER, opaque=True), Mark(b"x/y", NEW), Mark(b"x/z", NEW)],
+        b"x/y",
+        {b"x/z": Kind.ADDED},
+    ),
+    "of a new directory": ({}, [Mark(b"n", FOLDER), Mark(b"n/y", NEW), Mark(b"n/z", NEW)], b"n/y", {b"n/z": Kind.ADDED}),
+    "an empty directory of a removed one": (
+        {b"d": FOLDER, b"d/empty": FOLDER, b"d/b": OLD},
+        [Mark(b"d", None)],
+        b"d/empty",
+        {b"d/b": Kind.DELETED},
+    ),
+    "all of a directory in a removed one": (
+        {b"d": FOLDER, b"d/e": FOLDER, b"d/e/a": OLD, b"d/b": OLD},
+        [Mark(b"d", None)],
+        b"d/e/a",
+        {b"d/b": Kind.DELETED},
+    ),
+}
 
-OLD, NEW, MINE = Node(FILE, b"old"), Node(FILE, b"new"), Node(FILE, b"mine")
-FOLDER = Node(DIRECTORY, b"", 0o755)
+
+@pytest.mark.parametrize("part", PARTS)
+def test_of_a_part_that_was_merged_nothing_is_told_any_more(tmp_path: Path, part: str) -> None:
+    base, marks, taken, left = PARTS[part]
+    with Ended(tmp_path, base, marks) as session:
+        session.merge(taken)
+
+        assert (session.kinds(), session.conflicts()) == (left, {})
+
+
+# --- the user goes on working ---
 
 
 def rewrite(path: Path) -> None:
@@ -197,6 +241,19 @@ def test_a_directory_of_the_users_that_became_a_link_is_a_conflict(tmp_path: Pat
 
         assert trees.read(tmp_path / "outside") == {b"x": OLD}
         assert set(session.conflicts()) == {b"d/x", b"d/new"}
+
+
+def test_a_directory_over_which_something_was_mounted_is_a_conflict(tmp_path: Path) -> None:
+    def act() -> None:
+        (tmp_path / "outside").mkdir()
+        kernel.mount(str(tmp_path / "outside"), str(session.real / "d"), None, 0x1000)
+        session.merge_all()
+
+        assert os.listdir(tmp_path / "outside") == []
+        assert set(session.conflicts()) == {b"d/x"}
+
+    with Ended(tmp_path, {b"d": FOLDER, b"d/x": OLD}, [Mark(b"d", FOLDER), Mark(b"d/x", NEW), Mark(b"y", NEW)]) as session:
+        with_own_mounts(act)
 
 
 def test_a_conflict_stays_in_the_session_with_its_content(tmp_path: Path) -> None:

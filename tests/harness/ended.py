@@ -46,7 +46,9 @@ class Ended:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         store.let_go(self.session)
-        while os.path.isdir(self.store.gone) and os.listdir(self.store.gone):
+        for _ in range(5_000):
+            if not os.path.isdir(self.store.gone) or not os.listdir(self.store.gone):
+                break
             time.sleep(0.001)  # what was set aside is removed by a process of its own
 
     def review(self) -> Review:

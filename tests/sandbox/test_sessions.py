@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pytest
 
+from agent_dev.host import leftovers
 from tests.harness.program import PROGRAM, AgentDev, processes, tree, wait_until
 
 WAIT = "echo ready; read line"
@@ -413,7 +414,8 @@ def test_what_a_dead_launcher_left_running_is_ended_before_a_merge(agent_dev: Ag
             assert left.stdout.readline() == b"ready\n"
             children = Path(f"/proc/{left.pid}/task/{left.pid}/children")
             inner = children.read_text().split()[0]
-            path.write_text(json.dumps({**record, "pid_namespace": os.stat(f"/proc/{inner}/ns/pid").st_ino}))
+            life = leftovers.life(int(inner), os.stat(f"/proc/{inner}/ns/pid").st_ino)
+            path.write_text(json.dumps({**record, "life": life.as_row()}))
             merged = agent_dev("merge", "--all")
             try:
                 assert left.wait(5) != 0
@@ -421,6 +423,24 @@ def test_what_a_dead_launcher_left_running_is_ended_before_a_merge(agent_dev: Ag
                 left.kill()
         assert merged.returncode == 0
     assert (agent_dev.repo / "new").exists()
+
+
+def test_a_stranger_with_the_number_of_a_dead_namespace_is_left_alone(agent_dev: AgentDev) -> None:
+    with killed(agent_dev, "touch new"):
+        [path] = (agent_dev.state / "sessions").glob("*/session.json")
+        record = json.loads(path.read_text())
+        words = ["unshare", "--user", "--pid", "--fork", "sh", "-c", "echo ready; sleep 60"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as stranger:
+            assert stranger.stdout is not None
+            assert stranger.stdout.readline() == b"ready\n"
+            inner = int(Path(f"/proc/{stranger.pid}/task/{stranger.pid}/children").read_text().split()[0])
+            life = leftovers.life(inner, os.stat(f"/proc/{inner}/ns/pid").st_ino)
+            path.write_text(json.dumps({**record, "life": life.but(started="1").as_row()}))
+            try:
+                assert agent_dev("merge", "--all").returncode == 0
+                assert stranger.poll() is None
+            finally:
+                os.kill(inner, signal.SIGKILL)
 
 
 def test_what_the_user_edits_after_the_launcher_was_killed_is_not_overwritten(agent_dev: AgentDev) -> None:

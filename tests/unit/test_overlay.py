@@ -353,10 +353,10 @@ def test_a_name_that_only_looks_like_git_is_ordinary(name: bytes) -> None:
     assert rows([found(name, FILE)], {}) == {name: None}
 
 
-def test_the_private_git_directory_of_the_root_is_no_row() -> None:
-    upper = [found(b".git", OPAQUE), found(b".git/HEAD", FILE), found(b".git/hooks", DIR), found(b".git/hooks/x", FILE)]
+def test_a_git_directory_that_the_agent_made_of_the_root_is_one_row_that_cannot_be_merged() -> None:
+    upper = [found(b".git", DIR), found(b".git/HEAD", FILE), found(b".git/hooks", DIR), found(b".git/hooks/x", FILE)]
 
-    assert rows(upper, {}) == {}
+    assert rows(upper, {}) == {b".git": UNDER_GIT}
 
 
 NESTED = {
