@@ -61,7 +61,7 @@ def prepare(request: Request) -> Prepared:
     options, environ = request.options, request.environ
     here = os.path.realpath(options.directory or os.getcwd())
     place = repo.find(here)
-    facts = machine.look(environ, (place.root, *_given_home(options, environ)))
+    facts = machine.look(environ, _untrusted(place.root, options, environ))
     agent = "" if request.is_command else request.words[0]
     settings = load.settings(
         load.Request(
@@ -99,10 +99,14 @@ def prepare(request: Request) -> Prepared:
     return prepared
 
 
-def _given_home(options: Options, environ: dict[str, str]) -> tuple[str, ...]:
-    """Return the agent home of the command line, from which no program is taken; one above the real home is refused later."""
-    home = os.path.realpath(options.home) if options.home else ""
-    return (home,) if home and not is_below(os.path.realpath(environ.get("HOME", "/")), home) else ()
+def _untrusted(root: str, options: Options, environ: dict[str, str]) -> tuple[str, ...]:
+    """Return the root and the agent home of the command line, from which no program is taken.
+
+    Not those that hold the user's home: they are refused later, with their own reason.
+    """
+    home = os.path.realpath(environ.get("HOME", "/"))
+    places = (root, *((os.path.realpath(options.home),) if options.home else ()))
+    return tuple(place for place in places if not is_below(home, place))
 
 
 def _with_versions(profile: Profile, home: str) -> Profile:

@@ -18,7 +18,7 @@ def among(root: str, paths: list[bytes], environ: dict[str, str]) -> frozenset[b
 def _ask(git: str, root: str, paths: list[bytes], environ: dict[str, str]) -> frozenset[bytes]:
     """Ask of many paths at once; when git refuses one of them (beyond a link, in a submodule), of halves.
 
-    A path that git will not answer for counts as ignored: it is not taken without being named.
+    What git will not answer for at all lies beyond a link or in a submodule of the user's: it is shown like any other.
     """
     if not paths:
         return frozenset()
@@ -27,6 +27,6 @@ def _ask(git: str, root: str, paths: list[bytes], environ: dict[str, str]) -> fr
     if code in (0, 1):
         return frozenset(path.removeprefix(b"./") for path in told.split(b"\0")) - {b""}
     if len(paths) == 1:
-        return frozenset(paths)
+        return frozenset()
     half = len(paths) // 2
     return _ask(git, root, paths[:half], environ) | _ask(git, root, paths[half:], environ)

@@ -2,8 +2,8 @@
 
 import errno
 import os
+import select
 import stat
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -594,27 +594,40 @@ def test_of_two_saves_around_a_removal_both_are_kept_and_the_next_removal_works(
 
 
 class Watcher:
-    """A thread that does something over and over until the merge is over."""
+    """A process that looks over and over until the merge is over, and tells what it saw: a thread would wait its turn."""
 
-    def __init__(self, look: Callable[[], None]) -> None:
-        self._look, self._over = look, threading.Event()
-        self.count = 0
-        self._thread = threading.Thread(target=self._run)
+    def __init__(self, look: Callable[[], set[str]]) -> None:
+        self._look = look
+        self.seen: set[str] = set()
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        while not self.count:
-            pass
+        self._told, told = os.pipe()
+        over, self._over = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self._over)
+            self._run(told, over)
+        os.close(told)
+        os.close(over)
+        os.read(self._told, 1)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+        os.close(self._over)
+        with os.fdopen(self._told, "rb") as file:
+            self.seen = {os.fsdecode(name) for name in file.read().split(b"\0")} - {""}
+        os.waitpid(self._pid, 0)
 
-    def _run(self) -> None:
-        while not self._over.is_set():
-            self._look()
-            self.count += 1
+    def _run(self, told: int, over: int) -> None:
+        seen: set[str] = set()
+        try:
+            os.write(told, b"\0")
+            while not select.select([over], [], [], 0)[0]:
+                for _ in range(50):
+                    seen |= self._look()
+            os.write(told, b"\0".join(map(os.fsencode, seen)))
+        finally:
+            os._exit(0)
 
 
 @pytest.mark.parametrize("before", [FILE, SYMLINK, DIRECTORY])
@@ -624,31 +637,29 @@ def test_a_replaced_path_is_never_absent(world: World, before: FileType, after: 
     place(world.real, dict.fromkeys(names, OTHERS[before]))
     place(world.upper, dict.fromkeys(names, SORTS[after]))
     steps = [world.put(name) for name in names]
-    absent: list[str] = []
-
-    def look() -> None:
-        absent.extend(name for name in names if not os.path.lexists(world.real / name))
-
-    with Watcher(look):
+    watched = names[20:24]
+    watcher = Watcher(lambda: {name for name in watched if not os.path.lexists(world.real / name)})
+    with watcher:
         done = world.apply(*steps)
 
-    assert (absent, done.stopped) == ([], {})
+    assert (watcher.seen, done.stopped) == (set(), {})
 
 
 def test_a_replaced_file_is_always_whole(world: World) -> None:
-    place(world.real, {"x": Node(FILE, b"a" * MIB)})
-    place(world.upper, {"x": Node(FILE, b"b" * MIB)})
-    step = world.put("x")
-    seen: set[tuple[int, bytes]] = set()
+    names = [f"x{number}" for number in range(20)]
+    place(world.real, dict.fromkeys(names, Node(FILE, b"a" * 4096)))
+    place(world.upper, dict.fromkeys(names, Node(FILE, b"b" * 4096)))
+    steps = [world.put(name) for name in names]
 
-    def look() -> None:
-        data = (world.real / "x").read_bytes()
-        seen.add((len(data), bytes(sorted(set(data)))))
+    def look() -> set[str]:
+        data = (world.real / "x10").read_bytes()
+        return {f"{len(data)} {sorted(set(data))}"}
 
-    with Watcher(look):
-        world.apply(step)
+    watcher = Watcher(look)
+    with watcher:
+        world.apply(*steps)
 
-    assert seen <= {(MIB, b"a"), (MIB, b"b")}
+    assert watcher.seen <= {f"4096 {[ord('a')]}", f"4096 {[ord('b')]}"}
 
 
 def test_no_name_is_ever_seen_but_what_was_and_what_comes(world: World) -> None:
@@ -660,15 +671,11 @@ def test_no_name_is_ever_seen_but_what_was_and_what_comes(world: World) -> None:
         *(world.remove(name) for name in names[40:]),
         world.add("new"),
     ]
-    seen: set[str] = set()
-
-    def look() -> None:
-        seen.update(os.listdir(world.real))
-
-    with Watcher(look):
+    watcher = Watcher(lambda: set(os.listdir(world.real)))
+    with watcher:
         world.apply(*steps)
 
-    assert seen <= {*names, "new"}
+    assert watcher.seen <= {*names, "new"}
 
 
 # --- where content is staged ---
