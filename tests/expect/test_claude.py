@@ -99,6 +99,7 @@ def test_the_second_run_asks_nothing_and_the_screen_follows(with_claude: AgentDe
             claude.say(terminal, "/exit")
             terminal.wait_for("typed.txt")
             terminal.wait_for("q leave")
+            terminal.wait_quiet()  # keys typed before it was seen are dropped
             assert not (repo / "typed.txt").exists()
             terminal.send("q")
             assert terminal.wait_exit() == 0

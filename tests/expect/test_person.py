@@ -24,6 +24,7 @@ def test_a_shell_the_screen_one_file_and_its_bytes(agent_dev: AgentDev, repo: Pa
         terminal.wait_for("3")
         terminal.send("exit 7\r")
         terminal.wait_for("c apply")
+        terminal.wait_quiet()  # keys typed before it was seen are dropped
         assert tree(repo) == before
         screen = terminal.text()
         assert "3 changes" in screen
@@ -49,6 +50,7 @@ def test_leaving_merges_nothing_and_says_what_to_type(agent_dev: AgentDev, repo:
     before = tree(repo)
     with session(agent_dev, "sh", "-c", "echo new >new") as terminal:
         terminal.wait_for("q leave")
+        terminal.wait_quiet()
         terminal.send("q")
         assert terminal.wait_exit() == 0
         assert "agent-dev merge" in terminal.text()
@@ -62,6 +64,7 @@ def test_keys_typed_before_the_screen_choose_nothing(agent_dev: AgentDev, repo: 
         terminal.wait_for("agent-2")
         terminal.send("A cy")
         terminal.wait_for("q leave")
+        terminal.wait_quiet()
         assert "chosen 0 of 1" in terminal.text()
         terminal.send("q")
         assert terminal.wait_exit() == 0
@@ -75,6 +78,7 @@ def test_a_signal_at_the_screen_merges_nothing_and_restores_the_terminal(
     before = tree(repo)
     with session(agent_dev, "sh", "-c", "echo new >new") as terminal:
         terminal.wait_for("q leave")
+        terminal.wait_quiet()
         terminal.send(" ")
         terminal.kill(number)
         terminal.wait_exit()
@@ -88,6 +92,7 @@ def test_merge_opens_the_screen_again(agent_dev: AgentDev, repo: Path) -> None:
     assert agent_dev("--no-merge", "sh", "-c", "echo new >new").returncode == 0
     with session(agent_dev, "merge") as terminal:
         terminal.wait_for("q leave")
+        terminal.wait_quiet()
         terminal.send("A")
         terminal.wait_for("chosen 1 of 1")
         terminal.send("c")
@@ -110,9 +115,11 @@ def is_drawn_to(rows: int) -> Callable[[str], bool]:
 def test_the_screen_follows_a_resize(agent_dev: AgentDev) -> None:
     with session(agent_dev, "sh", "-c", "echo new >new", rows=24, cols=80) as terminal:
         terminal.wait_for("q leave")
+        terminal.wait_quiet()
         for rows, cols in ((15, 60), (50, 200), (24, 80)):
             terminal.resize(rows, cols)
             terminal.wait_for(is_drawn_to(rows))
+            terminal.wait_quiet()  # two at once may be drawn as one
         terminal.send("q")
         assert terminal.wait_exit() == 0
 
@@ -124,6 +131,7 @@ def test_hostile_names_reach_the_terminal_only_as_marks(agent_dev: AgentDev, rep
     )
     with session(agent_dev, "--", "/usr/bin/python3", "-c", script) as terminal:
         terminal.wait_for("q leave")
+        terminal.wait_quiet()
         terminal.wait_for("evil")
         terminal.send("A")
         terminal.wait_for("chosen 1 of 1")

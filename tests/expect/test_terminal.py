@@ -32,7 +32,7 @@ def test_a_program_has_the_size_of_the_window() -> None:
 def test_a_resize_arrives_with_its_signal() -> None:
     code = """if True:
         import os, signal, threading
-        signal.signal(signal.SIGWINCH, lambda *_: print(*os.get_terminal_size(), flush=True))
+        signal.signal(signal.SIGWINCH, lambda *_: os.write(1, b"%d %d\\r\\n" % tuple(os.get_terminal_size())))
         print("ready", flush=True)
         while True: signal.pause()
     """
