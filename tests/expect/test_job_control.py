@@ -80,8 +80,10 @@ def test_an_interactive_shell_inside_has_job_control(shell: Shell) -> None:
     poll_until(lambda: sleepers("7656"), 10.0)
     shell.send("\x1a")
     shell.wait_for("Stopped")
-    shell.send("kill -9 %1; wait %1; echo inner-$((3+3))\r")
+    shell.send("echo inner-$((3+3)); fg\r")
     shell.wait_for("inner-6")
+    poll_until(lambda: sleepers("7656", "S"), 10.0)
+    shell.send("\x03")
     shell.send("exit 5\r")
     shell.wait_prompt()
     assert shell.status == 5
@@ -125,16 +127,17 @@ def test_a_terminal_that_goes_away_ends_the_agent_and_keeps_its_work(shell: Shel
     poll_until(lambda: any((one / "roots/0/upper/new").exists() for one in state.iterdir()), deadline)
 
 
-def sleepers(argument: str) -> list[int]:
-    """Return the processes `sleep ARGUMENT` that there are."""
+def sleepers(argument: str, states: str = "ST") -> list[int]:
+    """Return the processes `sleep ARGUMENT` that there are in one of some states (S: asleep, T: stopped)."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+                state = Path(f"/proc/{name}/stat").read_text().rpartition(") ")[2][:1]
             except OSError:
                 continue
-            if words[:2] == [b"sleep", argument.encode()]:
+            if words[:2] == [b"sleep", argument.encode()] and state in states:
                 found.append(int(name))
     return found
 
