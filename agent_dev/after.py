@@ -77,7 +77,7 @@ def screen(review: Review, place: store.Store) -> int:
         say("nothing was merged")
         return DONE
     planned = merge.plan(review, chosen, chosen.keys)
-    merged = merge.carry_out(review, planned, place)
+    merged = merge.carry_out(review, planned, place, say)
     output.merged(merged, review, is_dry=False, as_json=False)
     return PARTLY if merged.conflicts else DONE
 

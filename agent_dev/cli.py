@@ -22,11 +22,23 @@ _VALUES = {
 }
 _SWITCHES = {"--no-merge": {"merge": False}, "--debug": {"debug": True}}
 _LISTS = {"--ro": "ro", "--rw": "rw", "--overlay": "overlay", "--env": "env"}
-_VERBS = ("status", "diff", "merge", "discard", "resume", "stop", "commits", "sessions", "show", "profiles", "doctor")
-RESERVED = (
+_VERBS = (
+    "status",
+    "diff",
+    "merge",
     "undo",
     "redo",
     "merges",
+    "discard",
+    "resume",
+    "stop",
+    "commits",
+    "sessions",
+    "show",
+    "profiles",
+    "doctor",
+)
+RESERVED = (
     "checkpoint",
     "checkpoints",
     "rollback",
@@ -54,6 +66,8 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev run NAME [ARGS…]                a profile that is named like one of the words below
 
   agent-dev merge [SESSION]                 choose what comes home; --all or --take PATH without the screen
+  agent-dev undo | redo [MERGE]             take the last merge back, or do it again
+  agent-dev merges                          what was merged here, and what of it stands
   agent-dev status | diff | commits         what the agent changed, as a list, as a patch, as commits
   agent-dev sessions                        sessions that wait here; --all: everywhere
   agent-dev resume | stop | discard         go on with a session, end it, put it into the trash

@@ -95,6 +95,18 @@ class CannotMerge(AgentDevError):
     """{path}: {reason}"""
 
 
+class UnknownOutcome(AgentDevError):
+    """merge {merge}: the disk failed, and how it ended is not known yet: {reason}"""
+
+
+class RecoveryRequired(AgentDevError):
+    """merge {merge} was interrupted, and what is there now is not understood: {reason}; nothing was changed"""
+
+
+class CannotUndo(AgentDevError):
+    """{message}"""
+
+
 class CommandFailed(AgentDevError):
     """{program} failed: {reason}"""
 

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from agent_dev.commands.doctor import Finding
@@ -11,6 +12,7 @@ from agent_dev.commands.merge import Merged
 from agent_dev.commands.review import Review
 from agent_dev.commands.sessions import Listed
 from agent_dev.commands.show import Shown
+from agent_dev.commands.undo import Recorded, Undone
 from agent_dev.core import blocks
 from agent_dev.core.changes import Change, ChangeSet, Key, Kind
 from agent_dev.core.commits import Commit
@@ -184,7 +186,49 @@ def _last_line(done: Merged, *, is_dry: bool) -> None:
     if not done.taken:
         line("nothing would be merged" if is_dry else "nothing was merged")
     elif not is_dry:
-        line(f"merge {done.id}: {len(done.taken)} taken, {'nothing' if done.is_all else len(done.left)} left")
+        line(f"merge {done.id}: {len(done.taken)} taken, {'nothing' if done.is_all else len(done.left)} left (agent-dev undo)")
+
+
+def undone(done: Undone, *, as_json: bool, word: str) -> None:
+    """Print what an undo or a redo did."""
+    if as_json:
+        paths = [name(key, done.roots) for key in done.paths]
+        _json({"version": 1, "merge": done.merge, "paths": paths, "left": _left(done.left, done.roots)})
+        return
+    _few([f"{word} {visible(name(key, done.roots))}" for key in done.paths], f"{word} {{}} more")
+    for left in done.left:
+        line(f"left {visible(name(left.key, done.roots))}: {visible(left.why)}; it stays as you have it")
+    line(f"merge {done.merge}: {len(done.paths)} {word}, {len(done.left) or 'nothing'} left")
+
+
+def merges(found: Sequence[Recorded], *, as_json: bool, with_roots: bool) -> None:
+    """Print merges."""
+    if as_json:
+        rows = [
+            {
+                "merge": one.id,
+                "session": one.session,
+                "roots": list(one.roots),
+                "time": one.time,
+                "state": one.state,
+                "changes": [{"path": name(change.key, one.roots), "kind": change.kind} for change in one.changes],
+                "problem": one.problem or None,
+            }
+            for one in found
+        ]
+        _json({"version": 1, "merges": rows})
+        return
+    for one in found:
+        if one.problem:
+            line(f"{one.id}  damaged  {visible(one.problem)}")
+            continue
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.time // 10**9))
+        kinds = Counter(change.kind for change in one.changes)
+        what = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        place = f"  {visible(one.roots[0])}" if with_roots else ""
+        line(f"{one.id}  {one.state:<13}  {when}  {what}{place}")
+    if not found:
+        line("nothing was merged here")
 
 
 def _left(left: Iterable[Left], roots: Sequence[str]) -> list[dict[str, str]]:

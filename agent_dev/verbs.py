@@ -10,13 +10,13 @@ from dataclasses import replace
 from agent_dev import output
 from agent_dev.after import screen
 from agent_dev.cli import say
-from agent_dev.commands import doctor, merge, resume, sessions, show
+from agent_dev.commands import doctor, merge, recover, resume, sessions, show, undo
 from agent_dev.commands.prepare import Options, Request
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here, Listed
 from agent_dev.core.changes import Key
 from agent_dev.core.commits import Commit
-from agent_dev.errors import DONE, PARTLY, CommandFailed, SessionBusy, UsageError
+from agent_dev.errors import DONE, PARTLY, CommandFailed, RecoveryRequired, SessionBusy, UsageError
 from agent_dev.host import commits, load, store
 
 Environ = dict[str, str]
@@ -141,11 +141,44 @@ def _merge(words: list[str], where: Here, _options: Options) -> int:
         )
         planned = merge.plan(review, chosen, asked)
         stops = args.dry_run or (args.atomic and bool(planned.conflicts))
-        merged = merge.preview(review, planned) if stops else merge.carry_out(review, planned, where.store)
+        merged = (
+            merge.preview(review, planned) if stops else merge.carry_out(review, planned, where.store, say, is_atomic=args.atomic)
+        )
         if args.atomic and planned.conflicts and not args.dry_run:
             merged = replace(merged, taken=())
         output.merged(merged, review, is_dry=args.dry_run, as_json=args.json)
         return PARTLY if merged.conflicts or (args.take and not merged.taken) else DONE
+
+
+def _undo(words: list[str], where: Here, _options: Options) -> int:
+    about = "Take a merge back: what was there comes back, but for what you changed since; its changes are in the session again."
+    parser = _parser("undo", about, "agent-dev undo")
+    parser.add_argument("merge", nargs="?", default="", metavar="MERGE", help="the newest here when none is named")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    return _told(undo.undo(where, args.merge, say), as_json=args.json, word="undone")
+
+
+def _redo(words: list[str], where: Here, _options: Options) -> int:
+    parser = _parser("redo", "Do a merge again that was undone.", "agent-dev redo")
+    parser.add_argument("merge", nargs="?", default="", metavar="MERGE", help="the one undone last when none is named")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    return _told(undo.redo(where, args.merge, say), as_json=args.json, word="merged again")
+
+
+def _told(done: undo.Undone, *, as_json: bool, word: str) -> int:
+    output.undone(done, as_json=as_json, word=word)
+    return PARTLY if done.left else DONE
+
+
+def _merges(words: list[str], where: Here, _options: Options) -> int:
+    parser = _parser("merges", "What was merged here, newest last, and what of it stands.", "agent-dev merges")
+    parser.add_argument("--all", action="store_true", help="of every repository")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    output.merges(undo.recorded(where, every=args.all), as_json=args.json, with_roots=args.all)
+    return DONE
 
 
 def _session_parser(verb: str, about: str) -> _Parser:
@@ -257,6 +290,9 @@ _TABLE: dict[str, Callable[[list[str], Here, Options], int]] = {
     "status": _status,
     "diff": _diff,
     "merge": _merge,
+    "undo": _undo,
+    "redo": _redo,
+    "merges": _merges,
     "discard": _discard,
     "resume": _resume,
     "stop": _stop,
@@ -270,4 +306,12 @@ _TABLE: dict[str, Callable[[list[str], Here, Options], int]] = {
 
 def run_verb(verb: str, words: list[str], options: Options, environ: Environ) -> int:
     """Carry out one word and return the exit code. Raises AgentDevError."""
-    return _TABLE[verb](words, sessions.here(options, environ), options)
+    where = sessions.here(options, environ)
+    try:
+        recover.recover_here(where.store, where.root, environ, say)
+    except RecoveryRequired as error:
+        if verb in ("merge", "redo", "resume"):
+            raise
+        say(error.message)
+        say(f"→ {error.hint}")
+    return _TABLE[verb](words, where, options)

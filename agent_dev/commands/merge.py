@@ -3,16 +3,20 @@
 import os
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent_dev.commands import conclude, recover
 from agent_dev.commands.review import Review
 from agent_dev.core import merge, selection
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key
+from agent_dev.core.journal import Reached, Verdict
 from agent_dev.core.merge import Left, MergePlan
 from agent_dev.core.selection import Selection
 from agent_dev.errors import CannotMerge
-from agent_dev.host import apply, quick_json, store, upper
-from agent_dev.host import base as bases
+from agent_dev.host import apply, journals, pending, store
+
+Notice = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ def plan(review: Review, chosen: Selection, asked: frozenset[Key]) -> MergePlan:
 
 def _folders(review: Review, chosen: Selection) -> merge.Folders:
     """Find the directories that the agent made, and those it removed, around what was chosen."""
-    made: dict[Key, int] = {}
+    made: dict[Key, Entry] = {}
     removed: list[Key] = []
     for number, tree in enumerate(review.uppers):
         wanted = {folder for key in chosen.keys if key.root == number for folder in _above(key.path)}
@@ -58,7 +62,7 @@ def _folders(review: Review, chosen: Selection) -> merge.Folders:
             entry = tree.look(path)
             if entry is not None and entry.type is FileType.DIRECTORY:
                 if path not in base:
-                    made[Key(number, path)] = entry.mode
+                    made[Key(number, path)] = entry
             elif (path in base or review.reals[number].look(path)) and Key(number, path) not in review.changes.by_key():
                 removed.append(Key(number, path))
     return merge.Folders(made, tuple(removed))
@@ -75,129 +79,93 @@ def preview(review: Review, planned: MergePlan) -> Merged:
     return Merged("", tuple(table[key] for key in planned.taken), planned.left, planned.conflicts, is_all=False)
 
 
-def carry_out(review: Review, planned: MergePlan, place: store.Store) -> Merged:
-    """Merge. Raises CannotMerge before anything was touched.
+def carry_out(
+    review: Review, planned: MergePlan, place: store.Store, notice: Notice = lambda _: None, *, is_atomic: bool = False
+) -> Merged:
+    """Merge. Raises CannotMerge when nothing was changed, UnknownOutcome when the disk failed at the last moment.
 
+    `is_atomic`: when something chosen turns out to be in conflict, nothing is merged. `notice` is told what delays it.
     Ctrl-C and a terminal that goes away wait until what was begun is done and written down.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
     try:
-        return _carry_out(review, planned, place)
+        return _carry_out(review, planned, place, notice, is_atomic=is_atomic)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _carry_out(review: Review, planned: MergePlan, place: store.Store) -> Merged:
+def _carry_out(review: Review, planned: MergePlan, place: store.Store, notice: Notice, *, is_atomic: bool) -> Merged:
+    table = review.changes.by_key()
+    if not planned.taken:
+        return Merged("", (), planned.left, planned.conflicts, is_all=False)
     merge_id = f"{review.session.id}.{time.time_ns() // 10**6:x}"
-    folder = f"{place.merges}/{merge_id}"
+    with journals.alone(place, notice):
+        recover.recover(place, review.record["roots"], review.environ, notice, but=review.session.id)
+        merging, reached = _apply(review, planned, place, merge_id, is_atomic=is_atomic)
+        try:
+            is_done = merging.journal.verdict is Verdict.FINISH
+            done = {change.key for change in conclude.done_changes(merging)} if is_done else set()
+            taken = tuple(table[key] for key in planned.taken if key in done)
+            why = {merging.journal.ops[number].key: reason for number, reason in reached.stopped.items() if reason}
+            strangers = tuple(
+                Left(key, why.get(key, "something it needs was in the way")) for key in planned.taken if key not in done
+            )
+            is_all = is_done and _conclude(merging, place, review)
+        finally:
+            merging.close()
+            if merging.journal.verdict is Verdict.FORGET:
+                _forget(merging, place)
+    return Merged(merge_id if is_done else "", taken, planned.left, (*planned.conflicts, *strangers), is_all)
+
+
+def _conclude(merging: apply.Merge, place: store.Store, review: Review) -> bool:
     try:
-        os.makedirs(folder, 0o700)
+        return conclude.conclude(merging, place, review.environ, review)
+    except OSError as error:
+        done = f"everything was merged, but what is kept of it could not be settled: {error.strerror}"
+        raise CannotMerge(path=place.merges, reason=done, hint="make room; the next command of agent-dev here goes on") from None
+
+
+def _apply(
+    review: Review, planned: MergePlan, place: store.Store, merge_id: str, *, is_atomic: bool
+) -> tuple[apply.Merge, Reached]:
+    grounds = apply.Grounds(review.uppers, review.reals, _places(review, place, merge_id))
+    try:
+        os.makedirs(place.merges, 0o700, exist_ok=True)
     except OSError as error:
         raise CannotMerge(path=place.merges, reason=f"{error.strerror}; nothing was changed") from None
-    grounds = apply.Grounds(review.uppers, review.reals, _places(review, folder, merge_id), folder)
-    try:
-        applied = apply.apply(planned, grounds)
-    finally:
-        _remove_if_empty(folder)
-        os.utime(place.merges)  # running sessions look at it, and refresh their view now that the files are there
+    wanted = {step.key.root for step in planned.steps}
+    merging = apply.begin(place, merge_id, review.session.id, grounds, wanted)
     table = review.changes.by_key()
-    taken = tuple(table[key] for key in applied.taken)
-    strangers = tuple(Left(key, why) for key, why in applied.stopped.items() if key in table)
-    conflicts = (*planned.conflicts, *strangers)
-    is_all = bool(taken) and _write_down(review, taken, applied, place, merge_id)
-    return Merged(merge_id if taken else "", taken, planned.left, conflicts, is_all)
-
-
-def _write_down(review: Review, taken: tuple[Change, ...], applied: apply.Applied, place: store.Store, merge_id: str) -> bool:
-    """Write what was merged and take it out of the session; say whether that holds nothing more."""
     try:
-        _write_record(f"{place.merges}/{merge_id}", review, taken, applied)
-    except OSError as error:
-        done = f"{len(taken)} changes were merged, but the record of it could not be written: {error.strerror}"
-        raise CannotMerge(path=place.merges, reason=done, hint="make room, and look at the real tree") from None
-    return _settle(review, taken, store.set_aside(place, merge_id))
+        ops = apply.stage(merging, planned, review.uppers)
+        rows = tuple(merge.row(table[key]) for key in planned.taken)
+        reached = apply.carry_out(merging, ops, rows, is_atomic=is_atomic)
+        if merging.journal.verdict is Verdict.FORGET:
+            conclude.forget_times(merging, review.session)
+        return merging, reached
+    except CannotMerge:
+        conclude.forget_times(merging, review.session)
+        merging.close()
+        _forget(merging, place)
+        raise
 
 
-def _places(review: Review, folder: str, merge_id: str) -> tuple[tuple[str, ...], ...]:
+def _forget(merging: apply.Merge, place: store.Store) -> None:
+    """Remove what was prepared for a merge that is not to be, unless its folder holds something that the user saved."""
+    if merging.keeps:
+        pending.remove(place, merging.id)
+    else:
+        apply.forget(place, merging.id, merging.journal.places)
+
+
+def _places(review: Review, place: store.Store, merge_id: str) -> tuple[tuple[str, ...], ...]:
     """Return for each root where staged content may lie: with the merge, in the git common dir, beside the target."""
     git = review.record.get("git")
     found = []
     for number, real in enumerate(review.reals):
-        places = [f"{folder}/stage-{number}"]
+        places = [f"{place.merges}/{merge_id}/stage-{number}"]
         if number == 0 and isinstance(git, dict):
             places.append(f"{git['common']}/agent-dev-stage.{merge_id}")
         found.append((*places, f"{real.path}/.agent-dev-stage.{merge_id}"))
     return tuple(found)
-
-
-def _remove_if_empty(folder: str) -> None:
-    try:
-        os.rmdir(folder)
-    except OSError:
-        return  # it holds what was replaced
-
-
-def _write_record(folder: str, review: Review, taken: tuple[Change, ...], applied: apply.Applied) -> None:
-    os.makedirs(folder, 0o700, exist_ok=True)
-    rows = [
-        {
-            "root": change.key.root,
-            "path": os.fsdecode(change.key.path),
-            "kind": str(change.kind),
-            "mode": change.before.mode if change.before else None,
-            "kept": applied.kept.get(change.key),
-        }
-        for change in taken
-    ]
-    record = {
-        "version": 1,
-        "session": review.session.id,
-        "roots": review.record["roots"],
-        "time": time.time_ns(),
-        "changes": rows,
-    }
-    with open(f"{folder}/merge.json", "xb") as file:
-        file.write(quick_json.dumps(record))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _settle(review: Review, taken: tuple[Change, ...], aside: str) -> bool:
-    """Take out of the session what was merged, through a directory set aside; say whether it holds nothing more."""
-    keys = {change.key for change in taken}
-    left = tuple(change for change in review.changes.changes if change.key not in keys)
-    is_all = not left and not review.changes.problems  # what could not be read is not gone
-    if is_all:
-        _remember_state(review, store.MERGED)
-    git = review.record.get("git")
-    for number, tree in enumerate(review.uppers):
-        tree.forget()
-        skip = (b".git",) if number == 0 and isinstance(git, dict) and git.get("inside") else ()
-        mine = tuple(change for change in taken if change.key.root == number)
-        if mine and not is_all:
-            bases.learn(review.session.base, number, _now(review, number, mine))
-        if is_all:
-            os.mkdir(f"{aside}/{number}")
-            upper.empty(tree, f"{aside}/{number}", skip)
-        elif mine:
-            upper.take_out(tree, mine, tuple(change for change in left if change.key.root == number), skip)
-    store.remove_aside(aside)
-    return is_all
-
-
-def _now(review: Review, number: int, taken: tuple[Change, ...]) -> dict[bytes, Entry | None]:
-    """Return what a merge made of the taken paths, and of the directories around them that it made or removed."""
-    real, base = review.reals[number], review.base.entries(number)
-    real.forget()
-    now = {change.key.path: real.look(change.key.path) for change in taken}
-    for folder in {folder for path in now for folder in _above(path)} - now.keys():
-        found = real.look(folder)
-        if (found is None) != (folder not in base):
-            now[folder] = found
-    return now
-
-
-def _remember_state(review: Review, state: str) -> None:
-    review.record = {**review.record, "state": state}
-    store.write(review.session, review.record)
-    store.settle(review.session)

@@ -26,6 +26,7 @@ class Review:
     uppers: tuple[files.Tree, ...]
     reals: tuple[files.Tree, ...]
     base: Base
+    environ: dict[str, str]
 
     def close(self) -> None:
         """Close every descriptor; the lock stays with the session."""
@@ -94,7 +95,7 @@ def open_review(session: store.Session, environ: dict[str, str]) -> Review:
     except OSError as error:
         raise UnreadableSession(session=session.id, reason=f"{error.filename}: {error.strerror}") from None
     base = Base(session.base)
-    review = Review(session, record, ChangeSet(()), uppers, reals, base)
+    review = Review(session, record, ChangeSet(()), uppers, reals, base, environ)
     try:
         review.changes = _changes(review, environ)
     except overlay.CorruptUpperError as error:

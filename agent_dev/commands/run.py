@@ -70,6 +70,8 @@ def run(request: Request, notice: "Notice") -> Outcome:
     keeper = launch.Keeper()  # ahead of all else: it makes namespaces while we plan
     try:
         prepared = prepare(request)
+        if look.is_interrupted(prepared.store):
+            recover(prepared, request.environ, notice)
         asked = ask_git(prepared, request.environ)
         for line in notices(prepared):
             notice(line)
@@ -77,6 +79,18 @@ def run(request: Request, notice: "Notice") -> Outcome:
     except BaseException:
         keeper.dismiss()
         raise
+
+
+def recover(prepared: Prepared, environ: dict[str, str], notice: "Notice") -> None:
+    """Bring an interrupted merge of this root to rest; one that is not understood is told, and stays as it is."""
+    from agent_dev.commands import recover as recovery  # rare, and it needs all of the merge engine
+    from agent_dev.errors import RecoveryRequired
+
+    try:
+        recovery.recover_here(prepared.store, prepared.place.root, environ, notice)
+    except RecoveryRequired as error:
+        notice(error.message)
+        notice(error.hint)
 
 
 def _begin(prepared: Prepared, asked: repo.Asked | None, request: Request, keeper: launch.Keeper) -> Outcome:

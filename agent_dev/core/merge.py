@@ -1,6 +1,8 @@
 """Changes + selection → the ordered steps that bring the selection into a real tree, each with what it expects to find."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
 from agent_dev.core.selection import Selection
@@ -12,15 +14,20 @@ class MakeFolder:
 
     key: Key
     mode: int
+    attributes: tuple[tuple[str, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Bring the agent's file, link, FIFO or empty directory, in place of `expect` (None: where nothing stands)."""
+    """Bring the agent's file, link, FIFO or empty directory, in place of `expect` (None: where nothing stands).
+
+    `content`: the bytes of a file that are not the agent's own: chosen blocks, or merged with what the user changed.
+    """
 
     key: Key
     after: Entry
     expect: Entry | None
+    content: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +78,9 @@ class MergePlan:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Directories as the agent left them (for modes of new ones) and those of the base it removed, by key."""
+    """Directories as the agent left them (the new ones) and those of the base it removed, by key."""
 
-    made: dict[Key, int]
+    made: dict[Key, Entry]
     removed: tuple[Key, ...]
 
 
@@ -93,6 +100,21 @@ def plan(changes: ChangeSet, selection: Selection, wanted: frozenset[Key], folde
     return MergePlan((*removals, *prunes, *puts, *modes), taken, left, conflicts)
 
 
+def row(change: Change) -> dict[str, object]:
+    """Return what a journal keeps of a change that is taken."""
+    types = {"before": change.before, "after": change.after}
+    path = change.key.path.decode("utf-8", "surrogateescape")
+    sides = {side: entry.type if entry else None for side, entry in types.items()}
+    return {"root": change.key.root, "path": path, "kind": change.kind, **sides}
+
+
+def change_of(row: Mapping[str, Any]) -> Change:
+    """Return a change as far as a journal's row tells it: its key, its kind, and the types before and after."""
+    key = Key(int(row["root"]), str(row["path"]).encode("utf-8", "surrogateescape"))
+    before, after = (Entry(FileType(row[side])) if row[side] else None for side in ("before", "after"))
+    return Change(key, Kind(row["kind"]), before, after)
+
+
 def _is_folder_change(change: Change) -> bool:
     return change.kind is Kind.METADATA and change.type is FileType.DIRECTORY
 
@@ -106,7 +128,8 @@ def _puts(chosen: list[Change], folders: Folders) -> list[Step]:
         for folder in _parents(change.key):
             if folder in folders.made and folder not in made:
                 made.add(folder)
-                steps.append(MakeFolder(folder, folders.made[folder] & 0o777))
+                like = folders.made[folder]
+                steps.append(MakeFolder(folder, like.mode & 0o777, like.attributes))
         if change.kind is Kind.RETYPED and change.type is FileType.DIRECTORY:
             made.add(change.key)
         steps.append(Put(change.key, change.after, change.before))

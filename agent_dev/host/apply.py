@@ -1,325 +1,341 @@
-"""Carry out a merge plan: stage, make durable, exchange, check, keep what was replaced (DESIGN.md section 6).
+"""Carry out a merge plan, take it back, do it again, and bring an interrupted one to rest (DESIGN.md section 6).
 
-A replacement is RENAME_EXCHANGE and then a check of what came out, exchanged back when it was not what the plan expects;
-additions and removals use NOREPLACE. So no path is ever absent that existed before and after, and what the user did in the
-last instant is never overwritten. (The journal that makes a whole merge all-or-nothing is the merge engine's.)
+The order is what makes it all-or-nothing: the journal's first record, which says where staged things lie; the staged things;
+the record of every operation; the operations; the record that they are done. All durable before the next begins. Killed
+anywhere before the last record, everything is driven back; after it, nothing is left to do in the real tree.
 """
 
-import errno
 import os
-from dataclasses import dataclass, field
-from typing import assert_never
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
+from agent_dev.core import journal
 from agent_dev.core.changes import Entry, FileType, Key
+from agent_dev.core.journal import Act, Begin, Journal, Op, Phase, Place, Reached, mark
 from agent_dev.core.merge import SPECIAL_BITS, MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step
-from agent_dev.errors import CannotMerge
-from agent_dev.host import files, kernel, scan
+from agent_dev.errors import CannotMerge, RecoveryRequired, UnknownOutcome
+from agent_dev.host import files, journals, pending
+from agent_dev.host.drive import Driver
 from agent_dev.host.remove import remove_tree
 from agent_dev.host.stage import Stage, choose
+from agent_dev.host.store import Store
 
-_FATAL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
-
-
-class StrangerError(Exception):
-    """What stands at a path is not what the plan expects; its text says what was found."""
-
-
-@dataclass(slots=True)
-class Applied:
-    """What a merge did: taken keys, those that a stranger kept from it, kept things by key."""
-
-    taken: list[Key] = field(default_factory=list)
-    stopped: dict[Key, str] = field(default_factory=dict)
-    kept: dict[Key, str] = field(default_factory=dict)
+Row = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class Grounds:
-    """Where a merge happens: uppers and real trees by root, places for staging, the merge's own folder."""
+    """Where a merge happens: uppers and real trees by root, and for each root the places where staged things may lie."""
 
     uppers: tuple[files.Tree, ...]
     reals: tuple[files.Tree, ...]
-    places: tuple[tuple[str, ...], ...]  # for each root, candidates for staging
-    folder: str  # merges/<id>
+    places: tuple[tuple[str, ...], ...]
 
 
-def apply(plan: MergePlan, grounds: Grounds) -> Applied:
-    """Merge. Raises CannotMerge before anything was touched, and OSError when what was done cannot be made durable.
+@dataclass(slots=True)
+class Merge:
+    """A merge on disk: its folder, what its journal says, its trees, open stages and the journal for writing."""
 
-    A disk that fails in the middle ends it: what was not done is in `stopped`.
-    """
-    work = _Work(grounds)
-    try:
-        work.stage(plan)
-        for step in plan.steps:
-            if work.has_failed:
-                work.done.stopped[step.key] = "not tried: the disk had failed before"
-            else:
-                work.carry_out(step)
-        work.close_folders()
-        work.settle()
-    finally:
-        work.close()
-    stopped = work.done.stopped
-    work.done.taken = [key for key in plan.taken if key not in stopped]
-    return work.done
+    id: str
+    folder: str
+    journal: Journal
+    reals: tuple[files.Tree, ...]
+    stages: tuple[Stage | None, ...]
+    file: journals.JournalFile
+    keeps: bool = False  # its folder holds something of the user's, and must stay
 
+    def driver(self) -> Driver:
+        """Return what drives its operations."""
+        return Driver(self.reals, self.stages)
 
-class _Work:
-    def __init__(self, grounds: Grounds) -> None:
-        self.grounds = grounds
-        self.done = Applied()
-        self.stages: dict[int, Stage] = {}
-        self.staged: dict[Key, bytes] = {}
-        self.touched: dict[tuple[int, bytes], None] = {}
-        self.kept = f"{grounds.folder}/replaced"
-        self.count = 0  # of what lies there
-        self.has_failed = False  # the disk: no further step
-        self.closed: list[tuple[Key, int, int]] = []  # new directories, their inodes and the modes that shut their owner out
-
-    # staging
-
-    def stage(self, plan: MergePlan) -> None:
-        try:
-            for step in plan.steps:
-                stage = self._stage(step.key.root)
-                if isinstance(step, Put):
-                    self.staged[step.key] = stage.add(self.grounds.uppers[step.key.root], step.key.path, step.after)
-            for stage in self.stages.values():
-                stage.settle()
-        except OSError as error:
-            raise CannotMerge(path=error.filename or "staging", reason=f"{error.strerror}; nothing was changed") from error
-
-    def _stage(self, root: int) -> Stage:
-        if root not in self.stages:
-            place = choose(self.grounds.places[root], self.grounds.reals[root])
-            if place is None:
-                raise CannotMerge(path=self.grounds.reals[root].path, reason="no place from which a rename reaches it")
-            self.stages[root] = Stage(place)
-        return self.stages[root]
+    def add(self, *records: Row) -> None:
+        """Write records, and read them as a later command would."""
+        self.file.add(*records)
+        self.journal = journals.read(self.folder)
 
     def close(self) -> None:
-        for stage in self.stages.values():
-            stage.close()
-            remove_tree(stage.path)
+        """Close stages and journal; the trees are whose they were."""
+        for stage in self.stages:
+            if stage is not None:
+                stage.close()
+        self.file.close()
 
-    def settle(self) -> None:
-        """Make the directories durable whose entries changed: one syncfs when there are many."""
-        if len(self.touched) > 64:
-            for root in {root for root, _ in self.touched}:
-                kernel.syncfs(self.grounds.reals[root].fd)
-            return
-        for root, folder in self.touched:
-            try:
-                files.sync_folder(self.grounds.reals[root].folder(folder))
-            except OSError as error:
-                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV):
-                    raise
 
-    # steps
+def begin(store: Store, merge_id: str, session: str, grounds: Grounds, wanted: Iterable[int]) -> Merge:
+    """Make a merge's folder, journal and stages for the roots that are wanted. Raises CannotMerge; nothing was changed then."""
+    folder = f"{store.merges}/{merge_id}"
+    roots = set(wanted)
+    try:
+        os.mkdir(folder, 0o700)
+        places = tuple(
+            _place(grounds.reals[number], grounds.places[number]) if number in roots else ""
+            for number in range(len(grounds.reals))
+        )
+        pending.add(store, merge_id)
+        file = journals.JournalFile(folder)
+        about = Begin(merge_id, session, tuple(map(_root, grounds.reals)), places, time.time_ns())
+        file.add(journal.begin_record(about))
+        stages = tuple(Stage(place) if place else None for place in places)
+    except OSError as error:
+        forget(store, merge_id, ())
+        raise CannotMerge(path=error.filename or folder, reason=f"{error.strerror}; nothing was changed") from error
+    except CannotMerge:
+        forget(store, merge_id, ())
+        raise
+    return Merge(merge_id, folder, Journal(begin=about), grounds.reals, stages, file)
 
-    def carry_out(self, step: Step) -> None:
-        try:
-            self._do(step)
-        except StrangerError as error:
-            self.done.stopped[step.key] = str(error)
-        except OSError as error:
-            self.done.stopped[step.key] = error.strerror or str(error)
-            self.has_failed = error.errno in _FATAL
 
-    def _do(self, step: Step) -> None:
+def _place(real: files.Tree, candidates: tuple[str, ...]) -> str:
+    place = choose(candidates, real)
+    if place is None:
+        raise CannotMerge(path=real.path, reason="no place from which a rename reaches it; nothing was changed")
+    return place
+
+
+def _root(tree: files.Tree) -> tuple[str, int, int]:
+    status = os.fstat(tree.fd)
+    return tree.path, status.st_dev, status.st_ino
+
+
+def forget(store: Store, merge_id: str, stages: Iterable[str]) -> None:
+    """Remove a merge of which nothing is in any tree: stages elsewhere first, its folder by one rename."""
+    for place in stages:
+        if place and not place.startswith(f"{store.merges}/"):
+            remove_tree(place)
+    gone = f"{store.gone}/{merge_id}"
+    try:
+        os.makedirs(store.gone, 0o700, exist_ok=True)
+        os.rename(f"{store.merges}/{merge_id}", gone)
+    except FileNotFoundError:
+        pass
+    remove_tree(gone)
+    pending.remove(store, merge_id)
+
+
+# Staging
+
+
+def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tuple[Op, ...]:
+    """Put all that a plan brings into slots, durable; return its operations in the order in which they are driven.
+
+    Directories that open come first, then removals, then directories from the outermost, then the rest; directories that
+    shut their owner out come last. Raises CannotMerge; nothing was changed then.
+    """
+    staging = _Staging(merge, uppers)
+    try:
+        for step in plan.steps:
+            staging.add(step)
+        for one in merge.stages:
+            if one is not None:
+                one.settle()
+    except OSError as error:
+        raise CannotMerge(path=error.filename or merge.folder, reason=f"{error.strerror}; nothing was changed") from error
+    folders = sorted(staging.folders, key=lambda op: op.key.path.count(b"/"))
+    return (*staging.opening, *staging.removals, *folders, *staging.rest, *reversed(staging.closing))
+
+
+class _Staging:
+    def __init__(self, merge: Merge, uppers: tuple[files.Tree, ...]) -> None:
+        self._merge = merge
+        self._uppers = uppers
+        self._count = 0
+        self.opening: list[Op] = []
+        self.removals: list[Op] = []
+        self.folders: list[Op] = []
+        self.rest: list[Op] = []
+        self.closing: list[Op] = []
+
+    def _slot(self) -> str:
+        self._count += 1
+        return str(self._count)
+
+    def _stage(self, key: Key) -> Stage:
+        stage = self._merge.stages[key.root]
+        assert stage is not None  # noqa: S101  (made for every root that the plan names)
+        return stage
+
+    def add(self, step: Step) -> None:
         match step:
             case MakeFolder():
-                self._make_folder(step)
+                self._folder(step.key, Entry(FileType.DIRECTORY, step.mode, attributes=step.attributes))
             case Put():
                 self._put(step)
             case Remove():
-                self._remove(step)
+                act = Act.PRUNE if step.expect.type is FileType.DIRECTORY else Act.DETACH
+                self.removals.append(Op(act, step.key, self._slot(), old=mark(step.expect)))
             case Prune():
-                self._prune(step)
+                found = self._merge.reals[step.key.root].look(step.key.path)
+                if found is not None and found.type is FileType.DIRECTORY:
+                    self.removals.append(Op(Act.PRUNE, step.key, self._slot(), old=mark(found), is_loose=True))
             case SetMode():
-                self._set_mode(step)
-            case _:
-                assert_never(step)
+                self._mode(step)
 
-    def _at(self, key: Key) -> tuple[files.Tree, int, bytes]:
-        """Return the tree, its directory that holds the key, and the name in it."""
-        tree = self.grounds.reals[key.root]
-        folder, _, name = key.path.rpartition(b"/")
-        self.touched[(key.root, folder)] = None
-        return tree, tree.folder(folder), name
-
-    def _make_folder(self, step: MakeFolder) -> None:
-        _, folder, name = self._at(step.key)
-        try:
-            os.mkdir(name, 0o700, dir_fd=folder)
-            os.chmod(name, step.mode | 0o700, dir_fd=folder)
-        except FileExistsError:
-            found = scan.entry(folder, name)
-            if found.type is not FileType.DIRECTORY:
-                raise StrangerError(f"a {found.type} stands where a directory belongs") from None
-        else:
-            self._close_later(step.key, os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino, step.mode)
-
-    def _close_later(self, key: Key, inode: int, mode: int) -> None:
-        if mode & 0o700 != 0o700:
-            self.closed.append((key, inode, mode))
-
-    def close_folders(self) -> None:
-        """Give new directories the modes under which nothing could have been put into them."""
-        for key, inode, mode in reversed(self.closed):
-            tree = self.grounds.reals[key.root]
-            try:
-                fd = tree.open(key.path, os.O_RDONLY | os.O_DIRECTORY)
-            except OSError:
-                continue  # the user moved it meanwhile: it is the user's now
-            if os.fstat(fd).st_ino == inode:
-                os.fchmod(fd, mode)
-            os.close(fd)
+    def _folder(self, key: Key, entry: Entry, expect: Entry | None = None, *, is_loose: bool = True) -> None:
+        slot = self._slot()
+        new = self._stage(key).make(slot, entry)
+        act, old = (Act.ATTACH, None) if expect is None else (Act.EXCHANGE, mark(expect))
+        self.folders.append(Op(act, key, slot, new, old, is_loose=is_loose))
+        if entry.mode & 0o777 != new.mode:
+            self.closing.append(Op(Act.MODE, key, new=replace(new, mode=entry.mode & 0o777), old=new))
 
     def _put(self, step: Put) -> None:
-        stage = self.stages[step.key.root]
-        own = os.stat(self.staged[step.key], dir_fd=stage.fd, follow_symlinks=False).st_ino
-        if step.expect is None:
-            self._add(step)
-        else:
-            self._replace(step, step.expect, own)
         if step.after.type is FileType.DIRECTORY:
-            self._close_later(step.key, own, step.after.mode & 0o777)
-
-    def _add(self, step: Put) -> None:
-        _, folder, name = self._at(step.key)
-        stage = self.stages[step.key.root]
-        try:
-            kernel.rename(stage.fd, self.staged[step.key], folder, name, kernel.NOREPLACE)
-        except FileExistsError:
-            raise StrangerError("something was put there meanwhile") from None
-
-    def _replace(self, step: Put, expect: Entry, own: int) -> None:
-        tree, folder, name = self._at(step.key)
-        stage, ours = self.stages[step.key.root], self.staged[step.key]
-        _demand(scan.entry(folder, name), expect)
-        kernel.rename(stage.fd, ours, folder, name, kernel.EXCHANGE)
-        try:
-            _demand(scan.entry(stage.fd, ours), expect, moved=True)
-            self._keep(step.key, stage, ours, expect)
-        except (StrangerError, OSError):
-            if not _is(folder, name, own):
-                raise self._aside(stage, ours) from None
-            kernel.rename(stage.fd, ours, folder, name, kernel.EXCHANGE)
-            raise
-        if step.after.type is FileType.DIRECTORY or expect.type is FileType.DIRECTORY:
-            tree.forget()
-
-    def _remove(self, step: Remove) -> None:
-        tree, folder, name = self._at(step.key)
-        _demand(scan.entry(folder, name), step.expect)
-        if step.expect.type is FileType.DIRECTORY:
-            os.rmdir(name, dir_fd=folder)
-            tree.forget()
+            self._folder(step.key, step.after, step.expect, is_loose=False)
             return
-        stage = self.stages[step.key.root]
-        ours = b"gone"
-        kernel.rename(folder, name, stage.fd, ours, kernel.NOREPLACE)
-        try:
-            _demand(scan.entry(stage.fd, ours), step.expect, moved=True)
-            self._keep(step.key, stage, ours, step.expect)
-        except (StrangerError, OSError):
-            try:
-                kernel.rename(stage.fd, ours, folder, name, kernel.NOREPLACE)
-            except OSError:
-                raise self._aside(stage, ours) from None
-            raise
+        slot, stage = self._slot(), self._stage(step.key)
+        if step.content is None:
+            new, digest = stage.copy(slot, self._uppers[step.key.root], step.key.path, step.after)
+        else:
+            new, digest = stage.put(slot, step.content, step.after)
+        act, old = (Act.ATTACH, None) if step.expect is None else (Act.EXCHANGE, mark(step.expect))
+        self.rest.append(Op(act, step.key, slot, new, old, digest))
 
-    def _prune(self, step: Prune) -> None:
-        tree, folder, name = self._at(step.key)
-        try:
-            os.rmdir(name, dir_fd=folder)
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
-                raise
-            return  # something that was not chosen, or the user's own, keeps it
-        tree.forget()
-
-    def _set_mode(self, step: SetMode) -> None:
-        tree, _, _ = self._at(step.key)
-        fd = tree.open(step.key.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            if os.fstat(fd).st_mode & 0o7777 != step.expect.mode:
-                raise StrangerError("its mode was changed meanwhile")
-            # 07000 bits are never merged, and never taken from what has them and keeps them.
-            os.fchmod(fd, step.after.mode & (0o777 | (step.expect.mode & SPECIAL_BITS)))
-            for attribute, _ in set(step.expect.attributes) - set(step.after.attributes):
-                os.removexattr(fd, attribute)
-            for attribute, value in step.after.attributes:
-                os.setxattr(fd, attribute, value)
-        finally:
-            os.close(fd)
-
-    def _keep(self, key: Key, stage: Stage, name: bytes, expect: Entry) -> None:
-        """Keep what was replaced below merges/<id>/replaced, under a number that merge.json names."""
-        if expect.type is FileType.DIRECTORY:
-            os.rmdir(name, dir_fd=stage.fd)  # raises for one that somebody put something into
-            return
-        self.done.kept[key] = self._save(stage, name, expect)
-
-    def _aside(self, stage: Stage, name: bytes) -> StrangerError:
-        """Keep what the user saved in the last instant, where a still later save has taken its place."""
-        number = self._save(stage, name, scan.entry(stage.fd, name))
-        return StrangerError(f"it was changed meanwhile, twice; the first is kept as {self.kept}/{number}")
-
-    def _save(self, stage: Stage, name: bytes, entry: Entry) -> str:
-        """Move something from the stage to what is kept; return its number there."""
-        os.makedirs(self.kept, 0o700, exist_ok=True)
-        number = str(self.count)
-        self.count += 1
-        place = os.open(self.kept, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            if entry.type is FileType.FILE and os.stat(name, dir_fd=stage.fd, follow_symlinks=False).st_nlink > 1:
-                self._keep_copy(stage, name, place, number.encode(), entry)  # its twins can still be written to
-            else:
-                self._move(stage, name, place, number.encode(), entry)
-        finally:
-            os.close(place)
-        return number
-
-    def _move(self, stage: Stage, name: bytes, place: int, number: bytes, entry: Entry) -> None:
-        try:
-            kernel.rename(stage.fd, name, place, number, kernel.NOREPLACE)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            self._keep_copy(stage, name, place, number, entry)
-
-    @staticmethod
-    def _keep_copy(stage: Stage, name: bytes, place: int, number: bytes, entry: Entry) -> None:
-        source = files.Tree(stage.path)
-        copies = Stage(f"/proc/self/fd/{place}", first=10**9)  # names that no kept thing has
-        try:
-            made = copies.add(source, name, entry)
-            copies.settle()
-            os.rename(made, number, src_dir_fd=copies.fd, dst_dir_fd=place)
-            os.unlink(name, dir_fd=stage.fd)
-        finally:
-            copies.close()
-            source.close()
+    def _mode(self, step: SetMode) -> None:
+        """07000 bits are never merged, and never taken from what has them and keeps them."""
+        mode = step.after.mode & (0o777 | (step.expect.mode & SPECIAL_BITS))
+        old = mark(step.expect)
+        op = Op(Act.MODE, step.key, new=replace(old, mode=mode, attributes=step.after.attributes), old=old)
+        (self.opening if step.expect.mode & 0o300 != 0o300 else self.closing).append(op)
 
 
-def _is(folder: int, name: bytes, inode: int) -> bool:
+# Driving
+
+
+def carry_out(merge: Merge, ops: tuple[Op, ...], rows: tuple[Row, ...], *, is_atomic: bool) -> Reached:
+    """Drive a merge's operations forward; return how it ended, durable.
+
+    When nothing could be done, or with `is_atomic` not everything, all is as it was, and the journal has no such phase.
+    Raises CannotMerge when the disk failed and all is as it was, UnknownOutcome when the disk does not say.
+    """
+    phase = Phase("merge", tuple(range(len(ops))), is_forward=True, time=time.time_ns())
     try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == inode
-    except FileNotFoundError:
-        return False
+        merge.add(journal.intent_record(ops, rows), journal.phase_record(phase))
+    except OSError as error:
+        raise CannotMerge(path=merge.folder, reason=f"{error.strerror}; nothing was changed") from error
+    return _drive(merge, phase, is_atomic=is_atomic)
 
 
-def _demand(found: Entry, expect: Entry, *, moved: bool = False) -> None:
-    """Raise StrangerError unless this is what the plan expects; a rename has changed the ctime of what moved."""
-    same = (
-        (found.type, found.inode, found.size, found.mtime) == (expect.type, expect.inode, expect.size, expect.mtime)
-        if moved
-        else found.identity == expect.identity
-    )
-    if found.type is FileType.DIRECTORY and expect.type is FileType.DIRECTORY:
-        same = True  # its entries were the plan's to change; rmdir tells whether it is empty
-    if not same:
-        raise StrangerError("it was changed meanwhile")
+def again(merge: Merge, why: str, numbers: tuple[int, ...], *, is_forward: bool) -> Reached:
+    """Drive some operations of an earlier merge back (undo) or forward (redo); as `carry_out`."""
+    phase = Phase(why, numbers, is_forward, time.time_ns())
+    try:
+        merge.add(journal.phase_record(phase))
+    except OSError as error:
+        raise CannotMerge(path=merge.folder, reason=f"{error.strerror}; nothing was changed") from error
+    return _drive(merge, phase, is_atomic=False)
+
+
+def _drive(merge: Merge, phase: Phase, *, is_atomic: bool) -> Reached:
+    driver = merge.driver()
+    ops = [(number, merge.journal.ops[number]) for number in phase.numbers]
+    stopped: dict[int, str] = {}
+    try:
+        stopped = driver.forward(ops, is_strict=phase.why == "merge") if phase.is_forward else driver.back(ops)
+        driver.sync()
+        if phase.is_forward:
+            stopped |= _given_back(driver, [(number, op) for number, op in ops if number not in stopped])
+        merge.keeps = driver.keeps
+        if (is_atomic and any(stopped.values())) or all(number in stopped or op.is_loose for number, op in ops):
+            _roll_back_or_say(merge, stopped)
+            return Reached(stopped)
+        reached = Reached(stopped, driver.found((number, op) for number, op in ops if number not in stopped))
+        merge.add(journal.reached_record(reached))
+    except journals.UnknownOutcomeError as error:
+        raise UnknownOutcome(merge=merge.id, reason=str(error)) from error
+    except OSError as error:
+        _roll_back_or_say(merge, stopped, error)
+        where = error.filename or merge.reals[0].path
+        raise CannotMerge(path=where, reason=f"{_reason(error)}; nothing was changed") from error
+    return reached
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
+def _given_back(driver: Driver, done: list[tuple[int, Op]]) -> dict[int, str]:
+    """Drive back what somebody wrote to through an old descriptor, so that what was written is at its path again."""
+    written = driver.written_behind(done)
+    failed = driver.back((number, op) for number, op in done if number in written)
+    driver.sync()
+    return {number: why for number, why in written.items() if number not in failed}
+
+
+def _roll_back_or_say(merge: Merge, stopped: Mapping[int, str], error: Exception | None = None) -> None:
+    first = f"{_reason(error)}, and then " if error is not None else ""
+    try:
+        problems = roll_back(merge, without=frozenset(stopped))
+    except (OSError, journals.UnknownOutcomeError) as second:
+        raise UnknownOutcome(merge=merge.id, reason=f"{first}{_reason(second)}") from error
+    if problems:
+        raise UnknownOutcome(merge=merge.id, reason=f"{first}{'; '.join(problems.values())}") from error
+
+
+def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), past_strangers: bool = False) -> dict[Key, str]:
+    """Drive the last phase, which did not reach its end, back to where it began.
+
+    Returns the paths where a stranger is in the way; then nothing was changed, unless `past_strangers`: they stay as they
+    are and the rest goes back. `without`: operations that are known not to have happened. Raises OSError.
+    """
+    *_, phase = merge.journal.phases
+    driver = merge.driver()
+    ops = [(number, merge.journal.ops[number]) for number in phase.numbers if number not in without]
+    places = {number: driver.place(op, is_forward=phase.is_forward) for number, op in ops}
+    strange = {op.key: "something else is there now" for number, op in ops if places[number] is Place.STRANGE and not op.is_loose}
+    if strange and not past_strangers:
+        return strange
+    driven = [(number, op) for number, op in ops if places[number] is Place.DRIVEN]
+    stopped = driver.back(driven) if phase.is_forward else driver.forward(driven, is_strict=False)
+    driver.sync()
+    ops_by_number = dict(driven)
+    failed = {ops_by_number[number].key: why for number, why in stopped.items() if why and not ops_by_number[number].is_loose}
+    if failed and not past_strangers:
+        return failed
+    merge.add(journal.BACK)
+    return {}
+
+
+# Opening what is there
+
+
+def open_merge(store: Store, merge_id: str) -> Merge:
+    """Open a merge for undo, redo or recovery. Raises RecoveryRequired when what its journal says is not what is there."""
+    folder = f"{store.merges}/{merge_id}"
+    said = read(folder, merge_id)
+    if said.begin is None:
+        raise RecoveryRequired(merge=merge_id, reason="its journal has no beginning")
+    reals: list[files.Tree] = []
+    stages: list[Stage | None] = []
+    try:
+        for path, device, inode in said.begin.roots:
+            reals.append(files.Tree(path))
+            status = os.fstat(reals[-1].fd)
+            if (status.st_dev, status.st_ino) != (device, inode):
+                raise RecoveryRequired(merge=merge_id, reason=f"{path} is another directory than it was")
+        stages.extend(Stage(place) if place and os.path.isdir(place) else None for place in said.begin.stages)
+        file = journals.JournalFile(folder)
+    except OSError as error:
+        _close(reals, stages)
+        raise RecoveryRequired(merge=merge_id, reason=f"{error.filename}: {error.strerror}") from error
+    except RecoveryRequired:
+        _close(reals, stages)
+        raise
+    return Merge(merge_id, folder, said, tuple(reals), tuple(stages), file)
+
+
+def _close(reals: Iterable[files.Tree], stages: Iterable[Stage | None]) -> None:
+    for tree in reals:
+        tree.close()
+    for one in stages:
+        if one is not None:
+            one.close()
+
+
+def read(folder: str, merge_id: str) -> Journal:
+    """Return what a merge's journal says. Raises RecoveryRequired for one that is damaged."""
+    try:
+        return journals.read(folder)
+    except journal.CorruptJournalError as error:
+        raise RecoveryRequired(merge=merge_id, reason=f"its journal is damaged: {error}") from error

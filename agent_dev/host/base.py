@@ -140,13 +140,15 @@ def _older_rows(folder: str, number: int) -> list[Row]:
     return data["roots"][number] if data is not None and number < len(data["roots"]) else []
 
 
-def _manifest(folder: str) -> dict[str, Any] | None:
+def _manifest(folder: str, *, with_merged: bool = True) -> dict[str, Any] | None:
     try:
         with open(f"{folder}/manifest", "rb") as file:
             data = quick_json.loads(file.read())
     except (OSError, ValueError):
         return None
-    return _with_merged(folder, data) if isinstance(data, dict) and data.get("version") == 1 else None
+    if not isinstance(data, dict) or data.get("version") != 1:
+        return None
+    return _with_merged(folder, data) if with_merged else data
 
 
 def learn(folder: str, root: int, now: dict[bytes, Entry | None]) -> None:
@@ -154,12 +156,31 @@ def learn(folder: str, root: int, now: dict[bytes, Entry | None]) -> None:
     merged = _merged(folder)
     rows = merged.setdefault(str(root), {})
     rows |= {os.fsdecode(path): _row(Found(path, entry), "") if entry else None for path, entry in now.items()}
+    _write_merged(folder, merged)
+
+
+def _write_merged(folder: str, merged: dict[str, dict[str, Row | None]]) -> None:
     os.makedirs(folder, 0o700, exist_ok=True)
     with open(f"{folder}/merged.new", "wb") as file:
         file.write(quick_json.dumps(merged))
         file.flush()
         os.fsync(file.fileno())
     os.rename(f"{folder}/merged.new", f"{folder}/merged")
+
+
+def unlearn(folder: str, root: int, now: dict[bytes, Entry | None]) -> None:
+    """Note that some paths of a root are again what they were when the base was taken, by other inodes or times.
+
+    What the base stored of them is still true.
+    """
+    data = _manifest(folder, with_merged=False)
+    tables = data["roots"] if data is not None else []
+    stored = {os.fsencode(str(row[0])): str(row[9]) for row in tables[root]} if root < len(tables) else {}
+    merged = _merged(folder)
+    rows = merged.setdefault(str(root), {})
+    for path, entry in now.items():
+        rows[os.fsdecode(path)] = _row(Found(path, entry), stored.get(path, "")) if entry else None
+    _write_merged(folder, merged)
 
 
 def _merged(folder: str) -> dict[str, dict[str, Row | None]]:

@@ -24,6 +24,14 @@ def waiting(place: store.Store, root: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def is_interrupted(place: store.Store) -> bool:
+    """Whether a merge is under way in this state directory, or was when its process was killed."""
+    try:
+        return bool(os.listdir(place.pending))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
 def foreign(root: str, uid: int, gid: int) -> tuple[str, ...]:
     """Return a line about paths of another user or group near the top: they cannot be changed inside (EOVERFLOW)."""
     found: list[str] = []

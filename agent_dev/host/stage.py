@@ -1,28 +1,33 @@
-"""Staged content: the agent's files copied to where one rename reaches the target, durable before anything is touched."""
+"""Staged content: what a merge brings, copied to numbered slots from which one rename reaches the target, and durable there."""
 
 import errno
+import hashlib
 import os
+import stat
 
 from agent_dev.core.changes import Entry, FileType
-from agent_dev.host import files, kernel
+from agent_dev.core.journal import Mark, mark
+from agent_dev.host import digest, disk, files, kernel, scan
+from agent_dev.host.remove import remove_tree
 
 _FEW = 64  # up to here each file is fsynced; past it one syncfs is cheaper
 
 
 def choose(candidates: tuple[str, ...], root: files.Tree) -> str | None:
-    """Make and return the first directory from which a rename reaches the root; tried, not guessed (DESIGN.md section 5).
+    """Return the first place from which a rename reaches the root; tried, not guessed (DESIGN.md section 5).
 
     The trial renames onto the root itself, with NOREPLACE: it changes nothing, and tells EXDEV from EEXIST. What the kernel
-    does not look at before it finds the name taken, a subvolume, shows in st_dev.
+    does not look at before it finds the name taken, a subvolume, shows in st_dev. Nothing of it stays.
     """
     for place in candidates:
         try:
             os.makedirs(place, 0o700)
         except OSError:
             continue
-        if _reaches(place, root):
-            return place
+        reaches = _reaches(place, root)
         os.rmdir(place)
+        if reaches:
+            return place
     return None
 
 
@@ -40,78 +45,124 @@ def _reaches(place: str, root: files.Tree) -> bool:
 
 
 class Stage:
-    """A directory of ours with numbered copies."""
+    """A directory of ours with slots, numbered by who calls."""
 
-    def __init__(self, path: str, first: int = 0) -> None:
+    def __init__(self, path: str, fd: int = -1) -> None:
+        """Open a stage, and make it if it is not there."""
         self.path = path
-        self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._count = first
-        self._first = first
+        if fd < 0:
+            try:
+                disk.mkdir_path(path)
+            except FileExistsError:
+                pass
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        self.fd = fd
+        self._unsynced = 0
 
-    def add(self, source: files.Tree, path: bytes, entry: Entry) -> bytes:
-        """Copy one entry of the agent's; return its name here. 07000 bits are stripped, overlay attributes never come.
-
-        A directory is made open to its owner: who may not write to it could not move it, nor put anything into it.
-        """
-        name = b"%d" % self._count
-        self._count += 1
-        mode = entry.mode & 0o777
-        if entry.type is FileType.FILE:
-            self._copy(source, path, name, entry, mode)
-        elif entry.type is FileType.SYMLINK:
-            os.symlink(entry.target, name, dir_fd=self.fd)
-        elif entry.type is FileType.FIFO:
-            os.mkfifo(name, 0o600, dir_fd=self.fd)
-            os.chmod(name, mode, dir_fd=self.fd)
-        else:
-            os.mkdir(name, 0o700, dir_fd=self.fd)
-            os.chmod(name, mode | 0o700, dir_fd=self.fd)
-        return name
-
-    def _copy(self, source: files.Tree, path: bytes, name: bytes, entry: Entry, mode: int) -> None:
-        fd = source.open(path, os.O_RDONLY)
-        out = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
-        try:
-            _pour(fd, out, entry.size)
-            for attribute, value in entry.attributes:
-                os.setxattr(out, attribute, value)
-            os.fchmod(out, mode)
-            os.utime(out, ns=(entry.mtime, entry.mtime))
-            if self._count - self._first <= _FEW:
-                os.fsync(out)
-        finally:
-            os.close(out)
-            os.close(fd)
-
-    def settle(self) -> None:
-        """Make all copies durable."""
-        if self._count - self._first > _FEW:
-            kernel.syncfs(self.fd)
-        else:
-            os.fsync(self.fd)
+    @classmethod
+    def within(cls, folder: int) -> "Stage":
+        """Return a stage in an open directory, by a descriptor of its own."""
+        return cls("", os.dup(folder))
 
     def close(self) -> None:
         """Close the directory; what it holds stays."""
         os.close(self.fd)
 
+    def remove(self) -> None:
+        """Remove the stage with all that is in it; closed or not."""
+        remove_tree(self.path)
 
-def _pour(fd: int, out: int, size: int) -> None:
-    """Copy bytes, keeping holes: only the data between them is read."""
-    if size <= files.CHUNK:
-        files.write_all(out, files.read_all(fd))
-        return
-    at = 0
-    while at < size:
+    def look(self, slot: str) -> Entry | None:
+        """Return what a slot holds."""
         try:
-            at = os.lseek(fd, at, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno != errno.ENXIO:
-                raise
-            break  # a hole to the end
-        end = os.lseek(fd, at, os.SEEK_HOLE)
-        os.lseek(fd, at, os.SEEK_SET)
-        os.lseek(out, at, os.SEEK_SET)
-        while at < end and (piece := os.read(fd, min(files.CHUNK, end - at))):
-            files.write_all(out, piece)
-            at += len(piece)
-    os.ftruncate(out, size)
+            return scan.entry(self.fd, slot.encode())
+        except FileNotFoundError:
+            return None
+
+    # filling slots
+
+    def copy(self, slot: str, source: files.Tree, path: bytes, entry: Entry) -> tuple[Mark, str]:
+        """Copy one entry into a slot; return its mark, and for a file its digest.
+
+        07000 bits are stripped, overlay attributes never come. A directory is made open to its owner: who may not write to
+        it could not move it, nor put anything into it.
+        """
+        if entry.type is FileType.FILE:
+            fd = source.open(path, os.O_RDONLY)
+            try:
+                return self._fill(slot, entry, fd, None)
+            finally:
+                os.close(fd)
+        return self.make(slot, entry), ""
+
+    def put(self, slot: str, data: bytes, like: Entry) -> tuple[Mark, str]:
+        """Write bytes into a slot, with the mode, time and attributes of an entry."""
+        return self._fill(slot, like, -1, data)
+
+    def make(self, slot: str, entry: Entry) -> Mark:
+        """Make a link, a FIFO or an empty directory in a slot."""
+        name, mode = slot.encode(), entry.mode & 0o777
+        if entry.type is FileType.SYMLINK:
+            disk.symlink(entry.target, name, self.fd)
+        elif entry.type is FileType.FIFO:
+            disk.mkfifo(name, self.fd, mode)
+        else:
+            disk.mkdir(name, self.fd, mode | 0o700)
+            if entry.attributes:
+                self._dress(name, entry)
+        self._unsynced += 1
+        return mark(scan.entry(self.fd, name))
+
+    def _dress(self, name: bytes, entry: Entry) -> None:
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
+        try:
+            for attribute, value in entry.attributes:
+                disk.set_attribute(fd, attribute, value)
+        finally:
+            os.close(fd)
+
+    def _fill(self, slot: str, entry: Entry, source: int, data: bytes | None) -> tuple[Mark, str]:
+        out = disk.create(slot.encode(), self.fd)
+        try:
+            told = hashlib.sha256(data).hexdigest() if data is not None else _pour(source, out, entry.size)
+            if data is not None:
+                disk.write(out, data)
+            for attribute, value in entry.attributes:
+                disk.set_attribute(out, attribute, value)
+            disk.chmod(out, entry.mode & 0o777)
+            disk.set_time(out, entry.mtime)
+            self._unsynced += 1
+            if self._unsynced <= _FEW:
+                disk.fsync(out)
+            status = os.fstat(out)
+        finally:
+            os.close(out)
+        return _mark(status), told
+
+    def settle(self) -> None:
+        """Make all that was put into slots durable."""
+        if self._unsynced > _FEW:
+            disk.syncfs(self.fd)
+        else:
+            disk.fsync(self.fd)
+        self._unsynced = 0
+
+
+def _mark(status: os.stat_result) -> Mark:
+    mode = stat.S_IMODE(status.st_mode)
+    return Mark(FileType.FILE, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, mode)
+
+
+def _pour(fd: int, out: int, size: int) -> str:
+    """Copy a file's data, keeping its holes; return its digest."""
+    seen = digest.Running()
+    end = 0
+    for at, piece in digest.pieces(fd, size):
+        if at != end:
+            os.lseek(out, at, os.SEEK_SET)
+        disk.write(out, piece)
+        seen.add(at, piece)
+        end = at + len(piece)
+    if end < size:
+        disk.truncate(out, size)
+    return seen.hex()

@@ -95,6 +95,11 @@ class Store(Value):
         return f"{self.path}/merges"
 
     @property
+    def pending(self) -> str:
+        """Where merges that have begun and are not at rest leave a mark."""
+        return f"{self.path}/pending"
+
+    @property
     def trash(self) -> str:
         """Where discarded sessions lie until their retention ends."""
         return f"{self.path}/trash"

@@ -4,11 +4,13 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from agent_dev.core.changes import Change, FileType, Kind
 from agent_dev.core.overlay import Found, is_under_git, parents_of
-from agent_dev.host import files, scan
+from agent_dev.host import disk, files, scan
+from agent_dev.host.stage import Stage
 
 _OPAQUE = "user.overlay.opaque"
 
@@ -57,6 +59,95 @@ def take_out(upper: files.Tree, taken: tuple[Change, ...], left: tuple[Change, .
     _prune(upper, skip, {change.key.path for change in left}, opaque)
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What an undo took out of the real tree and gives back to the session: a slot's content, or (None) a deletion."""
+
+    path: bytes
+    slot: str | None  # "": a directory that got another mode
+    mode: int = 0  # of a directory
+
+
+def give_back(upper: files.Tree, real: files.Tree, stage: Stage, given: tuple[Given, ...]) -> tuple[bytes, ...]:
+    """Put into an upper again what was undone; return the paths where the session has something else by now.
+
+    Directories come first, from the outermost; a deletion is one whiteout at the outermost directory that is gone whole.
+    """
+    kept = []
+    for one in sorted(given, key=lambda one: one.path.count(b"/")):
+        if one.slot == "":
+            _ensure_parents(upper, real, one.path + b"/")
+            _chmod(upper, one)
+        elif _ensure_parents(upper, real, one.path) and upper.look(one.path) is None:
+            if one.slot is None:
+                _whiteout(upper, one.path)
+            else:
+                _copy_in(upper, stage, one)
+        elif not _is_there(upper, stage, one):
+            kept.append(one.path)
+    upper.forget()
+    return tuple(kept)
+
+
+def _ensure_parents(upper: files.Tree, real: files.Tree, path: bytes) -> bool:
+    """Make the directories above a path like the real ones; return whether it can be reached."""
+    for folder in parents_of(path):
+        found = upper.look(folder)
+        if found is None:
+            like = real.look(folder)
+            above, _, name = folder.rpartition(b"/")
+            place = upper.folder(above)
+            mode = like.mode if like is not None and like.type is FileType.DIRECTORY else 0o755
+            _unlocked(place, partial(disk.mkdir, name, place, mode))
+        elif found.type is not FileType.DIRECTORY:
+            return False
+    return True
+
+
+def _copy_in(upper: files.Tree, stage: Stage, one: Given) -> None:
+    folder, _, name = one.path.rpartition(b"/")
+    place, slot = upper.folder(folder), one.slot or ""
+    entry = stage.look(slot)
+    if entry is None:
+        return
+    if entry.type is FileType.DIRECTORY:
+        _unlocked(place, partial(disk.mkdir, name, place, one.mode))
+        return
+    source = files.Tree(stage.path)
+    into = Stage.within(place)
+    try:
+        made = f".agent-dev-{slot}"  # whole before it has its name: killed halfway it is not taken for the agent's
+        if into.look(made) is not None:
+            disk.unlink(made.encode(), place)
+        _unlocked(place, partial(into.copy, made, source, slot.encode(), entry))
+        disk.move(place, made.encode(), place, name)
+    finally:
+        into.close()
+        source.close()
+
+
+def _chmod(upper: files.Tree, one: Given) -> None:
+    folder, _, name = one.path.rpartition(b"/")
+    found = upper.look(one.path)
+    if found is not None and found.type is FileType.DIRECTORY:
+        place = upper.folder(folder)
+        _unlocked(place, partial(disk.chmod_at, name, place, one.mode))
+
+
+def _is_there(upper: files.Tree, stage: Stage, one: Given) -> bool:
+    """Whether an upper holds what would be given back: from before a crash."""
+    found = upper.look(one.path)
+    if one.slot is None:
+        above = (upper.look(folder) for folder in (*parents_of(one.path), one.path))
+        return any(seen is not None and seen.type is FileType.DEVICE for seen in above)
+    entry = stage.look(one.slot)
+    return (
+        entry is not None
+        and found is not None
+        and (found.type, found.size, found.target) == (entry.type, entry.size, entry.target)
+    )
+
+
 def _with_parents(changes: tuple[Change, ...]) -> set[bytes]:
     paths = [change.key.path for change in changes]
     return {*paths, *(folder for path in paths for folder in parents_of(path))}
@@ -91,13 +182,13 @@ def _whiteout(upper: files.Tree, path: bytes) -> None:
         if found is None:
             folder, _, name = one.rpartition(b"/")
             place = upper.folder(folder)
-            _unlocked(place, partial(os.mknod, name, stat.S_IFCHR, 0, dir_fd=place))
+            _unlocked(place, partial(disk.whiteout, name, place))
             return
         if found.type is not FileType.DIRECTORY:
             return
 
 
-def _unlocked(folder: int, act: Callable[[], None]) -> None:
+def _unlocked(folder: int, act: Callable[[], object]) -> None:
     """Act in a directory that its owner may have shut."""
     try:
         act()

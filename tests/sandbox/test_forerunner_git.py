@@ -242,7 +242,7 @@ def test_all_of_a_directory_is_one_choice(world: World) -> None:
 def test_what_a_merge_replaces_is_kept(world: World) -> None:
     world.agent("echo agent >README; rm src/a")
     world.merge_all()
-    kept = {path.read_text() for path in (world.state / "merges").glob("*/replaced/*")}
+    kept = {path.read_text() for path in (world.state / "merges").glob("*/stage-0/*")}
     assert kept == {"hello\n", "a\n"}
 
 

@@ -62,7 +62,7 @@ def test_what_cannot_be_merged_has_no_step_even_when_chosen(bar: str) -> None:
 
 
 def test_new_directories_are_made_once_and_before_what_is_in_them() -> None:
-    folders = Folders({key("n"): 0o755, key("n/m"): 0o700}, ())
+    folders = Folders({key("n"): Entry(DIRECTORY, 0o755), key("n/m"): Entry(DIRECTORY, 0o700)}, ())
     steps = steps_of(Change(key("n/a"), Kind.ADDED, None, FILE), Change(key("n/m/b"), Kind.ADDED, None, FILE), folders=folders)
 
     assert steps == (
@@ -75,7 +75,7 @@ def test_new_directories_are_made_once_and_before_what_is_in_them() -> None:
 
 @pytest.mark.parametrize("bit", [0o4000, 0o2000, 0o1000])
 def test_a_new_directory_has_no_special_bit(bit: int) -> None:
-    steps = steps_of(Change(key("n/a"), Kind.ADDED, None, FILE), folders=Folders({key("n"): 0o755 | bit}, ()))
+    steps = steps_of(Change(key("n/a"), Kind.ADDED, None, FILE), folders=Folders({key("n"): Entry(DIRECTORY, 0o755 | bit)}, ()))
 
     assert steps[0] == MakeFolder(key("n"), 0o755)
 
@@ -141,9 +141,9 @@ def test_what_is_left_says_why(*, more: dict[str, object], was_wanted: bool, why
 def folders_of(base: Tree, agent: Tree, taken: tuple[Key, ...]) -> Folders:
     """Tell the directories around what is taken: the agent's new ones, and the base's that it removed."""
     around = {folder for one in taken for folder in parents_of(one.path)}
-    made = {Key(0, path): agent[path].mode for path in around if path not in base and path in agent}
+    made = {Key(0, path): Entry(DIRECTORY, agent[path].mode) for path in around if path not in base and path in agent}
     removed = sorted(Key(0, path) for path in around if base.get(path, None) and path not in agent)
-    return Folders({one: mode for one, mode in made.items() if agent[one.path].type is DIRECTORY}, tuple(removed))
+    return Folders({one: entry for one, entry in made.items() if agent[one.path].type is DIRECTORY}, tuple(removed))
 
 
 def carried_out(steps: tuple[Step, ...], tree: Tree, agent: Tree) -> Tree:

@@ -1,0 +1,148 @@
+"""What a merge, an undo or a redo that is done in the real tree means for its session and for what is kept of it.
+
+All of it can be done again after a crash: `SETTLED` in the journal comes last.
+"""
+
+import os
+
+from agent_dev.commands.review import Review, open_review
+from agent_dev.core import journal
+from agent_dev.core.changes import Change, Entry
+from agent_dev.core.journal import Act, Op
+from agent_dev.core.merge import change_of
+from agent_dev.core.overlay import parents_of
+from agent_dev.errors import AgentDevError
+from agent_dev.host import apply, pending, secure, store, upper
+from agent_dev.host import base as bases
+
+
+def done_changes(merge: apply.Merge, numbers: tuple[int, ...] | None = None) -> tuple[Change, ...]:
+    """Return the changes of a merge whose operations stand after (or, of a phase, whose operations it drove)."""
+    wanted = merge.journal.done() if numbers is None else frozenset(numbers)
+    not_done = {op.key for number, op in enumerate(merge.journal.ops) if number not in wanted and not op.is_loose}
+    return tuple(change for change in map(change_of, merge.journal.rows) if change.key not in not_done)
+
+
+def conclude(merge: apply.Merge, place: store.Store, environ: dict[str, str], review: Review | None = None) -> bool:
+    """Settle the last phase of a merge; return whether its session holds nothing more.
+
+    `review`: of its session, when that is open; else the session is opened here, if it is still there.
+    """
+    phase = merge.journal.phases[-1]
+    secure.secure(merge)
+    session = session_of(merge, place) if review is None else review.session
+    is_all = False
+    if session is not None:
+        opened = review if review is not None else _open(session, environ)
+        try:
+            if opened is not None:
+                is_all = _taken(merge, opened, place) if phase.is_forward else _undone(merge, opened)
+        finally:
+            if review is None:
+                if opened is not None:
+                    opened.close()
+                store.let_go(session)
+    merge.add(journal.SETTLED)
+    pending.remove(place, merge.id)
+    os.utime(place.merges)  # running sessions look at it, and refresh their view now that the files are there
+    return is_all
+
+
+def _open(session: store.Session, environ: dict[str, str]) -> Review | None:
+    try:
+        return open_review(session, environ)
+    except AgentDevError:
+        return None  # a session that cannot be read keeps what it holds
+
+
+# A merge or a redo: out of the session
+
+
+def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
+    taken = done_changes(merge)
+    keys = {change.key for change in taken}
+    left = tuple(change for change in review.changes.changes if change.key not in keys)
+    is_all = not left and not review.changes.problems  # what could not be read is not gone
+    if is_all:
+        _remember_state(review, store.MERGED)
+    git = review.record.get("git")
+    aside = store.set_aside(place, f"{merge.id}.taken")
+    for number, tree in enumerate(review.uppers):
+        tree.forget()
+        skip = (b".git",) if number == 0 and isinstance(git, dict) and git.get("inside") else ()
+        mine = tuple(change for change in taken if change.key.root == number)
+        if mine:
+            bases.learn(review.session.base, number, _now(review, number, mine))
+        if is_all:
+            os.makedirs(f"{aside}/{number}", exist_ok=True)
+            upper.empty(tree, f"{aside}/{number}", skip)
+        elif mine:
+            upper.take_out(tree, mine, tuple(change for change in left if change.key.root == number), skip)
+    store.remove_aside(aside)
+    return is_all
+
+
+def _now(review: Review, number: int, taken: tuple[Change, ...]) -> dict[bytes, Entry | None]:
+    """Return what a merge made of the taken paths, and of the directories around them that it made or removed."""
+    real, base = review.reals[number], review.base.entries(number)
+    real.forget()
+    now = {change.key.path: real.look(change.key.path) for change in taken}
+    for folder in {folder for path in now for folder in parents_of(path)} - now.keys():
+        found = real.look(folder)
+        if (found is None) != (folder not in base):
+            now[folder] = found
+    return now
+
+
+def _remember_state(review: Review, state: str) -> None:
+    review.record = {**review.record, "state": state}
+    store.write(review.session, review.record)
+    store.settle(review.session)
+
+
+# An undo: back into the session
+
+
+def _undone(merge: apply.Merge, review: Review) -> bool:
+    phase = merge.journal.phases[-1]
+    stopped = phase.reached.stopped if phase.reached else {}
+    ops = [merge.journal.ops[number] for number in phase.numbers if number not in stopped]
+    for number, real in enumerate(review.reals):
+        mine = [op for op in ops if op.key.root == number]
+        stage = merge.stages[number]
+        if not mine or stage is None:
+            continue
+        real.forget()
+        upper.give_back(review.uppers[number], real, stage, tuple(_given(mine)))
+        now = {op.key.path: real.look(op.key.path) for op in mine}
+        bases.unlearn(review.session.base, number, now)
+    _remember_state(review, store.WAITING)
+    return False
+
+
+def _given(ops: list[Op]) -> list[upper.Given]:
+    modes = {op.key: op.new.mode for op in ops if op.act is Act.MODE and op.new is not None}
+    made = {op.key for op in ops if op.act is not Act.MODE}
+    given = [upper.Given(key.path, "", mode) for key, mode in modes.items() if key not in made]
+    for op in ops:
+        if op.act is not Act.MODE:
+            mode = op.new.mode if op.new is not None else 0
+            given.append(upper.Given(op.key.path, op.slot if op.new is not None else None, modes.get(op.key, mode)))
+    return given
+
+
+def forget_times(merge: apply.Merge, session: store.Session) -> None:
+    """Tell a held session's base that what was driven back is what it was: moving it has changed its time of change."""
+    for number, real in enumerate(merge.reals):
+        real.forget()
+        mine = [op for op in merge.journal.ops if op.key.root == number and op.old is not None and op.act is not Act.MODE]
+        now = {op.key.path: entry for op in mine if op.old and op.old.is_(entry := real.look(op.key.path))}
+        if now:
+            bases.unlearn(session.base, number, now)
+
+
+def session_of(merge: apply.Merge, place: store.Store) -> store.Session | None:
+    """Return the session of a merge, held; None when it is not there any more. Raises SessionBusy."""
+    begin = merge.journal.begin
+    folder = f"{place.sessions}/{begin.session}" if begin else ""
+    return store.hold(store.Session(begin.session, folder)) if begin and os.path.isdir(folder) else None

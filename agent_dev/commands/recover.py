@@ -1,0 +1,84 @@
+"""Bring merges to rest that were interrupted: driven back when their end was not written down, else finished."""
+
+from collections.abc import Callable, Iterable
+
+from agent_dev.commands import conclude
+from agent_dev.core.journal import Journal, Verdict
+from agent_dev.errors import RecoveryRequired, SessionBusy
+from agent_dev.host import apply, journals, pending, secure, store
+
+Notice = Callable[[str], None]
+
+
+def recover_here(place: store.Store, root: str, environ: dict[str, str], notice: Notice) -> None:
+    """Bring to rest what was interrupted in a root; at the start of every command. Raises RecoveryRequired.
+
+    One look at a directory when there is nothing. A merge that is under way in another process is waited for.
+    """
+    if pending.listed(place):
+        with journals.alone(place, notice):
+            recover(place, (root,), environ, notice)
+
+
+def recover(place: store.Store, roots: Iterable[str], environ: dict[str, str], notice: Notice, *, but: str = "") -> None:
+    """Bring to rest every merge that touches one of some roots; the lock is held. `but`: a session the caller holds."""
+    wanted = set(roots)
+    for merge_id in pending.listed(place):
+        said = _read(place, merge_id)
+        if said.begin is None:
+            apply.forget(place, merge_id, ())
+        elif wanted.intersection(path for path, _, _ in said.begin.roots):
+            _one(place, merge_id, said, environ, notice, but)
+
+
+def _read(place: store.Store, merge_id: str) -> Journal:
+    return apply.read(f"{place.merges}/{merge_id}", merge_id)
+
+
+def _one(place: store.Store, merge_id: str, said: Journal, environ: dict[str, str], notice: Notice, but: str) -> None:
+    if said.verdict is Verdict.FORGET:
+        apply.forget(place, merge_id, said.places)
+        notice(f"merge {merge_id} was interrupted before it changed anything; what it had prepared is removed")
+        return
+    merging = apply.open_merge(place, merge_id)
+    try:
+        _bring_to_rest(merging, place, environ, notice, but)
+    except SessionBusy:
+        return  # somebody works on its session: the next command goes on
+    except OSError as error:
+        reason = f"{error.filename or 'the disk'}: {error.strerror}"
+        raise RecoveryRequired(merge=merge_id, reason=reason, hint="make that possible, and run it again") from error
+    finally:
+        merging.close()
+    if merging.journal.verdict is Verdict.FORGET:
+        apply.forget(place, merge_id, merging.journal.places)
+
+
+def _bring_to_rest(merging: apply.Merge, place: store.Store, environ: dict[str, str], notice: Notice, but: str) -> None:
+    is_open = merging.journal.begin is not None and merging.journal.begin.session == but
+    if merging.journal.verdict is Verdict.ROLL_BACK:
+        _roll_back(merging, place, notice, is_open=is_open)
+    if merging.journal.verdict is Verdict.FINISH and not is_open:  # else the caller's own review would no longer be true
+        conclude.conclude(merging, place, environ)
+        notice(f"merge {merging.id} had been interrupted after it was done; it is settled now")
+    elif merging.journal.verdict is Verdict.CLEAN:
+        secure.secure(merging)
+        pending.remove(place, merging.id)
+
+
+def _roll_back(merging: apply.Merge, place: store.Store, notice: Notice, *, is_open: bool) -> None:
+    phase = merging.journal.phases[-1]
+    strange = apply.roll_back(merging)
+    if strange:
+        paths = ", ".join(key.path.decode("utf-8", "replace") for key in list(strange)[:3])
+        raise RecoveryRequired(
+            merge=merging.id,
+            reason=f"{paths}: {next(iter(strange.values()))}",
+            hint=f"look at it; agent-dev undo {merging.id} takes the rest back and leaves it as it is",
+        )
+    what = {"undo": "an undo of it", "redo": "a redo of it"}.get(phase.why, "it")
+    notice(f"merge {merging.id}: {what} was interrupted; everything is as it was before")
+    session = None if is_open else conclude.session_of(merging, place)
+    if session is not None:
+        conclude.forget_times(merging, session)
+        store.let_go(session)

@@ -1,0 +1,202 @@
+"""Take a merge back, do it again, and list them: what was there comes back, what the user changed since stays."""
+
+import os
+from dataclasses import dataclass
+
+from agent_dev.commands import conclude, recover
+from agent_dev.commands.recover import Notice
+from agent_dev.commands.sessions import Here
+from agent_dev.core import journal
+from agent_dev.core.changes import Change, Entry, FileType, Key
+from agent_dev.core.journal import Mark, Verdict, mark
+from agent_dev.core.merge import Left
+from agent_dev.errors import CannotUndo, RecoveryRequired
+from agent_dev.host import apply, digest, journals, pending, secure
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A merge as lists show it. Time in ns since 1970; `changes` are all it brought, `done` those that stand now."""
+
+    id: str
+    session: str
+    roots: tuple[str, ...]
+    time: int
+    changes: tuple[Change, ...]
+    done: tuple[Change, ...]
+    problem: str = ""
+
+    @property
+    def state(self) -> str:
+        """One word: merged, undone, or partly undone."""
+        if self.problem:
+            return "damaged"
+        if len(self.done) == len(self.changes):
+            return "merged"
+        return "partly undone" if self.done else "undone"
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What an undo or a redo did: the merge, the paths it drove, and those it left as they are, with the reason."""
+
+    merge: str
+    roots: tuple[str, ...]
+    paths: tuple[Key, ...]
+    left: tuple[Left, ...]
+
+
+def recorded(where: Here, *, every: bool = False) -> tuple[Recorded, ...]:
+    """Return the merges of this repository, oldest first; `every`: of all."""
+    try:
+        names = sorted(os.listdir(where.store.merges))
+    except FileNotFoundError:
+        return ()
+    found = [_recorded(where, name) for name in names]
+    mine = [one for one in found if one is not None and (every or where.root in one.roots)]
+    return tuple(sorted(mine, key=lambda one: one.time))
+
+
+def _recorded(where: Here, merge_id: str) -> Recorded | None:
+    try:
+        said = apply.read(f"{where.store.merges}/{merge_id}", merge_id)
+    except RecoveryRequired as error:
+        return Recorded(merge_id, "", (), 0, (), (), error.message)
+    if said.begin is None or not said.phases:
+        return None
+    roots = tuple(path for path, _, _ in said.begin.roots)
+    table = apply.Merge(merge_id, "", said, (), (), None)  # type: ignore[arg-type]  # only its journal is asked
+    everything = conclude.done_changes(table, said.phases[0].numbers)
+    return Recorded(merge_id, said.begin.session, roots, said.begin.time, everything, conclude.done_changes(table))
+
+
+def undo(where: Here, merge_id: str, notice: Notice) -> Undone:
+    """Take a merge back: the named one, else the newest here that stands. Raises CannotUndo, RecoveryRequired."""
+    return _again(where, merge_id, notice, is_forward=False)
+
+
+def redo(where: Here, merge_id: str, notice: Notice) -> Undone:
+    """Do a merge again that was undone: the named one, else the one undone last."""
+    return _again(where, merge_id, notice, is_forward=True)
+
+
+def _again(where: Here, merge_id: str, notice: Notice, *, is_forward: bool) -> Undone:
+    with journals.alone(where.store, notice):
+        _recover(where, merge_id, notice)
+        chosen = merge_id or _newest(where, is_forward=is_forward)
+        if not os.path.isdir(f"{where.store.merges}/{chosen}"):
+            raise CannotUndo(message=f"no merge {chosen} here", hint="agent-dev merges lists them")
+        merging = apply.open_merge(where.store, chosen)
+        try:
+            return _drive(where, merging, is_forward=is_forward)
+        finally:
+            merging.close()
+
+
+def _recover(where: Here, merge_id: str, notice: Notice) -> None:
+    """Bring what was interrupted to rest. The merge that is named is driven back past strangers: they stay as they are."""
+    if merge_id in pending.listed(where.store):
+        said = apply.read(f"{where.store.merges}/{merge_id}", merge_id)
+        if said.verdict is Verdict.ROLL_BACK:
+            merging = apply.open_merge(where.store, merge_id)
+            apply.roll_back(merging, past_strangers=True)
+            merging.close()
+    recover.recover(where.store, (where.root,), where.environ, notice)
+
+
+def _newest(where: Here, *, is_forward: bool) -> str:
+    found = [one for one in recorded(where) if not one.problem and (len(one.done) < len(one.changes) if is_forward else one.done)]
+    if not found:
+        word = "undone" if is_forward else "merged"
+        raise CannotUndo(message=f"nothing of {where.root} was {word}", hint="agent-dev merges --all lists those of other places")
+    if is_forward:
+        return max(found, key=lambda one: _last_time(where, one.id)).id
+    return found[-1].id
+
+
+def _last_time(where: Here, merge_id: str) -> int:
+    return apply.read(f"{where.store.merges}/{merge_id}", merge_id).phases[-1].time
+
+
+def _drive(where: Here, merging: apply.Merge, *, is_forward: bool) -> Undone:
+    session = conclude.session_of(merging, where.store)  # raises SessionBusy: an agent works on it
+    if session is not None:
+        os.close(session.lock)
+    begin = merging.journal.begin
+    if begin is None:
+        raise CannotUndo(message=f"merge {merging.id} never began")
+    numbers, left = _possible(merging, is_forward=is_forward)
+    roots = tuple(path for path, _, _ in begin.roots)
+    if not any(not merging.journal.ops[number].is_loose for number in numbers):
+        if not left:
+            raise CannotUndo(message=f"merge {merging.id} is {'not undone' if is_forward else 'undone already'}")
+        return Undone(merging.id, roots, (), left)
+    pending.add(where.store, merging.id)
+    secure.restage(merging, _first_places(merging))
+    reached = apply.again(merging, "redo" if is_forward else "undo", numbers, is_forward=is_forward)
+    ops = merging.journal.ops
+    late = tuple(Left(ops[number].key, why) for number, why in reached.stopped.items() if why and not ops[number].is_loose)
+    if merging.journal.verdict is not Verdict.FINISH:
+        pending.remove(where.store, merging.id)
+        return Undone(merging.id, roots, (), (*left, *late))
+    paths = tuple(change.key for change in conclude.done_changes(merging, tuple(set(numbers) - reached.stopped.keys())))
+    conclude.conclude(merging, where.store, where.environ)
+    return Undone(merging.id, roots, paths, (*left, *late))
+
+
+def _first_places(merging: apply.Merge) -> tuple[str, ...]:
+    """Return where each root's slots lay at first: from there a rename reaches the root."""
+    first = journals.first(merging.folder)
+    return first.stages if first is not None else ()
+
+
+def _possible(merging: apply.Merge, *, is_forward: bool) -> tuple[tuple[int, ...], tuple[Left, ...]]:
+    """Tell the operations that can be driven from those whose path the user has changed since."""
+    done, found, ops = merging.journal.done(), merging.journal.found(), merging.journal.ops
+    first = merging.journal.phases[0]
+    stopped = first.reached.stopped if first.reached else {}
+    wanted = [number for number in first.numbers if number not in stopped and (number in done) != is_forward]
+    numbers, left = [], []
+    moved: dict[int, tuple[Mark | None, Mark | None]] = {}
+    for number in wanted:
+        op = ops[number]
+        now = merging.reals[op.key.root].look(op.key.path)
+        was = found.get(number)
+        if (was is None and now is None) or (was is not None and was.is_untouched(now)):
+            numbers.append(number)
+        elif (
+            now is not None
+            and was is not None
+            and now.type is was.type is FileType.FILE
+            and _has_same_bytes(merging, number, was)
+        ):
+            numbers.append(number)
+            moved[number] = (op.new, mark(now)) if is_forward else (mark(now), op.old)
+        elif not op.is_loose:
+            left.append(Left(op.key, _why(was, now)))
+    if moved:
+        stages = merging.journal.begin.stages if merging.journal.begin else ()
+        merging.add(journal.moved_record(stages, moved))
+    return tuple(numbers), tuple(left)
+
+
+def _why(was: Mark | None, now: Entry | None) -> str:
+    if now is None:
+        return "you removed it since"
+    return "something was put there since" if was is None else "you changed it since"
+
+
+def _has_same_bytes(merging: apply.Merge, number: int, was: Mark) -> bool:
+    """Whether a file that was moved or touched still holds what the merge left: a checkout and back, say."""
+    op = merging.journal.ops[number]
+    now = merging.reals[op.key.root].look(op.key.path)
+    if (
+        now is None
+        or not op.digest
+        or now.size != was.size
+        or now.mode != was.mode
+        or op.new is None
+        or op.new.inode != was.inode
+    ):
+        return False
+    return digest.of(merging.reals[op.key.root], op.key.path, now.size) == op.digest

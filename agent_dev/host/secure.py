@@ -1,0 +1,102 @@
+"""What a merge replaced, kept so that nothing can reach it any more: no twin by a hard link, nothing left in the real tree."""
+
+from agent_dev.core import journal
+from agent_dev.core.changes import FileType
+from agent_dev.core.journal import Act, Mark, Op, mark
+from agent_dev.host import disk, files
+from agent_dev.host.apply import Merge
+from agent_dev.host.remove import remove_tree
+from agent_dev.host.stage import Stage
+
+
+def secure(merge: Merge) -> None:
+    """Bring what lies in stages elsewhere home to the merge's folder, and copy what has other names. Raises OSError."""
+    marks: dict[int, tuple[Mark | None, Mark | None]] = {}
+    stages = list(merge.stages)
+    done = merge.journal.done()
+    for root, stage in enumerate(merge.stages):
+        if stage is None:
+            continue
+        home = f"{merge.folder}/stage-{root}"
+        into = stage if stage.path == home else Stage(home)
+        for number, op in enumerate(merge.journal.ops):
+            if op.key.root == root and op.slot:
+                moved = _bring(op, stage, into, is_done=number in done)
+                if moved is not None:
+                    marks[number] = moved
+        if into is not stage or marks:
+            into.settle()
+        stages[root] = into
+    _record(merge, tuple(stages), marks)
+    _remove_strays(merge)
+
+
+def _record(merge: Merge, stages: tuple[Stage | None, ...], marks: dict[int, tuple[Mark | None, Mark | None]]) -> None:
+    if not marks and stages == merge.stages:
+        return
+    merge.add(journal.moved_record(tuple(one.path if one else "" for one in stages), marks))
+    for old, new in zip(merge.stages, stages, strict=True):
+        if old is not None and old is not new:
+            old.close()
+    merge.stages = stages
+
+
+def _remove_strays(merge: Merge) -> None:
+    """Remove stages outside the merge's folder in which nothing lies that the journal knows."""
+    current = {stage.path for stage in merge.stages if stage is not None}
+    for place in merge.journal.places - current:
+        if place and not place.startswith(f"{merge.folder}/"):
+            remove_tree(place)
+
+
+def _bring(op: Op, stage: Stage, into: Stage, *, is_done: bool) -> tuple[Mark | None, Mark | None] | None:
+    """Copy a slot where it must be copied; return the operation's marks when another inode lies there than they say."""
+    entry = stage.look(op.slot)
+    wanted = op.old if is_done else op.new
+    if entry is None or wanted is None or op.act is Act.PRUNE or entry.type is not wanted.type:
+        return None
+    is_elsewhere = into is not stage
+    if not is_elsewhere and (entry.type is not FileType.FILE or entry.links < 2):
+        return None if wanted.is_(entry) else _marks(op, mark(entry), is_done=is_done)
+    slot = op.slot if is_elsewhere else f"{op.slot}.copy"
+    source = files.Tree(stage.path)
+    try:
+        _clear(into, slot)
+        if entry.type is FileType.FILE:
+            copy, _ = into.copy(slot, source, op.slot.encode(), entry)
+        else:
+            copy = into.make(slot, entry)
+    finally:
+        source.close()
+    if not is_elsewhere:
+        disk.replace(into.fd, slot.encode(), op.slot.encode())
+    return _marks(op, copy, is_done=is_done)
+
+
+def _marks(op: Op, now: Mark, *, is_done: bool) -> tuple[Mark | None, Mark | None]:
+    return (op.new, now) if is_done else (now, op.old)
+
+
+def _clear(stage: Stage, slot: str) -> None:
+    """Remove a copy that a crash cut short."""
+    found = stage.look(slot)
+    if found is not None:
+        (disk.rmdir if found.type is FileType.DIRECTORY else disk.unlink)(slot.encode(), stage.fd)
+
+
+def restage(merge: Merge, places: tuple[str, ...]) -> None:
+    """Bring slots to where a rename reaches the target again, before an undo or a redo. Raises OSError."""
+    stages = list(merge.stages)
+    marks: dict[int, tuple[Mark | None, Mark | None]] = {}
+    done = merge.journal.done()
+    for root, (place, stage) in enumerate(zip(places, merge.stages, strict=True)):
+        if stage is None or not place or place == stage.path:
+            continue
+        stages[root] = into = Stage(place)
+        for number, op in enumerate(merge.journal.ops):
+            if op.key.root == root and op.slot:
+                moved = _bring(op, stage, into, is_done=number in done)
+                if moved is not None:
+                    marks[number] = moved
+        into.settle()
+    _record(merge, tuple(stages), marks)
