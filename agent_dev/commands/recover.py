@@ -36,7 +36,7 @@ def _read(place: store.Store, merge_id: str) -> Journal:
 
 
 def _one(place: store.Store, merge_id: str, said: Journal, environ: dict[str, str], notice: Notice, but: str) -> None:
-    if said.verdict is Verdict.FORGET:
+    if not said.ops:
         apply.forget(place, merge_id, said.places)
         notice(f"merge {merge_id} was interrupted before it changed anything; what it had prepared is removed")
         return
@@ -57,16 +57,22 @@ def _one(place: store.Store, merge_id: str, said: Journal, environ: dict[str, st
 def _bring_to_rest(merging: apply.Merge, place: store.Store, environ: dict[str, str], notice: Notice, but: str) -> None:
     is_open = merging.journal.begin is not None and merging.journal.begin.session == but
     if merging.journal.verdict is Verdict.ROLL_BACK:
-        _roll_back(merging, place, notice, is_open=is_open)
-    if merging.journal.verdict is Verdict.FINISH and not is_open:  # else the caller's own review would no longer be true
-        conclude.conclude(merging, place, environ)
-        notice(f"merge {merging.id} had been interrupted after it was done; it is settled now")
-    elif merging.journal.verdict is Verdict.CLEAN:
+        _roll_back(merging, notice)
+    if merging.journal.verdict is Verdict.FINISH:
+        if not is_open:  # else the caller's own review would no longer be true
+            conclude.conclude(merging, place, environ)
+            notice(f"merge {merging.id} had been interrupted after it was done; it is settled now")
+        return
+    session = None if is_open else conclude.session_of(merging, place)
+    if session is not None:
+        conclude.forget_times(merging, session)
+        store.let_go(session)
+    if merging.journal.verdict is Verdict.CLEAN:
         secure.secure(merging)
         pending.remove(place, merging.id)
 
 
-def _roll_back(merging: apply.Merge, place: store.Store, notice: Notice, *, is_open: bool) -> None:
+def _roll_back(merging: apply.Merge, notice: Notice) -> None:
     phase = merging.journal.phases[-1]
     strange = apply.roll_back(merging)
     if strange:
@@ -78,7 +84,3 @@ def _roll_back(merging: apply.Merge, place: store.Store, notice: Notice, *, is_o
         )
     what = {"undo": "an undo of it", "redo": "a redo of it"}.get(phase.why, "it")
     notice(f"merge {merging.id}: {what} was interrupted; everything is as it was before")
-    session = None if is_open else conclude.session_of(merging, place)
-    if session is not None:
-        conclude.forget_times(merging, session)
-        store.let_go(session)

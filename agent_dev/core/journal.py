@@ -125,7 +125,7 @@ def _in_mode(at: Entry | None, arriving: Mark | None, leaving: Mark | None) -> P
     for wanted, where in ((leaving, Place.STILL), (arriving, Place.DRIVEN)):
         if wanted is not None and wanted.is_(at) and at is not None and at.mode == wanted.mode:
             return where
-    return Place.STRANGE if at is not None else Place.STILL
+    return Place.STRANGE if at is not None else Place.DRIVEN  # it may have moved away, and come back before its turn
 
 
 # Phases

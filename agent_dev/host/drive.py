@@ -215,7 +215,9 @@ class Driver:
             raise StrangerError("what it was is not known")
         self._at(op)
         found = self._reals[op.key.root].look(op.key.path)
-        if found is None or found.type is not FileType.DIRECTORY or (found.inode != was.inode and was.inode):
+        if found is None:
+            return False
+        if found.type is not FileType.DIRECTORY or (found.inode != was.inode and was.inode):
             raise StrangerError("it was removed or replaced meanwhile")
         if (found.mode, found.attributes) == (wanted.mode, wanted.attributes):
             return True

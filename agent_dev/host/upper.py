@@ -98,10 +98,21 @@ def _ensure_parents(upper: files.Tree, real: files.Tree, path: bytes) -> bool:
             above, _, name = folder.rpartition(b"/")
             place = upper.folder(above)
             mode = like.mode if like is not None and like.type is FileType.DIRECTORY else 0o755
-            _unlocked(place, partial(disk.mkdir, name, place, mode))
+            _unlocked(place, partial(_new_folder, name, place, mode))
         elif found.type is not FileType.DIRECTORY:
             return False
     return True
+
+
+def _new_folder(name: bytes, place: int, mode: int) -> None:
+    """Make a directory that has its mode when it has its name: killed halfway it is not taken for the agent's."""
+    made = b".agent-dev-new"
+    try:
+        disk.rmdir(made, place)
+    except FileNotFoundError:
+        pass
+    disk.mkdir(made, place, mode)
+    disk.move(place, made, place, name)
 
 
 def _copy_in(upper: files.Tree, stage: Stage, one: Given) -> None:
@@ -111,12 +122,12 @@ def _copy_in(upper: files.Tree, stage: Stage, one: Given) -> None:
     if entry is None:
         return
     if entry.type is FileType.DIRECTORY:
-        _unlocked(place, partial(disk.mkdir, name, place, one.mode))
+        _unlocked(place, partial(_new_folder, name, place, one.mode))
         return
     source = files.Tree(stage.path)
     into = Stage.within(place)
     try:
-        made = f".agent-dev-{slot}"  # whole before it has its name: killed halfway it is not taken for the agent's
+        made = f".agent-dev-{slot}"  # the same for a file
         if into.look(made) is not None:
             disk.unlink(made.encode(), place)
         _unlocked(place, partial(into.copy, made, source, slot.encode(), entry))

@@ -1,0 +1,158 @@
+"""Killed before any change to the disk, in a merge, an undo, a redo and a recovery: all before, or all after, and nothing lost."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from agent_dev.commands import recover, undo
+from agent_dev.commands.sessions import Here
+from agent_dev.core.changes import Kind
+from agent_dev.host import pending
+from tests.harness import faults, trees
+from tests.harness.ended import ENVIRON, Ended
+from tests.harness.trees import DIRECTORY, FIFO, FILE, SYMLINK, Mark, Node, Tree
+
+STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "7")))  # of recoveries killed in their turn: every so many-th
+
+FOLDER = Node(DIRECTORY, b"", 0o755)
+BEFORE: Tree = {
+    b"edited": Node(FILE, b"one\ntwo\n", 0o644),
+    b"gone": Node(FILE, b"gone", 0o600),
+    b"link": Node(SYMLINK, b"edited", 0o777),
+    b"dir": FOLDER,
+    b"dir/kept": Node(FILE, b"kept"),
+    b"dir/lost": Node(FILE, b"lost"),
+    b"whole": FOLDER,
+    b"whole/deep": Node(DIRECTORY, b"", 0o700),
+    b"whole/deep/a": Node(FILE, b"a"),
+    b"whole/b": Node(FILE, b"b"),
+    b"turned": FOLDER,
+    b"turned/c": Node(FILE, b"c"),
+    b"mode": Node(DIRECTORY, b"", 0o755),
+    b"untouched": Node(FILE, b"mine", 0o640),
+}
+AFTER: Tree = {
+    b"edited": Node(FILE, b"one\n2\nthree\n", 0o755),
+    b"link": Node(SYMLINK, b"dir/kept", 0o777),
+    b"dir": FOLDER,
+    b"dir/kept": Node(FILE, b"kept"),
+    b"turned": Node(FILE, b"a file now"),
+    b"mode": Node(DIRECTORY, b"", 0o700),
+    b"new": Node(DIRECTORY, b"", 0o750),
+    b"new/inner": FOLDER,
+    b"new/inner/x": Node(FILE, b"x"),
+    b"new/y": Node(FILE, b"y", 0o600),
+    b"new/fifo": Node(FIFO, b"", 0o600),
+    b"shut": Node(DIRECTORY, b"", 0o500),
+    b"untouched": Node(FILE, b"mine", 0o640),
+}
+
+
+class World:
+    """A session that has ended, with the commands as a later process of agent-dev would run them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ended = Ended(folder, BEFORE, trees.upper_of(BEFORE, AFTER, frozenset()))
+        self.here = Here(self.ended.store, str(self.ended.real), str(self.ended.real), ENVIRON)
+        self.all: dict[bytes, Kind] = trees.differences(BEFORE, AFTER)
+        self.said: list[str] = []
+
+    def merge(self) -> None:
+        self.ended.merge_all()
+
+    def undo(self) -> None:
+        undo.undo(self.here, "", self.said.append)
+
+    def redo(self) -> None:
+        undo.redo(self.here, "", self.said.append)
+
+    def recover(self) -> None:
+        recover.recover_here(self.here.store, self.here.root, ENVIRON, self.said.append)
+
+    def let_go(self) -> None:
+        """Give up the lock that a real command's process would not have any more."""
+        os.close(self.ended.session.lock)
+
+    def expect_rest(self) -> str:
+        """Check that the tree is all before or all after, that the session fits, and that nothing of ours is left about."""
+        tree = trees.read(self.ended.real)
+        assert tree in (BEFORE, AFTER), differing(tree)
+        side = "before" if tree == BEFORE else "after"
+        assert self.ended.kinds() == (self.all if side == "before" else {}), side
+        assert self.ended.conflicts() == {}, side
+        assert pending.listed(self.ended.store) == ()
+        beside = {path.name for path in self.ended.real.parent.iterdir()}
+        assert beside == {"real", "state"}
+        assert not [path for path in self.ended.upper.rglob("*") if path.name.startswith(".agent-dev")]
+        return side
+
+
+def differing(tree: Tree) -> str:
+    paths = sorted(path for path in {*tree, *BEFORE, *AFTER} if not tree.get(path) == BEFORE.get(path) == AFTER.get(path))
+    return "\n".join(f"{path!r}: {tree.get(path)}, was {BEFORE.get(path)}, comes {AFTER.get(path)}" for path in paths)
+
+
+@contextmanager
+def world() -> Iterator[World]:
+    with TemporaryDirectory() as folder:
+        made = World(Path(folder))
+        made.let_go()
+        yield made
+
+
+def merged(one: World) -> None:
+    one.merge()
+
+
+def undone(one: World) -> None:
+    one.merge()
+    one.undo()
+
+
+DEEDS: dict[str, tuple[Callable[[World], None], Callable[[World], None]]] = {
+    "merge": (lambda _: None, World.merge),
+    "undo": (merged, World.undo),
+    "redo": (undone, World.redo),
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_killed_anywhere_it_is_all_before_or_all_after(deed: str, record_property: Callable[[str, object], None]) -> None:
+    prepare, act = DEEDS[deed]
+    sides, number, more = set(), 0, True
+    while more:
+        number += 1
+        with world() as one:
+            prepare(one)
+            more = faults.killed_at(number, lambda one=one: act(one))  # type: ignore[misc]
+            one.recover()
+            sides.add(one.expect_rest())
+            one.recover()
+            assert one.expect_rest() in sides
+    record_property("points", number - 1)
+    assert sides == {"before", "after"}
+    assert number > 30
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_a_recovery_killed_anywhere_is_finished_by_the_next(deed: str, record_property: Callable[[str, object], None]) -> None:
+    prepare, act = DEEDS[deed]
+    points, number, more = 0, 1, True
+    while more:
+        second, goes_on = 1, True
+        while goes_on:
+            with world() as one:
+                prepare(one)
+                more = faults.killed_at(number, lambda one=one: act(one))  # type: ignore[misc]
+                goes_on = faults.killed_at(second, one.recover)
+                one.recover()
+                one.expect_rest()
+            points += goes_on
+            second += 1
+        number += STRIDE
+    record_property("points", points)
+    assert points > 30
