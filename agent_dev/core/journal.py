@@ -281,17 +281,22 @@ def read(data: bytes) -> Journal:
         pieces.append(tail)
     elif _record(tail[:-1]) is not None:
         raise CorruptJournalError("the end of its last line is damaged")
-    for number, piece in enumerate(pieces):
-        record = _record(piece)
-        if record is None:
-            raise CorruptJournalError(f"line {number + 1} is damaged")
-        try:
-            journal = _after(journal, record)
-        except CorruptJournalError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise CorruptJournalError(f"line {number + 1} cannot be understood ({error})") from error
+    for piece in pieces:
+        journal = after(journal, piece)
     return journal
+
+
+def after(journal: Journal, line: bytes) -> Journal:
+    """Return what a journal says with one line more. Raises CorruptJournalError."""
+    record = _record(line.rstrip(b"\n"))
+    if record is None:
+        raise CorruptJournalError("a line is damaged")
+    try:
+        return _after(journal, record)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, CorruptJournalError):
+            raise
+        raise CorruptJournalError(f"a line cannot be understood ({error})") from error
 
 
 def torn(data: bytes) -> tuple[int, bool]:

@@ -51,9 +51,10 @@ class Merge:
         return Driver(self.reals, self.stages)
 
     def add(self, *records: Row) -> None:
-        """Write records, and read them as a later command would."""
-        self.file.add(*records)
-        self.journal = journals.read(self.folder)
+        """Write records, and take them in as a later command would."""
+        lines = self.file.add(*records)
+        for line in lines:
+            self.journal = journal.after(self.journal, line)
 
     def close(self) -> None:
         """Close stages and journal; the trees are whose they were."""
@@ -84,7 +85,8 @@ def begin(store: Store, merge_id: str, session: str, grounds: Grounds, wanted: I
     except CannotMerge:
         forget(store, merge_id, ())
         raise
-    return Merge(merge_id, folder, Journal(begin=about), grounds.reals, stages, file)
+    said = Journal(begin=about, places=frozenset(places))
+    return Merge(merge_id, folder, said, grounds.reals, stages, file)
 
 
 def _place(real: files.Tree, candidates: tuple[str, ...]) -> str:

@@ -43,11 +43,12 @@ class JournalFile:
             return
         disk.fsync(self._fd)
 
-    def add(self, *records: Mapping[str, Any]) -> None:
-        """Write records; they are durable on return. Raises OSError when nothing was written, else UnknownOutcomeError."""
+    def add(self, *records: Mapping[str, Any]) -> list[bytes]:
+        """Write records, durable on return, and return their lines. Raises OSError when nothing was written, else UnknownOutcomeError."""
         before = os.fstat(self._fd).st_size
+        lines = list(map(journal.line, records))
         try:
-            disk.write(self._fd, b"".join(map(journal.line, records)))
+            disk.write(self._fd, b"".join(lines))
         except OSError as error:
             try:
                 disk.truncate(self._fd, before)
@@ -58,6 +59,7 @@ class JournalFile:
             disk.fsync(self._fd)
         except OSError as error:
             raise UnknownOutcomeError(error.strerror) from error
+        return lines
 
     def close(self) -> None:
         """Close the file."""

@@ -312,9 +312,15 @@ def drop_aside(place: Store, session: Session, leave_home: "Callable[[], None]")
 
 def set_aside(place: Store, name: str) -> str:
     """Make and return an empty directory for what is to be removed."""
-    gone = f"{place.gone}/{name}"
-    os.makedirs(gone, 0o700)
-    return gone
+    gone, count = f"{place.gone}/{name}", 0
+    while True:
+        try:
+            os.makedirs(gone, 0o700)
+        except FileExistsError:
+            count += 1  # one of that name is still being removed
+            gone = f"{place.gone}/{name}.{count}"
+        else:
+            return gone
 
 
 def remove_aside(gone: str, also: "Callable[[], None] | None" = None) -> None:
@@ -331,6 +337,8 @@ def remove_aside(gone: str, also: "Callable[[], None] | None" = None) -> None:
                 os.close(standard)  # whoever reads our output need not wait
             if also is not None:
                 also()
+            else:
+                os.closerange(3, 4096)  # locks of ours among them
             remove_tree(gone)
         finally:
             os._exit(0)
