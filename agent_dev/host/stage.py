@@ -50,6 +50,7 @@ class Stage:
     def __init__(self, path: str, fd: int = -1) -> None:
         """Open a stage, and make it if it is not there."""
         self.path = path
+        self._is_ours_to_sync = fd < 0
         if fd < 0:
             try:
                 disk.mkdir_path(path)
@@ -61,7 +62,7 @@ class Stage:
 
     @classmethod
     def within(cls, folder: int) -> "Stage":
-        """Return a stage in an open directory, by a descriptor of its own."""
+        """Return a stage in an open directory, by a descriptor of its own; who calls makes durable what is put into it."""
         return cls("", os.dup(folder))
 
     def close(self) -> None:
@@ -132,7 +133,7 @@ class Stage:
             disk.chmod(out, entry.mode & 0o777)
             disk.set_time(out, entry.mtime)
             self._unsynced += 1
-            if self._unsynced <= _FEW:
+            if self._unsynced <= _FEW and self._is_ours_to_sync:
                 disk.fsync(out)
             status = os.fstat(out)
         finally:

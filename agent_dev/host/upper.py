@@ -86,6 +86,7 @@ def give_back(upper: files.Tree, real: files.Tree, stage: Stage, given: tuple[Gi
         elif not _is_there(upper, stage, one):
             kept.append(one.path)
     upper.forget()
+    disk.syncfs(upper.fd)
     return tuple(kept)
 
 
