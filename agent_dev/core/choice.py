@@ -86,12 +86,14 @@ def toggle_line(choice: Choice, found: tuple[Block, ...], side: Side, number: in
 def with_lines(choice: Choice, found: tuple[Block, ...], old: frozenset[int], new: frozenset[int]) -> Choice:
     """Choose these lines too; a block whose every line is chosen is then chosen whole. Raises WrongChoice."""
     touched = {block_of(found, Side.OLD, number) for number in old} | {block_of(found, Side.NEW, number) for number in new}
-    more = replace(choice, old=choice.old | old, new=choice.new | new)
+    whole, lone_old, lone_new = set(choice.blocks), set(choice.old | old), set(choice.new | new)
     for index in touched:
-        if state(more, found, index) is State.ALL:
-            more = _without(more, found[index], index)
-            more = replace(more, blocks=more.blocks | {index})
-    return more
+        olds, news = _all_lines(found[index])
+        if index in whole or (olds <= lone_old and news <= lone_new):
+            whole.add(index)
+            lone_old -= olds
+            lone_new -= news
+    return Choice(frozenset(whole), frozenset(lone_old), frozenset(lone_new))
 
 
 def block_of(found: tuple[Block, ...], side: Side, number: int) -> int:

@@ -12,7 +12,7 @@ _MARKS = b"<|=>"
 
 
 class Unresolved(AgentDevError):
-    """conflict {number} of {count} is not resolved"""  # noqa: D400, D403, D415  (an error's docstring is its message)
+    """conflict {number} of {count} is not resolved"""  # noqa: D400  (an error's docstring is its message)
 
 
 class Source(StrEnum):
