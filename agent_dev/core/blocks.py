@@ -1,6 +1,6 @@
 """Two byte strings as blocks of changed lines, and one change as the patch text that git reads."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_dev.core.changes import Change, Entry, FileType, Kind
@@ -64,13 +64,29 @@ def lines(data: bytes) -> list[bytes]:
     return [*found, last] if last else found
 
 
+def line_end(*texts: bytes) -> bytes:
+    """Return CRLF when the first ended line of every text that has one ends so, else LF: what a new line end should be."""
+    firsts = [text[: text.index(b"\n") + 1] for text in texts if b"\n" in text]
+    return b"\r\n" if firsts and all(first.endswith(b"\r\n") for first in firsts) else b"\n"
+
+
+def joined(pieces: Sequence[bytes], end: bytes) -> bytes:
+    """Join lines or runs of lines; one without a line end gets `end` when another follows, so that no two grow together."""
+    some = [piece for piece in pieces if piece]
+    return b"".join([piece if piece.endswith(b"\n") else piece + end for piece in some[:-1]] + some[-1:])
+
+
 def is_diffable(before: bytes, after: bytes) -> bool:
     """Whether both sides are small enough to compare their lines."""
     return max(len(before), len(after)) <= LARGEST
 
 
-def blocks(before: bytes, after: bytes) -> tuple[Block, ...]:
-    """Return the changed runs in order; past LARGEST the whole file is one."""
+def blocks(before: bytes, after: bytes, *, slide: bool = True) -> tuple[Block, ...]:
+    """Return the changed runs in order; past LARGEST the whole file is one.
+
+    `slide` moves a run among equal lines to where indentation says that a person would see it, as `git diff` does;
+    `git merge` does not.
+    """
     if before == after:
         return ()
     if not before or not after or not is_diffable(before, after):
@@ -79,7 +95,7 @@ def blocks(before: bytes, after: bytes) -> tuple[Block, ...]:
     import pygit2
     from pygit2.enums import DiffOption
 
-    flags = DiffOption.INDENT_HEURISTIC | DiffOption.FORCE_TEXT
+    flags = DiffOption.FORCE_TEXT | (DiffOption.INDENT_HEURISTIC if slide else DiffOption.NORMAL)
     patch = pygit2.Patch.create_from(before, after, flag=flags, context_lines=0, interhunk_lines=0)
     return tuple(
         Block(
