@@ -7,13 +7,14 @@ import os
 
 from agent_dev.commands.review import Review, open_review
 from agent_dev.core import journal
-from agent_dev.core.changes import Change, Entry
+from agent_dev.core.changes import Change, Entry, Key
 from agent_dev.core.journal import Act, Op
 from agent_dev.core.merge import change_of
 from agent_dev.core.overlay import parents_of
 from agent_dev.errors import AgentDevError
 from agent_dev.host import apply, pending, secure, store, upper
 from agent_dev.host import base as bases
+from agent_dev.host.stage import Stage
 
 
 def done_changes(merge: apply.Merge, numbers: tuple[int, ...] | None = None) -> tuple[Change, ...]:
@@ -59,7 +60,8 @@ def _open(session: store.Session, environ: dict[str, str]) -> Review | None:
 
 
 def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
-    taken = done_changes(merge)
+    parts = _kept(merge, "part")
+    taken = tuple(change for change in done_changes(merge) if change.key not in parts)
     keys = {change.key for change in taken}
     left = tuple(change for change in review.changes.changes if change.key not in keys)
     is_all = not left and not review.changes.problems  # what could not be read is not gone
@@ -71,8 +73,10 @@ def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
         tree.forget()
         skip = (b".git",) if number == 0 and isinstance(git, dict) and git.get("inside") else ()
         mine = tuple(change for change in taken if change.key.root == number)
-        if mine:
-            bases.learn(review.session.base, number, _now(review, number, mine))
+        some = tuple(change for change in done_changes(merge) if change.key.root == number)
+        if some:
+            now = _now(review, number, some)
+            bases.learn(review.session.base, number, now, _parts(merge, review, number, parts))
         if is_all:
             os.makedirs(f"{aside}/{number}", exist_ok=True)
             upper.empty(tree, f"{aside}/{number}", skip)
@@ -80,6 +84,24 @@ def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
             upper.take_out(tree, mine, tuple(change for change in left if change.key.root == number), skip)
     store.remove_aside(aside)
     return is_all
+
+
+def _kept(merge: apply.Merge, what: str) -> dict[Key, str]:
+    """Return by key the slots in which a merge put something aside for the session."""
+    rows = ((change_of(row).key, row.get(what)) for row in merge.journal.rows)
+    return {key: str(slot) for key, slot in rows if slot}
+
+
+def _parts(merge: apply.Merge, review: Review, number: int, parts: dict[Key, str]) -> dict[bytes, bytes]:
+    """Return the bytes of which only what was chosen differs from the base, where the real file holds others."""
+    found = {}
+    for key, slot in parts.items():
+        if key.root == number:
+            with open(f"{apply.aside(merge.folder, number)}/{slot}", "rb") as file:
+                data = file.read()
+            if review.reals[number].read(key.path, len(data)) != data:
+                found[key.path] = data
+    return found
 
 
 def _now(review: Review, number: int, taken: tuple[Change, ...]) -> dict[bytes, Entry | None]:
@@ -113,11 +135,29 @@ def _undone(merge: apply.Merge, review: Review) -> bool:
         if not mine or stage is None:
             continue
         real.forget()
-        upper.give_back(review.uppers[number], real, stage, tuple(_given(mine)))
+        _give_back(merge, review, number, mine, stage)
         now = {op.key.path: real.look(op.key.path) for op in mine}
-        bases.unlearn(review.session.base, number, now)
+        bases.unlearn(review.session.base, number, now, _theirs(merge, number))
     _remember_state(review, store.WAITING)
     return False
+
+
+def _theirs(merge: apply.Merge, number: int) -> frozenset[bytes]:
+    """Return the paths of a root that a merge found other than the base was."""
+    rows = (row for row in merge.journal.rows if row["root"] == number and row.get("merged"))
+    return frozenset(change_of(row).key.path for row in rows)
+
+
+def _give_back(merge: apply.Merge, review: Review, number: int, ops: list[Op], stage: Stage) -> None:
+    real, into = review.reals[number], review.uppers[number]
+    aside, parts = _kept(merge, "agent"), _kept(merge, "part")
+    own = [op for op in ops if op.key not in aside and op.key not in parts]
+    upper.give_back(into, real, stage, tuple(_given(own)))
+    others = tuple(upper.Given(op.key.path, aside[op.key]) for op in ops if op.key in aside)
+    if others:
+        kept = Stage(apply.aside(merge.folder, number))
+        upper.give_back(into, real, kept, others)
+        kept.close()
 
 
 def _given(ops: list[Op]) -> list[upper.Given]:
@@ -135,8 +175,10 @@ def forget_times(merge: apply.Merge, session: store.Session) -> None:
     """Tell a held session's base that what was driven back is what it was: moving it has changed its time of change."""
     for number, real in enumerate(merge.reals):
         real.forget()
+        theirs = _theirs(merge, number)
         mine = [op for op in merge.journal.ops if op.key.root == number and op.old is not None and op.act is not Act.MODE]
-        now = {op.key.path: entry for op in mine if op.old and op.old.is_(entry := real.look(op.key.path))}
+        own = [op for op in mine if op.key.path not in theirs]
+        now = {op.key.path: entry for op in own if op.old and op.old.is_(entry := real.look(op.key.path))}
         if now:
             bases.unlearn(session.base, number, now)
 

@@ -138,8 +138,8 @@ def _apply(
     merging = apply.begin(place, merge_id, review.session.id, grounds, wanted)
     table = review.changes.by_key()
     try:
-        ops = apply.stage(merging, planned, review.uppers)
-        rows = tuple(merge.row(table[key]) for key in planned.taken)
+        ops, kept = apply.stage(merging, planned, review.uppers)
+        rows = tuple({**merge.row(table[key]), **kept.get(key, {})} for key in planned.taken)
         reached = apply.carry_out(merging, ops, rows, is_atomic=is_atomic)
         if merging.journal.verdict is Verdict.FORGET:
             conclude.forget_times(merging, review.session)

@@ -71,6 +71,7 @@ class Change:
     `requires`: keys that cannot be left when this is taken (the file that stood where its directory stands now …).
     `obstacle`: why it cannot be merged at all. `conflict`: why the real tree is not as the base was.
     `insertions` and `deletions` are counted in lines; None until counted, or where lines mean nothing.
+    `is_merged`: the real tree is not as the base was, but both fit together; `mine` is what stands there now.
     """
 
     key: Key
@@ -85,6 +86,13 @@ class Change:
     risks: tuple[Risk, ...] = ()
     conflict: str | None = None
     obstacle: str | None = None
+    is_merged: bool = False
+    mine: Entry | None = None
+
+    @property
+    def expect(self) -> Entry | None:
+        """What must stand at the path for this to be taken; None for nothing."""
+        return self.mine if self.is_merged else self.before
 
     @property
     def type(self) -> FileType:

@@ -1,7 +1,7 @@
 """Changes + selection → the ordered steps that bring the selection into a real tree, each with what it expects to find."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
@@ -22,12 +22,14 @@ class Put:
     """Bring the agent's file, link, FIFO or empty directory, in place of `expect` (None: where nothing stands).
 
     `content`: the bytes of a file that are not the agent's own: chosen blocks, or merged with what the user changed.
+    `part`: see `Result`.
     """
 
     key: Key
     after: Entry
     expect: Entry | None
     content: bytes | None = None
+    part: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +86,38 @@ class Folders:
     removed: tuple[Key, ...]
 
 
-def plan(changes: ChangeSet, selection: Selection, wanted: frozenset[Key], folders: Folders) -> MergePlan:
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What lands where the agent's own file does not: its bytes, mode and attributes.
+
+    `part`: the base with only what was chosen, when the rest of the file's change stays in the session.
+    """
+
+    content: bytes
+    mode: int
+    attributes: tuple[tuple[str, bytes], ...] = ()
+    part: bytes | None = None
+
+
+Results = Mapping[Key, Result]
+_NONE: Results = {}
+
+
+def plan(
+    changes: ChangeSet, selection: Selection, wanted: frozenset[Key], folders: Folders, results: Results = _NONE
+) -> MergePlan:
     """Plan a merge of `selection`; `wanted` is what the user asked for, whether it can be merged or not.
 
     Removals come first, the deepest before what holds them, then what takes their place, parents before children.
     """
     chosen = [change for change in changes.changes if change.key in selection and change.is_clean]
-    removals = [Remove(c.key, c.before) for c in chosen if c.kind is Kind.DELETED and c.before]
+    removals = [Remove(c.key, c.expect) for c in chosen if c.kind is Kind.DELETED and c.expect]
     removals.sort(key=lambda step: (step.key.root, -step.key.path.count(b"/"), step.key.path))
-    puts = _puts(chosen, folders)
+    puts = _puts(chosen, folders, results)
     prunes = [Prune(key) for key in sorted(folders.removed, key=lambda key: -key.path.count(b"/"))]
-    modes = [SetMode(c.key, c.after, c.before) for c in chosen if _is_folder_change(c) and c.after and c.before]
+    modes = [
+        SetMode(c.key, _resulting(c, c.after, results), c.expect) for c in chosen if _is_folder_change(c) and c.after and c.expect
+    ]
     taken = tuple(change.key for change in chosen)
     left, conflicts = _left(changes, frozenset(taken), wanted)
     return MergePlan((*removals, *prunes, *puts, *modes), taken, left, conflicts)
@@ -105,7 +128,7 @@ def row(change: Change) -> dict[str, object]:
     types = {"before": change.before, "after": change.after}
     path = change.key.path.decode("utf-8", "surrogateescape")
     sides = {side: entry.type if entry else None for side, entry in types.items()}
-    return {"root": change.key.root, "path": path, "kind": change.kind, **sides}
+    return {"root": change.key.root, "path": path, "kind": change.kind, "merged": change.is_merged, **sides}
 
 
 def change_of(row: Mapping[str, Any]) -> Change:
@@ -119,7 +142,13 @@ def _is_folder_change(change: Change) -> bool:
     return change.kind is Kind.METADATA and change.type is FileType.DIRECTORY
 
 
-def _puts(chosen: list[Change], folders: Folders) -> list[Step]:
+def _resulting(change: Change, after: Entry, results: Results) -> Entry:
+    """Return the entry that lands: the agent's, with the mode and attributes that were decided."""
+    result = results.get(change.key)
+    return after if result is None else replace(after, mode=result.mode, attributes=result.attributes, mtime=0)
+
+
+def _puts(chosen: list[Change], folders: Folders, results: Results) -> list[Step]:
     steps: list[Step] = []
     made: set[Key] = set()
     for change in chosen:
@@ -132,7 +161,9 @@ def _puts(chosen: list[Change], folders: Folders) -> list[Step]:
                 steps.append(MakeFolder(folder, like.mode & 0o777, like.attributes))
         if change.kind is Kind.RETYPED and change.type is FileType.DIRECTORY:
             made.add(change.key)
-        steps.append(Put(change.key, change.after, change.before))
+        result = results.get(change.key)
+        content, part = (result.content, result.part) if result and change.type is FileType.FILE else (None, None)
+        steps.append(Put(change.key, _resulting(change, change.after, results), change.expect, content, part))
     return steps
 
 

@@ -1,15 +1,18 @@
 """Which changes the user takes: a set of keys, always closed over what cannot be taken apart."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from agent_dev.core.changes import Change, ChangeSet, Key, closure, dependents
+from agent_dev.core.choice import Choice
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The chosen keys. Blocks and lines inside a file find their place here later."""
+    """The chosen keys, and for files of which only a part is chosen its blocks and lines."""
 
     keys: frozenset[Key] = frozenset()
+    choices: Mapping[Key, Choice] = field(default_factory=dict)
 
     def __contains__(self, key: Key) -> bool:
         return key in self.keys
@@ -35,6 +38,12 @@ def toggle(selection: Selection, key: Key, changes: ChangeSet) -> Selection:
     """Choose what is not chosen, leave what is."""
     keys = frozenset((key,))
     return leave(selection, keys, changes) if key in selection else take(selection, keys, changes)
+
+
+def take_part(selection: Selection, key: Key, choice: Choice, changes: ChangeSet) -> Selection:
+    """Choose some blocks or lines of an edited file instead of all of it."""
+    made = take(selection, frozenset((key,)), changes)
+    return replace(made, choices={**made.choices, key: choice}) if key in made else made
 
 
 def is_safe(change: Change) -> bool:

@@ -119,8 +119,14 @@ def forget(store: Store, merge_id: str, stages: Iterable[str]) -> None:
 # Staging
 
 
-def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tuple[Op, ...]:
+Kept = dict[Key, dict[str, str]]
+
+
+def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tuple[tuple[Op, ...], Kept]:
     """Put all that a plan brings into slots, durable; return its operations in the order in which they are driven.
+
+    Also return by key what was put aside in the merge's folder for the session: `part`, the base with only what was chosen,
+    or `agent`, the agent's own file where something else lands.
 
     Directories that open come first, then removals, then directories from the outermost, then the rest; directories that
     shut their owner out come last. Raises CannotMerge; nothing was changed then.
@@ -129,13 +135,17 @@ def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tupl
     try:
         for step in plan.steps:
             staging.add(step)
-        for one in merge.stages:
+        for one in (*merge.stages, *staging.asides.values()):
             if one is not None:
                 one.settle()
     except OSError as error:
         raise CannotMerge(path=error.filename or merge.folder, reason=f"{error.strerror}; nothing was changed") from error
+    finally:
+        for one in staging.asides.values():
+            one.close()
     folders = sorted(staging.folders, key=lambda op: op.key.path.count(b"/"))
-    return (*staging.opening, *staging.removals, *folders, *staging.rest, *reversed(staging.closing))
+    ops = (*staging.opening, *staging.removals, *folders, *staging.rest, *reversed(staging.closing))
+    return ops, staging.kept
 
 
 class _Staging:
@@ -148,6 +158,8 @@ class _Staging:
         self.folders: list[Op] = []
         self.rest: list[Op] = []
         self.closing: list[Op] = []
+        self.kept: Kept = {}
+        self.asides: dict[int, Stage] = {}
 
     def _slot(self) -> str:
         self._count += 1
@@ -187,12 +199,27 @@ class _Staging:
             self._folder(step.key, step.after, step.expect, is_loose=False)
             return
         slot, stage = self._slot(), self._stage(step.key)
+        upper = self._uppers[step.key.root]
         if step.content is None:
-            new, digest = stage.copy(slot, self._uppers[step.key.root], step.key.path, step.after)
+            new, digest = stage.copy(slot, upper, step.key.path, step.after)
         else:
-            new, digest = stage.put(slot, step.content, step.after)
+            new, digest = stage.put(slot, step.content, replace(step.after, mtime=step.after.mtime or time.time_ns()))
+            self._keep(step, slot, upper)
         act, old = (Act.ATTACH, None) if step.expect is None else (Act.EXCHANGE, mark(step.expect))
         self.rest.append(Op(act, step.key, slot, new, old, digest))
+
+    def _keep(self, step: Put, slot: str, upper: files.Tree) -> None:
+        """Put aside what the session needs when something else than its own file lands."""
+        root = step.key.root
+        if root not in self.asides:
+            self.asides[root] = Stage(aside(self._merge.folder, root))
+        if step.part is not None:
+            self.asides[root].put(slot, step.part, step.after)
+        else:
+            entry = upper.look(step.key.path)
+            if entry is not None:
+                self.asides[root].copy(slot, upper, step.key.path, entry)
+        self.kept[step.key] = {"part" if step.part is not None else "agent": slot}
 
     def _mode(self, step: SetMode) -> None:
         """07000 bits are never merged, and never taken from what has them and keeps them."""
@@ -200,6 +227,11 @@ class _Staging:
         old = mark(step.expect)
         op = Op(Act.MODE, step.key, new=replace(old, mode=mode, attributes=step.after.attributes), old=old)
         (self.opening if step.expect.mode & 0o300 != 0o300 else self.closing).append(op)
+
+
+def aside(folder: str, root: int) -> str:
+    """Return where a merge keeps what the session needs of a root."""
+    return f"{folder}/aside-{root}"
 
 
 # Driving

@@ -151,11 +151,19 @@ def _manifest(folder: str, *, with_merged: bool = True) -> dict[str, Any] | None
     return _with_merged(folder, data) if with_merged else data
 
 
-def learn(folder: str, root: int, now: dict[bytes, Entry | None]) -> None:
-    """Note what a merge made of some paths of a root (None: gone): what is left in the session is compared with that."""
+def learn(folder: str, root: int, now: dict[bytes, Entry | None], contents: dict[bytes, bytes] | None = None) -> None:
+    """Note what a merge made of some paths of a root (None: gone): what is left in the session is compared with that.
+
+    `contents`: bytes to compare with instead of those on the disk, of files that a merge brought only in part.
+    """
     merged = _merged(folder)
     rows = merged.setdefault(str(root), {})
     rows |= {os.fsdecode(path): _row(Found(path, entry), "") if entry else None for path, entry in now.items()}
+    for path, data in (contents or {}).items():
+        entry = now[path]
+        if entry is not None:
+            name = _store(folder, data)
+            rows[os.fsdecode(path)] = _row(Found(path, replace(entry, size=len(data), inode=0, ctime=0)), name)
     _write_merged(folder, merged)
 
 
@@ -168,10 +176,22 @@ def _write_merged(folder: str, merged: dict[str, dict[str, Row | None]]) -> None
     os.rename(f"{folder}/merged.new", f"{folder}/merged")
 
 
-def unlearn(folder: str, root: int, now: dict[bytes, Entry | None]) -> None:
+def _store(folder: str, data: bytes) -> str:
+    import hashlib  # only after a run
+
+    name = f"part-{hashlib.sha256(data).hexdigest()}"
+    os.makedirs(f"{folder}/content", 0o700, exist_ok=True)
+    with open(f"{folder}/content/{name}", "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return name
+
+
+def unlearn(folder: str, root: int, now: dict[bytes, Entry | None], theirs: frozenset[bytes] = frozenset()) -> None:
     """Note that some paths of a root are again what they were when the base was taken, by other inodes or times.
 
-    What the base stored of them is still true.
+    What the base stored of them is still true. `theirs`: paths that were not as the base even before the merge.
     """
     data = _manifest(folder, with_merged=False)
     tables = data["roots"] if data is not None else []
@@ -179,7 +199,10 @@ def unlearn(folder: str, root: int, now: dict[bytes, Entry | None]) -> None:
     merged = _merged(folder)
     rows = merged.setdefault(str(root), {})
     for path, entry in now.items():
-        rows[os.fsdecode(path)] = _row(Found(path, entry), stored.get(path, "")) if entry else None
+        if path in theirs:
+            rows.pop(os.fsdecode(path), None)
+        else:
+            rows[os.fsdecode(path)] = _row(Found(path, entry), stored.get(path, "")) if entry else None
     _write_merged(folder, merged)
 
 

@@ -80,7 +80,7 @@ class World:
         place, grounds = Store(str(self.state)), Grounds((self._upper,), (self._real,), (self.places,))
         merging = apply.begin(place, "1", "session", grounds, {0})
         try:
-            reached = apply.carry_out(merging, apply.stage(merging, plan, grounds.uppers), (), is_atomic=False)
+            reached = apply.carry_out(merging, apply.stage(merging, plan, grounds.uppers)[0], (), is_atomic=False)
             ops = merging.journal.ops
             if merging.journal.phases:
                 secure.secure(merging)
