@@ -68,6 +68,11 @@ class Screen(pyte.Screen):
                 min(self.cursor.y, self.lines - 1),
             )
 
+    def set_margins(self, top: int | None = None, bottom: int | None = None) -> None:
+        """Set or end the scrolling region; either way the cursor goes to the top, which pyte forgets at the end of one."""
+        super().set_margins(top, bottom)
+        self.cursor_position()
+
     def is_alternate(self) -> bool:
         """Whether a full-screen program has the screen."""
         return self._main is not None
