@@ -191,14 +191,16 @@ def _left(left: Iterable[Left], roots: Sequence[str]) -> list[dict[str, str]]:
     return [{"path": name(one.key, roots), "why": one.why} for one in left]
 
 
-def commits(made: Sequence[Commit], *, as_json: bool) -> None:
-    """Print commits."""
+def commits(made: Sequence[Commit], moved: Sequence[str], *, as_json: bool) -> None:
+    """Print commits; without any, the refs that moved nevertheless."""
     if as_json:
         _json({"version": 1, "commits": [{"id": commit.id, "subject": commit.subject} for commit in made]})
         return
     for commit in made:
         line(f"{commit.id} {visible(commit.subject)}")
     line("they stay in the session for now" if made else "no commits")
+    if moved and not made:
+        line(f"branches and tags that moved, in the session for now: {', '.join(map(visible, moved))}")
 
 
 def sessions(found: Sequence[Listed], *, as_json: bool, with_roots: bool) -> None:

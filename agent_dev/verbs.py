@@ -16,8 +16,8 @@ from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here, Listed
 from agent_dev.core.changes import Key
 from agent_dev.core.commits import Commit
-from agent_dev.errors import DONE, PARTLY, CommandFailed, SessionBusy, UsageError
-from agent_dev.host import commits, load, store
+from agent_dev.errors import DONE, PARTLY, CannotStart, CommandFailed, SessionBusy, UsageError
+from agent_dev.host import commits, load, refs, store
 
 Environ = dict[str, str]
 
@@ -198,7 +198,8 @@ def _commits(words: list[str], where: Here, _options: Options) -> int:
     one = sessions.find(where, args.session)
     held = sessions.hold(one)
     try:
-        output.commits(commits.made(held.session, held.record, where.environ), as_json=args.json)
+        made = commits.made(held.session, held.record, where.environ)
+        output.commits(made, refs.moved(held.session, held.record), as_json=args.json)
     finally:
         store.let_go(held.session)
     return DONE
@@ -269,5 +270,10 @@ _TABLE: dict[str, Callable[[list[str], Here, Options], int]] = {
 
 
 def run_verb(verb: str, words: list[str], options: Options, environ: Environ) -> int:
-    """Carry out one word and return the exit code. Raises AgentDevError."""
-    return _TABLE[verb](words, sessions.here(options, environ), options)
+    """Carry out one word and return the exit code. Raises AgentDevError; the codes of a run are for runs alone."""
+    try:
+        return _TABLE[verb](words, sessions.here(options, environ), options)
+    except CannotStart as error:
+        if verb != "resume":
+            error.code = PARTLY
+        raise

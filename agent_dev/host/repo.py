@@ -45,6 +45,15 @@ class Place(Value):
     git: Git | None
 
 
+def absolute(path: str) -> str:
+    """Return `path` seen from the current directory. Raises Refused when that was removed."""
+    try:
+        return os.path.abspath(path)
+    except FileNotFoundError:
+        hint = "cd to one that is there, or name one with -C"
+        raise Refused(message="the current directory does not exist any more", hint=hint) from None
+
+
 def find(start: str) -> Place:
     """Return the work tree that `start` lies in; without git the directory itself. Raises Refused for a broken one."""
     folder = os.path.realpath(start)
