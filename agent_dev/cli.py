@@ -59,6 +59,7 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev resume | stop | discard         go on with a session, end it, put it into the trash
   agent-dev show AGENT                      what a run would look like; runs nothing
   agent-dev profiles | doctor               the agents there are; what this machine can do
+  agent-dev WORD --help                     more about one of these words
 
 options, before AGENT:
   -C DIR               work in DIR

@@ -234,16 +234,24 @@ def sessions(found: Sequence[Listed], *, as_json: bool, with_roots: bool) -> Non
         line("no sessions are running or waiting here")
 
 
-def shown(value: Shown) -> None:
+def shown(value: Shown, *, as_json: bool) -> None:
     """Print what a run would look like."""
+    if as_json:
+        rows = [{"what": label, "value": text, "origin": origin or None} for label, text, origin in value.rows]
+        _json({"version": 1, "rows": rows, "bwrap": value.shell_line})
+        return
     for label, text, origin in value.rows:
         line(f"{label:<10} {visible(text)}" + (f"   ({visible(origin)})" if origin else ""))
     line("")
-    line(visible(value.shell_line))
+    line(value.shell_line)
 
 
-def profiles(known: Iterable[tuple[str, str, str]]) -> None:
+def profiles(known: Iterable[tuple[str, str, str]], *, as_json: bool) -> None:
     """Print the profiles."""
+    if as_json:
+        rows = [{"name": profile, "path": path, "about": about} for profile, path, about in known]
+        _json({"version": 1, "profiles": rows})
+        return
     for profile, path, about in known:
         line(f"{profile:<12} {about}  ({path})")
 
