@@ -11,10 +11,10 @@ _RESET = (
     b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[<u\x1b[>4m\x1b[?1l\x1b>"
     b"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m"
 )
-# Both move the cursor, so it is saved before: the end of a scrolling region goes to the top, and the end of the other
-# screen, where there was none, to wherever somebody saved it last.
+# Both move the cursor. The end of a scrolling region goes to the top, so it is saved before. The end of the other screen
+# goes to where the cursor was at its beginning, even when that was long ago: so it begins first, which on it does nothing.
 _WHOLE_SCREEN = b"\x1b7\x1b[r\x1b8"
-_LEAVE_SCREEN = b"\x1b7\x1b[?1049l"
+_LEAVE_SCREEN = b"\x1b[?1049h\x1b[?1049l"
 
 Modes = list[int | list[bytes | int]]
 

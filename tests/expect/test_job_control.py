@@ -192,6 +192,13 @@ def test_after_a_killed_agent_the_cursor_is_where_it_was(shell: Shell) -> None:
     assert shell.screen.margins is None
 
 
+def test_a_killed_agent_that_was_not_on_the_other_screen_leaves_the_cursor_where_it_was(shell: Shell) -> None:
+    shell.run(r"printf '\033[?1049h\033[?1049l'")  # an editor that ended well, long ago
+    shell.run("seq 9")
+    shell.run("ad sh -c 'echo last; kill -9 $$'")
+    assert shell.text().rstrip().endswith(f"last\n{shell.PROMPT.rstrip()}")
+
+
 def test_a_killed_agent_leaves_the_other_screen(shell: Shell) -> None:
     shell.run(r"""echo before; ad sh -c 'printf "\033[?1049h\033[2;9rinside"; kill -9 $$'""")
     assert b"inside" in shell.raw
