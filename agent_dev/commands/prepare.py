@@ -187,6 +187,8 @@ def _refuse(prepared: Prepared) -> None:
     found = refuse.reason(wanted, ground)
     if found:
         raise Refused(message=found[0], hint=found[1])
+    for path in prepared.overlays:
+        repo.refuse_git_dir(path)
     _refuse_owner(prepared)
 
 

@@ -673,6 +673,34 @@ def test_a_repository_without_commits_works(agent_dev: AgentDev, fresh: Path) ->
     assert agent_dev("commits", cwd=fresh).stdout.splitlines()[0].endswith(" First")
 
 
+@pytest.mark.parametrize("below", ["", "hooks"])
+def test_a_bare_repository_is_refused_by_name(agent_dev: AgentDev, tmp_path: Path, below: str) -> None:
+    bare = tmp_path / "shop.git"
+    agent_dev.git("init", "-q", "--bare", bare)
+    (bare / "hooks").mkdir(exist_ok=True)
+    refused(agent_dev, agent_dev(*NOTHING_RAN, cwd=bare / below), f"{bare} is a bare repository")
+
+
+def test_an_overlay_of_a_bare_repository_is_refused_by_name(agent_dev: AgentDev, tmp_path: Path) -> None:
+    agent_dev.git("init", "-q", "--bare", tmp_path / "shop.git")
+    refused(agent_dev, agent_dev("--overlay", tmp_path / "shop.git", *NOTHING_RAN), "shop.git is a bare repository")
+
+
+def test_a_work_tree_of_a_bare_repository_works(agent_dev: AgentDev, tmp_path: Path) -> None:
+    bare, work = tmp_path / "shop.git", tmp_path / "work"
+    agent_dev.git("clone", "-q", "--bare", agent_dev.repo, bare)
+    agent_dev.git("worktree", "add", "-q", work, cwd=bare)
+    before = tree(bare)
+    done = agent_dev("--", "sh", "-c", "echo x >new && git add -A && git commit -qm New && git log --format=%s", cwd=work)
+    assert done.stdout.splitlines()[0] == "New", done.stderr
+    assert agent_dev.changes(cwd=work) == {"new": "added"}
+    assert tree(bare) == before
+
+
+def test_within_the_git_dir_of_a_work_tree_the_root_is_that_work_tree(agent_dev: AgentDev) -> None:
+    assert agent_dev("--", "pwd", cwd=agent_dev.repo / ".git").stdout == f"{agent_dev.repo}/.git\n"
+
+
 def test_a_broken_link_to_a_git_dir_is_refused_by_name(agent_dev: AgentDev, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
