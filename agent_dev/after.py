@@ -71,6 +71,9 @@ def is_screen_possible(environ: dict[str, str]) -> bool:
 
 def screen(review: Review, place: store.Store) -> int:
     """Let the user choose on the merge screen, then merge; without a capable terminal say what to type."""
+    if not (review.changes.changes or review.changes.problems):
+        say("there is nothing to merge")
+        return DONE
     if not is_screen_possible(dict(os.environ)):
         output.summary(review, len(review.changes.changes), 0)
         say("no terminal for the merge screen:  agent-dev merge --all  |  merge --take PATH")

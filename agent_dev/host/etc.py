@@ -97,6 +97,8 @@ def _make(image: str, key: bytes, folders: tuple[str, ...], made: tuple[tuple[st
         for name, data in made:
             _write(f"{temp}/{name}", data)
         os.symlink(GITCONFIG, f"{temp}/gitconfig")
+        if os.path.lexists(f"{image}.key"):
+            os.unlink(f"{image}.key")
         if os.path.lexists(image):  # of a key with the same checksum, or without its key: not to be trusted
             os.rename(image, f"{temp}.old")
             remove_tree(f"{temp}.old")

@@ -231,6 +231,12 @@ def test_as_many_commits_are_said_as_are_listed(agent_dev: AgentDev, count: int)
     assert len(agent_dev.status()["commits"]) == count
 
 
+def test_where_nothing_can_be_merged_no_screen_is_wanted(agent_dev: AgentDev) -> None:
+    agent_dev("--", "git", "commit", "-q", "--allow-empty", "-m", "One")
+    done = agent_dev("merge")
+    assert (done.returncode, done.stderr) == (0, "agent-dev: there is nothing to merge\n")
+
+
 def test_a_long_session_without_changes_leaves_nothing(agent_dev: AgentDev) -> None:
     with waiting_agent(agent_dev) as process:
         wait_until(lambda: list((agent_dev.state / "sessions").glob("*/base/*")), "its base was begun")
