@@ -22,10 +22,10 @@ def after_run(outcome: Outcome, request: Request) -> int:
         _offer(outcome, request)
     except AgentDevError as error:
         say(error.message)
-        next_words(outcome.name, outcome.commits)
+        next_words(outcome)
     except OSError as error:
         say(f"the session cannot be looked at now: {error.strerror}")
-        next_words(outcome.name, outcome.commits)
+        next_words(outcome)
     return outcome.code
 
 
@@ -35,24 +35,29 @@ def _offer(outcome: Outcome, request: Request) -> None:
     where = sessions.here(request.options, request.environ)
     review = open_review(outcome.session, where.environ)
     try:
-        if outcome.merge and is_screen_possible(request.environ):
+        if outcome.changes and outcome.merge and is_screen_possible(request.environ):
             screen(review, where.store)
         else:
             output.summary(review, len(review.changes.changes), outcome.commits)
-        if review.record.get("state") != store.MERGED or outcome.commits:
-            next_words(outcome.name, outcome.commits)
+        if review.record.get("state") == store.MERGED:
+            outcome = outcome.but(changes=0)
+        if outcome.is_kept:
+            next_words(outcome)
     finally:
         review.close()
         store.let_go(outcome.session)
 
 
-def next_words(name: str, made: int) -> None:
+def next_words(outcome: Outcome) -> None:
     """Say the exact commands to look, merge and discard."""
-    say(f"session {name} waits:")
-    for verb, about in (("diff", "look"), ("merge", "choose what comes home"), ("discard", "put it into the trash")):
-        say(f"  {f'agent-dev {verb} {name}':<42} {about}")
-    if made:
-        say(f"  {f'agent-dev commits {name}':<42} {made} commit{'s' * (made > 1)}, in the session for now")
+    lines = [("diff", "look"), ("merge", "choose what comes home")] if outcome.changes else []
+    if outcome.commits:
+        lines.append(("commits", f"{outcome.commits} commit{'s' * (outcome.commits > 1)}, in the session for now"))
+    elif outcome.refs:
+        lines.append(("commits", f"no commits; branches or tags that moved: {outcome.refs}, in the session for now"))
+    say(f"session {outcome.name} waits:")
+    for verb, about in (*lines, ("discard", "put it into the trash")):
+        say(f"  {f'agent-dev {verb} {outcome.name}':<42} {about}")
 
 
 def is_screen_possible(environ: dict[str, str]) -> bool:
@@ -66,6 +71,9 @@ def is_screen_possible(environ: dict[str, str]) -> bool:
 
 def screen(review: Review, place: store.Store) -> int:
     """Let the user choose on the merge screen, then merge; without a capable terminal say what to type."""
+    if not (review.changes.changes or review.changes.problems):
+        say("there is nothing to merge")
+        return DONE
     if not is_screen_possible(dict(os.environ)):
         output.summary(review, len(review.changes.changes), 0)
         say("no terminal for the merge screen:  agent-dev merge --all  |  merge --take PATH")

@@ -73,6 +73,7 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev resume | stop | discard         go on with a session, end it, put it into the trash
   agent-dev show AGENT                      what a run would look like; runs nothing
   agent-dev profiles | doctor               the agents there are; what this machine can do
+  agent-dev WORD --help                     more about one of these words
 
 options, before AGENT:
   -C DIR               work in DIR
@@ -123,6 +124,8 @@ def _take_value(values: "dict[str, Any]", word: str, rest: list[str]) -> None:
 
 
 def _set(values: "dict[str, Any]", name: str, value: str) -> None:
+    if not value and name != "-C":  # as git: -C "" is where we are
+        raise UsageError(message=f"{name} needs a value, and got an empty one", hint="agent-dev --help")
     if name in _LISTS:
         before = values.get(_LISTS[name], ())
         values[_LISTS[name]] = (*before, value)
@@ -157,10 +160,19 @@ def run(words: list[str], environ: dict[str, str]) -> int:
             hint=f"agent-dev -- {rest[0]}",
         )
     if not is_command and rest[0] == "run":
-        rest = rest[1:]
-        if not rest:
-            raise UsageError(message="run which profile?", hint="agent-dev profiles")
+        rest, is_command = _after_run(rest[1:])
     return _run_agent(Request(tuple(rest), options, environ, is_command))
+
+
+def _after_run(rest: list[str]) -> tuple[list[str], bool]:
+    """Return an agent and its words, and whether it is a command: `run -- COMMAND` is `-- COMMAND`."""
+    is_command = rest[:1] == ["--"]
+    rest = rest[is_command:]
+    if not rest:
+        raise UsageError(message="run which profile?", hint="agent-dev profiles")
+    if rest[0].startswith("-") and not is_command:
+        raise UsageError(message=f"unknown option {rest[0]} of run", hint="options of agent-dev's come before `run`")
+    return rest, is_command
 
 
 def _run_agent(request: Request) -> int:

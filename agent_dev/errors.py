@@ -73,6 +73,14 @@ class CommandNotFound(CannotStart):
     code = NOT_FOUND
 
 
+class NoInterpreter(CommandNotFound):
+    """{command}: its interpreter {interpreter} is not there inside"""
+
+
+class DoesNotStart(CommandNotFound):
+    """{command}: it is there, but does not start inside"""
+
+
 class NotExecutable(CannotStart):
     """{command}: not executable"""
 

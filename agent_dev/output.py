@@ -235,14 +235,16 @@ def _left(left: Iterable[Left], roots: Sequence[str]) -> list[dict[str, str]]:
     return [{"path": name(one.key, roots), "why": one.why} for one in left]
 
 
-def commits(made: Sequence[Commit], *, as_json: bool) -> None:
-    """Print commits."""
+def commits(made: Sequence[Commit], moved: Sequence[str], *, as_json: bool) -> None:
+    """Print commits; without any, the refs that moved nevertheless."""
     if as_json:
         _json({"version": 1, "commits": [{"id": commit.id, "subject": commit.subject} for commit in made]})
         return
     for commit in made:
         line(f"{commit.id} {visible(commit.subject)}")
     line("they stay in the session for now" if made else "no commits")
+    if moved and not made:
+        line(f"branches and tags that moved, in the session for now: {', '.join(map(visible, moved))}")
 
 
 def sessions(found: Sequence[Listed], *, as_json: bool, with_roots: bool) -> None:
@@ -276,16 +278,24 @@ def sessions(found: Sequence[Listed], *, as_json: bool, with_roots: bool) -> Non
         line("no sessions are running or waiting here")
 
 
-def shown(value: Shown) -> None:
+def shown(value: Shown, *, as_json: bool) -> None:
     """Print what a run would look like."""
+    if as_json:
+        rows = [{"what": label, "value": text, "origin": origin or None} for label, text, origin in value.rows]
+        _json({"version": 1, "rows": rows, "bwrap": value.shell_line})
+        return
     for label, text, origin in value.rows:
         line(f"{label:<10} {visible(text)}" + (f"   ({visible(origin)})" if origin else ""))
     line("")
-    line(visible(value.shell_line))
+    line(value.shell_line)
 
 
-def profiles(known: Iterable[tuple[str, str, str]]) -> None:
+def profiles(known: Iterable[tuple[str, str, str]], *, as_json: bool) -> None:
     """Print the profiles."""
+    if as_json:
+        rows = [{"name": profile, "path": path, "about": about} for profile, path, about in known]
+        _json({"version": 1, "profiles": rows})
+        return
     for profile, path, about in known:
         line(f"{profile:<12} {about}  ({path})")
 

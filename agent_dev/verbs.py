@@ -16,8 +16,8 @@ from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here, Listed
 from agent_dev.core.changes import Key
 from agent_dev.core.commits import Commit
-from agent_dev.errors import DONE, PARTLY, CommandFailed, RecoveryRequired, SessionBusy, UsageError
-from agent_dev.host import commits, load, store
+from agent_dev.errors import DONE, PARTLY, CannotStart, CommandFailed, RecoveryRequired, SessionBusy, UsageError
+from agent_dev.host import commits, load, refs, store
 
 Environ = dict[str, str]
 
@@ -41,7 +41,7 @@ def _parser(verb: str, about: str, example: str) -> _Parser:
 
 def _status(words: list[str], where: Here, _options: Options) -> int:
     parser = _parser("status", "What a session holds: its changes with their risks, and its commits.", "agent-dev status --json")
-    parser.add_argument("session", nargs="?", default="", metavar="SESSION")
+    _add_session(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     args = parser.parse_args(words)
     one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
@@ -79,7 +79,9 @@ def _commits_of(review: Review, where: Here) -> tuple[Commit, ...]:
 
 def _diff(words: list[str], where: Here, _options: Options) -> int:
     parser = _parser("diff", "The changes of a session as a patch on stdout.", "agent-dev diff src/ | less -R")
-    parser.add_argument("words", nargs="*", metavar="[SESSION] [PATH…]")
+    parser.usage = "agent-dev diff [-h] [--stat] [SESSION] [PATH…]"
+    text = "a session's id or --name (else the newest here), then paths; all after -- are paths"
+    parser.add_argument("words", nargs="*", metavar="[SESSION] [PATH…]", help=text)
     parser.add_argument("--stat", action="store_true", help="numbers instead of the patch")
     args = parser.parse_args(words)
     names = list(args.words)
@@ -123,7 +125,7 @@ def _merge(words: list[str], where: Here, _options: Options) -> int:
         "Bring chosen changes into the real tree. Without --take or --all: the screen.",
         "agent-dev merge --take src/",
     )
-    parser.add_argument("session", nargs="?", default="", metavar="SESSION")
+    _add_session(parser)
     parser.add_argument("--take", action="append", default=[], metavar="PATH", help="take PATH and all below it")
     parser.add_argument("--all", action="store_true", help="take all that is clean, neither risky nor ignored by git")
     parser.add_argument("--include-risky", action="store_true", help="with --all: the risky ones too")
@@ -181,9 +183,13 @@ def _merges(words: list[str], where: Here, _options: Options) -> int:
     return DONE
 
 
+def _add_session(parser: _Parser) -> None:
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="an id or a --name; else the newest here")
+
+
 def _session_parser(verb: str, about: str) -> _Parser:
     parser = _parser(verb, about, f"agent-dev {verb}")
-    parser.add_argument("session", nargs="?", default="", metavar="SESSION")
+    _add_session(parser)
     return parser
 
 
@@ -206,7 +212,8 @@ def _stop(words: list[str], where: Here, _options: Options) -> int:
 
 
 def _resume(words: list[str], where: Here, options: Options) -> int:
-    parser = _session_parser("resume", "Run a session's agent again on what it left; words after -- replace its command's.")
+    parser = _session_parser("resume", "Run a session's agent again on what it left, or COMMAND instead of it.")
+    parser.usage = "agent-dev resume [-h] [SESSION] [-- COMMAND [ARGS…]]"
     before, _, after = _split(words)
     args = parser.parse_args(before)
     one = sessions.find(where, args.session, (store.WAITING, store.KILLED))
@@ -231,7 +238,8 @@ def _commits(words: list[str], where: Here, _options: Options) -> int:
     one = sessions.find(where, args.session)
     held = sessions.hold(one)
     try:
-        output.commits(commits.made(held.session, held.record, where.environ), as_json=args.json)
+        made = commits.made(held.session, held.record, where.environ)
+        output.commits(made, refs.moved(held.session, held.record), as_json=args.json)
     finally:
         store.let_go(held.session)
     return DONE
@@ -252,19 +260,24 @@ def _show(words: list[str], where: Here, options: Options) -> int:
         "What a run of AGENT would look like: values, their origins, the plan. Runs nothing.",
         "agent-dev show claude",
     )
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="AGENT [ARGS…]")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="AGENT [ARGS…]", help="as for a run")
     args = parser.parse_args(words)
     names = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not names:
         raise UsageError(message="show which agent?", hint="agent-dev show claude")
-    output.shown(show.show(Request(tuple(names), options, where.environ, is_command=args.words[:1] == ["--"])))
+    shown = show.show(Request(tuple(names), options, where.environ, is_command=args.words[:1] == ["--"]))
+    output.shown(shown, as_json=args.json)
     return DONE
 
 
 def _profiles(words: list[str], where: Here, _options: Options) -> int:
     parser = _parser("profiles", "The profiles there are, or the text of one.", "agent-dev profiles claude")
-    parser.add_argument("name", nargs="?", default="")
+    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="print this one")
+    parser.add_argument("--json", action="store_true", help="the list as one JSON document on stdout")
     args = parser.parse_args(words)
+    if args.json and args.name:
+        raise UsageError(message="--json is for the list of profiles", hint=f"agent-dev show --json {args.name}")
     known = load.names(os.path.realpath(where.environ.get("HOME", "/")), where.environ)
     if args.name:
         path = next((path for name, path, _ in known if name == args.name), None)
@@ -273,7 +286,7 @@ def _profiles(words: list[str], where: Here, _options: Options) -> int:
         with open(path, encoding="utf-8") as file:
             sys.stdout.write(f"# {path}\n{file.read()}")
         return DONE
-    output.profiles(known)
+    output.profiles(known, as_json=args.json)
     return DONE
 
 
@@ -305,13 +318,23 @@ _TABLE: dict[str, Callable[[list[str], Here, Options], int]] = {
 
 
 def run_verb(verb: str, words: list[str], options: Options, environ: Environ) -> int:
-    """Carry out one word and return the exit code. Raises AgentDevError."""
-    where = sessions.here(options, environ)
+    """Carry out one word and return the exit code. Raises AgentDevError; the codes of a run are for runs alone."""
     try:
-        recover.recover_here(where.store, where.root, environ, say)
+        where = sessions.here(options, environ)
+        _recover(verb, where)
+        return _TABLE[verb](words, where, options)
+    except CannotStart as error:
+        if verb != "resume":
+            error.code = PARTLY
+        raise
+
+
+def _recover(verb: str, where: Here) -> None:
+    """Bring to rest what was interrupted here; what is not understood stops only what would build on it."""
+    try:
+        recover.recover_here(where.store, where.root, where.environ, say)
     except RecoveryRequired as error:
         if verb in ("merge", "redo", "resume"):
             raise
         say(error.message)
         say(f"→ {error.hint}")
-    return _TABLE[verb](words, where, options)

@@ -5,10 +5,15 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.harness.program import AgentDev
 
 IS_STRICT = os.environ.get("AGENT_DEV_TESTS_STRICT") == "1"
+
+# An example is as slow as the machine is busy: time is no law of any of these tests.
+settings.register_profile("agent-dev", deadline=None)
+settings.load_profile("agent-dev")
 
 GITCONFIG = """\
 [user]

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
-from agent_dev.commands.prepare import Options, Request, locate, prepare
+from agent_dev.commands.prepare import Options, Request, flags, locate, prepare
 from agent_dev.commands.sessions import Here
 from agent_dev.core.plan import expand
 from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
@@ -27,9 +27,10 @@ class Finding:
 
 def examine(where: Here, options: Options) -> tuple[Finding, ...]:
     """Look at everything a run needs. Creates nothing that stays."""
-    found = [_kernel(), *_namespaces(), *_bwrap(where), _state(where)]
-    settings = load.settings(load.Request(agent="", home=_home(where), environ=where.environ, config=options.config))
-    home = expand(settings.profile.home, _home(where))
+    request = load.Request(agent="", home=_home(where), environ=where.environ, config=options.config, flags=flags(options))
+    profile = load.settings(request).profile
+    home, *written = (expand(path, _home(where)) for path in (profile.home, *profile.overlay, *profile.rw))
+    found = [_kernel(), *_namespaces(), *_bwrap(where, (where.root, home, *written)), _state(where)]
     found.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be made on first use"))
     found.append(_terminal(where))
     return (
@@ -73,9 +74,9 @@ def _namespaces() -> list[Finding]:
     return findings
 
 
-def _bwrap(where: Here) -> list[Finding]:
+def _bwrap(where: Here, untrusted: tuple[str, ...]) -> list[Finding]:
     try:
-        program = machine.bwrap(where.environ, (where.root,))
+        program = machine.bwrap(where.environ, tuple(map(os.path.realpath, untrusted)))
         version = machine.bwrap_version(program, where.environ)
     except AgentDevError as error:
         return [Finding("bubblewrap", error.message, is_wrong=True, cure=error.hint)]
@@ -124,19 +125,19 @@ def _profile(name: str, where: Here, options: Options) -> Finding:
     except AgentDevError as error:
         return Finding(what, error.message, is_wrong=False, cure=error.hint)
     program = prepared.command[0]
-    code, said = _try_inside(program, where)
+    code, said = _try_inside(program, prepared.machine.bwrap, where.environ)
     place = locate(prepared)[1]
     if code in (NOT_STARTED, NOT_EXECUTABLE, NOT_FOUND):
         return Finding(what, f"{place} does not run inside: {said}", is_wrong=True)
     return Finding(what, f"{place} runs inside" + (f": {said}" if code == 0 else ""))
 
 
-def _try_inside(program: str, where: Here) -> tuple[int, str]:
+def _try_inside(program: str, bwrap: str, environ: dict[str, str]) -> tuple[int, str]:
     """Run `PROGRAM --version` in a sandbox around an empty directory; return the exit code and the first line it said."""
+    # Its root is not the repository, so it would trust programs from there that we do not.
+    env = {**environ, "AGENT_DEV_BWRAP": bwrap, "PATH": os.defpath}
     with tempfile.TemporaryDirectory(prefix="agent-dev-doctor-") as empty:
         words = [sys.executable, "-m", "agent_dev", "-C", empty, "--no-merge", "--", program, "--version"]
-        done = subprocess.run(
-            words, env=where.environ, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_PATIENCE
-        )
+        done = subprocess.run(words, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_PATIENCE)
     said = (done.stdout or done.stderr).decode("utf-8", "replace").strip().splitlines()
     return done.returncode, said[0] if said else ""

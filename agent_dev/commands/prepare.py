@@ -1,11 +1,11 @@
-"""Everything that is decided before a session exists: settings, machine, place, and what is refused. Creates nothing."""
+"""Everything that is decided before a session exists: settings, machine, place, and what is refused."""
 
 import os
 
 from agent_dev.core import plan, refuse
 from agent_dev.core.plan import Machine, Setting, expand, is_below
-from agent_dev.core.profile import BUILT_IN, Layer, Profile, Settings
-from agent_dev.errors import CommandNotFound, NotExecutable, Refused
+from agent_dev.core.profile import BUILT_IN, Layer, Settings
+from agent_dev.errors import CommandNotFound, NoInterpreter, NotExecutable, Refused, UsageError
 from agent_dev.host import cache, load, look, machine, repo, store
 from agent_dev.value import Value
 
@@ -55,18 +55,25 @@ class Prepared(Value):
     masks: tuple[str, ...]
     hidden: tuple[tuple[str, str], ...]  # tool directories not shown, and why
 
+    @property
+    def untrusted(self) -> tuple[str, ...]:
+        """The places that an agent may have written, from which the host takes no program."""
+        return (self.place.root, self.agent_home, *self.overlays, *self.rw)
+
 
 def prepare(request: Request) -> Prepared:
-    """Decide everything for a run. Raises AgentDevError; nothing has been created."""
+    """Decide everything for a run. Raises AgentDevError; nothing has been created but what the cache keeps."""
     options, environ = request.options, request.environ
-    here = os.path.realpath(options.directory or os.getcwd())
+    if not request.words[0]:
+        raise UsageError(message="the agent's name is empty", hint="agent-dev profiles lists the agents there are")
+    here = os.path.realpath(repo.absolute(options.directory))
+    home = machine.home(environ)
     place = repo.find(here)
-    facts = machine.look(environ, _untrusted(place.root, options, environ))
     agent = "" if request.is_command else request.words[0]
     settings = load.settings(
         load.Request(
             agent=agent,
-            home=facts.home,
+            home=home,
             environ=environ,
             config=options.config,
             profile_file=options.profile_file,
@@ -74,65 +81,67 @@ def prepare(request: Request) -> Prepared:
         )
     )
     profile = settings.profile
-    agent_home = os.path.realpath(expand(profile.home, facts.home))
-    state = store.place(expand(profile.state, facts.home), environ)
+    agent_home = os.path.realpath(expand(profile.home, home))
+    overlays, rw = _paths(profile.overlay, home, "overlay", settings), _paths(profile.rw, home, "rw", settings)
     prepared = Prepared(
         settings=settings,
-        machine=facts,
+        machine=machine.look(environ, _untrusted(home, place.root, agent_home, *overlays, *rw)),
         place=place,
         cwd=here,
         command=_command(profile.command, request.words, is_profile=profile.name == agent),
         agent_home=agent_home,
-        store=state,
+        store=store.place(expand(profile.state, home), environ),
         cache=cache.folder(environ),
-        overlays=_paths(profile.overlay, facts.home, "overlay", settings),
-        ro=_paths(profile.ro, facts.home, "ro", settings),
-        rw=_paths(profile.rw, facts.home, "rw", settings),
+        overlays=overlays,
+        ro=_paths(profile.ro, home, "ro", settings),
+        rw=rw,
         tools=(),
         caches=(),
         masks=(),
         hidden=(),
     )
     _refuse(prepared)
-    prepared = _with_tools(prepared)
+    prepared = _with_versions(_with_tools(prepared))
     _look_up(prepared)
     return prepared
 
 
-def _untrusted(root: str, options: Options, environ: dict[str, str]) -> tuple[str, ...]:
-    """Return the root and the agent home of the command line, from which no program is taken.
-
-    Not those that hold the user's home: they are refused later, with their own reason.
-    """
-    home = os.path.realpath(environ.get("HOME", "/"))
-    places = (root, *((os.path.realpath(options.home),) if options.home else ()))
+def _untrusted(home: str, *places: str) -> tuple[str, ...]:
+    """Return the places but those that hold the user's home: they are refused later, with their own reason."""
     return tuple(place for place in places if not is_below(home, place))
 
 
-def _with_versions(profile: Profile, home: str) -> Profile:
-    """Return the profile with a `*` in PATH directories replaced by the newest version that is there (nvm's node)."""
-    found = [_newest(expand(path, home)) if "*" in path else path for path in profile.path]
-    return profile.but(path=tuple(path for path in found if path))
+def _with_versions(prepared: Prepared) -> Prepared:
+    """Replace a `*` in directories of PATH by the newest version that is there inside (nvm's node); without one leave it out."""
+    settings, home = prepared.settings, prepared.machine.home
+    found = {path: _newest(expand(path, home), prepared) if "*" in path else path for path in settings.profile.path}
+    origins = {f"path:{found[path]}": settings.origins.get(f"path:{path}", BUILT_IN) for path in found if "*" in path}
+    profile = settings.profile.but(path=tuple(path for path in found.values() if path))
+    return prepared.but(settings=settings.but(profile=profile, origins=settings.origins | origins))
 
 
-def _newest(pattern: str) -> str:
+def _newest(pattern: str, prepared: Prepared) -> str:
     folder, _, below = pattern.partition("/*/")
+    place = on_host(folder, prepared) or ""
     try:
-        names = os.listdir(folder)
+        names = [name for name in os.listdir(place) if os.path.isdir(f"{place}/{name}/{below}")]
     except OSError:
         return ""
-    newest = max(names, key=lambda name: [int(part) for part in name.lstrip("v").split(".") if part.isdigit()], default="")
-    return f"{folder}/{newest}/{below}" if newest else ""
+    return f"{folder}/{max(names, key=_version)}/{below}" if names else ""
+
+
+def _version(name: str) -> tuple[list[int], str]:
+    return [int(part) for part in name.lstrip("v").split(".") if part.isdigit()], name
 
 
 def flags(options: Options) -> Layer:
     """Return what the command line says, as the strongest layer."""
     pairs = {
-        "home": os.path.abspath(expand(options.home, os.environ.get("HOME", ""))) if options.home else "",
+        "home": repo.absolute(expand(options.home, os.environ.get("HOME", ""))) if options.home else "",
         "net": options.net,
-        "ro": tuple(map(os.path.abspath, options.ro)),
-        "rw": tuple(map(os.path.abspath, options.rw)),
-        "overlay": tuple(map(os.path.abspath, options.overlay)),
+        "ro": tuple(map(repo.absolute, options.ro)),
+        "rw": tuple(map(repo.absolute, options.rw)),
+        "overlay": tuple(map(repo.absolute, options.overlay)),
         "env": tuple(item for item in options.env if "=" not in item),
         "set": tuple(tuple(item.split("=", 1)) for item in options.env if "=" in item),
     }
@@ -178,6 +187,8 @@ def _refuse(prepared: Prepared) -> None:
     found = refuse.reason(wanted, ground)
     if found:
         raise Refused(message=found[0], hint=found[1])
+    for path in prepared.overlays:
+        repo.refuse_git_dir(path)
     _refuse_owner(prepared)
 
 
@@ -263,9 +274,16 @@ def locate(prepared: Prepared) -> tuple[str, str]:
 def _look_up(prepared: Prepared) -> None:
     """Raise CommandNotFound or NotExecutable for a command that would not start; a link is left for the inside to follow."""
     _, outside = locate(prepared)
-    if not os.path.islink(outside) and (os.path.isdir(outside) or not os.access(outside, os.X_OK)):
+    if os.path.islink(outside):
+        return
+    if os.path.isdir(outside) or not os.access(outside, os.X_OK):
         hint = f"chmod +x {outside}" if os.path.isfile(outside) else "it is a directory"
         raise NotExecutable(command=prepared.command[0], hint=hint)
+    interpreter = look.interpreter(outside)
+    place = on_host(interpreter, prepared)
+    if interpreter and (place is None or not os.path.lexists(place)):
+        hint = f"the first line of {outside} names it"
+        raise NoInterpreter(command=prepared.command[0], interpreter=interpreter, hint=hint)
 
 
 def _elsewhere(name: str, prepared: Prepared) -> str:

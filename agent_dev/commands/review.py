@@ -108,9 +108,10 @@ def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
     found: list[Change] = []
     problems: list[str] = []
     rules = load.risk_rules()
+    untrusted = store.untrusted(review.record)
     for number, tree in enumerate(review.uppers):
         changes = _root_changes(review, number, problems)
-        hidden = ignored.among(review.reals[number].path, [change.key.path for change in changes], environ)
+        hidden = ignored.among(review.reals[number].path, [change.key.path for change in changes], untrusted, environ)
         for change in changes:
             one = replace(change, ignored=change.key.path in hidden)
             found.append(replace(one, risks=judge(one, rules, _head(tree, one))))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(Value):
-    """How a run ended: the exit code to pass on, and how many changes and commits the session holds (0, 0: it is gone)."""
+    """How a run ended: the exit code to pass on, and how many changes, commits and moved refs are kept (all 0: it is gone)."""
 
     code: int
     session: store.Session
@@ -39,11 +39,12 @@ class Outcome(Value):
     merge: bool
     moves: int = 0
     ended_by: int = 0
+    refs: int = 0
 
     @property
     def is_kept(self) -> bool:
         """Whether the session holds something."""
-        return bool(self.changes or self.commits)
+        return bool(self.changes or self.commits or self.refs)
 
 
 class Job(Value):
@@ -123,7 +124,7 @@ def _drop_unborn(session: store.Session) -> None:
 
 def ask_git(prepared: Prepared, environ: dict[str, str]) -> repo.Asked | None:
     """Start git early: its answer is read when everything else is ready."""
-    git = machine.program("git", environ, (prepared.place.root, prepared.agent_home))
+    git = machine.program("git", environ, prepared.untrusted)
     return repo.ask(git, prepared.place.root, ("config", "--list", "-z", "--includes"), environ) if git else None
 
 
@@ -211,6 +212,7 @@ def _record(prepared: Prepared, request: Request, parts: Setting) -> store.Recor
         "options": {name: value for name, value in request.options.as_dict().items() if value},
         "is_command": request.is_command,
         "agent_home": prepared.agent_home,
+        "rw": list(prepared.rw),
         "started": time.time_ns(),
         "launcher": os.getpid(),
     }
@@ -279,7 +281,7 @@ def _settle(job: Job, record: store.Record, base: int | None, code: int, supervi
         held = settle.settle(job.session, record, base or _begin_base(job, record), code, job.environ)
     except OSError:
         return outcome.but(changes=1)  # a full disk: what the agent left is there, and opening it will say what is wrong
-    return outcome.but(changes=held.changes, commits=held.commits)
+    return outcome.but(changes=held.changes, commits=held.commits, refs=held.refs)
 
 
 def _may_hold(session: store.Session, record: store.Record) -> bool:
@@ -301,11 +303,11 @@ def _cancel(base: int) -> None:
 def _begin_base(job: Job, record: store.Record) -> int:
     from agent_dev.host import base  # beside the agent: needless for a run that ends at once
 
-    git, untrusted = job.prepared.place.git, (job.prepared.place.root, job.prepared.agent_home)
+    git = job.prepared.place.git
     wish = base.Wish(
         roots=tuple(root.path for root in job.parts.roots),
         git=git.folder if git else "",
-        program=machine.program("git", job.environ, untrusted) or "",
+        program=machine.program("git", job.environ, job.prepared.untrusted) or "",
         environ=job.environ,
         touched=job.touched,
         since=record["launched"],

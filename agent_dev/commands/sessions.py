@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent_dev.commands.prepare import Options, flags
 from agent_dev.core.plan import expand
 from agent_dev.errors import NoSession, SessionBusy, UnknownSession, UnreadableSession
-from agent_dev.host import leftovers, load, repo, signals, store
+from agent_dev.host import leftovers, load, machine, repo, signals, store
 
 OPEN = (store.RUNNING, store.WAITING, store.KILLED)
 _PATIENCE = 10_000  # ms
@@ -40,10 +40,10 @@ class Listed:
 
 def here(options: Options, environ: dict[str, str]) -> Here:
     """Return where a command works. Raises Refused for a directory that is none."""
-    home = os.path.realpath(environ.get("HOME", "/"))
+    home = machine.home(environ)
     request = load.Request(agent="", home=home, environ=environ, config=options.config, flags=flags(options))
     profile = load.settings(request).profile
-    cwd = os.path.realpath(options.directory or os.getcwd())
+    cwd = os.path.realpath(repo.absolute(options.directory))
     return Here(store.place(expand(profile.state, home), environ), repo.find(cwd).root, cwd, environ)
 
 

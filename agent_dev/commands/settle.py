@@ -11,10 +11,11 @@ from agent_dev.host import commits, refs, store
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """How much a settled session holds; both 0: it was dropped."""
+    """How much a settled session holds; all 0: it was dropped."""
 
     changes: int
     commits: int
+    refs: int  # branches and tags that were made, moved or removed
 
 
 def settle(session: store.Session, record: store.Record, base: int, code: int, environ: dict[str, str]) -> Held:
@@ -24,18 +25,22 @@ def settle(session: store.Session, record: store.Record, base: int, code: int, e
     store.write(session, {**record, "state": store.WAITING, "exit": code, "ended": time.time_ns()})
     store.settle(session)
     held = _count(session, record, environ)
-    if not held.changes and not held.commits:
+    if not (held.changes or held.commits or held.refs):
         store.drop(session)
     return held
 
 
 def _count(session: store.Session, record: store.Record, environ: dict[str, str]) -> Held:
     """Count what came of a session; one that cannot be read counts as one change, so that it is kept and shown."""
+    moved = len(refs.moved(session, record))
     try:
         review = open_review(session, environ)
         changes = len(review.changes.changes) + len(review.changes.problems)
         review.close()
-        made = len(commits.made(session, record, environ)) if refs.has_moved(session, record) else 0
-        return Held(changes, made or int(refs.has_moved(session, record)))
     except AgentDevError:
-        return Held(1, 0)
+        return Held(1, 0, moved)
+    try:
+        made = len(commits.made(session, record, environ)) if refs.has_moved(session, record) else 0
+    except AgentDevError:
+        return Held(changes, 0, moved or 1)  # whatever HEAD leads to: kept, until git can say what it is
+    return Held(changes, made, moved)

@@ -1,4 +1,4 @@
-"""What a run would look like: each value with its origin, the plan, the bwrap line ready to paste. Creates nothing."""
+"""What a run would look like: each value with its origin, the plan, the bwrap line ready to paste. Runs nothing."""
 
 from dataclasses import dataclass
 

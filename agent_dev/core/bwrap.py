@@ -100,15 +100,25 @@ def shell_line(plan: SandboxPlan, program: str, version: tuple[int, int, int]) -
 
     Overlays have a throw-away upper there; before bubblewrap 0.11 the roots are read-only instead.
     """
-    from shlex import quote  # not on the launch path: shlex imports re
-
     mounts = tuple(_by_hand(mount, version) for mount in plan.mounts)
     made = [m for m in mounts if isinstance(m, File | Mask)]
     numbers = {m.target: 10 + n for n, m in enumerate(made)}
     data = {m.target: m.data if isinstance(m, File) else b"" for m in made}
-    inputs = [f"{n}< <(printf %s {quote(data[target].decode('utf-8', 'replace'))})" for target, n in numbers.items()]
+    inputs = [f"{n}< <(printf -- {_escaped(data[target], b'%')})" for target, n in numbers.items()]
     words = (program, *arguments(plan, mounts, numbers), "--", *plan.command)
-    return " ".join(("env -i", *(quote(str(word)) for word in words), *inputs))
+    return " ".join(("env -i", *(_quoted(str(word)) for word in words), *inputs))
+
+
+def _quoted(word: str) -> str:
+    """Return a word as bash reads it, on one line and of visible letters alone, so that it can be shown as it is."""
+    from shlex import quote  # not on the launch path: shlex imports re
+
+    return quote(word) if word.isascii() and word.isprintable() else f"${_escaped(word.encode('utf-8', 'surrogateescape'))}"
+
+
+def _escaped(data: bytes, more: bytes = b"") -> str:
+    letters = (f"\\x{byte:02x}" if not 31 < byte < 127 or byte in b"'\\" + more else chr(byte) for byte in data)
+    return f"'{''.join(letters)}'"
 
 
 def _by_hand(mount: Mount, version: tuple[int, int, int]) -> Mount:

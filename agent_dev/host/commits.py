@@ -28,7 +28,7 @@ def made(session: store.Session, record: store.Record, environ: dict[str, str]) 
     if not new:
         return ()
     stores = record.get("stores")
-    program = machine.program("git", environ, (str(record["root"]), str(record["agent_home"])))
+    program = machine.program("git", environ, store.untrusted(record))
     if program is None:
         raise CommandFailed(program="git", reason="it is not installed")
     skeleton = tempfile.mkdtemp(prefix="skeleton-", dir=session.folder)

@@ -2,7 +2,9 @@
 
 import os
 
-_SECRET = ("KEY", "TOKEN", "SECRET", "PASS", "AUTH", "CREDENTIAL", "COOKIE", "SESSION_ID")
+from agent_dev.core.plan import BASE_ENV, PROXY_ENV
+
+_HARMLESS = (*BASE_ENV, *PROXY_ENV, "HOME", "USER", "LOGNAME", "SHELL", "PATH", "AGENT_DEV_SESSION", "TERMINFO_DIRS")
 _on = False
 
 
@@ -21,10 +23,13 @@ def show(words: "tuple[str, ...] | list[str]") -> None:
 
 
 def masked(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Replace the values of variables whose names say that they are secret, and what stands before the @ of an address."""
+    """Replace the values of variables but of those that every agent gets, and what stands before the @ of an address.
+
+    What a profile or `--env` lets in may be a secret whatever its name is, and what is shown here ends in bug reports.
+    """
     shown = [_without_password(word) for word in words]
     for number, word in enumerate(words[:-2]):
-        if word == "--setenv" and any(sign in words[number + 1].upper() for sign in _SECRET):
+        if word == "--setenv" and words[number + 1] not in _HARMLESS:
             shown[number + 2] = "***"
     return tuple(shown)
 

@@ -1,7 +1,8 @@
 """The /etc of the sandbox: the parts of the host's that programs need; its files as one directory made once, bound read-only.
 
 Each mount costs a start 0.15 ms, and there would be thirty. The image lies in the cache under a name made from what it was
-copied from (inode, size, mtime of each file), so a change of the host's makes a new one; one that is in use is never touched.
+copied from (inode, size, mtime of each file), so a change of the host's makes a new one. None is changed once it is made, and
+none is removed that a session of the last 30 days began with.
 Directories are bound over it, each as it is now: what changes below them does not show at the directory itself.
 """
 
@@ -36,7 +37,7 @@ _FILES = (
     "timezone",
 )
 _LARGEST = 4 << 20
-_OLD = 30 * 86400  # s: past that an image that is not today's is removed
+_OLD = 30 * 86400  # s: past that an image that nobody began with is removed
 
 
 def mounts(environ: dict[str, str], made: tuple[tuple[str, bytes], ...]) -> tuple[Mount, ...]:
@@ -66,9 +67,20 @@ def _key(folders: tuple[str, ...], made: tuple[tuple[str, bytes], ...]) -> bytes
 def _is_made(image: str, key: bytes) -> bool:
     try:
         with open(f"{image}.key", "rb", 0) as file:
-            return file.read() == key and os.path.isdir(image)
+            is_made = file.read() == key and os.path.isdir(image)
     except OSError:
         return False
+    if is_made:
+        _mark_used(image)
+    return is_made
+
+
+def _mark_used(image: str) -> None:
+    try:
+        for path in (image, f"{image}.key"):
+            os.utime(path)
+    except OSError:
+        return  # a cache that cannot be written, where nothing is removed either
 
 
 def _make(image: str, key: bytes, folders: tuple[str, ...], made: tuple[tuple[str, bytes], ...]) -> bool:
@@ -85,6 +97,8 @@ def _make(image: str, key: bytes, folders: tuple[str, ...], made: tuple[tuple[st
         for name, data in made:
             _write(f"{temp}/{name}", data)
         os.symlink(GITCONFIG, f"{temp}/gitconfig")
+        if os.path.lexists(f"{image}.key"):
+            os.unlink(f"{image}.key")
         if os.path.lexists(image):  # of a key with the same checksum, or without its key: not to be trusted
             os.rename(image, f"{temp}.old")
             remove_tree(f"{temp}.old")

@@ -4,7 +4,7 @@ import errno
 import os
 
 from agent_dev.core.plan import SandboxPlan
-from agent_dev.errors import AgentDevError, BwrapFailed, CannotStart, CommandNotFound, StateUnusable
+from agent_dev.errors import AgentDevError, BwrapFailed, CannotStart, DoesNotStart, StateUnusable
 from agent_dev.host import launch
 from agent_dev.host.terminal import Terminal
 
@@ -71,7 +71,7 @@ def failure(plan: SandboxPlan, program: str, version: tuple[int, int, int], empt
     if text:
         return BwrapFailed(message=text, hint=meaning(text))
     hint = "it is a dangling link inside, or its interpreter is missing there"
-    return CommandNotFound(command=plan.command[0], hint=hint)
+    return DoesNotStart(command=plan.command[0], hint=hint)
 
 
 def _build_once(plan: SandboxPlan, program: str, version: tuple[int, int, int], empty: str) -> None:

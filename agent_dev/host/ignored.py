@@ -5,11 +5,11 @@ import os
 from agent_dev.host import machine, repo
 
 
-def among(root: str, paths: list[bytes], environ: dict[str, str]) -> frozenset[bytes]:
-    """Return the ignored ones among paths of a work tree; none where there is no git."""
+def among(root: str, paths: list[bytes], untrusted: tuple[str, ...], environ: dict[str, str]) -> frozenset[bytes]:
+    """Return the ignored ones among paths of a work tree; none where there is no git, or only one in an `untrusted` place."""
     if not paths or not os.path.lexists(f"{root}/.git"):
         return frozenset()
-    git = machine.program("git", environ, (root,))
+    git = machine.program("git", environ, untrusted)
     if git is None:
         return frozenset()
     return _ask(git, root, [path for path in paths if path], environ)

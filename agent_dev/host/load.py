@@ -81,8 +81,8 @@ def names(home: str, environ: dict[str, str]) -> tuple[tuple[str, str, str], ...
             found.append((name, path, f"is not used: {_NO_NAME}"))
             continue
         file = files.read(path, "profile")
-        said = file.fields.get("about", "") if file else ""
-        found.append((name, path, "; ".join(files.problems[before : before + 1]) or str(said)))
+        said = _about(file, files) if file else ""
+        found.append((name, path, "; ".join(files.problems[before : before + 1]) or said))
     files.problems.clear()
     files.finish()
     return tuple(found)
@@ -224,6 +224,12 @@ def _chain(files: _Files, first: _File) -> tuple[_File, ...]:
             break
         chain.append(below)
     return tuple(reversed(chain))
+
+
+def _about(file: _File, files: _Files) -> str:
+    """Return what a profile says about itself, else what the nearest one that it extends says; but for the default's words."""
+    words = [one.fields.get("about") for one in _chain(files, file) if one is file or _name_of(one) != DEFAULT]
+    return str(next((said for said in reversed(words) if said), ""))
 
 
 def _environment(environ: dict[str, str], problems: list[str]) -> Layer:

@@ -7,6 +7,7 @@ from agent_dev.errors import UnreadableSession
 from agent_dev.host import store
 
 _ENOUGH = 400  # entries looked at before the start; the rest is looked at beside the run
+_SHEBANG = 256  # bytes that the kernel looks at
 _TERMINFO = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo")
 
 
@@ -30,6 +31,18 @@ def is_interrupted(place: store.Store) -> bool:
         return bool(os.listdir(place.pending))
     except (FileNotFoundError, NotADirectoryError):
         return False
+
+
+def interpreter(path: str) -> str:
+    """Return the absolute path of the interpreter that a script names in its first line, "" for anything else."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return ""  # executable, and not for reading
+    head = os.read(fd, _SHEBANG)
+    os.close(fd)
+    words = head[2:].split(b"\n", 1)[0].split() if head.startswith(b"#!") else []
+    return os.fsdecode(words[0]) if words and words[0].startswith(b"/") else ""
 
 
 def foreign(root: str, uid: int, gid: int) -> tuple[str, ...]:

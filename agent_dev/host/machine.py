@@ -3,6 +3,7 @@
 import os
 import pwd
 
+from agent_dev.core.bwrap import BY_BWRAP, BY_LAUNCHER, HAS_OVERLAY
 from agent_dev.core.plan import Machine, is_below
 from agent_dev.errors import CannotStart
 from agent_dev.host import cache, etc
@@ -13,25 +14,34 @@ _LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
 def look(environ: dict[str, str], untrusted: tuple[str, ...]) -> Machine:
     """Return the facts; no program is taken from an `untrusted` place. Raises CannotStart for a missing bubblewrap or home."""
-    home = environ.get("HOME", "")
-    if not home.startswith("/"):
-        raise CannotStart(message="HOME is not set to an absolute path", hint="set HOME")
-    home = os.path.realpath(home)
+    user_home = home(environ)
     links, system = _top_level()
     user, shell = _account(environ)
-    program = bwrap(environ, (home + "/aihome", *untrusted))
+    program = bwrap(environ, untrusted)
+    version = bwrap_version(program, environ)
+    _check_way(environ, version)
     return Machine(
         uid=os.getuid(),
         gid=os.getgid(),
         user=user,
-        home=home,
+        home=user_home,
         shell=shell,
         bwrap=program,
-        bwrap_version=bwrap_version(program, environ),
+        bwrap_version=version,
         links=links,
         system=system,
-        etc=etc.mounts(environ, _users(user, home, shell)),
+        etc=etc.mounts(environ, _users(user, user_home, shell)),
     )
+
+
+def home(environ: dict[str, str]) -> str:
+    """Return the user's home. Raises CannotStart for none: it is never made, neither by us nor for what we keep below it."""
+    place = environ.get("HOME", "")
+    if not place.startswith("/"):
+        raise CannotStart(message="HOME is not set to an absolute path", hint="set HOME")
+    if not os.path.isdir(place):
+        raise CannotStart(message=f"HOME is {place}, which is no directory", hint="make it, or set HOME to one that is there")
+    return os.path.realpath(place)
 
 
 def user_name(uid: int) -> str:
@@ -75,8 +85,9 @@ def bwrap(environ: dict[str, str], untrusted: tuple[str, ...] = ()) -> str:
     """Return the absolute path of bubblewrap: AGENT_DEV_BWRAP, else the first on PATH."""
     chosen = environ.get("AGENT_DEV_BWRAP")
     if chosen:
-        if not os.access(chosen, os.X_OK):
-            raise CannotStart(message=f"AGENT_DEV_BWRAP is {chosen}, which cannot be executed")
+        if not os.path.isfile(chosen) or not os.access(chosen, os.X_OK):
+            why = "cannot be executed" if os.path.isfile(chosen) else "is no file"
+            raise CannotStart(message=f"AGENT_DEV_BWRAP is {chosen}, which {why}", hint="unset it, or name a bubblewrap")
         return os.path.abspath(chosen)
     found = program("bwrap", environ, untrusted)
     if found is None:
@@ -84,13 +95,25 @@ def bwrap(environ: dict[str, str], untrusted: tuple[str, ...] = ()) -> str:
     return found
 
 
+def _check_way(environ: dict[str, str], version: tuple[int, int, int]) -> None:
+    way = environ.get("AGENT_DEV_OVERLAY")
+    if way and way not in (BY_BWRAP, BY_LAUNCHER):
+        raise CannotStart(message=f"AGENT_DEV_OVERLAY is {way}: it is {BY_LAUNCHER} or {BY_BWRAP}", hint="unset it")
+    if way == BY_BWRAP and version < HAS_OVERLAY:
+        raise CannotStart(message="AGENT_DEV_OVERLAY is bwrap, and this bubblewrap has no overlays", hint="0.11 or newer has")
+
+
 def program(name: str, environ: dict[str, str], untrusted: tuple[str, ...] = ()) -> str | None:
-    """Return a program of the host by absolute path, never one from a relative or agent-writable directory of PATH."""
+    """Return a program of the host by absolute path, never one from a relative or agent-writable directory of PATH.
+
+    The agent home of agents that have none of their own is never trusted, whichever is in use.
+    """
+    places = (*untrusted, os.path.realpath(environ.get("HOME", "/") + "/aihome"))
     for folder in environ.get("PATH", os.defpath).split(":"):
         path = f"{folder}/{name}"
         if folder.startswith("/") and os.access(path, os.X_OK) and os.path.isfile(path):
             real = os.path.realpath(path)
-            if not any(is_below(real, place) or is_below(path, place) for place in untrusted):
+            if not any(is_below(real, place) or is_below(path, place) for place in places):
                 return path
     return None
 

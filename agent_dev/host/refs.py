@@ -37,6 +37,13 @@ def has_moved(session: store.Session, record: store.Record) -> bool:
     return now(session, record) != remembered(session)
 
 
+def moved(session: store.Session, record: store.Record) -> tuple[str, ...]:
+    """Return the branches, tags and other refs that were made, moved or removed; HEAD alone is only where the agent stood."""
+    before, after = remembered(session), now(session, record)
+    names = sorted({*before, *after} - {"HEAD"})
+    return tuple(name for name in names if before.get(name) != after.get(name))
+
+
 def now(session: store.Session, record: store.Record) -> dict[str, str]:
     """Return all refs of the private git dir and its HEAD: name → object id, or `ref: …` for a symbolic HEAD."""
     folder = private_dir(session, record)

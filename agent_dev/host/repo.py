@@ -45,8 +45,20 @@ class Place(Value):
     git: Git | None
 
 
+def absolute(path: str) -> str:
+    """Return `path` seen from the current directory. Raises Refused when that was removed."""
+    try:
+        return os.path.abspath(path)
+    except FileNotFoundError:
+        hint = "cd to one that is there, or name one with -C"
+        raise Refused(message="the current directory does not exist any more", hint=hint) from None
+
+
 def find(start: str) -> Place:
-    """Return the work tree that `start` lies in; without git the directory itself. Raises Refused for a broken one."""
+    """Return the work tree that `start` lies in; without git the directory itself.
+
+    Raises Refused for a broken one, and in a bare repository: no file of a git dir is ever merged as a file.
+    """
     folder = os.path.realpath(start)
     if not os.path.isdir(folder):
         raise Refused(message=f"{start} is not a directory")
@@ -55,9 +67,18 @@ def find(start: str) -> Place:
         git = f"{top}/.git"
         if os.path.lexists(git):
             return Place(top, _git_at(top, git))
+        if os.path.basename(top) != ".git":
+            refuse_git_dir(top)
         if top == "/":
             return Place(folder, None)
         top = os.path.dirname(top)
+
+
+def refuse_git_dir(path: str) -> None:
+    """Raise Refused for what git takes for a git dir, by what git looks for (setup.c, is_git_directory)."""
+    if os.path.lexists(f"{path}/HEAD") and all(os.path.isdir(f"{path}/{name}") for name in ("objects", "refs")):
+        hint = "git worktree add DIR makes a work tree of it"
+        raise Refused(message=f"{path} is a bare repository, and agents work in work trees", hint=hint)
 
 
 def _git_at(top: str, path: str) -> Git | None:

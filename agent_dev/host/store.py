@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         agent_home: str
         launcher: int
         started: int
+        rw: list[str]
 
 else:
     Record = dict
@@ -76,6 +77,7 @@ BLANK: "Record" = {
     "agent_home": "",
     "launcher": 0,
     "started": 0,
+    "rw": [],
 }
 
 
@@ -242,6 +244,11 @@ def read(session: Session) -> Record:
         hint = "another version of agent-dev made it; use that one"
         raise UnreadableSession(session=session.id, reason=f"its record has version {found}", hint=hint)
     return record  # type: ignore[return-value]  # ours, by its version
+
+
+def untrusted(record: Record) -> tuple[str, ...]:
+    """Return the places that a session's agent may have written, from which the host takes no program."""
+    return (*record["roots"], record["agent_home"], *record.get("rw", ()))
 
 
 def all_sessions(store: Store) -> tuple[Session, ...]:

@@ -5,9 +5,16 @@ import termios
 
 from agent_dev.host import signals
 
-# Modes that a program killed in the middle leaves on: mouse, focus, bracketed paste, kitty keys; cursor and colours back.
-_RESET = b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[<u\x1b[>4m\x1b[?25h\x1b[0m"
-_LEAVE_SCREEN = b"\x1b[?1049l"
+# What a program killed in the middle leaves on. Mouse, focus, bracketed paste, kitty keys and xterm's, the keys of cursor
+# and keypad; then lines that wrap, the cursor, the letters instead of the lines of boxes, the colours.
+_RESET = (
+    b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1006l\x1b[?2004l\x1b[<u\x1b[>4m\x1b[?1l\x1b>"
+    b"\x1b[?7h\x1b[?25h\x1b(B\x0f\x1b[0m"
+)
+# Both move the cursor. The end of a scrolling region goes to the top, so it is saved before. The end of the other screen
+# goes to where the cursor was at its beginning, even when that was long ago: so it begins first, which on it does nothing.
+_WHOLE_SCREEN = b"\x1b7\x1b[r\x1b8"
+_LEAVE_SCREEN = b"\x1b[?1049h\x1b[?1049l"
 
 Modes = list[int | list[bytes | int]]
 
@@ -67,7 +74,7 @@ class Terminal:
         """Switch off what an agent may have left on."""
         if self.was_lent:
             try:
-                os.write(self._fd, _RESET + (_LEAVE_SCREEN if leave_screen else b""))
+                os.write(self._fd, (_LEAVE_SCREEN if leave_screen else b"") + _WHOLE_SCREEN + _RESET)
             except OSError:
                 return
 

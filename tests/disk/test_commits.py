@@ -124,6 +124,26 @@ def test_a_removed_branch_brings_none(session: Session) -> None:
     assert session.has_moved()
 
 
+@pytest.mark.parametrize(
+    ("words", "moved"),
+    [
+        ("checkout -q --detach", ()),
+        ("checkout -q HEAD~1", ()),
+        ("checkout -q -b x", ("refs/heads/x",)),
+        ("tag -a -m note v1", ("refs/tags/v1",)),
+        ("branch -m main trunk", ("refs/heads/main", "refs/heads/trunk")),
+        ("reset -q --soft HEAD~1", ("refs/heads/main",)),
+    ],
+)
+def test_moved_are_branches_and_tags_and_not_head_alone(session: Session, words: str, moved: tuple[str, ...]) -> None:
+    commit(session.root, "second")
+    again = Session(session.root.parent / "again", session.root)
+    again.let_agent(*words.split())
+
+    assert refs.moved(again.session, again.record) == moved
+    assert again.made() == ()
+
+
 def test_an_amended_commit_is_the_agents(session: Session) -> None:
     session.let_agent("commit", "-q", "--amend", "-m", "amended")
 

@@ -18,6 +18,9 @@ SECRETS = [
     "COOKIE",
     "my_password",
     "http_secret",
+    "SLACK_WEBHOOK",
+    "DATABASE_URL",
+    "TOK",
 ]
 
 
@@ -42,12 +45,16 @@ def test_a_short_command_is_shown_as_it_is(words: tuple[str, ...]) -> None:
     assert masked(words) == words
 
 
-@pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "DATABASE_URL", "PIP_INDEX_URL"])
+@pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "all_proxy"])
 def test_a_password_in_an_address_is_masked(name: str) -> None:
     shown = masked(("bwrap", "--setenv", name, "http://ada:hush@proxy.example:3128/x", "--", "true"))
 
     assert not any("hush" in word for word in shown)
     assert "proxy.example" in shown[3]
+
+
+def test_a_password_in_an_address_among_the_arguments_is_masked() -> None:
+    assert masked(("git", "fetch", "https://ada:hush@example.org/x")) == ("git", "fetch", "https://***@example.org/x")
 
 
 def test_an_address_without_a_password_is_shown() -> None:

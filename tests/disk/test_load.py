@@ -480,6 +480,22 @@ def test_profiles_are_named_with_what_they_say_of_themselves(user: User) -> None
     assert found["a b"][1] == found["risks"][1] == "is not used: no name of a profile (letters, digits, ., _ and -)"
 
 
+def test_a_profile_without_words_of_its_own_says_those_of_the_one_it_extends(user: User) -> None:
+    user.write("profiles/mine.yaml", "extends: bash\n")
+    user.write("profiles/claude.yaml", "extends: claude\n")
+    user.write("profiles/far.yaml", "extends: mine\nabout: Far.\n")
+    user.write("profiles/farther.yaml", "extends: far\n")
+    user.write("profiles/plain.yaml", "extends: default\n")
+    user.write("profiles/lost.yaml", "extends: nobody\n")
+    found = {name: about for name, _, about in load.names(str(user.home), user.environ)}
+
+    assert found["mine"] == found["bash"] == "A shell in the sandbox."
+    assert found["claude"].startswith("Claude Code")
+    assert found["far"] == found["farther"] == "Far."
+    assert found["plain"] == ""
+    assert "there is no profile nobody" in found["lost"]
+
+
 def test_without_own_profiles_the_shipped_ones_are_named(user: User) -> None:
     found = load.names(str(user.home), user.environ)
 

@@ -132,7 +132,7 @@ PIECES = [b"a\n", b"b\n", b"c\r\n", b"\n", b"\r", b" \n", b"-x\n", b"+\n", b"\\ 
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=25).map(b"".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TEXTS, TEXTS)
 def test_git_applies_any_edit(before: bytes, after: bytes) -> None:
     assume(before != after)

@@ -162,3 +162,46 @@ def launchers(shell: Shell) -> list[int]:
     """Return the launchers that the shell started: its own children."""
     children = Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()
     return [int(pid) for pid in children]
+
+
+LEFT_ON = {
+    "the keys of the cursor": (r"\033[?1h", b"\x1b[?1l"),
+    "the keypad": (r"\033=", b"\x1b>"),
+    "lines that do not wrap": (r"\033[?7l", b"\x1b[?7h"),
+    "a scrolling region": (r"\033[5;10r\033[20H", b"\x1b[r"),
+    "the lines of boxes": (r"\033(0", b"\x1b(B"),
+    "the other letters": (r"\016", b"\x0f"),
+    "a hidden cursor": (r"\033[?25l", b"\x1b[?25h"),
+    "the mouse": (r"\033[?1002h\033[?1006h", b"\x1b[?1002l"),
+    "bracketed paste": (r"\033[?2004h", b"\x1b[?2004l"),
+}
+
+
+@pytest.mark.parametrize(("on", "off"), LEFT_ON.values(), ids=LEFT_ON.keys())
+def test_what_a_killed_agent_left_on_is_switched_off(shell: Shell, on: str, off: bytes) -> None:
+    start = len(shell.raw)
+    shell.run(f"ad sh -c 'printf \"{on}left-$((1+1))\"; kill -9 $$'")
+    after = shell.raw.index(b"left-2", start)
+    assert off in shell.raw[after:]
+    assert shell.status == 137
+
+
+def test_after_a_killed_agent_the_cursor_is_where_it_was(shell: Shell) -> None:
+    shell.run(r"""ad sh -c 'printf "one\ntwo\n\033[2;9r\033[15H"; kill -9 $$'""")
+    assert shell.text().splitlines()[14] == shell.PROMPT.rstrip()
+    assert shell.screen.margins is None
+
+
+def test_a_killed_agent_that_was_not_on_the_other_screen_leaves_the_cursor_where_it_was(shell: Shell) -> None:
+    shell.run(r"printf '\033[?1049h\033[?1049l'")  # an editor that ended well, long ago
+    shell.run("seq 9")
+    shell.run("ad sh -c 'echo last; kill -9 $$'")
+    assert shell.text().rstrip().endswith(f"last\n{shell.PROMPT.rstrip()}")
+
+
+def test_a_killed_agent_leaves_the_other_screen(shell: Shell) -> None:
+    shell.run(r"""echo before; ad sh -c 'printf "\033[?1049h\033[2;9rinside"; kill -9 $$'""")
+    assert b"inside" in shell.raw
+    assert not shell.screen.is_alternate()
+    assert "before" in shell.text()
+    assert shell.text().rstrip().endswith(f"\n{shell.PROMPT.rstrip()}")

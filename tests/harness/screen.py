@@ -38,6 +38,7 @@ class Screen(pyte.Screen):
     def __init__(self, rows: int, cols: int, answer: Callable[[bytes], None]) -> None:
         self._answer = answer
         self._main: tuple[dict[int, Any], pyte.screens.Cursor] | None = None
+        self._left = (1, 1)  # where the cursor was when the alternate screen was last entered
         super().__init__(cols, rows)
 
     def write_process_input(self, data: str) -> None:
@@ -52,12 +53,15 @@ class Screen(pyte.Screen):
                 {row: copy(line) for row, line in self.buffer.items()},
                 self.cursor,
             )
+            self._left = (self.cursor.y + 1, self.cursor.x + 1)
             self.cursor = pyte.screens.Cursor(self.cursor.x, self.cursor.y)
             self.erase_in_display(2)
 
     def reset_mode(self, *modes: int, **kwargs: Any) -> None:
         """Reset modes; leaving the alternate screen brings the main one back."""
         super().reset_mode(*modes, **kwargs)
+        if kwargs.get("private") and 1049 in modes and self._main is None:
+            self.cursor_position(*self._left)  # as xterm and tmux do
         if kwargs.get("private") and _ALTERNATE.intersection(modes) and self._main is not None:
             self.erase_in_display(2)
             lines, self.cursor = self._main
@@ -67,6 +71,11 @@ class Screen(pyte.Screen):
                 min(self.cursor.x, self.columns - 1),
                 min(self.cursor.y, self.lines - 1),
             )
+
+    def set_margins(self, top: int | None = None, bottom: int | None = None) -> None:
+        """Set or end the scrolling region; either way the cursor goes to the top, which pyte forgets at the end of one."""
+        super().set_margins(top, bottom)
+        self.cursor_position()
 
     def is_alternate(self) -> bool:
         """Whether a full-screen program has the screen."""

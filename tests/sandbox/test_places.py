@@ -1,5 +1,6 @@
 """Where a session works, what else it is given, and what is refused before anything exists."""
 
+import json
 import os
 import shutil
 import socket
@@ -407,12 +408,67 @@ def test_a_bubblewrap_that_is_none_is_refused(agent_dev: AgentDev) -> None:
     assert nothing_was_made(agent_dev)
 
 
-def test_a_bubblewrap_from_the_repository_is_not_taken(agent_dev: AgentDev) -> None:
-    planted = agent_dev.repo / "bin/bwrap"
-    planted.parent.mkdir()
+@pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: path.write_text("")], ids=["directory", "file"])
+def test_a_chosen_bubblewrap_that_cannot_be_executed_is_refused(
+    agent_dev: AgentDev, tmp_path: Path, make: Callable[[Path], object]
+) -> None:
+    make(tmp_path / "bwrap")
+    done = agent_dev(*NOTHING_RAN, env={"AGENT_DEV_BWRAP": str(tmp_path / "bwrap")})
+    refused(agent_dev, done, "AGENT_DEV_BWRAP")
+    assert nothing_was_made(agent_dev)
+
+
+def test_an_unknown_way_of_mounting_overlays_is_refused(agent_dev: AgentDev) -> None:
+    done = agent_dev(*NOTHING_RAN, env={"AGENT_DEV_OVERLAY": "fuse"})
+    refused(agent_dev, done, "AGENT_DEV_OVERLAY is fuse: it is launcher or bwrap")
+    assert nothing_was_made(agent_dev)
+
+
+def test_a_way_that_this_bubblewrap_has_not_is_refused(agent_dev: AgentDev, tmp_path: Path) -> None:
+    old = tmp_path / "bwrap"
+    old.write_text("#!/bin/sh\necho bubblewrap 0.10.1\n")
+    old.chmod(0o755)
+    done = agent_dev(*NOTHING_RAN, env={"AGENT_DEV_OVERLAY": "bwrap", "AGENT_DEV_BWRAP": str(old)})
+    refused(agent_dev, done, "this bubblewrap has no overlays")
+    assert nothing_was_made(agent_dev)
+
+
+# Where an agent can have written a program: what says so, and the words for agent-dev
+WRITTEN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "the repository": ("src/shop", ("--",)),
+    "the default agent home": ("aihome", ("--",)),
+    "the default agent home, with another in use": ("aihome", ("--home", "{home}/other", "--")),
+    "the home of --home": ("elsewhere", ("--home", "{home}/elsewhere", "--")),
+    "the home of a variable": ("elsewhere", ("--",)),
+    "the home of a profile": ("elsewhere", ("mine",)),
+    "the home of config.yaml": ("elsewhere", ("--",)),
+    "what --rw shows": ("elsewhere", ("--rw", "{home}/elsewhere", "--")),
+    "what --overlay shows": ("elsewhere", ("--overlay", "{home}/elsewhere", "--")),
+}
+
+
+@pytest.mark.parametrize("program", ["bwrap", "git"])
+@pytest.mark.parametrize("place", WRITTEN)
+def test_no_program_is_taken_from_where_an_agent_can_write(agent_dev: AgentDev, place: str, program: str) -> None:
+    folder, words = WRITTEN[place]
+    planted = agent_dev.home / folder / "programs" / program
+    planted.parent.mkdir(parents=True)
     planted.write_text(f"#!/bin/sh\ntouch {agent_dev.home}/executed\necho bubblewrap 9.9\n")
     planted.chmod(0o755)
-    agent_dev("--", "true", env={"PATH": f"{planted.parent}:/usr/bin:/bin", "AGENT_DEV_BWRAP": None})
+    env = {"PATH": f"{planted.parent}:/usr/bin:/bin", "AGENT_DEV_BWRAP": None}
+    env |= {"AGENT_DEV_HOME": f"{agent_dev.home}/elsewhere"} if "variable" in place else {}
+    config = agent_dev.home.parent / "config/agent-dev"
+    (config / "profiles").mkdir(parents=True)
+    (config / "profiles/mine.yaml").write_text("home: ~/elsewhere\ncommand: [env]\n")
+    if "config" in place:
+        (config / "config.yaml").write_text("home: ~/elsewhere\n")
+
+    script = "echo x >new; git add -A; git commit -qm One"
+    *options, agent = (word.format(home=agent_dev.home) for word in words)
+    agent_dev(*options, agent, "sh", "-c", script, env=env)
+    for word in ("status", "diff", "commits", *(["doctor"] if agent == "--" else [])):
+        agent_dev(*options, word, env=env)
+    assert agent_dev("merge", "--take", "new", env=env).returncode == 0
     assert not (agent_dev.home / "executed").exists()
 
 
@@ -469,12 +525,35 @@ def test_what_is_not_executable_is_said_to_be(agent_dev: AgentDev, make: Callabl
     assert nothing_was_made(agent_dev)
 
 
-def test_a_script_whose_interpreter_is_missing_inside_is_not_found(agent_dev: AgentDev) -> None:
-    (agent_dev.repo / "script").write_text("#!/no/such/interpreter\n")
+@pytest.mark.parametrize("line", ["#!{home}/python", "#! {home}/python  -I", "#!/no/such/interpreter"])
+def test_a_script_whose_interpreter_is_missing_inside_is_not_found(agent_dev: AgentDev, line: str) -> None:
+    interpreter = line.format(home=agent_dev.home)
+    (agent_dev.home / "python").symlink_to("/bin/sh")  # there, and not inside
+    (agent_dev.repo / "script").write_text(f"{interpreter}\n")
     (agent_dev.repo / "script").chmod(0o755)
     done = agent_dev("--", "./script")
-    assert done.returncode == 127
-    assert "interpreter" in done.stderr
+    assert (done.returncode, done.stdout) == (127, "")
+    missing = interpreter.removeprefix("#!").split()[0]
+    assert done.stderr.splitlines()[0] == f"agent-dev: ./script: its interpreter {missing} is not there inside"
+    assert nothing_was_made(agent_dev)
+
+
+@pytest.mark.parametrize("line", ["#!/bin/sh", "#! /usr/bin/env sh", "#!./bin/mine", "# none"])
+def test_a_script_whose_interpreter_is_there_runs(agent_dev: AgentDev, line: str) -> None:
+    (agent_dev.repo / "bin").mkdir()
+    (agent_dev.repo / "bin/mine").symlink_to("/bin/sh")
+    (agent_dev.repo / "script").write_text(f"{line}\necho ran\n")
+    (agent_dev.repo / "script").chmod(0o755)
+    assert agent_dev("--", "./script").stdout == "ran\n"
+
+
+def test_a_link_that_leads_nowhere_inside_is_found_and_does_not_start(agent_dev: AgentDev) -> None:
+    (agent_dev.home / "tool").write_text("#!/bin/sh\n")
+    (agent_dev.home / "tool").chmod(0o755)
+    (agent_dev.repo / "tool").symlink_to(agent_dev.home / "tool")
+    done = agent_dev("--", "./tool")
+    assert (done.returncode, done.stdout) == (127, "")
+    assert "agent-dev: ./tool: it is there, but does not start inside\n" in done.stderr
     wait_until(lambda: agent_dev.leavings() == [], "nothing is left of the session")
 
 
@@ -491,16 +570,135 @@ def test_without_a_home_nothing_runs(agent_dev: AgentDev, value: str | None) -> 
     refused(agent_dev, done, "HOME")
 
 
-def test_a_repository_without_commits_works(agent_dev: AgentDev, tmp_path: Path) -> None:
+def test_a_home_that_does_not_exist_is_refused_and_not_made(agent_dev: AgentDev, tmp_path: Path) -> None:
+    nowhere = {name: None for name in agent_dev.env if name.startswith("XDG_")} | {"HOME": str(tmp_path / "nobody")}
+    refused(agent_dev, agent_dev(*NOTHING_RAN, env=nowhere), f"HOME is {tmp_path}/nobody, which is no directory")
+    assert agent_dev("sessions", env=nowhere).returncode == 1
+    assert not (tmp_path / "nobody").exists()
+
+
+@pytest.fixture
+def removed(tmp_path: Path) -> tuple[str, ...]:
+    """What goes before a command so that it runs in a directory that was removed."""
+    (tmp_path / "removed").mkdir()
+    return ("sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', str(tmp_path / "removed"))
+
+
+@pytest.mark.parametrize("words", [(), ("--ro", "x"), ("-C", "x")], ids=["plain", "--ro", "-C"])
+def test_in_a_directory_that_was_removed_nothing_runs(
+    agent_dev: AgentDev, removed: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    refused(agent_dev, agent_dev(*words, *NOTHING_RAN, before=removed), "the current directory does not exist any more")
+
+
+def test_a_word_in_a_directory_that_was_removed_is_one_line(agent_dev: AgentDev, removed: tuple[str, ...]) -> None:
+    done = agent_dev("status", before=removed)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[0] == "agent-dev: refused: the current directory does not exist any more"
+
+
+def test_from_a_directory_that_was_removed_another_can_be_named(agent_dev: AgentDev, removed: tuple[str, ...]) -> None:
+    done = agent_dev("-C", agent_dev.repo, "--", "pwd", before=removed)
+    assert done.stdout == f"{agent_dev.repo}\n"
+
+
+@pytest.mark.parametrize("words", [("",), ("--", ""), ("run", ""), ("run", "--", "")], ids=" ".join)
+def test_an_empty_name_is_refused(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    refused(agent_dev, agent_dev(*words), "the agent's name is empty")
+    assert nothing_was_made(agent_dev)
+
+
+def test_run_takes_a_command_after_two_dashes(agent_dev: AgentDev) -> None:
+    assert agent_dev("run", "--", "echo", "--", "ran").stdout == "-- ran\n"
+
+
+@pytest.mark.parametrize("words", [("run",), ("run", "--"), ("run", "-x"), ("run", "--net", "none", "true")], ids=" ".join)
+def test_run_without_a_name_is_a_usage_error(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    done = agent_dev(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 2  # what is wrong, what to do
+
+
+@pytest.mark.parametrize("option", ["--home", "--ro", "--rw", "--overlay", "--env", "--name", "--net", "--profile", "--config"])
+@pytest.mark.parametrize("is_joined", [False, True], ids=["apart", "joined"])
+def test_an_empty_value_of_an_option_is_a_usage_error(agent_dev: AgentDev, option: str, *, is_joined: bool) -> None:
+    done = agent_dev(*([f"{option}="] if is_joined else [option, ""]), *NOTHING_RAN)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0] == f"agent-dev: {option} needs a value, and got an empty one"
+
+
+# A repository without commits (docs/decisions/0009-no-commits.md)
+
+
+@pytest.fixture
+def fresh(agent_dev: AgentDev, tmp_path: Path) -> Path:
+    """A repository in which nobody has committed anything yet."""
     fresh = tmp_path / "fresh"
     fresh.mkdir()
     agent_dev.git("init", "-q", cwd=fresh)
+    return fresh
+
+
+def test_without_commits_changes_are_seen_and_merged(agent_dev: AgentDev, fresh: Path) -> None:
+    (fresh / "notes").write_text("one\n")
+    (fresh / "staged").write_text("one\n")
+    agent_dev.git("add", "staged", cwd=fresh)
+    before = tree(fresh)
+    agent_dev("--", "sh", "-c", "echo x >new; echo two >>notes; echo two >>staged", cwd=fresh)
+    assert tree(fresh) == before
+    assert agent_dev.changes(cwd=fresh) == {"new": "added", "notes": "edited", "staged": "edited"}
+    diff = agent_dev("diff", cwd=fresh).stdout
+    assert all(row in diff for row in ("+++ b/new\n", "+++ b/notes\n@@ -1 +1,2 @@\n one\n+two\n", "+++ b/staged\n"))
+    assert agent_dev("merge", "--all", cwd=fresh).returncode == 0
+    changed = {name for name, was in tree(fresh).items() if before.get(name) != was}
+    assert changed - {"."} == {"new", "notes", "staged"}
+    assert (fresh / "staged").read_text() == "one\ntwo\n"
+
+
+def test_without_commits_what_the_user_changes_meanwhile_is_a_conflict(agent_dev: AgentDev, fresh: Path) -> None:
+    (fresh / "notes").write_text("one\n")
+    agent_dev("--", "sh", "-c", "echo agent >notes", cwd=fresh)
+    (fresh / "notes").write_text("user\n")
+    assert agent_dev("merge", "--take", "notes", cwd=fresh).returncode == 1
+    assert (fresh / "notes").read_text() == "user\n"
+
+
+def test_a_repository_without_commits_works(agent_dev: AgentDev, fresh: Path) -> None:
     before = tree(fresh)
     done = agent_dev("--", "sh", "-c", "echo x >new && git add -A && git commit -qm First", cwd=fresh)
     assert done.returncode == 0, done.stderr
     assert tree(fresh) == before
     assert agent_dev.changes(cwd=fresh) == {"new": "added"}
     assert [commit["subject"] for commit in agent_dev.status(cwd=fresh)["commits"]] == ["First"]
+    assert agent_dev("commits", cwd=fresh).stdout.splitlines()[0].endswith(" First")
+
+
+@pytest.mark.parametrize("below", ["", "hooks"])
+def test_a_bare_repository_is_refused_by_name(agent_dev: AgentDev, tmp_path: Path, below: str) -> None:
+    bare = tmp_path / "shop.git"
+    agent_dev.git("init", "-q", "--bare", bare)
+    (bare / "hooks").mkdir(exist_ok=True)
+    refused(agent_dev, agent_dev(*NOTHING_RAN, cwd=bare / below), f"{bare} is a bare repository")
+
+
+def test_an_overlay_of_a_bare_repository_is_refused_by_name(agent_dev: AgentDev, tmp_path: Path) -> None:
+    agent_dev.git("init", "-q", "--bare", tmp_path / "shop.git")
+    refused(agent_dev, agent_dev("--overlay", tmp_path / "shop.git", *NOTHING_RAN), "shop.git is a bare repository")
+
+
+def test_a_work_tree_of_a_bare_repository_works(agent_dev: AgentDev, tmp_path: Path) -> None:
+    bare, work = tmp_path / "shop.git", tmp_path / "work"
+    agent_dev.git("clone", "-q", "--bare", agent_dev.repo, bare)
+    agent_dev.git("worktree", "add", "-q", work, cwd=bare)
+    before = tree(bare)
+    done = agent_dev("--", "sh", "-c", "echo x >new && git add -A && git commit -qm New && git log --format=%s", cwd=work)
+    assert done.stdout.splitlines()[0] == "New", done.stderr
+    assert agent_dev.changes(cwd=work) == {"new": "added"}
+    assert tree(bare) == before
+
+
+def test_within_the_git_dir_of_a_work_tree_the_root_is_that_work_tree(agent_dev: AgentDev) -> None:
+    assert agent_dev("--", "pwd", cwd=agent_dev.repo / ".git").stdout == f"{agent_dev.repo}/.git\n"
 
 
 def test_a_broken_link_to_a_git_dir_is_refused_by_name(agent_dev: AgentDev, tmp_path: Path) -> None:
@@ -514,3 +712,36 @@ def test_a_broken_link_to_a_git_dir_is_refused_by_name(agent_dev: AgentDev, tmp_
 def test_a_directory_that_is_none_is_refused(agent_dev: AgentDev, tmp_path: Path, directory: str) -> None:
     (tmp_path / "file").write_text("")
     refused(agent_dev, agent_dev("-C", tmp_path / directory, *NOTHING_RAN), directory)
+
+
+# What is shown without a run
+
+
+def test_what_a_run_would_look_like_is_shown_as_json_too(agent_dev: AgentDev) -> None:
+    done = agent_dev("--net", "none", "show", "--json", "sh", "-c", "--json")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    rows = {row["what"]: (row["value"], row["origin"]) for row in shown["rows"]}
+    assert shown["version"] == 1
+    assert rows["command"] == ("sh -c --json", None)
+    assert rows["net"] == ("none", "--net")
+    assert shown["bwrap"].startswith("env -i ")
+
+
+def test_the_profiles_are_listed_as_json_too(agent_dev: AgentDev) -> None:
+    listed = json.loads(agent_dev("profiles", "--json").stdout)
+    assert {"bash", "claude", "codex", "default", "demo"} <= {one["name"] for one in listed["profiles"]}
+    assert all(Path(one["path"]).is_file() and one["about"] for one in listed["profiles"])
+    assert agent_dev("profiles", "--json", "bash").returncode == 2
+
+
+def test_the_line_that_is_shown_builds_the_same_sandbox(agent_dev: AgentDev, tmp_path: Path) -> None:
+    script = "pwd; id -un; git config user.email; cat sub/app.py"
+    line = agent_dev("show", "--", "sh", "-c", script).stdout.splitlines()[-1]
+    agent_dev.agent_home.mkdir()
+    (tmp_path / "line").write_text(line)
+    pasted = subprocess.run(
+        ["bash", str(tmp_path / "line")], env=agent_dev.environment(), capture_output=True, text=True, check=False
+    )
+    assert pasted.stdout == agent_dev("--", "sh", "-c", script).stdout, pasted.stderr
+    assert "ada@example.invalid" in pasted.stdout

@@ -208,6 +208,35 @@ def test_a_session_without_changes_leaves_nothing(agent_dev: AgentDev) -> None:
     assert tree(agent_dev.repo) == before
 
 
+def test_a_session_that_only_stood_elsewhere_leaves_nothing(agent_dev: AgentDev) -> None:
+    done = agent_dev("--", "git", "checkout", "-q", "--detach")
+    assert (done.stdout, done.stderr) == ("", "")
+    wait_until(lambda: agent_dev.leavings() == [], "nothing is left of the session")
+
+
+def test_a_branch_on_a_commit_of_the_users_is_kept_and_counted_as_no_commit(agent_dev: AgentDev) -> None:
+    done = agent_dev("--", "git", "branch", "side")
+    assert "0 changes\n" in done.stderr
+    assert "no commits; branches or tags that moved: 1" in done.stderr
+    assert "agent-dev merge" not in done.stderr  # there is nothing to merge
+    said = agent_dev("commits").stdout
+    assert said == "no commits\nbranches and tags that moved, in the session for now: refs/heads/side\n"
+    assert agent_dev.status()["commits"] == []
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_as_many_commits_are_said_as_are_listed(agent_dev: AgentDev, count: int) -> None:
+    done = agent_dev("--", "sh", "-c", "git branch side; " + "git commit -q --allow-empty -m One; " * count)
+    assert f"0 changes, {count} commit{'s' * (count > 1)}\n" in done.stderr
+    assert len(agent_dev.status()["commits"]) == count
+
+
+def test_where_nothing_can_be_merged_no_screen_is_wanted(agent_dev: AgentDev) -> None:
+    agent_dev("--", "git", "commit", "-q", "--allow-empty", "-m", "One")
+    done = agent_dev("merge")
+    assert (done.returncode, done.stderr) == (0, "agent-dev: there is nothing to merge\n")
+
+
 def test_a_long_session_without_changes_leaves_nothing(agent_dev: AgentDev) -> None:
     with waiting_agent(agent_dev) as process:
         wait_until(lambda: list((agent_dev.state / "sessions").glob("*/base/*")), "its base was begun")

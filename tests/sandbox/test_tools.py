@@ -67,6 +67,47 @@ def test_a_tool_directorys_command_comes_before_the_systems(agent_dev: AgentDev)
     assert agent_dev("id").stdout == "tool directory\n"
 
 
+def versions(home: Path, *names: str) -> None:
+    for name in names:
+        command(home / ".nvm/versions/node" / name / "bin/node", name)
+
+
+def in_path(agent_dev: AgentDev) -> list[str]:
+    """Return the directories of PATH inside that belong to nvm, below it."""
+    path = agent_dev("printenv", "PATH").stdout.strip()
+    start = f"{agent_dev.home}/.nvm/versions/node/"
+    return [folder.removeprefix(start) for folder in path.split(":") if "nvm" in folder or "*" in folder]
+
+
+def test_of_several_versions_the_newest_is_in_the_path(agent_dev: AgentDev) -> None:
+    versions(agent_dev.home, "v9.11.2", "v22.3.0", "v22.10.1", "v8.0.0")
+    (agent_dev.home / ".nvm/versions/node/v99.0.0").mkdir()  # without programs
+    assert in_path(agent_dev) == ["v22.10.1/bin"]
+    assert agent_dev("node").stdout == "v22.10.1\n"
+    assert agent_dev("sh", "-c", "node").stdout == "v22.10.1\n"
+
+
+def test_the_version_is_that_of_the_home_that_is_shown(agent_dev: AgentDev) -> None:
+    versions(agent_dev.home, "v30.0.0")
+    versions(agent_dev.agent_home, "v20.0.0")  # not hidden by the real home's
+    assert in_path(agent_dev) == ["v20.0.0/bin"]
+    assert agent_dev("node").stdout == "v20.0.0\n"
+
+
+@pytest.mark.parametrize("make", [lambda _: None, lambda home: (home / ".nvm/versions/node").mkdir(parents=True)])
+def test_without_any_version_nothing_stands_in_the_path(agent_dev: AgentDev, make: Callable[[Path], object]) -> None:
+    make(agent_dev.home)
+    assert in_path(agent_dev) == []
+
+
+def test_where_a_version_in_the_path_comes_from_is_shown(agent_dev: AgentDev) -> None:
+    versions(agent_dev.home, "v22.3.0")
+    rows = [row for row in agent_dev("show", "true").stdout.splitlines() if row.startswith("path ") and "nvm" in row]
+    assert len(rows) == 1
+    assert "node/v22.3.0/bin" in rows[0]
+    assert "default.yaml:" in rows[0]
+
+
 def test_the_systems_command_comes_last(agent_dev: AgentDev) -> None:
     assert agent_dev("id", "-u").stdout == f"{os.getuid()}\n"
 
@@ -304,7 +345,7 @@ def test_mount_points_go_when_the_last_session_is_gone_and_not_before(agent_dev:
         assert (agent_dev.agent_home / "src/shop").is_dir()
         out, _ = first.communicate("\n", timeout=20)
     assert out == "tool directory\n# Shop\n"
-    wait_until(lambda: list(tree(agent_dev.agent_home)) == ["."], "the agent home is empty")
+    wait_until(lambda: os.listdir(agent_dev.agent_home) == [], "the agent home is empty")
 
 
 def test_a_directory_that_an_agent_used_stays(agent_dev: AgentDev) -> None:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REPOSITORY = Path(__file__).parents[2]
 CORE = sorted(f"agent_dev.core.{path.stem}" for path in (REPOSITORY / "agent_dev/core").glob("[a-z]*.py"))
@@ -128,3 +129,8 @@ def test_the_hook_sees_what_a_module_does(tmp_path: Path) -> None:
     told = fresh(WATCH.format(prepare=f"sys.path.insert(0, {str(tmp_path)!r})", module="busy"))
 
     assert any("os.mkdir" in line for line in told)
+
+
+def test_no_example_of_hypothesis_has_a_deadline() -> None:
+    assert settings.default is not None
+    assert settings.default.deadline is None

@@ -390,6 +390,23 @@ def test_the_line_to_paste_is_one_that_bash_can_read(name: str, version: tuple[i
     assert told.split(b"\0")[-9:-1] == [b"echo", b"a b", b"'", b'"', b"$(touch x)", b"`x`", b"\n", b"*"]
 
 
+HARD = b"[user]\n\tname = \"\xc3\x84da 'O' %s \\ \xff\x00\x01\x1b[2J\"\n"
+
+
+def test_the_line_to_paste_can_be_shown_and_loses_no_byte() -> None:
+    hard = setting(git_config=HARD, cwd="/src/\u202e\n\udcff")
+    line = shell_line(build(Profile("x"), MACHINE, hard), "/usr/bin/bwrap", (0, 12, 0))
+    assert line.isascii()
+    assert line.isprintable()
+    # bubblewrap's part: print the working directory that it was told, and the file that it was handed
+    look = 'while [ "$1" != --chdir ]; do [ "$3" != /run/agent-dev/gitconfig ] || file=$2; shift; done'
+    fake = f"bwrap() {{ {look}; printf '%s\\0' \"$2\"; cat <&$file; }}"
+    told = subprocess.run(
+        ["bash", "-c", f"{fake}; {line.replace('env -i /usr/bin/bwrap', 'bwrap', 1)}"], capture_output=True, check=True
+    ).stdout
+    assert told == "/src/\u202e\n".encode() + b"\xff\0" + HARD
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_line_to_paste_writes_into_no_session(name: str) -> None:
     assert f"{STATE}/roots" not in shell_line(planned(name), "/usr/bin/bwrap", (0, 12, 0))

@@ -396,7 +396,7 @@ def shown(state: State, asked: Sequence[Effect]) -> State:
     return state
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(change_sets(), st.lists(EVENTS, max_size=40))
 def test_the_numbers_always_equal_a_recount(some: ChangeSet, events: list[Event]) -> None:
     state = shown(*begin(some))
@@ -409,7 +409,7 @@ def test_the_numbers_always_equal_a_recount(some: ChangeSet, events: list[Event]
         assert state.chosen_in == tuple(sum(one.key in state.selection for one in group.changes) for group in groups)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(change_sets(), st.lists(EVENTS, max_size=40))
 def test_whatever_is_pressed_the_cursors_are_on_rows_and_the_choice_can_be_merged(some: ChangeSet, events: list[Event]) -> None:
     state = shown(*begin(some))
@@ -424,7 +424,7 @@ def test_whatever_is_pressed_the_cursors_are_on_rows_and_the_choice_can_be_merge
         assert all(need in state.selection for one in state.selection.keys for need in table[one].requires if need in table)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(change_sets(), st.lists(EVENTS, max_size=30))
 def test_nothing_finishes_but_a_yes_or_leaving_without_a_choice(some: ChangeSet, events: list[Event]) -> None:
     state = shown(*begin(some))
@@ -440,7 +440,7 @@ def test_nothing_finishes_but_a_yes_or_leaving_without_a_choice(some: ChangeSet,
         state = shown(state, asked)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(change_sets())
 def test_all_never_takes_what_is_not_safe(some: ChangeSet) -> None:
     state = after(begin(some)[0], AllToggled())
