@@ -69,6 +69,7 @@ def status(one: Listed, changes: ChangeSet, made: Sequence[Commit], *, as_json: 
                 "state": one.state,
                 "exit": one.record.get("exit"),
                 "changes": [_change(change, roots) for change in changes.changes],
+                "notes": list(changes.notes),
                 "commits": [{"id": commit.id, "subject": commit.subject} for commit in made],
             }
         )
@@ -109,6 +110,8 @@ def _rows(changes: ChangeSet, roots: Sequence[str]) -> Iterable[str]:
         yield f"{len(hidden)} more, ignored by git (agent-dev status --json lists them)"
     for problem in changes.problems:
         yield f"not read: {visible(problem)}"
+    for note in changes.notes:
+        yield f"note: {visible(note)}"
 
 
 def _row(change: Change, roots: Sequence[str]) -> str:

@@ -43,7 +43,14 @@ class ProblemRow:
     text: str
 
 
-Row = HeadRow | ChangeRow | ProblemRow
+@dataclass(frozen=True, slots=True)
+class NoteRow:
+    """Something to know of all the changes."""
+
+    text: str
+
+
+Row = HeadRow | ChangeRow | ProblemRow | NoteRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class Listing:
     closed: frozenset[int]
     rows: tuple[Row, ...] = ()
     group_of: Mapping[Key, tuple[int, Change]] = field(default_factory=dict, compare=False, repr=False)
+    notes: tuple[str, ...] = ()
 
     def head(self, group: int) -> int:
         """Return the row of a group's heading."""
@@ -78,7 +86,7 @@ def listing(changes: ChangeSet) -> Listing:
     if ignored:
         groups.append(_group(0, None, ignored))
     group_of = {change.key: (at, change) for at, group in enumerate(groups) for change in group.changes}
-    made = Listing(tuple(groups), changes.problems, closed, group_of=group_of)
+    made = Listing(tuple(groups), changes.problems, closed, group_of=group_of, notes=changes.notes)
     return replace(made, rows=tuple(_rows(made)))
 
 
@@ -111,3 +119,5 @@ def _rows(made: Listing) -> Iterable[Row]:
                 yield ChangeRow(at, change)
     for text in made.problems:
         yield ProblemRow(text)
+    for text in made.notes:
+        yield NoteRow(text)

@@ -38,7 +38,7 @@ from tui.events import (
     Toggled,
     Walk,
 )
-from tui.rows import ChangeRow, HeadRow, Listing, ProblemRow, Row
+from tui.rows import ChangeRow, HeadRow, Listing, NoteRow, ProblemRow, Row
 from tui.totals import NONE, Totals
 
 WIDE = 100  # columns from which both panes fit beside each other
@@ -258,7 +258,7 @@ def _open(state: State) -> Step:
             return _fold(state, closed=False), ()
         case HeadRow():
             return _at(state, state.cursor + 1)
-        case ProblemRow() | None:
+        case ProblemRow() | NoteRow() | None:
             return state, ()
         case _:
             assert_never(state.row)
@@ -272,7 +272,7 @@ def _back(state: State) -> Step:
             return _at(state, state.listing.head(group))
         case HeadRow():
             return _fold(state, closed=True), ()
-        case ProblemRow() | None:
+        case ProblemRow() | NoteRow() | None:
             return state, ()
         case _:
             assert_never(state.row)

@@ -32,6 +32,7 @@ class Review:
         """Close every descriptor; the lock stays with the session."""
         for tree in (*self.uppers, *self.reals):
             tree.close()
+        self.base.close()
 
     def counted(self) -> ChangeSet:
         """Return the changes with their lines counted and binaries found."""
@@ -70,11 +71,7 @@ class Review:
                 return self._read(self.reals[key.root], before, key.path)
             except PermissionError:
                 return None
-        stored = self.base.stored(key.root, key.path)
-        if stored is None or before.size > LARGEST_DIFF:
-            return None
-        with open(stored, "rb") as file:
-            return file.read()
+        return self.base.content(key.root, key.path) if before.size <= LARGEST_DIFF else None
 
     @staticmethod
     def _read(tree: files.Tree, entry: Entry | None, path: bytes) -> bytes | None:
@@ -115,7 +112,7 @@ def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
         for change in changes:
             one = replace(change, ignored=change.key.path in hidden)
             found.append(replace(one, risks=judge(one, rules, _head(tree, one))))
-    return ChangeSet(tuple(found), tuple(problems))
+    return ChangeSet(tuple(found), tuple(problems), review.base.notes)
 
 
 def _head(tree: files.Tree, change: Change) -> bytes:
@@ -192,11 +189,8 @@ def _is_same(review: Review, number: int, before: Entry, path: bytes) -> bool:
             return files.are_equal(review.uppers[number], review.reals[number], path)
         except PermissionError:
             return False  # a file of the user's that the user may not read
-    stored = review.base.stored(number, path)
-    if stored is None:
-        return False
-    with open(stored, "rb") as file:
-        return file.read() == review.uppers[number].read(path, 1 << 40)
+    known = review.base.content(number, path)
+    return known is not None and known == review.uppers[number].read(path, 1 << 40)
 
 
 def _real(tree: files.Tree, changes: tuple[Change, ...]) -> dict[bytes, Entry | None]:

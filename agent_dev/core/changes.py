@@ -110,10 +110,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """All changes of a session, sorted by root and path, and what was left out with the reason (never silently)."""
+    """All changes of a session, sorted by root and path, and what was left out with the reason (never silently).
+
+    `notes`: what else a person should know of them, a sentence each.
+    """
 
     changes: tuple[Change, ...]
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def by_key(self) -> dict[Key, Change]:
         """Return the changes by their keys."""

@@ -1,28 +1,22 @@
 """Base snapshots: what the roots held when the session began, taken beside the start of the agent (DESIGN.md section 6).
 
 The bytes on disk, never `git add`, which runs filters and stores other bytes. An identity for every path; for what git's
-index does not vouch for (edited, just edited, untracked) the raw bytes too, up to a bound. Nothing of the repository's is
-executed and nothing in it is written.
+index vouches for the name of its blob; for the rest that is not ignored (edited, just edited, untracked, converted) the raw
+bytes, up to a bound. Nothing of the repository's is executed and nothing in it is written.
 """
 
 import os
 import time
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_dev.core.changes import Entry, FileType
-from agent_dev.core.index import IndexEntry, IndexUnreadableError, parse
+from agent_dev.core.conversion import on_disk
 from agent_dev.core.overlay import Found
-from agent_dev.host import quick_json, repo, scan
-from agent_dev.host.private_git import copy_file
+from agent_dev.host import base_git, base_walk, quick_json
 from agent_dev.value import Value
 
-MANY_PATHS = 1_000_000
-MANY_BYTES = 256 << 20  # stored copies in all
-LARGE_FILE = 64 << 20
-MANY_SECONDS = 60.0
-COARSE = 10_000_000  # ns: by as much a file system's clock may be behind
-_GIT_SECONDS = 30
+if TYPE_CHECKING:
+    from agent_dev.host.blobs import Blobs
 
 
 class Wish(Value):
@@ -70,7 +64,11 @@ def wait_for(pid: int) -> None:
 
 def cancel(pid: int) -> None:
     """Stop taking a base that nobody needs."""
-    os.kill(pid, 9)
+    for end in (os.killpg, os.kill):  # the group: a git that waits for a FIFO would stay; there may be none yet
+        try:
+            end(pid, 9)
+        except ProcessLookupError:
+            continue
     os.waitpid(pid, 0)
 
 
@@ -82,62 +80,47 @@ def _note(folder: str, text: str) -> None:
         return  # the manifest is missing then, and everything that moved is a conflict
 
 
-@dataclass(slots=True)
-class _Budget:
-    """What may still be spent on a base."""
-
-    paths: int = MANY_PATHS
-    content: int = MANY_BYTES
-    until: float = 0.0
-
-    def is_spent(self) -> bool:
-        return self.paths <= 0 or time.monotonic() > self.until
-
-
 def take(folder: str, wish: Wish) -> None:
     """Take the base of all roots into `folder`, new or (for a resumed session) beside an older one."""
     os.makedirs(f"{folder}/content", 0o700, exist_ok=True)
-    budget = _Budget(until=time.monotonic() + MANY_SECONDS)
-    tables = [_take_root(folder, number, root, wish, budget) for number, root in enumerate(wish.roots)]
-    temp = f"{folder}/manifest.new"
-    with open(temp, "wb") as file:
-        file.write(quick_json.dumps({"version": 1, "complete": not budget.is_spent(), "roots": tables}))
+    budget = base_walk.Budget(until=time.monotonic() + base_walk.MANY_SECONDS)
+    older = (_manifest(folder) if wish.touched else None) or {}
+    stores: list[str] = list(older.get("stores", ()))  # in their places: older rows name blobs in them
+    tables = []
+    for number in range(len(wish.roots)):
+        taking = _begin_root(folder, number, wish, budget, stores)
+        rows: list[Row] = [row for table in older.get("roots", ())[number : number + 1] for row in table]
+        kept = [row for row in rows if taking.touched.covers(os.fsencode(str(row[0])))]
+        tables.append(kept + [_row(found, stored) for found, stored in base_walk.take(taking)])
+    manifest = {
+        "version": 1,
+        "complete": not budget.cut,
+        "roots": tables,
+        "stores": stores,
+        "program": wish.program,
+        "cut": budget.cut,
+        "dropped": budget.dropped,
+    }
+    with open(f"{folder}/manifest.new", "wb") as file:
+        file.write(quick_json.dumps(manifest))
         file.flush()
         os.fsync(file.fileno())
-    os.rename(temp, f"{folder}/manifest")
+    os.rename(f"{folder}/manifest.new", f"{folder}/manifest")
     if wish.touched and os.path.lexists(f"{folder}/merged"):
         os.unlink(f"{folder}/merged")  # the new manifest has it
 
 
-Row = list[object]  # path, type, mode, size, inode, mtime, ctime, links, target, stored name | "" | "index"
+Row = list[object]  # path, type, mode, size, inode, mtime, ctime, links, target, where its bytes are (base_walk.Placed)
 
 
-def _take_root(folder: str, number: int, root: str, wish: Wish, budget: _Budget) -> list[Row]:
-    git = wish.git if number == 0 else ""
-    vouched, listed = _ask_git(folder, root, git, wish) if git else ({}, None)
+def _begin_root(folder: str, number: int, wish: Wish, budget: base_walk.Budget, stores: list[str]) -> base_walk.Taking:
+    """Ask git about a root; what is no repository, or of a git that is not there, has nothing ignored."""
+    root, known = wish.roots[number], base_git.Known(unknown=[b""])
+    if wish.program and (wish.git if number == 0 else os.path.lexists(f"{root}/.git")):
+        question = base_git.Question(wish.program, wish.environ, f"{folder}/index{number or ''}", budget.until)
+        known = base_git.ask(root, question, stores)
     touched = wish.touched[number] if number < len(wish.touched) else Touched()
-    rows: list[Row] = (
-        [row for row in _older_rows(folder, number) if touched.covers(os.fsencode(str(row[0])))] if wish.touched else []
-    )
-    for found in scan.walk(root, skip=(b".git",), attributes=False):
-        if budget.is_spent():
-            break
-        if touched.covers(found.path):
-            continue
-        budget.paths -= 1
-        if wish.since and wish.since - COARSE <= found.entry.ctime <= time.time_ns():
-            rows.append(_row(replace(found, entry=replace(found.entry, inode=0, ctime=0)), ""))  # like nothing: a conflict
-            continue
-        stored = ""
-        if found.entry.type is FileType.FILE:
-            stored = _content(folder, root, found, vouched, listed, budget)
-        rows.append(_row(found, stored))
-    return rows
-
-
-def _older_rows(folder: str, number: int) -> list[Row]:
-    data = _manifest(folder)
-    return data["roots"][number] if data is not None and number < len(data["roots"]) else []
+    return base_walk.Taking(folder, root, known, budget, wish.since, touched, wish.program, stores)
 
 
 def _manifest(folder: str, *, with_merged: bool = True) -> dict[str, Any] | None:
@@ -223,48 +206,6 @@ def _with_merged(folder: str, data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
-def _content(
-    folder: str,
-    root: str,
-    found: Found,
-    vouched: dict[bytes, IndexEntry],
-    listed: frozenset[bytes] | None,
-    budget: _Budget,
-) -> str:
-    """Store a file's bytes where nothing else will tell them later; return where they are to be found."""
-    known = vouched.get(found.path)
-    if known is not None and is_as_recorded(found.entry, known):
-        return "index"
-    if known is None and listed is not None and found.path not in listed:
-        return ""  # git-ignored: its identity is enough
-    if found.entry.size > min(LARGE_FILE, budget.content):
-        return ""
-    name = f"{found.entry.inode:x}-{found.entry.ctime:x}"
-    place = os.path.join(root, os.fsdecode(found.path))
-    try:
-        copy_file(place, f"{folder}/content/{name}")
-        now = os.lstat(place)
-    except FileExistsError:
-        now = None  # a hard link: the same inode, the same bytes
-    except OSError:
-        return ""
-    if now is not None and (now.st_ino, now.st_ctime_ns) != (found.entry.inode, found.entry.ctime):
-        os.unlink(f"{folder}/content/{name}")  # it changed after its identity was taken: these are other bytes
-        return ""
-    budget.content -= found.entry.size
-    return name
-
-
-def is_as_recorded(entry: Entry, known: IndexEntry) -> bool:
-    """Whether a file is what git's index recorded (git's own test, down to the inode)."""
-    return (
-        entry.mtime == known.mtime
-        and entry.ctime == known.ctime
-        and entry.size & 0xFFFFFFFF == known.size
-        and entry.inode & 0xFFFFFFFF == known.inode
-    )
-
-
 def _row(found: Found, stored: str) -> Row:
     entry = found.entry
     path, target = os.fsdecode(found.path), os.fsdecode(entry.target)
@@ -282,52 +223,41 @@ def _row(found: Found, stored: str) -> Row:
     ]
 
 
-def _ask_git(folder: str, root: str, git: str, wish: Wish) -> tuple[dict[bytes, IndexEntry], frozenset[bytes] | None]:
-    """Copy the index with its mtime; return what it vouches for, and what is not ignored (None: git cannot tell)."""
-    copy = f"{folder}/index"
+def _notes(folder: str, data: dict[str, Any] | None) -> tuple[str, ...]:
+    """Say in one line what is missing of a base."""
+    if data is None:
+        return (f"{_problem(folder)}: what changed here since the start is a conflict",)
+    words = []
+    if not data["complete"]:
+        words.append(f"{data.get('cut') or 'it was cut'}: of the rest, what changed here since the start is a conflict")
+    if data.get("dropped"):
+        count = f"{data['dropped']:,} files were" if data["dropped"] > 1 else "1 file was"
+        words.append(f"{count} past its bounds: what changes here of that has no base")
+    return (f"the base is not complete; {'; '.join(words)}",) if words else ()
+
+
+def _problem(folder: str) -> str:
     try:
-        os.unlink(copy)
-    except FileNotFoundError:
-        pass
-    try:
-        copy_file(f"{git}/index", copy)
+        with open(f"{folder}/problem", encoding="utf-8") as file:
+            return file.read()
     except OSError:
-        pass  # a repository without commits has none
-    vouched = _vouched(copy)
-    asked = repo.ask(wish.program, root, ("ls-files", "-c", "-o", "--exclude-standard", "-z"), wish.environ)
-    code, told = repo.answer(asked)
-    return vouched, frozenset(told.split(b"\0")) if code == 0 else None
-
-
-def _vouched(copy: str) -> dict[bytes, IndexEntry]:
-    """Return the index entries that are older than the index: a same-second edit could hide behind the others."""
-    try:
-        with open(copy, "rb") as file:
-            data = file.read()
-            written = os.fstat(file.fileno()).st_mtime_ns
-        return {entry.path: entry for entry in parse(data, _oid_size(data)) if entry.mtime < written}
-    except (OSError, IndexUnreadableError):
-        return {}
-
-
-def _oid_size(data: bytes) -> int:
-    """Tell SHA-256 from SHA-1 by the checksum at the end of the index."""
-    import hashlib  # only beside a run
-
-    return 32 if len(data) > 44 and hashlib.sha256(data[:-32]).digest() == data[-32:] else 20
+        return "there is no base"
 
 
 class Base:
-    """A taken base, read back. Without a manifest every path is unknown."""
+    """A taken base, read back. Without a manifest every path is unknown. `notes`: what a person should know of it."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._tables: list[dict[bytes, tuple[Entry, str]]] = []
+        self._blobs: dict[int, Blobs] = {}
         self.is_complete = False
         data = _manifest(folder)
+        self.notes = _notes(folder, data)
         if data is not None:
             self.is_complete = bool(data["complete"])
             self._tables = [dict(map(_from_row, rows)) for rows in data["roots"]]
+            self._stores, self._program = data.get("stores", []), data.get("program", "")
 
     def is_known(self) -> bool:
         """Whether a base was taken at all."""
@@ -339,12 +269,46 @@ class Base:
 
     def stored(self, root: int, path: bytes) -> str | None:
         """Return the file that holds a path's stored bytes, None when they were not stored."""
-        _, name = self._tables[root].get(path, (None, "")) if root < len(self._tables) else (None, "")
-        return f"{self._folder}/content/{name}" if name and name != "index" else None
+        name = self._place(root, path)
+        return f"{self._folder}/content/{name}" if name and not name.startswith("@") else None
 
     def is_in_index(self, root: int, path: bytes) -> bool:
-        """Whether git's index vouched for a path, so that its blob tells the bytes where no conversion applies."""
-        return root < len(self._tables) and self._tables[root].get(path, (None, ""))[1] == "index"
+        """Whether git's index vouches for a path with a blob."""
+        return self._place(root, path).startswith("@")
+
+    def content(self, root: int, path: bytes) -> bytes | None:
+        """Return the bytes that a file had, from the stored copy or git's blob; None where neither tells them for certain.
+
+        While the lower's identity is the base's it has the same, and more: what git ignores, or what was too large.
+        """
+        name = self._place(root, path)
+        if not name:
+            return None
+        if name.startswith("@"):
+            entry, _ = self._tables[root][path]
+            store, _, oid = name[1:].partition(":")
+            blob = self._blobs_of(int(store)).read(oid, entry.size) if entry.size <= base_walk.LARGE_FILE else None
+            return on_disk(blob, entry.size) if blob is not None else None
+        try:
+            with open(f"{self._folder}/content/{name}", "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """End what reads blobs; they can still be asked for."""
+        for one in self._blobs.values():
+            one.close()
+
+    def _place(self, root: int, path: bytes) -> str:
+        return self._tables[root].get(path, (None, ""))[1] if root < len(self._tables) else ""
+
+    def _blobs_of(self, store: int) -> "Blobs":
+        if store not in self._blobs:
+            from agent_dev.host.blobs import Blobs  # never before an agent runs, nor where nothing moved
+
+            self._blobs[store] = Blobs(self._program, self._folder, self._stores[store])
+        return self._blobs[store]
 
 
 def _from_row(row: Row) -> tuple[bytes, tuple[Entry, str]]:

@@ -1,5 +1,6 @@
 """Directory → entries: what an upper, or a root, holds. Links are never followed, any depth is walked."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -70,10 +71,10 @@ def _down(here: int, name: bytes) -> int:
 
 def _up(here: int, inode: int, path: bytes) -> int:
     up = os.open("..", _OPEN, dir_fd=here)
-    os.close(here)
     if os.fstat(up).st_ino != inode:
         os.close(up)
-        raise OSError(116, f"{os.fsdecode(path)} was moved while it was read")
+        raise OSError(errno.ESTALE, f"{os.fsdecode(path)} was moved while it was read")
+    os.close(here)
     return up
 
 

@@ -99,3 +99,13 @@ def plant(git_dir: Path, path: Path) -> None:
         )
     (git_dir / "info").mkdir(exist_ok=True)
     (git_dir / "info/attributes").write_text("* filter=trap diff=trap\n")
+
+
+def state_of(root: Path) -> dict[str, tuple[object, ...]]:
+    """Return all that reading must leave as it is: of each path its bytes, mode, inode, mtime and ctime."""
+    found: dict[str, tuple[object, ...]] = {}
+    for path in [root, *root.rglob("*")]:
+        status = path.lstat()
+        data = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+        found[str(path)] = (data, status.st_mode, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+    return found

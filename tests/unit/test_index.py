@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.index import GITLINK, IndexEntry, IndexUnreadableError, parse
+from agent_dev.core.index import GITLINK, IndexEntry, IndexUnreadableError, parse, parse_whole
 
 SECOND = 10**9
 
@@ -143,5 +143,54 @@ def test_a_version_4_entry_cannot_take_more_than_the_name_before_it() -> None:
 def test_any_bytes_are_an_index_or_refused(rest: bytes, version: int) -> None:
     try:
         paths(b"DIRC" + version.to_bytes(4, "big") + rest)
+    except IndexUnreadableError:
+        pass
+
+
+def bitmap(bits: set[int], length: int) -> bytes:
+    """Write a bitmap as git does, each word a literal."""
+    words = [sum(1 << (bit - at) for bit in bits if at <= bit < at + 64) for at in range(0, length, 64)]
+    marked = [len(words) << 33, *words]
+    return (
+        length.to_bytes(4, "big") + len(marked).to_bytes(4, "big") + b"".join(one.to_bytes(8, "big") for one in marked) + bytes(4)
+    )
+
+
+def split(own: list[Written], link: bytes) -> bytes:
+    data = index(2, own)[:-20]
+    return data + b"link" + len(link).to_bytes(4, "big") + link + bytes(20)
+
+
+SHARED = [Written(b"n%03d" % number) for number in range(200)]
+LIVE = st.sets(st.integers(0, 199), max_size=20)
+
+
+@given(gone=LIVE, replaced=LIVE)
+def test_a_split_index_is_laid_over_the_shared_one(gone: set[int], replaced: set[int]) -> None:
+    replaced -= gone
+    own = [Written(b"", size=9) for _ in replaced] + [Written(b"x", size=8)]
+    link = b"\1" * 20 + bitmap(gone, 200) + bitmap(replaced, 200)
+    found = {one.path: one.size for one in parse_whole(split(own, link), 20, {"01" * 20: index(2, SHARED)}.__getitem__)}
+
+    expected = {b"n%03d" % number: 9 if number in replaced else 3 for number in range(200) if number not in gone}
+    assert found == expected | {b"x": 8}
+
+
+@pytest.mark.parametrize("link", [b"", bytes(20)])
+def test_a_split_index_over_nothing_is_its_own_entries(link: bytes) -> None:
+    assert [one.path for one in parse_whole(split([Written(b"x")], link), 20, lambda _: b"")] == [b"x"]
+
+
+def test_runs_of_ones_are_read_and_do_not_fill_the_memory() -> None:
+    run = (2**32 - 1) << 1 | 1
+    link = b"\1" * 20 + (200).to_bytes(4, "big") + (1).to_bytes(4, "big") + run.to_bytes(8, "big") + bytes(4) + bitmap(set(), 0)
+
+    assert list(parse_whole(split([], link), 20, lambda _: index(2, SHARED))) == []
+
+
+@given(st.binary(max_size=120))
+def test_any_link_is_read_or_refused(rest: bytes) -> None:
+    try:
+        list(parse_whole(split([Written(b"x")], b"\1" * 20 + rest), 20, lambda _: index(2, SHARED)))
     except IndexUnreadableError:
         pass

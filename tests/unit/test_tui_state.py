@@ -36,7 +36,7 @@ from tui.events import (
     Shifted,
     Toggled,
 )
-from tui.rows import ChangeRow, HeadRow, ProblemRow, listing
+from tui.rows import ChangeRow, HeadRow, NoteRow, ProblemRow, listing
 from tui.state import Face, State, begin, update
 
 FILE = Entry(FileType.FILE)
@@ -55,9 +55,9 @@ def change(path: str, kind: Kind = Kind.EDITED, **more: Any) -> Change:
     return Change(key(path), kind, before, after, **more)
 
 
-def changes(*some: Change, problems: tuple[str, ...] = ()) -> ChangeSet:
+def changes(*some: Change, problems: tuple[str, ...] = (), notes: tuple[str, ...] = ()) -> ChangeSet:
     """Return a sorted change set."""
-    return ChangeSet(tuple(sorted(some, key=lambda one: one.key)), problems)
+    return ChangeSet(tuple(sorted(some, key=lambda one: one.key)), problems, notes)
 
 
 SHOP = changes(
@@ -118,7 +118,7 @@ def test_rows_are_grouped_by_directory_and_what_git_ignores_comes_last_behind_on
     shown = [
         shop().listing.groups[one.group].path if isinstance(one, HeadRow) else one.change.key.path.decode()
         for one in shop().listing.rows
-        if not isinstance(one, ProblemRow)
+        if not isinstance(one, ProblemRow | NoteRow)
     ]
     assert shown == [
         b"", "README.md", b"run", "run/socket", b"src", "src/a.py", "src/b.py", "src/hook", "src/mine.py", None,
@@ -140,6 +140,11 @@ def test_an_ignored_change_that_wants_a_look_does_not_hide(more: dict[str, Any])
 def test_what_could_not_be_read_is_a_row() -> None:
     made = listing(changes(change("a"), problems=("b: permission denied",)))
     assert made.rows[-1] == ProblemRow("b: permission denied")
+
+
+def test_a_note_is_the_last_row() -> None:
+    made = listing(changes(change("a"), problems=("b: permission denied",), notes=("the base was cut",)))
+    assert made.rows[-1] == NoteRow("the base was cut")
 
 
 def test_it_opens_on_the_first_change_with_nothing_chosen_and_reads_it() -> None:

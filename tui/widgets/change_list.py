@@ -7,7 +7,7 @@ from tui import words
 from tui.cells import clean, crop, crop_start
 from tui.document import Tone
 from tui.events import Pane
-from tui.rows import ChangeRow, Group, HeadRow, ProblemRow
+from tui.rows import ChangeRow, Group, HeadRow, NoteRow, ProblemRow
 from tui.state import State
 from tui.widgets.paint import Piece, row
 from tui.widgets.row_view import RowView
@@ -53,6 +53,8 @@ class ChangeList(RowView):
                 return [cursor, *self._change(self._state.listing.groups[group], change, cells - 1)]
             case ProblemRow(text):
                 return [cursor, Piece(f" {words.BLOCKED}  not read: {text}", Tone.WRONG)]
+            case NoteRow(text):
+                return [cursor, Piece(f"    note: {text}", Tone.DIM)]
 
     def _head(self, number: int, cells: int) -> list[Piece]:
         group = self._state.listing.groups[number]
