@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_dev.commands import conclude, recover
-from agent_dev.commands.review import Review
-from agent_dev.core import merge, selection
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key
+from agent_dev.commands.review import LARGEST_DIFF, Review
+from agent_dev.core import choice as choices
+from agent_dev.core import merge, selection, threeway
+from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from agent_dev.core.choice import Choice
 from agent_dev.core.journal import Reached, Verdict
 from agent_dev.core.merge import Left, MergePlan
 from agent_dev.core.selection import Selection
-from agent_dev.errors import CannotMerge
+from agent_dev.errors import CannotMerge, UsageError
 from agent_dev.host import apply, journals, pending, store
 
 Notice = Callable[[str], None]
@@ -48,7 +50,39 @@ def _is_meant(change: Change, *, risky: bool) -> bool:
 
 def plan(review: Review, chosen: Selection, asked: frozenset[Key]) -> MergePlan:
     """Plan a merge; touches nothing."""
-    return merge.plan(review.changes, chosen, asked, _folders(review, chosen))
+    return merge.plan(review.changes, chosen, asked, _folders(review, chosen), _results(review, chosen))
+
+
+def _results(review: Review, chosen: Selection) -> dict[Key, merge.Result]:
+    """Return what lands where the agent's own file does not: merged with the user's, or only what was chosen of it.
+
+    Raises CannotMerge for a part that does not fit what the user changed.
+    """
+    found = {key: made.result for key, made in review.fits.items() if made.result is not None and key in chosen}
+    table = review.changes.by_key()
+    for key, choice in chosen.choices.items():
+        if key in chosen and key in table:
+            found[key] = _part(review, table[key], choice)
+    return found
+
+
+def _part(review: Review, change: Change, choice: Choice) -> merge.Result:
+    before, agent = review.content(change.key)
+    if change.kind is not Kind.EDITED or change.after is None or before is None or agent is None:
+        raise CannotMerge(path=change.key.path, reason="only an edited file can be taken in part")
+    try:
+        part = choices.apply(before, agent, choice)
+    except choices.WrongChoice as error:
+        raise UsageError(message=f"{change.key.path.decode('utf-8', 'replace')}: {error}") from None
+    content, whole = part, review.fits.get(change.key)
+    if change.is_merged:
+        mine = review.reals[change.key.root].read(change.key.path, LARGEST_DIFF) or b""
+        merged = threeway.merge(before, mine, part)
+        if not merged.is_clean:
+            raise CannotMerge(path=change.key.path, reason="this part and what you changed are in each other's way")
+        content = merged.resolve()
+    like = whole.result if whole is not None and whole.result is not None else change.after
+    return merge.Result(content, like.mode, like.attributes, None if part == agent else part)
 
 
 def _folders(review: Review, chosen: Selection) -> merge.Folders:

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from agent_dev.commands.fit import Fit, Sides, fit
 from agent_dev.core import blocks, overlay
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
 from agent_dev.core.overlay import Found
@@ -27,6 +28,7 @@ class Review:
     reals: tuple[files.Tree, ...]
     base: Base
     environ: dict[str, str]
+    fits: dict[Key, Fit] = field(default_factory=dict)  # of changes whose path the user changed too
 
     def close(self) -> None:
         """Close every descriptor; the lock stays with the session."""
@@ -136,17 +138,43 @@ def _root_changes(review: Review, number: int, problems: list[str]) -> tuple[Cha
     same = frozenset(path for path in overlay.candidates(upper, base) if _is_same(review, number, base[path], path))
     changes = overlay.interpret(number, upper, base, same)
     ground = overlay.Ground(base, _real(real_tree, changes), doubtful)
-    return tuple(replace(change, conflict=_conflict(change, ground, real_tree)) for change in changes)
+    fitted = (_fitted(review, change, ground, real_tree) for change in changes)
+    return tuple(change for change in fitted if change is not None)
 
 
-def _conflict(change: Change, ground: overlay.Ground, real: files.Tree) -> str | None:
+def _fitted(review: Review, change: Change, ground: overlay.Ground, real: files.Tree) -> Change | None:
+    """Return a change with its conflict, merged with what the user changed, or None when the real tree holds it already."""
     if change.obstacle:
-        return None
+        return change
     found = overlay.conflict(change, ground)
-    replaced = change.kind is Kind.RETYPED and change.before and change.before.type is FileType.DIRECTORY
-    if found is None and replaced and _has_strangers(real, change.key.path, ground):
-        return "something was put into it meanwhile"
-    return found
+    if found is None:
+        is_full = _replaces_directory(change) and _has_strangers(real, change.key.path, ground)
+        return replace(change, conflict="something was put into it meanwhile") if is_full else change
+    if overlay.bar(change, ground) or _replaces_directory(change):
+        return replace(change, conflict=found)
+    made = fit(change, ground.real.get(change.key.path), _sides(review, change, real))
+    if made.change is not None:
+        review.fits[change.key] = made
+    return made.change
+
+
+def _replaces_directory(change: Change) -> bool:
+    return change.kind is Kind.RETYPED and change.before is not None and change.before.type is FileType.DIRECTORY
+
+
+def _sides(review: Review, change: Change, real: files.Tree) -> Sides:
+    def read(tree: files.Tree, entry: Entry | None) -> bytes | None:
+        if entry is None or entry.type is not FileType.FILE:
+            return None
+        try:
+            return tree.read(change.key.path, LARGEST_DIFF)
+        except OSError:
+            return None  # changed in this instant, or not ours to read
+
+    is_file = change.before is not None and change.before.type is FileType.FILE and change.before.size <= LARGEST_DIFF
+    base = review.base.content(change.key.root, change.key.path) if is_file else None
+    agent = read(review.uppers[change.key.root], change.after)
+    return Sides(base, read(real, real.look(change.key.path)), agent)
 
 
 def _has_strangers(real: files.Tree, folder: bytes, ground: overlay.Ground) -> bool:

@@ -72,6 +72,7 @@ class Change:
     `obstacle`: why it cannot be merged at all. `conflict`: why the real tree is not as the base was.
     `insertions` and `deletions` are counted in lines; None until counted, or where lines mean nothing.
     `is_merged`: the real tree is not as the base was, but both fit together; `mine` is what stands there now.
+    `is_dropped`: what stands there stays, and taking the change only takes it out of the session.
     """
 
     key: Key
@@ -88,6 +89,7 @@ class Change:
     obstacle: str | None = None
     is_merged: bool = False
     mine: Entry | None = None
+    is_dropped: bool = False
 
     @property
     def expect(self) -> Entry | None:

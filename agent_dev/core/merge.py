@@ -110,7 +110,8 @@ def plan(
 
     Removals come first, the deepest before what holds them, then what takes their place, parents before children.
     """
-    chosen = [change for change in changes.changes if change.key in selection and change.is_clean]
+    taken = [change for change in changes.changes if change.key in selection and change.is_clean]
+    chosen = [change for change in taken if not change.is_dropped]
     removals = [Remove(c.key, c.expect) for c in chosen if c.kind is Kind.DELETED and c.expect]
     removals.sort(key=lambda step: (step.key.root, -step.key.path.count(b"/"), step.key.path))
     puts = _puts(chosen, folders, results)
@@ -118,9 +119,9 @@ def plan(
     modes = [
         SetMode(c.key, _resulting(c, c.after, results), c.expect) for c in chosen if _is_folder_change(c) and c.after and c.expect
     ]
-    taken = tuple(change.key for change in chosen)
-    left, conflicts = _left(changes, frozenset(taken), wanted)
-    return MergePlan((*removals, *prunes, *puts, *modes), taken, left, conflicts)
+    keys = tuple(change.key for change in taken)
+    left, conflicts = _left(changes, frozenset(keys), wanted)
+    return MergePlan((*removals, *prunes, *puts, *modes), keys, left, conflicts)
 
 
 def row(change: Change) -> dict[str, object]:

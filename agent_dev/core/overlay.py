@@ -246,12 +246,10 @@ class Ground:
 
 def conflict(change: Change, ground: Ground) -> str | None:
     """Return why the real tree is not as the base was, at a change's path or above it; None when it is."""
-    path, before, now = change.key.path, change.before, ground.real.get(change.key.path)
-    if path in ground.doubtful:
-        return "it changed after the start, and how it was then is not known"
-    blocked = _blocked(path, ground)
-    if blocked:
-        return blocked
+    before, now = change.before, ground.real.get(change.key.path)
+    barred = bar(change, ground)
+    if barred:
+        return barred
     if before is None:
         return "something was put there meanwhile" if now is not None else None
     if now is None:
@@ -259,6 +257,13 @@ def conflict(change: Change, ground: Ground) -> str | None:
     if before.type is FileType.DIRECTORY and now.type is FileType.DIRECTORY:
         return "its mode was changed meanwhile" if before.mode != now.mode else None
     return "it was changed meanwhile" if before.identity != now.identity else None
+
+
+def bar(change: Change, ground: Ground) -> str | None:
+    """Return why a change cannot even be compared with what stands at its path; None when it can."""
+    if change.key.path in ground.doubtful:
+        return "it changed after the start, and how it was then is not known"
+    return _blocked(change.key.path, ground)
 
 
 def _blocked(path: bytes, ground: Ground) -> str | None:

@@ -7,6 +7,7 @@ bytes, up to a bound. Nothing of the repository's is executed and nothing in it 
 
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent_dev.core.changes import Entry, FileType

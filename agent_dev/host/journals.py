@@ -44,7 +44,10 @@ class JournalFile:
         disk.fsync(self._fd)
 
     def add(self, *records: Mapping[str, Any]) -> list[bytes]:
-        """Write records, durable on return, and return their lines. Raises OSError when nothing was written, else UnknownOutcomeError."""
+        """Write records, durable on return; return their lines.
+
+        Raises OSError when nothing was written, else UnknownOutcomeError.
+        """
         before = os.fstat(self._fd).st_size
         lines = list(map(journal.line, records))
         try:

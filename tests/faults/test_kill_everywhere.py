@@ -1,4 +1,4 @@
-"""Killed before any change to the disk, in a merge, an undo, a redo and a recovery: all before, or all after, and nothing lost."""
+"""Killed before any change to the disk, in a merge, an undo, a redo and a recovery: all before, or all after."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -10,11 +10,10 @@ import pytest
 
 from agent_dev.commands import recover, undo
 from agent_dev.commands.sessions import Here
-from agent_dev.core.changes import Kind
 from agent_dev.host import pending
 from tests.harness import faults, trees
 from tests.harness.ended import ENVIRON, Ended
-from tests.harness.trees import DIRECTORY, FIFO, FILE, SYMLINK, Mark, Node, Tree
+from tests.harness.trees import DIRECTORY, FIFO, FILE, SYMLINK, Node, Tree
 
 STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "7")))  # of recoveries killed in their turn: every so many-th
 
@@ -58,7 +57,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.ended = Ended(folder, BEFORE, trees.upper_of(BEFORE, AFTER, frozenset()))
         self.here = Here(self.ended.store, str(self.ended.real), str(self.ended.real), ENVIRON)
-        self.all: dict[bytes, Kind] = trees.differences(BEFORE, AFTER)
+        self.all = trees.differences(BEFORE, AFTER)
         self.said: list[str] = []
 
     def merge(self) -> None:

@@ -34,7 +34,7 @@ def failing_at(number: int, error: int, act: Callable[[], object], *, is_lasting
     """
     count = [0]
 
-    def fail(call: str, _words: tuple[object, ...]) -> None:
+    def fail(_call: str, _words: tuple[object, ...]) -> None:
         count[0] += 1
         if count[0] == number or (is_lasting and count[0] > number):
             raise OSError(error, os.strerror(error))
@@ -54,7 +54,7 @@ class _Countdown:
         self._left = number
         self._act = act
 
-    def __call__(self, call: str, words: tuple[object, ...]) -> None:
+    def __call__(self, _call: str, _words: tuple[object, ...]) -> None:
         self._left -= 1
         if not self._left:
             self._act()
@@ -76,7 +76,7 @@ def _in_child(run: Callable[[], int]) -> int:
         code = FAILED
         try:
             code = run()
-        except BaseException:
+        except BaseException:  # noqa: BLE001  (shown, and told by the exit code)
             traceback.print_exc()
         finally:
             os._exit(code)
