@@ -1,31 +1,25 @@
-"""Where a base cannot know for certain: early edits and deletions, damaged objects, bounds, what hangs git."""
+"""Where a base cannot know for certain: early edits and deletions, damaged objects, what hangs git."""
 
 import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from agent_dev import output
-from agent_dev.after import ForScreen
-from agent_dev.commands.review import Review, open_review
-from agent_dev.commands.sessions import Listed
-from agent_dev.core.changes import Change, Kind
+from agent_dev.commands.review import open_review
+from agent_dev.core.changes import Kind
 from agent_dev.core.overlay import Found
-from agent_dev.host import base, base_git, base_walk, store
+from agent_dev.host import base, base_git, base_walk
 from agent_dev.host.base import Base, Touched, Wish
 from tests.harness import trees
+from tests.harness.early import GIT, Early
 from tests.harness.kinds import age, files_of
 from tests.harness.repository import ENVIRON, commit, git, has_run, repository, trap
 from tests.harness.trees import Mark, Node
 from tests.harness.users import as_ordinary, open_place
-from tui.rows import NoteRow, listing
 
-GIT = shutil.which("git") or "git"
 FILE, SYMLINK, DIRECTORY = trees.FILE, trees.SYMLINK, trees.DIRECTORY
 
 
@@ -42,47 +36,6 @@ def taken(root: Path, **more: object) -> Base:
     values: dict[str, object] = {"roots": (str(root),), "git": f"{root}/.git", "program": GIT, "environ": ENVIRON}
     base.take(f"{root.parent}/base", Wish(**{**values, **more}))  # type: ignore[arg-type]
     return Base(f"{root.parent}/base")
-
-
-@dataclass(slots=True)
-class Early:
-    """A session whose user did something before the base was taken, and whose agent left an upper."""
-
-    root: Path
-    act: Callable[[Path], object]
-    marks: list[Mark]
-
-    def review(self) -> Review:
-        place = store.Store(str(self.root.parent / "state"))
-        session = store.create(place)
-        upper = Path(store.add_root(session, 0, str(self.root)).upper)
-        since = self.moved_on()
-        self.act(self.root)
-        wish = Wish(roots=(str(self.root),), git=f"{self.root}/.git", program=GIT, environ=ENVIRON, since=since)
-        base.take(session.base, wish)
-        trees.write_upper(upper, self.marks)
-        record: store.Record = {
-            **store.BLANK,
-            "state": store.WAITING,
-            "root": str(self.root),
-            "roots": [str(self.root)],
-            "launched": since,
-        }
-        store.write(session, record)
-        return open_review(session, ENVIRON)
-
-    def moved_on(self) -> int:
-        """Return a moment that is surely after all that was made before."""
-        last = max(path.lstat().st_ctime_ns for path in [self.root, *self.root.rglob("*")])
-        until = time.monotonic() + 10
-        while time.time_ns() <= last + base_walk.COARSE:
-            assert time.monotonic() < until
-        return time.time_ns()
-
-    def changes(self) -> dict[bytes, Change]:
-        review = self.review()
-        review.close()
-        return {change.key.path: change for change in review.changes.changes}
 
 
 def remove(name: str) -> Callable[[Path], None]:
@@ -191,6 +144,42 @@ def test_a_resumed_session_finds_the_blobs_of_its_older_base(root: Path) -> None
     assert one.content(0, b"a.txt") == b"more\n"
 
 
+def test_a_resumed_session_finds_them_though_there_are_more_object_stores_now(root: Path) -> None:
+    inner = repository(root / "inner")
+    (inner / "a.txt").write_bytes(b"of the inner one\n")
+    commit(inner, "another")
+    age(inner)
+    taken(root)
+    age(repository(root / "before"))
+    (root / "inner/a.txt").write_bytes(b"the user's")
+    one = taken(root, touched=(Touched(paths=frozenset((b"inner/a.txt",))),))
+
+    assert (one.content(0, b"inner/a.txt"), one.content(0, b"before/a.txt")) == (b"of the inner one\n", b"more\n")
+
+
+def test_a_replaced_blob_is_not_taken_for_its_replacement(root: Path) -> None:
+    one = taken(root)
+    git(root, "replace", *(git(root, "rev-parse", f":{name}").strip() for name in ("a.txt", "sub/b.txt")))
+
+    assert one.content(0, b"a.txt") == b"more\n"
+
+
+def test_a_blob_that_was_only_promised_is_not_fetched(root: Path, tmp_path: Path) -> None:
+    planted = trap(tmp_path / "traps")
+    planted.write_text(planted.read_text().removesuffix("cat\n"))  # which git would wait for
+    oid = git(root, "rev-parse", ":a.txt").strip()
+    with open(root / ".git/config", "a", encoding="utf-8") as config:
+        config.write("[core]\n\trepositoryformatversion = 1\n[extensions]\n\tpartialClone = x\n")
+        config.write(f'[remote "x"]\n\turl = ext::{planted}\n\tpromisor = true\n[protocol "ext"]\n\tallow = always\n')
+    one = taken(root)
+    (root / ".git/objects" / oid[:2] / oid[2:]).unlink()
+
+    assert one.content(0, b"a.txt") is None
+    assert not has_run(planted)
+    git(root, "cat-file", "-p", oid, check=False)
+    assert has_run(planted)  # it was set as git heeds it
+
+
 def objects_of(root: Path) -> list[Path]:
     return [path for path in (root / ".git/objects").rglob("*") if path.is_file()]
 
@@ -216,8 +205,10 @@ def test_a_blob_that_cannot_be_read_is_no_base(root: Path, monkeypatch: pytest.M
     one = taken(root)
     for path in objects_of(root):
         HARMS[how](path)
+    begun = time.monotonic()
 
     assert one.content(0, b"a.txt") is None
+    assert time.monotonic() - begun < 10
     one.close()
 
 
@@ -280,8 +271,9 @@ def test_a_fifo_that_git_would_read_holds_nothing_up(root: Path, monkeypatch: py
 def test_a_cancelled_base_takes_its_git_with_it(root: Path, tmp_path: Path) -> None:
     marker = tmp_path / "pid"
     slow = tmp_path / "slow"
-    slow.write_text(f'#!/bin/sh\necho $$ >"{marker}.new"\nmv "{marker}.new" "{marker}"\nexec tail -f /dev/null\n')
+    slow.write_text(f'#!/bin/sh\necho $$ >"{marker}.new"\nmv "{marker}.new" "{marker}"\nexec cat "{slow}.fifo"\n')
     slow.chmod(0o755)
+    os.mkfifo(f"{slow}.fifo")
     pid = base.begin(f"{root.parent}/base", Wish(roots=(str(root),), git=f"{root}/.git", program=str(slow), environ=ENVIRON))
     until = time.monotonic() + 20
     while not marker.exists():
@@ -333,61 +325,6 @@ def test_a_directory_that_moves_while_it_is_taken_leaves_a_base_that_says_so(roo
     assert (one.is_known(), one.is_complete) == (True, False)
     assert b"a.txt" in one.entries(0)
     assert "was moved while" in one.notes[0]
-
-
-# --- bounds are said ---
-
-
-def is_said(capsys: pytest.CaptureFixture[str], review: Review, words: str) -> None:
-    """Check that status, its JSON, the list after a run and the screen say something in one line."""
-    listed = Listed(review.session, review.record, store.WAITING, str(review.record["name"] or review.session.id))
-    output.status(listed, review.changes, (), as_json=False)
-    assert [line.strip().startswith("note: ") for line in capsys.readouterr().out.splitlines() if words in line] == [True]
-    output.status(listed, review.changes, (), as_json=True)
-    assert words in capsys.readouterr().out
-    output.summary(review, 1, 0)
-    assert words in capsys.readouterr().err
-    rows = listing(ForScreen(review).changes).rows
-    assert [words in row.text for row in rows if isinstance(row, NoteRow)] == [True]
-
-
-BOUNDS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
-    "time": ("cut after -1 s", lambda patch: patch.setattr(base_walk, "MANY_SECONDS", -1.0)),
-    "paths": ("cut at 1,000,000 paths", lambda patch: patch.setattr(base_walk, "Budget", partial(base_walk.Budget, paths=1))),
-    "bytes": ("2 files were past", lambda patch: patch.setattr(base_walk, "Budget", partial(base_walk.Budget, content=4))),
-    "one file's bytes": ("1 file was past", lambda patch: patch.setattr(base_walk, "LARGE_FILE", 9)),
-}
-
-
-@pytest.mark.parametrize("bound", BOUNDS)
-def test_a_bound_that_cut_the_base_is_said_wherever_changes_are_shown(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], bound: str
-) -> None:
-    words, cut = BOUNDS[bound]
-    (root / "large").write_bytes(b"0123456789")
-    (root / "small").write_bytes(b"012345678")
-    cut(monkeypatch)
-    review = Early(root, nothing, [Mark(b"new", Node(FILE, b"agent\n"))]).review()
-
-    is_said(capsys, review, words)
-    review.close()
-
-
-def test_that_there_is_no_base_is_said(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    review = Early(root, nothing, [Mark(b"new", Node(FILE, b"agent\n"))]).review()
-    review.close()
-    os.unlink(f"{review.session.base}/manifest")
-    again = open_review(review.session, ENVIRON)
-
-    is_said(capsys, again, "there is no base")
-    again.close()
-
-
-def test_of_a_whole_base_nothing_is_said(root: Path) -> None:
-    review = Early(root, nothing, [Mark(b"new", Node(FILE, b"agent\n"))]).review()
-    review.close()
-
-    assert review.changes.notes == ()
 
 
 def test_programs_named_in_a_nested_repository_are_not_run(root: Path, tmp_path: Path) -> None:
