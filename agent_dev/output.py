@@ -122,6 +122,8 @@ def _row(change: Change, roots: Sequence[str]) -> str:
         parts.append(f"+{change.insertions} -{change.deletions}")
     if change.ignored:
         parts.append("[ignored]")
+    if change.is_merged:
+        parts.append("(yours stays)" if change.is_dropped else "(with what you changed)")
     if change.risks:
         parts.append("! " + ", ".join(risk.rule for risk in change.risks))
     if change.conflict or change.obstacle:

@@ -150,7 +150,7 @@ def _fitted(review: Review, change: Change, ground: overlay.Ground, real: files.
     if found is None:
         is_full = _replaces_directory(change) and _has_strangers(real, change.key.path, ground)
         return replace(change, conflict="something was put into it meanwhile") if is_full else change
-    if overlay.bar(change, ground) or _replaces_directory(change):
+    if overlay.bar(change, ground) or change.kind is Kind.RETYPED:
         return replace(change, conflict=found)
     made = fit(change, ground.real.get(change.key.path), _sides(review, change, real))
     if made.change is not None:

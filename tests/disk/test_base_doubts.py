@@ -52,7 +52,7 @@ def nothing(_: Path) -> None:
 def test_an_early_deletion_is_no_addition_of_the_agents(root: Path) -> None:
     (change,) = Early(root, remove("a.txt"), [Mark(b"a.txt", Node(FILE, b"agent\n"))]).changes().values()
 
-    assert (change.kind, change.conflict) == (Kind.EDITED, "it was removed meanwhile")
+    assert (change.kind, change.conflict) == (Kind.EDITED, "you deleted it, the agent changed it")
 
 
 def test_of_an_early_deletion_git_tells_what_was_there(root: Path) -> None:
@@ -66,10 +66,8 @@ def test_what_the_agent_only_opened_is_no_change_after_an_early_deletion(root: P
     assert Early(root, remove("a.txt"), [Mark(b"a.txt", Node(FILE, b"more\n"))]).changes() == {}
 
 
-def test_an_early_deletion_by_both_is_told(root: Path) -> None:
-    (change,) = Early(root, remove("a.txt"), [Mark(b"a.txt", None)]).changes().values()
-
-    assert (change.kind, change.conflict) == (Kind.DELETED, "it was removed meanwhile")
+def test_an_early_deletion_by_both_leaves_nothing_to_merge(root: Path) -> None:
+    assert Early(root, remove("a.txt"), [Mark(b"a.txt", None)]).changes() == {}
 
 
 def test_an_early_deletion_of_a_directory_is_told(root: Path) -> None:
@@ -84,7 +82,7 @@ def test_of_an_early_deletion_of_a_link_git_tells_where_it_pointed(root: Path) -
     (change,) = Early(root, remove("link"), [Mark(b"link", Node(SYMLINK, b"elsewhere"))]).changes().values()
 
     assert change.before is not None
-    assert (change.kind, change.before.target, change.conflict) == (Kind.EDITED, b"a.txt", "it was removed meanwhile")
+    assert (change.kind, change.before.target, change.conflict) == (Kind.EDITED, b"a.txt", "you deleted it, the agent changed it")
 
 
 def test_what_was_gone_before_the_start_is_an_addition_of_the_agents(root: Path) -> None:
@@ -115,7 +113,7 @@ def test_an_early_edit_is_a_conflict_without_a_base(root: Path) -> None:
     review = early.review()
     (change,) = review.changes.changes
 
-    assert change.conflict == "it was changed meanwhile"
+    assert change.conflict == "its bytes are not known on every side"
     assert review.content(change.key) == (None, b"agent\n")
     review.close()
 

@@ -205,8 +205,31 @@ MARKS = {
 }
 
 
-@pytest.mark.parametrize("deed", DEEDS)
-@pytest.mark.parametrize("what", MARKS)
+AGENTS: dict[str, Tree] = {
+    "an edit": {b"x": NEW},
+    "a deletion": {},
+    "a mode": {b"x": Node(FILE, b"old", 0o755)},
+}
+# What the user did and what the agent did fit together: then this lands.
+FITTING = {
+    **{(what, deed): tree for what, tree in AGENTS.items() for deed in (swap_for_equal_bytes, touch)},
+    ("a deletion", remove): {},
+    ("a mode", rewrite): {b"x": Node(FILE, MINE.content, 0o755)},
+}
+PAIRS = [(what, deed) for what in MARKS for deed in DEEDS]
+
+
+@pytest.mark.parametrize(("what", "deed"), [pair for pair in PAIRS if pair in FITTING])
+def test_what_fits_what_the_user_did_meanwhile_is_merged_with_it(tmp_path: Path, what: str, deed: Callable[[Path], None]) -> None:
+    with Ended(tmp_path, {b"x": OLD, b"y": OLD}, MARKS[what]) as session:
+        deed(session.real / "x")
+        merged = session.merge_all()
+
+        assert trees.read(session.real) == {b"y": NEW, **FITTING[what, deed]}
+        assert (merged.is_all, session.kinds(), session.conflicts()) == (True, {}, {})
+
+
+@pytest.mark.parametrize(("what", "deed"), [pair for pair in PAIRS if pair not in FITTING])
 def test_what_the_user_did_meanwhile_is_a_conflict_and_stays(tmp_path: Path, what: str, deed: Callable[[Path], None]) -> None:
     with Ended(tmp_path, {b"x": OLD, b"y": OLD}, MARKS[what]) as session:
         deed(session.real / "x")
@@ -223,7 +246,7 @@ def test_something_new_of_the_users_is_a_conflict_and_stays(tmp_path: Path) -> N
         session.merge_all()
 
         assert trees.read(session.real) == {b"x": MINE}
-        assert session.conflicts() == {b"x": "something was put there meanwhile"}
+        assert session.conflicts() == {b"x": "both added it, with different contents"}
 
 
 def test_something_new_of_the_users_in_a_removed_directory_stays_with_it(tmp_path: Path) -> None:
