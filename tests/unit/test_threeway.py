@@ -27,6 +27,22 @@ STABLE, MINE, AGENT, SAME = Source.STABLE, Source.MINE, Source.AGENT, Source.SAM
 LONG = b"a" * 300_000
 
 
+def stable(data: bytes) -> Region:
+    return Region(STABLE, data)
+
+
+def mine(data: bytes) -> Region:
+    return Region(MINE, data)
+
+
+def agent(data: bytes) -> Region:
+    return Region(AGENT, data)
+
+
+def same(data: bytes) -> Region:
+    return Region(SAME, data)
+
+
 @given(TEXTS, TEXTS)
 def test_where_only_the_agent_changed_the_result_is_the_agents(base: bytes, agent: bytes) -> None:
     assert merge(base, base, agent).resolve() == agent
@@ -84,19 +100,19 @@ def test_no_line_of_the_result_is_two_lines_grown_together(base: bytes, mine: by
     ("base", "mine", "agent", "regions"),
     [
         (b"", b"", b"", ()),
-        (b"", b"a\n", b"a\n", (Region(SAME, b"a\n"),)),
+        (b"", b"a\n", b"a\n", (same(b"a\n"),)),
         (b"", b"a\n", b"b\n", (Conflict(b"", b"a\n", b"b\n"),)),
         (b"a\n", b"", b"b\n", (Conflict(b"a\n", b"", b"b\n"),)),
-        (b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nC\n", (Region(MINE, b"A\n"), Region(STABLE, b"b\n"), Region(AGENT, b"C\n"))),
+        (b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nC\n", (mine(b"A\n"), stable(b"b\n"), agent(b"C\n"))),
         (b"a\nb\n", b"A\nb\n", b"a\nB\n", (Conflict(b"a\nb\n", b"A\nb\n", b"a\nB\n"),)),  # they touch
-        (b"a\nb\n", b"x\na\nb\n", b"x\na\nB\n", (Region(SAME, b"x\n"), Region(STABLE, b"a\n"), Region(AGENT, b"B\n"))),
+        (b"a\nb\n", b"x\na\nb\n", b"x\na\nB\n", (same(b"x\n"), stable(b"a\n"), agent(b"B\n"))),
         (b"a", b"a\n", b"a\nb", (Conflict(b"a", b"a\n", b"a\nb"),)),
-        (b"a\nb\nc", b"A\nb\nc", b"a\nb\nc\n", (Region(MINE, b"A\n"), Region(STABLE, b"b\n"), Region(AGENT, b"c\n"))),
-        (b"a\r\nb\r\nc\r\n", b"a\nb\r\nc\r\n", b"a\r\nb\r\nc\n", (Region(MINE, b"a\n"), Region(STABLE, b"b\r\n"), Region(AGENT, b"c\n"))),
-        (b"\0\nb\n\xff\n", b"\0\0\nb\n\xff\n", b"\0\nb\n\xfe\n", (Region(MINE, b"\0\0\n"), Region(STABLE, b"b\n"), Region(AGENT, b"\xfe\n"))),
-        (LONG + b"\nb\nc\n", LONG + b"x\nb\nc\n", LONG + b"\nb\nC\n", (Region(MINE, LONG + b"x\n"), Region(STABLE, b"b\n"), Region(AGENT, b"C\n"))),
+        (b"a\nb\nc", b"A\nb\nc", b"a\nb\nc\n", (mine(b"A\n"), stable(b"b\n"), agent(b"c\n"))),
+        (b"a\r\nb\r\nc\r\n", b"a\nb\r\nc\r\n", b"a\r\nb\r\nc\n", (mine(b"a\n"), stable(b"b\r\n"), agent(b"c\n"))),
+        (b"\0\nb\n\xff\n", b"\0\0\nb\n\xff\n", b"\0\nb\n\xfe\n", (mine(b"\0\0\n"), stable(b"b\n"), agent(b"\xfe\n"))),
+        (LONG + b"\nb\nc\n", LONG + b"x\nb\nc\n", LONG + b"\nb\nC\n", (mine(LONG + b"x\n"), stable(b"b\n"), agent(b"C\n"))),
     ],
-)  # fmt: skip
+)
 def test_regions(base: bytes, mine: bytes, agent: bytes, regions: tuple[Region | Conflict, ...]) -> None:
     assert merge(base, mine, agent).regions == regions
 

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.skipif(which("git") is None, reason="git, the oracle, i
 
 SEED = int(os.environ.get("AGENT_DEV_TEST_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
 ROUNDS = int(os.environ.get("AGENT_DEV_TEST_FUZZ", "300"))
-ENVIRON = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CEILING_DIRECTORIES": "/"}  # fmt: skip
+NO_CONFIG = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CEILING_DIRECTORIES": "/"}
+ENVIRON = {"PATH": os.environ["PATH"], **NO_CONFIG}
 LABELS = ("-L", "mine", "-L", "base", "-L", "agent")
 
 # Few different lines make many ways to align them; indentation and blank lines are what git's diff, not its merge, minds.
