@@ -215,6 +215,10 @@ def test_toggling_a_line_of_a_whole_block_leaves_the_others_chosen() -> None:
     assert toggle_line(Choice(frozenset((0,))), found, OLD, 2) == Choice(old=frozenset((1,)), new=frozenset((1, 2, 3)))
 
 
+def test_lines_of_a_whole_block_chosen_once_more_change_nothing() -> None:
+    assert with_lines(Choice(frozenset((0,))), blocks(BEFORE, AFTER), frozenset((1,)), frozenset()) == Choice(frozenset((0,)))
+
+
 @pytest.mark.parametrize(
     ("choice", "message"),
     [

@@ -278,6 +278,13 @@ def test_a_context_line_that_lost_its_space_is_an_empty_line() -> None:
     assert read.hunks[0].lines == ((b" ", b"\n"), (b"-", b"a\n"), (b"+", b"b\n"))
 
 
+@pytest.mark.parametrize(
+    ("header", "start"), [(b"@@ -5,0 +6 @@\n+a\n", 5), (b"@@ -0,0 +1 @@\n+a\n", 0), (b"@@ -5 +4,0 @@ def f():\n-a\n", 4)]
+)
+def test_a_hunk_without_old_lines_names_the_line_before_it(header: bytes, start: int) -> None:
+    assert one(b"--- a/f\n+++ b/f\n" + header).hunks[0].old_start == start
+
+
 # --- finding hunks, by hand ---
 
 BEFORE = b"".join(b"%d\n" % n for n in range(40))
@@ -294,14 +301,17 @@ def test_a_hunk_is_found_although_its_line_is_off(start: int) -> None:
     assert choose(read, BEFORE, AFTER) == Choice(frozenset((1,)))
 
 
-def test_of_two_places_the_nearest_is_taken_and_the_next_hunk_is_as_far_off() -> None:
+def test_of_two_places_the_nearest_is_taken() -> None:
     before, after = b"a\nb\n" * 6, b"a\nB\n" * 6
     body = ((b" ", b"a\n"), (b"-", b"b\n"), (b"+", b"B\n"))
     assert choose(FilePatch(b"f", (PatchHunk(5, body),)), before, after) == Choice(frozenset((3,)))  # git looks ahead first
-    two = FilePatch(b"f", (PatchHunk(3, ((b"-", b"b\n"), (b" ", b"a\n"))), PatchHunk(6, body)))
-    assert choose(two, before, after) == Choice(frozenset((3,)), old=frozenset((3,)))
-    with_offset = FilePatch(b"f", (PatchHunk(4, ((b"-", b"b\n"), (b" ", b"a\n"))), PatchHunk(7, body)))
-    assert choose(with_offset, before, after) == Choice(frozenset((4,)), old=frozenset((5,)))
+
+
+def test_the_next_hunk_is_looked_for_as_far_off_as_the_one_before() -> None:
+    before, after = b"u\n" + b"a\nb\n" * 6, b"U\n" + b"a\nB\n" * 6
+    first = PatchHunk(4, ((b"-", b"u\n"), (b"+", b"U\n")))  # it stands at 0
+    second = PatchHunk(9, ((b" ", b"a\n"), (b"-", b"b\n"), (b"+", b"B\n")))
+    assert choose(FilePatch(b"f", (first, second)), before, after) == Choice(frozenset((0, 3)))
 
 
 def test_a_hunk_is_not_found_before_the_one_before_it() -> None:
@@ -317,6 +327,12 @@ def test_two_hunks_may_take_parts_of_one_block() -> None:
     before, after = b"1\n2\n3\n", b"one\ntwo\nthree\n"
     read = one(b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-1\n+one\n@@ -3 +3 @@\n-3\n+three\n")
     assert apply(before, after, choose(read, before, after)) == b"one\n2\nthree\n"
+
+
+def test_two_hunks_in_one_block_never_take_the_same_line() -> None:
+    before, after = b"1\n2\n", b"y\nx\nx\n"
+    read = one(b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-1\n+x\n@@ -2 +2 @@\n-2\n+x\n")
+    assert apply(before, after, choose(read, before, after)) == b"x\nx\n"
 
 
 def test_of_equal_new_lines_the_one_in_this_place_is_taken() -> None:
