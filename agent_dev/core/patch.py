@@ -187,8 +187,8 @@ def _range(reader: _Reader, text: bytes) -> tuple[int, int]:
 
 def _name(reader: _Reader, text: bytes) -> bytes | None:
     """Return the path of a `---` or `+++` line without its prefix; None for /dev/null."""
-    text = text.rstrip(b"\r\n")
-    name = unquoted(text) if text.startswith(b'"') else text.partition(b"\t")[0]
+    text = text.rstrip(b"\r\n").partition(b"\t")[0]  # git puts a tab behind a name with a space, diff a time
+    name = _maybe_quoted(text)
     if name == b"/dev/null":
         return None
     path = _without_prefix(name) if name is not None else None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_dev.core import blocks as module
-from agent_dev.core.blocks import Block, Hunk, blocks, count, is_binary, lines, quoted, unified
+from agent_dev.core.blocks import Block, Hunk, blocks, count, is_binary, joined, line_end, lines, quoted, unified
 
 PIECES = [b"a\n", b"b\n", b"c\r\n", b"\n", b"\r", b"\x0c", b"\xc2\x85", b"\xe2\x80\xa8\n", b"\xff\n", b"\0", b"x"]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=30).map(b"".join) | st.binary(max_size=40)
@@ -86,6 +86,29 @@ def test_a_hunk_covers_as_much_unchanged_text_on_both_sides(before: bytes, after
 )
 def test_blocks_of_small_texts(before: bytes, after: bytes, expected: tuple[Block, ...]) -> None:
     assert blocks(before, after) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ((), b"\n"),
+        ((b"", b"a"), b"\n"),
+        ((b"a\r\nb\n",), b"\r\n"),
+        ((b"a\nb\r\n",), b"\n"),
+        ((b"a\r\n", b"", b"b\r\n"), b"\r\n"),
+        ((b"a\r\n", b"b\n"), b"\n"),
+    ],
+)
+def test_a_new_line_ends_as_all_texts_begin_to(texts: tuple[bytes, ...], expected: bytes) -> None:
+    assert line_end(*texts) == expected
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [([], b""), ([b"a"], b"a"), ([b"a", b"b\n", b"c"], b"a\r\nb\nc"), ([b"a", b""], b"a"), ([b"", b"a\n", b"", b"b"], b"a\nb")],
+)
+def test_joined_lines_do_not_grow_together(pieces: list[bytes], expected: bytes) -> None:
+    assert joined(pieces, b"\r\n") == expected
 
 
 def test_nul_bytes_do_not_hide_changed_lines() -> None:
