@@ -50,6 +50,7 @@ def _change(change: Change, roots: Sequence[str]) -> dict[str, object]:
         "deletions": change.deletions,
         "risks": [{"rule": risk.rule, "why": risk.why} for risk in change.risks],
         "conflict": change.conflict or change.obstacle,
+        "merged": change.is_merged,
     }
 
 
@@ -131,7 +132,7 @@ def _row(change: Change, roots: Sequence[str]) -> str:
     return " ".join(parts)
 
 
-def diff(review: Review, keys: Sequence[Key], *, is_stat: bool) -> None:
+def diff(review: Review, keys: Sequence[Key], *, is_stat: bool, with_blocks: bool = False) -> None:
     """Print changes as a patch that git can apply, or as numbers."""
     roots = _roots(review.record)
     wanted = [c for key in keys for c in review.changes.below(key.root, key.path)] if keys else list(review.changes.changes)
@@ -145,7 +146,7 @@ def diff(review: Review, keys: Sequence[Key], *, is_stat: bool) -> None:
     for change in wanted:
         before, after = review.content(change.key)
         path = os.fsencode(name(change.key, roots).lstrip("/"))
-        patch = blocks.patch(change, path, before, after)
+        patch = blocks.patch(change, path, before, after, with_numbers=with_blocks)
         if is_looked_at:
             sys.stdout.writelines(visible(row, tab="\t") + "\n" for row in patch.rstrip(b"\n").split(b"\n"))
         else:
@@ -204,6 +205,13 @@ def undone(done: Undone, *, as_json: bool, word: str) -> None:
     for left in done.left:
         line(f"left {visible(name(left.key, done.roots))}: {visible(left.why)}; it stays as you have it")
     line(f"merge {done.merge}: {len(done.paths)} {word}, {len(done.left) or 'nothing'} left")
+
+
+def exported(count: int, target: str, gone: Sequence[str]) -> None:
+    """Print what was written out, and what a directory cannot show."""
+    line(f"{count} changes written to {visible(target)}; nothing was merged")
+    for path in gone:
+        line(f"deleted by the agent: {visible(path)}")
 
 
 def merges(found: Sequence[Recorded], *, as_json: bool, with_roots: bool) -> None:

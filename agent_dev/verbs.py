@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from agent_dev import output
+from agent_dev import output, taking
 from agent_dev.after import screen
 from agent_dev.cli import say
-from agent_dev.commands import doctor, merge, recover, resume, sessions, show, undo
+from agent_dev.commands import doctor, export, merge, pick, recover, resume, retention, sessions, show, undo
 from agent_dev.commands.prepare import Options, Request
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here, Listed
-from agent_dev.core.changes import Key
 from agent_dev.core.commits import Commit
+from agent_dev.core.merge import MergePlan
 from agent_dev.errors import DONE, PARTLY, CannotStart, CommandFailed, RecoveryRequired, SessionBusy, UsageError
 from agent_dev.host import commits, load, refs, store
 
@@ -79,69 +79,44 @@ def _commits_of(review: Review, where: Here) -> tuple[Commit, ...]:
 
 def _diff(words: list[str], where: Here, _options: Options) -> int:
     parser = _parser("diff", "The changes of a session as a patch on stdout.", "agent-dev diff src/ | less -R")
-    parser.usage = "agent-dev diff [-h] [--stat] [SESSION] [PATH…]"
+    parser.usage = "agent-dev diff [-h] [--stat] [--blocks] [SESSION] [PATH…]"
     text = "a session's id or --name (else the newest here), then paths; all after -- are paths"
     parser.add_argument("words", nargs="*", metavar="[SESSION] [PATH…]", help=text)
     parser.add_argument("--stat", action="store_true", help="numbers instead of the patch")
+    parser.add_argument("--blocks", action="store_true", help="with the numbers by which merge --take PATH:1,3 takes blocks")
     args = parser.parse_args(words)
     names = list(args.words)
     given = words[: words.index("--")] if "--" in words else words
     is_named = bool(names) and names[0] in given and sessions.is_session(sessions.listed(where.store), names[0]) is not None
     one = sessions.find(where, names.pop(0) if is_named else "")
     with _opened(one, where) as review:
-        output.diff(review, _keys(names, review, where), is_stat=args.stat)
+        output.diff(review, taking.keys(names, review, where), is_stat=args.stat, with_blocks=args.blocks)
     return DONE
-
-
-def _keys(paths: list[str], review: Review, where: Here) -> tuple[Key, ...]:
-    """Turn paths as a person types them, seen from here or from the root, into keys. Raises UsageError for unknown ones."""
-    found = []
-    for path in paths:
-        if not path:
-            raise UsageError(message="an empty path names nothing", hint="--take . takes all below this directory")
-        candidates = [os.path.normpath(os.path.join(place, path)) for place in (where.cwd, where.root)]
-        candidates.append(os.path.join(os.path.realpath(os.path.dirname(candidates[0])), os.path.basename(candidates[0])))
-        keys = [key for full in candidates for key in _below_roots(full, review)]
-        known = [key for key in keys if review.changes.below(key.root, key.path)]
-        if not known:
-            raise UsageError(message=f"nothing changed at {path}", hint="agent-dev status lists what changed")
-        found.append(known[0])
-    return tuple(found)
-
-
-def _below_roots(full: str, review: Review) -> list[Key]:
-    keys = []
-    for number, tree in enumerate(review.reals):
-        if full == tree.path:
-            keys.append(Key(number, b""))
-        elif full.startswith(tree.path + "/"):
-            keys.append(Key(number, os.fsencode(full[len(tree.path) + 1 :])))
-    return keys
 
 
 def _merge(words: list[str], where: Here, _options: Options) -> int:
     parser = _parser(
         "merge",
-        "Bring chosen changes into the real tree. Without --take or --all: the screen.",
-        "agent-dev merge --take src/",
+        "Bring chosen changes into the real tree. Without flags that choose: the screen.",
+        "agent-dev merge --take src/ --take README.md:1,3",
     )
     _add_session(parser)
-    parser.add_argument("--take", action="append", default=[], metavar="PATH", help="take PATH and all below it")
-    parser.add_argument("--all", action="store_true", help="take all that is clean, neither risky nor ignored by git")
-    parser.add_argument("--include-risky", action="store_true", help="with --all: the risky ones too")
+    taking.add_flags(parser)
     parser.add_argument("--atomic", action="store_true", help="merge nothing when something chosen is in conflict")
+    parser.add_argument("--yes-delete-many", action="store_true", help="delete a large share of the tree's files")
+    parser.add_argument("--export", default="", metavar="DIR|FILE.patch", help="write it there instead of merging it")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     args = parser.parse_args(words)
-    if args.include_risky and not args.all:
-        raise UsageError(message="--include-risky goes with --all", hint="--take PATH takes a risky path by name")
     with _opened(sessions.find(where, args.session), where) as review:
-        if not args.take and not args.all:
+        if not taking.chooses(args):
             return screen(review, where.store)
-        chosen, asked = merge.choose(
-            review.changes, _keys(args.take, review, where), everything=args.all, risky=args.include_risky
-        )
+        chosen, asked = pick.choose(review, taking.wish(args, review, where))
         planned = merge.plan(review, chosen, asked)
+        if args.export:
+            return _export(review, planned, args.export)
+        if not args.dry_run and not args.yes_delete_many:
+            taking.guard(review, planned, where)
         stops = args.dry_run or (args.atomic and bool(planned.conflicts))
         merged = (
             merge.preview(review, planned) if stops else merge.carry_out(review, planned, where.store, say, is_atomic=args.atomic)
@@ -149,7 +124,15 @@ def _merge(words: list[str], where: Here, _options: Options) -> int:
         if args.atomic and planned.conflicts and not args.dry_run:
             merged = replace(merged, taken=())
         output.merged(merged, review, is_dry=args.dry_run, as_json=args.json)
-        return PARTLY if merged.conflicts or (args.take and not merged.taken) else DONE
+        retention.thin(where, say)
+        return PARTLY if merged.conflicts or ((args.take or args.patch) and not merged.taken) else DONE
+
+
+def _export(review: Review, planned: MergePlan, target: str) -> int:
+    roots = review.record["roots"]
+    gone = export.export(review, planned, target, lambda key: os.fsencode(output.name(key, roots).lstrip("/")))
+    output.exported(len(planned.taken), target, [output.name(key, roots) for key in gone])
+    return PARTLY if planned.conflicts else DONE
 
 
 def _undo(words: list[str], where: Here, _options: Options) -> int:

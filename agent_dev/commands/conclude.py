@@ -21,6 +21,9 @@ def done_changes(merge: apply.Merge, numbers: tuple[int, ...] | None = None) -> 
     """Return the changes of a merge whose operations stand after (or, of a phase, whose operations it drove)."""
     wanted = merge.journal.done() if numbers is None else frozenset(numbers)
     not_done = {op.key for number, op in enumerate(merge.journal.ops) if number not in wanted and not op.is_loose}
+    ended = [phase for phase in merge.journal.phases if phase.reached is not None]
+    if numbers is None and not (ended and ended[-1].is_forward):
+        not_done |= {change.key for change in map(change_of, merge.journal.rows) if change.is_dropped}
     return tuple(change for change in map(change_of, merge.journal.rows) if change.key not in not_done)
 
 
@@ -131,12 +134,12 @@ def _undone(merge: apply.Merge, review: Review) -> bool:
     ops = [merge.journal.ops[number] for number in phase.numbers if number not in stopped]
     for number, real in enumerate(review.reals):
         mine = [op for op in ops if op.key.root == number]
-        stage = merge.stages[number]
-        if not mine or stage is None:
+        dropped = _dropped(merge, number)
+        if not mine and not dropped:
             continue
         real.forget()
-        _give_back(merge, review, number, mine, stage)
-        now = {op.key.path: real.look(op.key.path) for op in mine}
+        _give_back(merge, review, number, mine)
+        now = {path: real.look(path) for path in (*(op.key.path for op in mine), *dropped)}
         bases.unlearn(review.session.base, number, now, _theirs(merge, number))
     _remember_state(review, store.WAITING)
     return False
@@ -148,15 +151,21 @@ def _theirs(merge: apply.Merge, number: int) -> frozenset[bytes]:
     return frozenset(change_of(row).key.path for row in rows)
 
 
-def _give_back(merge: apply.Merge, review: Review, number: int, ops: list[Op], stage: Stage) -> None:
-    real, into = review.reals[number], review.uppers[number]
+def _dropped(merge: apply.Merge, number: int) -> tuple[bytes, ...]:
+    changes = map(change_of, merge.journal.rows)
+    return tuple(change.key.path for change in changes if change.is_dropped and change.key.root == number)
+
+
+def _give_back(merge: apply.Merge, review: Review, number: int, ops: list[Op]) -> None:
+    real, into, stage = review.reals[number], review.uppers[number], merge.stages[number]
     aside, parts = _kept(merge, "agent"), _kept(merge, "part")
-    own = [op for op in ops if op.key not in aside and op.key not in parts]
-    upper.give_back(into, real, stage, tuple(_given(own)))
-    others = tuple(upper.Given(op.key.path, aside[op.key]) for op in ops if op.key in aside)
-    if others:
+    if stage is not None:
+        own = [op for op in ops if op.key not in aside and op.key not in parts]
+        upper.give_back(into, real, stage, tuple(_given(own)))
+    paths = [*(op.key.path for op in ops if op.key in aside), *_dropped(merge, number)]
+    if paths:
         kept = Stage(apply.aside(merge.folder, number))
-        upper.give_back(into, real, kept, others)
+        upper.give_back(into, real, kept, tuple(upper.Given(path, aside.get(Key(number, path))) for path in paths))
         kept.close()
 
 

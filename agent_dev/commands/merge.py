@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from agent_dev.commands import conclude, recover
 from agent_dev.commands.review import LARGEST_DIFF, Review
 from agent_dev.core import choice as choices
-from agent_dev.core import merge, selection, threeway
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from agent_dev.core import merge, threeway
+from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
 from agent_dev.core.choice import Choice
 from agent_dev.core.journal import Reached, Verdict
 from agent_dev.core.merge import Left, MergePlan
@@ -19,6 +19,7 @@ from agent_dev.errors import CannotMerge, UsageError
 from agent_dev.host import apply, journals, pending, store
 
 Notice = Callable[[str], None]
+_A_HANDFUL = 10  # deletions that are never many
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +31,6 @@ class Merged:
     left: tuple[Left, ...]
     conflicts: tuple[Left, ...]
     is_all: bool  # the session holds nothing more
-
-
-def choose(changes: ChangeSet, paths: tuple[Key, ...], *, everything: bool, risky: bool) -> tuple[Selection, frozenset[Key]]:
-    """Return what flags choose and what they ask for: `--all`, and each `--take PATH` with all below it."""
-    chosen = selection.all_of(changes, risky=risky) if everything else selection.NOTHING
-    asked = {change.key for change in changes.changes if _is_meant(change, risky=risky)} if everything else set()
-    for path in paths:
-        below = frozenset(change.key for change in changes.below(path.root, path.path))
-        asked |= below
-        chosen = selection.take(chosen, below, changes)
-    return chosen, frozenset(asked)
-
-
-def _is_meant(change: Change, *, risky: bool) -> bool:
-    """Whether `--all` asks for a change, in conflict or not."""
-    return not change.ignored and (risky or not change.risks)
 
 
 def plan(review: Review, chosen: Selection, asked: frozenset[Key]) -> MergePlan:
@@ -68,7 +53,9 @@ def _results(review: Review, chosen: Selection) -> dict[Key, merge.Result]:
 
 def _part(review: Review, change: Change, choice: Choice) -> merge.Result:
     before, agent = review.content(change.key)
-    if change.kind is not Kind.EDITED or change.after is None or before is None or agent is None:
+    if change.before is None:
+        before = b""
+    if change.kind not in (Kind.EDITED, Kind.ADDED) or change.after is None or before is None or agent is None:
         raise CannotMerge(path=change.key.path, reason="only an edited file can be taken in part")
     try:
         part = choices.apply(before, agent, choice)
@@ -105,6 +92,15 @@ def _folders(review: Review, chosen: Selection) -> merge.Folders:
 def _above(path: bytes) -> list[bytes]:
     parts = path.split(b"/")[:-1]
     return [b"/".join(parts[: n + 1]) for n in range(len(parts))]
+
+
+def deletes_too_much(review: Review, planned: MergePlan, percent: int) -> int:
+    """Return how many files a plan deletes when that is more than some share of the tree, and more than a handful; else 0."""
+    gone = sum(isinstance(step, merge.Remove) for step in planned.steps)
+    held = sum(
+        1 for number in range(len(review.reals)) for entry in review.base.entries(number).values() if entry.type is FileType.FILE
+    )
+    return gone if gone > _A_HANDFUL and gone * 100 > held * percent else 0
 
 
 def preview(review: Review, planned: MergePlan) -> Merged:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent_dev.commands.prepare import Options, flags
 from agent_dev.core.plan import expand
+from agent_dev.core.profile import Profile
 from agent_dev.errors import NoSession, SessionBusy, UnknownSession, UnreadableSession
 from agent_dev.host import leftovers, load, machine, repo, signals, store
 
@@ -21,6 +22,7 @@ class Here:
     root: str
     cwd: str
     environ: dict[str, str]
+    profile: Profile = Profile(name="default")  # noqa: RUF009  (a frozen value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def here(options: Options, environ: dict[str, str]) -> Here:
     request = load.Request(agent="", home=home, environ=environ, config=options.config, flags=flags(options))
     profile = load.settings(request).profile
     cwd = os.path.realpath(repo.absolute(options.directory))
-    return Here(store.place(expand(profile.state, home), environ), repo.find(cwd).root, cwd, environ)
+    return Here(store.place(expand(profile.state, home), environ), repo.find(cwd).root, cwd, environ, profile)
 
 
 def listed(place: store.Store) -> tuple[Listed, ...]:

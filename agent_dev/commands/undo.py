@@ -127,7 +127,9 @@ def _drive(where: Here, merging: apply.Merge, *, is_forward: bool) -> Undone:
         raise CannotUndo(message=f"merge {merging.id} never began")
     numbers, left = _possible(merging, is_forward=is_forward)
     roots = tuple(path for path, _, _ in begin.roots)
-    if not any(not merging.journal.ops[number].is_loose for number in numbers):
+    stands = bool(conclude.done_changes(merging))
+    is_dropping = not merging.journal.ops and stands != is_forward  # it only took changes out of the session
+    if not is_dropping and not any(not merging.journal.ops[number].is_loose for number in numbers):
         if not left:
             raise CannotUndo(message=f"merge {merging.id} is {'not undone' if is_forward else 'undone already'}")
         return Undone(merging.id, roots, (), left)

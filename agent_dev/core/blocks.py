@@ -149,8 +149,8 @@ def _hunk(group: list[Block], context: int, old_end: int) -> Hunk:
     )
 
 
-def patch(change: Change, path: bytes, before: bytes | None, after: bytes | None) -> bytes:
-    """Return one change in git's patch format, for `git apply`.
+def patch(change: Change, path: bytes, before: bytes | None, after: bytes | None, *, with_numbers: bool = False) -> bytes:
+    """Return one change in git's patch format, for `git apply`; `with_numbers`: each hunk says the numbers of its blocks.
 
     `path` is the name to write, relative. `before` and `after` are the bytes of a file or a link's target, None where
     there are none. What git cannot express (an empty directory, a fifo, an owner's read bit) becomes a comment, which
@@ -165,7 +165,7 @@ def patch(change: Change, path: bytes, before: bytes | None, after: bytes | None
         return comment
     if old and new and old[:3] != new[:3]:  # a file became a link or the reverse: git writes two patches
         return comment + _one(path, (old, None), (before, None)) + _one(path, (None, new), (None, after))
-    return comment + _one(path, (old, new), (before, after))
+    return comment + _one(path, (old, new), (before, after), with_numbers=with_numbers)
 
 
 def _git_mode(entry: Entry | None) -> str | None:
@@ -190,7 +190,9 @@ def _unsaid(change: Change, old: str | None, new: str | None) -> str:
     return "attributes" if change.before.attributes != change.after.attributes else ""
 
 
-def _one(path: bytes, modes: tuple[str | None, str | None], sides: tuple[bytes | None, bytes | None]) -> bytes:
+def _one(
+    path: bytes, modes: tuple[str | None, str | None], sides: tuple[bytes | None, bytes | None], *, with_numbers: bool = False
+) -> bytes:
     old, new = quoted(b"a/" + path), quoted(b"b/" + path)
     head = [b"diff --git %s %s\n" % (old, new), *_mode_lines(*modes)]
     shown = [old if modes[0] else b"/dev/null", new if modes[1] else b"/dev/null"]
@@ -202,7 +204,7 @@ def _one(path: bytes, modes: tuple[str | None, str | None], sides: tuple[bytes |
     if is_binary(before) or is_binary(after) or not is_diffable(before, after):
         return b"".join([*head, b"Binary files %s and %s differ\n" % (shown[0], shown[1])])
     names = [b"--- %s\n" % _ended(shown[0]), b"+++ %s\n" % _ended(shown[1])]
-    return b"".join([*head, *names, *_body(before, after)])
+    return b"".join([*head, *names, *_body(before, after, with_numbers=with_numbers)])
 
 
 def _mode_lines(old: str | None, new: str | None) -> list[bytes]:
@@ -213,10 +215,14 @@ def _mode_lines(old: str | None, new: str | None) -> list[bytes]:
     return [f"old mode {old}\n".encode(), f"new mode {new}\n".encode()] if old != new else []
 
 
-def _body(before: bytes, after: bytes) -> Iterator[bytes]:
+def _body(before: bytes, after: bytes, *, with_numbers: bool) -> Iterator[bytes]:
     old, new = lines(before), lines(after)
+    number = 1
     for hunk in unified(before, after):
-        yield hunk.header.encode() + b"\n"
+        last = number + len(hunk.blocks) - 1
+        name = f" block {number}" if last == number else f" blocks {number}-{last}"
+        yield hunk.header.encode() + (name.encode() if with_numbers else b"") + b"\n"
+        number = last + 1
         at = hunk.old_start
         for block in hunk.blocks:
             yield from _marked(b" ", old[at : block.old_start])

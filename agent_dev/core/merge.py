@@ -70,12 +70,16 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """The steps in the order they happen, what was not chosen, and the chosen that are in conflict."""
+    """The steps in the order they happen, what was not chosen, and the chosen that are in conflict.
+
+    `dropped`: taken keys that only leave the session.
+    """
 
     steps: tuple[Step, ...]
     taken: tuple[Key, ...]
     left: tuple[Left, ...]
     conflicts: tuple[Left, ...]
+    dropped: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,8 @@ def plan(
     ]
     keys = tuple(change.key for change in taken)
     left, conflicts = _left(changes, frozenset(keys), wanted)
-    return MergePlan((*removals, *prunes, *puts, *modes), keys, left, conflicts)
+    dropped = tuple(change.key for change in taken if change.is_dropped)
+    return MergePlan((*removals, *prunes, *puts, *modes), keys, left, conflicts, dropped)
 
 
 def row(change: Change) -> dict[str, object]:
@@ -129,14 +134,15 @@ def row(change: Change) -> dict[str, object]:
     types = {"before": change.before, "after": change.after}
     path = change.key.path.decode("utf-8", "surrogateescape")
     sides = {side: entry.type if entry else None for side, entry in types.items()}
-    return {"root": change.key.root, "path": path, "kind": change.kind, "merged": change.is_merged, **sides}
+    how = {"merged": change.is_merged, "dropped": change.is_dropped}
+    return {"root": change.key.root, "path": path, "kind": change.kind, **how, **sides}
 
 
 def change_of(row: Mapping[str, Any]) -> Change:
     """Return a change as far as a journal's row tells it: its key, its kind, and the types before and after."""
     key = Key(int(row["root"]), str(row["path"]).encode("utf-8", "surrogateescape"))
     before, after = (Entry(FileType(row[side])) if row[side] else None for side in ("before", "after"))
-    return Change(key, Kind(row["kind"]), before, after)
+    return Change(key, Kind(row["kind"]), before, after, is_merged=bool(row["merged"]), is_dropped=bool(row["dropped"]))
 
 
 def _is_folder_change(change: Change) -> bool:

@@ -28,6 +28,9 @@ class Profile(Value):
     overlay: tuple[str, ...] = ()  # more roots
     install: str = ""  # how to get the command
     merge: bool = True  # open the merge screen after the agent has ended
+    many_deletions: int = 25  # percent of the tree's files: flags delete more only when told twice
+    keep_merges_days: int = 90  # how long a merge can be taken back
+    keep_merges_mib: int = 4096  # and how much may be kept for that in all
 
 
 LISTS = ("env", "tools", "caches", "path", "ro", "rw", "overlay")

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 def profile(document: Node | None) -> Checked:
     """Check a profile file; None is an empty one."""
-    return _document(document, PROFILE, {"state": "belongs into config.yaml, not into a profile"})
+    return _document(document, PROFILE, dict.fromkeys(_ONLY_CONFIG, "belongs into config.yaml, not into a profile"))
 
 
 def config(document: Node | None) -> Checked:
@@ -238,6 +238,23 @@ def _flag(found: _Found, key: str, node: Node) -> bool | None:
     return None
 
 
+def _number(low: int, high: int) -> "Check":
+    def check(found: _Found, key: str, node: Node) -> int | None:
+        if (
+            isinstance(node, Scalar)
+            and node.means
+            and node.text.isascii()
+            and node.text.isdigit()
+            and low <= int(node.text) <= high
+        ):
+            return int(node.text)
+        written = f", not {node.text}" if isinstance(node, Scalar) and node.text else ""
+        found.complain(node, key, f"must be a whole number from {low} to {high}{written}")
+        return None
+
+    return check
+
+
 def _choice(words: tuple[str, ...]) -> "Check":
     def check(found: _Found, key: str, node: Node) -> str | None:
         text = _text(found, key, node)
@@ -298,6 +315,7 @@ def _variables(found: _Found, key: str, node: Node) -> tuple[tuple[str, str], ..
 
 
 _ONLY_PROFILE = ("about", "command", "extends", "install")
+_ONLY_CONFIG = ("state", "many_deletions", "keep_merges_days", "keep_merges_mib")
 _BOTH: "dict[str, Check]" = {
     "env": _list_of(_variable),
     "set": _variables,
@@ -312,7 +330,13 @@ _BOTH: "dict[str, Check]" = {
     "merge": _flag,
 }
 PROFILE: "dict[str, Check]" = {"about": _line, "command": _command, "extends": _line, "install": _line, **_BOTH}
-CONFIG: "dict[str, Check]" = {**_BOTH, "state": _path}
+CONFIG: "dict[str, Check]" = {
+    **_BOTH,
+    "state": _path,
+    "many_deletions": _number(0, 100),
+    "keep_merges_days": _number(0, 36500),
+    "keep_merges_mib": _number(0, 1 << 30),
+}
 _ITEMS: "dict[str, Check]" = {"env": _variable, "set": _variable}
 _RULE: "dict[str, Check]" = {
     "why": _line,

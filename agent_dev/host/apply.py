@@ -135,6 +135,8 @@ def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tupl
     try:
         for step in plan.steps:
             staging.add(step)
+        for key in plan.dropped:
+            staging.drop(key)
         for one in (*merge.stages, *staging.asides.values()):
             if one is not None:
                 one.settle()
@@ -210,16 +212,26 @@ class _Staging:
 
     def _keep(self, step: Put, slot: str, upper: files.Tree) -> None:
         """Put aside what the session needs when something else than its own file lands."""
-        root = step.key.root
+        if step.part is not None:
+            self._aside(step.key.root).put(slot, step.part, step.after)
+            self.kept[step.key] = {"part": slot}
+        else:
+            self._keep_agents(step.key, slot, upper)
+
+    def drop(self, key: Key) -> None:
+        """Put aside the agent's own file of a change that only leaves the session."""
+        self._keep_agents(key, self._slot(), self._uppers[key.root])
+
+    def _keep_agents(self, key: Key, slot: str, upper: files.Tree) -> None:
+        entry = upper.look(key.path)
+        if entry is not None and entry.type is not FileType.DEVICE:  # else a deletion
+            self._aside(key.root).copy(slot, upper, key.path, entry)
+            self.kept[key] = {"agent": slot}
+
+    def _aside(self, root: int) -> Stage:
         if root not in self.asides:
             self.asides[root] = Stage(aside(self._merge.folder, root))
-        if step.part is not None:
-            self.asides[root].put(slot, step.part, step.after)
-        else:
-            entry = upper.look(step.key.path)
-            if entry is not None:
-                self.asides[root].copy(slot, upper, step.key.path, entry)
-        self.kept[step.key] = {"part" if step.part is not None else "agent": slot}
+        return self.asides[root]
 
     def _mode(self, step: SetMode) -> None:
         """07000 bits are never merged, and never taken from what has them and keeps them."""
@@ -271,7 +283,7 @@ def _drive(merge: Merge, phase: Phase, *, is_atomic: bool) -> Reached:
         if phase.is_forward:
             stopped |= _given_back(driver, [(number, op) for number, op in ops if number not in stopped])
         merge.keeps = driver.keeps
-        if (is_atomic and any(stopped.values())) or all(number in stopped or op.is_loose for number, op in ops):
+        if (is_atomic and any(stopped.values())) or (ops and all(number in stopped or op.is_loose for number, op in ops)):
             _roll_back_or_say(merge, stopped)
             return Reached(stopped)
         reached = Reached(stopped, driver.found((number, op) for number, op in ops if number not in stopped))

@@ -336,6 +336,7 @@ def remove_aside(gone: str, also: "Callable[[], None] | None" = None) -> None:
     Taking thirty directories and some mount points apart costs more than bubblewrap's whole start, freeing thousands of
     files more than merging them. `sweep` and the next to leave the home finish what a killed child left.
     """
+    told, tells = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
@@ -343,12 +344,16 @@ def remove_aside(gone: str, also: "Callable[[], None] | None" = None) -> None:
             for standard in range(3):
                 os.close(standard)  # whoever reads our output need not wait
             if also is not None:
+                os.close(tells)
                 also()
             else:
                 os.closerange(3, 4096)  # locks of ours among them
             remove_tree(gone)
         finally:
             os._exit(0)
+    os.close(tells)
+    os.read(told, 1)  # the end of it: the child holds no lock any more
+    os.close(told)
     try:
         os.setpgid(pid, pid)  # here too: our own end, as a terminal's first process, hangs up on our group
     except OSError:

@@ -10,10 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_dev.commands import merge as merging
+from agent_dev.commands import pick
+from agent_dev.commands.pick import Wish
+from agent_dev.commands.review import Review
 from agent_dev.core.changes import Change, ChangeSet, Key, Kind, Risk
 from agent_dev.core.merge import Folders, plan
 from agent_dev.host import kernel
+from agent_dev.host.base import Base
+from agent_dev.host.store import BLANK, Session
 from tests.harness import trees
 from tests.harness.ended import Ended
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Mark, Node, Tree
@@ -211,7 +215,7 @@ AGENTS: dict[str, Tree] = {
     "a mode": {b"x": Node(FILE, b"old", 0o755)},
 }
 # What the user did and what the agent did fit together: then this lands.
-FITTING = {
+FITTING: dict[tuple[str, Callable[[Path], None]], Tree] = {
     **{(what, deed): tree for what, tree in AGENTS.items() for deed in (swap_for_equal_bytes, touch)},
     ("a deletion", remove): {},
     ("a mode", rewrite): {b"x": Node(FILE, MINE.content, 0o755)},
@@ -358,6 +362,11 @@ def change(name: bytes, **more: object) -> Change:
     return Change(Key(0, name), Kind.ADDED, None, trees.entry(NEW), **more)  # type: ignore[arg-type]
 
 
+def opened(changes: ChangeSet) -> Review:
+    """Return a review of which only the changes are asked."""
+    return Review(Session("", ""), BLANK, changes, (), (), Base("/nonexistent"), {})
+
+
 RISKS = (Risk("hook", "runs later"),)
 
 
@@ -371,7 +380,7 @@ RISKS = (Risk("hook", "runs later"),)
 )
 def test_what_all_leaves_says_why(one: Change, why: str) -> None:
     changes = ChangeSet((one,))
-    chosen, asked = merging.choose(changes, (), everything=True, risky=False)
+    chosen, asked = pick.choose(opened(changes), Wish(is_everything=True))
 
     assert [left.why for left in plan(changes, chosen, asked, Folders({}, ())).left] == [why]
 
@@ -379,7 +388,7 @@ def test_what_all_leaves_says_why(one: Change, why: str) -> None:
 def test_take_chooses_all_below_a_path_and_what_it_needs() -> None:
     needed = change(b"a")
     changes = ChangeSet((needed, change(b"d/x", requires=(needed.key,)), change(b"d/y", risks=RISKS), change(b"dd")))
-    chosen, asked = merging.choose(changes, (Key(0, b"d"),), everything=False, risky=False)
+    chosen, asked = pick.choose(opened(changes), Wish(paths=(Key(0, b"d"),)))
 
     assert {key.path for key in chosen.keys} == {b"a", b"d/x", b"d/y"}
     assert {key.path for key in asked} == {b"d/x", b"d/y"}
@@ -387,6 +396,6 @@ def test_take_chooses_all_below_a_path_and_what_it_needs() -> None:
 
 def test_a_conflict_that_take_asked_for_is_told() -> None:
     changes = ChangeSet((change(b"x", conflict="it moved"), change(b"y")))
-    chosen, asked = merging.choose(changes, (Key(0, b""),), everything=False, risky=False)
+    chosen, asked = pick.choose(opened(changes), Wish(paths=(Key(0, b""),)))
 
     assert [left.key.path for left in plan(changes, chosen, asked, Folders({}, ())).conflicts] == [b"x"]

@@ -7,9 +7,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from agent_dev.commands import merge
+from agent_dev.commands import merge, pick
+from agent_dev.commands import undo as undoing
 from agent_dev.commands.merge import Merged
+from agent_dev.commands.pick import Wish
 from agent_dev.commands.review import Review, open_review
+from agent_dev.commands.sessions import Here
 from agent_dev.core.changes import ChangeSet, Key, Kind
 from agent_dev.core.selection import NOTHING, Selection, all_of, take
 from agent_dev.host import base, store
@@ -76,6 +79,34 @@ class Ended:
     def merge_all(self) -> Merged:
         """Merge everything that can be."""
         return self._merge(lambda changes: all_of(changes, risky=True, ignored=True))
+
+    def merge_by(self, wish: Wish) -> Merged:
+        """Merge what flags ask for."""
+        review = self.review()
+        try:
+            chosen, asked = pick.choose(review, wish)
+            return merge.carry_out(review, merge.plan(review, chosen, asked), self.store)
+        finally:
+            review.close()
+
+    def undo(self, merge_id: str = "") -> undoing.Undone:
+        """Take a merge back; the lock is given up for it, as another command's would be."""
+        store.let_go(self.session)
+        try:
+            return undoing.undo(self._here(), merge_id, lambda _: None)
+        finally:
+            self.session = store.hold(self.session)
+
+    def redo(self, merge_id: str = "") -> undoing.Undone:
+        """Do a merge again."""
+        store.let_go(self.session)
+        try:
+            return undoing.redo(self._here(), merge_id, lambda _: None)
+        finally:
+            self.session = store.hold(self.session)
+
+    def _here(self) -> Here:
+        return Here(self.store, str(self.real), str(self.real), ENVIRON)
 
     def _merge(self, choose: Choose) -> Merged:
         review = self.review()

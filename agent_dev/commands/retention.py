@@ -1,0 +1,51 @@
+"""How long merges can be taken back: by age and by size, the newest of each root always."""
+
+import os
+import time
+
+from agent_dev.commands import undo
+from agent_dev.commands.recover import Notice
+from agent_dev.commands.sessions import Here
+from agent_dev.host import journals, pending, store
+
+_DAY = 86_400 * 10**9  # ns
+
+
+def thin(where: Here, notice: Notice) -> None:
+    """Let go of merges that are older, or hold more in all, than the configuration keeps."""
+    profile = where.profile
+    found = [one for one in undo.recorded(where, every=True) if not one.problem]
+    newest = {root: one.id for one in found for root in one.roots}
+    sizes = {one.id: _size(f"{where.store.merges}/{one.id}") for one in found}
+    kept = sum(sizes.values())
+    too_old = time.time_ns() - profile.keep_merges_days * _DAY
+    gone = []
+    for one in found:
+        if one.id not in newest.values() and (one.time < too_old or kept > profile.keep_merges_mib << 20):
+            gone.append(one.id)
+            kept -= sizes[one.id]
+    if gone:
+        with journals.alone(where.store, notice):
+            for merge_id in gone:
+                _let_go(where.store, merge_id)
+
+
+def _let_go(place: store.Store, merge_id: str) -> None:
+    if merge_id in pending.listed(place):
+        return
+    aside = store.set_aside(place, merge_id)
+    os.rmdir(aside)
+    os.rename(f"{place.merges}/{merge_id}", aside)
+    store.remove_aside(aside)
+
+
+def _size(folder: str) -> int:
+    """Return what a folder takes on the disk, in bytes."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+            except FileNotFoundError:
+                continue  # another is removing it
+    return total
