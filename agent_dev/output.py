@@ -176,7 +176,7 @@ def merged(done: Merged, review: Review, *, is_dry: bool, as_json: bool) -> None
         line(f"conflict: {visible(name(left.key, roots))}: {visible(left.why)}; it stays as you have it")
     if done.conflicts:
         label = review.record["name"] or review.session.id
-        line(f"conflicts stay in the session: agent-dev diff {label} PATH shows the agent's side")
+        line(f"conflicts stay in the session: agent-dev merge {label} --resolve PATH=mine|agent|both|edit settles one")
     _few([f"left {visible(name(left.key, roots))}: {visible(left.why)}" for left in done.left], "left {} more (agent-dev status)")
     _last_line(done, is_dry=is_dry)
 

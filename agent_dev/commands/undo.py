@@ -84,7 +84,7 @@ def _again(where: Here, merge_id: str, notice: Notice, *, is_forward: bool) -> U
     with journals.alone(where.store, notice):
         _recover(where, merge_id, notice)
         chosen = merge_id or _newest(where, is_forward=is_forward)
-        if not os.path.isdir(f"{where.store.merges}/{chosen}"):
+        if "/" in chosen or not os.path.isdir(f"{where.store.merges}/{chosen}"):
             raise CannotUndo(message=f"no merge {chosen} here", hint="agent-dev merges lists them")
         merging = apply.open_merge(where.store, chosen)
         try:
