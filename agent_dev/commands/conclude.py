@@ -9,10 +9,9 @@ from agent_dev.commands.review import Review, open_review
 from agent_dev.core import journal
 from agent_dev.core.changes import Change, Entry, Key
 from agent_dev.core.journal import Act, Op
-from agent_dev.core.merge import change_of
 from agent_dev.core.overlay import parents_of
 from agent_dev.errors import AgentDevError
-from agent_dev.host import apply, pending, secure, store, upper
+from agent_dev.host import apply, files, pending, secure, store, upper
 from agent_dev.host import base as bases
 from agent_dev.host.stage import Stage
 
@@ -23,8 +22,8 @@ def done_changes(merge: apply.Merge, numbers: tuple[int, ...] | None = None) -> 
     not_done = {op.key for number, op in enumerate(merge.journal.ops) if number not in wanted and not op.is_loose}
     ended = [phase for phase in merge.journal.phases if phase.reached is not None]
     if numbers is None and not (ended and ended[-1].is_forward):
-        not_done |= {change.key for change in map(change_of, merge.journal.rows) if change.is_dropped}
-    return tuple(change for change in map(change_of, merge.journal.rows) if change.key not in not_done)
+        not_done |= {change.key for change in merge.changes() if change.is_dropped}
+    return tuple(change for change in merge.changes() if change.key not in not_done)
 
 
 def conclude(merge: apply.Merge, place: store.Store, environ: dict[str, str], review: Review | None = None) -> bool:
@@ -91,8 +90,8 @@ def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
 
 def _kept(merge: apply.Merge, what: str) -> dict[Key, str]:
     """Return by key the slots in which a merge put something aside for the session."""
-    rows = ((change_of(row).key, row.get(what)) for row in merge.journal.rows)
-    return {key: str(slot) for key, slot in rows if slot}
+    slots = ((change.key, row.get(what)) for change, row in zip(merge.changes(), merge.journal.rows, strict=True))
+    return {key: str(slot) for key, slot in slots if slot}
 
 
 def _parts(merge: apply.Merge, review: Review, number: int, parts: dict[Key, str]) -> dict[bytes, bytes]:
@@ -147,13 +146,11 @@ def _undone(merge: apply.Merge, review: Review) -> bool:
 
 def _theirs(merge: apply.Merge, number: int) -> frozenset[bytes]:
     """Return the paths of a root that a merge found other than the base was."""
-    rows = (row for row in merge.journal.rows if row["root"] == number and row.get("merged"))
-    return frozenset(change_of(row).key.path for row in rows)
+    return frozenset(change.key.path for change in merge.changes() if change.is_merged and change.key.root == number)
 
 
 def _dropped(merge: apply.Merge, number: int) -> tuple[bytes, ...]:
-    changes = map(change_of, merge.journal.rows)
-    return tuple(change.key.path for change in changes if change.is_dropped and change.key.root == number)
+    return tuple(change.key.path for change in merge.changes() if change.is_dropped and change.key.root == number)
 
 
 def _give_back(merge: apply.Merge, review: Review, number: int, ops: list[Op]) -> None:
@@ -165,7 +162,8 @@ def _give_back(merge: apply.Merge, review: Review, number: int, ops: list[Op]) -
     paths = [*(op.key.path for op in ops if op.key in aside), *_dropped(merge, number)]
     if paths:
         kept = Stage(apply.aside(merge.folder, number))
-        upper.give_back(into, real, kept, tuple(upper.Given(path, aside.get(Key(number, path))) for path in paths))
+        given = tuple(upper.Given(path, aside.get(Key(number, path))) for path in paths)
+        upper.give_back(into, real, kept, given, is_copied=True)
         kept.close()
 
 
@@ -178,6 +176,81 @@ def _given(ops: list[Op]) -> list[upper.Given]:
             mode = op.new.mode if op.new is not None else 0
             given.append(upper.Given(op.key.path, op.slot if op.new is not None else None, modes.get(op.key, mode)))
     return given
+
+
+def disown(merge: apply.Merge, place: store.Store) -> bool:
+    """Give back to its session what an interrupted merge had adopted; return whether nothing of it is left in the slots.
+
+    Raises SessionBusy, OSError.
+    """
+    if not merge.journal.adopted:
+        return True
+    session = session_of(merge, place)
+    if session is None:
+        return False
+    store.reopen(session, len(merge.reals))
+    uppers = [files.Tree(session.root(number, "").upper, is_ours=True) for number in range(len(merge.reals))]
+    try:
+        apply.disown(merge, tuple(uppers))
+    finally:
+        for tree in uppers:
+            tree.close()
+        store.let_go(session)
+    return True
+
+
+def has_slot(merge: apply.Merge, number: int) -> bool:
+    """Whether what an operation brings is in its slot, or it brings nothing."""
+    op = merge.journal.ops[number]
+    stage = merge.stages[op.key.root]
+    return op.new is None or not op.slot or op.act is Act.MODE or (stage is not None and stage.look(op.slot) is not None)
+
+
+def take_again(merge: apply.Merge, review: Review, numbers: tuple[int, ...]) -> dict[int, str]:
+    """Move what an undo gave back to the session into its slots again; return operations for which it is not there any more.
+
+    Until the redo is done, a crash gives it back (`give_back_again`). Raises OSError.
+    """
+    missing = {}
+    for number in numbers:
+        op = merge.journal.ops[number]
+        stage = merge.stages[op.key.root]
+        if has_slot(merge, number) or stage is None or op.new is None:
+            continue
+        tree = review.uppers[op.key.root]
+        found = tree.look(op.key.path)
+        if found is None or not op.new.is_(found) or found.links > 1:
+            missing[number] = "the session has something else there now"
+            continue
+        upper.hand_over(tree, stage, op.key.path, op.slot, found)
+    return missing
+
+
+def settle_slots(merge: apply.Merge, place: store.Store, environ: dict[str, str]) -> None:
+    """Give back what an interrupted redo had taken from the session, where that is still there. Raises SessionBusy, OSError."""
+    if merge.journal.phases[-1].is_forward:
+        return
+    session = session_of(merge, place)
+    opened = _open(session, environ) if session is not None else None
+    try:
+        if opened is not None:
+            give_back_again(merge, opened)
+            opened.close()
+    finally:
+        if session is not None:
+            store.let_go(session)
+
+
+def give_back_again(merge: apply.Merge, review: Review) -> None:
+    """Give back to a session what a redo that came to nothing had taken: the slots of all that is undone."""
+    done = merge.journal.done()
+    first = merge.journal.phases[0].reached if merge.journal.phases else None
+    stopped = first.stopped if first is not None else {}
+    undone = [op for number, op in enumerate(merge.journal.ops) if number not in done and number not in stopped]
+    for number in range(len(review.reals)):
+        mine = [op for op in undone if op.key.root == number and op.act in (Act.ATTACH, Act.EXCHANGE)]
+        if mine:
+            _give_back(merge, review, number, mine)
 
 
 def forget_times(merge: apply.Merge, session: store.Session) -> None:

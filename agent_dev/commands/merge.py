@@ -15,7 +15,7 @@ from agent_dev.core.choice import Choice
 from agent_dev.core.journal import Reached, Verdict
 from agent_dev.core.merge import Left, MergePlan
 from agent_dev.core.selection import Selection
-from agent_dev.errors import CannotMerge, UsageError
+from agent_dev.errors import CannotMerge, UnknownOutcome, UsageError
 from agent_dev.host import apply, journals, pending, store
 
 Notice = Callable[[str], None]
@@ -172,13 +172,22 @@ def _apply(
         rows = tuple({**merge.row(table[key]), **kept.get(key, {})} for key in planned.taken)
         reached = apply.carry_out(merging, ops, rows, is_atomic=is_atomic)
         if merging.journal.verdict is Verdict.FORGET:
-            conclude.forget_times(merging, review.session)
+            _take_back(merging, review)
         return merging, reached
     except CannotMerge:
-        conclude.forget_times(merging, review.session)
+        _take_back(merging, review)
         merging.close()
         _forget(merging, place)
         raise
+
+
+def _take_back(merging: apply.Merge, review: Review) -> None:
+    """Make the session what it was before a merge that came to nothing."""
+    try:
+        apply.disown(merging, review.uppers)
+        conclude.forget_times(merging, review.session)
+    except OSError as error:
+        raise UnknownOutcome(merge=merging.id, reason=error.strerror) from error
 
 
 def _forget(merging: apply.Merge, place: store.Store) -> None:

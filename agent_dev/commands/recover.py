@@ -36,7 +36,7 @@ def _read(place: store.Store, merge_id: str) -> Journal:
 
 
 def _one(place: store.Store, merge_id: str, said: Journal, environ: dict[str, str], notice: Notice, but: str) -> None:
-    if not said.ops:
+    if not said.ops and not said.adopted:
         apply.forget(place, merge_id, said.places)
         notice(f"merge {merge_id} was interrupted before it changed anything; what it had prepared is removed")
         return
@@ -50,8 +50,10 @@ def _one(place: store.Store, merge_id: str, said: Journal, environ: dict[str, st
         raise RecoveryRequired(merge=merge_id, reason=reason, hint="make that possible, and run it again") from error
     finally:
         merging.close()
-    if merging.journal.verdict is Verdict.FORGET:
+    if merging.journal.verdict is Verdict.FORGET and not merging.keeps:
         apply.forget(place, merge_id, merging.journal.places)
+        if not said.ops:
+            notice(f"merge {merge_id} was interrupted before it changed anything; what it had prepared is removed")
 
 
 def _bring_to_rest(merging: apply.Merge, place: store.Store, environ: dict[str, str], notice: Notice, but: str) -> None:
@@ -63,13 +65,20 @@ def _bring_to_rest(merging: apply.Merge, place: store.Store, environ: dict[str, 
             conclude.conclude(merging, place, environ)
             notice(f"merge {merging.id} had been interrupted after it was done; it is settled now")
         return
-    session = None if is_open else conclude.session_of(merging, place)
+    if is_open:
+        return
+    session = conclude.session_of(merging, place)
     if session is not None:
         conclude.forget_times(merging, session)
         store.let_go(session)
     if merging.journal.verdict is Verdict.CLEAN:
+        conclude.settle_slots(merging, place, environ)
         secure.secure(merging)
         pending.remove(place, merging.id)
+    elif not conclude.disown(merging, place):
+        merging.keeps = True
+        pending.remove(place, merging.id)
+        notice(f"the session of merge {merging.id} is gone; what it had brought is kept in {merging.folder}")
 
 
 def _roll_back(merging: apply.Merge, notice: Notice) -> None:

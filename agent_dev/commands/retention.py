@@ -12,7 +12,9 @@ _DAY = 86_400 * 10**9  # ns
 
 
 def thin(where: Here, notice: Notice) -> None:
-    """Let go of merges that are older, or hold more in all, than the configuration keeps."""
+    """Let go of merges that are older, or hold more in all, than the configuration keeps; looked at once a day."""
+    if not _is_due(where.store):
+        return
     profile = where.profile
     found = [one for one in undo.recorded(where, every=True) if not one.problem]
     newest = {root: one.id for one in found for root in one.roots}
@@ -28,6 +30,19 @@ def thin(where: Here, notice: Notice) -> None:
         with journals.alone(where.store, notice):
             for merge_id in gone:
                 _let_go(where.store, merge_id)
+
+
+def _is_due(place: store.Store) -> bool:
+    """Whether a day has gone by, and note that it was asked."""
+    mark = f"{place.path}/thinned"
+    try:
+        is_due = time.time_ns() - os.stat(mark).st_mtime_ns > _DAY
+    except FileNotFoundError:
+        is_due = True
+    if is_due:
+        os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.utime(mark)
+    return is_due
 
 
 def _let_go(place: store.Store, merge_id: str) -> None:

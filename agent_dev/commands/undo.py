@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from agent_dev.commands import conclude, recover
 from agent_dev.commands.recover import Notice
+from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here
 from agent_dev.core import journal
 from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Mark, Verdict, mark
 from agent_dev.core.merge import Left
 from agent_dev.errors import CannotUndo, RecoveryRequired
-from agent_dev.host import apply, digest, journals, pending, secure
+from agent_dev.host import apply, digest, journals, pending, secure, store
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,30 +121,58 @@ def _last_time(where: Here, merge_id: str) -> int:
 
 def _drive(where: Here, merging: apply.Merge, *, is_forward: bool) -> Undone:
     session = conclude.session_of(merging, where.store)  # raises SessionBusy: an agent works on it
-    if session is not None:
-        os.close(session.lock)
-    begin = merging.journal.begin
-    if begin is None:
+    review = None
+    try:
+        review = open_review(session, where.environ) if session is not None else None
+        return _drive_with(where, merging, review, is_forward=is_forward)
+    finally:
+        if review is not None:
+            review.close()
+        if session is not None:
+            store.let_go(session)
+
+
+def _drive_with(where: Here, merging: apply.Merge, review: Review | None, *, is_forward: bool) -> Undone:
+    if merging.journal.begin is None:
         raise CannotUndo(message=f"merge {merging.id} never began")
     numbers, left = _possible(merging, is_forward=is_forward)
-    roots = tuple(path for path, _, _ in begin.roots)
+    roots = tuple(path for path, _, _ in merging.journal.begin.roots)
+    ops = merging.journal.ops
+    pending.add(where.store, merging.id)
+    if is_forward:
+        missing = _take_again(merging, review, numbers)
+        numbers = tuple(number for number in numbers if number not in missing)
+        left += tuple(Left(ops[number].key, why) for number, why in missing.items())
     stands = bool(conclude.done_changes(merging))
-    is_dropping = not merging.journal.ops and stands != is_forward  # it only took changes out of the session
-    if not is_dropping and not any(not merging.journal.ops[number].is_loose for number in numbers):
+    is_dropping = not ops and stands != is_forward  # it only took changes out of the session
+    if not is_dropping and not any(not ops[number].is_loose for number in numbers):
+        _rest(where, merging, review)
         if not left:
             raise CannotUndo(message=f"merge {merging.id} is {'not undone' if is_forward else 'undone already'}")
         return Undone(merging.id, roots, (), left)
-    pending.add(where.store, merging.id)
     secure.restage(merging, _first_places(merging))
     reached = apply.again(merging, "redo" if is_forward else "undo", numbers, is_forward=is_forward)
-    ops = merging.journal.ops
     late = tuple(Left(ops[number].key, why) for number, why in reached.stopped.items() if why and not ops[number].is_loose)
     if merging.journal.verdict is not Verdict.FINISH:
-        pending.remove(where.store, merging.id)
+        _rest(where, merging, review)
         return Undone(merging.id, roots, (), (*left, *late))
     paths = tuple(change.key for change in conclude.done_changes(merging, tuple(set(numbers) - reached.stopped.keys())))
-    conclude.conclude(merging, where.store, where.environ)
+    conclude.conclude(merging, where.store, where.environ, review)
     return Undone(merging.id, roots, paths, (*left, *late))
+
+
+def _take_again(merging: apply.Merge, review: Review | None, numbers: tuple[int, ...]) -> dict[int, str]:
+    if review is not None:
+        return conclude.take_again(merging, review, numbers)
+    gone = "its session is gone, and what it brought with it"
+    return {number: gone for number in numbers if not conclude.has_slot(merging, number)}
+
+
+def _rest(where: Here, merging: apply.Merge, review: Review | None) -> None:
+    """Leave a merge as it was when nothing came of what was begun."""
+    if review is not None:
+        conclude.give_back_again(merging, review)
+    pending.remove(where.store, merging.id)
 
 
 def _first_places(merging: apply.Merge) -> tuple[str, ...]:

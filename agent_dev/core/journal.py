@@ -10,7 +10,7 @@ One record is one line: the CRC-32 of what follows as eight hex digits, a space,
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -180,6 +180,7 @@ class Journal:
     rows: tuple[dict[str, Any], ...] = ()
     phases: tuple[Phase, ...] = ()
     places: frozenset[str] = frozenset()  # wherever stages have been
+    adopted: tuple[tuple[Key, str], ...] = ()  # what was moved from the session into slots, not copied
 
     @property
     def verdict(self) -> Verdict:
@@ -231,6 +232,11 @@ def begin_record(begin: Begin) -> dict[str, Any]:
     }
 
 
+def adopt_record(adopted: tuple[tuple[Key, str], ...]) -> dict[str, Any]:
+    """Return the record of what will be moved from the session into slots: written before the first move."""
+    return {"record": "adopt", "slots": [[key.root, _text(key.path), slot] for key, slot in adopted]}
+
+
 def intent_record(ops: tuple[Op, ...], rows: tuple[Mapping[str, Any], ...]) -> dict[str, Any]:
     """Return the record of all operations: from here on each may have happened."""
     return {"record": "intent", "ops": [_op_row(op) for op in ops], "rows": rows}
@@ -257,9 +263,16 @@ def moved_record(stages: tuple[str, ...], marks: Mapping[int, tuple[Mark | None,
     return {"record": "moved", "stages": stages, "marks": rows}
 
 
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")
+
+
 def _op_row(op: Op) -> list[Any]:
-    path = op.key.path.decode("utf-8", "surrogateescape")
-    return [op.act, op.key.root, path, op.slot, _mark_row(op.new), _mark_row(op.old), op.digest, int(op.is_loose)]
+    return [op.act, op.key.root, _text(op.key.path), op.slot, _mark_row(op.new), _mark_row(op.old), op.digest, int(op.is_loose)]
 
 
 def _mark_row(mark: Mark | None) -> list[Any] | None:
@@ -320,26 +333,34 @@ def _record(piece: bytes) -> dict[str, Any] | None:
 
 def _after(journal: Journal, record: dict[str, Any]) -> Journal:
     kind = record["record"]
-    if (kind == "begin") != (journal.begin is None) or (kind == "intent" and journal.ops):
+    if (kind == "begin") != (journal.begin is None) or (kind in ("intent", "adopt") and journal.ops):
         raise CorruptJournalError(f"a record `{kind}` stands where it cannot")
-    match kind:
-        case "begin":
-            begin = _begin(record)
-            return replace(journal, begin=begin, places=frozenset(begin.stages))
-        case "intent":
-            return replace(journal, ops=tuple(map(_op, record["ops"])), rows=tuple(record["rows"]))
-        case "phase":
-            numbers = tuple(record["ops"])
-            if any(not 0 <= number < len(journal.ops) for number in numbers) or _is_open(journal):
-                raise CorruptJournalError("a phase stands where it cannot")
-            phase = Phase(record["why"], numbers, bool(record["forward"]), record["time"])
-            return replace(journal, phases=(*journal.phases, phase))
-        case "moved":
-            return _with_moved(journal, record)
-        case "reached" | "back" | "settled":
-            return _with_end(journal, record)
-        case _:
-            raise CorruptJournalError(f"a record `{kind}` is not known")
+    act = _RECORDS.get(kind)
+    if act is None:
+        raise CorruptJournalError(f"a record `{kind}` is not known")
+    return act(journal, record)
+
+
+def _with_begin(journal: Journal, record: dict[str, Any]) -> Journal:
+    begin = _begin(record)
+    return replace(journal, begin=begin, places=frozenset(begin.stages))
+
+
+def _with_adopted(journal: Journal, record: dict[str, Any]) -> Journal:
+    adopted = tuple((Key(root, _bytes(path)), str(slot)) for root, path, slot in record["slots"])
+    return replace(journal, adopted=journal.adopted + adopted)
+
+
+def _with_intent(journal: Journal, record: dict[str, Any]) -> Journal:
+    return replace(journal, ops=tuple(map(_op, record["ops"])), rows=tuple(record["rows"]))
+
+
+def _with_phase(journal: Journal, record: dict[str, Any]) -> Journal:
+    numbers = tuple(record["ops"])
+    if any(not 0 <= number < len(journal.ops) for number in numbers) or _is_open(journal):
+        raise CorruptJournalError("a phase stands where it cannot")
+    phase = Phase(record["why"], numbers, bool(record["forward"]), record["time"])
+    return replace(journal, phases=(*journal.phases, phase))
 
 
 def _is_open(journal: Journal) -> bool:
@@ -384,7 +405,7 @@ def _op(row: list[Any]) -> Op:
     act, root, path, slot, new, old, digest, is_loose = row
     return Op(
         Act(act),
-        Key(int(root), path.encode("utf-8", "surrogateescape")),
+        Key(int(root), _bytes(path)),
         str(slot),
         _mark(new),
         _mark(old),
@@ -398,4 +419,20 @@ def _mark(row: list[Any] | None) -> Mark | None:
         return None
     kind, inode, size, mtime, ctime, mode, *rest = row
     attributes = tuple((str(name), bytes.fromhex(value)) for name, value in rest[0]) if rest else ()
-    return Mark(FileType(kind), int(inode), int(size), int(mtime), int(ctime), int(mode), attributes)
+    return Mark(_TYPES[kind], inode, size, mtime, ctime, mode, attributes)
+
+
+_TYPES = {str(kind): kind for kind in FileType}
+_ACTS = {str(act): act for act in Act}
+
+
+_RECORDS: dict[str, Callable[[Journal, dict[str, Any]], Journal]] = {
+    "begin": _with_begin,
+    "adopt": _with_adopted,
+    "intent": _with_intent,
+    "phase": _with_phase,
+    "moved": _with_moved,
+    "reached": _with_end,
+    "back": _with_end,
+    "settled": _with_end,
+}

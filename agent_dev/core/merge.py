@@ -140,9 +140,15 @@ def row(change: Change) -> dict[str, object]:
 
 def change_of(row: Mapping[str, Any]) -> Change:
     """Return a change as far as a journal's row tells it: its key, its kind, and the types before and after."""
-    key = Key(int(row["root"]), str(row["path"]).encode("utf-8", "surrogateescape"))
-    before, after = (Entry(FileType(row[side])) if row[side] else None for side in ("before", "after"))
-    return Change(key, Kind(row["kind"]), before, after, is_merged=bool(row["merged"]), is_dropped=bool(row["dropped"]))
+    key = Key(row["root"], row["path"].encode("utf-8", "surrogateescape"))
+    before, after = (_ENTRIES[row[side]] if row[side] else None for side in ("before", "after"))
+    return Change(key, _KINDS[row["kind"]], before, after, is_merged=bool(row["merged"]), is_dropped=bool(row["dropped"]))
+
+
+_ENTRIES = {
+    str(kind): Entry(kind) for kind in FileType
+}  # looked up: making an enum's member from its value costs five times that
+_KINDS = {str(kind): kind for kind in Kind}
 
 
 def _is_folder_change(change: Change) -> bool:

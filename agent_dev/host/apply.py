@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.core import journal
-from agent_dev.core.changes import Entry, FileType, Key
+from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Act, Begin, Journal, Op, Phase, Place, Reached, mark
-from agent_dev.core.merge import SPECIAL_BITS, MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step
+from agent_dev.core.merge import SPECIAL_BITS, MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step, change_of
 from agent_dev.errors import CannotMerge, RecoveryRequired, UnknownOutcome
-from agent_dev.host import files, journals, pending
+from agent_dev.host import files, journals, pending, upper
 from agent_dev.host.drive import Driver
 from agent_dev.host.remove import remove_tree
 from agent_dev.host.stage import Stage, choose
@@ -45,6 +45,13 @@ class Merge:
     stages: tuple[Stage | None, ...]
     file: journals.JournalFile
     keeps: bool = False  # its folder holds something of the user's, and must stay
+    _changes: tuple[Change, ...] | None = None
+
+    def changes(self) -> tuple[Change, ...]:
+        """Return what it was to bring, as far as its journal tells."""
+        if self._changes is None or len(self._changes) != len(self.journal.rows):
+            self._changes = tuple(map(change_of, self.journal.rows))
+        return self._changes
 
     def driver(self) -> Driver:
         """Return what drives its operations."""
@@ -137,6 +144,7 @@ def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tupl
             staging.add(step)
         for key in plan.dropped:
             staging.drop(key)
+        staging.adopt()
         for one in (*merge.stages, *staging.asides.values()):
             if one is not None:
                 one.settle()
@@ -161,6 +169,7 @@ class _Staging:
         self.rest: list[Op] = []
         self.closing: list[Op] = []
         self.kept: Kept = {}
+        self.adopted: list[tuple[int, Put, str]] = []  # place in `rest`, step, slot
         self.asides: dict[int, Stage] = {}
 
     def _slot(self) -> str:
@@ -201,14 +210,33 @@ class _Staging:
             self._folder(step.key, step.after, step.expect, is_loose=False)
             return
         slot, stage = self._slot(), self._stage(step.key)
+        act, old = (Act.ATTACH, None) if step.expect is None else (Act.EXCHANGE, mark(step.expect))
         upper = self._uppers[step.key.root]
+        if self._is_adoptable(step, stage):
+            self.adopted.append((len(self.rest), step, slot))
+            self.rest.append(Op(act, step.key, slot, mark(step.after), old))
+            return
         if step.content is None:
             new, digest = stage.copy(slot, upper, step.key.path, step.after)
         else:
             new, digest = stage.put(slot, step.content, replace(step.after, mtime=step.after.mtime or time.time_ns()))
             self._keep(step, slot, upper)
-        act, old = (Act.ATTACH, None) if step.expect is None else (Act.EXCHANGE, mark(step.expect))
         self.rest.append(Op(act, step.key, slot, new, old, digest))
+
+    def _is_adoptable(self, step: Put, stage: Stage) -> bool:
+        """Whether the session's own file can come instead of a copy: no other name leads to it, and nothing must be taken off."""
+        after = step.after
+        is_plain = after.type is FileType.FILE and after.links == 1 and after.mode & (SPECIAL_BITS | 0o400) == 0o400
+        return is_plain and step.content is None and stage.path.startswith(self._merge.folder)
+
+    def adopt(self) -> None:
+        """Move what can be moved, once the journal says what: a merge that comes to nothing gives it back."""
+        if not self.adopted:
+            return
+        self._merge.add(journal.adopt_record(tuple((step.key, slot) for _, step, slot in self.adopted)))
+        for place, step, slot in self.adopted:
+            tree, stage = self._uppers[step.key.root], self._stage(step.key)
+            self.rest[place] = replace(self.rest[place], digest=upper.hand_over(tree, stage, step.key.path, slot, step.after))
 
     def _keep(self, step: Put, slot: str, upper: files.Tree) -> None:
         """Put aside what the session needs when something else than its own file lands."""
@@ -244,6 +272,14 @@ class _Staging:
 def aside(folder: str, root: int) -> str:
     """Return where a merge keeps what the session needs of a root."""
     return f"{folder}/aside-{root}"
+
+
+def disown(merge: Merge, uppers: tuple[files.Tree, ...]) -> None:
+    """Move what was adopted back into the session, where it is still in its slot. Raises OSError."""
+    for key, slot in merge.journal.adopted:
+        stage = merge.stages[key.root]
+        if stage is not None and stage.look(slot) is not None:
+            upper.move_in(uppers[key.root], merge.reals[key.root], stage, key.path, slot)
 
 
 # Driving

@@ -10,6 +10,7 @@ from agent_dev.core.journal import Mark, mark
 from agent_dev.host import digest, disk, files, kernel, scan
 from agent_dev.host.remove import remove_tree
 
+OVERLAY = "user.overlay."
 _FEW = 64  # up to here each file is fsynced; past it one syncfs is cheaper
 
 
@@ -81,6 +82,34 @@ class Stage:
             return None
 
     # filling slots
+
+    def adopt(self, slot: str, folder: int, base: bytes, entry: Entry) -> str:
+        """Move something of the session into a slot, without the overlay's attributes; return a file's digest, else "".
+
+        Raises OSError, also when it is not what it was.
+        """
+        name = slot.encode()
+        disk.move(folder, base, self.fd, name)
+        if entry.type is not FileType.FILE:
+            self._unsynced += 1
+            return ""
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.fd)
+        try:
+            status = os.fstat(fd)
+            if (status.st_ino, status.st_size, status.st_mtime_ns) != (entry.inode, entry.size, entry.mtime):
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), os.fsdecode(base))
+            for attribute in os.listxattr(fd):
+                if attribute.startswith(OVERLAY):
+                    disk.remove_attribute(fd, attribute)
+            seen = digest.Running()
+            for at, piece in digest.pieces(fd, entry.size):
+                seen.add(at, piece)
+            self._unsynced += 1
+            if self._unsynced <= _FEW:
+                disk.fsync(fd)
+            return seen.hex()
+        finally:
+            os.close(fd)
 
     def copy(self, slot: str, source: files.Tree, path: bytes, entry: Entry) -> tuple[Mark, str]:
         """Copy one entry into a slot; return its mark, and for a file its digest.

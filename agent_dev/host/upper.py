@@ -6,13 +6,15 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
-from agent_dev.core.changes import Change, FileType, Kind
+from agent_dev.core.changes import Change, Entry, FileType, Kind
 from agent_dev.core.overlay import Found, is_under_git, parents_of
 from agent_dev.host import disk, files, scan
 from agent_dev.host.stage import Stage
 
 _OPAQUE = "user.overlay.opaque"
+T = TypeVar("T")
 
 
 def empty(upper: files.Tree, aside: str, skip: tuple[bytes, ...]) -> None:
@@ -68,10 +70,13 @@ class Given:
     mode: int = 0  # of a directory
 
 
-def give_back(upper: files.Tree, real: files.Tree, stage: Stage, given: tuple[Given, ...]) -> tuple[bytes, ...]:
+def give_back(
+    upper: files.Tree, real: files.Tree, stage: Stage, given: tuple[Given, ...], *, is_copied: bool = False
+) -> tuple[bytes, ...]:
     """Put into an upper again what was undone; return the paths where the session has something else by now.
 
     Directories come first, from the outermost; a deletion is one whiteout at the outermost directory that is gone whole.
+    Slots are emptied, but for directories, unless `is_copied`.
     """
     kept = []
     for one in sorted(given, key=lambda one: one.path.count(b"/")):
@@ -82,12 +87,29 @@ def give_back(upper: files.Tree, real: files.Tree, stage: Stage, given: tuple[Gi
             if one.slot is None:
                 _whiteout(upper, one.path)
             else:
-                _copy_in(upper, stage, one)
+                _bring(upper, stage, one, is_copied=is_copied)
         elif not _is_there(upper, stage, one):
             kept.append(one.path)
     upper.forget()
     disk.syncfs(upper.fd)
     return tuple(kept)
+
+
+def hand_over(upper: files.Tree, stage: Stage, path: bytes, slot: str, entry: Entry) -> str:
+    """Move something from an upper into a slot; return a file's digest. Raises OSError."""
+    folder, _, name = path.rpartition(b"/")
+    place = upper.folder(folder)
+    return _unlocked(place, partial(stage.adopt, slot, place, name, entry))
+
+
+def move_in(upper: files.Tree, real: files.Tree, stage: Stage, path: bytes, slot: str) -> bool:
+    """Move a slot's content into an upper; return False where the session has something else by now."""
+    folder, _, name = path.rpartition(b"/")
+    if not _ensure_parents(upper, real, path) or upper.look(path) is not None:
+        return False
+    place = upper.folder(folder)
+    _unlocked(place, partial(disk.move, stage.fd, slot.encode(), place, name))
+    return True
 
 
 def _ensure_parents(upper: files.Tree, real: files.Tree, path: bytes) -> bool:
@@ -116,7 +138,7 @@ def _new_folder(name: bytes, place: int, mode: int) -> None:
     disk.move(place, made, place, name)
 
 
-def _copy_in(upper: files.Tree, stage: Stage, one: Given) -> None:
+def _bring(upper: files.Tree, stage: Stage, one: Given, *, is_copied: bool) -> None:
     folder, _, name = one.path.rpartition(b"/")
     place, slot = upper.folder(folder), one.slot or ""
     entry = stage.look(slot)
@@ -125,6 +147,13 @@ def _copy_in(upper: files.Tree, stage: Stage, one: Given) -> None:
     if entry.type is FileType.DIRECTORY:
         _unlocked(place, partial(_new_folder, name, place, one.mode))
         return
+    if is_copied:
+        _copy(stage, slot, place, name, entry)
+    else:
+        _unlocked(place, partial(disk.move, stage.fd, slot.encode(), place, name))
+
+
+def _copy(stage: Stage, slot: str, place: int, name: bytes, entry: Entry) -> None:
     source = files.Tree(stage.path)
     into = Stage.within(place)
     try:
@@ -200,16 +229,16 @@ def _whiteout(upper: files.Tree, path: bytes) -> None:
             return
 
 
-def _unlocked(folder: int, act: Callable[[], object]) -> None:
+def _unlocked(folder: int, act: Callable[[], T]) -> T:
     """Act in a directory that its owner may have shut."""
     try:
-        act()
+        return act()
     except PermissionError:
         place = f"/proc/self/fd/{folder}"
         mode = os.fstat(folder).st_mode & 0o7777
         os.chmod(place, mode | 0o700)
         try:
-            act()
+            return act()
         finally:
             os.chmod(place, mode)
 
