@@ -7,7 +7,7 @@ import os
 
 from agent_dev.commands.review import Review, open_review
 from agent_dev.core import journal
-from agent_dev.core.changes import Change, Entry, Key
+from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Act, Op
 from agent_dev.core.overlay import parents_of
 from agent_dev.errors import AgentDevError
@@ -77,7 +77,7 @@ def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
         mine = tuple(change for change in taken if change.key.root == number)
         some = tuple(change for change in done_changes(merge) if change.key.root == number)
         if some:
-            now = _now(review, number, some)
+            now = _now(merge, review, number, some)
             bases.learn(review.session.base, number, now, _parts(merge, review, number, parts))
         if is_all:
             os.makedirs(f"{aside}/{number}", exist_ok=True)
@@ -106,16 +106,28 @@ def _parts(merge: apply.Merge, review: Review, number: int, parts: dict[Key, str
     return found
 
 
-def _now(review: Review, number: int, taken: tuple[Change, ...]) -> dict[bytes, Entry | None]:
+def _now(merge: apply.Merge, review: Review, number: int, taken: tuple[Change, ...]) -> dict[bytes, Entry | None]:
     """Return what a merge made of the taken paths, and of the directories around them that it made or removed."""
     real, base = review.reals[number], review.base.entries(number)
     real.forget()
-    now = {change.key.path: real.look(change.key.path) for change in taken}
+    seen = _seen(merge, number)
+    now = {path: seen[path] if path in seen else real.look(path) for path in (change.key.path for change in taken)}
     for folder in {folder for path in now for folder in parents_of(path)} - now.keys():
         found = real.look(folder)
         if (found is None) != (folder not in base):
             now[folder] = found
     return now
+
+
+def _seen(merge: apply.Merge, number: int) -> dict[bytes, Entry | None]:
+    """Return what the phase found at the paths of a root when it was done: what came later is the user's."""
+    reached = merge.journal.phases[-1].reached
+    found = reached.found if reached is not None else {}
+    return {
+        op.key.path: Entry(mark.type, mark.mode, mark.size, mark.inode, mark.mtime, mark.ctime)
+        for op, mark in ((merge.journal.ops[one], mark) for one, mark in found.items())
+        if op.key.root == number and mark is not None and mark.type is FileType.FILE
+    }
 
 
 def _remember_state(review: Review, state: str) -> None:

@@ -112,8 +112,8 @@ def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
         changes = _root_changes(review, number, problems)
         hidden = ignored.among(review.reals[number].path, [change.key.path for change in changes], untrusted, environ)
         for change in changes:
-            one = replace(change, ignored=change.key.path in hidden)
-            found.append(replace(one, risks=judge(one, rules, _head(tree, one))))
+            risks = judge(change, rules, _head(tree, change))
+            found.append(replace(change, ignored=change.key.path in hidden, risks=risks))
     return ChangeSet(tuple(found), tuple(problems), review.base.notes)
 
 
