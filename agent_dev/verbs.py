@@ -1,6 +1,7 @@
 """The words of agent-dev beside running an agent: their arguments, what they call, and the exit code."""
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -302,6 +303,7 @@ _TABLE: dict[str, Callable[[list[str], Here, Options], int]] = {
 
 def run_verb(verb: str, words: list[str], options: Options, environ: Environ) -> int:
     """Carry out one word and return the exit code. Raises AgentDevError; the codes of a run are for runs alone."""
+    gc.set_threshold(100_000)  # changes come by the ten thousand and hold no cycles: looking for some takes a tenth of a merge
     try:
         where = sessions.here(options, environ)
         _recover(verb, where)
