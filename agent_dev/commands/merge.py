@@ -192,10 +192,13 @@ def _take_back(merging: apply.Merge, review: Review) -> None:
 
 def _forget(merging: apply.Merge, place: store.Store) -> None:
     """Remove what was prepared for a merge that is not to be, unless its folder holds something that the user saved."""
-    if merging.keeps:
-        pending.remove(place, merging.id)
-    else:
-        apply.forget(place, merging.id, merging.journal.places)
+    try:
+        if merging.keeps:
+            pending.remove(place, merging.id)
+        else:
+            apply.forget(place, merging.id, merging.journal.places)
+    except OSError:
+        return  # the next command removes it
 
 
 def _places(review: Review, place: store.Store, merge_id: str) -> tuple[tuple[str, ...], ...]:

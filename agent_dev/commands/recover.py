@@ -26,7 +26,7 @@ def recover(place: store.Store, roots: Iterable[str], environ: dict[str, str], n
     for merge_id in pending.listed(place):
         said = _read(place, merge_id)
         if said.begin is None:
-            apply.forget(place, merge_id, ())
+            apply.forget_if_possible(place, merge_id, ())
         elif wanted.intersection(path for path, _, _ in said.begin.roots):
             _one(place, merge_id, said, environ, notice, but)
 
@@ -37,7 +37,7 @@ def _read(place: store.Store, merge_id: str) -> Journal:
 
 def _one(place: store.Store, merge_id: str, said: Journal, environ: dict[str, str], notice: Notice, but: str) -> None:
     if not said.ops and not said.adopted:
-        apply.forget(place, merge_id, said.places)
+        apply.forget_if_possible(place, merge_id, said.places)
         notice(f"merge {merge_id} was interrupted before it changed anything; what it had prepared is removed")
         return
     merging = apply.open_merge(place, merge_id)
@@ -51,7 +51,7 @@ def _one(place: store.Store, merge_id: str, said: Journal, environ: dict[str, st
     finally:
         merging.close()
     if merging.journal.verdict is Verdict.FORGET and not merging.keeps:
-        apply.forget(place, merge_id, merging.journal.places)
+        apply.forget_if_possible(place, merge_id, merging.journal.places)
         if not said.ops:
             notice(f"merge {merge_id} was interrupted before it changed anything; what it had prepared is removed")
 

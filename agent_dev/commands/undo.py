@@ -11,7 +11,7 @@ from agent_dev.core import journal
 from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Mark, Verdict, mark
 from agent_dev.core.merge import Left
-from agent_dev.errors import CannotUndo, RecoveryRequired
+from agent_dev.errors import CannotUndo, RecoveryRequired, UnknownOutcome
 from agent_dev.host import apply, digest, journals, pending, secure, store
 
 
@@ -90,6 +90,8 @@ def _again(where: Here, merge_id: str, notice: Notice, *, is_forward: bool) -> U
         merging = apply.open_merge(where.store, chosen)
         try:
             return _drive(where, merging, is_forward=is_forward)
+        except OSError as error:
+            raise UnknownOutcome(merge=chosen, reason=error.strerror, hint="the next command of agent-dev here goes on") from error
         finally:
             merging.close()
 

@@ -58,8 +58,11 @@ class Merge:
         return Driver(self.reals, self.stages)
 
     def add(self, *records: Row) -> None:
-        """Write records, and take them in as a later command would."""
-        lines = self.file.add(*records)
+        """Write records, and take them in as a later command would. Raises OSError, or UnknownOutcome."""
+        try:
+            lines = self.file.add(*records)
+        except journals.UnknownOutcomeError as error:
+            raise UnknownOutcome(merge=self.id, reason=str(error)) from error
         for line in lines:
             self.journal = journal.after(self.journal, line)
 
@@ -86,11 +89,12 @@ def begin(store: Store, merge_id: str, session: str, grounds: Grounds, wanted: I
         about = Begin(merge_id, session, tuple(map(_root, grounds.reals)), places, time.time_ns())
         file.add(journal.begin_record(about))
         stages = tuple(Stage(place) if place else None for place in places)
-    except OSError as error:
-        forget(store, merge_id, ())
-        raise CannotMerge(path=error.filename or folder, reason=f"{error.strerror}; nothing was changed") from error
+    except (OSError, journals.UnknownOutcomeError) as error:
+        forget_if_possible(store, merge_id, ())
+        where = error.filename if isinstance(error, OSError) and error.filename else folder
+        raise CannotMerge(path=where, reason=f"{_reason(error)}; nothing was changed") from error
     except CannotMerge:
-        forget(store, merge_id, ())
+        forget_if_possible(store, merge_id, ())
         raise
     said = Journal(begin=about, places=frozenset(places))
     return Merge(merge_id, folder, said, grounds.reals, stages, file)
@@ -121,6 +125,14 @@ def forget(store: Store, merge_id: str, stages: Iterable[str]) -> None:
         pass
     remove_tree(gone)
     pending.remove(store, merge_id)
+
+
+def forget_if_possible(store: Store, merge_id: str, stages: Iterable[str]) -> None:
+    """As `forget`; what a failing disk leaves the next command removes."""
+    try:
+        forget(store, merge_id, stages)
+    except OSError:
+        return
 
 
 # Staging
@@ -324,8 +336,6 @@ def _drive(merge: Merge, phase: Phase, *, is_atomic: bool) -> Reached:
             return Reached(stopped)
         reached = Reached(stopped, driver.found((number, op) for number, op in ops if number not in stopped))
         merge.add(journal.reached_record(reached))
-    except journals.UnknownOutcomeError as error:
-        raise UnknownOutcome(merge=merge.id, reason=str(error)) from error
     except OSError as error:
         _roll_back_or_say(merge, stopped, error)
         where = error.filename or merge.reals[0].path
@@ -349,7 +359,7 @@ def _roll_back_or_say(merge: Merge, stopped: Mapping[int, str], error: Exception
     first = f"{_reason(error)}, and then " if error is not None else ""
     try:
         problems = roll_back(merge, without=frozenset(stopped))
-    except (OSError, journals.UnknownOutcomeError) as second:
+    except OSError as second:
         raise UnknownOutcome(merge=merge.id, reason=f"{first}{_reason(second)}") from error
     if problems:
         raise UnknownOutcome(merge=merge.id, reason=f"{first}{'; '.join(problems.values())}") from error

@@ -59,6 +59,22 @@ class World:
         self.here = Here(self.ended.store, str(self.ended.real), str(self.ended.real), ENVIRON)
         self.all = trees.differences(BEFORE, AFTER)
         self.said: list[str] = []
+        self.note = folder.with_suffix(".told")  # beside it, so that it is no leftover
+
+    def told(self) -> str:
+        """Return what a child of ours wrote down."""
+        text = self.note.read_text(encoding="utf-8")
+        self.note.unlink()
+        return text
+
+    def side(self) -> str:
+        """Return which tree there is now: before, after, or neither."""
+        tree = trees.read(self.ended.real)
+        return "before" if tree == BEFORE else "after" if tree == AFTER else "neither"
+
+    def expect_side(self) -> None:
+        """Check that the tree is one of the two, whatever is pending."""
+        assert self.side() != "neither", differing(trees.read(self.ended.real))
 
     def merge(self) -> None:
         self.ended.merge_all()

@@ -1,0 +1,92 @@
+"""A journal that is damaged in any way: recovered to all before or all after, or stopped with nothing changed; never wrong."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from agent_dev.core.journal import CorruptJournalError, read
+from agent_dev.errors import RecoveryRequired
+from agent_dev.host import pending
+from tests.faults.test_kill_everywhere import World, world
+from tests.harness import faults, trees
+
+FLIPS = int(os.environ.get("AGENT_DEV_TEST_FLIPS", "120"))  # of each interrupted journal, spread over all its bytes
+POINTS = (40, 46, 52, 58, 64, 70)  # changes after which a merge is killed: before, amid and after its operations
+
+
+def journal_of(one: World) -> Path:
+    (merge_id,) = pending.listed(one.ended.store)
+    return Path(one.ended.store.merges) / merge_id / "journal"
+
+
+def recover(one: World) -> bool:
+    """Recover; return whether it was stopped, and then check that nothing at all was changed."""
+    before = trees.read(one.ended.real), trees.read(one.ended.upper)
+    try:
+        one.recover()
+    except RecoveryRequired:
+        assert (trees.read(one.ended.real), trees.read(one.ended.upper)) == before
+        return True
+    return False
+
+
+def damages(data: bytes, seed: int) -> list[bytes]:
+    """Return damaged copies: bits flipped, cut off, lines doubled, dropped and swapped."""
+    chance = random.Random(seed)
+    found = []
+    for _ in range(FLIPS):
+        at = chance.randrange(len(data))
+        found.append(data[:at] + bytes((data[at] ^ chance.choice((1, 2, 0x20, 0x80, 0xFF)),)) + data[at + 1 :])
+    found += [data[: chance.randrange(len(data))] for _ in range(FLIPS // 2)]
+    lines = data.splitlines(keepends=True)
+    for number in range(len(lines)):
+        found.append(b"".join(lines[:number] + lines[number + 1 :]))
+        found.append(b"".join([*lines[: number + 1], lines[number], *lines[number + 1 :]]))
+        found.append(b"".join([*lines[:number], *lines[number + 1 :], lines[number]]))
+    return [one for one in found if one != data]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_damaged_journal_is_recovered_or_stops_and_is_never_wrong(point: int) -> None:
+    with world() as one:
+        if not faults.killed_at(point, one.merge):
+            pytest.fail("the merge ended before that")
+        data = journal_of(one).read_bytes()
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")  # noqa: T201  (shown when it fails)
+    ways = damages(data, seed)
+    # A cut-off part of a line counts as not written; that is all that may be taken for a sound journal.
+    sound = [way for way in ways if _is_sound(way)]
+    for way in sound:
+        assert data.startswith(way.rpartition(b"\n")[0]) or way in data or _has_lines_of(way, data), way[-200:]
+    for way in (*sound[:12], *[way for way in ways if not _is_sound(way)][:12]):
+        with world() as one:
+            faults.killed_at(point, one.merge)
+            path = journal_of(one)
+            # The lines of this very merge, damaged the same way: ids and inodes differ from one world to the next.
+            path.write_bytes(_same_damage(way, data, path.read_bytes()))
+            if not recover(one):
+                one.expect_side()
+
+
+def _is_sound(data: bytes) -> bool:
+    try:
+        read(data)
+    except CorruptJournalError:
+        return False
+    return True
+
+
+def _has_lines_of(way: bytes, data: bytes) -> bool:
+    return set(way.splitlines()[:-1]) <= set(data.splitlines())
+
+
+def _same_damage(way: bytes, data: bytes, own: bytes) -> bytes:
+    """Damage another journal like this one: cut at the same share, or with the same byte flipped."""
+    if len(way) < len(data):
+        return own[: len(own) * len(way) // len(data)]
+    at = next((place for place, (a, b) in enumerate(zip(way, data, strict=False)) if a != b), len(data) - 1)
+    at = min(at, len(own) - 1)
+    return own[:at] + bytes((own[at] ^ 0x20,)) + own[at + 1 :]
