@@ -1,5 +1,6 @@
 """Bring merges to rest that were interrupted: driven back when their end was not written down, else finished."""
 
+import os
 from collections.abc import Callable, Iterable
 
 from agent_dev.commands import conclude
@@ -25,6 +26,8 @@ def recover(place: store.Store, roots: Iterable[str], environ: dict[str, str], n
     wanted = set(roots)
     for merge_id in pending.listed(place):
         said = _read(place, merge_id)
+        if os.path.isdir(f"{place.merges}/{merge_id}") and said.begun < pending.phases(place, merge_id):
+            raise RecoveryRequired(merge=merge_id, reason="its journal is cut off", hint=f"look into {place.merges}/{merge_id}")
         if said.begin is None:
             apply.forget_if_possible(place, merge_id, ())
         elif wanted.intersection(path for path, _, _ in said.begin.roots):

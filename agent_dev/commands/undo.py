@@ -66,7 +66,7 @@ def _recorded(where: Here, merge_id: str) -> Recorded | None:
     if said.begin is None or not said.phases:
         return None
     roots = tuple(path for path, _, _ in said.begin.roots)
-    table = apply.Merge(merge_id, "", said, (), (), None)  # type: ignore[arg-type]  # only its journal is asked
+    table = apply.Merge(where.store, merge_id, "", said, (), (), None)  # type: ignore[arg-type]  # only its journal is asked
     everything = conclude.done_changes(table, said.phases[0].numbers)
     return Recorded(merge_id, said.begin.session, roots, said.begin.time, everything, conclude.done_changes(table))
 
@@ -91,7 +91,9 @@ def _again(where: Here, merge_id: str, notice: Notice, *, is_forward: bool) -> U
         try:
             return _drive(where, merging, is_forward=is_forward)
         except OSError as error:
-            raise UnknownOutcome(merge=chosen, reason=error.strerror, hint="the next command of agent-dev here goes on") from error
+            raise UnknownOutcome(
+                merge=chosen, reason=error.strerror, hint="the next command of agent-dev here goes on"
+            ) from error
         finally:
             merging.close()
 
@@ -140,7 +142,7 @@ def _drive_with(where: Here, merging: apply.Merge, review: Review | None, *, is_
     numbers, left = _possible(merging, is_forward=is_forward)
     roots = tuple(path for path, _, _ in merging.journal.begin.roots)
     ops = merging.journal.ops
-    pending.add(where.store, merging.id)
+    pending.add(where.store, merging.id, merging.journal.begun)
     if is_forward:
         missing = _take_again(merging, review, numbers)
         numbers = tuple(number for number in numbers if number not in missing)

@@ -5,7 +5,8 @@ directory another mode. So it is either *before* or *after*, which of the two th
 ways: a merge drives operations forward, a rollback and an undo drive them back, a redo forward again. Each drive is a
 phase: it begins with a record of what it will do and ends with one of what it reached.
 
-One record is one line: the CRC-32 of what follows as eight hex digits, a space, JSON, a newline.
+One record is one line: a CRC-32 as eight hex digits, a space, JSON, a newline. The sum goes on from that of the line before,
+so that a line that is missing, doubled or out of its place is damage too.
 """
 
 import json
@@ -181,6 +182,8 @@ class Journal:
     phases: tuple[Phase, ...] = ()
     places: frozenset[str] = frozenset()  # wherever stages have been
     adopted: tuple[tuple[Key, str], ...] = ()  # what was moved from the session into slots, not copied
+    begun: int = 0  # how many phases were begun, those that were driven back too
+    chain: int = 0  # the checksum of the last line
 
     @property
     def verdict(self) -> Verdict:
@@ -213,10 +216,15 @@ class Journal:
 # Records
 
 
-def line(record: Mapping[str, Any]) -> bytes:
-    """Return a record as it is written."""
+def line(record: Mapping[str, Any], chain: int) -> bytes:
+    """Return a record as it is written behind a line with the checksum `chain` (0 at the start)."""
     body = json.dumps(record, separators=(",", ":")).encode("ascii")
-    return b"%08x %b\n" % (zlib.crc32(body), body)
+    return b"%08x %b\n" % (zlib.crc32(body, chain), body)
+
+
+def chain_of(line: bytes) -> int:
+    """Return a line's checksum."""
+    return int(line[:8], 16)
 
 
 def begin_record(begin: Begin) -> dict[str, Any]:
@@ -290,22 +298,22 @@ def read(data: bytes) -> Journal:
     journal = Journal()
     pieces = data.split(b"\n")
     tail = pieces.pop()
-    if _record(tail) is not None:
-        pieces.append(tail)
-    elif _record(tail[:-1]) is not None:
-        raise CorruptJournalError("the end of its last line is damaged")
     for piece in pieces:
         journal = after(journal, piece)
+    if _record(tail, journal.chain) is not None:
+        return after(journal, tail)
+    if _record(tail[:-1], journal.chain) is not None:
+        raise CorruptJournalError("the end of its last line is damaged")
     return journal
 
 
 def after(journal: Journal, line: bytes) -> Journal:
     """Return what a journal says with one line more. Raises CorruptJournalError."""
-    record = _record(line.rstrip(b"\n"))
+    record = _record(line.rstrip(b"\n"), journal.chain)
     if record is None:
         raise CorruptJournalError("a line is damaged")
     try:
-        return _after(journal, record)
+        return replace(_after(journal, record), chain=chain_of(line))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, CorruptJournalError):
             raise
@@ -315,14 +323,15 @@ def after(journal: Journal, line: bytes) -> Journal:
 def torn(data: bytes) -> tuple[int, bool]:
     """Return how much of a journal a crash left whole, and whether only the end of its last line is missing."""
     whole = data.rfind(b"\n") + 1
-    if whole < len(data) and _record(data[whole:]) is not None:
+    chain = read(data[:whole]).chain
+    if whole < len(data) and _record(data[whole:], chain) is not None:
         return len(data), True
     return whole, False
 
 
-def _record(piece: bytes) -> dict[str, Any] | None:
+def _record(piece: bytes, chain: int) -> dict[str, Any] | None:
     head, _, body = piece.partition(b" ")
-    if len(head) != 8 or head != b"%08x" % zlib.crc32(body):
+    if len(head) != 8 or head != b"%08x" % zlib.crc32(body, chain):
         return None
     try:
         found = json.loads(body)
@@ -360,7 +369,7 @@ def _with_phase(journal: Journal, record: dict[str, Any]) -> Journal:
     if any(not 0 <= number < len(journal.ops) for number in numbers) or _is_open(journal):
         raise CorruptJournalError("a phase stands where it cannot")
     phase = Phase(record["why"], numbers, bool(record["forward"]), record["time"])
-    return replace(journal, phases=(*journal.phases, phase))
+    return replace(journal, phases=(*journal.phases, phase), begun=journal.begun + 1)
 
 
 def _is_open(journal: Journal) -> bool:

@@ -38,6 +38,7 @@ class Grounds:
 class Merge:
     """A merge on disk: its folder, what its journal says, its trees, open stages and the journal for writing."""
 
+    store: Store
     id: str
     folder: str
     journal: Journal
@@ -87,7 +88,7 @@ def begin(store: Store, merge_id: str, session: str, grounds: Grounds, wanted: I
         pending.add(store, merge_id)
         file = journals.JournalFile(folder)
         about = Begin(merge_id, session, tuple(map(_root, grounds.reals)), places, time.time_ns())
-        file.add(journal.begin_record(about))
+        (line,) = file.add(journal.begin_record(about))
         stages = tuple(Stage(place) if place else None for place in places)
     except (OSError, journals.UnknownOutcomeError) as error:
         forget_if_possible(store, merge_id, ())
@@ -96,8 +97,7 @@ def begin(store: Store, merge_id: str, session: str, grounds: Grounds, wanted: I
     except CannotMerge:
         forget_if_possible(store, merge_id, ())
         raise
-    said = Journal(begin=about, places=frozenset(places))
-    return Merge(merge_id, folder, said, grounds.reals, stages, file)
+    return Merge(store, merge_id, folder, journal.after(Journal(), line), grounds.reals, stages, file)
 
 
 def _place(real: files.Tree, candidates: tuple[str, ...]) -> str:
@@ -306,6 +306,7 @@ def carry_out(merge: Merge, ops: tuple[Op, ...], rows: tuple[Row, ...], *, is_at
     phase = Phase("merge", tuple(range(len(ops))), is_forward=True, time=time.time_ns())
     try:
         merge.add(journal.intent_record(ops, rows), journal.phase_record(phase))
+        pending.add(merge.store, merge.id, merge.journal.begun)
     except OSError as error:
         raise CannotMerge(path=merge.folder, reason=f"{error.strerror}; nothing was changed") from error
     return _drive(merge, phase, is_atomic=is_atomic)
@@ -316,6 +317,7 @@ def again(merge: Merge, why: str, numbers: tuple[int, ...], *, is_forward: bool)
     phase = Phase(why, numbers, is_forward, time.time_ns())
     try:
         merge.add(journal.phase_record(phase))
+        pending.add(merge.store, merge.id, merge.journal.begun)
     except OSError as error:
         raise CannotMerge(path=merge.folder, reason=f"{error.strerror}; nothing was changed") from error
     return _drive(merge, phase, is_atomic=False)
@@ -398,6 +400,8 @@ def open_merge(store: Store, merge_id: str) -> Merge:
     said = read(folder, merge_id)
     if said.begin is None:
         raise RecoveryRequired(merge=merge_id, reason="its journal has no beginning")
+    if said.begun < pending.phases(store, merge_id):
+        raise RecoveryRequired(merge=merge_id, reason="its journal is cut off")
     reals: list[files.Tree] = []
     stages: list[Stage | None] = []
     try:
@@ -414,7 +418,7 @@ def open_merge(store: Store, merge_id: str) -> Merge:
     except RecoveryRequired:
         _close(reals, stages)
         raise
-    return Merge(merge_id, folder, said, tuple(reals), tuple(stages), file)
+    return Merge(store, merge_id, folder, said, tuple(reals), tuple(stages), file)
 
 
 def _close(reals: Iterable[files.Tree], stages: Iterable[Stage | None]) -> None:

@@ -26,6 +26,7 @@ class JournalFile:
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._fd = disk.create(JOURNAL.encode(), self._folder)
+            self._chain = 0
             disk.fsync(self._folder)
         except FileExistsError:
             self._fd = os.open(JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, dir_fd=self._folder)
@@ -35,6 +36,7 @@ class JournalFile:
         with open(f"/proc/self/fd/{self._fd}", "rb") as file:
             data = file.read()
         whole, lacks_end = journal.torn(data)
+        self._chain = journal.read(data).chain
         if lacks_end:
             disk.write(self._fd, b"\n")
         elif whole < len(data):
@@ -49,7 +51,10 @@ class JournalFile:
         Raises OSError when nothing was written, else UnknownOutcomeError.
         """
         before = os.fstat(self._fd).st_size
-        lines = list(map(journal.line, records))
+        lines, chain = [], self._chain
+        for record in records:
+            lines.append(journal.line(record, chain))
+            chain = journal.chain_of(lines[-1])
         try:
             disk.write(self._fd, b"".join(lines))
         except OSError as error:
@@ -62,6 +67,7 @@ class JournalFile:
             disk.fsync(self._fd)
         except OSError as error:
             raise UnknownOutcomeError(error.strerror) from error
+        self._chain = chain
         return lines
 
     def close(self) -> None:

@@ -1,4 +1,7 @@
-"""Marks of merges that have begun and are not yet at rest, so that a start finds an unfinished one by one look."""
+"""Marks of merges that have begun and are not yet at rest, so that a start finds an unfinished one by one look.
+
+A mark is a file `ID~N`: N phases of the merge were begun. A journal that knows of fewer was cut off.
+"""
 
 import os
 
@@ -8,21 +11,36 @@ from agent_dev.host.store import Store
 
 def listed(store: Store) -> tuple[str, ...]:
     """Return the ids of merges that are under way, or were when their process was killed; oldest first."""
+    return tuple(sorted({name.rpartition("~")[0] for name in _names(store)}))
+
+
+def phases(store: Store, merge_id: str) -> int:
+    """Return how many phases of a merge were begun, by its mark."""
+    counts = [name.rpartition("~")[2] for name in _names(store) if name.rpartition("~")[0] == merge_id]
+    return max((int(count) for count in counts if count.isdigit()), default=0)
+
+
+def _names(store: Store) -> tuple[str, ...]:
     try:
-        return tuple(sorted(os.listdir(store.pending)))
+        return tuple(os.listdir(store.pending))
     except (FileNotFoundError, NotADirectoryError):
         return ()
 
 
-def add(store: Store, merge_id: str) -> None:
-    """Make a mark; durable on return."""
+def add(store: Store, merge_id: str, count: int = 0) -> None:
+    """Make a mark, in place of any other of this merge; durable on return."""
     os.makedirs(store.pending, 0o700, exist_ok=True)
     folder = os.open(store.pending, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    name = f"{merge_id}~{count}"
     try:
-        os.close(disk.create(merge_id.encode(), folder))
-        disk.fsync(folder)
+        os.close(disk.create(name.encode(), folder))
     except FileExistsError:
         pass
+    try:
+        for other in _names(store):
+            if other != name and other.rpartition("~")[0] == merge_id:
+                disk.unlink(other.encode(), folder)
+        disk.fsync(folder)
     finally:
         os.close(folder)
 
@@ -34,8 +52,8 @@ def remove(store: Store, merge_id: str) -> None:
     except FileNotFoundError:
         return
     try:
-        disk.unlink(merge_id.encode(), folder)
-    except FileNotFoundError:
-        pass
+        for name in _names(store):
+            if name.rpartition("~")[0] == merge_id:
+                disk.unlink(name.encode(), folder)
     finally:
         os.close(folder)
