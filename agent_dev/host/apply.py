@@ -45,6 +45,7 @@ class Merge:
     reals: tuple[files.Tree, ...]
     stages: tuple[Stage | None, ...]
     file: journals.JournalFile
+    owns_trees: bool = False  # opened for it alone
     keeps: bool = False  # its folder holds something of the user's, and must stay
     _changes: tuple[Change, ...] | None = None
 
@@ -68,7 +69,10 @@ class Merge:
             self.journal = journal.after(self.journal, line)
 
     def close(self) -> None:
-        """Close stages and journal; the trees are whose they were."""
+        """Close stages and journal, and trees that were opened for it."""
+        if self.owns_trees:
+            for tree in self.reals:
+                tree.close()
         for stage in self.stages:
             if stage is not None:
                 stage.close()
@@ -418,7 +422,7 @@ def open_merge(store: Store, merge_id: str) -> Merge:
     except RecoveryRequired:
         _close(reals, stages)
         raise
-    return Merge(store, merge_id, folder, said, tuple(reals), tuple(stages), file)
+    return Merge(store, merge_id, folder, said, tuple(reals), tuple(stages), file, owns_trees=True)
 
 
 def _close(reals: Iterable[files.Tree], stages: Iterable[Stage | None]) -> None:

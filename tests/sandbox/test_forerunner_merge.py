@@ -152,7 +152,8 @@ def _with_small_files_only() -> None:
 @pytest.mark.parametrize(("script", "path"), RETYPES.values(), ids=RETYPES)
 def test_a_copy_that_fails_changes_nothing_and_keeps_the_agents(world: World, script: str, path: str) -> None:
     before = picture(world.repo)
-    digest = world.agent(_fill(script, path)).out.strip()
+    # A second name: such a file is copied, where others are moved.
+    digest = world.agent(f"{_fill(script, path)}; ln {path} twin").out.strip()
     failed = world.run("merge", "--all", "--include-risky", code=1, before=_with_small_files_only)
     assert "nothing was changed" in failed.err
     assert "merged" not in failed.out
