@@ -6,12 +6,12 @@ All of it can be done again after a crash: `SETTLED` in the journal comes last.
 import os
 
 from agent_dev.commands.review import Review, open_review
-from agent_dev.core import journal
+from agent_dev.core import records
 from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Act, Op
 from agent_dev.core.overlay import parents_of
 from agent_dev.errors import AgentDevError
-from agent_dev.host import apply, files, pending, secure, store, upper
+from agent_dev.host import apply, files, pending, secure, staging, store, upper
 from agent_dev.host import base as bases
 from agent_dev.host.stage import Stage
 
@@ -45,7 +45,7 @@ def conclude(merge: apply.Merge, place: store.Store, environ: dict[str, str], re
                 if opened is not None:
                     opened.close()
                 store.let_go(session)
-    merge.add(journal.SETTLED)
+    merge.add(records.SETTLED)
     pending.remove(place, merge.id)
     os.utime(place.merges)  # running sessions look at it, and refresh their view now that the files are there
     return is_all
@@ -99,7 +99,7 @@ def _parts(merge: apply.Merge, review: Review, number: int, parts: dict[Key, str
     found = {}
     for key, slot in parts.items():
         if key.root == number:
-            with open(f"{apply.aside(merge.folder, number)}/{slot}", "rb") as file:
+            with open(f"{staging.aside(merge.folder, number)}/{slot}", "rb") as file:
                 data = file.read()
             if review.reals[number].read(key.path, len(data)) != data:
                 found[key.path] = data
@@ -173,7 +173,7 @@ def _give_back(merge: apply.Merge, review: Review, number: int, ops: list[Op]) -
         upper.give_back(into, real, stage, tuple(_given(own)))
     paths = [*(op.key.path for op in ops if op.key in aside), *_dropped(merge, number)]
     if paths:
-        kept = Stage(apply.aside(merge.folder, number))
+        kept = Stage(staging.aside(merge.folder, number))
         given = tuple(upper.Given(path, aside.get(Key(number, path))) for path in paths)
         upper.give_back(into, real, kept, given, is_copied=True)
         kept.close()

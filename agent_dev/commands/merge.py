@@ -16,7 +16,7 @@ from agent_dev.core.journal import Reached, Verdict
 from agent_dev.core.merge import Left, MergePlan
 from agent_dev.core.selection import Selection
 from agent_dev.errors import CannotMerge, UnknownOutcome, UsageError
-from agent_dev.host import apply, journals, pending, store
+from agent_dev.host import apply, journals, pending, staging, store
 
 Notice = Callable[[str], None]
 _A_HANDFUL = 10  # deletions that are never many
@@ -168,7 +168,7 @@ def _apply(
     merging = apply.begin(place, merge_id, review.session.id, grounds, wanted)
     table = review.changes.by_key()
     try:
-        ops, kept = apply.stage(merging, planned, review.uppers)
+        ops, kept = staging.stage(merging, planned, review.uppers)
         rows = tuple({**merge.row(table[key]), **kept.get(key, {})} for key in planned.taken)
         reached = apply.carry_out(merging, ops, rows, is_atomic=is_atomic)
         if merging.journal.verdict is Verdict.FORGET:

@@ -7,7 +7,7 @@ from agent_dev.commands import conclude, recover
 from agent_dev.commands.recover import Notice
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here
-from agent_dev.core import journal
+from agent_dev.core import records
 from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Mark, Verdict, mark
 from agent_dev.core.merge import Left
@@ -211,7 +211,7 @@ def _possible(merging: apply.Merge, *, is_forward: bool) -> tuple[tuple[int, ...
             left.append(Left(op.key, _why(was, now)))
     if moved:
         stages = merging.journal.begin.stages if merging.journal.begin else ()
-        merging.add(journal.moved_record(stages, moved))
+        merging.add(records.moved_record(stages, moved))
     return tuple(numbers), tuple(left)
 
 

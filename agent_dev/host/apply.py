@@ -8,13 +8,13 @@ anywhere before the last record, everything is driven back; after it, nothing is
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from agent_dev.core import journal
-from agent_dev.core.changes import Change, Entry, FileType, Key
-from agent_dev.core.journal import Act, Begin, Journal, Op, Phase, Place, Reached, mark
-from agent_dev.core.merge import SPECIAL_BITS, MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step, change_of
+from agent_dev.core import records
+from agent_dev.core.changes import Change, Key
+from agent_dev.core.journal import Begin, Journal, Op, Phase, Place, Reached
+from agent_dev.core.merge import change_of
 from agent_dev.errors import CannotMerge, RecoveryRequired, UnknownOutcome
 from agent_dev.host import files, journals, pending, upper
 from agent_dev.host.drive import Driver
@@ -59,14 +59,14 @@ class Merge:
         """Return what drives its operations."""
         return Driver(self.reals, self.stages)
 
-    def add(self, *records: Row) -> None:
+    def add(self, *rows: Row) -> None:
         """Write records, and take them in as a later command would. Raises OSError, or UnknownOutcome."""
         try:
-            lines = self.file.add(*records)
+            lines = self.file.add(*rows)
         except journals.UnknownOutcomeError as error:
             raise UnknownOutcome(merge=self.id, reason=str(error)) from error
         for line in lines:
-            self.journal = journal.after(self.journal, line)
+            self.journal = records.after(self.journal, line)
 
     def close(self) -> None:
         """Close stages and journal, and trees that were opened for it."""
@@ -92,7 +92,7 @@ def begin(store: Store, merge_id: str, session: str, grounds: Grounds, wanted: I
         pending.add(store, merge_id)
         file = journals.JournalFile(folder)
         about = Begin(merge_id, session, tuple(map(_root, grounds.reals)), places, time.time_ns())
-        (line,) = file.add(journal.begin_record(about))
+        (line,) = file.add(records.begin_record(about))
         stages = tuple(Stage(place) if place else None for place in places)
     except (OSError, journals.UnknownOutcomeError) as error:
         forget_if_possible(store, merge_id, ())
@@ -101,7 +101,7 @@ def begin(store: Store, merge_id: str, session: str, grounds: Grounds, wanted: I
     except CannotMerge:
         forget_if_possible(store, merge_id, ())
         raise
-    return Merge(store, merge_id, folder, journal.after(Journal(), line), grounds.reals, stages, file)
+    return Merge(store, merge_id, folder, records.after(Journal(), line), grounds.reals, stages, file)
 
 
 def _place(real: files.Tree, candidates: tuple[str, ...]) -> str:
@@ -139,157 +139,6 @@ def forget_if_possible(store: Store, merge_id: str, stages: Iterable[str]) -> No
         return
 
 
-# Staging
-
-
-Kept = dict[Key, dict[str, str]]
-
-
-def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tuple[tuple[Op, ...], Kept]:
-    """Put all that a plan brings into slots, durable; return its operations in the order in which they are driven.
-
-    Also return by key what was put aside in the merge's folder for the session: `part`, the base with only what was chosen,
-    or `agent`, the agent's own file where something else lands.
-
-    Directories that open come first, then removals, then directories from the outermost, then the rest; directories that
-    shut their owner out come last. Raises CannotMerge; nothing was changed then.
-    """
-    staging = _Staging(merge, uppers)
-    try:
-        for step in plan.steps:
-            staging.add(step)
-        for key in plan.dropped:
-            staging.drop(key)
-        staging.adopt()
-        for one in (*merge.stages, *staging.asides.values()):
-            if one is not None:
-                one.settle()
-    except OSError as error:
-        raise CannotMerge(path=error.filename or merge.folder, reason=f"{error.strerror}; nothing was changed") from error
-    finally:
-        for one in staging.asides.values():
-            one.close()
-    folders = sorted(staging.folders, key=lambda op: op.key.path.count(b"/"))
-    ops = (*staging.opening, *staging.removals, *folders, *staging.rest, *reversed(staging.closing))
-    return ops, staging.kept
-
-
-class _Staging:
-    def __init__(self, merge: Merge, uppers: tuple[files.Tree, ...]) -> None:
-        self._merge = merge
-        self._uppers = uppers
-        self._count = 0
-        self.opening: list[Op] = []
-        self.removals: list[Op] = []
-        self.folders: list[Op] = []
-        self.rest: list[Op] = []
-        self.closing: list[Op] = []
-        self.kept: Kept = {}
-        self.adopted: list[tuple[int, Put, str]] = []  # place in `rest`, step, slot
-        self.asides: dict[int, Stage] = {}
-
-    def _slot(self) -> str:
-        self._count += 1
-        return str(self._count)
-
-    def _stage(self, key: Key) -> Stage:
-        stage = self._merge.stages[key.root]
-        assert stage is not None  # noqa: S101  (made for every root that the plan names)
-        return stage
-
-    def add(self, step: Step) -> None:
-        match step:
-            case MakeFolder():
-                self._folder(step.key, Entry(FileType.DIRECTORY, step.mode, attributes=step.attributes))
-            case Put():
-                self._put(step)
-            case Remove():
-                act = Act.PRUNE if step.expect.type is FileType.DIRECTORY else Act.DETACH
-                self.removals.append(Op(act, step.key, self._slot(), old=mark(step.expect)))
-            case Prune():
-                found = self._merge.reals[step.key.root].look(step.key.path)
-                if found is not None and found.type is FileType.DIRECTORY:
-                    self.removals.append(Op(Act.PRUNE, step.key, self._slot(), old=mark(found), is_loose=True))
-            case SetMode():
-                self._mode(step)
-
-    def _folder(self, key: Key, entry: Entry, expect: Entry | None = None, *, is_loose: bool = True) -> None:
-        slot = self._slot()
-        new = self._stage(key).make(slot, entry)
-        act, old = (Act.ATTACH, None) if expect is None else (Act.EXCHANGE, mark(expect))
-        self.folders.append(Op(act, key, slot, new, old, is_loose=is_loose))
-        if entry.mode & 0o777 != new.mode:
-            self.closing.append(Op(Act.MODE, key, new=replace(new, mode=entry.mode & 0o777), old=new))
-
-    def _put(self, step: Put) -> None:
-        if step.after.type is FileType.DIRECTORY:
-            self._folder(step.key, step.after, step.expect, is_loose=False)
-            return
-        slot, stage = self._slot(), self._stage(step.key)
-        act, old = (Act.ATTACH, None) if step.expect is None else (Act.EXCHANGE, mark(step.expect))
-        upper = self._uppers[step.key.root]
-        if self._is_adoptable(step, stage):
-            self.adopted.append((len(self.rest), step, slot))
-            self.rest.append(Op(act, step.key, slot, mark(step.after), old))
-            return
-        if step.content is None:
-            new, digest = stage.copy(slot, upper, step.key.path, step.after)
-        else:
-            new, digest = stage.put(slot, step.content, replace(step.after, mtime=step.after.mtime or time.time_ns()))
-            self._keep(step, slot, upper)
-        self.rest.append(Op(act, step.key, slot, new, old, digest))
-
-    def _is_adoptable(self, step: Put, stage: Stage) -> bool:
-        """Whether the session's own file can come instead of a copy: no other name leads to it, and nothing must be taken off."""
-        after = step.after
-        is_plain = after.type is FileType.FILE and after.links == 1 and after.mode & (SPECIAL_BITS | 0o400) == 0o400
-        return is_plain and step.content is None and stage.path.startswith(self._merge.folder)
-
-    def adopt(self) -> None:
-        """Move what can be moved, once the journal says what: a merge that comes to nothing gives it back."""
-        if not self.adopted:
-            return
-        self._merge.add(journal.adopt_record(tuple((step.key, slot) for _, step, slot in self.adopted)))
-        for place, step, slot in self.adopted:
-            tree, stage = self._uppers[step.key.root], self._stage(step.key)
-            self.rest[place] = replace(self.rest[place], digest=upper.hand_over(tree, stage, step.key.path, slot, step.after))
-
-    def _keep(self, step: Put, slot: str, upper: files.Tree) -> None:
-        """Put aside what the session needs when something else than its own file lands."""
-        if step.part is not None:
-            self._aside(step.key.root).put(slot, step.part, step.after)
-            self.kept[step.key] = {"part": slot}
-        else:
-            self._keep_agents(step.key, slot, upper)
-
-    def drop(self, key: Key) -> None:
-        """Put aside the agent's own file of a change that only leaves the session."""
-        self._keep_agents(key, self._slot(), self._uppers[key.root])
-
-    def _keep_agents(self, key: Key, slot: str, upper: files.Tree) -> None:
-        entry = upper.look(key.path)
-        if entry is not None and entry.type is not FileType.DEVICE:  # else a deletion
-            self._aside(key.root).copy(slot, upper, key.path, entry)
-            self.kept[key] = {"agent": slot}
-
-    def _aside(self, root: int) -> Stage:
-        if root not in self.asides:
-            self.asides[root] = Stage(aside(self._merge.folder, root))
-        return self.asides[root]
-
-    def _mode(self, step: SetMode) -> None:
-        """07000 bits are never merged, and never taken from what has them and keeps them."""
-        mode = step.after.mode & (0o777 | (step.expect.mode & SPECIAL_BITS))
-        old = mark(step.expect)
-        op = Op(Act.MODE, step.key, new=replace(old, mode=mode, attributes=step.after.attributes), old=old)
-        (self.opening if step.expect.mode & 0o300 != 0o300 else self.closing).append(op)
-
-
-def aside(folder: str, root: int) -> str:
-    """Return where a merge keeps what the session needs of a root."""
-    return f"{folder}/aside-{root}"
-
-
 def disown(merge: Merge, uppers: tuple[files.Tree, ...]) -> None:
     """Move what was adopted back into the session, where it is still in its slot. Raises OSError."""
     for key, slot in merge.journal.adopted:
@@ -309,7 +158,7 @@ def carry_out(merge: Merge, ops: tuple[Op, ...], rows: tuple[Row, ...], *, is_at
     """
     phase = Phase("merge", tuple(range(len(ops))), is_forward=True, time=time.time_ns())
     try:
-        merge.add(journal.intent_record(ops, rows), journal.phase_record(phase))
+        merge.add(records.intent_record(ops, rows), records.phase_record(phase))
         pending.add(merge.store, merge.id, merge.journal.begun)
     except OSError as error:
         raise CannotMerge(path=merge.folder, reason=f"{error.strerror}; nothing was changed") from error
@@ -320,7 +169,7 @@ def again(merge: Merge, why: str, numbers: tuple[int, ...], *, is_forward: bool)
     """Drive some operations of an earlier merge back (undo) or forward (redo); as `carry_out`."""
     phase = Phase(why, numbers, is_forward, time.time_ns())
     try:
-        merge.add(journal.phase_record(phase))
+        merge.add(records.phase_record(phase))
         pending.add(merge.store, merge.id, merge.journal.begun)
     except OSError as error:
         raise CannotMerge(path=merge.folder, reason=f"{error.strerror}; nothing was changed") from error
@@ -341,7 +190,7 @@ def _drive(merge: Merge, phase: Phase, *, is_atomic: bool) -> Reached:
             _roll_back_or_say(merge, stopped)
             return Reached(stopped)
         reached = Reached(stopped, driver.found((number, op) for number, op in ops if number not in stopped))
-        merge.add(journal.reached_record(reached))
+        merge.add(records.reached_record(reached))
     except OSError as error:
         _roll_back_or_say(merge, stopped, error)
         where = error.filename or merge.reals[0].path
@@ -391,7 +240,7 @@ def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), past_stran
     failed = {ops_by_number[number].key: why for number, why in stopped.items() if why and not ops_by_number[number].is_loose}
     if failed and not past_strangers:
         return failed
-    merge.add(journal.BACK)
+    merge.add(records.BACK)
     return {}
 
 
@@ -437,5 +286,5 @@ def read(folder: str, merge_id: str) -> Journal:
     """Return what a merge's journal says. Raises RecoveryRequired for one that is damaged."""
     try:
         return journals.read(folder)
-    except journal.CorruptJournalError as error:
+    except records.CorruptJournalError as error:
         raise RecoveryRequired(merge=merge_id, reason=f"its journal is damaged: {error}") from error

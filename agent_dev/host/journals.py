@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from agent_dev.core import journal
-from agent_dev.core.journal import Journal
+from agent_dev.core import records
+from agent_dev.core.journal import Begin, Journal
 from agent_dev.host import disk
 from agent_dev.host.store import Store
 
@@ -35,8 +35,8 @@ class JournalFile:
     def _mend(self) -> None:
         with open(f"/proc/self/fd/{self._fd}", "rb") as file:
             data = file.read()
-        whole, lacks_end = journal.torn(data)
-        self._chain = journal.read(data).chain
+        whole, lacks_end = records.torn(data)
+        self._chain = records.read(data).chain
         if lacks_end:
             disk.write(self._fd, b"\n")
         elif whole < len(data):
@@ -45,16 +45,16 @@ class JournalFile:
             return
         disk.fsync(self._fd)
 
-    def add(self, *records: Mapping[str, Any]) -> list[bytes]:
+    def add(self, *rows: Mapping[str, Any]) -> list[bytes]:
         """Write records, durable on return; return their lines.
 
         Raises OSError when nothing was written, else UnknownOutcomeError.
         """
         before = os.fstat(self._fd).st_size
         lines, chain = [], self._chain
-        for record in records:
-            lines.append(journal.line(record, chain))
-            chain = journal.chain_of(lines[-1])
+        for row in rows:
+            lines.append(records.line(row, chain))
+            chain = records.chain_of(lines[-1])
         try:
             disk.write(self._fd, b"".join(lines))
         except OSError as error:
@@ -80,16 +80,16 @@ def read(folder: str) -> Journal:
     """Return what a merge's journal says; an empty one where none was begun. Raises CorruptJournalError."""
     try:
         with open(f"{folder}/{JOURNAL}", "rb") as file:
-            return journal.read(file.read())
+            return records.read(file.read())
     except FileNotFoundError:
         return Journal()
 
 
-def first(folder: str) -> journal.Begin | None:
+def first(folder: str) -> Begin | None:
     """Return what a journal's first record says, before anything moved."""
     try:
         with open(f"{folder}/{JOURNAL}", "rb") as file:
-            return journal.read(file.readline()).begin
+            return records.read(file.readline()).begin
     except FileNotFoundError:
         return None
 

@@ -1,6 +1,6 @@
 """What a merge replaced, kept so that nothing can reach it any more: no twin by a hard link, nothing left in the real tree."""
 
-from agent_dev.core import journal
+from agent_dev.core import records
 from agent_dev.core.changes import FileType
 from agent_dev.core.journal import Act, Mark, Op, mark
 from agent_dev.host import disk, files
@@ -34,7 +34,7 @@ def secure(merge: Merge) -> None:
 def _record(merge: Merge, stages: tuple[Stage | None, ...], marks: dict[int, tuple[Mark | None, Mark | None]]) -> None:
     if not marks and stages == merge.stages:
         return
-    merge.add(journal.moved_record(tuple(one.path if one else "" for one in stages), marks))
+    merge.add(records.moved_record(tuple(one.path if one else "" for one in stages), marks))
     for old, new in zip(merge.stages, stages, strict=True):
         if old is not None and old is not new:
             old.close()

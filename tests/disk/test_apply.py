@@ -16,7 +16,7 @@ from agent_dev.core.changes import Entry, FileType, Key
 from agent_dev.core.journal import Act
 from agent_dev.core.merge import MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step
 from agent_dev.errors import CannotMerge
-from agent_dev.host import apply, files, kernel, secure
+from agent_dev.host import apply, files, kernel, secure, staging
 from agent_dev.host.apply import Grounds
 from agent_dev.host.stage import choose
 from agent_dev.host.store import Store
@@ -80,7 +80,7 @@ class World:
         place, grounds = Store(str(self.state)), Grounds((self._upper,), (self._real,), (self.places,))
         merging = apply.begin(place, "1", "session", grounds, {0})
         try:
-            reached = apply.carry_out(merging, apply.stage(merging, plan, grounds.uppers)[0], (), is_atomic=False)
+            reached = apply.carry_out(merging, staging.stage(merging, plan, grounds.uppers)[0], (), is_atomic=False)
             ops = merging.journal.ops
             if merging.journal.phases:
                 secure.secure(merging)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.journal import CorruptJournalError, read
+from agent_dev.core.records import CorruptJournalError, read
 from agent_dev.errors import RecoveryRequired
 from agent_dev.host import pending
 from tests.faults.test_kill_everywhere import World, world

@@ -1,0 +1,251 @@
+"""A journal as it is written: records of it as lines, and what all of them say together.
+
+One record is one line: a CRC-32 as eight hex digits, a space, JSON, a newline. The sum goes on from that of the line before,
+so that a line that is missing, doubled or out of its place is damage too.
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from agent_dev.core.changes import FileType, Key
+from agent_dev.core.journal import Act, Begin, Journal, Mark, Op, Phase, Reached
+
+VERSION = 1
+
+
+class CorruptJournalError(ValueError):
+    """A journal holds what no crash can have left there."""
+
+
+def line(record: Mapping[str, Any], chain: int) -> bytes:
+    """Return a record as it is written behind a line with the checksum `chain` (0 at the start)."""
+    body = json.dumps(record, separators=(",", ":")).encode("ascii")
+    return b"%08x %b\n" % (zlib.crc32(body, chain), body)
+
+
+def chain_of(line: bytes) -> int:
+    """Return a line's checksum."""
+    return int(line[:8], 16)
+
+
+def begin_record(begin: Begin) -> dict[str, Any]:
+    """Return the first record: written before anything is staged, so that staged things are always found again."""
+    return {
+        "record": "begin",
+        "version": VERSION,
+        "id": begin.id,
+        "session": begin.session,
+        "roots": begin.roots,
+        "stages": begin.stages,
+        "time": begin.time,
+    }
+
+
+def adopt_record(adopted: tuple[tuple[Key, str], ...]) -> dict[str, Any]:
+    """Return the record of what will be moved from the session into slots: written before the first move."""
+    return {"record": "adopt", "slots": [[key.root, _text(key.path), slot] for key, slot in adopted]}
+
+
+def intent_record(ops: tuple[Op, ...], rows: tuple[Mapping[str, Any], ...]) -> dict[str, Any]:
+    """Return the record of all operations: from here on each may have happened."""
+    return {"record": "intent", "ops": [_op_row(op) for op in ops], "rows": rows}
+
+
+def phase_record(phase: Phase) -> dict[str, Any]:
+    """Return the record that begins a phase."""
+    return {"record": "phase", "why": phase.why, "ops": phase.numbers, "forward": phase.is_forward, "time": phase.time}
+
+
+def reached_record(reached: Reached) -> dict[str, Any]:
+    """Return the commit mark of a phase."""
+    found = [[number, _mark_row(mark)] for number, mark in reached.found.items()]
+    return {"record": "reached", "stopped": list(reached.stopped.items()), "found": found}
+
+
+BACK = {"record": "back"}  # the last phase was driven back to where it began
+SETTLED = {"record": "settled"}
+
+
+def moved_record(stages: tuple[str, ...], marks: Mapping[int, tuple[Mark | None, Mark | None]]) -> dict[str, Any]:
+    """Return the record of slots that lie elsewhere now, or hold copies: new and old marks by operation."""
+    rows = [[number, _mark_row(new), _mark_row(old)] for number, (new, old) in marks.items()]
+    return {"record": "moved", "stages": stages, "marks": rows}
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")
+
+
+def _op_row(op: Op) -> list[Any]:
+    return [op.act, op.key.root, _text(op.key.path), op.slot, _mark_row(op.new), _mark_row(op.old), op.digest, int(op.is_loose)]
+
+
+def _mark_row(mark: Mark | None) -> list[Any] | None:
+    if mark is None:
+        return None
+    row: list[Any] = [mark.type, mark.inode, mark.size, mark.mtime, mark.ctime, mark.mode]
+    return [*row, [[name, value.hex()] for name, value in mark.attributes]] if mark.attributes else row
+
+
+def read(data: bytes) -> Journal:
+    """Return what a journal says. Raises CorruptJournalError for what no crash leaves.
+
+    A crash leaves a last line without its end; every line that has one must be what was written.
+    """
+    journal = Journal()
+    pieces = data.split(b"\n")
+    tail = pieces.pop()
+    for piece in pieces:
+        journal = after(journal, piece)
+    if _record(tail, journal.chain) is not None:
+        return after(journal, tail)
+    if _record(tail[:-1], journal.chain) is not None:
+        raise CorruptJournalError("the end of its last line is damaged")
+    return journal
+
+
+def after(journal: Journal, line: bytes) -> Journal:
+    """Return what a journal says with one line more. Raises CorruptJournalError."""
+    record = _record(line.rstrip(b"\n"), journal.chain)
+    if record is None:
+        raise CorruptJournalError("a line is damaged")
+    try:
+        return replace(_after(journal, record), chain=chain_of(line))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, CorruptJournalError):
+            raise
+        raise CorruptJournalError(f"a line cannot be understood ({error})") from error
+
+
+def torn(data: bytes) -> tuple[int, bool]:
+    """Return how much of a journal a crash left whole, and whether only the end of its last line is missing."""
+    whole = data.rfind(b"\n") + 1
+    chain = read(data[:whole]).chain
+    if whole < len(data) and _record(data[whole:], chain) is not None:
+        return len(data), True
+    return whole, False
+
+
+def _record(piece: bytes, chain: int) -> dict[str, Any] | None:
+    head, _, body = piece.partition(b" ")
+    if len(head) != 8 or head != b"%08x" % zlib.crc32(body, chain):
+        return None
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _after(journal: Journal, record: dict[str, Any]) -> Journal:
+    kind = record["record"]
+    if (kind == "begin") != (journal.begin is None) or (kind in ("intent", "adopt") and journal.ops):
+        raise CorruptJournalError(f"a record `{kind}` stands where it cannot")
+    act = _RECORDS.get(kind)
+    if act is None:
+        raise CorruptJournalError(f"a record `{kind}` is not known")
+    return act(journal, record)
+
+
+def _with_begin(journal: Journal, record: dict[str, Any]) -> Journal:
+    begin = _begin(record)
+    return replace(journal, begin=begin, places=frozenset(begin.stages))
+
+
+def _with_adopted(journal: Journal, record: dict[str, Any]) -> Journal:
+    adopted = tuple((Key(root, _bytes(path)), str(slot)) for root, path, slot in record["slots"])
+    return replace(journal, adopted=journal.adopted + adopted)
+
+
+def _with_intent(journal: Journal, record: dict[str, Any]) -> Journal:
+    return replace(journal, ops=tuple(map(_op, record["ops"])), rows=tuple(record["rows"]))
+
+
+def _with_phase(journal: Journal, record: dict[str, Any]) -> Journal:
+    numbers = tuple(record["ops"])
+    if any(not 0 <= number < len(journal.ops) for number in numbers) or _is_open(journal):
+        raise CorruptJournalError("a phase stands where it cannot")
+    phase = Phase(record["why"], numbers, bool(record["forward"]), record["time"])
+    return replace(journal, phases=(*journal.phases, phase), begun=journal.begun + 1)
+
+
+def _is_open(journal: Journal) -> bool:
+    return bool(journal.phases) and not journal.phases[-1].is_settled
+
+
+def _begin(record: dict[str, Any]) -> Begin:
+    if record["version"] != VERSION:
+        raise CorruptJournalError(f"it has version {record['version']}: another version of agent-dev made it")
+    roots = tuple((str(path), int(device), int(inode)) for path, device, inode in record["roots"])
+    return Begin(str(record["id"]), str(record["session"]), roots, tuple(map(str, record["stages"])), int(record["time"]))
+
+
+def _with_end(journal: Journal, record: dict[str, Any]) -> Journal:
+    if not _is_open(journal):
+        raise CorruptJournalError("the end of a phase stands where none is open")
+    *before, last = journal.phases
+    if record["record"] == "back":
+        if last.reached is not None:
+            raise CorruptJournalError("a phase that ended was driven back")
+        return replace(journal, phases=tuple(before))
+    if (record["record"] == "reached") != (last.reached is None):
+        raise CorruptJournalError("a phase ends twice")
+    if record["record"] == "settled":
+        return replace(journal, phases=(*before, replace(last, is_settled=True)))
+    stopped = {int(number): str(why) for number, why in record["stopped"]}
+    found = {int(number): _mark(row) for number, row in record["found"]}
+    return replace(journal, phases=(*before, replace(last, reached=Reached(stopped, found))))
+
+
+def _with_moved(journal: Journal, record: dict[str, Any]) -> Journal:
+    if journal.begin is None:
+        raise CorruptJournalError("slots moved before there were any")
+    ops = list(journal.ops)
+    for number, new, old in record["marks"]:
+        ops[number] = replace(ops[number], new=_mark(new), old=_mark(old))
+    stages = tuple(map(str, record["stages"]))
+    return replace(journal, ops=tuple(ops), begin=replace(journal.begin, stages=stages), places=journal.places | set(stages))
+
+
+def _op(row: list[Any]) -> Op:
+    act, root, path, slot, new, old, digest, is_loose = row
+    return Op(
+        Act(act),
+        Key(int(root), _bytes(path)),
+        str(slot),
+        _mark(new),
+        _mark(old),
+        str(digest),
+        bool(is_loose),
+    )
+
+
+def _mark(row: list[Any] | None) -> Mark | None:
+    if row is None:
+        return None
+    kind, inode, size, mtime, ctime, mode, *rest = row
+    attributes = tuple((str(name), bytes.fromhex(value)) for name, value in rest[0]) if rest else ()
+    return Mark(_TYPES[kind], inode, size, mtime, ctime, mode, attributes)
+
+
+_TYPES = {str(kind): kind for kind in FileType}
+_ACTS = {str(act): act for act in Act}
+
+
+_RECORDS: dict[str, Callable[[Journal, dict[str, Any]], Journal]] = {
+    "begin": _with_begin,
+    "adopt": _with_adopted,
+    "intent": _with_intent,
+    "phase": _with_phase,
+    "moved": _with_moved,
+    "reached": _with_end,
+    "back": _with_end,
+    "settled": _with_end,
+}

@@ -1,0 +1,160 @@
+"""What a merge brings, put into slots: as operations in the order in which they are driven, and what the session needs."""
+
+import time
+from dataclasses import replace
+
+from agent_dev.core import records
+from agent_dev.core.changes import Entry, FileType, Key
+from agent_dev.core.journal import Act, Op, mark
+from agent_dev.core.merge import SPECIAL_BITS, MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step
+from agent_dev.errors import CannotMerge
+from agent_dev.host import files, upper
+from agent_dev.host.apply import Merge
+from agent_dev.host.stage import Stage
+
+Kept = dict[Key, dict[str, str]]
+
+
+def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tuple[tuple[Op, ...], Kept]:
+    """Put all that a plan brings into slots, durable; return its operations in the order in which they are driven.
+
+    Also return by key what was put aside in the merge's folder for the session: `part`, the base with only what was chosen,
+    or `agent`, the agent's own file where something else lands.
+
+    Directories that open come first, then removals, then directories from the outermost, then the rest; directories that
+    shut their owner out come last. Raises CannotMerge; nothing was changed then.
+    """
+    staging = _Staging(merge, uppers)
+    try:
+        for step in plan.steps:
+            staging.add(step)
+        for key in plan.dropped:
+            staging.drop(key)
+        staging.adopt()
+        for one in (*merge.stages, *staging.asides.values()):
+            if one is not None:
+                one.settle()
+    except OSError as error:
+        raise CannotMerge(path=error.filename or merge.folder, reason=f"{error.strerror}; nothing was changed") from error
+    finally:
+        for one in staging.asides.values():
+            one.close()
+    folders = sorted(staging.folders, key=lambda op: op.key.path.count(b"/"))
+    ops = (*staging.opening, *staging.removals, *folders, *staging.rest, *reversed(staging.closing))
+    return ops, staging.kept
+
+
+class _Staging:
+    def __init__(self, merge: Merge, uppers: tuple[files.Tree, ...]) -> None:
+        self._merge = merge
+        self._uppers = uppers
+        self._count = 0
+        self.opening: list[Op] = []
+        self.removals: list[Op] = []
+        self.folders: list[Op] = []
+        self.rest: list[Op] = []
+        self.closing: list[Op] = []
+        self.kept: Kept = {}
+        self.adopted: list[tuple[int, Put, str]] = []  # place in `rest`, step, slot
+        self.asides: dict[int, Stage] = {}
+
+    def _slot(self) -> str:
+        self._count += 1
+        return str(self._count)
+
+    def _stage(self, key: Key) -> Stage:
+        stage = self._merge.stages[key.root]
+        assert stage is not None  # noqa: S101  (made for every root that the plan names)
+        return stage
+
+    def add(self, step: Step) -> None:
+        match step:
+            case MakeFolder():
+                self._folder(step.key, Entry(FileType.DIRECTORY, step.mode, attributes=step.attributes))
+            case Put():
+                self._put(step)
+            case Remove():
+                act = Act.PRUNE if step.expect.type is FileType.DIRECTORY else Act.DETACH
+                self.removals.append(Op(act, step.key, self._slot(), old=mark(step.expect)))
+            case Prune():
+                found = self._merge.reals[step.key.root].look(step.key.path)
+                if found is not None and found.type is FileType.DIRECTORY:
+                    self.removals.append(Op(Act.PRUNE, step.key, self._slot(), old=mark(found), is_loose=True))
+            case SetMode():
+                self._mode(step)
+
+    def _folder(self, key: Key, entry: Entry, expect: Entry | None = None, *, is_loose: bool = True) -> None:
+        slot = self._slot()
+        new = self._stage(key).make(slot, entry)
+        act, old = (Act.ATTACH, None) if expect is None else (Act.EXCHANGE, mark(expect))
+        self.folders.append(Op(act, key, slot, new, old, is_loose=is_loose))
+        if entry.mode & 0o777 != new.mode:
+            self.closing.append(Op(Act.MODE, key, new=replace(new, mode=entry.mode & 0o777), old=new))
+
+    def _put(self, step: Put) -> None:
+        if step.after.type is FileType.DIRECTORY:
+            self._folder(step.key, step.after, step.expect, is_loose=False)
+            return
+        slot, stage = self._slot(), self._stage(step.key)
+        act, old = (Act.ATTACH, None) if step.expect is None else (Act.EXCHANGE, mark(step.expect))
+        upper = self._uppers[step.key.root]
+        if self._is_adoptable(step, stage):
+            self.adopted.append((len(self.rest), step, slot))
+            self.rest.append(Op(act, step.key, slot, mark(step.after), old))
+            return
+        if step.content is None:
+            new, digest = stage.copy(slot, upper, step.key.path, step.after)
+        else:
+            new, digest = stage.put(slot, step.content, replace(step.after, mtime=step.after.mtime or time.time_ns()))
+            self._keep(step, slot, upper)
+        self.rest.append(Op(act, step.key, slot, new, old, digest))
+
+    def _is_adoptable(self, step: Put, stage: Stage) -> bool:
+        """Whether the session's own file can come instead of a copy: no other name leads to it, and nothing must be taken off."""
+        after = step.after
+        is_plain = after.type is FileType.FILE and after.links == 1 and after.mode & (SPECIAL_BITS | 0o400) == 0o400
+        return is_plain and step.content is None and stage.path.startswith(self._merge.folder)
+
+    def adopt(self) -> None:
+        """Move what can be moved, once the journal says what: a merge that comes to nothing gives it back."""
+        if not self.adopted:
+            return
+        self._merge.add(records.adopt_record(tuple((step.key, slot) for _, step, slot in self.adopted)))
+        for place, step, slot in self.adopted:
+            tree, stage = self._uppers[step.key.root], self._stage(step.key)
+            self.rest[place] = replace(self.rest[place], digest=upper.hand_over(tree, stage, step.key.path, slot, step.after))
+
+    def _keep(self, step: Put, slot: str, upper: files.Tree) -> None:
+        """Put aside what the session needs when something else than its own file lands."""
+        if step.part is not None:
+            self._aside(step.key.root).put(slot, step.part, step.after)
+            self.kept[step.key] = {"part": slot}
+        else:
+            self._keep_agents(step.key, slot, upper)
+
+    def drop(self, key: Key) -> None:
+        """Put aside the agent's own file of a change that only leaves the session."""
+        self._keep_agents(key, self._slot(), self._uppers[key.root])
+
+    def _keep_agents(self, key: Key, slot: str, upper: files.Tree) -> None:
+        entry = upper.look(key.path)
+        if entry is not None and entry.type is not FileType.DEVICE:  # else a deletion
+            self._aside(key.root).copy(slot, upper, key.path, entry)
+            self.kept[key] = {"agent": slot}
+
+    def _aside(self, root: int) -> Stage:
+        if root not in self.asides:
+            self.asides[root] = Stage(aside(self._merge.folder, root))
+        return self.asides[root]
+
+    def _mode(self, step: SetMode) -> None:
+        """07000 bits are never merged, and never taken from what has them and keeps them."""
+        mode = step.after.mode & (0o777 | (step.expect.mode & SPECIAL_BITS))
+        old = mark(step.expect)
+        op = Op(Act.MODE, step.key, new=replace(old, mode=mode, attributes=step.after.attributes), old=old)
+        (self.opening if step.expect.mode & 0o300 != 0o300 else self.closing).append(op)
+
+
+def aside(folder: str, root: int) -> str:
+    """Return where a merge keeps what the session needs of a root."""
+    return f"{folder}/aside-{root}"

@@ -1,0 +1,131 @@
+"""A merge that was killed, and what the user did before the next command: nothing of that is lost."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_dev.commands import retention, undo
+from agent_dev.commands.sessions import Here
+from agent_dev.core.profile import Profile
+from agent_dev.errors import CannotUndo, RecoveryRequired
+from agent_dev.host import disk, pending
+from tests.faults.test_kill_everywhere import AFTER, BEFORE, World, world
+from tests.harness import faults, trees
+from tests.harness.ended import ENVIRON, Ended
+from tests.harness.trees import FILE, Mark, Node
+
+
+def killed_after_its_last_operation(one: World) -> None:
+    """Kill a merge before its commit mark: every operation has happened."""
+    calls: list[str] = []
+
+    def note(call: str, _words: tuple[object, ...]) -> None:
+        calls.append(call)
+
+    with world() as other, faults.watched(note):
+        other.merge()
+    moves = [number for number, call in enumerate(calls, 1) if call in ("move", "exchange", "chmod")]
+    before_commit = max(number for number in moves if "whiteout" not in calls[:number]) + 1
+    assert faults.killed_at(before_commit, one.merge)
+    assert one.side() == "after"
+
+
+def rewrite(path: Path) -> None:
+    path.write_bytes(b"the user's, since")
+
+
+def save_by_rename(path: Path) -> None:
+    path.with_name("saving").write_bytes(b"the user's, since")
+    path.with_name("saving").rename(path)
+
+
+@pytest.mark.parametrize("deed", [rewrite, save_by_rename])
+@pytest.mark.parametrize("name", ["edited", "new/y", "gone"])
+def test_a_stranger_in_the_way_stops_recovery_and_undo_goes_past_it(name: str, deed: Callable[[Path], None]) -> None:
+    with world() as one:
+        killed_after_its_last_operation(one)
+        deed(one.ended.real / name)
+        before = trees.read(one.ended.real)
+        with pytest.raises(RecoveryRequired, match="nothing was changed"):
+            one.recover()
+        assert trees.read(one.ended.real) == before
+
+        (merge_id,) = pending.listed(one.ended.store)
+        with pytest.raises(CannotUndo):  # driven back, there is nothing more to be undone
+            undo.undo(one.here, merge_id, one.said.append)
+        after = trees.read(one.ended.real)
+        mine = after.pop(name.encode())
+        assert mine.content == b"the user's, since"
+        for folder in (b"new",) if name == "new/y" else ():
+            after.pop(folder)  # it holds the user's file
+        assert after == {path: node for path, node in BEFORE.items() if path != name.encode()}
+        assert pending.listed(one.ended.store) == ()
+
+
+def test_a_root_that_is_another_directory_now_stops_recovery() -> None:
+    with world() as one:
+        killed_after_its_last_operation(one)
+        real = one.ended.real
+        real.rename(real.with_name("moved"))
+        real.mkdir()
+        with pytest.raises(RecoveryRequired, match="another directory"):
+            one.recover()
+        assert os.listdir(real) == []
+        real.rmdir()
+        real.with_name("moved").rename(real)
+        one.recover()
+        assert one.expect_rest() == "before"
+
+
+def test_a_session_that_was_discarded_keeps_nobody_from_undoing_and_redoing_what_was_copied() -> None:
+    with world() as one:
+        one.merge()
+        folder = Path(one.ended.session.folder)
+        folder.rename(folder.parent.parent / "trash" / folder.name)
+        one.undo()
+        assert trees.read(one.ended.real) == BEFORE
+        one.redo()
+        assert trees.read(one.ended.real) == AFTER
+
+
+# --- how long merges are kept ---
+
+
+def here_with(one: Ended, **settings: int) -> Here:
+    return Here(one.store, str(one.real), str(one.real), ENVIRON, Profile(name="default", **settings))  # type: ignore[arg-type]
+
+
+def merged_thrice(tmp_path: Path) -> Ended:
+    names = [b"a", b"b", b"c"]
+    base = dict.fromkeys(names, Node(FILE, b"old" * 200_000))
+    one = Ended(tmp_path, base, [Mark(name, Node(FILE, b"new")) for name in names])
+    for name in names:
+        one.merge(name)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("settings", "left"),
+    [({}, 3), ({"keep_merges_days": 0}, 1), ({"keep_merges_mib": 1}, 1), ({"keep_merges_mib": 2}, 3)],
+)
+def test_old_and_large_merges_are_let_go_but_never_the_newest(tmp_path: Path, settings: dict[str, int], left: int) -> None:
+    with merged_thrice(tmp_path) as one:
+        newest = undo.recorded(here_with(one))[-1].id
+        retention.thin(here_with(one, **settings), lambda _: None)
+
+        kept = [merge.id for merge in undo.recorded(here_with(one))]
+        assert (len(kept), kept[-1]) == (left, newest)
+
+
+def test_merges_are_looked_through_once_a_day(tmp_path: Path) -> None:
+    with merged_thrice(tmp_path) as one:
+        retention.thin(here_with(one), lambda _: None)
+        retention.thin(here_with(one, keep_merges_days=0), lambda _: None)
+
+        assert len(undo.recorded(here_with(one))) == 3
+
+
+def test_no_watcher_is_left_behind() -> None:
+    assert disk.watcher is None

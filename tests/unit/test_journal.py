@@ -1,0 +1,157 @@
+"""What a journal's records say, and what the disk says of an operation: pure."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from agent_dev.core.changes import Entry, FileType, Key
+from agent_dev.core.journal import Act, Begin, Journal, Mark, Op, Phase, Place, Reached, Verdict, mark, place
+from agent_dev.core.records import (
+    BACK,
+    SETTLED,
+    CorruptJournalError,
+    adopt_record,
+    begin_record,
+    chain_of,
+    intent_record,
+    line,
+    phase_record,
+    reached_record,
+    read,
+    torn,
+)
+
+OLD, NEW, OTHER = (Entry(FileType.FILE, 0o644, 3, inode) for inode in (1, 2, 3))
+KEY = Key(0, b"a/\xff\n")
+OP = Op(Act.EXCHANGE, KEY, "1", mark(NEW), mark(OLD), "digest")
+FOLDER = Mark(FileType.DIRECTORY, 9, attributes=(("user.x", b"\0\xff"),))
+OPS = (OP, Op(Act.ATTACH, Key(1, b"d"), "2", FOLDER, is_loose=True), Op(Act.PRUNE, Key(0, b"e"), "3", old=FOLDER))
+BEGIN = Begin("id", "session", (("/r", 1, 2),), ("/s",), 5)
+FORWARD = Phase("merge", (0, 1, 2), is_forward=True, time=7)
+
+
+def written(*records: Mapping[str, object]) -> bytes:
+    data, chain = b"", 0
+    for record in records:
+        data += line(record, chain)
+        chain = chain_of(data.splitlines()[-1])
+    return data
+
+
+BEGUN = (begin_record(BEGIN), adopt_record(((KEY, "1"),)), intent_record(OPS, ({"path": "x"},)))
+UNDER_WAY = (*BEGUN, phase_record(FORWARD))
+REACHED = (*UNDER_WAY, reached_record(Reached({1: "why"}, {0: mark(NEW), 2: None})))
+
+
+def test_what_is_written_is_read() -> None:
+    said = read(written(*REACHED))
+
+    assert (said.begin, said.ops, said.rows, said.adopted) == (BEGIN, OPS, ({"path": "x"},), ((KEY, "1"),))
+    assert said.phases == (
+        Phase("merge", (0, 1, 2), is_forward=True, time=7, reached=Reached({1: "why"}, {0: mark(NEW), 2: None})),
+    )
+    assert (said.done(), said.found()) == (frozenset((0, 2)), {0: mark(NEW), 2: None})
+
+
+UNDO = Phase("undo", (0, 2), is_forward=False, time=8)
+
+
+@pytest.mark.parametrize(
+    ("records", "verdict", "done"),
+    [
+        ((), Verdict.FORGET, ()),
+        (BEGUN, Verdict.FORGET, ()),
+        (UNDER_WAY, Verdict.ROLL_BACK, ()),
+        ((*UNDER_WAY, BACK), Verdict.FORGET, ()),
+        (REACHED, Verdict.FINISH, (0, 2)),
+        ((*REACHED, SETTLED), Verdict.CLEAN, (0, 2)),
+        ((*REACHED, SETTLED, phase_record(UNDO)), Verdict.ROLL_BACK, (0, 2)),
+        ((*REACHED, SETTLED, phase_record(UNDO), BACK), Verdict.CLEAN, (0, 2)),
+        ((*REACHED, SETTLED, phase_record(UNDO), reached_record(Reached())), Verdict.FINISH, ()),
+    ],
+)
+def test_the_records_say_what_must_happen_next(
+    records: tuple[Mapping[str, object], ...], verdict: Verdict, done: tuple[int, ...]
+) -> None:
+    said = read(written(*records))
+
+    assert (said.verdict, said.done()) == (verdict, frozenset(done))
+
+
+def test_what_a_crash_leaves_of_a_last_line_counts_as_not_written() -> None:
+    data = written(*REACHED)
+    start = data[:-1].rfind(b"\n") + 1
+    for cut in range(start, len(data) - 1):
+        assert read(data[:cut]).verdict is Verdict.ROLL_BACK
+        assert torn(data[:cut]) == (start, False)
+    assert read(data[:-1]).verdict is Verdict.FINISH
+    assert torn(data[:-1]) == (len(data) - 1, True)
+
+
+def test_a_flipped_bit_anywhere_is_damage() -> None:
+    data = written(*REACHED, SETTLED)
+    for at in range(len(data)):
+        for bit in (1, 0x20, 0x80):
+            with pytest.raises(CorruptJournalError):
+                read(data[:at] + bytes((data[at] ^ bit,)) + data[at + 1 :])
+
+
+@pytest.mark.parametrize("number", range(len(REACHED)))
+def test_a_line_that_is_missing_doubled_or_out_of_place_is_damage(number: int) -> None:
+    lines = written(*REACHED, SETTLED).splitlines(keepends=True)
+    rest = lines[:number] + lines[number + 1 :]
+    for some in (rest, [*lines[: number + 1], *lines[number:]], [*rest, lines[number]]):
+        with pytest.raises(CorruptJournalError):
+            read(b"".join(some))
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        (phase_record(FORWARD),),
+        (begin_record(BEGIN), SETTLED),
+        (*BEGUN, *BEGUN),
+        (*BEGUN, reached_record(Reached())),
+        (*UNDER_WAY, phase_record(FORWARD)),
+        (*REACHED, BACK),
+        (*BEGUN, phase_record(Phase("merge", (3,), is_forward=True))),
+        ({**begin_record(BEGIN), "version": 2},),
+        (*BEGUN, {"record": "unheard of"}),
+    ],
+)
+def test_records_that_no_merge_writes_are_damage(records: tuple[Mapping[str, object], ...]) -> None:
+    with pytest.raises(CorruptJournalError):
+        read(written(*records))
+
+
+ATTACH, DETACH = Op(Act.ATTACH, KEY, "1", mark(NEW)), Op(Act.DETACH, KEY, "1", None, mark(OLD))
+
+
+@pytest.mark.parametrize(
+    ("op", "at", "in_slot", "forward", "back"),
+    [
+        (OP, OLD, NEW, Place.STILL, Place.DRIVEN),
+        (OP, NEW, OLD, Place.DRIVEN, Place.STILL),
+        (OP, OTHER, NEW, Place.STILL, Place.STRANGE),  # the user saved before it came to that
+        (OP, NEW, OTHER, Place.DRIVEN, Place.STILL),  # in the last instant: that goes back
+        (OP, OTHER, OLD, Place.STRANGE, Place.STILL),  # the user saved since
+        (OP, None, OLD, Place.STRANGE, Place.STILL),
+        (ATTACH, None, NEW, Place.STILL, Place.DRIVEN),
+        (ATTACH, NEW, None, Place.DRIVEN, Place.STILL),
+        (ATTACH, OTHER, NEW, Place.STILL, Place.STRANGE),
+        (ATTACH, OTHER, None, Place.STRANGE, Place.STILL),
+        (ATTACH, None, None, Place.STILL, Place.STILL),
+        (DETACH, OLD, None, Place.STILL, Place.DRIVEN),
+        (DETACH, None, OLD, Place.DRIVEN, Place.STILL),
+        (DETACH, OTHER, OLD, Place.STRANGE, Place.STILL),
+    ],
+)
+def test_the_inodes_tell_how_far_a_drive_got(
+    op: Op, at: Entry | None, in_slot: Entry | None, forward: Place, back: Place
+) -> None:
+    assert place(op, at, in_slot, is_forward=True) is forward
+    assert place(op, at, in_slot, is_forward=False) is back
+
+
+def test_an_empty_journal_asks_for_nothing() -> None:
+    assert read(b"") == Journal()
