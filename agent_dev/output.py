@@ -7,11 +7,9 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from agent_dev.commands.doctor import Finding
 from agent_dev.commands.merge import Merged
 from agent_dev.commands.review import Review
 from agent_dev.commands.sessions import Listed
-from agent_dev.commands.show import Shown
 from agent_dev.commands.undo import Recorded, Undone
 from agent_dev.core import blocks
 from agent_dev.core.changes import Change, ChangeSet, Key, Kind
@@ -19,6 +17,11 @@ from agent_dev.core.commits import Commit
 from agent_dev.core.merge import Left
 from agent_dev.host.store import Record
 from agent_dev.text import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.commands.doctor import Finding
+    from agent_dev.commands.show import Shown
 
 _MANY = 30  # rows: past that a number stands for the rest
 _SIGNS = {Kind.ADDED: "+", Kind.EDITED: "~", Kind.DELETED: "-", Kind.RETYPED: "%", Kind.METADATA: "m"}
@@ -291,7 +294,7 @@ def sessions(found: Sequence[Listed], *, as_json: bool, with_roots: bool) -> Non
         line("no sessions are running or waiting here")
 
 
-def shown(value: Shown, *, as_json: bool) -> None:
+def shown(value: "Shown", *, as_json: bool) -> None:
     """Print what a run would look like."""
     if as_json:
         rows = [{"what": label, "value": text, "origin": origin or None} for label, text, origin in value.rows]
@@ -313,7 +316,7 @@ def profiles(known: Iterable[tuple[str, str, str]], *, as_json: bool) -> None:
         line(f"{profile:<12} {about}  ({path})")
 
 
-def findings(found: Sequence[Finding], *, as_json: bool) -> None:
+def findings(found: "Sequence[Finding]", *, as_json: bool) -> None:
     """Print what doctor found."""
     if as_json:
         rows = [{"what": one.what, "found": one.found, "wrong": one.is_wrong, "cure": one.cure or None} for one in found]

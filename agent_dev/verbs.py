@@ -11,7 +11,7 @@ from dataclasses import replace
 from agent_dev import output, taking
 from agent_dev.after import screen
 from agent_dev.cli import say
-from agent_dev.commands import doctor, export, merge, pick, recover, resume, retention, sessions, show, undo
+from agent_dev.commands import export, merge, pick, recover, retention, sessions, undo
 from agent_dev.commands.prepare import Options, Request
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here, Listed
@@ -204,6 +204,8 @@ def _resume(words: list[str], where: Here, options: Options) -> int:
     from agent_dev.after import after_run
 
     request = Request(tuple(after), options, where.environ, is_command=bool(after))
+    from agent_dev.commands import resume
+
     outcome = resume.resume(sessions.hold(one), request, say)
     return after_run(outcome, request) if outcome.is_kept else outcome.code
 
@@ -239,6 +241,8 @@ def _sessions(words: list[str], where: Here, _options: Options) -> int:
 
 
 def _show(words: list[str], where: Here, options: Options) -> int:
+    from agent_dev.commands import show
+
     parser = _parser(
         "show",
         "What a run of AGENT would look like: values, their origins, the plan. Runs nothing.",
@@ -275,6 +279,8 @@ def _profiles(words: list[str], where: Here, _options: Options) -> int:
 
 
 def _doctor(words: list[str], where: Here, options: Options) -> int:
+    from agent_dev.commands import doctor  # it tries programs, and needs much for that
+
     parser = _parser("doctor", "What this machine can do, found by trying, and what to do about the rest.", "agent-dev doctor")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     args = parser.parse_args(words)

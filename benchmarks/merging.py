@@ -1,4 +1,4 @@
-"""How long `merge --all` of 3,000 new files takes against `cp -a` of the same files."""
+"""How long `merge --all` of 3,000 new files takes against `cp -a` of the same files, and its undo against it."""
 
 import contextlib
 from pathlib import Path
@@ -8,7 +8,7 @@ from benchmarks.ground import PYTHON, Ground, remove, repository
 from benchmarks.measure import Row, Section, Subject
 
 TITLE = "Merging"
-LIMIT = 500.0  # ms
+LIMIT = 350.0  # ms
 _COUNT = 3000
 _MAKE = """
 import os
@@ -34,6 +34,9 @@ def run(ground: Ground) -> tuple[Section, ...]:
     rows = [Row(ours, measure.spread(figures[ours]), peers[0], measure.ratio(figures[ours], figures[peers[0]]), limit=LIMIT)]
     rows += [Row(name, measure.spread(figures[name])) for name in peers]
     rows.append(Row(ours, measure.spread(figures[ours]), peers[1], measure.ratio(figures[ours], figures[peers[1]])))
+    for name in ("undo", "redo"):
+        times = found[ours][name]
+        rows.append(Row(f"agent-dev {name}", measure.spread(times), ours, measure.ratio(times, figures[ours]), 1.0))
     return (
         Section(
             TITLE,
@@ -56,10 +59,14 @@ def _subjects(ground: Ground, repo: Path, source: Path) -> list[Subject]:
 
 
 def _merged(ground: Ground, repo: Path) -> dict[str, float]:
-    """Time one merge: the run before it and the tidying after it do not count."""
+    """Time one merge, its undo and its redo: the run before and the tidying after do not count."""
     process.timed((ground.program, "--no-merge", "--name", "bench", "--", PYTHON, "make.py"), ground.env)
-    took = _timed_from_rest((ground.program, "merge", "bench", "--all"), ground, repo)
-    process.timed((ground.program, "discard", "bench"), ground.env)
+    took = {}
+    for name, words in (("copy", ("merge", "bench", "--all")), ("undo", ("undo",)), ("redo", ("redo",))):
+        process.timed(("/usr/bin/sync", "-f", str(repo)), ground.env)
+        took[name] = process.timed((ground.program, *words), ground.env)
+        _expect(repo, 0 if name == "undo" else _COUNT, words)
+    remove(repo / "new")
     return took
 
 
@@ -71,8 +78,12 @@ def _timed_from_rest(words: tuple[str, ...], ground: Ground, repo: Path) -> dict
     """Time what makes `new` in the repository, with nothing left to write from before; then remove it again."""
     process.timed(("/usr/bin/sync", "-f", str(repo)), ground.env)
     took = process.timed(words, ground.env)
-    made = sum(1 for path in (repo / "new").rglob("*.txt"))
-    if made != _COUNT:
-        raise process.ProgramFailed(f"{made} files instead of {_COUNT} came of: {' '.join(words)}")
+    _expect(repo, _COUNT, words)
     remove(repo / "new")
     return {"copy": took}
+
+
+def _expect(repo: Path, count: int, words: tuple[str, ...]) -> None:
+    made = sum(1 for path in (repo / "new").rglob("*.txt"))
+    if made != count:
+        raise process.ProgramFailed(f"{made} files instead of {count} came of: {' '.join(words)}")

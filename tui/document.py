@@ -57,6 +57,10 @@ def notes(change: Change, names: Sequence[str], cells: int) -> tuple[Line, ...]:
     found = [Line(Tone.DIM, " · ".join(filter(None, first)))]
     if change.obstacle or change.conflict:
         found.append(Line(Tone.WRONG, f"{words.BLOCKED} cannot be merged: {change.obstacle or change.conflict}"))
+    if change.conflict:
+        found.append(Line(Tone.DIM, "yours stays as it is; agent-dev merge --resolve settles it"))
+    if change.is_merged:
+        found.append(Line(Tone.CHANGED, "you changed it too: both fit together, and what lands has both"))
     found += [Line(Tone.RISK, f"{words.RISK} {risk.why} ({risk.rule})") for risk in change.risks]
     if said := words.mode(change):
         found.append(Line(Tone.CHANGED, said))

@@ -152,7 +152,7 @@ def _fitted(review: Review, change: Change, ground: overlay.Ground, real: files.
         return replace(change, conflict="something was put into it meanwhile") if is_full else change
     if overlay.bar(change, ground) or change.kind is Kind.RETYPED:
         return replace(change, conflict=found)
-    made = fit(change, ground.real.get(change.key.path), _sides(review, change, real))
+    made = fit(change, real.look(change.key.path), _sides(review, change, real))
     if made.change is not None:
         review.fits[change.key] = made
     return made.change
@@ -226,5 +226,5 @@ def _real(tree: files.Tree, changes: tuple[Change, ...]) -> dict[bytes, Entry | 
     for change in changes:
         for path in (*overlay.parents_of(change.key.path), change.key.path):
             if path not in found:
-                found[path] = tree.look(path)
+                found[path] = tree.look(path, attributes=False)
     return found

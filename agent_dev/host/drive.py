@@ -265,7 +265,7 @@ class Driver:
         """Return what stands at the operations' paths now."""
         seen: dict[int, Mark | None] = {}
         for number, op in ops:
-            entry = self._reals[op.key.root].look(op.key.path)
+            entry = self._reals[op.key.root].look(op.key.path, attributes=False)
             seen[number] = mark(entry) if entry is not None else None
         return seen
 

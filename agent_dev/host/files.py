@@ -46,11 +46,11 @@ class Tree:
             os.close(fd)
         self._folders.clear()
 
-    def look(self, path: bytes) -> Entry | None:
+    def look(self, path: bytes, *, attributes: bool = True) -> Entry | None:
         """Return what stands at a path now, None for nothing (or something that is no directory above it)."""
         folder, _, name = path.rpartition(b"/")
         try:
-            return scan.entry(self.folder(folder), name)
+            return scan.entry(self.folder(folder), name, attributes=attributes)
         except OSError as error:
             if error.errno in _GONE:
                 return None

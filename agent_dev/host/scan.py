@@ -104,9 +104,9 @@ def _read(
     return found, below
 
 
-def entry(folder: int, name: bytes) -> Entry:
-    """Return one entry of an open directory. Raises OSError."""
-    return _look(folder, name, name, attributes=True).entry
+def entry(folder: int, name: bytes, *, attributes: bool = True) -> Entry:
+    """Return one entry of an open directory; without `attributes` at half the cost. Raises OSError."""
+    return _look(folder, name, name, attributes=attributes).entry
 
 
 def _look(folder: int, name: bytes, path: bytes, *, attributes: bool) -> Found:
