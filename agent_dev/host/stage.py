@@ -10,7 +10,8 @@ from agent_dev.core.journal import Mark, mark
 from agent_dev.host import digest, disk, files, kernel, scan
 from agent_dev.host.remove import remove_tree
 
-OVERLAY = "user.overlay."
+# Attributes that a copy would not have either: the overlay's, capabilities, access lists.
+_FOREIGN = ("user.overlay.", "security.", "trusted.", "system.posix_acl_")
 _FEW = 64  # up to here each file is fsynced; past it one syncfs is cheaper
 
 
@@ -84,7 +85,7 @@ class Stage:
     # filling slots
 
     def adopt(self, slot: str, folder: int, base: bytes, entry: Entry) -> str:
-        """Move something of the session into a slot, without the overlay's attributes; return a file's digest, else "".
+        """Move something of the session into a slot, without attributes that do not come home; return a file's digest, else "".
 
         Raises OSError, also when it is not what it was.
         """
@@ -99,7 +100,7 @@ class Stage:
             if (status.st_ino, status.st_size, status.st_mtime_ns) != (entry.inode, entry.size, entry.mtime):
                 raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), os.fsdecode(base))
             for attribute in os.listxattr(fd):
-                if attribute.startswith(OVERLAY):
+                if attribute.startswith(_FOREIGN) and attribute != "security.selinux":
                     disk.remove_attribute(fd, attribute)
             seen = digest.Running()
             for at, piece in digest.pieces(fd, entry.size):

@@ -4,6 +4,7 @@ import errno
 import os
 import select
 import stat
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -331,6 +332,22 @@ def test_own_attributes_arrive_and_the_overlays_do_not(world: World) -> None:
     world.apply(world.add("x"))
 
     assert os.listxattr(world.real / "x") == ["user.note"]
+
+
+ACCESS = [(0x01, 6, -1), (0x02, 6, 1), (0x04, 4, -1), (0x10, 6, -1), (0x20, 4, -1)]  # acl(5): tag, permissions, id
+
+
+@pytest.mark.parametrize("links", [1, 2], ids=["moved", "copied"])
+def test_an_access_list_of_the_agents_does_not_arrive(world: World, links: int) -> None:
+    place(world.upper, {"x": SORTS[FILE]})
+    entries = b"".join(struct.pack("<HHi", *entry) for entry in ACCESS)
+    os.setxattr(world.upper / "x", "system.posix_acl_access", struct.pack("<I", 2) + entries)
+    if links == 2:
+        os.link(world.upper / "x", world.upper / "twin")
+    world.apply(world.add("x"))
+
+    assert os.listxattr(world.real / "x") == []
+    assert (world.real / "x").read_bytes() == b"content"
 
 
 @pytest.mark.parametrize("size", [0, 1, MIB - 1, MIB, MIB + 1, 3 * MIB + 5])
