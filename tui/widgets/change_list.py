@@ -93,7 +93,8 @@ def _right(change: Change, cells: int) -> list[Piece]:
     why = change.obstacle or change.conflict
     if why:
         return [Piece(" " + crop(clean(why), cells // 2) + " ", Tone.WRONG)]
-    pieces = [Piece(f" +{change.insertions:,}", Tone.ADDED)] if change.insertions else []
+    pieces = [Piece(" with yours", Tone.CHANGED)] if change.is_merged else []
+    pieces += [Piece(f" +{change.insertions:,}", Tone.ADDED)] if change.insertions else []
     pieces += [Piece(f" -{change.deletions:,}", Tone.REMOVED)] if change.deletions else []
     return [*pieces, Piece(" ")] if pieces else []
 
