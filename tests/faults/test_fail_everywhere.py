@@ -44,9 +44,9 @@ def test_a_disk_that_fails_anywhere_leaves_all_before_or_all_after(
 
 
 @pytest.mark.parametrize("deed", DEEDS)
-def test_a_recovery_on_a_failing_disk_is_finished_by_the_next(deed: str) -> None:
+def test_a_recovery_on_a_failing_disk_is_finished_by_the_next(deed: str, record_property: Callable[[str, object], None]) -> None:
     prepare, act = DEEDS[deed]
-    number, more = 1, True
+    number, points, more = 1, 0, True
     while more:
         second, goes_on = 1, True
         while goes_on:
@@ -56,8 +56,10 @@ def test_a_recovery_on_a_failing_disk_is_finished_by_the_next(deed: str) -> None
                 goes_on = faults.failing_at(second, errno.EIO, lambda one=one: said(one.recover), is_lasting=True)  # type: ignore[misc]
                 one.recover()
                 one.expect_rest()
+            points += goes_on
             second += STRIDE
         number += STRIDE
+    record_property("points", points)
 
 
 def test_nothing_was_changed_is_only_said_when_nothing_was() -> None:

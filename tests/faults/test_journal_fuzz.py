@@ -2,6 +2,7 @@
 
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,9 @@ def damages(data: bytes, seed: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_damaged_journal_is_recovered_or_stops_and_is_never_wrong(point: float) -> None:
+def test_a_damaged_journal_is_recovered_or_stops_and_is_never_wrong(
+    point: float, record_property: Callable[[str, object], None]
+) -> None:
     number = int(changes_of_a_merge() * point)
     with world() as one:
         assert faults.killed_at(number, one.merge)
@@ -78,6 +81,7 @@ def test_a_damaged_journal_is_recovered_or_stops_and_is_never_wrong(point: float
     sound = [way for way in ways if _is_sound(way)]
     for way in sound:
         assert data.startswith(way.rpartition(b"\n")[0]) or way in data or _has_lines_of(way, data), way[-200:]
+    record_property("points", len(ways))
     for way in (*sound[:12], *[way for way in ways if not _is_sound(way)][:12]):
         with world() as one:
             faults.killed_at(number, one.merge)
