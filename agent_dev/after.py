@@ -5,7 +5,7 @@ import sys
 
 from agent_dev import output
 from agent_dev.cli import say
-from agent_dev.commands import merge, sessions
+from agent_dev.commands import merge, retention, sessions
 from agent_dev.commands.prepare import Request
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.run import Outcome
@@ -37,6 +37,7 @@ def _offer(outcome: Outcome, request: Request) -> None:
     try:
         if outcome.changes and outcome.merge and is_screen_possible(request.environ):
             screen(review, where.store)
+            retention.thin(where, say)
         else:
             output.summary(review, len(review.changes.changes), outcome.commits)
         if review.record.get("state") == store.MERGED:

@@ -111,7 +111,9 @@ def _merge(words: list[str], where: Here, _options: Options) -> int:
     args = parser.parse_args(words)
     with _opened(sessions.find(where, args.session), where) as review:
         if not taking.chooses(args):
-            return screen(review, where.store)
+            code = screen(review, where.store)
+            retention.thin(where, say)
+            return code
         chosen, asked = pick.choose(review, taking.wish(args, review, where))
         planned = merge.plan(review, chosen, asked)
         if args.export:

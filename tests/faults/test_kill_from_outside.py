@@ -1,0 +1,88 @@
+"""The real program, killed by strace at its N-th system call of each kind that changes something."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faults.test_kill_everywhere import STRIDE, World, merged, undone, world
+from tests.harness.ended import ENVIRON
+
+REPOSITORY = Path(__file__).parents[2]
+CALLS = [
+    "renameat2",
+    "rename",
+    "renameat",
+    "unlinkat",
+    "unlink",
+    "rmdir",
+    "mkdir",
+    "mkdirat",
+    "mknodat",
+    "symlinkat",
+    "write",
+    "ftruncate",
+    "fsync",
+    "syncfs",
+    "fchmod",
+    "fchmodat",
+    "chmod",
+    "utimensat",
+    "fsetxattr",
+    "fremovexattr",
+]
+DEEDS: dict[str, tuple[Callable[[World], None], tuple[str, ...]]] = {
+    "merge": (lambda _: None, ("merge", "--all", "--include-risky", "--yes-delete-many")),
+    "undo": (merged, ("undo",)),
+    "redo": (undone, ("redo",)),
+}
+
+
+def run(one: World, words: tuple[str, ...], before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """Run agent-dev's own words in the world's root."""
+    home = one.ended.real.parent.with_suffix(".home")
+    home.mkdir(exist_ok=True)
+    env = {
+        **ENVIRON,
+        "HOME": str(home),
+        "AGENT_DEV_STATE": one.ended.store.path,
+        "PYTHONPATH": str(REPOSITORY),
+        "LANG": "C.UTF-8",
+    }
+    return subprocess.run(
+        [*before, sys.executable, "-m", "agent_dev", *words],
+        cwd=one.ended.real,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("deed", DEEDS)
+def test_killed_at_any_system_call_it_is_all_before_or_all_after(
+    deed: str, call: str, record_property: Callable[[str, object], None]
+) -> None:
+    prepare, words = DEEDS[deed]
+    number, points, is_killed = 1, 0, True
+    while is_killed:
+        with world() as one:
+            prepare(one)
+            inject = ("-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}")
+            done = run(one, words, ("strace", "-f", "-qq", "-o", os.devnull, *inject))
+            is_killed = done.returncode in (-9, 137)
+            assert is_killed or done.returncode == 0, (done.returncode, done.stderr)
+            recovered = run(one, ("merges",))
+            assert recovered.returncode == 0, recovered.stderr
+            side = one.expect_rest()
+            if not is_killed:
+                assert (side == "before") == (deed == "undo")
+        points += is_killed
+        number += STRIDE
+    record_property("points", points)
