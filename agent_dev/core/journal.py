@@ -6,7 +6,7 @@ ways: a merge drives operations forward, a rollback and an undo drive them back,
 phase: it begins with a record of what it will do and ends with one of what it reached.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -182,6 +182,15 @@ class Journal:
         if last.reached is None:
             return Verdict.ROLL_BACK
         return Verdict.CLEAN if last.is_settled else Verdict.FINISH
+
+    def with_phase(self, phase: Phase) -> "Journal":
+        """Return the journal with one more phase begun."""
+        return replace(self, phases=(*self.phases, phase), begun=self.begun + 1)
+
+    def with_reached(self, reached: Reached) -> "Journal":
+        """Return the journal with its last phase ended."""
+        *before, last = self.phases
+        return replace(self, phases=(*before, replace(last, reached=reached)))
 
     def done(self) -> frozenset[int]:
         """Return the numbers of the operations that stand after, by the phases that reached their end."""

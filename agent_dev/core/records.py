@@ -173,7 +173,7 @@ def _with_phase(journal: Journal, record: dict[str, Any]) -> Journal:
     if any(not 0 <= number < len(journal.ops) for number in numbers) or _is_open(journal):
         raise CorruptJournalError("a phase stands where it cannot")
     phase = Phase(record["why"], numbers, bool(record["forward"]), record["time"])
-    return replace(journal, phases=(*journal.phases, phase), begun=journal.begun + 1)
+    return journal.with_phase(phase)
 
 
 def _is_open(journal: Journal) -> bool:
@@ -201,7 +201,7 @@ def _with_end(journal: Journal, record: dict[str, Any]) -> Journal:
         return replace(journal, phases=(*before, replace(last, is_settled=True)))
     stopped = {int(number): str(why) for number, why in record["stopped"]}
     found = {int(number): _mark(row) for number, row in record["found"]}
-    return replace(journal, phases=(*before, replace(last, reached=Reached(stopped, found))))
+    return journal.with_reached(Reached(stopped, found))
 
 
 def _with_moved(journal: Journal, record: dict[str, Any]) -> Journal:

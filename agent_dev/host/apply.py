@@ -8,7 +8,7 @@ anywhere before the last record, everything is driven back; after it, nothing is
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.core import records
@@ -59,12 +59,18 @@ class Merge:
         """Return what drives its operations."""
         return Driver(self.reals, self.stages)
 
-    def add(self, *rows: Row) -> None:
-        """Write records, and take them in as a later command would. Raises OSError, or UnknownOutcome."""
+    def add(self, *rows: Row, says: Journal | None = None) -> None:
+        """Write records, and take them in as a later command would. Raises OSError, or UnknownOutcome.
+
+        `says`: the journal with them, where the caller has it: reading thousands of operations again takes its time.
+        """
         try:
             lines = self.file.add(*rows)
         except journals.UnknownOutcomeError as error:
             raise UnknownOutcome(merge=self.id, reason=str(error)) from error
+        if says is not None:
+            self.journal = replace(says, chain=records.chain_of(lines[-1]))
+            return
         for line in lines:
             self.journal = records.after(self.journal, line)
 
@@ -158,7 +164,8 @@ def carry_out(merge: Merge, ops: tuple[Op, ...], rows: tuple[Row, ...], *, is_at
     """
     phase = Phase("merge", tuple(range(len(ops))), is_forward=True, time=time.time_ns())
     try:
-        merge.add(records.intent_record(ops, rows), records.phase_record(phase))
+        says = replace(merge.journal, ops=ops, rows=tuple(dict(row) for row in rows)).with_phase(phase)
+        merge.add(records.intent_record(ops, rows), records.phase_record(phase), says=says)
         pending.add(merge.store, merge.id, merge.journal.begun)
     except OSError as error:
         raise CannotMerge(path=merge.folder, reason=f"{error.strerror}; nothing was changed") from error
@@ -190,7 +197,7 @@ def _drive(merge: Merge, phase: Phase, *, is_atomic: bool) -> Reached:
             _roll_back_or_say(merge, stopped)
             return Reached(stopped)
         reached = Reached(stopped, driver.found((number, op) for number, op in ops if number not in stopped))
-        merge.add(records.reached_record(reached))
+        merge.add(records.reached_record(reached), says=merge.journal.with_reached(reached))
     except OSError as error:
         _roll_back_or_say(merge, stopped, error)
         where = error.filename or merge.reals[0].path

@@ -17,7 +17,7 @@ from agent_dev.core.changes import Entry, FileType, Key
 from agent_dev.core.journal import Act
 from agent_dev.core.merge import MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step
 from agent_dev.errors import CannotMerge
-from agent_dev.host import apply, files, kernel, secure, staging
+from agent_dev.host import apply, files, journals, kernel, secure, staging
 from agent_dev.host.apply import Grounds
 from agent_dev.host.stage import choose
 from agent_dev.host.store import Store
@@ -85,6 +85,7 @@ class World:
             ops = merging.journal.ops
             if merging.journal.phases:
                 secure.secure(merging)
+            assert merging.journal == journals.read(merging.folder)  # what we think is what a later command reads
         except BaseException:
             apply.forget(place, "1", merging.journal.places)
             raise
