@@ -132,7 +132,7 @@ def _seen(merge: apply.Merge, number: int) -> dict[bytes, Entry | None]:
 
 def _remember_state(review: Review, state: str) -> None:
     review.record = {**review.record, "state": state}
-    store.write(review.session, review.record)
+    store.write(review.session, review.record, is_durable=True)
     store.settle(review.session)
 
 

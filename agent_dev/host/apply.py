@@ -16,7 +16,7 @@ from agent_dev.core.changes import Change, Key
 from agent_dev.core.journal import Begin, Journal, Op, Phase, Place, Reached
 from agent_dev.core.merge import change_of
 from agent_dev.errors import CannotMerge, RecoveryRequired, UnknownOutcome
-from agent_dev.host import files, journals, pending, upper
+from agent_dev.host import disk, files, journals, pending, upper
 from agent_dev.host.drive import Driver
 from agent_dev.host.remove import remove_tree
 from agent_dev.host.stage import Stage, choose
@@ -97,6 +97,7 @@ def begin(store: Store, merge_id: str, session: str, grounds: Grounds, wanted: I
         )
         pending.add(store, merge_id)
         file = journals.JournalFile(folder)
+        disk.sync_path(store.merges)  # else a power cut may take the folder with all that is in it
         about = Begin(merge_id, session, tuple(map(_root, grounds.reals)), places, time.time_ns())
         (line,) = file.add(records.begin_record(about))
         stages = tuple(Stage(place) if place else None for place in places)
@@ -126,7 +127,7 @@ def forget(store: Store, merge_id: str, stages: Iterable[str]) -> None:
     """Remove a merge of which nothing is in any tree: stages elsewhere first, its folder by one rename."""
     for place in stages:
         if place and not place.startswith(f"{store.merges}/"):
-            remove_tree(place)
+            remove_for_good(place)
     gone = f"{store.gone}/{merge_id}"
     try:
         os.makedirs(store.gone, 0o700, exist_ok=True)
@@ -135,6 +136,15 @@ def forget(store: Store, merge_id: str, stages: Iterable[str]) -> None:
         pass
     remove_tree(gone)
     pending.remove(store, merge_id)
+
+
+def remove_for_good(place: str) -> None:
+    """Remove a stage from among the user's files; durable on return, for nobody looks for it again."""
+    try:
+        remove_tree(place)
+        disk.sync_path(os.path.dirname(place))
+    except FileNotFoundError:
+        pass  # with the directory in which it was
 
 
 def forget_if_possible(store: Store, merge_id: str, stages: Iterable[str]) -> None:
@@ -242,6 +252,8 @@ def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), past_stran
         return strange
     driven = [(number, op) for number, op in ops if places[number] is Place.DRIVEN]
     stopped = driver.back(driven) if phase.is_forward else driver.forward(driven, is_strict=False)
+    for _, op in ops:
+        driver.touch(op)  # a recovery that was killed may have driven it back, not durable
     driver.sync()
     ops_by_number = dict(driven)
     failed = {ops_by_number[number].key: why for number, why in stopped.items() if why and not ops_by_number[number].is_loose}

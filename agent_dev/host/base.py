@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_dev.core.changes import Entry, FileType
 from agent_dev.core.conversion import on_disk
 from agent_dev.core.overlay import Found
-from agent_dev.host import base_git, base_walk, quick_json
+from agent_dev.host import base_git, base_walk, disk, quick_json
 from agent_dev.value import Value
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ def _write_merged(folder: str, merged: dict[str, dict[str, Row | None]]) -> None
         file.flush()
         os.fsync(file.fileno())
     os.rename(f"{folder}/merged.new", f"{folder}/merged")
+    disk.sync_path(folder)
 
 
 def _store(folder: str, data: bytes) -> str:

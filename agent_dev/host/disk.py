@@ -61,6 +61,15 @@ def sync_folder(fd: int) -> None:
         os.close(real)
 
 
+def sync_path(path: str) -> None:
+    """Make the entries of a directory of ours durable, by its path."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def mkdir(name: bytes, folder: int, mode: int = 0o700) -> None:
     """Make a directory; the umask has no say."""
     _pass("mkdir", folder, name)

@@ -195,18 +195,24 @@ class Driver:
         if op.old is None:
             raise StrangerError("what it was is not known")
         folder, name = self._at(op)
-        stage, slot = self._stage(op), op.slot.encode()
+        stage, slot, mode = self._stage(op), op.slot.encode(), op.old.mode
         if stage.look(op.slot) is None:
-            stage.make(op.slot, Entry(op.old.type, op.old.mode, attributes=op.old.attributes))
+            stage.make(op.slot, Entry(op.old.type, mode, attributes=op.old.attributes))
+        fd = os.open(slot, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=stage.fd)
         try:
+            disk.chmod(fd, mode | 0o700)
             disk.move(stage.fd, slot, folder, name)
+            if mode & 0o700 != 0o700:
+                disk.chmod(fd, mode)  # only now: who may not write to it could not have moved it
+                disk.fsync(fd)
         except FileExistsError:
             if scan.entry(folder, name).type is FileType.DIRECTORY:
                 disk.rmdir(slot, stage.fd)
                 return False
             raise StrangerError("something was put there meanwhile") from None
+        finally:
+            os.close(fd)
         self._fresh.add((op.key.root, op.key.path))
-        disk.chmod_at(name, folder, op.old.mode)
         return True
 
     def _set_mode(self, op: Op, *, is_forward: bool) -> bool:
@@ -214,6 +220,7 @@ class Driver:
         if was is None or wanted is None:
             raise StrangerError("what it was is not known")
         self._at(op)
+        self.touch(op)
         found = self._reals[op.key.root].look(op.key.path)
         if found is None:
             return False
@@ -235,6 +242,12 @@ class Driver:
         return True
 
     # what lasts
+
+    def touch(self, op: Op) -> None:
+        """Have the next `sync` make durable what an operation changes, also what another process did of it."""
+        self._touched[(op.key.root, op.key.path.rpartition(b"/")[0])] = None
+        if op.act is Act.MODE:
+            self._touched[(op.key.root, op.key.path)] = None
 
     def sync(self) -> None:
         """Make the directories durable whose entries changed, the stages' too."""

@@ -29,7 +29,11 @@ def _names(store: Store) -> tuple[str, ...]:
 
 def add(store: Store, merge_id: str, count: int = 0) -> None:
     """Make a mark, in place of any other of this merge; durable on return."""
-    os.makedirs(store.pending, 0o700, exist_ok=True)
+    try:
+        disk.mkdir_path(store.pending)
+        disk.sync_path(store.path)
+    except FileExistsError:
+        pass
     folder = os.open(store.pending, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     name = f"{merge_id}~{count}"
     try:

@@ -1,11 +1,12 @@
 """What a merge replaced, kept so that nothing can reach it any more: no twin by a hard link, nothing left in the real tree."""
 
+from dataclasses import replace
+
 from agent_dev.core import records
 from agent_dev.core.changes import FileType
 from agent_dev.core.journal import Act, Mark, Op, mark
 from agent_dev.host import disk, files
-from agent_dev.host.apply import Merge
-from agent_dev.host.remove import remove_tree
+from agent_dev.host.apply import Merge, remove_for_good
 from agent_dev.host.stage import Stage
 
 
@@ -34,11 +35,30 @@ def secure(merge: Merge) -> None:
 def _record(merge: Merge, stages: tuple[Stage | None, ...], marks: dict[int, tuple[Mark | None, Mark | None]]) -> None:
     if not marks and stages == merge.stages:
         return
-    merge.add(records.moved_record(tuple(one.path if one else "" for one in stages), marks))
+    every = marks | _followed(merge.journal.ops, marks)
+    merge.add(records.moved_record(tuple(one.path if one else "" for one in stages), every))
     for old, new in zip(merge.stages, stages, strict=True):
         if old is not None and old is not new:
             old.close()
     merge.stages = stages
+
+
+def _followed(
+    ops: tuple[Op, ...], marks: dict[int, tuple[Mark | None, Mark | None]]
+) -> dict[int, tuple[Mark | None, Mark | None]]:
+    """Return the marks of operations that give a mode to a directory that is another inode now."""
+    copied = {
+        (ops[number].key, was.inode): now.inode
+        for number, sides in marks.items()
+        for was, now in zip((ops[number].new, ops[number].old), sides, strict=True)
+        if was is not None and now is not None and was.type is FileType.DIRECTORY
+    }
+    found: dict[int, tuple[Mark | None, Mark | None]] = {}
+    for number, op in enumerate(ops):
+        if op.act is Act.MODE and op.new is not None and op.old is not None and (op.key, op.new.inode) in copied:
+            inode = copied[op.key, op.new.inode]
+            found[number] = (replace(op.new, inode=inode), replace(op.old, inode=inode))
+    return found
 
 
 def _remove_strays(merge: Merge) -> None:
@@ -46,7 +66,7 @@ def _remove_strays(merge: Merge) -> None:
     current = {stage.path for stage in merge.stages if stage is not None}
     for place in merge.journal.places - current:
         if place and not place.startswith(f"{merge.folder}/"):
-            remove_tree(place)
+            remove_for_good(place)
 
 
 def _bring(op: Op, stage: Stage, into: Stage, *, is_done: bool) -> tuple[Mark | None, Mark | None] | None:

@@ -215,11 +215,16 @@ def add_cache(session: Session, number: int, path: str) -> Root:
     return Root(path, f"{folder}/upper", f"{folder}/work")
 
 
-def write(session: Session, record: Record) -> None:
-    """Replace session.json by temp and rename; `settle` makes it durable."""
+def write(session: Session, record: Record, *, is_durable: bool = False) -> None:
+    """Replace session.json by temp and rename; `settle` makes it durable.
+
+    `is_durable`: its bytes are, before they take the place of the older ones, which a power cut would lose else.
+    """
     temp = f"{session.folder}/session.json.new"
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     os.write(fd, quick_json.dumps({**record, "version": VERSION}))
+    if is_durable:
+        os.fsync(fd)
     os.close(fd)
     os.rename(temp, f"{session.folder}/session.json")
 
