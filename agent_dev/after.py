@@ -3,7 +3,6 @@
 import os
 import sys
 
-from agent_dev import output
 from agent_dev.cli import say
 from agent_dev.commands import merge, retention, sessions
 from agent_dev.commands.prepare import Request
@@ -12,6 +11,7 @@ from agent_dev.commands.run import Outcome
 from agent_dev.core.commits import Commit
 from agent_dev.errors import DONE, PARTLY, AgentDevError
 from agent_dev.host import commits, store
+from agent_dev.output import looking, merging
 
 _COUNTED = 300  # changes: up to here lines are counted before the screen opens
 
@@ -39,7 +39,7 @@ def _offer(outcome: Outcome, request: Request) -> None:
             screen(review, where.store)
             retention.thin(where, say)
         else:
-            output.summary(review, len(review.changes.changes), outcome.commits)
+            looking.summary(review, len(review.changes.changes), outcome.commits)
         if review.record.get("state") == store.MERGED:
             outcome = outcome.but(changes=0)
         if outcome.is_kept:
@@ -76,7 +76,7 @@ def screen(review: Review, place: store.Store) -> int:
         say("there is nothing to merge")
         return DONE
     if not is_screen_possible(dict(os.environ)):
-        output.summary(review, len(review.changes.changes), 0)
+        looking.summary(review, len(review.changes.changes), 0)
         say("no terminal for the merge screen:  agent-dev merge --all  |  merge --take PATH")
         return PARTLY
     from tui.app import review as choose
@@ -87,7 +87,7 @@ def screen(review: Review, place: store.Store) -> int:
         return DONE
     planned = merge.plan(review, chosen, chosen.keys)
     merged = merge.carry_out(review, planned, place, say)
-    output.merged(merged, review, is_dry=False, as_json=False)
+    merging.merged(merged, review, is_dry=False, as_json=False)
     return PARTLY if merged.conflicts else DONE
 
 

@@ -22,22 +22,13 @@ _VALUES = {
 }
 _SWITCHES = {"--no-merge": {"merge": False}, "--debug": {"debug": True}}
 _LISTS = {"--ro": "ro", "--rw": "rw", "--overlay": "overlay", "--env": "env"}
-_VERBS = (
-    "status",
-    "diff",
-    "merge",
-    "undo",
-    "redo",
-    "merges",
-    "discard",
-    "resume",
-    "stop",
-    "commits",
-    "sessions",
-    "show",
-    "profiles",
-    "doctor",
-)
+AREAS = {  # the words, by the module of agent_dev/verbs that knows them
+    "looking": ("status", "diff", "commits", "sessions"),
+    "merging": ("merge", "undo", "redo", "merges"),
+    "session": ("discard", "stop", "resume"),
+    "machine": ("show", "profiles", "doctor"),
+}
+_VERBS = {word: area for area, words in AREAS.items() for word in words}
 RESERVED = (
     "checkpoint",
     "checkpoints",
@@ -153,7 +144,7 @@ def run(words: list[str], environ: dict[str, str]) -> int:
     if not is_command and rest[0] in _VERBS:
         from agent_dev.verbs import run_verb  # argparse, json: not on the launch path
 
-        return run_verb(rest[0], rest[1:], options, environ)
+        return run_verb((_VERBS[rest[0]], rest[0]), rest[1:], options, environ)
     if not is_command and rest[0] in RESERVED:
         raise UsageError(
             message=f"`{rest[0]}` is a word of agent-dev's that this version cannot do yet",

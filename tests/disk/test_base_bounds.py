@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev import output
 from agent_dev.after import ForScreen
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Listed
 from agent_dev.host import base_walk, store
+from agent_dev.output import looking
 from tests.harness.early import Early
 from tests.harness.kinds import age
 from tests.harness.repository import ENVIRON, repository
@@ -33,11 +33,11 @@ def nothing(_: Path) -> None:
 def is_said(capsys: pytest.CaptureFixture[str], review: Review, words: str) -> None:
     """Check that status, its JSON, the list after a run and the screen say something in one line."""
     listed = Listed(review.session, review.record, store.WAITING, str(review.record["name"] or review.session.id))
-    output.status(listed, review.changes, (), as_json=False)
+    looking.status(listed, review.changes, (), as_json=False)
     assert [line.strip().startswith("note: ") for line in capsys.readouterr().out.splitlines() if words in line] == [True]
-    output.status(listed, review.changes, (), as_json=True)
+    looking.status(listed, review.changes, (), as_json=True)
     assert words in capsys.readouterr().out
-    output.summary(review, 1, 0)
+    looking.summary(review, 1, 0)
     assert words in capsys.readouterr().err
     rows = listing(ForScreen(review).changes).rows
     assert [words in row.text for row in rows if isinstance(row, NoteRow)] == [True]

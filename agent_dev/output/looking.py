@@ -1,0 +1,138 @@
+"""What sessions hold, as text or JSON on stdout. What an agent wrote goes through `visible` first."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+from agent_dev.commands.review import Review
+from agent_dev.commands.sessions import Listed
+from agent_dev.core import blocks
+from agent_dev.core.changes import Change, ChangeSet, Key
+from agent_dev.core.commits import Commit
+from agent_dev.output.words import as_document, line, name, roots_of, row_of, rows_of
+from agent_dev.text import visible
+
+
+def _change(change: Change, roots: Sequence[str]) -> dict[str, object]:
+    return {
+        "path": name(change.key, roots),
+        "kind": str(change.kind),
+        "type": str(change.type),
+        "ignored": change.ignored,
+        "binary": change.binary,
+        "insertions": change.insertions,
+        "deletions": change.deletions,
+        "risks": [{"rule": risk.rule, "why": risk.why} for risk in change.risks],
+        "conflict": change.conflict or change.obstacle,
+        "merged": change.is_merged,
+    }
+
+
+def status(one: Listed, changes: ChangeSet, made: Sequence[Commit], *, as_json: bool) -> None:
+    """Print what a session holds."""
+    roots = roots_of(one.record)
+    if as_json:
+        as_document(
+            {
+                "version": 1,
+                "session": one.session.id,
+                "root": one.record["root"],
+                "state": one.state,
+                "exit": one.record.get("exit"),
+                "changes": [_change(change, roots) for change in changes.changes],
+                "notes": list(changes.notes),
+                "commits": [{"id": commit.id, "subject": commit.subject} for commit in made],
+            }
+        )
+        return
+    words = one.record["command"]
+    line(f"session {one.name}, {one.state}: {visible(' '.join(map(str, words)))} in {visible(str(one.record['root']))}")
+    _list(changes, roots)
+    for commit in made:
+        line(f"commit {commit.id[:10]} {visible(commit.subject)}")
+
+
+def summary(review: Review, count: int, made: int) -> None:
+    """Print the list of changes after a run, on stderr's side of the talk: it is no data that was asked for."""
+    roots = roots_of(review.record)
+    more = f", {made} commit{'s' * (made != 1)}" if made else ""
+    lines = [f"agent-dev: {count} change{'s' * (count != 1)}{more}", *(f"  {text}" for text in rows_of(review.changes, roots))]
+    try:
+        sys.stdout.flush()
+        sys.stderr.write("".join(f"{text}\n" for text in lines))
+        sys.stderr.flush()
+    except OSError:
+        return  # a terminal that went away
+
+
+def _list(changes: ChangeSet, roots: Sequence[str]) -> None:
+    for text in rows_of(changes, roots):
+        line(f"  {text}")
+    if not changes.changes:
+        line("  no changes")
+
+
+def diff(review: Review, keys: Sequence[Key], *, is_stat: bool, with_blocks: bool = False) -> None:
+    """Print changes as a patch that git can apply, or as numbers."""
+    roots = roots_of(review.record)
+    wanted = [c for key in keys for c in review.changes.below(key.root, key.path)] if keys else list(review.changes.changes)
+    if is_stat:
+        counted = {change.key: change for change in review.counted().changes}
+        for change in wanted:
+            line(row_of(counted[change.key], roots))
+        return
+    sys.stdout.flush()
+    is_looked_at = sys.stdout.isatty()  # by a person: then an escape of the agent's must not reach the terminal
+    for change in wanted:
+        before, after = review.content(change.key)
+        path = os.fsencode(name(change.key, roots).lstrip("/"))
+        patch = blocks.patch(change, path, before, after, with_numbers=with_blocks)
+        if is_looked_at:
+            sys.stdout.writelines(visible(row, tab="\t") + "\n" for row in patch.rstrip(b"\n").split(b"\n"))
+        else:
+            sys.stdout.buffer.write(patch)
+            sys.stdout.buffer.flush()
+
+
+def commits(made: Sequence[Commit], moved: Sequence[str], *, as_json: bool) -> None:
+    """Print commits; without any, the refs that moved nevertheless."""
+    if as_json:
+        as_document({"version": 1, "commits": [{"id": commit.id, "subject": commit.subject} for commit in made]})
+        return
+    for commit in made:
+        line(f"{commit.id} {visible(commit.subject)}")
+    line("they stay in the session for now" if made else "no commits")
+    if moved and not made:
+        line(f"branches and tags that moved, in the session for now: {', '.join(map(visible, moved))}")
+
+
+def sessions(found: Sequence[Listed], *, as_json: bool, with_roots: bool) -> None:
+    """Print sessions."""
+    if as_json:
+        rows = [
+            {
+                "session": one.session.id,
+                "name": one.record.get("name") or None,
+                "state": one.state,
+                "root": one.record.get("root"),
+                "command": one.record.get("command"),
+                "started": one.record.get("started"),
+                "exit": one.record.get("exit"),
+                "problem": one.problem or None,
+            }
+            for one in found
+        ]
+        as_document({"version": 1, "sessions": rows})
+        return
+    for one in found:
+        if one.problem:
+            line(f"{one.session.id}  unreadable  {one.problem}")
+            continue
+        started, words = one.record.get("started"), one.record.get("command")
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(started // 10**9))
+        label = f"  {one.record['name']}" if one.record.get("name") else ""
+        place = f"  {visible(str(one.record['root']))}" if with_roots else ""
+        line(f"{one.session.id}  {one.state:<8}  {when}  {visible(' '.join(map(str, words)))[:60]}{label}{place}")
+    if not found:
+        line("no sessions are running or waiting here")

@@ -1,0 +1,94 @@
+"""What a merge did, as text or JSON on stdout."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from agent_dev.commands.merge import Merged
+from agent_dev.commands.review import Review
+from agent_dev.commands.undo import Recorded, Undone
+from agent_dev.output.words import as_document, few, left_rows, line, name, roots_of, row_of
+from agent_dev.text import visible
+
+
+def merged(done: Merged, review: Review, *, is_dry: bool, as_json: bool) -> None:
+    """Print what a merge did or would do."""
+    roots = roots_of(review.record)
+    if as_json:
+        as_document(
+            {
+                "version": 1,
+                "session": review.session.id,
+                "merge": done.id or None,
+                "dry_run": is_dry,
+                "taken": [name(change.key, roots) for change in done.taken],
+                "left": left_rows(done.left, roots),
+                "conflicts": left_rows(done.conflicts, roots),
+            }
+        )
+        return
+    word = "would take" if is_dry else "merged"
+    few([f"{word} {row_of(change, roots)}" for change in done.taken], f"{word} {{}} more")
+    for left in done.conflicts:
+        line(f"conflict: {visible(name(left.key, roots))}: {visible(left.why)}; it stays as you have it")
+    if done.conflicts:
+        label = review.record["name"] or review.session.id
+        line(f"conflicts stay in the session: agent-dev merge {label} --resolve PATH=mine|agent|both|edit settles one")
+    few([f"left {visible(name(left.key, roots))}: {visible(left.why)}" for left in done.left], "left {} more (agent-dev status)")
+    _last_line(done, is_dry=is_dry)
+
+
+def _last_line(done: Merged, *, is_dry: bool) -> None:
+    if not done.taken:
+        line("nothing would be merged" if is_dry else "nothing was merged")
+    elif not is_dry:
+        line(f"merge {done.id}: {len(done.taken)} taken, {'nothing' if done.is_all else len(done.left)} left (agent-dev undo)")
+
+
+def undone(done: Undone, *, as_json: bool, word: str) -> None:
+    """Print what an undo or a redo did."""
+    if as_json:
+        paths = [name(key, done.roots) for key in done.paths]
+        as_document({"version": 1, "merge": done.merge, "paths": paths, "left": left_rows(done.left, done.roots)})
+        return
+    few([f"{word} {visible(name(key, done.roots))}" for key in done.paths], f"{word} {{}} more")
+    for left in done.left:
+        line(f"left {visible(name(left.key, done.roots))}: {visible(left.why)}; it stays as you have it")
+    line(f"merge {done.merge}: {len(done.paths)} {word}, {len(done.left) or 'nothing'} left")
+
+
+def exported(count: int, target: str, gone: Sequence[str]) -> None:
+    """Print what was written out, and what a directory cannot show."""
+    line(f"{count} changes written to {visible(target)}; nothing was merged")
+    for path in gone:
+        line(f"deleted by the agent: {visible(path)}")
+
+
+def merges(found: Sequence[Recorded], *, as_json: bool, with_roots: bool) -> None:
+    """Print merges."""
+    if as_json:
+        rows = [
+            {
+                "merge": one.id,
+                "session": one.session,
+                "roots": list(one.roots),
+                "time": one.time,
+                "state": one.state,
+                "changes": [{"path": name(change.key, one.roots), "kind": change.kind} for change in one.changes],
+                "problem": one.problem or None,
+            }
+            for one in found
+        ]
+        as_document({"version": 1, "merges": rows})
+        return
+    for one in found:
+        if one.problem:
+            line(f"{one.id}  damaged  {visible(one.problem)}")
+            continue
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.time // 10**9))
+        kinds = Counter(change.kind for change in one.changes)
+        what = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        place = f"  {visible(one.roots[0])}" if with_roots else ""
+        line(f"{one.id}  {one.state:<13}  {when}  {what}{place}")
+    if not found:
+        line("nothing was merged here")

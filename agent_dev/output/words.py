@@ -1,0 +1,80 @@
+"""What all output is made of: lines, JSON documents, paths and changes in words."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+
+from agent_dev.core.changes import Change, ChangeSet, Key, Kind
+from agent_dev.core.merge import Left
+from agent_dev.host.store import Record
+from agent_dev.text import visible
+
+MANY = 30  # rows: past that a number stands for the rest
+_SIGNS = {Kind.ADDED: "+", Kind.EDITED: "~", Kind.DELETED: "-", Kind.RETYPED: "%", Kind.METADATA: "m"}
+
+
+def line(text: str) -> None:
+    """Write one line to stdout."""
+    sys.stdout.write(text + "\n")
+
+
+def as_document(value: object) -> None:
+    """Print a value as one JSON document."""
+    line(json.dumps(value, indent=1))
+
+
+def name(key: Key, roots: Sequence[str]) -> str:
+    """Return how a path is called: relative in the first root, absolute in the others; not yet made visible."""
+    path = os.fsdecode(key.path)
+    return path if key.root == 0 else f"{roots[key.root]}/{path}"
+
+
+def roots_of(record: Record) -> list[str]:
+    """Return the roots of a session, the first one's paths are shown as they are."""
+    return record["roots"]
+
+
+def rows_of(changes: ChangeSet, roots: Sequence[str]) -> Iterable[str]:
+    """Return a line for each change; many ignored ones are one line."""
+    hidden = [change for change in changes.changes if change.ignored and not change.risks]
+    for change in changes.changes:
+        if change not in hidden or len(hidden) <= 3:
+            yield row_of(change, roots)
+    if len(hidden) > 3:
+        yield f"{len(hidden)} more, ignored by git (agent-dev status --json lists them)"
+    for problem in changes.problems:
+        yield f"not read: {visible(problem)}"
+    for note in changes.notes:
+        yield f"note: {visible(note)}"
+
+
+def row_of(change: Change, roots: Sequence[str]) -> str:
+    """Return the line of one change."""
+    parts = [_SIGNS[change.kind], f"{change.kind:<8}", visible(name(change.key, roots))]
+    if change.type != "file":
+        parts.append(f"({change.type})")
+    if change.insertions is not None:
+        parts.append(f"+{change.insertions} -{change.deletions}")
+    if change.ignored:
+        parts.append("[ignored]")
+    if change.is_merged:
+        parts.append("(yours stays)" if change.is_dropped else "(with what you changed)")
+    if change.risks:
+        parts.append("! " + ", ".join(risk.rule for risk in change.risks))
+    if change.conflict or change.obstacle:
+        parts.append(f"✗ {visible(change.conflict or change.obstacle or '')}")
+    return " ".join(parts)
+
+
+def few(rows: Sequence[str], rest: str) -> None:
+    """Print rows, and past the first ones what `rest` says of their number."""
+    for row in rows[:MANY]:
+        line(row)
+    if len(rows) > MANY:
+        line(rest.format(len(rows) - MANY))
+
+
+def left_rows(left: Iterable[Left], roots: Sequence[str]) -> list[dict[str, str]]:
+    """Return what was left as JSON has it."""
+    return [{"path": name(one.key, roots), "why": one.why} for one in left]

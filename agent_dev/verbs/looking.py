@@ -1,0 +1,75 @@
+"""The words that show what sessions hold."""
+
+from dataclasses import replace
+
+from agent_dev import taking
+from agent_dev.commands import sessions
+from agent_dev.commands.prepare import Options
+from agent_dev.commands.sessions import Here
+from agent_dev.errors import DONE, SessionBusy
+from agent_dev.host import commits, refs, store
+from agent_dev.output import looking as output
+from agent_dev.verbs.opening import commits_of, opened
+from agent_dev.verbs.parser import Verb, add_session, parser_of, session_parser
+
+
+def _status(words: list[str], where: Here, _options: Options) -> int:
+    parser = parser_of(
+        "status", "What a session holds: its changes with their risks, and its commits.", "agent-dev status --json"
+    )
+    add_session(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
+    if one.state == store.RUNNING:
+        raise SessionBusy(session=one.name, hint=f"agent-dev stop {one.name}, or wait until the agent has ended")
+    with opened(one, where) as review:
+        made = commits_of(review, where)
+        counted = review.counted()
+        output.status(replace(one, record=review.record), counted, made, as_json=args.json)
+    return DONE
+
+
+def _diff(words: list[str], where: Here, _options: Options) -> int:
+    parser = parser_of("diff", "The changes of a session as a patch on stdout.", "agent-dev diff src/ | less -R")
+    parser.usage = "agent-dev diff [-h] [--stat] [--blocks] [SESSION] [PATH…]"
+    text = "a session's id or --name (else the newest here), then paths; all after -- are paths"
+    parser.add_argument("words", nargs="*", metavar="[SESSION] [PATH…]", help=text)
+    parser.add_argument("--stat", action="store_true", help="numbers instead of the patch")
+    parser.add_argument("--blocks", action="store_true", help="with the numbers by which merge --take PATH:1,3 takes blocks")
+    args = parser.parse_args(words)
+    names = list(args.words)
+    given = words[: words.index("--")] if "--" in words else words
+    is_named = bool(names) and names[0] in given and sessions.is_session(sessions.listed(where.store), names[0]) is not None
+    one = sessions.find(where, names.pop(0) if is_named else "")
+    with opened(one, where) as review:
+        output.diff(review, taking.keys(names, review, where), is_stat=args.stat, with_blocks=args.blocks)
+    return DONE
+
+
+def _commits(words: list[str], where: Here, _options: Options) -> int:
+    parser = session_parser("commits", "The commits that the agent made: id and subject. They stay in the session for now.")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    one = sessions.find(where, args.session)
+    held = sessions.hold(one)
+    try:
+        made = commits.made(held.session, held.record, where.environ)
+        output.commits(made, refs.moved(held.session, held.record), as_json=args.json)
+    finally:
+        store.let_go(held.session)
+    return DONE
+
+
+def _sessions(words: list[str], where: Here, _options: Options) -> int:
+    parser = parser_of(
+        "sessions", "Sessions of this repository that are running or wait for a merge.", "agent-dev sessions --all"
+    )
+    parser.add_argument("--all", action="store_true", help="of every repository, merged ones too")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    output.sessions(sessions.of_root(where, every=args.all), as_json=args.json, with_roots=args.all)
+    return DONE
+
+
+VERBS: dict[str, Verb] = {"status": _status, "diff": _diff, "commits": _commits, "sessions": _sessions}

@@ -1,0 +1,95 @@
+"""The words that bring changes home and take them back."""
+
+import os
+from dataclasses import replace
+
+from agent_dev import taking
+from agent_dev.after import screen
+from agent_dev.cli import say
+from agent_dev.commands import export, merge, pick, retention, sessions, undo
+from agent_dev.commands.prepare import Options
+from agent_dev.commands.review import Review
+from agent_dev.commands.sessions import Here
+from agent_dev.core.merge import MergePlan
+from agent_dev.errors import DONE, PARTLY
+from agent_dev.output import merging as output
+from agent_dev.output.words import name
+from agent_dev.verbs.opening import opened
+from agent_dev.verbs.parser import Verb, add_session, parser_of
+
+
+def _merge(words: list[str], where: Here, _options: Options) -> int:
+    parser = parser_of(
+        "merge",
+        "Bring chosen changes into the real tree. Without flags that choose: the screen.",
+        "agent-dev merge --take src/ --take README.md:1,3",
+    )
+    add_session(parser)
+    taking.add_flags(parser)
+    parser.add_argument("--atomic", action="store_true", help="merge nothing when something chosen is in conflict")
+    parser.add_argument("--yes-delete-many", action="store_true", help="delete a large share of the tree's files")
+    parser.add_argument("--export", default="", metavar="DIR|FILE.patch", help="write it there instead of merging it")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    with opened(sessions.find(where, args.session), where) as review:
+        if not taking.chooses(args):
+            code = screen(review, where.store)
+            retention.thin(where, say)
+            return code
+        chosen, asked = pick.choose(review, taking.wish(args, review, where))
+        planned = merge.plan(review, chosen, asked)
+        if args.export:
+            return _export(review, planned, args.export)
+        if not args.dry_run and not args.yes_delete_many:
+            taking.guard(review, planned, where)
+        stops = args.dry_run or (args.atomic and bool(planned.conflicts))
+        merged = (
+            merge.preview(review, planned) if stops else merge.carry_out(review, planned, where.store, say, is_atomic=args.atomic)
+        )
+        if args.atomic and planned.conflicts and not args.dry_run:
+            merged = replace(merged, taken=())
+        output.merged(merged, review, is_dry=args.dry_run, as_json=args.json)
+        retention.thin(where, say)
+        return PARTLY if merged.conflicts or ((args.take or args.patch) and not merged.taken) else DONE
+
+
+def _export(review: Review, planned: MergePlan, target: str) -> int:
+    roots = review.record["roots"]
+    gone = export.export(review, planned, target, lambda key: os.fsencode(name(key, roots).lstrip("/")))
+    output.exported(len(planned.taken), target, [name(key, roots) for key in gone])
+    return PARTLY if planned.conflicts else DONE
+
+
+def _undo(words: list[str], where: Here, _options: Options) -> int:
+    about = "Take a merge back: what was there comes back, but for what you changed since; its changes are in the session again."
+    parser = parser_of("undo", about, "agent-dev undo")
+    parser.add_argument("merge", nargs="?", default="", metavar="MERGE", help="the newest here when none is named")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    return _told(undo.undo(where, args.merge, say), as_json=args.json, word="undone")
+
+
+def _redo(words: list[str], where: Here, _options: Options) -> int:
+    parser = parser_of("redo", "Do a merge again that was undone.", "agent-dev redo")
+    parser.add_argument("merge", nargs="?", default="", metavar="MERGE", help="the one undone last when none is named")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    return _told(undo.redo(where, args.merge, say), as_json=args.json, word="merged again")
+
+
+def _told(done: undo.Undone, *, as_json: bool, word: str) -> int:
+    output.undone(done, as_json=as_json, word=word)
+    return PARTLY if done.left else DONE
+
+
+def _merges(words: list[str], where: Here, _options: Options) -> int:
+    parser = parser_of("merges", "What was merged here, newest last, and what of it stands.", "agent-dev merges")
+    parser.add_argument("--all", action="store_true", help="of every repository")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    output.merges(undo.recorded(where, every=args.all), as_json=args.json, with_roots=args.all)
+    return DONE
+
+
+VERBS: dict[str, Verb] = {"merge": _merge, "undo": _undo, "redo": _redo, "merges": _merges}

@@ -1,0 +1,35 @@
+"""A session held and opened for as long as a word needs it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agent_dev.cli import say
+from agent_dev.commands import sessions
+from agent_dev.commands.review import Review, open_review
+from agent_dev.commands.sessions import Here, Listed
+from agent_dev.core.commits import Commit
+from agent_dev.errors import CommandFailed
+from agent_dev.host import commits, store
+
+
+@contextmanager
+def opened(one: Listed, where: Here) -> Iterator[Review]:
+    """Hold a session and open it; let go at the end."""
+    held = sessions.hold(one)
+    try:
+        review = open_review(held.session, where.environ)
+        try:
+            yield review
+        finally:
+            review.close()
+    finally:
+        store.let_go(held.session)
+
+
+def commits_of(review: Review, where: Here) -> tuple[Commit, ...]:
+    """Return a session's commits; when git cannot read them that is said, and hides nothing else."""
+    try:
+        return commits.made(review.session, review.record, where.environ)
+    except CommandFailed as error:
+        say(f"its commits cannot be read: {error.message}")
+        return ()

@@ -1,0 +1,41 @@
+"""The parser that every word has: argparse that fails as the rest of the program does."""
+
+import argparse
+from collections.abc import Callable
+
+from agent_dev.commands.prepare import Options
+from agent_dev.commands.sessions import Here
+from agent_dev.errors import UsageError
+
+Verb = Callable[[list[str], Here, Options], int]
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that fails as the rest of the program does: one line, exit code 2."""
+
+    def error(self, message: str) -> "None":  # type: ignore[override]
+        """Raise what argparse would print and exit with."""
+        raise UsageError(message=f"{self.prog.removeprefix('agent-dev ')}: {message}", hint=f"{self.prog} --help")
+
+
+def parser_of(verb: str, about: str, example: str) -> Parser:
+    """Return a parser with a word's help: what it is about, and an example."""
+    return Parser(
+        prog=f"agent-dev {verb}",
+        description=about,
+        epilog=f"example:  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def add_session(parser: Parser) -> None:
+    """Add the argument that names a session."""
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="an id or a --name; else the newest here")
+
+
+def session_parser(verb: str, about: str) -> Parser:
+    """Return a parser whose argument is a session."""
+    parser = parser_of(verb, about, f"agent-dev {verb}")
+    add_session(parser)
+    return parser

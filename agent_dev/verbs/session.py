@@ -1,0 +1,51 @@
+"""The words that end a session or go on with it."""
+
+from agent_dev.cli import say
+from agent_dev.commands import sessions
+from agent_dev.commands.prepare import Options, Request
+from agent_dev.commands.sessions import Here
+from agent_dev.errors import DONE
+from agent_dev.host import store
+from agent_dev.output.words import line
+from agent_dev.verbs.parser import Verb, session_parser
+
+
+def _discard(words: list[str], where: Here, _options: Options) -> int:
+    args = session_parser("discard", "Put a session into the trash; nothing of it is merged.").parse_args(words)
+    one = sessions.find(where, args.session, sessions.OPEN)
+    place = sessions.discard(where, one)
+    line(f"session {one.name} is in the trash: {place}")
+    return DONE
+
+
+def _stop(words: list[str], where: Here, _options: Options) -> int:
+    args = session_parser("stop", "End a running session; what it holds is kept.").parse_args(words)
+    one = sessions.find(where, args.session, (store.RUNNING,) if not args.session else sessions.OPEN)
+    ended = sessions.stop(where, one)
+    line(f"session {one.name} had changed nothing and is gone" if not ended.state else f"session {one.name} is {ended.state}")
+    return DONE
+
+
+def _resume(words: list[str], where: Here, options: Options) -> int:
+    parser = session_parser("resume", "Run a session's agent again on what it left, or COMMAND instead of it.")
+    parser.usage = "agent-dev resume [-h] [SESSION] [-- COMMAND [ARGS…]]"
+    before, _, after = _split(words)
+    args = parser.parse_args(before)
+    one = sessions.find(where, args.session, (store.WAITING, store.KILLED))
+    from agent_dev.after import after_run
+
+    request = Request(tuple(after), options, where.environ, is_command=bool(after))
+    from agent_dev.commands import resume
+
+    outcome = resume.resume(sessions.hold(one), request, say)
+    return after_run(outcome, request) if outcome.is_kept else outcome.code
+
+
+def _split(words: list[str]) -> tuple[list[str], str, list[str]]:
+    if "--" in words:
+        at = words.index("--")
+        return words[:at], "--", words[at + 1 :]
+    return words, "", []
+
+
+VERBS: dict[str, Verb] = {"discard": _discard, "stop": _stop, "resume": _resume}
