@@ -19,6 +19,7 @@ from agent_dev.errors import CannotMerge, UnknownOutcome, UsageError
 from agent_dev.host import apply, journals, pending, staging, store
 
 Notice = Callable[[str], None]
+_WITH_LINES = (Kind.EDITED, Kind.ADDED, Kind.DELETED)
 _A_HANDFUL = 10  # deletions that are never many
 
 
@@ -55,8 +56,11 @@ def _part(review: Review, change: Change, choice: Choice) -> merge.Result:
     before, agent = review.content(change.key)
     if change.before is None:
         before = b""
-    if change.kind not in (Kind.EDITED, Kind.ADDED) or change.after is None or before is None or agent is None:
-        raise CannotMerge(path=change.key.path, reason="only an edited file can be taken in part")
+    if change.kind is Kind.DELETED:
+        agent = b""
+    like = change.before if change.after is None else change.after
+    if change.kind not in _WITH_LINES or like is None or like.type is not FileType.FILE or before is None or agent is None:
+        raise CannotMerge(path=change.key.path, reason="only a file with lines can be taken in part")
     try:
         part = choices.apply(before, agent, choice)
     except choices.WrongChoice as error:
@@ -68,8 +72,17 @@ def _part(review: Review, change: Change, choice: Choice) -> merge.Result:
         if not merged.is_clean:
             raise CannotMerge(path=change.key.path, reason="this part and what you changed are in each other's way")
         content = merged.resolve()
-    like = whole.result if whole is not None and whole.result is not None else change.after
-    return merge.Result(content, like.mode, like.attributes, None if part == agent else part)
+    mode, attributes = _mode(change, like if whole is None or whole.result is None else whole.result, choice)
+    is_rest = part != agent or (mode, attributes) != (like.mode, like.attributes) or change.kind is Kind.DELETED
+    return merge.Result(content, mode, attributes, part if is_rest else None)
+
+
+def _mode(change: Change, like: Entry | merge.Result, choice: Choice) -> tuple[int, tuple[tuple[str, bytes], ...]]:
+    """Return mode and attributes of a part: what stands there has, or a plain file, when the new ones were not chosen."""
+    if choice.mode:
+        return like.mode, like.attributes
+    stands = change.expect
+    return (like.mode & ~0o111, ()) if stands is None else (stands.mode, stands.attributes)
 
 
 def _folders(review: Review, chosen: Selection) -> merge.Folders:
@@ -169,7 +182,7 @@ def _apply(
     table = review.changes.by_key()
     try:
         ops, kept = staging.stage(merging, planned, review.uppers)
-        rows = tuple({**merge.row(table[key]), **kept.get(key, {})} for key in planned.taken)
+        rows = tuple({**merge.row(table[key], is_part="part" in kept.get(key, {})), **kept.get(key, {})} for key in planned.taken)
         reached = apply.carry_out(merging, ops, rows, is_atomic=is_atomic)
         if merging.journal.verdict is Verdict.FORGET:
             _take_back(merging, review)

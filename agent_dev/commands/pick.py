@@ -58,9 +58,9 @@ def _is_meant(change: Change, *, risky: bool) -> bool:
 def sides(review: Review, change: Change) -> tuple[bytes, bytes]:
     """Return the texts between which blocks are counted. Raises UsageError for a change that has no lines."""
     before, after = review.content(change.key)
-    if change.before is None:
-        before = b""
-    has_lines = change.kind in (Kind.EDITED, Kind.ADDED) and change.type is FileType.FILE
+    before = b"" if change.before is None else before
+    after = b"" if change.after is None else after
+    has_lines = change.kind in (Kind.EDITED, Kind.ADDED, Kind.DELETED) and change.type is FileType.FILE
     if not has_lines or before is None or after is None or blocks.is_binary(before) or blocks.is_binary(after):
         raise UsageError(message=f"{_shown(change.key)} has no blocks to choose from", hint="take it whole")
     return before, after

@@ -31,11 +31,18 @@ class Choice:
     """What is chosen of one change: whole blocks by index, and single lines of other blocks by number, all from 0.
 
     `old` are lines of the text before that go, `new` lines of the text after that come. What is not named stays as it was.
+    `mode`: the new mode and attributes are taken too, where they changed.
     """
 
     blocks: frozenset[int] = frozenset()
     old: frozenset[int] = frozenset()
     new: frozenset[int] = frozenset()
+    mode: bool = True
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether any line is chosen."""
+        return bool(self.blocks or self.old or self.new)
 
 
 NOTHING = Choice()
@@ -93,7 +100,7 @@ def with_lines(choice: Choice, found: tuple[Block, ...], old: frozenset[int], ne
             whole.add(index)
             lone_old -= olds
             lone_new -= news
-    return Choice(frozenset(whole), frozenset(lone_old), frozenset(lone_new))
+    return replace(choice, blocks=frozenset(whole), old=frozenset(lone_old), new=frozenset(lone_new))
 
 
 def block_of(found: tuple[Block, ...], side: Side, number: int) -> int:
@@ -119,7 +126,7 @@ def apply(before: bytes, after: bytes, choice: Choice) -> bytes:
     _check(choice, found, has_lines=is_diffable(before, after))
     if choice.blocks == frozenset(range(len(found))):
         return after
-    if choice == NOTHING:
+    if not choice.has_lines:
         return before
     old, new = lines(before), lines(after)
     pieces: list[bytes] = []
@@ -164,4 +171,4 @@ def _chosen(choice: Choice, block: Block) -> tuple[frozenset[int], frozenset[int
 
 def _without(choice: Choice, block: Block, index: int) -> Choice:
     old, new = _chosen(choice, block)
-    return Choice(choice.blocks - {index}, choice.old - old, choice.new - new)
+    return replace(choice, blocks=choice.blocks - {index}, old=choice.old - old, new=choice.new - new)

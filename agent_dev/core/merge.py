@@ -116,7 +116,7 @@ def plan(
     """
     taken = [change for change in changes.changes if change.key in selection and change.is_clean]
     chosen = [change for change in taken if not change.is_dropped]
-    removals = [Remove(c.key, c.expect) for c in chosen if c.kind is Kind.DELETED and c.expect]
+    removals = [Remove(c.key, c.expect) for c in chosen if c.kind is Kind.DELETED and c.expect and c.key not in results]
     removals.sort(key=lambda step: (step.key.root, -step.key.path.count(b"/"), step.key.path))
     puts = _puts(chosen, folders, results)
     prunes = [Prune(key) for key in sorted(folders.removed, key=lambda key: -key.path.count(b"/"))]
@@ -129,8 +129,10 @@ def plan(
     return MergePlan((*removals, *prunes, *puts, *modes), keys, left, conflicts, dropped)
 
 
-def row(change: Change) -> dict[str, object]:
-    """Return what a journal keeps of a change that is taken."""
+def row(change: Change, *, is_part: bool = False) -> dict[str, object]:
+    """Return what a journal keeps of a change that is taken; a deletion taken in part is an edit."""
+    if is_part and change.kind is Kind.DELETED:
+        change = replace(change, kind=Kind.EDITED, after=change.before)
     types = {"before": change.before, "after": change.after}
     path = change.key.path.decode("utf-8", "surrogateescape")
     sides = {side: entry.type if entry else None for side, entry in types.items()}
@@ -165,7 +167,8 @@ def _puts(chosen: list[Change], folders: Folders, results: Results) -> list[Step
     steps: list[Step] = []
     made: set[Key] = set()
     for change in chosen:
-        if change.after is None or _is_folder_change(change):
+        after = change.before if change.after is None and change.key in results else change.after
+        if after is None or _is_folder_change(change):
             continue
         for folder in _parents(change.key):
             if folder in folders.made and folder not in made:
@@ -176,7 +179,7 @@ def _puts(chosen: list[Change], folders: Folders, results: Results) -> list[Step
             made.add(change.key)
         result = results.get(change.key)
         content, part = (result.content, result.part) if result and change.type is FileType.FILE else (None, None)
-        steps.append(Put(change.key, _resulting(change, change.after, results), change.expect, content, part))
+        steps.append(Put(change.key, _resulting(change, after, results), change.expect, content, part))
     return steps
 
 

@@ -26,12 +26,19 @@ NOTHING = Selection()
 
 def take(selection: Selection, keys: frozenset[Key], changes: ChangeSet) -> Selection:
     """Choose `keys`, what they need, and nothing that cannot be merged."""
-    return replace(selection, keys=selection.keys | _possible(closure(keys, changes), changes))
+    wanted = _possible(closure(keys, changes), changes)
+    return Selection(selection.keys | wanted, _but(selection.choices, wanted))
 
 
 def leave(selection: Selection, keys: frozenset[Key], changes: ChangeSet) -> Selection:
     """Give `keys` up, and what is impossible without them."""
-    return replace(selection, keys=selection.keys - dependents(keys, changes))
+    gone = dependents(keys, changes)
+    return Selection(selection.keys - gone, _but(selection.choices, gone))
+
+
+def _but(choices: Mapping[Key, Choice], keys: frozenset[Key]) -> Mapping[Key, Choice]:
+    """Return the parts of all other files: what is taken or left whole has none."""
+    return {key: choice for key, choice in choices.items() if key not in keys} if choices else choices
 
 
 def toggle(selection: Selection, key: Key, changes: ChangeSet) -> Selection:
@@ -41,7 +48,7 @@ def toggle(selection: Selection, key: Key, changes: ChangeSet) -> Selection:
 
 
 def take_part(selection: Selection, key: Key, choice: Choice, changes: ChangeSet) -> Selection:
-    """Choose some blocks or lines of an edited file instead of all of it."""
+    """Choose some blocks or lines of a file instead of all of it."""
     made = take(selection, frozenset((key,)), changes)
     return replace(made, choices={**made.choices, key: choice}) if key in made else made
 

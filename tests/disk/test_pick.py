@@ -9,6 +9,7 @@ from agent_dev.commands import export, merge, pick
 from agent_dev.commands.pick import Wish
 from agent_dev.core import blocks
 from agent_dev.core.changes import Key, Kind
+from agent_dev.core.choice import Choice
 from agent_dev.core.threeway import Side
 from agent_dev.errors import AgentDevError, UsageError
 from tests.harness import trees
@@ -240,3 +241,50 @@ def test_what_is_chosen_can_be_written_out_instead(tmp_path: Path) -> None:
         assert b"deleted file mode" in patch
         assert b"+the agent's 3" in patch
         assert trees.read(one.real) == before
+
+
+# Modes, and files that go, in part
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Iterator[Ended]:
+    marks = [Mark(b"x", Node(FILE, AGENT, 0o755)), Mark(b"new", Node(FILE, b"a\nb\n", 0o755))]
+    with Ended(tmp_path, {b"x": file(BASE), b"old": file(b"1\n2\n3\n")}, [*marks, Mark(b"old", None)]) as made:
+        yield made
+
+
+def mode(session: Ended, name: str) -> int:
+    return (session.real / name).stat().st_mode & 0o777
+
+
+def test_a_mode_lands_without_the_lines(script: Ended) -> None:
+    script.merge_part(b"x", Choice())
+
+    assert (text(script), mode(script, "x")) == (BASE, 0o755)
+    assert script.kinds()[b"x"] is Kind.EDITED
+
+
+def test_lines_land_without_the_mode_and_the_mode_stays_in_the_session(script: Ended) -> None:
+    script.merge_part(b"x", Choice(frozenset((0, 1, 2)), mode=False))
+
+    assert (text(script), mode(script, "x")) == (AGENT, 0o644)
+    assert script.kinds()[b"x"] is Kind.METADATA
+
+
+def test_a_new_script_lands_as_a_plain_file(script: Ended) -> None:
+    script.merge_part(b"new", Choice(new=frozenset((0,)), mode=False))
+
+    assert ((script.real / "new").read_bytes(), mode(script, "new")) == (b"a\n", 0o644)
+    assert script.kinds()[b"new"] is Kind.EDITED
+
+
+def test_some_lines_of_a_deleted_file_go_and_the_rest_of_it_stays_deletable(script: Ended) -> None:
+    merged = script.merge_part(b"old", Choice(old=frozenset((1,))))
+
+    assert (script.real / "old").read_bytes() == b"1\n3\n"
+    assert script.kinds()[b"old"] is Kind.DELETED
+    script.undo(merged.id)
+    assert (script.real / "old").read_bytes() == b"1\n2\n3\n"
+    assert script.kinds()[b"old"] is Kind.DELETED
+    script.merge_all()
+    assert not (script.real / "old").exists()

@@ -14,7 +14,8 @@ from agent_dev.commands.pick import Wish
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here
 from agent_dev.core.changes import ChangeSet, Key, Kind
-from agent_dev.core.selection import NOTHING, Selection, all_of, take
+from agent_dev.core.choice import Choice
+from agent_dev.core.selection import NOTHING, Selection, all_of, take, take_part
 from agent_dev.host import base, store
 from tests.harness import trees
 from tests.harness.trees import Mark, Tree
@@ -75,6 +76,10 @@ class Ended:
     def merge(self, *paths: bytes) -> Merged:
         """Merge these paths and what they need."""
         return self._merge(lambda changes: take(NOTHING, frozenset(Key(0, path) for path in paths), changes))
+
+    def merge_part(self, path: bytes, choice: Choice) -> Merged:
+        """Merge some blocks, lines or the mode of one file."""
+        return self._merge(lambda changes: take_part(NOTHING, Key(0, path), choice, changes))
 
     def merge_all(self) -> Merged:
         """Merge everything that can be."""
