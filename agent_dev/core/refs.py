@@ -17,3 +17,10 @@ def packed_refs(data: bytes) -> dict[str, str]:
             value, _, name = line.partition(b" ")
             refs[name.decode("utf-8", "surrogateescape")] = value.decode("ascii", "replace")
     return refs
+
+
+def stash_ids(log: bytes) -> tuple[str, ...]:
+    """Return the ids of a stash's entries by its reflog."""
+    words = (line.split(b" ", 2) for line in log.split(b"\n"))
+    found = (parse_ref(row[1]) for row in words if len(row) > 2)
+    return tuple(oid for oid in found if oid is not None)

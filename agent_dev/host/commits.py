@@ -3,117 +3,124 @@
 Refs are parsed here; objects are hard-linked, regular files only, into a skeleton of our own, and git reads that one.
 """
 
+import hashlib
 import os
-import shutil
-import subprocess
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
-from agent_dev.core.commits import Commit, parse_log
+from agent_dev.core import found as finding
+from agent_dev.core.commits import Commit, Told, parse_commit, parse_diff, parse_log
+from agent_dev.core.found import Found
 from agent_dev.core.refs import parse_ref
 from agent_dev.errors import CommandFailed
-from agent_dev.host import debug, machine, refs, repo, store
+from agent_dev.host import bare, machine, refs, store
+from agent_dev.host.bare import Bare
 
-_SECONDS = 20
-_MANY_COMMITS = 1000
-_LARGEST_OBJECT = 1 << 30
+MANY = 1000
 
 
 def made(session: store.Session, record: store.Record, environ: dict[str, str]) -> tuple[Commit, ...]:
     """Return the commits that the agent made, newest first. Raises CommandFailed when git cannot read them."""
-    folder = refs.private_dir(session, record)
-    if folder is None:
-        return ()
-    before, after = refs.remembered(session), refs.now(session, record)
-    new = sorted({value for name, value in after.items() if before.get(name) != value and parse_ref(value.encode())})
+    new, old = _tips(session, record)
     if not new:
         return ()
-    stores = record.get("stores")
+    with opened(session, record, environ) as skeleton:
+        words = ("log", f"-{MANY}", "-z", "--format=%H%n%s", "--ignore-missing", "--stdin")
+        return parse_log(skeleton.ask(*words, question=_question(new, old)))
+
+
+def found(session: store.Session, record: store.Record, environ: dict[str, str]) -> Found:
+    """Return all that came of the agent's git dir. Raises CommandFailed when git cannot read it."""
+    folder = refs.private_dir(session, record)
+    if folder is None:
+        return Found()
+    before, after = refs.remembered(session), refs.now(session, record)
+    known = refs.remembered_stashes(session)
+    stashes = tuple(one for one in finding.parse_stashes(refs.stash_log(folder)) if one.id not in known)
+    told: tuple[Told, ...] = ()
+    new, old = _tips(session, record)
+    if new:
+        with opened(session, record, environ) as skeleton:
+            told = _told(skeleton, new, old)
+    return Found(
+        told[:MANY],
+        tuple(one for one in finding.ref_changes(before, after) if one.name != "refs/stash"),
+        stashes,
+        refs.unfinished(session, record),
+        finding.branch_of(after.get("HEAD", "")),
+        finding.branch_of(before.get("HEAD", "")),
+        is_cut=len(told) > MANY,
+    )
+
+
+def _tips(session: store.Session, record: store.Record) -> tuple[list[str], list[str]]:
+    """Return the ids that are new among the agent's refs, and those that were there."""
+    if refs.private_dir(session, record) is None:
+        return [], []
+    before, after = refs.remembered(session), refs.now(session, record)
+    new = {value for name, value in after.items() if before.get(name) != value and name != "refs/stash"}
+    return [sorted(filter(_is_id, values)) for values in (new, set(before.values()))]  # type: ignore[return-value]
+
+
+def _is_id(value: str) -> bool:
+    return parse_ref(value.encode("utf-8", "surrogateescape")) is not None
+
+
+def _question(new: list[str], old: list[str]) -> bytes:
+    return ("".join(f"{oid}\n" for oid in new) + "".join(f"^{oid}\n" for oid in old)).encode()
+
+
+@contextmanager
+def opened(session: store.Session, record: store.Record, environ: dict[str, str]) -> Iterator[Bare]:
+    """Have a skeleton of the agent's git dir for as long as it is needed. Raises CommandFailed."""
+    folder = refs.private_dir(session, record)
+    with bare.temporary(session.folder) as place:
+        stores = tuple(str(outside) for outside, _ in record.get("stores"))
+        yield bare.skeleton(place, git_program(record, environ), folder or os.devnull, stores)
+
+
+def git_program(record: store.Record, environ: dict[str, str]) -> str:
+    """Return the user's git, which lies nowhere that the agent could write. Raises CommandFailed."""
     program = machine.program("git", environ, store.untrusted(record))
     if program is None:
         raise CommandFailed(program="git", reason="it is not installed")
-    skeleton = tempfile.mkdtemp(prefix="skeleton-", dir=session.folder)
-    try:
-        _build(skeleton, folder, tuple(str(outside) for outside, _ in stores))
-        old = sorted({value for value in before.values() if parse_ref(value.encode())})
-        return _log(program, skeleton, new, old, environ)
-    finally:
-        shutil.rmtree(skeleton, ignore_errors=True)
+    return program
 
 
-def _build(skeleton: str, folder: str, stores: tuple[str, ...]) -> None:
-    """Make a bare repository of ours whose objects are the agent's new ones and the user's from the farm."""
-    for name in ("objects/info", "objects/pack", "refs"):
-        os.makedirs(f"{skeleton}/{name}")
-    _write(f"{skeleton}/HEAD", b"ref: refs/heads/none\n")
-    bits = 64 if os.path.isfile(f"{folder}/config") and b"sha256" in refs.regular(f"{folder}/config", 1 << 20).lower() else 40
-    extension = (
-        b"\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n"
-        if bits == 64
-        else b"\trepositoryformatversion = 0\n"
-    )
-    _write(f"{skeleton}/config", b"[core]\n\tbare = true\n" + extension)
-    for entry in _listed(f"{folder}/objects") if refs.is_real(folder, "objects") else []:
-        if entry.is_dir(follow_symlinks=False) and (entry.name == "pack" or len(entry.name) == 2):
-            _link_regular(entry.path, f"{skeleton}/objects/{entry.name}")
-    _write(f"{skeleton}/objects/info/alternates", os.fsencode("".join(f"{path}\n" for path in stores)))
+def _told(skeleton: Bare, new: list[str], old: list[str]) -> tuple[Told, ...]:
+    words = ("rev-list", f"-{MANY + 1}", "--ignore-missing", "--stdin")
+    ids = skeleton.ask(*words, question=_question(new, old)).decode("ascii", "replace").split()
+    return with_files(skeleton, read(skeleton, ids))
 
 
-def _listed(folder: str) -> list["os.DirEntry[str]"]:
-    try:
-        return list(os.scandir(folder))
-    except OSError:
-        return []
+def read(place: Bare, ids: list[str]) -> tuple[Told, ...]:
+    """Return what commits say of themselves. Raises CommandFailed for one that is not what its id says."""
+    data = place.ask("cat-file", "--batch", question="".join(f"{oid}\n" for oid in ids).encode())
+    found, at = [], 0
+    for oid in ids:
+        end = data.find(b"\n", at)
+        words = data[at:end].split(b" ")
+        if end < 0 or len(words) != 3 or words[1] != b"commit":
+            raise CommandFailed(program="git cat-file", reason=f"{oid} is no commit")
+        size = int(words[2])
+        body, at = data[end + 1 : end + 1 + size], end + size + 2
+        if id_of(body, is_sha256=len(oid) == 64) != oid:
+            raise CommandFailed(program="git cat-file", reason=f"{oid} is not what its id says")
+        found.append(parse_commit(oid, body))
+    return tuple(found)
 
 
-def _link_regular(source: str, place: str) -> None:
-    os.makedirs(place, exist_ok=True)
-    for entry in _listed(source):
-        if entry.is_file(follow_symlinks=False):
-            try:
-                os.link(entry.path, f"{place}/{entry.name}", follow_symlinks=False)
-            except OSError:  # an object of too many links, or of another file system
-                _write(f"{place}/{entry.name}", refs.regular(entry.path, _LARGEST_OBJECT))
+def id_of(body: bytes, *, is_sha256: bool) -> str:
+    """Return the id of a commit."""
+    kind = hashlib.sha256 if is_sha256 else hashlib.sha1
+    return kind(b"commit %d\0" % len(body) + body, usedforsecurity=False).hexdigest()
 
 
-def _write(path: str, data: bytes) -> None:
-    with open(path, "xb") as file:
-        file.write(data)
-
-
-def _log(program: str, skeleton: str, new: list[str], old: list[str], environ: dict[str, str]) -> tuple[Commit, ...]:
-    argv = (
-        "git",
-        "--git-dir",
-        skeleton,
-        *repo.SAFE,
-        "log",
-        f"-{_MANY_COMMITS}",
-        "-z",
-        "--format=%H%n%s",
-        "--ignore-missing",
-        "--stdin",
-    )
-    question = "".join(f"{oid}\n" for oid in new) + "".join(f"^{oid}\n" for oid in old)
-    env = repo.environment(environ) | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-    debug.show(argv)
-    try:
-        done = subprocess.run(
-            argv,
-            executable=program,
-            input=question.encode(),
-            env=env,
-            capture_output=True,
-            check=False,
-            timeout=_SECONDS,
-            cwd="/",
-        )
-    except subprocess.TimeoutExpired:
-        raise CommandFailed(
-            program="git log", reason=f"no answer in {_SECONDS} s; the session's objects are not as git makes them"
-        ) from None
-    if done.returncode:
-        raise CommandFailed(
-            program="git log",
-            reason=(done.stderr.decode("utf-8", "replace").strip() or "no reason given").splitlines()[-1],
-        )
-    return parse_log(done.stdout)
+def with_files(place: Bare, told: tuple[Told, ...]) -> tuple[Told, ...]:
+    """Return commits with what differs from their first parents; what cannot be compared has none."""
+    rows = "".join(" ".join((one.id, *one.parents[:1])) + "\n" for one in told)
+    words = ("diff-tree", "--stdin", "-r", "--root", "-z", "--raw", "--no-renames", "--no-abbrev")
+    code, said, _ = place.run(*words, question=rows.encode())
+    files = parse_diff(said) if not code else {}
+    return tuple(replace(one, files=files.get(one.id, ())) for one in told)

@@ -3,12 +3,13 @@
 import os
 import stat
 
-from agent_dev.core.refs import packed_refs, parse_ref
+from agent_dev.core.refs import packed_refs, parse_ref, stash_ids
 from agent_dev.host import quick_json, store
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LARGEST_REFS = 16 << 20
 _MANY_REFS = 20_000
+_STASHES = "stashes"  # beside the refs in what is remembered: no ref is called so
 
 
 def private_dir(session: store.Session, record: store.Record) -> str | None:
@@ -25,6 +26,7 @@ def remember(session: store.Session, record: store.Record) -> None:
     if folder is None:
         return
     values = _all(folder, _linked(record))
+    values |= {_STASHES: " ".join(stash_ids(stash_log(folder)))}
     fd = os.open(f"{session.folder}/git/refs", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     os.write(fd, quick_json.dumps(values))
     os.close(fd)
@@ -58,8 +60,36 @@ def _linked(record: store.Record) -> str:
 
 def remembered(session: store.Session) -> dict[str, str]:
     """Return the refs that the private git dir began with."""
+    return {name: value for name, value in _remembered(session).items() if name != _STASHES}
+
+
+def remembered_stashes(session: store.Session) -> frozenset[str]:
+    """Return the ids of the stash's entries that the private git dir began with."""
+    return frozenset(_remembered(session).get(_STASHES, "").split())
+
+
+def _remembered(session: store.Session) -> dict[str, str]:
     refs = quick_json.loads(regular(f"{session.folder}/git/refs", _LARGEST_REFS) or b"{}")
     return {str(name): str(value) for name, value in refs.items()} if isinstance(refs, dict) else {}
+
+
+def stash_log(folder: str) -> bytes:
+    """Return the reflog of a private git dir's stash."""
+    return regular(f"{folder}/logs/refs/stash", _LARGEST_REFS) if is_real(folder, "logs", "logs/refs") else b""
+
+
+def unfinished(session: store.Session, record: store.Record) -> tuple[str, ...]:
+    """Return in words what the agent's git is in the middle of, and the user's is not."""
+    from agent_dev.core.found import UNFINISHED  # only after an agent
+
+    folder, git = private_dir(session, record), record["git"]
+    if folder is None or git is None:
+        return ()
+    linked = _linked(record)
+    has_linked = linked and is_real(folder, "worktrees", f"worktrees/{linked}")
+    place = f"{folder}/worktrees/{linked}" if has_linked else folder
+    marks = (mark for mark in UNFINISHED if os.path.lexists(f"{place}/{mark}") and not os.path.lexists(f"{git['folder']}/{mark}"))
+    return tuple(UNFINISHED[mark] for mark in marks)
 
 
 def regular(path: str, limit: int) -> bytes:

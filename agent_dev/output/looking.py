@@ -95,18 +95,6 @@ def diff(review: Review, keys: Sequence[Key], *, is_stat: bool, with_blocks: boo
             sys.stdout.buffer.flush()
 
 
-def commits(made: Sequence[Commit], moved: Sequence[str], *, as_json: bool) -> None:
-    """Print commits; without any, the refs that moved nevertheless."""
-    if as_json:
-        as_document({"version": 1, "commits": [{"id": commit.id, "subject": commit.subject} for commit in made]})
-        return
-    for commit in made:
-        line(f"{commit.id} {visible(commit.subject)}")
-    line("they stay in the session for now" if made else "no commits")
-    if moved and not made:
-        line(f"branches and tags that moved, in the session for now: {', '.join(map(visible, moved))}")
-
-
 def sessions(found: Sequence[Listed], *, as_json: bool, with_roots: bool) -> None:
     """Print sessions."""
     if as_json:

@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from agent_dev import taking
-from agent_dev.commands import sessions
+from agent_dev.commands import found, sessions
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
 from agent_dev.errors import DONE, SessionBusy
-from agent_dev.host import commits, refs, store
+from agent_dev.host import store
+from agent_dev.output import commits as commits_output
 from agent_dev.output import looking as output
 from agent_dev.verbs.opening import commits_of, opened
 from agent_dev.verbs.parser import Verb, add_session, parser_of, session_parser
@@ -48,16 +49,12 @@ def _diff(words: list[str], where: Here, _options: Options) -> int:
 
 
 def _commits(words: list[str], where: Here, _options: Options) -> int:
-    parser = session_parser("commits", "The commits that the agent made: id and subject. They stay in the session for now.")
+    parser = session_parser("commits", "What the agent's git holds: commits, branches and tags that moved, stashes.")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     args = parser.parse_args(words)
-    one = sessions.find(where, args.session)
-    held = sessions.hold(one)
-    try:
-        made = commits.made(held.session, held.record, where.environ)
-        output.commits(made, refs.moved(held.session, held.record), as_json=args.json)
-    finally:
-        store.let_go(held.session)
+    one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
+    with opened(one, where) as review:
+        commits_output.commits(found.look(review), review.session.id, as_json=args.json)
     return DONE
 
 

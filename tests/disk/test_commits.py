@@ -11,10 +11,10 @@ import pytest
 
 from agent_dev.core.commits import Commit
 from agent_dev.errors import AgentDevError
-from agent_dev.host import commits, private_git, refs, store
+from agent_dev.host import bare, commits, private_git, refs, store
 from tests.harness.repository import ENVIRON, commit, git, has_run, plant, repository, trap
 
-LONGEST = commits._SECONDS + 10
+LONGEST = bare.SECONDS + 10
 
 
 class Session:

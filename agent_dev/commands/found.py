@@ -1,0 +1,211 @@
+"""What a session committed, what its agent left uncommitted, and which of its commits hold edits of the user's."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent_dev.commands.review import LARGEST_DIFF, Review
+from agent_dev.core import edits
+from agent_dev.core.changes import Entry, FileType
+from agent_dev.core.commits import TreeChange, parse_diff
+from agent_dev.core.found import Found
+from agent_dev.core.refs import parse_ref
+from agent_dev.errors import CommandFailed
+from agent_dev.host import commits, refs
+from agent_dev.host.bare import Bare
+from agent_dev.host.files import Tree
+
+GITLINK, SYMLINK = 0o160000, 0o120000
+Side = tuple[int, str] | None  # of a tree: mode and id
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """All of it. `uncommitted`: paths at which the agent's work tree is not its last commit, None where that is not known.
+
+    `holds`: by commit the paths whose edits the user had not committed when the session began.
+    """
+
+    found: Found
+    uncommitted: tuple[bytes, ...] | None = None
+    holds: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
+
+
+def look(review: Review) -> Looked:
+    """Look at a session's git dir and work tree. Raises CommandFailed when git cannot read what the agent left."""
+    found = commits.found(review.session, review.record, review.environ)
+    if refs.private_dir(review.session, review.record) is None:
+        return Looked(found)
+    start, end = head_of(refs.remembered(review.session)), head_of(refs.now(review.session, review.record))
+    if not (review.changes.changes or found.commits or start != end):
+        return Looked(found, ())
+    with commits.opened(review.session, review.record, review.environ) as skeleton:
+        tree = WorkTree(review)
+        try:
+            uncommitted = _uncommitted(tree, skeleton, start, end)
+        except CommandFailed:
+            uncommitted = None  # of what the agent removed or broke; its commits are told all the same
+        return Looked(found, uncommitted, _holding(tree, skeleton, found, start))
+
+
+def head_of(values: Mapping[str, str]) -> str:
+    """Return the commit that HEAD leads to, "" for none."""
+    head = values.get("HEAD", "")
+    value = values.get(head.removeprefix("ref:").strip(), "") if head.startswith("ref:") else head
+    return parse_ref(value.encode("utf-8", "surrogateescape")) or ""
+
+
+class WorkTree:
+    """What the agent saw: its own files over what the root held."""
+
+    def __init__(self, review: Review) -> None:
+        self.review = review
+        self.base = review.base.entries(0)
+        self.changes = {change.key.path: change for change in review.changes.changes if change.key.root == 0}
+
+    def at(self, path: bytes) -> tuple[Entry | None, bytes | None]:
+        """Return what stands at a path, and the bytes of a file or link where they are known."""
+        change, upper = self.changes.get(path), self.review.uppers[0]
+        entry = change.after if change is not None else upper.look(path)
+        if entry is not None:
+            return (None, None) if entry.type is FileType.DEVICE else (entry, self._read(upper, path, entry))
+        return (None, None) if change is not None else self.at_start(path)
+
+    def at_start(self, path: bytes) -> tuple[Entry | None, bytes | None]:
+        """Return what stood at a path when the session began."""
+        entry, real = self.base.get(path), self.review.reals[0]
+        if entry is None:
+            return None, None
+        now = real.look(path)
+        if now is not None and now.identity == entry.identity:
+            return entry, self._read(real, path, entry)
+        if entry.type is FileType.SYMLINK:
+            return entry, entry.target
+        return entry, self.review.base.content(0, path)
+
+    @staticmethod
+    def _read(tree: Tree, path: bytes, entry: Entry) -> bytes | None:
+        if entry.type is FileType.SYMLINK:
+            return entry.target
+        try:
+            return tree.read(path, LARGEST_DIFF) if entry.type is FileType.FILE else None
+        except OSError:
+            return None
+
+    def is_(self, path: bytes, wanted: Side, *, is_sha256: bool) -> bool:
+        """Whether a tree with `wanted` at a path is what stands there, as far as that is known; line ends do not count."""
+        entry, data = self.at(path)
+        if entry is None or entry.type is FileType.DIRECTORY:
+            return wanted is None
+        return wanted is not None and is_same(entry, data, wanted, is_sha256=is_sha256)
+
+
+def is_same(entry: Entry, data: bytes | None, wanted: tuple[int, str], *, is_sha256: bool) -> bool:
+    """Whether a file or link is what a tree says: bytes that are not known are taken to be."""
+    mode, oid = wanted
+    if mode != tree_mode(entry):
+        return False
+    if data is None:
+        return True
+    forms = {data, data.replace(b"\r\n", b"\n")}
+    return any(blob_id(form, is_sha256=is_sha256) == oid for form in forms)
+
+
+def tree_mode(entry: Entry) -> int:
+    """Return the mode by which a tree knows a file or link."""
+    if entry.type is FileType.SYMLINK:
+        return SYMLINK
+    return 0o100755 if entry.mode & 0o100 else 0o100644
+
+
+def blob_id(data: bytes, *, is_sha256: bool) -> str:
+    """Return the id of bytes as a blob."""
+    kind = hashlib.sha256 if is_sha256 else hashlib.sha1
+    return kind(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def between(place: Bare, start: str, end: str) -> tuple[TreeChange, ...]:
+    """Return what differs from one commit ("": nothing at all) to another."""
+    words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
+    if start == end:
+        return ()
+    if not start:
+        return parse_diff(place.ask(*words, "--root", end)).get(end, ())
+    return parse_diff(place.ask(*words, start, end)).get("", ())
+
+
+def _uncommitted(tree: WorkTree, skeleton: Bare, start: str, end: str) -> tuple[bytes, ...]:
+    moved = {one.path: one for one in between(skeleton, start, end)} if end else {}
+    wanted: dict[bytes, Side] = {path: (one.new_mode, one.new) if one.new_mode else None for path, one in moved.items()}
+    others = [path for path, change in tree.changes.items() if path not in moved and not change.ignored]
+    at_end = _entries(skeleton, end) if others and end else {}
+    wanted |= {path: at_end.get(path) for path in others}
+    return tuple(
+        sorted(
+            path
+            for path, side in wanted.items()
+            if (side is None or side[0] != GITLINK) and not tree.is_(path, side, is_sha256=skeleton.is_sha256)
+        )
+    )
+
+
+def _entries(skeleton: Bare, commit: str) -> dict[bytes, Side]:
+    """Return all files of a commit."""
+    found: dict[bytes, Side] = {}
+    for row in skeleton.ask("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
+        head, _, path = row.partition(b"\t")
+        if path:
+            mode, _, oid = head.split(b" ")
+            found[path] = (int(mode, 8), oid.decode("ascii"))
+    return found
+
+
+# Edits that the user had not committed
+
+
+def _holding(tree: WorkTree, skeleton: Bare, found: Found, start: str) -> dict[str, tuple[bytes, ...]]:
+    """Return by commit the paths at which it holds what the user had not committed when the session began."""
+    dirty = _dirty(tree, skeleton, {one.path for told in found.commits for one in told.files}, start)
+    if not dirty:
+        return {}
+    rows = [(told.id, one) for told in found.commits for one in told.files if one.path in dirty and one.new_mode != GITLINK]
+    texts = blobs(skeleton, [one.new for _, one in rows if one.new_mode])
+    holding: dict[str, list[bytes]] = {}
+    for oid, one in rows:
+        before, edited = dirty[one.path]
+        if one.new in texts and edits.holds(before, edited, texts[one.new]):
+            holding.setdefault(oid, []).append(one.path)
+    return {oid: tuple(sorted(paths)) for oid, paths in holding.items()}
+
+
+def _dirty(tree: WorkTree, skeleton: Bare, paths: set[bytes], start: str) -> dict[bytes, tuple[bytes, bytes]]:
+    """Return by path what the first commit held and what the work tree held instead, of those that were not committed."""
+    stored = [path for path in sorted(paths) if tree.review.base.stored(0, path) is not None]
+    at_start = _entries(skeleton, start) if stored and start else {}
+    texts = blobs(skeleton, [side[1] for path in stored if (side := at_start.get(path)) is not None and side[0] != GITLINK])
+    found = {}
+    for path in stored:
+        side, edited = at_start.get(path), tree.review.base.content(0, path)
+        before = texts.get(side[1], b"") if side is not None else b""
+        if edited is not None and before.replace(b"\r\n", b"\n") != edited.replace(b"\r\n", b"\n"):
+            found[path] = (before, edited)
+    return found
+
+
+def blobs(place: Bare, ids: list[str]) -> dict[str, bytes]:
+    """Return the bytes of blobs by their ids. Raises CommandFailed for one that is not there or not what its id says."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return {}
+    data = place.ask("cat-file", "--batch", question="".join(f"{oid}\n" for oid in wanted).encode())
+    found, at = {}, 0
+    for oid in wanted:
+        end = data.find(b"\n", at)
+        words = data[at:end].split(b" ")
+        if end < 0 or len(words) != 3 or words[1] != b"blob":
+            raise CommandFailed(program="git cat-file", reason=f"{oid} is no blob")
+        size = int(words[2])
+        found[oid], at = data[end + 1 : end + 1 + size], end + size + 2
+        if blob_id(found[oid], is_sha256=place.is_sha256) != oid:
+            raise CommandFailed(program="git cat-file", reason=f"{oid} is not what its id says")
+    return found

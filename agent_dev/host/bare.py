@@ -1,0 +1,193 @@
+"""Git run in bare repositories of our own, of which nothing but objects comes from anybody else (DESIGN.md section 7).
+
+No configuration, hook, attribute, graft, replacement or promise of the agent's is there to be heeded.
+"""
+
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from agent_dev.errors import CommandFailed
+from agent_dev.host import debug, refs, repo
+
+SECONDS = 20
+_LARGEST_OBJECT = 1 << 30
+_LARGEST_ANSWER = 1 << 30
+_HEX = frozenset("0123456789abcdef")
+_PACK_ENDS = (".pack", ".idx")
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """One such repository, and the git that works in it."""
+
+    path: str
+    program: str
+    is_sha256: bool = False
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def zero(self) -> str:
+        """The id of nothing."""
+        return "0" * (64 if self.is_sha256 else 40)
+
+    def ask(self, *words: str, question: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+        """Return what git says. Raises CommandFailed when it fails or takes too long."""
+        code, said, why = self.run(*words, question=question, env=env)
+        if code:
+            raise CommandFailed(program=f"git {words[0]}", reason=why)
+        return said
+
+    def run(
+        self, *words: str, question: bytes = b"", env: Mapping[str, str] | None = None, folder: str = "/"
+    ) -> tuple[int, bytes, str]:
+        """Return git's exit code, what it says, and the last line of why it failed. Raises CommandFailed for no answer."""
+        argv = ("git", "--git-dir", self.path, *repo.SAFE, *words)
+        debug.show(argv)
+        every = repo.environment(dict(self.environ)) | {
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_SYSTEM": os.devnull,
+            "GIT_LITERAL_PATHSPECS": "1",
+        }
+        with _memory(question) as source, _memory(b"") as errors:
+            git = subprocess.Popen(
+                argv,
+                executable=self.program,
+                env=every | dict(env or {}),
+                stdin=source,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=folder,
+            )
+            try:
+                said = _all(git, time.monotonic() + SECONDS)
+            except TimeoutError:
+                reason = f"no answer in {SECONDS} s; the session's objects are not as git makes them"
+                raise CommandFailed(program=f"git {words[0]}", reason=reason) from None
+            finally:
+                _end(git)
+            return git.returncode, said, _last_line(errors)
+
+
+@contextmanager
+def _memory(data: bytes) -> Iterator[int]:
+    fd = os.memfd_create("git", os.MFD_CLOEXEC)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.lseek(fd, 0, os.SEEK_SET)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _all(git: "subprocess.Popen[bytes]", until: float) -> bytes:
+    """Return all of its output, and wait for its end. Raises TimeoutError, also for more than anybody needs."""
+    pieces, size = [], 0
+    assert git.stdout is not None  # noqa: S101  (it is a pipe)
+    fd, poll = git.stdout.fileno(), select.poll()
+    poll.register(fd, select.POLLIN)
+    while True:
+        if not poll.poll(max(0.0, until - time.monotonic()) * 1000) or size > _LARGEST_ANSWER:
+            raise TimeoutError
+        piece = os.read(fd, 1 << 20)
+        if not piece:
+            break
+        pieces.append(piece)
+        size += len(piece)
+    try:
+        git.wait(max(0.0, until - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise TimeoutError from None
+    return b"".join(pieces)
+
+
+def _end(git: "subprocess.Popen[bytes]") -> None:
+    if git.poll() is None:
+        git.kill()
+    if git.stdout is not None:
+        git.stdout.close()
+    git.wait()
+
+
+def _last_line(fd: int) -> str:
+    said = os.pread(fd, 1 << 16, 0).decode("utf-8", "replace").strip()
+    return said.splitlines()[-1] if said else "no reason given"
+
+
+def make(path: str, program: str, *, is_sha256: bool, stores: tuple[str, ...]) -> Bare:
+    """Make an empty bare repository that borrows from object stores."""
+    for name in ("objects/info", "objects/pack", "refs"):
+        os.makedirs(f"{path}/{name}", 0o700)
+    version = "1\n[extensions]\n\tobjectFormat = sha256\n" if is_sha256 else "0\n"
+    write(f"{path}/HEAD", b"ref: refs/heads/none\n")
+    write(f"{path}/config", f"[core]\n\tbare = true\n\trepositoryformatversion = {version}".encode())
+    write(f"{path}/objects/info/alternates", os.fsencode("".join(f"{_quoted(store)}\n" for store in stores)))
+    return Bare(path, program, is_sha256)
+
+
+def _quoted(store: str) -> str:
+    """Return a path as git reads it in `alternates` (git: link_alt_odb_entries): quoted where it would be taken apart."""
+    if store[0] not in '"#' and "\n" not in store:
+        return store
+    table = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
+    return '"' + "".join(table.get(letter, letter) for letter in store) + '"'
+
+
+@contextmanager
+def temporary(folder: str) -> Iterator[str]:
+    """Have the path of a new directory for as long as it is needed."""
+    place = tempfile.mkdtemp(prefix="skeleton-", dir=folder)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def skeleton(place: str, program: str, folder: str, stores: tuple[str, ...]) -> Bare:
+    """Make a repository whose objects are those of the agent's git dir `folder`, and the user's from the farm.
+
+    Objects are hard links to regular files that have the names of objects and packs; nothing else is taken.
+    """
+    config = refs.regular(f"{folder}/config", 1 << 20) if os.path.isfile(f"{folder}/config") else b""
+    made = make(f"{place}/agent", program, is_sha256=b"sha256" in config.lower(), stores=stores)
+    if refs.is_real(folder, "objects"):
+        for entry in _listed(f"{folder}/objects"):
+            if entry.is_dir(follow_symlinks=False) and (entry.name == "pack" or _is_hex(entry.name, 2)):
+                _link_regular(entry.path, f"{made.path}/objects/{entry.name}")
+    return made
+
+
+def _is_hex(name: str, length: int) -> bool:
+    return len(name) == length and _HEX.issuperset(name)
+
+
+def _listed(folder: str) -> "list[os.DirEntry[str]]":
+    try:
+        return list(os.scandir(folder))
+    except OSError:
+        return []
+
+
+def _link_regular(source: str, place: str) -> None:
+    os.makedirs(place, exist_ok=True)
+    for entry in _listed(source):
+        is_object = _is_hex(entry.name, 38) or _is_hex(entry.name, 62)
+        if entry.is_file(follow_symlinks=False) and (is_object or entry.name.endswith(_PACK_ENDS)):
+            try:
+                os.link(entry.path, f"{place}/{entry.name}", follow_symlinks=False)
+            except OSError:  # an object of too many links, or of another file system
+                write(f"{place}/{entry.name}", refs.regular(entry.path, _LARGEST_OBJECT))
+
+
+def write(path: str, data: bytes) -> None:
+    """Write a new file of ours."""
+    with open(path, "xb") as file:
+        file.write(data)

@@ -1,0 +1,106 @@
+"""An ended session in a git repository, made without a sandbox: what the agent did is done in a copy, and becomes an upper."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Self
+
+from agent_dev.commands import found
+from agent_dev.commands.found import Looked
+from agent_dev.commands.review import Review, open_review
+from agent_dev.commands.sessions import Here
+from agent_dev.host import base, private_git, refs, repo, store
+from tests.harness import trees
+from tests.harness.repository import ENVIRON, git
+
+
+class GitSession:
+    """A root that is a repository; `agent` is the work tree as the agent sees it, `git_dir` its private git dir."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self.folder, self.root, self.store = folder, root, store.Store(str(folder / "state"))
+        self.session = store.create(self.store)
+        self.upper = Path(store.add_root(self.session, 0, str(root)).upper)
+        os.mkdir(f"{self.session.folder}/git")
+        found_git = repo.find(str(root)).git
+        assert found_git is not None
+        copy = f"{self.upper}/.git" if found_git.inside else f"{self.session.folder}/git/0"
+        linked = found_git.folder if found_git.is_linked else ""
+        wish = private_git.Wish(found_git.common, copy, f"{self.session.folder}/objects", "0", linked)
+        made = private_git.make(wish, "" if found_git.inside else found_git.common)
+        self._stores = made.stores
+        self.common = Path(copy)
+        self.git_dir = Path(copy, "worktrees", os.path.basename(found_git.folder)) if linked else self.common
+        self.record: store.Record = {
+            **store.BLANK,
+            "state": store.WAITING,
+            "name": "",
+            "root": str(root),
+            "roots": [str(root)],
+            "agent_home": str(folder / "aihome"),
+            "git": {"folder": found_git.folder, "common": found_git.common, "inside": found_git.inside},
+            "stores": [list(pair) for pair in made.stores],
+            "command": ["claude"],
+            "profile": "claude",
+            "started": time.time_ns(),
+            "launched": time.time_ns(),
+        }
+        refs.remember(self.session, self.record)
+        program = shutil.which("git") or ""
+        base.take(self.session.base, base.Wish(roots=(str(root),), git=found_git.folder, program=program, environ=ENVIRON))
+        self.agent = folder / "agent"
+        shutil.copytree(root, self.agent, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        self._before = trees.read(root)
+        store.write(self.session, self.record)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        store.let_go(self.session)
+
+    def let_agent(self, *words: str) -> str:
+        """Run git as the agent does, with the stores where the agent sees them."""
+        alternates = self.common / "objects/info/alternates"
+        text = alternates.read_text()
+        alternates.write_text("".join(f"{outside}\n" for outside, _ in self._stores))
+        said = git(self.agent, "--git-dir", str(self.git_dir), "--work-tree", str(self.agent), *words)
+        alternates.write_text(text)
+        return said
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file as the agent does."""
+        place = self.agent / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+    def commit(self, subject: str, **files: str) -> str:
+        """Commit files as the agent does (`a__txt` is `a.txt`, with nothing: what there is); return the id."""
+        for name, text in files.items():
+            self.write(name.replace("___", "/").replace("__", "."), text)
+        self.let_agent("add", "-A")
+        self.let_agent("commit", "-q", "--allow-empty", "-m", subject)
+        return self.let_agent("rev-parse", "HEAD").strip()
+
+    def end(self) -> None:
+        """Let what the agent's work tree holds become the upper."""
+        before = {path: node for path, node in self._before.items() if not (path + b"/").startswith(b".git/")}
+        trees.write_upper(self.upper, trees.upper_of(before, trees.read(self.agent)))
+
+    def review(self) -> Review:
+        """Open it; the caller closes."""
+        return open_review(self.session, ENVIRON)
+
+    def look(self) -> Looked:
+        """Return what came of its git dir."""
+        review = self.review()
+        try:
+            return found.look(review)
+        finally:
+            review.close()
+
+    @property
+    def here(self) -> Here:
+        """Where commands work."""
+        return Here(self.store, str(self.root), str(self.root), ENVIRON)
