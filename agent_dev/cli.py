@@ -35,7 +35,6 @@ RESERVED = (
     "rollback",
     "restore",
     "backup",
-    "tx",
     "policy",
     "approve",
     "log",
@@ -59,6 +58,7 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev merge [SESSION]                 choose what comes home; --all or --take PATH without the screen
   agent-dev undo | redo [MERGE]             take the last merge back, or do it again
   agent-dev merges                          what was merged here, and what of it stands
+  agent-dev tx [OPTIONS] -- COMMAND         merge by itself what succeeds, leave nothing of what fails
   agent-dev status | diff | commits         what the agent changed, as a list, as a patch, as commits
   agent-dev sessions                        sessions that wait here; --all: everywhere
   agent-dev resume | stop | discard         go on with a session, end it, put it into the trash
@@ -114,6 +114,11 @@ def _take_value(values: "dict[str, Any]", word: str, rest: list[str]) -> None:
     _set(values, name, value)
 
 
+def takes_value(word: str) -> bool:
+    """Whether an option's value is the word after it."""
+    return word in _VALUES or word in _LISTS
+
+
 def _set(values: "dict[str, Any]", name: str, value: str) -> None:
     if not value and name != "-C":  # as git: -C "" is where we are
         raise UsageError(message=f"{name} needs a value, and got an empty one", hint="agent-dev --help")
@@ -134,13 +139,17 @@ def run(words: list[str], environ: dict[str, str]) -> int:
     if options.debug:
         debug.switch_on()
     if not rest or rest[0] in ("-h", "--help"):
-        _out(HELP)
+        out(HELP)
         return 0 if rest else UsageError.code
     if rest[0] == "--version" and not is_command:
         from agent_dev import __version__
 
-        _out(f"agent-dev {__version__}\n")
+        out(f"agent-dev {__version__}\n")
         return 0
+    if not is_command and rest[0] == "tx":
+        from agent_dev import transaction  # a word without argparse: it starts as quickly as a run
+
+        return transaction.run(rest[1:], options, environ)
     if not is_command and rest[0] in _VERBS:
         from agent_dev.verbs import run_verb  # argparse, json: not on the launch path
 
@@ -188,7 +197,8 @@ def say(line: str) -> None:
         return  # a terminal that went away: nobody is there to be told
 
 
-def _out(text: str) -> None:
+def out(text: str) -> None:
+    """Write data to stdout."""
     sys.stdout.write(text)
     sys.stdout.flush()
 

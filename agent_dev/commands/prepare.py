@@ -34,6 +34,8 @@ class Request(Value):
     options: Options
     environ: dict[str, str]
     is_command: bool = False  # after `--`: never a profile
+    deadline: int = 0  # ns of the monotonic clock, when it is ended; 0: never
+    gate: int = -1  # a file's descriptor; locked by whoever merges while this runs, and while this takes its base
 
 
 class Prepared(Value):

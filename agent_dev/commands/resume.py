@@ -44,7 +44,7 @@ def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
             "launcher": os.getpid(),
             "command": list(parts.command),
         }
-        job = run.Job(prepared, session, built, parts, again, home, request.environ, touched)
+        job = run.Job(prepared, session, built, parts, again, home, request.environ, touched, request.deadline, request.gate)
         return run.carry_out(job, launch.Keeper())
     except BaseException:
         home.leave()

@@ -40,6 +40,7 @@ class Outcome(Value):
     moves: int = 0
     ended_by: int = 0
     refs: int = 0
+    is_late: bool = False  # ended at its deadline
 
     @property
     def is_kept(self) -> bool:
@@ -58,6 +59,8 @@ class Job(Value):
     home: Home
     environ: dict[str, str]
     touched: "tuple[Touched, ...]" = ()
+    deadline: int = 0
+    gate: int = -1
 
     @property
     def is_resumed(self) -> bool:
@@ -148,7 +151,18 @@ def _job(prepared: Prepared, session: store.Session, home: Home, asked: repo.Ask
     parts = make_parts(prepared, session, roots, git, identity(asked, request.environ, prepared), request.environ)
     built = plan.build(prepared.settings.profile, prepared.machine, parts)
     home.prepare(bwrap.mount_points(built), built)
-    return Job(prepared, session, built, parts, _record(prepared, request, parts), home, request.environ)
+    return Job(
+        prepared,
+        session,
+        built,
+        parts,
+        _record(prepared, request, parts),
+        home,
+        request.environ,
+        (),
+        request.deadline,
+        request.gate,
+    )
 
 
 def identity(asked: repo.Asked | None, environ: dict[str, str], prepared: Prepared) -> bytes:
@@ -220,6 +234,7 @@ def _record(prepared: Prepared, request: Request, parts: Setting) -> store.Recor
 
 def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
     """Start the sandbox, wait for its end, and settle the session."""
+    _close_gate(job)
     terminal = Terminal()
     blocking = [_is_blocking(fd) for fd in range(3)]
     facts = job.prepared.machine
@@ -232,12 +247,12 @@ def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
     }
     store.write(job.session, record)
     roots = tuple(root.path for root in job.parts.roots)
-    supervisor = supervise.Supervisor(sandbox, terminal, supervise.Watch(_marks(job), roots))
+    supervisor = supervise.Supervisor(sandbox, terminal, supervise.Watch(_marks(job), roots, job.deadline))
     supervisor.begin()
+    base = _base_before(job, record) if job.gate >= 0 else None
     launch.release(sandbox)
-    base = None
     if not supervisor.is_over_within(GRACE):
-        base = _begin_base(job, record)
+        base = _begin_base(job, record) if base is None else base
         store.settle(job.session)
         supervisor.wait()
     told = launch.exit_code(sandbox)
@@ -268,12 +283,13 @@ def _is_blocking(fd: int) -> bool | None:
 def _settle(job: Job, record: store.Record, base: int | None, code: int, supervisor: supervise.Supervisor) -> Outcome:
     name = str(record["name"] or job.session.id)
     merge = job.prepared.settings.profile.merge and not supervisor.ended_by
-    outcome = Outcome(code, job.session, name, 0, 0, merge, supervisor.moves, supervisor.ended_by)
+    outcome = Outcome(code, job.session, name, 0, 0, merge, supervisor.moves, supervisor.ended_by, 0, supervisor.is_late)
     store.reopen(job.session, len(record["roots"]))
     if not job.is_resumed and not _may_hold(job.session, record):
         if base is not None:
             _cancel(base)
         store.drop_aside(job.prepared.store, job.session, job.home.leave)
+        job.home.hand_over()
         return outcome
     from agent_dev.commands import settle  # after the agent: it reads changes, which is no part of a start
 
@@ -313,6 +329,24 @@ def _begin_base(job: Job, record: store.Record) -> int:
         since=record["launched"],
     )
     return base.begin(job.session.base, wish)
+
+
+def _close_gate(job: Job) -> None:
+    """Keep whoever merges beside us from doing so between the start and the base, which would take it for a move."""
+    if job.gate >= 0:
+        import fcntl  # only for what runs beside merges of ours
+
+        fcntl.flock(job.gate, fcntl.LOCK_SH)
+
+
+def _base_before(job: Job, record: store.Record) -> int:
+    """Take the base before the agent can read anything, and open the gate."""
+    import fcntl  # as above
+
+    base = _begin_base(job, record)
+    os.waitid(os.P_PID, base, os.WEXITED | os.WNOWAIT)  # reaped when the session is settled
+    fcntl.flock(job.gate, fcntl.LOCK_UN)
+    return base
 
 
 def _marks(job: Job) -> tuple[str, ...]:

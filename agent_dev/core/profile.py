@@ -31,9 +31,10 @@ class Profile(Value):
     many_deletions: int = 25  # percent of the tree's files: flags delete more only when told twice
     keep_merges_days: int = 90  # how long a merge can be taken back
     keep_merges_mib: int = 4096  # and how much may be kept for that in all
+    tx_allow: tuple[str, ...] = ()  # risk rules whose changes a transaction may bring home
 
 
-LISTS = ("env", "tools", "caches", "path", "ro", "rw", "overlay")
+LISTS = ("env", "tools", "caches", "path", "ro", "rw", "overlay", "tx_allow")
 WORDS = ("command",)
 TEXTS = ("about", "home", "state", "net", "install")
 NETS = ("host", "none")

@@ -315,7 +315,7 @@ def _variables(found: _Found, key: str, node: Node) -> tuple[tuple[str, str], ..
 
 
 _ONLY_PROFILE = ("about", "command", "extends", "install")
-_ONLY_CONFIG = ("state", "many_deletions", "keep_merges_days", "keep_merges_mib")
+_ONLY_CONFIG = ("state", "many_deletions", "keep_merges_days", "keep_merges_mib", "tx_allow")
 _BOTH: "dict[str, Check]" = {
     "env": _list_of(_variable),
     "set": _variables,
@@ -336,6 +336,7 @@ CONFIG: "dict[str, Check]" = {
     "many_deletions": _number(0, 100),
     "keep_merges_days": _number(0, 36500),
     "keep_merges_mib": _number(0, 1 << 30),
+    "tx_allow": _list_of(_line),
 }
 _ITEMS: "dict[str, Check]" = {"env": _variable, "set": _variable}
 _RULE: "dict[str, Check]" = {

@@ -55,6 +55,12 @@ class Home:
         os.close(self._lock)
         self._fd = -1
 
+    def hand_over(self) -> None:
+        """Let a child of ours be the one that leaves: the lock is shared with it, so ours must go too."""
+        os.close(self._fd)
+        os.close(self._lock)
+        self._fd = -1
+
     def _remove_points(self) -> None:
         size = os.fstat(self._lock).st_size
         listed = os.pread(self._lock, size, 0).split(b"\0")

@@ -1,6 +1,7 @@
 """Watching a running session: job control, signals to us, the moving repository, the base taken beside it."""
 
 import os
+import time
 
 from agent_dev.host import kernel, launch, signals
 from agent_dev.host.terminal import Terminal
@@ -19,6 +20,7 @@ class Watch(Value):
 
     marks: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
+    deadline: int = 0  # ns of the monotonic clock, when the agent is asked to end; 0: never
 
 
 class Supervisor:
@@ -37,6 +39,7 @@ class Supervisor:
         self._before: list[tuple[int, object]] = []
         self.moves = 0  # how often the repository moved and the view was refreshed
         self.ended_by = 0  # the signal that made us end the agent
+        self.is_late = False  # it was the deadline that did
 
     def begin(self) -> None:
         """Take the signals that are ours while the agent runs."""
@@ -62,7 +65,7 @@ class Supervisor:
         """Return whether the sandbox ended within that time; job control goes on meanwhile."""
         step = _FAST if self._terminal.exists() else _SLOW
         while milliseconds > 0:
-            wait = min(step, milliseconds)
+            wait = min(step, milliseconds, self._left())
             if launch.is_over(self._sandbox, wait):
                 return True
             milliseconds -= wait
@@ -85,7 +88,15 @@ class Supervisor:
 
     # ending
 
+    def _left(self) -> int:
+        """Return the ms until the deadline, at least 1; much when there is none or the agent was asked to end."""
+        if not self._watch.deadline or self._asked_to_end:
+            return 1 << 30
+        return max(1, (self._watch.deadline - time.monotonic_ns()) // 1_000_000 + 1)
+
     def _end_if_asked(self, waited: int) -> None:
+        if self._watch.deadline and not self._asked_to_end and time.monotonic_ns() >= self._watch.deadline:
+            self._asked_to_end, self.is_late = signals.TERM, True
         if not self._asked_to_end:
             return
         if not self.ended_by:

@@ -1,0 +1,250 @@
+"""Transactions with the real program: all of it comes home or nothing, the exit code says which, and why is told."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.program import AgentDev, processes, tree, wait_until
+
+NUMBERS = "".join(f"line {number}\n" for number in range(40))
+
+
+def outcome(agent_dev: AgentDev, *words: str, **keywords: Any) -> tuple[int, dict[str, Any]]:
+    """Run a transaction; return its exit code and its JSON."""
+    done = agent_dev("tx", "--json", *words, **keywords)
+    value: dict[str, Any] = json.loads(done.stdout)
+    return done.returncode, value
+
+
+def waiting(agent_dev: AgentDev) -> list[str]:
+    return [row["session"] for row in agent_dev.sessions()]
+
+
+def numbered(agent_dev: AgentDev) -> None:
+    """Commit a file of many lines: what is changed in it while a command begins is no base of anything."""
+    (agent_dev.repo / "lines").write_text(NUMBERS)
+    agent_dev.git("add", "lines")
+    agent_dev.git("commit", "-q", "-m", "Number the lines")
+
+
+def test_what_succeeds_is_merged_without_a_question(agent_dev: AgentDev) -> None:
+    code, told = outcome(agent_dev, "--", "sh", "-c", "echo new >new; echo more >>README.md")
+    assert (code, told["state"], told["taken"]) == (0, "merged", ["README.md", "new"])
+    assert (agent_dev.repo / "new").read_text() == "new\n"
+    assert waiting(agent_dev) == []
+    assert agent_dev("undo").returncode == 0
+    assert not (agent_dev.repo / "new").exists()
+
+
+def test_what_changes_nothing_leaves_nothing(agent_dev: AgentDev) -> None:
+    code, told = outcome(agent_dev, "--", "true")
+    assert (code, told["merge"], told["session"]) == (0, None, None)
+    assert wait_until(lambda: not agent_dev.leavings(), "the session is gone")
+
+
+@pytest.mark.parametrize(
+    ("words", "script", "code", "cause"),
+    [
+        ((), "exit 3", 3, "command"),
+        ((), "exit 124", 124, "command"),
+        ((), "kill -9 $$", 137, "signal"),
+        (("--timeout", "1"), "sleep 60", 124, "timeout"),
+        (("--validate", "grep -q one README.md"), "true", 1, "validation"),
+        (("--validate", "true", "--validate", "sleep 60", "--timeout", "2s"), "true", 124, "timeout"),
+        ((), "chmod +x README.md", 1, "risk"),
+        ((), "mkfifo sub/app.py.fifo && rm sub/app.py && mkfifo sub/app.py", 1, "risk"),
+    ],
+)
+def test_what_fails_changes_nothing_and_is_kept(
+    agent_dev: AgentDev, words: tuple[str, ...], script: str, code: int, cause: str
+) -> None:
+    before = tree(agent_dev.repo)
+    ended, told = outcome(agent_dev, *words, "--", "sh", "-c", f"echo kept >kept; {script}")
+    assert (ended, told["exit"], told["state"], told["cause"]) == (code, code, "failed", cause)
+    assert told["reason"]
+    assert tree(agent_dev.repo) == before
+    assert waiting(agent_dev) == [told["session"]]
+    assert agent_dev.changes()["kept"] == "added"
+
+
+def test_a_failure_is_told_in_one_line(agent_dev: AgentDev) -> None:
+    done = agent_dev("tx", "--", "sh", "-c", "echo x >x; exit 5")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr.splitlines()[0] == "agent-dev: nothing was merged: it ended with 5"
+    assert len(done.stderr.splitlines()) == 2
+
+
+def test_a_validation_sees_what_the_command_did_and_what_it_writes_comes_home(agent_dev: AgentDev) -> None:
+    code, told = outcome(agent_dev, "--validate", "cat made >seen", "--", "sh", "-c", "echo one >made")
+    assert (code, told["taken"], (agent_dev.repo / "seen").read_text()) == (0, ["made", "seen"], "one\n")
+    assert [step["exit"] for step in told["steps"]] == [0, 0]
+
+
+def test_a_validation_runs_also_when_nothing_was_changed(agent_dev: AgentDev) -> None:
+    assert outcome(agent_dev, "--validate", "false", "--", "true")[0] == 1
+
+
+def test_validations_after_a_failure_are_not_run(agent_dev: AgentDev) -> None:
+    _, told = outcome(agent_dev, "--validate", "touch validated", "--", "sh", "-c", "echo x >x; exit 1")
+    assert len(told["steps"]) == 1
+    assert agent_dev.changes() == {"x": "added"}
+
+
+def test_what_a_command_leaves_running_cannot_change_what_was_validated(agent_dev: AgentDev) -> None:
+    marker = "1237.5"
+    script = f"echo good >x; (trap '' TERM HUP; setsid sh -c 'sleep {marker}; echo bad >x') >/dev/null 2>&1 &"
+    code, _ = outcome(agent_dev, "--validate", "grep -q good x && ! pgrep -x sleep", "--", "sh", "-c", script)
+    assert (code, processes(marker)) == (0, [])
+
+
+def test_a_risk_is_allowed_by_its_rule_by_the_configuration_or_all_at_once(agent_dev: AgentDev) -> None:
+    config = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev" / "config.yaml"
+    for number, words in enumerate((("--allow", "executable"), ("--include-risky",))):
+        assert outcome(agent_dev, *words, "--", "install", "-m", "755", "/dev/null", f"run{number}")[0] == 0
+    assert outcome(agent_dev, "--allow", "deletion", "--", "install", "-m", "755", "/dev/null", "run3")[1]["cause"] == "risk"
+    config.parent.mkdir(parents=True)
+    config.write_text("tx_allow: [executable]\n")
+    assert outcome(agent_dev, "--", "install", "-m", "755", "/dev/null", "run4")[0] == 0
+
+
+def test_a_conflict_with_what_the_user_changed_meanwhile_merges_nothing(agent_dev: AgentDev) -> None:
+    (agent_dev.repo / "lines").write_text(NUMBERS)
+    words = ("tx", "--json", "--", "sh", "-c", "sed -i 's/line 3$/agent/' lines; echo n >new; echo ready; read go")
+    with agent_dev.started(*words) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "ready\n"
+        (agent_dev.repo / "lines").write_text(NUMBERS.replace("line 3\n", "mine\n"))
+        said, _ = process.communicate("\n", timeout=60)
+    told = json.loads(said)
+    assert (process.returncode, told["cause"], told["taken"]) == (1, "conflict", [])
+    assert (agent_dev.repo / "lines").read_text() == NUMBERS.replace("line 3\n", "mine\n")
+    assert not (agent_dev.repo / "new").exists()
+
+
+def test_what_the_user_changed_elsewhere_in_the_file_is_merged_with_it(agent_dev: AgentDev) -> None:
+    numbered(agent_dev)
+    with agent_dev.started("tx", "--", "sh", "-c", "sed -i 's/line 3$/agent/' lines; echo ready; read go") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        wait_until(lambda: list(agent_dev.state.glob("sessions/*/base/manifest")), "its base was taken")
+        (agent_dev.repo / "lines").write_text(NUMBERS.replace("line 30\n", "mine\n"))
+        process.communicate("\n", timeout=60)
+    assert process.returncode == 0
+    assert (agent_dev.repo / "lines").read_text() == NUMBERS.replace("line 3\n", "agent\n").replace("line 30\n", "mine\n")
+
+
+def test_only_what_take_names_comes_home_and_the_rest_waits(agent_dev: AgentDev) -> None:
+    code, told = outcome(agent_dev, "--take", "sub", "--", "sh", "-c", "echo a >sub/a; echo b >b")
+    assert (code, told["taken"], [one["path"] for one in told["left"]]) == (0, ["sub/a"], ["b"])
+    assert waiting(agent_dev) == [told["session"]]
+
+
+def test_what_git_ignores_stays_out_unless_it_is_asked_for(agent_dev: AgentDev) -> None:
+    (agent_dev.repo / ".gitignore").write_text("built/\n")
+    script = "mkdir built; echo x >built/x; chmod +x built/x; echo y >y"
+    code, told = outcome(agent_dev, "--", "sh", "-c", script)
+    assert (code, told["taken"], told["session"]) == (0, ["y"], None)
+    assert waiting(agent_dev) == []
+    assert outcome(agent_dev, "--include-ignored", "--", "sh", "-c", "mkdir built; echo x >built/x")[1]["taken"] == ["built/x"]
+
+
+def test_many_deletions_want_to_be_told(agent_dev: AgentDev) -> None:
+    for number in range(20):
+        (agent_dev.repo / f"f{number}").write_text("x")
+    words = ("--allow", "deletion", "--", "sh", "-c", "rm f*")
+    assert outcome(agent_dev, *words)[1]["cause"] == "deletions"
+    assert (agent_dev.repo / "f0").exists()
+    assert outcome(agent_dev, "--yes-delete-many", *words)[0] == 0
+    assert not (agent_dev.repo / "f0").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--", "no-such-command"),
+        (),
+        ("--no-such-option", "--", "true"),
+        ("--timeout", "soon", "--", "true"),
+        ("--allow", "no-such-rule", "--", "true"),
+        ("--first", "--", "true"),
+        ("--many", "/nonexistent"),
+        ("--many", "/dev/null"),
+        ("--jobs", "0", "--many", "/dev/null"),
+    ],
+)
+def test_what_was_not_started_is_125(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    done = agent_dev("tx", *words)
+    assert done.returncode == 125
+    assert len(done.stderr.splitlines()) == 2
+    assert agent_dev.leavings() == []
+
+
+def test_options_of_a_run_stand_on_either_side(agent_dev: AgentDev) -> None:
+    script = "test $A$B = onetwo"
+    assert agent_dev("--env", "A=one", "tx", "--env", "B=two", "--", "sh", "-c", script).returncode == 0
+
+
+def test_ended_by_a_signal_it_merges_nothing(agent_dev: AgentDev) -> None:
+    with agent_dev.started("tx", "--", "sh", "-c", "echo x >x; echo ready; sleep 600") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert not (agent_dev.repo / "x").exists()
+    assert agent_dev.changes() == {"x": "added"}
+
+
+# Many
+
+
+def listed(agent_dev: AgentDev, lines: list[str], *words: str) -> tuple[int, list[dict[str, Any]]]:
+    done = agent_dev("tx", "--json", "--many", "-", *words, input="\n".join(lines))
+    return done.returncode, json.loads(done.stdout)["jobs"]
+
+
+def test_many_are_merged_one_after_the_other_with_three_ways(agent_dev: AgentDev) -> None:
+    numbered(agent_dev)
+    lines = [f"sed -i 's/line {number}$/agent {number}/' lines" for number in (5, 15, 25)]
+    code, jobs = listed(agent_dev, ["# comments are left out", "", *lines, "exit 7"], "--jobs", "2")
+    assert (code, [job["exit"] for job in jobs]) == (1, [0, 0, 0, 7]), jobs
+    wanted = NUMBERS
+    for number in (5, 15, 25):
+        wanted = wanted.replace(f"line {number}\n", f"agent {number}\n")
+    assert (agent_dev.repo / "lines").read_text() == wanted
+
+
+def test_of_many_those_that_do_not_fit_the_ones_before_fail_whole(agent_dev: AgentDev) -> None:
+    code, jobs = listed(agent_dev, ["echo one >x", "echo two >x; echo y >y", "echo z >z"], "--jobs", "3")
+    assert (code, [job["cause"] for job in jobs]) == (1, [None, "conflict", None])
+    assert ((agent_dev.repo / "x").read_text(), os.path.lexists(agent_dev.repo / "y")) == ("one\n", False)
+    assert (agent_dev.repo / "z").exists()
+
+
+def test_the_first_to_pass_ends_the_others(agent_dev: AgentDev) -> None:
+    code, jobs = listed(agent_dev, ["sleep 600; echo a >x", "echo b >x", "exit 1", "echo late >x"], "--first", "--jobs", "3")
+    assert (code, (agent_dev.repo / "x").read_text()) == (0, "b\n")
+    assert [job["state"] for job in jobs] == ["failed", "merged", "failed", "failed"]
+    assert jobs[0]["cause"] == "not needed"
+    assert waiting(agent_dev) == []
+
+
+def test_many_say_what_each_wrote(agent_dev: AgentDev) -> None:
+    done = agent_dev("tx", "--many", "-", "--jobs", "1", input="echo first\necho second\n")
+    assert (done.returncode, done.stdout) == (0, "first\nsecond\n")
+
+
+def test_many_ended_by_a_signal_merge_nothing_more(agent_dev: AgentDev, tmp_path: Path) -> None:
+    marker = "1238.5"
+    (tmp_path / "list").write_text(f"echo a >a; sleep {marker}\necho b >b\n")
+    with agent_dev.started("tx", "--many", tmp_path / "list", "--jobs", "2") as process:
+        wait_until(lambda: processes(f"sleep\0{marker}"), "the first runs")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert not (agent_dev.repo / "b").exists()
+    assert wait_until(lambda: not processes(f"sleep\0{marker}"), "all is over")
