@@ -1,7 +1,7 @@
 """Making hostile text visible: names, contents and messages that an agent wrote, before a person sees them."""
 
 # What redraws, reorders or hides text: bidirectional controls, zero-width characters, separators, tags, selectors.
-_HIDDEN = (
+HIDDEN = (
     (0x00AD, 0x00AD),
     (0x034F, 0x034F),
     (0x061C, 0x061C),
@@ -27,7 +27,7 @@ def _table() -> dict[int, str]:
     table = {code: chr(_PICTURES + code) for code in range(0x20)}
     table[0x7F] = "\u2421"
     table |= {code: f"<{code:02X}>" for code in range(0x80, 0xA0)}
-    for first, last in _HIDDEN:
+    for first, last in HIDDEN:
         table |= {code: f"<U+{code:04X}>" for code in range(first, last + 1)}
     # os.fsdecode's stand-ins for bytes that are not UTF-8: U+DC80 … U+DCFF are the bytes 0x80 … 0xFF.
     table |= {code: f"\\x{code - 0xDC00:02x}" for code in range(0xDC80, 0xDD00)}

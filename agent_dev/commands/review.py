@@ -1,11 +1,11 @@
 """A session's changes against its base and the real tree now: what `status`, `diff`, `merge` and the screen work on."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from agent_dev.commands.fit import Fit, Sides, fit
-from agent_dev.core import blocks, overlay
+from agent_dev.core import blocks, evidence, overlay
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
 from agent_dev.core.overlay import Found
 from agent_dev.core.risk import judge
@@ -61,6 +61,10 @@ class Review:
         key = change.key
         return self._base_content(change), self._read(self.uppers[key.root], change.after, key.path)
 
+    def base_bytes(self, change: Change) -> Callable[[], bytes]:
+        """Return what gives the base's bytes of a change when asked, none where they are not known."""
+        return lambda: self._base_content(change) or b""
+
     def _base_content(self, change: Change) -> bytes | None:
         before, key = change.before, change.key
         if before is None:
@@ -112,18 +116,18 @@ def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
         changes = _root_changes(review, number, problems)
         hidden = ignored.among(review.reals[number].path, [change.key.path for change in changes], untrusted, environ)
         for change in changes:
-            risks = judge(change, rules, _head(tree, change))
+            risks = judge(change, rules, _agent_bytes(tree, change), review.base_bytes(change))
             found.append(replace(change, ignored=change.key.path in hidden, risks=risks))
     return ChangeSet(tuple(found), tuple(problems), review.base.notes)
 
 
-def _head(tree: files.Tree, change: Change) -> bytes:
-    """Return the first bytes of the agent's file, for rules that look at contents."""
+def _agent_bytes(tree: files.Tree, change: Change) -> bytes:
+    """Return the agent's file for rules that look at contents, of a very large one only its beginning."""
     if change.after is None or change.after.type is not FileType.FILE or not change.after.size or change.kind is Kind.METADATA:
         return b""
     fd = tree.open(change.key.path, os.O_RDONLY)
     try:
-        return os.read(fd, _HEAD)
+        return os.read(fd, _HEAD) if change.after.size > evidence.LOOKED_AT else files.read_all(fd)
     finally:
         os.close(fd)
 

@@ -1,9 +1,8 @@
-"""Why a change needs a careful look: rules over its path, kind, mode, link target and first bytes."""
-
-import re
-import unicodedata
+"""Why a change needs a careful look: rules over its path, kind, mode and link target, and over what its content brings."""
 
 from agent_dev.core.changes import Change, FileType, Kind, Risk
+from agent_dev.core.evidence import ADDS, LOOKED_AT, Before, differs_but_for, has_new_line, hides_text
+from agent_dev.core.glob import Patterns, fold
 from agent_dev.value import Value
 
 _MACHO = ("feedface", "feedfacf", "cefaedfe", "cffaedfe", "cafebabf", "bfbafeca")
@@ -17,60 +16,86 @@ MAGIC: dict[str, tuple[bytes, ...]] = {
     "java": (b"\xca\xfe\xba\xbe",),  # also a Mach-O for several processors
     "wasm": (b"\0asm",),
 }
-CHOICES: dict[str, tuple[str, ...]] = {"kinds": tuple(Kind), "types": tuple(FileType), "content": tuple(MAGIC)}
+CHOICES: dict[str, tuple[str, ...]] = {
+    "kinds": tuple(Kind),
+    "types": tuple(FileType),
+    "content": tuple(MAGIC),
+    "adds": tuple(ADDS),
+}
+Sides = tuple[bytes, Before]  # the agent's bytes, and what gives the base's
 _NOT_DELETED = tuple(kind for kind in Kind if kind is not Kind.DELETED)
 _NOT_DIRECTORIES = tuple(type_ for type_ in FileType if type_ is not FileType.DIRECTORY)
 _SPECIAL = 0o7000
 _EXECUTE = 0o111
-# Characters that HFS+ leaves out of a name: there `.g\u200cit` is `.git` (git's own rule, core.protectHFS).
-_IGNORED = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
 
 
 class RiskRule(Value):
     """A class of risk: it applies to a change that meets all its conditions.
 
-    A pattern is matched without regard to case and Unicode form. Without a slash it names a file anywhere, with one it
-    begins at the root, `**/` is any number of directories; one that ends in a slash means the directory's content, and
-    what stands in its place when that is no directory.
+    Paths and lines are matched without regard to case and Unicode form; what a pattern means: `glob.segments`.
     """
 
     name: str
     why: str
     paths: tuple[str, ...] = ()  # one of these patterns; empty: any path
+    unless: tuple[str, ...] = ()  # none of these
     kinds: tuple[str, ...] = _NOT_DELETED
     types: tuple[str, ...] = _NOT_DIRECTORIES
     content: tuple[str, ...] = ()  # one of these words of MAGIC; empty: any content
     executable: bool = False  # the agent's file may be executed, and is new, changed or was not executable
     leaves_root: bool = False  # a link whose target is absolute, climbs out of the root or lies in a .git
     special_bits: bool = False  # setuid, setgid or sticky, added
+    strange_name: bool = False  # the path holds characters that are not seen or that turn others round
+    unseen: bool = False  # larger than what is looked at
+    adds: tuple[str, ...] = ()  # one of these words of ADDS: what the base's content did not have
+    lines: tuple[str, ...] = ()  # one of these texts stands in a line that the base did not have; `*`: anything within it
+    but_for: tuple[str, ...] = ()  # a JSON or TOML file: more differs than what stands at these keys
 
 
-def judge(change: Change, rules: tuple[RiskRule, ...], head: bytes = b"") -> tuple[Risk, ...]:
-    """Return the risks of a change in the order of the rules. `head`: the first bytes of the agent's file, 4 KiB do."""
+def judge(change: Change, rules: tuple[RiskRule, ...], after: bytes = b"", before: Before = bytes) -> tuple[Risk, ...]:
+    """Return the risks of a change in the order of the rules.
+
+    `after`: the agent's bytes, of a file larger than LOOKED_AT at least its first ones. `before` gives the base's,
+    and is asked only when a rule compares.
+    """
     index = _index(rules)
-    numbers = [number for number in index.pathless if _meets(rules[number], change, head)]
-    numbers += [number for number in index.matching(change.key.path) if _meets(rules[number], change, head)]
-    return tuple(Risk(rules[number].name, rules[number].why) for number in sorted(numbers))
+    sides = (after, before) if after and change.kind is not Kind.METADATA else None
+    met = (rules[number] for number in index.candidates(change.key.path) if _meets(rules[number], change, after, sides))
+    return tuple(Risk(rule.name, rule.why) for rule in met)
 
 
-def fold(path: bytes) -> str:
-    """Return a path as rules see it: two spellings that some file system takes for the same name are equal."""
-    text = path.decode("utf-8", "surrogateescape")
-    if text.isascii():
-        return text.lower()
-    text = unicodedata.normalize("NFC", text).translate(_IGNORED)
-    return unicodedata.normalize("NFC", text.casefold())
-
-
-def _meets(rule: RiskRule, change: Change, head: bytes) -> bool:
+def _meets(rule: RiskRule, change: Change, after: bytes, sides: Sides | None) -> bool:
     return (
         change.kind in rule.kinds
         and change.type in rule.types
-        and (not rule.content or any(_begins(head, word) for word in rule.content))
+        and (not rule.content or any(_begins(after, word) for word in rule.content))
         and (not rule.executable or _is_executable(change))
         and (not rule.leaves_root or _leaves_root(change))
         and (not rule.special_bits or _adds(change, _SPECIAL))
+        and (not rule.strange_name or hides_text(change.key.path))
+        and (not rule.unseen or _is_unseen(change))
+        and _meets_content(rule, change, sides)
     )
+
+
+def _meets_content(rule: RiskRule, change: Change, sides: Sides | None) -> bool:
+    """Whether the conditions hold that compare what was there with what is."""
+    return (
+        (not rule.but_for or _differs(rule, change, sides))
+        and (not rule.adds or bool(sides and any(ADDS[word](*sides) for word in rule.adds)))
+        and (not rule.lines or bool(sides and has_new_line(*sides, rule.lines)))
+    )
+
+
+def _differs(rule: RiskRule, change: Change, sides: Sides | None) -> bool:
+    if sides is None or _is_unseen(change):
+        return change.kind is not Kind.METADATA
+    return differs_but_for(fold(change.key.path).rpartition("/")[2], *sides, rule.but_for)
+
+
+def _is_unseen(change: Change) -> bool:
+    after = change.after
+    return after is not None and after.type is FileType.FILE and after.size > LOOKED_AT
 
 
 def _begins(head: bytes, word: str) -> bool:
@@ -105,37 +130,22 @@ def _leaves_root(change: Change) -> bool:
 
 
 class _Index:
-    """The patterns of some rules, found by a name in the path: most paths hold none, and cost a look-up for each name."""
+    """Some rules, those with patterns found by them."""
 
     def __init__(self, rules: tuple[RiskRule, ...]) -> None:
         self.rules = rules
         self.pathless = [number for number, rule in enumerate(rules) if not rule.paths]
-        self._by_name: dict[str, list[tuple[re.Pattern[str], int]]] = {}
-        self._nameless: list[tuple[re.Pattern[str], int]] = []
-        for number, rule in enumerate(rules):
-            for pattern in rule.paths:
-                self._add(fold(pattern.encode("utf-8", "surrogateescape")), number)
-        self._any_nameless = re.compile("|".join(pattern.pattern for pattern, _ in self._nameless) or r"(?!)", re.DOTALL)
+        self.patterns = Patterns(tuple((pattern, number) for number, rule in enumerate(rules) for pattern in rule.paths))
+        self.exempt = tuple(Patterns(tuple((pattern, 0) for pattern in rule.unless)) if rule.unless else None for rule in rules)
 
-    def _add(self, pattern: str, number: int) -> None:
-        entry = (re.compile(_expression(pattern), re.DOTALL), number)
-        name = _name(pattern)
-        if name:
-            self._by_name.setdefault(name, []).append(entry)
-        else:
-            self._nameless.append(entry)
+    def candidates(self, path: bytes) -> list[int]:
+        """Return the numbers of the rules that look at this path, in order."""
+        found = sorted({*self.pathless, *self.patterns.matching(path)})
+        return [number for number in found if not self._is_exempt(number, path)]
 
-    def matching(self, path: bytes) -> set[int]:
-        """Return the numbers of the rules with a pattern for this path."""
-        text = fold(path)
-        parts = text.split("/")
-        _, dot, extension = parts[-1].rpartition(".")
-        candidates = [self._by_name[name] for name in parts if name in self._by_name]
-        if dot:
-            candidates.append(self._by_name.get("*." + extension, []))
-        if self._any_nameless.fullmatch(text):
-            candidates.append(self._nameless)
-        return {number for entries in candidates for pattern, number in entries if pattern.fullmatch(text)}
+    def _is_exempt(self, number: int, path: bytes) -> bool:
+        exempt = self.exempt[number]
+        return exempt is not None and bool(exempt.matching(path))
 
 
 _kept: dict[str, _Index] = {}
@@ -147,24 +157,3 @@ def _index(rules: tuple[RiskRule, ...]) -> _Index:
     if index is None or index.rules is not rules:
         index = _kept["last"] = _Index(rules)
     return index
-
-
-def _name(pattern: str) -> str:
-    """Return what a path must hold to match: its longest literal name, `*.py` for a pattern of just that, or nothing."""
-    parts = pattern.rstrip("/").split("/")
-    names = [part for part in parts if part and "*" not in part and "?" not in part]
-    if names:
-        return max(names, key=len)
-    star, dot, extension = parts[-1].rpartition(".")
-    is_extension = star == "*" and dot and not pattern.endswith("/") and not set(extension) & set("*?")
-    return parts[-1] if is_extension else ""
-
-
-def _expression(pattern: str) -> str:
-    """Return a pattern as a regular expression for a whole path."""
-    body = pattern.strip("/")
-    start = "" if "/" in body or pattern.startswith("/") else "(?:.*/)?"
-    end = "(?:/.*)?" if pattern.endswith("/") else ""
-    tokens = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", body)
-    return start + "".join(tokens.get(part) or re.escape(part) for part in parts) + end

@@ -74,7 +74,7 @@ def config(document: Node | None) -> Checked:
 
 
 def rules(document: Node | None, choices: dict[str, tuple[str, ...]]) -> Checked:
-    """Check a file of risk rules: a mapping of names to rules. `choices` are the words of kinds, types and content."""
+    """Check a file of risk rules: a mapping of names to rules. `choices` are the words of kinds, types, content and adds."""
     found = _Found()
     table = {**_RULE, **{name: _list_of(_choice(words)) for name, words in choices.items()}}
     fields: dict[str, object] = {}
@@ -86,7 +86,7 @@ def rules(document: Node | None, choices: dict[str, tuple[str, ...]]) -> Checked
         rule = _fields(found, node, table, {}, f"{name.text}.")
         if "why" not in rule:
             found.complain(node, name.text, "says no why")
-        if not set(rule) - {"why"}:
+        if not set(rule) - {"why", "unless"}:
             found.complain(node, name.text, "has no condition, so it would mean everything")
         fields[name.text] = rule
     return Checked(fields, found.lines, tuple(found.problems))
@@ -342,7 +342,8 @@ _ITEMS: "dict[str, Check]" = {"env": _variable, "set": _variable}
 _RULE: "dict[str, Check]" = {
     "why": _line,
     "paths": _list_of(_line),
-    "executable": _flag,
-    "leaves_root": _flag,
-    "special_bits": _flag,
+    "unless": _list_of(_line),
+    "lines": _list_of(_line),
+    "but_for": _list_of(_line),
+    **dict.fromkeys(("executable", "leaves_root", "special_bits", "strange_name", "unseen"), _flag),
 }

@@ -89,15 +89,21 @@ def names(home: str, environ: dict[str, str]) -> tuple[tuple[str, str, str], ...
 
 
 def risk_rules() -> "tuple[RiskRule, ...]":
-    """Return the rules of risks.yaml, in its order."""
+    """Return the shipped rules in their order, then the user's own; one of a shipped rule's name takes its place.
+
+    Raises BadConfiguration with a line for each problem.
+    """
     from agent_dev.core.risk import RiskRule  # deferred: dataclasses and enum, not before the agent has started
 
     environ = dict(os.environ)
-    files = _Files(environ.get("HOME", ""), environ, "risks.json")
-    file = files.read(f"{profiles_folder()}/risks.yaml", "rules")
+    files = _Files(os.path.realpath(environ.get("HOME", "/")), environ, "risks.json")
+    found: dict[str, dict[str, Any]] = {}
+    for path in (f"{profiles_folder()}/risks.yaml", f"{files.config}/risks.yaml"):
+        file = files.read(path, "rules")
+        rules = file.fields.items() if file else ()
+        found |= {name: _with_tuples(rule) for name, rule in rules if isinstance(rule, dict)}
     files.finish()
-    rules = file.fields.items() if file else ()
-    return tuple(RiskRule(name=name, **_with_tuples(rule)) for name, rule in rules if isinstance(rule, dict))
+    return tuple(RiskRule(name=name, **rule) for name, rule in found.items())
 
 
 def profiles_folder() -> str:

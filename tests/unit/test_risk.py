@@ -6,7 +6,8 @@ import pytest
 
 from agent_dev.core import risk, schema
 from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
-from agent_dev.core.risk import RiskRule, fold, judge
+from agent_dev.core.glob import fold
+from agent_dev.core.risk import RiskRule, judge
 from agent_dev.host import yaml_file
 
 SHIPPED = Path(__file__).parents[2] / "profiles" / "risks.yaml"
@@ -47,9 +48,24 @@ PLANTED = {
         " .idea/workspace.xml .zed/settings.json .nvim.lua .exrc .dir-locals.el .devcontainer/devcontainer.json"
     ),
     "directory-environment": ".envrc sub/.envrc",
-    "package-scripts": "package.json packages/a/package.json .pnpmfile.cjs .yarn/releases/yarn-4.cjs",
+    "package-manifest": "package.json packages/a/package.json composer.json",
+    "package-scripts": ".pnpmfile.cjs .yarn/releases/yarn-4.cjs turbo.json",
     "package-source": ".npmrc .yarnrc.yml bunfig.toml",
-    "package-lock": "package-lock.json web/yarn.lock pnpm-lock.yaml bun.lock",
+    "package-lock-binary": "bun.lockb",
+    "python-startup": "setup.py conftest.py tests/conftest.py sitecustomize.py evil.pth noxfile.py",
+    "python-settings": "pyproject.toml",
+    "test-settings": "tox.ini pytest.ini setup.cfg",
+    "rust-build": "build.rs crates/a/build.rs .cargo/config.toml rust-toolchain.toml",
+    "rust-settings": "Cargo.toml",
+    "build-file": "Makefile justfile CMakeLists.txt x.cmake gradlew gradle/wrapper/gradle-wrapper.properties .mvn/a Gemfile",
+    "go-settings": "go.work",
+    "container": "Dockerfile Dockerfile.dev compose.yaml docker-compose.override.yml Vagrantfile",
+    "deployment": "ansible.cfg main.tf infra/x.tf",
+    "shell-startup": ".bashrc .zshrc .profile .ripgreprc home/.config/fish/config.fish",
+    "tool-settings": "vite.config.ts jest.config.js .eslintrc.json web/webpack.config.cjs",
+    "packed": "a.zip dist/x.tar.gz",
+    "pickled": "model.pkl",
+    "other-internals": ".hg/hgrc",
     "installed-programs": "node_modules/.bin/tsc web/node_modules/.bin/eslint",
     "ci": (
         ".github/workflows/deploy.yml .github/workflows/sub/x .gitlab-ci.yml ci/x.gitlab-ci.yml Jenkinsfile Jenkinsfile.nightly"

@@ -1,0 +1,108 @@
+"""Path patterns of risk rules, matched without regular expressions: at most a pattern's length times the path's."""
+
+import unicodedata
+
+ANY = "**"
+# Characters that HFS+ leaves out of a name: there `.g\u200cit` is `.git` (git's own rule, core.protectHFS).
+_IGNORED = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
+
+
+def fold(path: bytes) -> str:
+    """Return a path as rules see it: two spellings that some file system takes for the same name are equal."""
+    text = path.decode("utf-8", "surrogateescape")
+    if text.isascii():
+        return text.lower()
+    text = unicodedata.normalize("NFC", text).translate(_IGNORED)
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+class Patterns:
+    """Patterns with a number each, found by a name in the path: most paths hold none, and cost a look-up for each name."""
+
+    def __init__(self, patterns: tuple[tuple[str, int], ...]) -> None:
+        self._by_name: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+        for pattern, number in patterns:
+            folded = fold(pattern.encode("utf-8", "surrogateescape"))
+            self._by_name.setdefault(_name(folded), []).append((segments(folded), number))
+
+    def matching(self, path: bytes) -> set[int]:
+        """Return the numbers of the patterns that this path matches."""
+        parts = fold(path).split("/")
+        keys = {"", *parts, *_wild_names(parts[-1])}
+        found: set[int] = set()
+        for key in keys & self._by_name.keys():
+            found.update(number for pattern, number in self._by_name[key] if number not in found and matches(parts, pattern))
+        return found
+
+
+def segments(pattern: str) -> tuple[str, ...]:
+    """Return a folded pattern as the names that a path must hold; `**` stands for any number of names.
+
+    Without a slash a pattern names a file anywhere, with one it begins at the root; one that ends in a slash means the
+    directory's content, and what stands in its place when that is no directory.
+    """
+    body = pattern.strip("/")
+    is_anywhere = "/" not in body and not pattern.startswith("/")
+    return (*((ANY,) if is_anywhere else ()), *body.split("/"), *((ANY,) if pattern.endswith("/") else ()))
+
+
+def matches(parts: list[str], pattern: tuple[str, ...]) -> bool:
+    """Whether the names of a path, folded, match the segments of a pattern."""
+    part = at = back = 0
+    star = -1
+    while part < len(parts):
+        if at < len(pattern) and pattern[at] == ANY:
+            star, back = at, part
+            at += 1
+        elif at < len(pattern) and _is_name(parts[part], pattern[at]):
+            part += 1
+            at += 1
+        elif star >= 0:
+            back += 1
+            part, at = back, star + 1
+        else:
+            return False
+    return all(rest == ANY for rest in pattern[at:])
+
+
+def _is_name(name: str, pattern: str) -> bool:
+    """Whether one name matches one segment: `*` is any number of characters, `?` is one."""
+    if "*" not in pattern and "?" not in pattern:
+        return name == pattern
+    char = at = back = 0
+    star = -1
+    while char < len(name):
+        if at < len(pattern) and pattern[at] == "*":
+            star, back = at, char
+            at += 1
+        elif at < len(pattern) and pattern[at] in ("?", name[char]):
+            char += 1
+            at += 1
+        elif star >= 0:
+            back += 1
+            char, at = back, star + 1
+        else:
+            return False
+    return not pattern[at:].strip("*")
+
+
+def _name(pattern: str) -> str:
+    """Return what a path must hold to match: the longest literal name, else the form `*.py` or `jest.*`, or ""."""
+    parts = pattern.strip("/").split("/")
+    literal = [part for part in parts if part and "*" not in part and "?" not in part]
+    if literal:
+        return max(literal, key=len)
+    last = parts[-1]
+    if pattern.endswith("/"):
+        return ""
+    extension = last.rpartition(".")[2]
+    if "." in last and "*" in last and not set(extension) & set("*?"):
+        return f"*.{extension}"
+    is_stem = last.endswith(".*") and not set(last[:-1]) & set("*?")
+    return last if is_stem else ""
+
+
+def _wild_names(name: str) -> list[str]:
+    """Return the forms `*.py` and `jest.*` that a file's name has."""
+    dots = [at for at, char in enumerate(name) if char == "."]
+    return [f"*{name[dots[-1] :]}", *(f"{name[: at + 1]}*" for at in dots)] if dots else []

@@ -1,0 +1,171 @@
+"""G: what an agent plants to run later outside is listed as risky, however small and even when ignored, and stays behind."""
+
+import json
+
+import pytest
+
+from tests.harness.planted import PLACES
+from tests.harness.program import AgentDev
+
+IGNORED = "*\n"
+
+
+def planted(group: str) -> list[str]:
+    """Return the paths of a row; what lies in a .git never comes home and is no change at all."""
+    paths = next(paths for name, paths in PLACES.items() if name.split()[0] == group)
+    return [path for path in paths.split() if ".git" not in path.split("/")]
+
+
+def plant(agent_dev: AgentDev, paths: list[str]) -> None:
+    """Have an agent write these files, one byte in each."""
+    script = 'umask 022; for path; do mkdir -p "$(dirname "./$path")"; printf x >"./$path"; done'
+    done = agent_dev("--", "sh", "-euc", script, "sh", *paths)
+    assert done.returncode == 0, done.stderr
+
+
+def check(agent_dev: AgentDev, paths: list[str]) -> None:
+    """Check that each path is listed with a risk, and that taking everything leaves it."""
+    listed = {change["path"]: change for change in agent_dev.status()["changes"]}
+    assert [path for path in paths if not listed[path]["risks"]] == []
+    done = agent_dev("merge", "--all", "--json")
+    left = {row["path"] for row in json.loads(done.stdout)["left"]}
+    assert left >= set(paths)
+    assert [path for path in paths if (agent_dev.repo / path).exists()] == []
+
+
+def row(agent_dev: AgentDev, group: str) -> None:
+    """Check a row, in a repository that ignores everything."""
+    (agent_dev.repo / ".gitignore").write_text(IGNORED)
+    paths = [path for path in planted(group) if path != ".gitignore"]
+    plant(agent_dev, paths)
+    check(agent_dev, paths)
+
+
+def test_g01_instructions_for_agents(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G1")
+
+
+def test_g02_settings_of_agents(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G2")
+
+
+def test_g03_settings_of_editors(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G3")
+
+
+def test_g05_start_up_files(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G5")
+
+
+def test_g06_javascript(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G6")
+
+
+def test_g06_a_lock_file_whose_registry_changed(agent_dev: AgentDev) -> None:
+    lock = '{"packages": {"a": {"resolved": "https://npm.example/a.tgz"}}}\n'
+    (agent_dev.repo / "package-lock.json").write_text(lock)
+    agent_dev.git("add", "-A")
+    agent_dev.git("commit", "-qm", "Lock")
+    agent_dev("--", "sed", "-i", "s/npm.example/x.example/", "package-lock.json")
+    assert [risk["rule"] for risk in agent_dev.status()["changes"][0]["risks"]] == ["package-lock"]
+
+
+def test_g06_a_lock_file_with_another_version_is_no_risk(agent_dev: AgentDev) -> None:
+    (agent_dev.repo / "package-lock.json").write_text('{"packages": {"a": {"resolved": "https://npm.example/a-1.tgz"}}}\n')
+    agent_dev.git("add", "-A")
+    agent_dev.git("commit", "-qm", "Lock")
+    agent_dev("--", "sed", "-i", "s/a-1/a-2/", "package-lock.json")
+    assert agent_dev.status()["changes"][0]["risks"] == []
+
+
+def test_g06_a_package_script_that_appeared(agent_dev: AgentDev) -> None:
+    (agent_dev.repo / "package.json").write_text('{"version": "1", "scripts": {"test": "jest"}}\n')
+    agent_dev.git("add", "-A")
+    agent_dev.git("commit", "-qm", "Manifest")
+    agent_dev("--", "sed", "-i", 's/"test"/"postinstall": "node x.js", "test"/', "package.json")
+    assert [risk["rule"] for risk in agent_dev.status()["changes"][0]["risks"]] == ["package-manifest", "install-script"]
+
+
+def test_g07_python(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G7")
+
+
+def test_g08_rust(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G8")
+
+
+def test_g09_builds(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G9")
+
+
+def test_g10_build_services_and_hooks(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G10")
+
+
+def test_g11_containers_and_servers(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G11")
+
+
+def test_g13_programs_by_their_names(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G13")
+
+
+PROGRAMS = {
+    "x bit": "printf x >data.txt; chmod +x data.txt",
+    "shebang": "printf '#!/bin/sh\\n' >data.txt",
+    "ELF": "printf '\\177ELF\\002\\001\\001\\000' >data.txt",
+    "PE": "printf 'MZ\\220\\000\\003' >data.txt",
+    "Mach-O": "printf '\\317\\372\\355\\376\\014' >data.txt",
+    "a link outside": "ln -s /etc/passwd data.txt",
+    "text turned round": "printf 'a\\342\\200\\256b' >data.txt",
+}
+
+
+@pytest.mark.parametrize("script", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_g13_programs_by_what_they_are(agent_dev: AgentDev, script: str) -> None:
+    agent_dev("--", "sh", "-euc", f"umask 022; {script}")
+    check(agent_dev, ["data.txt"])
+
+
+def test_g14_git(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G14")
+
+
+def test_g14_nothing_below_a_git_directory_comes_home(agent_dev: AgentDev) -> None:
+    script = "echo x >.git/hooks/post-checkout; git config core.fsmonitor ./x; mkdir -p vendor/.git; echo x >vendor/.git/config"
+    agent_dev("--", "sh", "-euc", script)
+    agent_dev("merge", "--all", "--include-risky")
+    assert not (agent_dev.repo / ".git/hooks/post-checkout").exists()
+    assert not (agent_dev.repo / "vendor/.git/config").exists()
+    assert "fsmonitor" not in (agent_dev.repo / ".git/config").read_text()
+
+
+def test_g15_settings_of_agent_dev_itself(agent_dev: AgentDev) -> None:
+    row(agent_dev, "G15")
+
+
+def test_case_and_hidden_characters_hide_nothing(agent_dev: AgentDev) -> None:
+    paths = ["Claude.MD", ".VSCODE/tasks.json", "pack\u200bage.json", "MAKEFILE"]
+    plant(agent_dev, paths)
+    check(agent_dev, paths)
+
+
+def test_rules_of_the_users_own_count(agent_dev: AgentDev) -> None:
+    rules = agent_dev.home.parent / "config/agent-dev/risks.yaml"
+    rules.parent.mkdir(parents=True)
+    rules.write_text("payments:\n  why: Money.\n  paths: [src/pay/]\n")
+    plant(agent_dev, ["src/pay/a.py", "src/b.py"])
+    risks = {change["path"]: [risk["rule"] for risk in change["risks"]] for change in agent_dev.status()["changes"]}
+    assert risks == {"src/pay/a.py": ["payments"], "src/b.py": []}
+
+
+def test_a_wrong_rule_of_the_users_is_said_with_its_line_and_loses_no_work(agent_dev: AgentDev) -> None:
+    plant(agent_dev, ["a.txt"])
+    rules = agent_dev.home.parent / "config/agent-dev/risks.yaml"
+    rules.parent.mkdir(parents=True)
+    rules.write_text("payments:\n  why: Money.\n  path: [src/pay/]\n")
+    done = agent_dev("status")
+    assert done.returncode == 2
+    assert f"{rules}:3: payments.path: unknown key (did you mean paths?)" in done.stderr
+    rules.unlink()
+    assert agent_dev.changes() == {"a.txt": "added"}
