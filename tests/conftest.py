@@ -39,10 +39,9 @@ def pytest_runtest_makereport(
     return report
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """The user's home, with a git configuration and secrets."""
-    home = tmp_path / "home"
+def lay_out_home(folder: Path) -> Path:
+    """Make a user's home in a folder, with a git configuration and secrets."""
+    home = folder / "home"
     home.mkdir(0o755)
     (home / ".gitconfig").write_text(GITCONFIG)
     for name in (".ssh/id_ed25519", ".aws/credentials"):
@@ -51,9 +50,8 @@ def home(tmp_path: Path) -> Path:
     return home
 
 
-@pytest.fixture
-def repo(home: Path) -> Path:
-    """A git repository with two commits in the home, `~/src/shop`."""
+def lay_out_repository(home: Path) -> Path:
+    """Make a git repository with two commits in a home, `~/src/shop`."""
     repo = home / "src" / "shop"
     (repo / "sub" / "deep").mkdir(parents=True)
     program = AgentDev(home, repo)
@@ -66,6 +64,18 @@ def repo(home: Path) -> Path:
     (repo / "sub" / "app.py").write_text("print('two')\n")
     program.git("commit", "-q", "-a", "-m", "Count to two")
     return repo
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The user's home, with a git configuration and secrets."""
+    return lay_out_home(tmp_path)
+
+
+@pytest.fixture
+def repo(home: Path) -> Path:
+    """A git repository with two commits in the home, `~/src/shop`."""
+    return lay_out_repository(home)
 
 
 @pytest.fixture

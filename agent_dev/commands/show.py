@@ -62,6 +62,7 @@ def _settings(prepared: Prepared) -> list[tuple[str, str, str]]:
         ("home", f"{prepared.agent_home} at {prepared.machine.home}", origins.get("home", BUILT_IN)),
         ("state", prepared.store.path, origins.get("state", BUILT_IN)),
         ("net", profile.net, origins.get("net", BUILT_IN)),
+        ("nested", "allowed" if profile.nested else "refused", origins.get("nested", BUILT_IN)),
         ("bwrap", f"{prepared.machine.bwrap} {'.'.join(map(str, prepared.machine.bwrap_version))}", ""),
     ]
     for field in LISTS:

@@ -136,6 +136,7 @@ class SandboxPlan(Value):
     hostname: str
     agent_home: str  # on the host
     home: str  # inside
+    nested: bool = True  # whether sandboxes can be made inside
 
     def writable(self) -> tuple[str, ...]:
         """Return the places inside that an agent can write: nothing that bwrap makes may lie below them."""
@@ -213,6 +214,7 @@ def build(profile: Profile, machine: Machine, setting: Setting) -> SandboxPlan:
         hostname="sandbox",
         agent_home=setting.agent_home,
         home=machine.home,
+        nested=profile.nested,
     )
 
 
@@ -222,7 +224,9 @@ def _system(machine: Machine) -> tuple[Mount, ...]:
         *(Symlink(path, points_to) for path, points_to in machine.links),
         *machine.etc,
         Proc("/proc"),
-        Bind("/proc/sys", "/proc/sys"),  # what root owns there root can write, without any capability
+        # What root owns there root can write, without any capability. For others nothing covers a part of /proc: the kernel
+        # would then refuse one to the sandboxes that an agent makes itself.
+        *((Bind("/proc/sys", "/proc/sys"),) if machine.uid == 0 else ()),
         Dev("/dev"),
         Tmpfs("/dev/shm", GIB, "1777"),
         Tmpfs("/tmp", 4 * GIB, "1777"),

@@ -20,6 +20,7 @@ class Profile(Value):
     home: str = "~/aihome"  # the agent home, seen at the user's own $HOME
     state: str = ""  # where sessions lie; empty: $XDG_STATE_HOME/agent-dev
     net: str = "host"  # host | none
+    nested: bool = True  # whether the agent can make sandboxes of its own
     tools: tuple[str, ...] = ()  # below the real home, shown read-only at their places
     caches: tuple[str, ...] = ()  # below the real home, shown through a throw-away overlay
     path: tuple[str, ...] = ()  # directories of PATH inside, before the system's

@@ -321,6 +321,7 @@ _BOTH: "dict[str, Check]" = {
     "set": _variables,
     "home": _path,
     "net": _choice(NETS),
+    "nested": _flag,
     "tools": _list_of(_home_path),
     "caches": _list_of(_home_path),
     "path": _list_of(_folder_of_path),

@@ -101,7 +101,7 @@ def start(plan: SandboxPlan, program: str, overlays: str, empty: str, kept: Keep
         program=program,
         words=(*options, "--block-fd", keeper.HOLD, "--json-status-fd", keeper.STATUS, "--seccomp", len(files)),
         command=plan.command,
-        files=(*files, _filter()),
+        files=(*files, _filter(nested=plan.nested)),
         mounts=share.launcher,
         home=plan.home,
         agent_home=plan.agent_home,
@@ -110,8 +110,8 @@ def start(plan: SandboxPlan, program: str, overlays: str, empty: str, kept: Keep
     return kept.carry_out(order, terminal)
 
 
-def _filter() -> bytes:
-    program = seccomp.program()
+def _filter(*, nested: bool) -> bytes:
+    program = seccomp.program(nested=nested)
     if not program:
         raise CannotStart(message=f"there is no system-call filter for {os.uname().machine}", hint="x86_64 and aarch64 work")
     return program

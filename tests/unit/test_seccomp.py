@@ -1,56 +1,37 @@
-"""The system-call filter, run instruction by instruction: what it refuses, and nothing else."""
+"""The system-call filter, run instruction by instruction: what it refuses on each machine, and nothing else."""
 
-import struct
+import errno
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.host.seccomp import program
+from agent_dev.core import bpf
+from agent_dev.host.seccomp import ALWAYS, NESTED, NUMBERS, Check, Rule, program
+from tests.harness.bpf import ALLOW, MACHINES, run, steps
 
-X86_64, AARCH64, I386 = 0xC000003E, 0xC00000B7, 0x40000003
-IOCTL = {"x86_64": 16, "aarch64": 29}
-ARCHITECTURE = {"x86_64": X86_64, "aarch64": AARCH64}
-ALLOW, EPERM, ENOSYS = "allow", "EPERM", "ENOSYS"
-VERDICTS = {0x7FFF0000: ALLOW, 0x00050001: EPERM, 0x00050026: ENOSYS}
+I386 = 0x40000003
+COLUMN = {"x86_64": 0, "aarch64": 1}
+EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT = "EPERM", "ENOSYS", "EAFNOSUPPORT", "EPROTONOSUPPORT"
 TIOCSTI, TIOCLINUX, TIOCSETD, TIOCEXCL = 0x5412, 0x541C, 0x5423, 0x540C
-
-# linux/bpf_common.h and linux/filter.h; only what a seccomp program may hold.
-LOAD_WORD, AND, RIGHT, EQUAL, AT_LEAST, RETURN = 0x20, 0x54, 0x74, 0x15, 0x35, 0x06
-
-
-def steps(machine: str) -> list[tuple[int, int, int, int]]:
-    return list(struct.iter_unpack("<HBBI", program(machine)))
+NEW_NAMESPACES = {"CLONE_NEWNS": 0x20000, "NEWCGROUP": 1 << 25, "NEWUTS": 1 << 26, "NEWIPC": 1 << 27}
+NEW_NAMESPACES |= {"NEWUSER": 1 << 28, "NEWPID": 1 << 29, "NEWNET": 1 << 30}
+THREAD = 0x3D0F00  # what pthread_create gives clone
+FORK = 0x01200011
 
 
-def verdict(machine: str, number: int, request: int = 0, architecture: int | None = None) -> str:
-    """Run the filter on one system call, as the kernel would."""
-    called = architecture if architecture is not None else ARCHITECTURE[machine]
-    data = struct.pack("<IIQ6Q", number & 0xFFFFFFFF, called, 0, 0, request & (2**64 - 1), 0, 0, 0, 0)
-    accumulator = 0
-    at = iter(range(10_000))
-    place = 0
-    code = steps(machine)
-    while next(at) < 9_999:
-        what, if_true, if_false, value = code[place]
-        place += 1
-        match what:
-            case 0x20:
-                (accumulator,) = struct.unpack_from("<I", data, value)
-            case 0x54:
-                accumulator &= value
-            case 0x74:
-                accumulator >>= value
-            case 0x15:
-                place += if_true if accumulator == value else if_false
-            case 0x35:
-                place += if_true if accumulator >= value else if_false
-            case 0x06:
-                return VERDICTS[value]
-            case _:
-                raise AssertionError(f"instruction {what:#x}")
-    raise AssertionError("the program does not end")
+@pytest.fixture(params=list(MACHINES))
+def machine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+FILTERS = {(name, nested): program(name, nested=nested) for name in MACHINES for nested in (True, False)}
+
+
+def verdict(machine: str, call: str, *arguments: int, nested: bool = True) -> str:
+    return run(FILTERS[machine, nested], machine, NUMBERS[call][COLUMN[machine]], *arguments)
 
 
 def console() -> Iterator[int]:
@@ -58,32 +39,72 @@ def console() -> Iterator[int]:
         yield from (high << 8, high << 8 | 0x3A, high << 8 | 0xFF)
 
 
-@pytest.fixture(params=["x86_64", "aarch64"])
-def machine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.mark.parametrize("nested", [True, False])
+def test_the_program_is_whole_instructions_that_jump_forward_and_end(machine: str, *, nested: bool) -> None:
+    code = steps(FILTERS[machine, nested])
 
-
-def test_the_program_is_whole_instructions_that_jump_forward_and_end(machine: str) -> None:
-    code = steps(machine)
-
-    assert len(program(machine)) == 8 * len(code)
-    assert code[-1][0] == RETURN
+    assert code[-1].code == 0x06
+    assert len(code) < 4096
     assert all(
-        place + 1 + max(if_true, if_false) < len(code)
-        for place, (what, if_true, if_false, _) in enumerate(code)
-        if what in (EQUAL, AT_LEAST)
+        place + 1 + max(step.if_true, step.if_false) < len(code)
+        for place, step in enumerate(code)
+        if step.code in (0x15, 0x35, 0x45)
     )
 
 
-@pytest.mark.parametrize("request_", [TIOCSTI, TIOCLINUX, TIOCSETD, TIOCEXCL, *console()], ids=hex)
-def test_what_types_locks_or_redisciplines_a_terminal_is_refused(machine: str, request_: int) -> None:
-    assert verdict(machine, IOCTL[machine], request_) == EPERM
+# The table
+
+
+@pytest.mark.parametrize("rule", [rule for rule in (*ALWAYS, *NESTED) if not rule.checks], ids=lambda rule: rule.name)
+def test_a_row_without_checks_refuses_its_calls_whatever_they_are_given(machine: str, rule: Rule) -> None:
+    expected = errno.errorcode[rule.verdict & 0xFFFF]
+    calls = [call for call in rule.calls if NUMBERS[call][COLUMN[machine]] >= 0]
+
+    assert {verdict(machine, call, *given, nested=False) for call in calls for given in ((), (2**64 - 1,) * 6)} <= {expected}
+
+
+@pytest.mark.parametrize("rule", NESTED, ids=lambda rule: rule.name)
+def test_what_a_sandbox_inside_needs_is_allowed_unless_the_profile_forbids_it(machine: str, rule: Rule) -> None:
+    assert {verdict(machine, call, 2**64 - 1) for call in rule.calls} == {ALLOW}
+
+
+def test_every_call_of_the_table_has_a_number_and_every_number_is_used_once(machine: str) -> None:
+    named = {call for rule in (*ALWAYS, *NESTED) for call in rule.calls}
+    numbers = [numbers[COLUMN[machine]] for numbers in NUMBERS.values() if numbers[COLUMN[machine]] >= 0]
+
+    assert named <= set(NUMBERS)
+    assert len(numbers) == len(set(numbers))
+
+
+HEADERS = {
+    "x86_64": ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm/unistd_64.h"),
+    "aarch64": ("/usr/include/asm-generic/unistd.h",),
+}
+
+
+def test_the_numbers_are_those_of_the_kernels_headers_where_these_are_installed(machine: str) -> None:
+    path = next(filter(Path.is_file, map(Path, HEADERS[machine])), None)
+    words = [line.split() for line in path.read_text().splitlines()] if path else []
+    known = {
+        row[1].removeprefix("__NR3264_").removeprefix("__NR_"): int(row[2])
+        for row in words
+        if len(row) > 2 and row[0] == "#define" and row[1].startswith("__NR") and row[2].isdigit()
+    }
+    ours = {call: numbers[COLUMN[machine]] for call, numbers in NUMBERS.items()}
+
+    assert {call: number for call, number in ours.items() if known.get(call, number) != number} == {}
+    assert not known or all(call in known for call, number in ours.items() if number >= 0 and call != "open_tree_attr")
+
+
+# Terminals
 
 
 @pytest.mark.parametrize("request_", [TIOCSTI, TIOCLINUX, TIOCSETD, TIOCEXCL, *console()], ids=hex)
-@pytest.mark.parametrize("upper", [1, 0xDEADBEEF, 0xFFFFFFFF], ids=hex)
-def test_garbage_in_the_upper_half_of_a_request_opens_nothing(machine: str, request_: int, upper: int) -> None:
-    assert verdict(machine, IOCTL[machine], upper << 32 | request_) == EPERM
+@pytest.mark.parametrize("upper", [0, 1, 0xDEADBEEF, 0xFFFFFFFF], ids=hex)
+def test_what_types_locks_or_redisciplines_a_terminal_is_refused_whatever_the_upper_half(
+    machine: str, request_: int, upper: int
+) -> None:
+    assert verdict(machine, "ioctl", 0, upper << 32 | request_) == EPERM
 
 
 ORDINARY = {
@@ -106,7 +127,7 @@ ORDINARY = {
 
 @pytest.mark.parametrize("name", ORDINARY)
 def test_what_an_editor_a_shell_and_tmux_need_is_allowed(machine: str, name: str) -> None:
-    assert verdict(machine, IOCTL[machine], ORDINARY[name]) == ALLOW
+    assert verdict(machine, "ioctl", 0, ORDINARY[name]) == ALLOW
 
 
 @given(st.integers(0, 2**64 - 1))
@@ -114,31 +135,89 @@ def test_of_ioctl_only_the_listed_requests_are_refused(request_: int) -> None:
     low = request_ & 0xFFFFFFFF
     is_refused = low in (TIOCSTI, TIOCLINUX, TIOCSETD, TIOCEXCL) or low >> 8 in (0x4B, 0x56)
 
-    assert verdict("x86_64", 16, request_) == (EPERM if is_refused else ALLOW)
+    assert verdict("x86_64", "ioctl", 0, request_) == (EPERM if is_refused else ALLOW)
+
+
+# Sockets
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
+def test_sockets_are_of_the_listed_families_alone(family: int, upper: int) -> None:
+    expected = ALLOW if family in (1, 2, 10, 16) else EAFNOSUPPORT
+
+    assert verdict("aarch64", "socket", upper << 32 | family, 1, 0) == expected
+
+
+@pytest.mark.parametrize("protocol", range(1, 23))
+def test_of_netlink_only_addresses_and_routes_are_there(machine: str, protocol: int) -> None:
+    assert verdict(machine, "socket", 16, 3, protocol) == EPROTONOSUPPORT
+    assert verdict(machine, "socket", 16, 3, 0) == ALLOW
+
+
+def test_a_protocol_of_another_family_is_not_taken_for_netlinks(machine: str) -> None:
+    assert verdict(machine, "socket", 2, 1, 6) == ALLOW
+
+
+def test_socket_pairs_are_of_this_machine(machine: str) -> None:
+    assert [verdict(machine, "socketpair", family) for family in (1, 2, 30)] == [ALLOW, EAFNOSUPPORT, EAFNOSUPPORT]
+
+
+# Sandboxes inside
+
+
+@pytest.mark.parametrize("flag", NEW_NAMESPACES.values(), ids=NEW_NAMESPACES)
+@pytest.mark.parametrize("call", ["clone", "unshare"])
+def test_without_nested_sandboxes_no_namespace_can_be_made(machine: str, call: str, flag: int) -> None:
+    assert verdict(machine, call, FORK | flag, nested=False) == EPERM
+
+
+@pytest.mark.parametrize("flags", [FORK, THREAD, 0x400], ids=["fork", "thread", "CLONE_FILES"])
+def test_without_nested_sandboxes_processes_and_threads_can_be_made(machine: str, flags: int) -> None:
+    assert verdict(machine, "clone", flags, nested=False) == ALLOW
+
+
+def test_clone3_whose_flags_cannot_be_seen_makes_programs_use_clone(machine: str) -> None:
+    assert verdict(machine, "clone3", nested=False) == ENOSYS
+
+
+# Other numberings, other filters
+
+
+def refused_always(machine: str) -> set[int]:
+    return {NUMBERS[call][COLUMN[machine]] for rule in ALWAYS for call in rule.calls}
 
 
 @given(st.integers(0, 0x3FFFFFFF), st.integers(0, 2**64 - 1))
-def test_every_other_call_is_allowed_whatever_it_is_given(number: int, argument: int) -> None:
-    if number != 16:
-        assert verdict("x86_64", number, argument) == ALLOW
+def test_a_call_that_is_in_no_row_is_allowed_whatever_it_is_given(number: int, argument: int) -> None:
+    if number not in refused_always("x86_64"):
+        assert run(FILTERS["x86_64", True], "x86_64", number, argument) == ALLOW
 
 
 @pytest.mark.parametrize("number", [0, 16, 54, 0x40000010])
 @pytest.mark.parametrize("foreign", [I386, 0, 0xFFFFFFFF, "the other"])
 def test_a_call_of_a_foreign_architecture_does_not_exist(machine: str, number: int, foreign: int | str) -> None:
-    other = AARCH64 if machine == "x86_64" else X86_64
+    other = MACHINES["aarch64" if machine == "x86_64" else "x86_64"]
     architecture = other if isinstance(foreign, str) else foreign
 
-    assert verdict(machine, number, TIOCSTI, architecture) == ENOSYS
+    assert run(FILTERS[machine, True], architecture, number, 0, TIOCSTI) == ENOSYS
 
 
 @pytest.mark.parametrize("number", [0, 16, 514])
 def test_the_x32_twins_of_all_calls_do_not_exist(number: int) -> None:
-    assert verdict("x86_64", 0x40000000 | number, TIOCSTI) == ENOSYS
+    assert run(FILTERS["x86_64", True], "x86_64", 0x40000000 | number, 0, TIOCSTI) == ENOSYS
 
 
 def test_a_negative_number_does_not_exist(machine: str) -> None:
-    assert verdict(machine, -1) == ENOSYS
+    assert run(FILTERS[machine, True], machine, -1) == ENOSYS
+
+
+def test_a_rule_that_is_added_is_looked_at_first(machine: str) -> None:
+    more = (Rule("commands", bpf.NOTIFY, ("execve",), (Check(1, none_of=(0,)),)), Rule("own", bpf.errno(1), ("io_uring_setup",)))
+    made = program(machine, more=more)
+    execve, setup = (NUMBERS[call][COLUMN[machine]] for call in ("execve", "io_uring_setup"))
+
+    assert [run(made, machine, execve, 0, given) for given in (1, 0)] == [hex(bpf.NOTIFY), ALLOW]
+    assert run(made, machine, setup) == EPERM
 
 
 def test_an_unknown_machine_has_no_program() -> None:

@@ -1,0 +1,145 @@
+"""Runs inside the sandbox and tries what must not work; prints, as JSON, what each attempt came to.
+
+An attempt that raises an OSError came to the error's name. Only the standard library; what it must know of the outside
+comes in the variable PROBE. It is a program of its own and imports nothing of the tests.
+"""
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+COLUMN = {"x86_64": 0, "aarch64": 1}[platform.machine()]
+ATTEMPTS: dict[str, Any] = {}
+
+
+Attempt = Callable[[Any], Any]
+
+
+def attempt(section: str) -> Callable[[Attempt], Attempt]:
+    def add(function: Attempt) -> Attempt:
+        ATTEMPTS.setdefault(section, {})[function.__name__] = function
+        return function
+
+    return add
+
+
+def call(numbers: Any, *arguments: Any) -> str:
+    """Make a system call by its number; return the error's name, "done" when there is none."""
+    number = numbers[COLUMN] if isinstance(numbers, (list, tuple)) else numbers
+    ctypes.set_errno(0)
+    words = [ctypes.c_ulong(word) if isinstance(word, int) else word for word in arguments]
+    result = LIBC.syscall(ctypes.c_long(number), *words)
+    return "done" if result >= 0 else errno.errorcode[ctypes.get_errno()]
+
+
+# the terminal
+
+
+@attempt("terminal")
+def ioctls(target: Any) -> Any:
+    word = ctypes.create_string_buffer(b"\x0a" * 64)
+    found = {}
+    for way in target["ways"]:
+        fd = 0 if way == "stdin" else os.open(way, os.O_RDWR | os.O_NOCTTY)
+        for name, request in target["requests"].items():
+            for upper in target["upper"]:
+                found[f"{way} {name} {upper:x}"] = call((16, 29), fd, request | upper << 32, word)
+    return found
+
+
+@attempt("terminal")
+def own_terminal(target: Any) -> Any:
+    _, its = os.openpty()
+    return call((16, 29), its, target["requests"]["TIOCSTI"], ctypes.create_string_buffer(b"x"))
+
+
+@attempt("terminal")
+def size(_: Any) -> Any:
+    before = os.get_terminal_size(0)
+    fcntl.ioctl(0, 0x5414, bytes((31, 0, 97, 0)) + bytes(4))
+    return [list(before), list(os.get_terminal_size(0))]
+
+
+# the kernel
+
+
+@attempt("kernel")
+def system_calls(target: Any) -> Any:
+    return {name: call(numbers, *[0] * 6) for name, numbers in target["calls"].items()}
+
+
+@attempt("kernel")
+def foreign_calls(_: Any) -> Any:
+    """The 32-bit and the x32 way to reach system calls of x86_64."""
+    if platform.machine() != "x86_64":
+        return {"getpid by int 0x80": "ENOSYS", "getpid of x32": "ENOSYS"}
+    return {"getpid by int 0x80": _by_interrupt(20), "getpid of x32": call(0x40000000 | 39)}
+
+
+def _by_interrupt(number: int) -> str:
+    import mmap
+
+    # mov eax, number; int 0x80; ret
+    code = b"\xb8" + number.to_bytes(4, "little") + b"\xcd\x80\xc3"
+    page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    page.write(code)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    result = ctypes.CFUNCTYPE(ctypes.c_int)(address)()
+    return "done" if result >= 0 else errno.errorcode[-result]
+
+
+@attempt("kernel")
+def keys(target: Any) -> Any:
+    """The keys of the user's session: keyctl's search, request_key, add_key."""
+    name = target["key"].encode()
+    return {
+        "search": call((250, 219), 10, (1 << 64) - 3, b"user", name, 0),
+        "request": call((249, 218), b"user", name, None, 0),
+        "add": call((248, 217), b"user", b"planted", b"x", 1, (1 << 64) - 3),
+    }
+
+
+@attempt("kernel")
+def families(target: Any) -> Any:
+    return {name: call((41, 198), family, kind, protocol) for name, (family, kind, protocol) in target["families"].items()}
+
+
+@attempt("kernel")
+def nested_sandbox(_: Any) -> Any:
+    """Namespaces, and where these can be made, another /proc, as bubblewrap and browsers do it."""
+    pid = os.fork()
+    if pid == 0:
+        done = call((272, 97), 0x30020000)  # CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS
+        os._exit(0 if done == "done" else errno.EPERM if done == "EPERM" else 99)
+    made = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    bwrap = ["bwrap", "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]
+    return [made, subprocess.run(bwrap, capture_output=True, check=False).returncode]
+
+
+def main() -> None:
+    target = json.loads(os.environ["PROBE"])
+    found = {}
+    for section in target["sections"]:
+        for name, function in ATTEMPTS[section].items():
+            try:
+                found[name] = function(target)
+            except OSError as error:
+                found[name] = errno.errorcode.get(error.errno or 0, str(error))
+    text = json.dumps(found)
+    if target.get("into"):
+        with open(os.path.expanduser(target["into"]), "w", encoding="utf-8") as file:
+            file.write(text)
+    else:
+        sys.stdout.write(text)
+
+
+if __name__ == "__main__":
+    main()
