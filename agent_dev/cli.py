@@ -27,6 +27,7 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "merging": ("merge", "undo", "redo", "merges"),
     "session": ("discard", "stop", "resume"),
     "machine": ("show", "profiles", "doctor"),
+    "commands": ("policy",),
 }
 _VERBS = {word: area for area, words in AREAS.items() for word in words}
 RESERVED = (
@@ -35,7 +36,6 @@ RESERVED = (
     "rollback",
     "restore",
     "backup",
-    "policy",
     "approve",
     "log",
     "trash",
@@ -64,6 +64,7 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev resume | stop | discard         go on with a session, end it, put it into the trash
   agent-dev show AGENT                      what a run would look like; runs nothing
   agent-dev profiles | doctor               the agents there are; what this machine can do
+  agent-dev policy check -- COMMAND         which rule decides what becomes of a command
   agent-dev WORD --help                     more about one of these words
 
 options, before AGENT:

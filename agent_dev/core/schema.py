@@ -92,6 +92,30 @@ def rules(document: Node | None, choices: dict[str, tuple[str, ...]]) -> Checked
     return Checked(fields, found.lines, tuple(found.problems))
 
 
+def policy(document: Node | None, decisions: tuple[str, ...]) -> Checked:
+    """Check a file of command rules: a mapping of sets, each with its `rules` in order and maybe what it `extends`."""
+    found = _Found()
+    table = {**_COMMAND_RULE, "decision": _choice(decisions)}
+
+    def rule(found: _Found, key: str, node: Node) -> dict[str, object] | None:
+        if not isinstance(node, Mapping):
+            found.complain(node, key, f"must be a mapping, not {_kind(node)}")
+            return None
+        fields = _fields(found, node, table, {}, f"{key}.")
+        missing = [word for word in ("name", "decision") if word not in fields]
+        if missing:
+            found.complain(node, key, f"a rule says no {' and no '.join(missing)}")
+        elif not set(fields) - {"name", "decision", "message"}:
+            found.complain(node, f"{key}.{fields['name']}", "has no condition, so it would mean everything")
+        return {**fields, "line": node.line}
+
+    fields: dict[str, object] = {}
+    for name, node in _pairs(found, "", document):
+        found.lines[name.text] = name.line
+        fields[name.text] = _fields(found, node, {"extends": _line, "rules": _list_of(rule)}, {}, f"{name.text}.")
+    return Checked(fields, found.lines, tuple(found.problems))
+
+
 def one(field: str, word: str, texts: "Iterable[str]") -> tuple[str, ...]:
     """Return what is wrong with values of a field that come by `word` (a flag, a variable) and not from a file."""
     found = _Found()
@@ -340,6 +364,12 @@ CONFIG: "dict[str, Check]" = {
     "tx_allow": _list_of(_line),
 }
 _ITEMS: "dict[str, Check]" = {"env": _variable, "set": _variable}
+_COMMAND_RULE: "dict[str, Check]" = {
+    "name": _line,
+    **dict.fromkeys(("programs", "words", "options", "arguments", "paths", "only", "lines", "cwd"), _list_of(_line)),
+    "over": _number(0, 1000),
+    "message": _line,
+}
 _RULE: "dict[str, Check]" = {
     "why": _line,
     "paths": _list_of(_line),

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from agent_dev.core.policy import Policy, Rule
     from agent_dev.core.risk import RiskRule
 
 DEFAULT = "default"  # the profile of every agent that has none, and the weakest layer of all
@@ -104,6 +105,38 @@ def risk_rules() -> "tuple[RiskRule, ...]":
         found |= {name: _with_tuples(rule) for name, rule in rules if isinstance(rule, dict)}
     files.finish()
     return tuple(RiskRule(name=name, **rule) for name, rule in found.items())
+
+
+def policy(name: str, home: str, environ: dict[str, str]) -> "Policy":
+    """Return the set of command rules of that name: the user's rules first, then the shipped ones, then what it extends."""
+    from agent_dev.core import policy as policies  # deferred: a start without a policy needs none of it
+
+    files = _Files(home, environ, "policy.json")
+    found = [files.read(f"{folder}/policy.yaml", "policy") for folder in (files.config, files.folders[1])]
+    files.finish()
+    sets: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    for file in found:
+        for said, one in file.fields.items() if file else ():
+            if isinstance(one, dict):
+                sets.setdefault(said, []).append((file.path if file else "", one))
+    rules: list[policies.Rule] = []
+    at, seen = name, set[str]()
+    while at and at not in seen:
+        if at not in sets:
+            files.problems.append(f"policy: there is no set {at} (there are {', '.join(sets)})")
+            break
+        seen.add(at)
+        rules += [_command_rule(path, rule) for path, one in sets[at] for rule in one.get("rules", ())]
+        at = next((str(one["extends"]) for _, one in sets[at] if one.get("extends")), "")
+    files.finish()
+    return policies.Policy(name, tuple(rules))
+
+
+def _command_rule(path: str, fields: dict[str, object]) -> "Rule":
+    from agent_dev.core.policy import Rule  # deferred: as above
+
+    said = {name: value for name, value in fields.items() if name != "line"}
+    return Rule(origin=f"{path}:{fields['line']}", **_with_tuples(said))
 
 
 def profiles_folder() -> str:

@@ -10,6 +10,7 @@ from yaml.nodes import ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
 from agent_dev.core import schema
+from agent_dev.core.policy import DECISIONS
 from agent_dev.core.schema import Checked, Mapping, Node, Problem, Scalar, Sequence
 from agent_dev.value import Value
 
@@ -35,7 +36,7 @@ class Parsed(Value):
 
 
 def parse(path: str, kind: str) -> Parsed:
-    """Read and check a file or a pipe that holds a `profile`, a `config` or `rules`. Raises nothing: see `problems`."""
+    """Read and check a file or pipe that holds a `profile`, `config`, `rules` or a `policy`. Raises nothing: see `problems`."""
     try:
         with open(path, "rb", 0) as file:
             data = _read_all(file.fileno())
@@ -58,6 +59,8 @@ def _check(kind: str, tree: Node | None) -> Checked:
         from agent_dev.core.risk import CHOICES  # deferred: dataclasses and enum, which profiles do not need
 
         return schema.rules(tree, CHOICES)
+    if kind == "policy":
+        return schema.policy(tree, DECISIONS)
     return schema.profile(tree) if kind == "profile" else schema.config(tree)
 
 

@@ -1,0 +1,31 @@
+"""Command lines by class, spelt out from the tables of commands.txt: harmless, those that only harm, those to be careful with."""
+
+import shlex
+from itertools import product
+from pathlib import Path
+
+_SECTIONS = {
+    title.strip(): [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    for title, _, text in (part.partition("]") for part in Path(__file__).with_suffix(".txt").read_text().split("\n[")[1:])
+}
+_USUAL = [("rm", "-rf", "build")] * 5  # what builds do too, as often as they do it
+
+
+def of(section: str) -> list[tuple[str, ...]]:
+    """Return every line of a section, each choice of `{a|b}` spelt out, no line twice."""
+    return list(dict.fromkeys(line for table in _SECTIONS[section] for line in _spelt(table)))
+
+
+def _spelt(table: str) -> list[tuple[str, ...]]:
+    parts = [part.split("}") for part in table.split("{")]
+    fixed = [parts[0][0], *(part[1] for part in parts[1:])]
+    return [
+        tuple(shlex.split("".join(a + b for a, b in zip(fixed, (*chosen, ""), strict=True))))
+        for chosen in product(*(part[0].split("|") for part in parts[1:]))
+    ]
+
+
+def harmless() -> list[tuple[str, ...]]:
+    """Return about 2,000 command lines as builds run them."""
+    units = " ".join(_SECTIONS["units"]).split()
+    return [tuple(shlex.split(line.replace("UNIT", unit))) for unit in units for line in _SECTIONS["harmless"]] + _USUAL

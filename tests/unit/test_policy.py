@@ -1,0 +1,189 @@
+"""What becomes of commands: the table of safe, unsafe and uncertain ones, false alarms, and each condition of a rule."""
+
+import string
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_dev.core import policy, schema
+from agent_dev.core.policy import ALLOW, ASK, CHECKPOINT, DECISIONS, DENY, TRANSACT, Command, Policy, Rule, decide, matches
+from agent_dev.host import yaml_file
+from tests.harness import commands
+
+SHIPPED = Path(__file__).parents[2] / "profiles" / "policy.yaml"
+CWD, HOME = "/home/ada/src/shop", "/home/ada"
+
+
+def shipped(name: str) -> Policy:
+    tree, problems = yaml_file.read(SHIPPED.read_bytes())
+    checked = schema.policy(tree, DECISIONS)
+    assert (problems, checked.problems) == ((), ())
+    sets: dict[str, Any] = checked.fields
+    fields = [*sets[name]["rules"], *(sets["guard"]["rules"] if name == "strict" else ())]
+    return Policy(name, tuple(Rule(**{key: value for key, value in one.items() if key != "line"}) for one in fields))
+
+
+GUARD, STRICT, OFF = map(shipped, ("guard", "strict", "off"))
+
+
+def becomes(words: tuple[str, ...], rules: Policy = GUARD, cwd: str = CWD) -> str:
+    return decide(rules, Command(words[0], words, cwd, HOME)).decision
+
+
+def odd(lines: list[tuple[str, ...]], wanted: str, rules: Policy = GUARD) -> list[str]:
+    """Return the lines that become something else."""
+    return [f"{becomes(line, rules)}: {' '.join(line)}" for line in lines if becomes(line, rules) != wanted]
+
+
+@pytest.mark.parametrize(("table", "wanted"), [("safe", ALLOW), ("unsafe", DENY), ("uncertain", CHECKPOINT)])
+def test_each_class_of_the_table_becomes_what_it_should(table: str, wanted: str) -> None:
+    lines = commands.of(table)
+    assert len(lines) >= 200
+    assert odd(lines, wanted) == []
+
+
+def test_what_only_harms_is_denied_by_every_set_but_off() -> None:
+    lines = commands.of("unsafe")
+    assert odd(lines, DENY, STRICT) == []
+    assert odd(lines, ALLOW, OFF) == []
+
+
+def test_builds_are_left_alone() -> None:
+    lines = commands.harmless()
+    alarms = odd(lines, ALLOW)
+    stopped = [line for line in alarms if not line.startswith(CHECKPOINT)]
+    print(f"{len(alarms)} of {len(lines)} harmless lines are not simply allowed, {len(stopped)} of them stopped")  # noqa: T201
+    assert len(lines) >= 2000
+    assert len(alarms) / len(lines) < 0.005
+    assert stopped == []
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("git push", ASK),
+        ("git -C sub push --force", ASK),
+        ("npm publish", ASK),
+        ("ssh host", ASK),
+        ("terraform apply", ASK),
+        ("pip install x", TRANSACT),
+        ("npm ci", TRANSACT),
+        ("sed -i s/a/b/ x", TRANSACT),
+        ("rm -rf src", CHECKPOINT),
+        ("git status", ALLOW),
+    ],
+)
+def test_strict_asks_before_what_cannot_be_taken_back_and_rolls_back_what_fails(line: str, wanted: str) -> None:
+    assert becomes(tuple(line.split()), STRICT) == wanted
+
+
+def rule(**conditions: object) -> Policy:
+    return Policy("own", (Rule(name="one", decision=DENY, **conditions),))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "met", "unmet"),
+    [
+        ({"programs": ("tool",)}, "tool x; /opt/bin/tool; env A=b tool", "tools; x tool"),
+        ({"programs": ("tool*",)}, "tool; tool3.11", "mytool"),
+        ({"words": ("a b",)}, "x a b; x -v a b c; x a --long b", "x b a; x a; x"),
+        ({"options": ("-r",)}, "x -r; x -fr y; x y -r", "x r; x --r; x -- -r; x -1r; x --recursive"),
+        (
+            {"options": ("--recursive",)},
+            "x --recursive; x --recur; x --recursive=yes",
+            "x -r; x --re; x --recursively; x -- --recursive",
+        ),
+        ({"options": ("-delete",)}, "x . -delete", "x -d; x --delete"),
+        ({"arguments": ("of=/dev/sd*",)}, "x if=y of=/dev/sda", "x of=disk; x of=/dev/st0"),
+        (
+            {"paths": ("/etc", "~")},
+            "x /etc; x /usr/../etc/; x ~; x /home/ada; x ../..; x /etc/*; x /home/ada/.",
+            "x /etc/passwd; x etc; x",
+        ),
+        ({"only": ("/tmp/*",)}, "x /tmp/a; x -r /tmp/a /tmp/b", "x; x /tmp/a b; x /tmp/../a; x /tmp"),
+        ({"lines": ("x * -1",)}, "x -9 -1; /bin/x -- -1", "x -1 2; x -1"),
+        ({"cwd": ("/home/ada/*",)}, "x", ""),
+        ({"cwd": ("~/other*",)}, "", "x"),
+        ({"over": 2}, "x 1 2 3; x -a 1 2 3", "x 1 2; x -a -b -c 1"),
+        ({"programs": ("x",), "options": ("-a",), "words": ("y",)}, "x -a y", "x y; x -a z; z -a y"),
+    ],
+)
+def test_a_condition_is_met_by_what_it_means(conditions: dict[str, object], met: str, unmet: str) -> None:
+    rules = rule(**conditions)
+    assert [line for line in filter(None, met.split("; ")) if becomes(tuple(line.split()), rules) != DENY] == []
+    assert [line for line in filter(None, unmet.split("; ")) if becomes(tuple(line.split()), rules) != ALLOW] == []
+
+
+def test_the_first_rule_that_matches_decides() -> None:
+    rules = Policy("own", (Rule("one", ALLOW, ("x",), options=("-n",)), Rule("two", DENY, ("x",)), Rule("three", ASK, ("x",))))
+    assert (becomes(("x", "-n"), rules), becomes(("x",), rules)) == (ALLOW, DENY)
+
+
+def test_of_a_wrapper_and_what_it_starts_the_stricter_decides() -> None:
+    rules = Policy("own", (Rule("one", CHECKPOINT, ("env",)), Rule("two", DENY, ("x",)), Rule("three", ALLOW, ("y",))))
+    assert (becomes(("env", "x"), rules), becomes(("env", "y"), rules)) == (DENY, CHECKPOINT)
+
+
+def test_the_name_a_program_is_called_by_counts_as_well_as_its_file() -> None:
+    assert decide(GUARD, Command("/usr/bin/busybox", ("rm", "-rf", "/"), CWD, HOME)).decision == DENY
+    assert decide(GUARD, Command("/bin/rm", ("harmless", "-rf", "/"), CWD, HOME)).decision == DENY
+
+
+def test_wrappers_without_end_end() -> None:
+    assert becomes(("env",) * 100_000) == ALLOW
+
+
+_WORDS = st.text(st.sampled_from(string.printable + "\udcff\0é"), max_size=8)
+
+
+@given(st.lists(_WORDS | st.sampled_from(["rm", "git", "env", "--", "-rf", "/", "~", ""]), max_size=8), _WORDS)
+def test_any_words_at_all_are_decided(words: list[str], cwd: str) -> None:
+    assert decide(STRICT, Command(words[0] if words else "", tuple(words), cwd, HOME)).decision in DECISIONS
+
+
+@given(st.text("ab*", max_size=6), st.text("ab", max_size=6))
+def test_patterns_match_as_those_of_fnmatch_do(pattern: str, text: str) -> None:
+    from fnmatch import fnmatchcase
+
+    assert matches(pattern, text) == fnmatchcase(text, pattern)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("own:\n  rules:\n    - {name: x, decision: deny}\n", "has no condition"),
+        ("own:\n  rules:\n    - {name: x, programs: [y]}\n", "no decision"),
+        ("own:\n  rules:\n    - {decision: deny, programs: [y]}\n", "no name"),
+        ("own:\n  rules:\n    - {name: x, decision: denny, programs: [y]}\n", "did you mean deny?"),
+        ("own:\n  rules:\n    - {name: x, decision: deny, program: [y]}\n", "did you mean programs?"),
+        ("own:\n  rules:\n    - {name: x, decision: deny, over: -1}\n", "whole number"),
+        ("own:\n  rules:\n    - deny\n", "must be a mapping"),
+        ("own:\n  rule: []\n", "did you mean rules?"),
+        ("own: deny\n", "must be a mapping"),
+    ],
+)
+def test_a_mistake_in_a_file_is_named(text: str, told: str) -> None:
+    tree, problems = yaml_file.read(text.encode())
+    assert problems == ()
+    assert told in " ".join(problem.text for problem in schema.policy(tree, DECISIONS).problems)
+
+
+def test_a_program_no_rule_is_about_is_of_no_interest() -> None:
+    assert not GUARD.is_of_interest("/usr/bin/gcc")
+    assert GUARD.is_of_interest("/usr/bin/rm")
+    assert GUARD.is_of_interest("/usr/bin/env")
+    assert not OFF.is_of_interest("/bin/rm")
+
+
+def test_names_that_an_agent_makes_up_do_not_fill_the_memory() -> None:
+    rules = rule(programs=("x*",))
+    for number in range(10_000):
+        rules.about(str(number))
+    assert len(rules._known) <= 4096
+
+
+def test_decisions_are_ordered_by_strictness() -> None:
+    assert sorted(DECISIONS) == sorted(policy._STRICTNESS)
