@@ -178,20 +178,29 @@ def _refuse(prepared: Prepared) -> None:
             ("the cache", prepared.cache),
         ),
         mounts=_mounts(),
+        git=_git_dirs(prepared),
     )
     word = "the repository" if prepared.place.git else "the directory"
     wanted = (
         refuse.Wanted(word, prepared.place.root, is_root=True),
         *(refuse.Wanted("--overlay", path, is_root=True) for path in prepared.overlays),
         *(refuse.Wanted("--ro", path) for path in prepared.ro),
-        *(refuse.Wanted("--rw", path) for path in prepared.rw),
+        *(refuse.Wanted("--rw", path, is_writable=True) for path in prepared.rw),
     )
     found = refuse.reason(wanted, ground)
     if found:
         raise Refused(message=found[0], hint=found[1])
     for path in prepared.overlays:
         repo.refuse_git_dir(path)
+    repo.refuse_kind(prepared.place)
     _refuse_owner(prepared)
+
+
+def _git_dirs(prepared: Prepared) -> tuple[str, ...]:
+    """Return the user's git dirs of all roots."""
+    own = prepared.place.git
+    others = tuple(path for root in prepared.overlays if os.path.lexists(path := f"{root}/.git"))
+    return ((own.folder, own.common) if own else ()) + others
 
 
 def _mounts() -> tuple[str, ...]:

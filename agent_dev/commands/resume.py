@@ -64,12 +64,13 @@ def _prepare(one: Listed, request: Request) -> Prepared:
 
 
 def _git(one: Listed, record: store.Record) -> tuple[GitDir, ...]:
-    git, stores = record.get("git"), record.get("stores")
+    git = record.get("git")
     if not isinstance(git, dict):
         return ()
-    shown = tuple((str(outside), str(inside)) for outside, inside in stores)
+    lists = (record["stores"], record.get("large", []))
+    shown, large = (tuple((str(outside), str(inside)) for outside, inside in pairs) for pairs in lists)
     source = f"{one.session.root(0, '').upper}/.git" if git["inside"] else f"{one.session.folder}/git/0"
-    return (GitDir(source, "" if git["inside"] else str(git["common"]), shown),)
+    return (GitDir(source, "" if git["inside"] else str(git["common"]), shown, large),)
 
 
 def _touched(session: store.Session, record: store.Record, number: int) -> Touched:

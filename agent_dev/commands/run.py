@@ -199,7 +199,15 @@ def _private_git(prepared: Prepared, session: store.Session, root: Root) -> tupl
         return ()
     os.mkdir(f"{session.folder}/git", 0o700)
     copy = f"{root.upper}/.git" if git.inside else f"{session.folder}/git/0"
-    wish = private_git.Wish(git.common, copy, f"{session.folder}/objects", "0", git.folder if git.is_linked else "")
+    wish = private_git.Wish(
+        source=git.common,
+        copy=copy,
+        farm=f"{session.folder}/objects",
+        name="0",
+        linked=git.folder if git.is_linked else "",
+        root=root.path,
+        beside=session.id,
+    )
     made = private_git.make(wish, "" if git.inside else git.common)
     if git.inside:
         try:
@@ -220,6 +228,7 @@ def _record(prepared: Prepared, request: Request, parts: Setting) -> store.Recor
         "cwd": parts.cwd,
         "git": {"folder": git.folder, "common": git.common, "inside": git.inside} if git else None,
         "stores": [list(store) for made in parts.git_dirs for store in made.stores],
+        "large": [list(store) for made in parts.git_dirs for store in made.large],
         "profile": prepared.settings.profile.name,
         "command": list(parts.command),
         "words": list(request.words),

@@ -104,6 +104,7 @@ class GitDir(Value):
     source: str
     target: str
     stores: tuple[tuple[str, str], ...]  # (host directory of objects, where it is shown inside)
+    large: tuple[tuple[str, str], ...] = ()  # the same of LFS objects
 
 
 class Setting(Value):
@@ -247,7 +248,7 @@ def _home(machine: Machine, setting: Setting) -> tuple[Mount, ...]:
 
 
 def _roots(setting: Setting) -> tuple[Mount, ...]:
-    stores = tuple(Bind(inside, outside) for g in setting.git_dirs for outside, inside in g.stores)
+    stores = tuple(Bind(inside, outside) for g in setting.git_dirs for outside, inside in (*g.stores, *g.large))
     binds = tuple(Bind(g.target, g.source, writable=True) for g in setting.git_dirs if g.target)
     roots = sorted(setting.roots, key=lambda root: root.path.count("/"))
     return (*stores, *(Overlay(root.path, root.path, root.upper, root.work) for root in roots), *binds)

@@ -24,3 +24,22 @@ def stash_ids(log: bytes) -> tuple[str, ...]:
     words = (line.split(b" ", 2) for line in log.split(b"\n"))
     found = (parse_ref(row[1]) for row in words if len(row) > 2)
     return tuple(oid for oid in found if oid is not None)
+
+
+def alternates(data: bytes) -> tuple[bytes, ...]:
+    """Return the paths in an `objects/info/alternates` (git: parse_alt_odb_entry): a line each, some quoted as in C."""
+    lines = (line for line in data.split(b"\n") if line and line[:1] != b"#")
+    return tuple(_unquoted(line) if line[:1] == b'"' and line[-1:] == b'"' and len(line) > 1 else line for line in lines)
+
+
+def _unquoted(line: bytes) -> bytes:
+    letters = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+    text, found = line[1:-1], b""
+    while text:
+        plain, escape, text = text.partition(b"\\")
+        found += plain
+        if escape and text[:3].isdigit():
+            found, text = found + bytes((int(text[:3], 8) & 0xFF,)), text[3:]
+        elif escape:
+            found, text = found + letters.get(text[:1], text[:1]), text[1:]
+    return found

@@ -10,6 +10,7 @@ class Wanted(Value):
     word: str
     path: str
     is_root: bool = False
+    is_writable: bool = False  # shown as it is, for the agent to write
 
 
 class Ground(Value):
@@ -18,6 +19,7 @@ class Ground(Value):
     home: str
     own: tuple[tuple[str, str], ...]  # ("the state directory", path) …
     mounts: tuple[str, ...] = ()
+    git: tuple[str, ...] = ()  # the user's git dirs, of which an agent only ever gets copies
 
 
 def reason(wanted: tuple[Wanted, ...], ground: Ground) -> tuple[str, str] | None:
@@ -42,13 +44,21 @@ def _one(want: Wanted, ground: Ground) -> tuple[str, str] | None:
             return f"{want.word} {want.path} holds {name} ({own})", "choose a smaller directory, or move it"
         if is_below(want.path, own):
             return f"{want.word} {want.path} lies in {name} ({own})", "work somewhere else"
-    if want.is_root:
-        below = [mount for mount in ground.mounts if is_below(mount, want.path) and mount != want.path]
-        if below:
-            return (
-                f"{below[0]} is a mount below {want.path}, and an overlay cannot hold one",
-                "unmount it, or work elsewhere",
-            )
+    return _mount_below(want, ground) if want.is_root else _git_dir(want, ground) if want.is_writable else None
+
+
+def _git_dir(want: Wanted, ground: Ground) -> tuple[str, str] | None:
+    for git in ground.git:
+        if is_below(git, want.path) or is_below(want.path, git):
+            message = f"{want.word} {want.path} would open {git} itself, and git runs hooks and programs that are named there"
+            return message, "leave it out: the agent can change all of the repository and commit, in a copy of its own"
+    return None
+
+
+def _mount_below(want: Wanted, ground: Ground) -> tuple[str, str] | None:
+    below = [mount for mount in ground.mounts if is_below(mount, want.path) and mount != want.path]
+    if below:
+        return f"{below[0]} is a mount below {want.path}, and an overlay cannot hold one", "unmount it, or work elsewhere"
     return None
 
 

@@ -6,8 +6,9 @@ its copy is ever opened by a git of the host's.
 
 import os
 
-from agent_dev.core.plan import RUN, GitDir
+from agent_dev.core.plan import RUN, GitDir, is_below
 from agent_dev.core.refs import packed_refs, parse_ref
+from agent_dev.host import farm
 from agent_dev.value import Value
 
 _SKIPPED = ("objects", "lfs", "annex", "agent-dev", "gc.pid", "packed-refs", "refs", "logs", "worktrees", "modules")
@@ -23,47 +24,60 @@ class Wish(Value):
     farm: str  # a new directory for the hard links
     name: str
     linked: str = ""  # the git dir of the linked work tree in use, below source/worktrees
+    root: str = ""  # what is seen inside: linked work trees that lie in it are usable, too
+    beside: str = "farm"  # what a farm is called that must lie beside a store
+
+    @property
+    def note(self) -> str:
+        """The file that lists such farms."""
+        return f"{self.farm}.elsewhere"
+
+
+class Found:
+    """What is shown inside beside the copy, in pairs of (on the host, inside): object stores, and LFS objects."""
+
+    def __init__(self) -> None:
+        self.stores: list[tuple[str, str]] = []
+        self.large: list[tuple[str, str]] = []
 
 
 def make(wish: Wish, target: str) -> GitDir:
     """Make the private twin; `target` is where it is bound inside, empty when it lies in an upper."""
     os.mkdir(wish.copy, 0o755)
     os.mkdir(wish.farm, 0o700)
-    stores: list[tuple[str, str]] = []
-    _git_dir(wish.source, wish.copy, wish, wish.name, stores)
-    return GitDir(source=wish.copy, target=target, stores=tuple(stores))
+    found = Found()
+    _git_dir(wish.source, wish.copy, wish, wish.name, found)
+    return GitDir(source=wish.copy, target=target, stores=tuple(found.stores), large=tuple(found.large))
 
 
-def _git_dir(source: str, copy: str, wish: Wish, name: str, stores: list[tuple[str, str]]) -> None:
-    for entry in _entries(source):
-        if entry.name not in _SKIPPED:
+def _git_dir(source: str, copy: str, wish: Wish, name: str, found: Found) -> None:
+    for entry in farm.entries(source):
+        if entry.name not in _SKIPPED and not (wish.linked and source == wish.source and _is_index(entry.name)):
             _copy_entry(entry, f"{copy}/{entry.name}")
     _copy_refs(source, copy)
     _copy_logs(source, copy)
-    _link_objects(source, copy, f"{wish.farm}/{name}", f"{RUN}/objects/{name}", stores)
-    _copy_worktrees(source, copy, wish.linked)
-    if os.path.isdir(f"{source}/modules"):
-        _modules(f"{source}/modules", f"{copy}/modules", wish, f"{name}.m", stores)
+    _link_objects(source, copy, wish, name, found)
+    _copy_worktrees(source, copy, wish, name, found)
+    _modules(source, copy, wish, f"{name}.m", found)
 
 
-def _modules(source: str, copy: str, wish: Wish, name: str, stores: list[tuple[str, str]]) -> None:
-    os.mkdir(copy, 0o755)
-    for number, entry in enumerate(_entries(source)):
-        if entry.is_dir(follow_symlinks=False):
-            below = f"{copy}/{entry.name}"
-            if os.path.isfile(f"{entry.path}/HEAD"):
-                os.mkdir(below, 0o755)
-                _git_dir(entry.path, below, wish, f"{name}{number}", stores)
-            else:
-                _modules(entry.path, below, wish, f"{name}{number}.", stores)
+def _is_index(name: str) -> bool:
+    return name == "index" or name.startswith("sharedindex.")
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as found:
-            return sorted(found, key=lambda entry: entry.name)
-    except FileNotFoundError:
-        return []
+def _modules(source: str, copy: str, wish: Wish, name: str, found: Found) -> None:
+    """Make twins of the git dirs of submodules, at any depth of names with slashes."""
+    if not os.path.isdir(f"{source}/modules"):
+        return
+    os.mkdir(f"{copy}/modules", 0o755)
+    waiting = [f"modules/{entry.name}" for entry in farm.entries(f"{source}/modules") if entry.is_dir(follow_symlinks=False)]
+    for number, path in enumerate(waiting):
+        os.mkdir(f"{copy}/{path}", 0o755)
+        if os.path.isfile(f"{source}/{path}/HEAD"):
+            _git_dir(f"{source}/{path}", f"{copy}/{path}", wish, f"{name}{number}", found)
+        else:
+            below = farm.entries(f"{source}/{path}")
+            waiting += [f"{path}/{entry.name}" for entry in below if entry.is_dir(follow_symlinks=False)]
 
 
 def _copy_entry(entry: os.DirEntry[str], copy: str) -> None:
@@ -71,7 +85,7 @@ def _copy_entry(entry: os.DirEntry[str], copy: str) -> None:
         os.symlink(os.readlink(entry.path), copy)
     elif entry.is_dir(follow_symlinks=False):
         os.mkdir(copy, 0o755)
-        for below in _entries(entry.path):
+        for below in farm.entries(entry.path):
             _copy_entry(below, f"{copy}/{below.name}")
     elif entry.is_file(follow_symlinks=False) and not entry.name.endswith((".lock", ".sample")):
         copy_file(entry.path, copy)
@@ -98,7 +112,6 @@ def copy_file(source: str, copy: str) -> None:
 
 def _copy_refs(source: str, copy: str) -> None:
     """Write all refs as one packed-refs; symbolic ones and those that git keeps loose stay files."""
-    packed = packed_refs(_read(f"{source}/packed-refs"))
     os.mkdir(f"{copy}/refs", 0o755)
     if os.path.isfile(f"{source}/refs/heads") or os.path.isdir(f"{source}/reftable"):
         _copy_entries(f"{source}/refs", f"{copy}/refs")
@@ -107,6 +120,7 @@ def _copy_refs(source: str, copy: str) -> None:
         os.mkdir(f"{copy}/refs/{name}", 0o755)
     loose: dict[str, bytes] = {}
     _collect(f"{source}/refs", "refs", loose)
+    packed = packed_refs(farm.read(f"{source}/packed-refs"))  # after them: what is packed meanwhile is in both, or here
     for name, data in loose.items():
         value = None if name.startswith(_LOOSE_ONLY) else parse_ref(data)
         if value is None:  # symbolic, or broken: git warns of one broken file, but reads no packed-refs with such a line
@@ -119,18 +133,20 @@ def _copy_refs(source: str, copy: str) -> None:
 
 
 def _copy_entries(source: str, copy: str) -> None:
-    for entry in _entries(source):
+    for entry in farm.entries(source):
         if not os.path.lexists(f"{copy}/{entry.name}"):
             _copy_entry(entry, f"{copy}/{entry.name}")
 
 
 def _collect(folder: str, name: str, found: dict[str, bytes]) -> None:
-    for entry in _entries(folder):
+    for entry in farm.entries(folder):
         below = f"{name}/{entry.name}"
         if entry.is_dir(follow_symlinks=False):
             _collect(entry.path, below, found)
         elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(".lock"):
-            found[below] = _read(entry.path)
+            data = farm.read(entry.path)
+            if data or os.path.lexists(entry.path):
+                found[below] = data
 
 
 def _copy_logs(source: str, copy: str) -> None:
@@ -139,87 +155,55 @@ def _copy_logs(source: str, copy: str) -> None:
     names: dict[str, bytes] = {}
     _collect(f"{source}/logs", "logs", names)
     if len(names) > _MANY_LOGS:
-        head = _read(f"{source}/HEAD").removeprefix(b"ref:").strip()
+        head = farm.read(f"{source}/HEAD").removeprefix(b"ref:").strip()
         wanted = ("logs/HEAD", "logs/refs/stash", "logs/" + os.fsdecode(head))
         names = {name: data for name, data in names.items() if name in wanted}
     for name, data in names.items():
         _write(f"{copy}/{name}", data)
 
 
-def _copy_worktrees(source: str, copy: str, linked: str) -> None:
-    """Copy what linked work trees there are, and the index only of the one in use: others' are not seen inside."""
-    entries = _entries(f"{source}/worktrees")
+def _copy_worktrees(source: str, copy: str, wish: Wish, name: str, found: Found) -> None:
+    """Copy what linked work trees there are; the index and the submodules only of those that are seen inside."""
+    entries = [entry for entry in farm.entries(f"{source}/worktrees") if entry.is_dir(follow_symlinks=False)]
     if entries:
         os.mkdir(f"{copy}/worktrees", 0o755)
-    for entry in entries:
-        if not entry.is_dir(follow_symlinks=False):
-            continue
-        below = f"{copy}/worktrees/{entry.name}"
+    for number, entry in enumerate(entries):
+        below, is_seen = f"{copy}/worktrees/{entry.name}", _is_seen(entry.path, wish)
         os.mkdir(below, 0o755)
-        for part in _entries(entry.path):
-            if part.name != "index" or os.path.realpath(entry.path) == os.path.realpath(linked or "/nonexistent"):
+        for part in farm.entries(entry.path):
+            if part.name != "modules" and (is_seen or not _is_index(part.name)):
                 _copy_entry(part, f"{below}/{part.name}")
+        if is_seen:
+            _modules(entry.path, below, wish, f"{name}.w{number}.m", found)
 
 
-def _link_objects(source: str, copy: str, farm: str, inside: str, stores: list[tuple[str, str]]) -> None:
-    """Give the copy an empty store whose alternate is a farm of hard links, which the user's gc cannot empty."""
+def _is_seen(git_dir: str, wish: Wish) -> bool:
+    """Whether a linked work tree is the one in use, or lies in the root."""
+    if wish.linked and os.path.realpath(git_dir) == os.path.realpath(wish.linked):
+        return True
+    link = os.fsdecode(farm.read(f"{git_dir}/gitdir")).strip()
+    return bool(link and wish.root) and is_below(os.path.normpath(os.path.join(git_dir, link)), wish.root)
+
+
+def _link_objects(source: str, copy: str, wish: Wish, name: str, found: Found) -> None:
+    """Give the copy an empty store whose alternates are farms of hard links, and its large files beside them."""
     os.makedirs(f"{copy}/objects/info")
     os.mkdir(f"{copy}/objects/pack")
-    found = enumerate(_object_stores(os.path.realpath(f"{source}/objects")))
-    places = [(place, f"{inside}.a{number}" if number else inside) for number, place in found]
-    for number, (place, shown) in enumerate(places):
+    shown = []
+    for number, place in enumerate(farm.object_stores(os.path.realpath(f"{source}/objects"))):
+        full = f"{name}.a{number}" if number else name
+        shown.append(f"{RUN}/git/{full}/objects")
         if os.path.isdir(place):
-            stores.append((_farmed(place, f"{farm}.{number}"), shown))
-    _write(f"{copy}/objects/info/alternates", os.fsencode("".join(f"{shown}\n" for _, shown in places)))
+            found.stores.append((farm.grow(place, f"{wish.farm}/{full}", (f"{wish.beside}-{full}", wish.note)), shown[-1]))
+            _show_large(os.path.dirname(place), wish, full, found)
+    _write(f"{copy}/objects/info/alternates", os.fsencode("".join(f"{place}\n" for place in shown)))
 
 
-def _object_stores(first: str) -> list[str]:
-    """Return an object store and all that it borrows from, through others too."""
-    stores = [first]
-    for store in stores:
-        for line in _read(f"{store}/info/alternates").split(b"\n"):
-            other = os.path.normpath(os.path.join(store, os.fsdecode(line)))
-            if line and not line.startswith(b"#") and other not in stores:
-                stores.append(other)
-    return stores
-
-
-def _farmed(store: str, farm: str) -> str:
-    """Return a directory of hard links to a store's files; the store itself where links cannot be made."""
-    os.mkdir(farm, 0o700)
-    try:
-        for entry in _entries(store):
-            if entry.is_dir(follow_symlinks=False):
-                _link_folder(entry.path, f"{farm}/{entry.name}")
-    except OSError:
-        return store  # another file system, or objects of another owner
-    return farm
-
-
-def _link_folder(source: str, farm: str) -> None:
-    os.mkdir(farm, 0o700)
-    for entry in _entries(source):
-        if entry.name == "alternates":
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            _link_folder(entry.path, f"{farm}/{entry.name}")
-        elif entry.is_file(follow_symlinks=False):
-            try:
-                os.link(entry.path, f"{farm}/{entry.name}", follow_symlinks=False)
-            except FileNotFoundError:
-                continue  # a temporary file of a running git
-
-
-def _read(path: str) -> bytes:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return b""
-    data = b""
-    while piece := os.read(fd, 1 << 20):
-        data += piece
-    os.close(fd)
-    return data
+def _show_large(git_dir: str, wish: Wish, name: str, found: Found) -> None:
+    """Show LFS objects where git-lfs looks for those of an alternate (git-lfs: fs.go, ObjectReferencePaths)."""
+    if os.path.isdir(f"{git_dir}/lfs/objects"):
+        place = farm.grow(f"{git_dir}/lfs/objects", f"{wish.farm}/{name}.lfs", (f"{wish.beside}-{name}.lfs", wish.note))
+        found.large.append((place, f"{RUN}/git/{name}/lfs/objects"))
 
 
 def _write(path: str, data: bytes) -> None:

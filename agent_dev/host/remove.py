@@ -16,6 +16,21 @@ def remove_tree(path: str) -> None:
         os.close(parent)
 
 
+def remove_session(folder: str) -> None:
+    """Remove a session's folder, and first the hard links of its own that had to lie on another file system (host/farm)."""
+    try:
+        fd = os.open(f"{folder}/objects.elsewhere", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        remove_tree(folder)
+        return
+    places = os.read(fd, 1 << 20).split(b"\0")
+    os.close(fd)
+    for place in places:
+        if place and os.path.isdir(place):
+            remove_tree(os.fsdecode(place))
+    remove_tree(folder)
+
+
 def _remove(parent: int, name: str) -> None:
     try:
         os.unlink(name, dir_fd=parent)

@@ -2,6 +2,7 @@
 
 import os
 
+from agent_dev.core.plan import is_below
 from agent_dev.errors import Refused
 from agent_dev.host import debug
 from agent_dev.value import Value
@@ -79,6 +80,20 @@ def refuse_git_dir(path: str) -> None:
     if os.path.lexists(f"{path}/HEAD") and all(os.path.isdir(f"{path}/{name}") for name in ("objects", "refs")):
         hint = "git worktree add DIR makes a work tree of it"
         raise Refused(message=f"{path} is a bare repository, and agents work in work trees", hint=hint)
+
+
+def refuse_kind(place: Place) -> None:
+    """Raise Refused for a repository that has no private twin: one whose refs are no files, and one that is part of its root."""
+    git = place.git
+    if git is None:
+        return
+    if os.path.lexists(f"{git.common}/reftable"):
+        message = f"the refs of {git.common} are in a reftable, which agent-dev cannot read"
+        raise Refused(message=message, hint="git refs migrate --ref-format=files makes them files (git 2.46 or newer)")
+    for folder in (git.folder, git.common):
+        if not git.inside and is_below(folder, place.root):
+            message = f"the git dir {folder} lies in {place.root}, as files that an agent could change"
+            raise Refused(message=message, hint="work in a work tree of it, or move it with git init --separate-git-dir=DIR")
 
 
 def _git_at(top: str, path: str) -> Git | None:

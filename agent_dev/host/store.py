@@ -7,7 +7,7 @@ import time
 from agent_dev.core.plan import Root
 from agent_dev.errors import SessionBusy, StateUnusable, UnreadableSession
 from agent_dev.host import quick_json
-from agent_dev.host.remove import remove_tree
+from agent_dev.host.remove import remove_session, remove_tree
 from agent_dev.value import Value
 
 VERSION = 1
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         resumed: int
         ended: int
         exit: int
+        large: list[list[str]]  # as `stores`: LFS objects
 
     class Record(Later):
         """session.json. Times in ns since 1970; `stores` are pairs of (host directory, where it is shown inside)."""
@@ -272,7 +273,7 @@ def sweep(place: Store) -> None:
     """
     if os.path.isdir(place.gone):
         for name in os.listdir(place.gone):
-            remove_tree(f"{place.gone}/{name}")
+            remove_session(f"{place.gone}/{name}")
     for session in all_sessions(place):
         if _is_old(session) and not os.path.lexists(f"{session.folder}/session.json") and not is_held(session):
             to_trash(place, session)
@@ -309,7 +310,7 @@ def let_go(session: Session) -> None:
 
 def drop(session: Session) -> None:
     """Remove a session that changed nothing, with all that was made for it."""
-    remove_tree(session.folder)
+    remove_session(session.folder)
     let_go(session)
 
 
@@ -353,7 +354,7 @@ def remove_aside(gone: str, also: "Callable[[], None] | None" = None) -> None:
                 also()
             else:
                 os.closerange(3, 4096)  # locks of ours among them
-            remove_tree(gone)
+            remove_session(gone)
         finally:
             os._exit(0)
     os.close(tells)

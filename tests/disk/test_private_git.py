@@ -1,5 +1,6 @@
 """The agent's private git directory: complete, its own, and standing whatever the user's git does meanwhile."""
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -8,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent_dev.core.plan import RUN, GitDir
-from agent_dev.host import private_git
+from agent_dev.host import farm, private_git
 from agent_dev.host.private_git import Wish
+from agent_dev.host.remove import remove_session
 from tests.harness.repository import commit, git, make_old, repository
 
 
@@ -22,8 +24,9 @@ class Twin:
         self.session.mkdir()
         common = Path(git(root, "rev-parse", "--git-common-dir").strip())
         self.source = common if common.is_absolute() else root / common
-        self.copy, self.farm = self.session / "copy", self.session / "farm"
-        self.made: GitDir = private_git.make(Wish(str(self.source), str(self.copy), str(self.farm), "0", linked), "")
+        self.copy, self.farm = self.session / "copy", self.session / "objects"
+        wish = Wish(str(self.source), str(self.copy), str(self.farm), "0", linked, root=str(root))
+        self.made: GitDir = private_git.make(wish, "")
 
     def enter(self) -> Path:
         """Put the copy where the agent sees it: in a twin of the work tree, its stores where they are on the host."""
@@ -121,7 +124,7 @@ def test_packed_and_loose_objects_are_linked_into_the_farm(*, root: Path, packed
     twin = Twin(root)
     ((outside, shown),) = twin.made.stores
 
-    assert shown == f"{RUN}/objects/0"
+    assert shown == f"{RUN}/git/0/objects"
     assert files_of(Path(outside)) == files_of(root / ".git/objects") - {"info/alternates"}
     assert all(os.path.samefile(Path(outside) / name, root / ".git/objects" / name) for name in files_of(Path(outside)))
 
@@ -405,7 +408,62 @@ def test_a_commit_in_a_linked_work_tree_works(root: Path, tmp_path: Path) -> Non
     assert refs_of(root) == before
 
 
+def test_a_linked_work_tree_within_the_root_has_its_index(root: Path) -> None:
+    git(root, "worktree", "add", "-q", "trees/one")
+    copy = Twin(root).copy
+
+    assert (copy / "worktrees/one/index").read_bytes() == (root / ".git/worktrees/one/index").read_bytes()
+
+
+def test_the_submodules_of_a_linked_work_tree_borrow_their_objects(root: Path, tmp_path: Path) -> None:
+    repository(tmp_path / "library")
+    git(root, "submodule", "--quiet", "add", str(tmp_path / "library"), "library")
+    commit(root, "with a library")
+    git(root, "worktree", "add", "-q", str(tmp_path / "one"))
+    git(tmp_path / "one", "submodule", "--quiet", "update", "--init")
+    own = root / ".git/worktrees/one/modules/library"
+    twin = Twin(tmp_path / "one", linked=str(own.parents[1]))
+
+    assert files_of(twin.copy / "worktrees/one/modules/library/objects") == {"info/alternates"}
+    stores = {Path(outside) for outside, _ in twin.made.stores}
+    assert any(files_of(store) == files_of(own / "objects") for store in stores)
+    assert len(stores) == 3
+
+
 # --- while the user's git is at work ---
+
+
+def test_packs_that_a_repack_replaces_while_they_are_linked_are_found_in_its_new_one(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(root, "repack", "-qad", "--write-midx")
+    link, old = os.link, files_of(root / ".git/objects/pack")
+    (root / "more").touch()
+    commit(root, "more")
+
+    def repacked_first(source: str, place: str, **keywords: bool) -> None:
+        if Path(source).name in old and Path(source).suffix == ".pack" and os.path.exists(source):
+            git(root, "repack", "-qad")
+        link(source, place, **keywords)
+
+    monkeypatch.setattr(os, "link", repacked_first)
+    inside = Twin(root).enter()
+
+    assert git(inside, "fsck", "--full") == ""
+    assert git(inside, "log", "--format=%s").split() == ["more", "second", "first"]
+
+
+def test_a_ref_that_is_packed_while_refs_are_read_is_there(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(root, "branch", "other")
+    before, read = refs_of(root), farm.read
+
+    def packed_first(path: str) -> bytes:
+        git(root, "pack-refs", "--all")
+        return read(path)
+
+    monkeypatch.setattr(farm, "read", packed_first)
+
+    assert refs_of(Twin(root).enter()) == before
 
 
 def test_a_file_that_went_meanwhile_stops_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -430,9 +488,53 @@ def test_a_copy_leaves_no_descriptor_open(root: Path) -> None:
 
 def test_where_links_cannot_be_made_the_store_itself_is_shown(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
-        raise OSError(18, "Invalid cross-device link")
+        raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
     twin = Twin(root)
 
-    assert twin.made.stores == ((os.path.realpath(root / ".git/objects"), f"{RUN}/objects/0"),)
+    assert not list((root / ".git/agent-dev").glob("*"))
+    assert twin.made.stores == ((os.path.realpath(root / ".git/objects"), f"{RUN}/git/0/objects"),)
+
+
+def test_on_another_file_system_the_links_lie_beside_the_store_until_the_session_goes(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def within_one_file_system(source: str, place: str, **keywords: bool) -> None:
+        if not place.startswith(str(root)):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        link(source, place, **keywords)
+
+    monkeypatch.setattr(os, "link", within_one_file_system)
+    twin = Twin(root)
+    ((outside, _),) = twin.made.stores
+
+    assert Path(outside) == root / ".git/agent-dev/farm-0"
+    inside = twin.enter()
+    HOST_DEEDS["a reset that loses commits"](root)
+    assert git(inside, "fsck", "--full") == ""
+    remove_session(str(twin.session))
+    assert not Path(outside).exists()
+    assert not twin.session.exists()
+
+
+def test_without_a_session_nothing_is_removed_beside_a_store(root: Path) -> None:
+    before = files_of(root)
+    twin = Twin(root)
+    remove_session(str(twin.session))
+
+    assert files_of(root) == before
+
+
+def test_lfs_objects_are_linked(root: Path) -> None:
+    stored = root / ".git/lfs/objects/ab/cd/abcd"
+    stored.parent.mkdir(parents=True)
+    stored.write_text("large\n")
+    twin = Twin(root)
+    ((outside, shown),) = twin.made.large
+
+    assert shown == f"{RUN}/git/0/lfs/objects"
+    assert os.path.samefile(Path(outside) / "ab/cd/abcd", stored)
+    assert not (twin.copy / "lfs").exists()

@@ -57,6 +57,22 @@ def test_the_rest_is_taken(*, name: str, path: str, is_root: bool) -> None:
     assert reason((Wanted("the repository", path, is_root),), GROUND) is None
 
 
+GIT = "/home/ada/src/shop/.git"
+
+
+@pytest.mark.parametrize("path", ["/home/ada/src/shop", "/home/ada/src", GIT, f"{GIT}/hooks"])
+def test_the_git_dir_itself_is_never_opened_for_writing(path: str) -> None:
+    found = reason((Wanted("--rw", path, is_writable=True),), GROUND.but(git=(GIT,)))
+
+    assert found is not None
+    assert f"--rw {path} would open {GIT}" in found[0]
+
+
+@pytest.mark.parametrize("path", ["/home/ada/src/shop/build", "/home/ada/src/other", f"{GIT}hub"])
+def test_what_holds_no_git_dir_is_opened_for_writing(path: str) -> None:
+    assert reason((Wanted("--rw", path, is_writable=True),), GROUND.but(git=(GIT,))) is None
+
+
 def test_a_root_in_another_root_is_refused() -> None:
     found = reason((Wanted("the repository", "/srv/a", True), Wanted("--overlay", "/srv/a/b", True)), GROUND)
 

@@ -1,0 +1,111 @@
+"""Git for the agent, in a work tree of every kind: everything works inside, and the user's own git dir stays as it was."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.harness.git_kinds import KINDS, hidden_bare_parent
+from tests.harness.program import AgentDev, tree
+
+# What an agent does with git, each step on its own line; the first that fails ends it, and is told.
+TOUR = r"""
+set -e
+trap 'test $? = 0 || echo "failed: $step" >&2' EXIT
+step=status; git status --porcelain >/tmp/before
+step=commit; echo agent >agent; git add -A; git commit -qm one; main=$(git branch --show-current)
+step=branch; git checkout -qb topic; echo topic >topic.txt; git add --sparse topic.txt; git commit -qm topic
+git checkout -q "$main"
+step=rebase; echo more >>agent; git commit -qam more; git rebase -q "$main" topic; git checkout -q "$main"; git merge -q topic
+step=stash; echo stashed >>agent; git stash -q; test "$(wc -l <agent)" = 2; git stash pop -q; git checkout -q -- agent
+step=config; git config agent.key value; test "$(git config agent.key)" = value
+step=hooks; hooks=$(git rev-parse --git-path hooks); mkdir -p "$hooks"
+printf '#!/bin/sh\necho ran >/tmp/hooked\n' >"$hooks/pre-commit"; chmod +x "$hooks/pre-commit"
+git commit -qm hooked --allow-empty; test -e /tmp/hooked; rm "$hooks/pre-commit"
+step=remote; format=$(git rev-parse --show-object-format)
+git init -q --bare --object-format="$format" /tmp/remote; git -C /tmp/remote config receive.shallowUpdate true
+git remote add agents /tmp/remote; git push -q agents HEAD:refs/heads/pushed; git fetch -q agents
+test "$(git rev-parse agents/pushed)" = "$(git rev-parse HEAD)"
+step=worktree; git worktree add -q /tmp/tree topic; git -C /tmp/tree commit -qm there --allow-empty
+test "$(git log -1 --format=%s topic)" = there
+step=submodule; git init -q --object-format="$format" /tmp/library; git -C /tmp/library commit -qm library --allow-empty
+git -c protocol.file.allow=always submodule --quiet add /tmp/library agents/library; git commit -qm submodule
+git -C agents/library commit -qm within --allow-empty
+git commit -qam moved
+step=gc; git gc -q --prune=now
+step=fsck; git fsck --no-progress >/tmp/said 2>&1 || { cat /tmp/said >&2; false; }
+step=clean; git status --porcelain; test -z "$(git status --porcelain)"
+"""
+
+
+def reftable(agent_dev: AgentDev, _: Path) -> tuple[Path, str, str]:
+    """As git 2.45 lays it out."""
+    git_dir = agent_dev.repo / ".git"
+    agent_dev.git("config", "core.repositoryFormatVersion", "1")
+    agent_dev.git("config", "extensions.refStorage", "reftable")
+    shutil.rmtree(git_dir / "refs")
+    (git_dir / "refs").mkdir()
+    (git_dir / "refs/heads").write_text("this repository uses the reftable format\n")
+    (git_dir / "HEAD").write_text("ref: refs/heads/.invalid\n")
+    (git_dir / "reftable").mkdir()
+    (git_dir / "reftable/tables.list").touch()
+    return agent_dev.repo, "in a reftable", "git refs migrate"
+
+
+def hidden_bare(agent_dev: AgentDev, folder: Path) -> tuple[Path, str, str]:
+    """Where work trees of a hidden bare repository lie side by side."""
+    place = hidden_bare_parent(agent_dev, folder)
+    return place.cwd.parent, f"{place.cwd.parent}/.bare lies in", "in a work tree of it"
+
+
+def git_dir_within(agent_dev: AgentDev, _: Path) -> tuple[Path, str, str]:
+    """A separate git dir in its own work tree."""
+    agent_dev.git("init", "-q", "--separate-git-dir=data.git")
+    return agent_dev.repo, "data.git lies in", "--separate-git-dir"
+
+
+REFUSED = {
+    "a reftable": reftable,
+    "a directory of work trees": hidden_bare,
+    "a git dir in its work tree": git_dir_within,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_of_git_works(agent_dev: AgentDev, tmp_path: Path, kind: str) -> None:
+    place = KINDS[kind](agent_dev, tmp_path)
+    agent_dev.git("status", cwd=place.cwd)
+    before = {folder: tree(folder) for folder in git_dirs(tmp_path)}
+
+    done = agent_dev(*place.options, "--", "sh", "-c", TOUR, cwd=place.cwd)
+
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    subjects = {commit["subject"] for commit in agent_dev.status(cwd=place.cwd)["commits"]}
+    assert subjects >= {"one", "topic", "more", "hooked", "there", "submodule", "moved"}
+    assert {folder: tree(folder) for folder in git_dirs(tmp_path)} == before
+    assert agent_dev.git("fsck", "--no-progress", "--no-dangling", cwd=place.cwd) == ""
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_has_no_copy_of_its_own_is_refused_by_name(agent_dev: AgentDev, tmp_path: Path, kind: str) -> None:
+    root, reason, hint = REFUSED[kind](agent_dev, tmp_path)
+    done = agent_dev("--", "echo", "ran", cwd=root)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert reason in done.stderr
+    assert hint in done.stderr
+    assert agent_dev.leavings() == []
+
+
+@pytest.mark.parametrize("path", [".", "..", ".git", ".git/hooks"])
+def test_the_users_git_dir_is_never_given_to_write(agent_dev: AgentDev, path: str) -> None:
+    (agent_dev.repo / ".git/hooks").mkdir(exist_ok=True)
+    done = agent_dev("--rw", path, "--", "echo", "ran")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"would open {agent_dev.repo}/.git itself" in done.stderr
+
+
+def git_dirs(folder: Path) -> set[Path]:
+    """Return all git dirs of the user's."""
+    outer = {Path(place) for place, names, files in os.walk(folder) if "HEAD" in files and "objects" in names}
+    return {place for place in outer if not str(place).startswith(str(folder / "state"))}
