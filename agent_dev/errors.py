@@ -121,3 +121,11 @@ class CommandFailed(AgentDevError):
 
 class UsageOfRun(CannotStart):
     """{message}"""
+
+
+class RefusedCommits(AgentDevError):
+    """the agent's commits are refused: {reason}"""
+
+
+class CannotBring(AgentDevError):
+    """{message}"""

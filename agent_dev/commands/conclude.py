@@ -63,10 +63,12 @@ def _open(session: store.Session, environ: dict[str, str]) -> Review | None:
 
 def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
     parts = _kept(merge, "part")
-    taken = tuple(change for change in done_changes(merge) if change.key not in parts)
+    done = tuple(change for change in done_changes(merge) if not change.is_apart)
+    taken = tuple(change for change in done if change.key not in parts)
     keys = {change.key for change in taken}
     left = tuple(change for change in review.changes.changes if change.key not in keys)
-    is_all = not left and not review.changes.problems  # what could not be read is not gone
+    has_more = merge.journal.git is not None and merge.journal.git.has_more
+    is_all = not left and not review.changes.problems and not has_more  # what could not be read is not gone
     if is_all:
         _remember_state(review, store.MERGED)
     git = review.record.get("git")
@@ -75,7 +77,7 @@ def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
         tree.forget()
         skip = (b".git",) if number == 0 and isinstance(git, dict) and git.get("inside") else ()
         mine = tuple(change for change in taken if change.key.root == number)
-        some = tuple(change for change in done_changes(merge) if change.key.root == number)
+        some = tuple(change for change in done if change.key.root == number)
         if some:
             now = _now(merge, review, number, some)
             bases.learn(review.session.base, number, now, _parts(merge, review, number, parts))
@@ -149,7 +151,7 @@ def _undone(merge: apply.Merge, review: Review) -> bool:
         if not mine and not dropped:
             continue
         real.forget()
-        _give_back(merge, review, number, mine)
+        _give_back(merge, review, number, [op for op in mine if op.key not in _apart(merge)])
         now = {path: real.look(path) for path in (*(op.key.path for op in mine), *dropped)}
         bases.unlearn(review.session.base, number, now, _theirs(merge, number))
     _remember_state(review, store.WAITING)
@@ -159,6 +161,11 @@ def _undone(merge: apply.Merge, review: Review) -> bool:
 def _theirs(merge: apply.Merge, number: int) -> frozenset[bytes]:
     """Return the paths of a root that a merge found other than the base was."""
     return frozenset(change.key.path for change in merge.changes() if change.is_merged and change.key.root == number)
+
+
+def _apart(merge: apply.Merge) -> frozenset[Key]:
+    """Return the keys of which the session's own files know nothing: commits brought them."""
+    return frozenset(change.key for change in merge.changes() if change.is_apart)
 
 
 def _dropped(merge: apply.Merge, number: int) -> tuple[bytes, ...]:
@@ -200,8 +207,9 @@ def disown(merge: apply.Merge, place: store.Store) -> bool:
     session = session_of(merge, place)
     if session is None:
         return False
-    store.reopen(session, len(merge.reals))
-    uppers = [files.Tree(session.root(number, "").upper, is_ours=True) for number in range(len(merge.reals))]
+    count = merge.journal.begin.session_roots if merge.journal.begin else 0
+    store.reopen(session, count)
+    uppers = [files.Tree(session.root(number, "").upper, is_ours=True) for number in range(count)]
     try:
         apply.disown(merge, tuple(uppers))
     finally:
@@ -260,14 +268,16 @@ def give_back_again(merge: apply.Merge, review: Review) -> None:
     stopped = first.stopped if first is not None else {}
     undone = [op for number, op in enumerate(merge.journal.ops) if number not in done and number not in stopped]
     for number in range(len(review.reals)):
-        mine = [op for op in undone if op.key.root == number and op.act in (Act.ATTACH, Act.EXCHANGE)]
+        apart = _apart(merge)
+        mine = [op for op in undone if op.key.root == number and op.key not in apart and op.act in (Act.ATTACH, Act.EXCHANGE)]
         if mine:
             _give_back(merge, review, number, mine)
 
 
 def forget_times(merge: apply.Merge, session: store.Session) -> None:
     """Tell a held session's base that what was driven back is what it was: moving it has changed its time of change."""
-    for number, real in enumerate(merge.reals):
+    count = merge.journal.begin.session_roots if merge.journal.begin else 0
+    for number, real in enumerate(merge.reals[:count]):
         real.forget()
         theirs = _theirs(merge, number)
         mine = [op for op in merge.journal.ops if op.key.root == number and op.old is not None and op.act is not Act.MODE]

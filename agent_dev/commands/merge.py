@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_dev.commands import conclude, recover
 from agent_dev.commands.review import LARGEST_DIFF, Review
@@ -12,11 +12,11 @@ from agent_dev.core import choice as choices
 from agent_dev.core import merge, threeway
 from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
 from agent_dev.core.choice import Choice
-from agent_dev.core.journal import Reached, Verdict
+from agent_dev.core.journal import GitSide, Reached, Verdict
 from agent_dev.core.merge import Left, MergePlan
 from agent_dev.core.selection import Selection
 from agent_dev.errors import CannotMerge, UnknownOutcome, UsageError
-from agent_dev.host import apply, journals, pending, staging, store
+from agent_dev.host import apply, bring_index, files, index_lock, journals, pending, staging, store, users_refs
 
 Notice = Callable[[str], None]
 _WITH_LINES = (Kind.EDITED, Kind.ADDED, Kind.DELETED)
@@ -137,14 +137,50 @@ def carry_out(
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _carry_out(review: Review, planned: MergePlan, place: store.Store, notice: Notice, *, is_atomic: bool) -> Merged:
-    table = review.changes.by_key()
-    if not planned.taken:
+@dataclass(frozen=True, slots=True)
+class Home:
+    """What commits bring: refs, what the work tree needs for them (`changes` are the plan's, by key), and a new index.
+
+    `tree`: the git dir whose index is replaced, None for none; `index` the file that takes the place of `expect`.
+    """
+
+    side: GitSide
+    plan: MergePlan
+    changes: dict[Key, Change]
+    tree: files.Tree | None = None
+    index: str = ""
+    expect: Entry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How a merge is carried out: its id, the lock under which it works, whether all of it or nothing, and what commits bring."""
+
+    id: str
+    lock: int
+    home: Home | None
+    is_atomic: bool
+
+
+def bring_home(review: Review, home: Home, place: store.Store, notice: Notice) -> Merged:
+    """Bring commits home: files, index and refs together, or nothing. Raises CannotMerge, UnknownOutcome."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
+    try:
+        return _carry_out(review, home.plan, place, notice, is_atomic=True, home=home)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _carry_out(
+    review: Review, planned: MergePlan, place: store.Store, notice: Notice, *, is_atomic: bool, home: Home | None = None
+) -> Merged:
+    table = review.changes.by_key() if home is None else home.changes
+    if not planned.taken and home is None:
         return Merged("", (), planned.left, planned.conflicts, is_all=False)
     merge_id = f"{review.session.id}.{time.time_ns() // 10**6:x}"
-    with journals.alone(place, notice):
+    with journals.alone(place, notice) as lock:
         recover.recover(place, review.record["roots"], review.environ, notice, but=review.session.id)
-        merging, reached = _apply(review, planned, place, merge_id, is_atomic=is_atomic)
+        merging, reached = _apply(review, planned, place, _How(merge_id, lock, home, is_atomic=is_atomic))
         try:
             is_done = merging.journal.verdict is Verdict.FINISH
             done = {change.key for change in conclude.done_changes(merging)} if is_done else set()
@@ -169,21 +205,22 @@ def _conclude(merging: apply.Merge, place: store.Store, review: Review) -> bool:
         raise CannotMerge(path=place.merges, reason=done, hint="make room; the next command of agent-dev here goes on") from None
 
 
-def _apply(
-    review: Review, planned: MergePlan, place: store.Store, merge_id: str, *, is_atomic: bool
-) -> tuple[apply.Merge, Reached]:
-    grounds = apply.Grounds(review.uppers, review.reals, _places(review, place, merge_id))
+def _apply(review: Review, planned: MergePlan, place: store.Store, how: _How) -> tuple[apply.Merge, Reached]:
+    merge_id, home = how.id, how.home
+    grounds = _grounds(review, place, merge_id, home)
     try:
         os.makedirs(place.merges, 0o700, exist_ok=True)
     except OSError as error:
         raise CannotMerge(path=place.merges, reason=f"{error.strerror}; nothing was changed") from None
-    wanted = {step.key.root for step in planned.steps}
+    wanted = {step.key.root for step in planned.steps} | ({len(review.reals)} if grounds.git else set())
     merging = apply.begin(place, merge_id, review.session.id, grounds, wanted)
-    table = review.changes.by_key()
+    merging.lock = how.lock
     try:
-        ops, kept = staging.stage(merging, planned, review.uppers)
-        rows = tuple({**merge.row(table[key], is_part="part" in kept.get(key, {})), **kept.get(key, {})} for key in planned.taken)
-        reached = apply.carry_out(merging, ops, rows, is_atomic=is_atomic)
+        try:
+            reached = _drive(merging, review, planned, home, is_atomic=how.is_atomic)
+        finally:
+            if grounds.git:
+                index_lock.release(grounds.git, merge_id)
         if merging.journal.verdict is Verdict.FORGET:
             _take_back(merging, review)
         return merging, reached
@@ -192,6 +229,27 @@ def _apply(
         merging.close()
         _forget(merging, place)
         raise
+
+
+def _drive(merging: apply.Merge, review: Review, planned: MergePlan, home: Home | None, *, is_atomic: bool) -> Reached:
+    table = review.changes.by_key() if home is None else home.changes
+    ops, kept = staging.stage(merging, planned, review.uppers)
+    rows = tuple({**merge.row(table[key], is_part="part" in kept.get(key, {})), **kept.get(key, {})} for key in planned.taken)
+    side = None if home is None else home.side
+    if home is not None and home.tree is not None:
+        ops = (*ops, bring_index.stage(merging, home.index, home.expect))
+        side = replace(home.side, index=len(ops) - 1)
+        users_refs.demand_head(home.side)
+    return apply.carry_out(merging, ops, rows, is_atomic=is_atomic, git=side)
+
+
+def _grounds(review: Review, place: store.Store, merge_id: str, home: Home | None) -> apply.Grounds:
+    places = _places(review, place, merge_id)
+    if home is None or home.tree is None:
+        return apply.Grounds(review.uppers, review.reals, places)
+    folder = home.tree.path
+    mine = (f"{place.merges}/{merge_id}/stage-{len(places)}", f"{folder}/agent-dev-stage.{merge_id}")
+    return apply.Grounds(review.uppers, (*review.reals, home.tree), (*places, mine), folder)
 
 
 def _take_back(merging: apply.Merge, review: Review) -> None:

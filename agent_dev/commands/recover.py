@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from agent_dev.commands import conclude
 from agent_dev.core.journal import Journal, Verdict
 from agent_dev.errors import RecoveryRequired, SessionBusy
-from agent_dev.host import apply, journals, pending, secure, store
+from agent_dev.host import apply, index_lock, journals, pending, secure, store
 
 Notice = Callable[[str], None]
 
@@ -39,7 +39,15 @@ def _read(place: store.Store, merge_id: str) -> Journal:
 
 
 def _one(place: store.Store, merge_id: str, said: Journal, environ: dict[str, str], notice: Notice, but: str) -> None:
-    if not said.ops and not said.adopted:
+    try:
+        _come_to_rest(place, merge_id, said, environ, notice, but)
+    finally:
+        if said.begin is not None and said.begin.git:
+            index_lock.release(said.begin.git, merge_id)
+
+
+def _come_to_rest(place: store.Store, merge_id: str, said: Journal, environ: dict[str, str], notice: Notice, but: str) -> None:
+    if not said.ops and not said.adopted and not (said.git and said.phases):
         apply.forget_if_possible(place, merge_id, said.places)
         notice(f"merge {merge_id} was interrupted before it changed anything; what it had prepared is removed")
         return
@@ -61,7 +69,7 @@ def _one(place: store.Store, merge_id: str, said: Journal, environ: dict[str, st
 
 def _bring_to_rest(merging: apply.Merge, place: store.Store, environ: dict[str, str], notice: Notice, but: str) -> None:
     is_open = merging.journal.begin is not None and merging.journal.begin.session == but
-    if merging.journal.verdict is Verdict.ROLL_BACK:
+    if merging.journal.verdict is Verdict.ROLL_BACK and not apply.go_on(merging):
         _roll_back(merging, notice)
     if merging.journal.verdict is Verdict.FINISH:
         if not is_open:  # else the caller's own review would no longer be true

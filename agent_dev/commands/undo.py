@@ -3,13 +3,13 @@
 import os
 from dataclasses import dataclass
 
-from agent_dev.commands import conclude, recover
+from agent_dev.commands import conclude, recover, undo_git
 from agent_dev.commands.recover import Notice
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here
 from agent_dev.core import records
 from agent_dev.core.changes import Change, Entry, FileType, Key
-from agent_dev.core.journal import Mark, Verdict, mark
+from agent_dev.core.journal import Mark, RefMove, Verdict, mark
 from agent_dev.core.merge import Left
 from agent_dev.errors import CannotUndo, RecoveryRequired, UnknownOutcome
 from agent_dev.host import apply, digest, journals, pending, secure, store
@@ -26,12 +26,16 @@ class Recorded:
     changes: tuple[Change, ...]
     done: tuple[Change, ...]
     problem: str = ""
+    refs: tuple[RefMove, ...] = ()
+    stands: bool = False
 
     @property
     def state(self) -> str:
         """One word: merged, undone, or partly undone."""
         if self.problem:
             return "damaged"
+        if not self.changes:
+            return "merged" if self.stands else "undone"
         if len(self.done) == len(self.changes):
             return "merged"
         return "partly undone" if self.done else "undone"
@@ -45,6 +49,7 @@ class Undone:
     roots: tuple[str, ...]
     paths: tuple[Key, ...]
     left: tuple[Left, ...]
+    refs: tuple[RefMove, ...] = ()
 
 
 def recorded(where: Here, *, every: bool = False) -> tuple[Recorded, ...]:
@@ -68,7 +73,8 @@ def _recorded(where: Here, merge_id: str) -> Recorded | None:
     roots = tuple(path for path, _, _ in said.begin.roots)
     table = apply.Merge(where.store, merge_id, "", said, (), (), None)  # type: ignore[arg-type]  # only its journal is asked
     everything = conclude.done_changes(table, said.phases[0].numbers)
-    return Recorded(merge_id, said.begin.session, roots, said.begin.time, everything, conclude.done_changes(table))
+    done, refs = conclude.done_changes(table), said.git.refs if said.git is not None else ()
+    return Recorded(merge_id, said.begin.session, roots, said.begin.time, everything, done, refs=refs, stands=said.stands)
 
 
 def undo(where: Here, merge_id: str, notice: Notice) -> Undone:
@@ -82,12 +88,13 @@ def redo(where: Here, merge_id: str, notice: Notice) -> Undone:
 
 
 def _again(where: Here, merge_id: str, notice: Notice, *, is_forward: bool) -> Undone:
-    with journals.alone(where.store, notice):
+    with journals.alone(where.store, notice) as lock:
         _recover(where, merge_id, notice)
         chosen = merge_id or _newest(where, is_forward=is_forward)
         if "/" in chosen or not os.path.isdir(f"{where.store.merges}/{chosen}"):
             raise CannotUndo(message=f"no merge {chosen} here", hint="agent-dev merges lists them")
         merging = apply.open_merge(where.store, chosen)
+        merging.lock = lock
         try:
             return _drive(where, merging, is_forward=is_forward)
         except OSError as error:
@@ -110,13 +117,19 @@ def _recover(where: Here, merge_id: str, notice: Notice) -> None:
 
 
 def _newest(where: Here, *, is_forward: bool) -> str:
-    found = [one for one in recorded(where) if not one.problem and (len(one.done) < len(one.changes) if is_forward else one.done)]
+    found = [one for one in recorded(where) if not one.problem and _can_be_driven(one, is_forward=is_forward)]
     if not found:
         word = "undone" if is_forward else "merged"
         raise CannotUndo(message=f"nothing of {where.root} was {word}", hint="agent-dev merges --all lists those of other places")
     if is_forward:
         return max(found, key=lambda one: _last_time(where, one.id)).id
     return found[-1].id
+
+
+def _can_be_driven(one: Recorded, *, is_forward: bool) -> bool:
+    if one.refs and one.stands != is_forward:
+        return True
+    return len(one.done) < len(one.changes) if is_forward else bool(one.done)
 
 
 def _last_time(where: Here, merge_id: str) -> int:
@@ -128,7 +141,8 @@ def _drive(where: Here, merging: apply.Merge, *, is_forward: bool) -> Undone:
     review = None
     try:
         review = open_review(session, where.environ) if session is not None else None
-        return _drive_with(where, merging, review, is_forward=is_forward)
+        with undo_git.ready(merging, is_forward=is_forward):
+            return _drive_with(where, merging, review, is_forward=is_forward)
     finally:
         if review is not None:
             review.close()
@@ -139,7 +153,7 @@ def _drive(where: Here, merging: apply.Merge, *, is_forward: bool) -> Undone:
 def _drive_with(where: Here, merging: apply.Merge, review: Review | None, *, is_forward: bool) -> Undone:
     if merging.journal.begin is None:
         raise CannotUndo(message=f"merge {merging.id} never began")
-    numbers, left = _possible(merging, is_forward=is_forward)
+    numbers, left = undo_git.with_index(merging, *_possible(merging, is_forward=is_forward), is_forward=is_forward)
     roots = tuple(path for path, _, _ in merging.journal.begin.roots)
     ops = merging.journal.ops
     pending.add(where.store, merging.id, merging.journal.begun)
@@ -147,7 +161,7 @@ def _drive_with(where: Here, merging: apply.Merge, review: Review | None, *, is_
         missing = _take_again(merging, review, numbers)
         numbers = tuple(number for number in numbers if number not in missing)
         left += tuple(Left(ops[number].key, why) for number, why in missing.items())
-    stands = bool(conclude.done_changes(merging))
+    stands = bool(conclude.done_changes(merging)) if merging.journal.git is None else merging.journal.stands
     is_dropping = not ops and stands != is_forward  # it only took changes out of the session
     if not is_dropping and not any(not ops[number].is_loose for number in numbers):
         _rest(where, merging, review)
@@ -162,7 +176,9 @@ def _drive_with(where: Here, merging: apply.Merge, review: Review | None, *, is_
         return Undone(merging.id, roots, (), (*left, *late))
     paths = tuple(change.key for change in conclude.done_changes(merging, tuple(set(numbers) - reached.stopped.keys())))
     conclude.conclude(merging, where.store, where.environ, review)
-    return Undone(merging.id, roots, paths, (*left, *late))
+    git = merging.journal.git
+    moves = git.refs if git is not None else ()
+    return Undone(merging.id, roots, paths, (*left, *late), moves if is_forward else tuple(one.reversed() for one in moves))
 
 
 def _take_again(merging: apply.Merge, review: Review | None, numbers: tuple[int, ...]) -> dict[int, str]:

@@ -73,6 +73,7 @@ class Change:
     `insertions` and `deletions` are counted in lines; None until counted, or where lines mean nothing.
     `is_merged`: the real tree is not as the base was, but both fit together; `mine` is what stands there now.
     `is_dropped`: what stands there stays, and taking the change only takes it out of the session.
+    `is_apart`: it comes by a commit, and what the session's own files hold there stays as it is.
     """
 
     key: Key
@@ -90,6 +91,7 @@ class Change:
     is_merged: bool = False
     mine: Entry | None = None
     is_dropped: bool = False
+    is_apart: bool = False
 
     @property
     def expect(self) -> Entry | None:

@@ -141,14 +141,63 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
+class RefMove:
+    """A ref of the user's that leads elsewhere afterwards. Ids in hex, "" for nothing."""
+
+    name: str
+    old: str
+    new: str
+
+    def reversed(self) -> "RefMove":
+        """Return the way back."""
+        return RefMove(self.name, self.new, self.old)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexMove:
+    """A path of the user's index that holds something else afterwards. Modes as git has them, 0 for nothing."""
+
+    path: bytes
+    old: tuple[int, str]
+    new: tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class GitSide:
+    """What a merge moves in the user's git: refs, by compare-and-swap and as the very last, and the index.
+
+    That the refs have moved is what decides after a crash. `index`: the number of the operation that replaces it, -1 for
+    none; `entries` what is other in it. `git`: the program, and what its environment must hold. `has_more`: the session
+    has commits that did not come.
+    """
+
+    folder: str
+    git: str
+    environ: tuple[tuple[str, str], ...]
+    refs: tuple[RefMove, ...]
+    index: int = -1
+    entries: tuple[IndexMove, ...] = ()
+    has_more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Begin:
-    """What a merge is about. `roots`: path, device and inode of each; `stages`: where each root's slots lie ("": nowhere)."""
+    """What a merge is about. `roots`: path, device and inode of each; `stages`: where each root's slots lie ("": nowhere).
+
+    `git`: a git dir whose index is replaced too; it is the last root then, and no root of the session's.
+    """
 
     id: str
     session: str
     roots: tuple[tuple[str, int, int], ...]
     stages: tuple[str, ...]
     time: int
+    git: str = ""
+
+    @property
+    def session_roots(self) -> int:
+        """How many of the roots are the session's."""
+        return len(self.roots) - bool(self.git)
 
 
 class Verdict(StrEnum):
@@ -172,6 +221,7 @@ class Journal:
     adopted: tuple[tuple[Key, str], ...] = ()  # what was moved from the session into slots, not copied
     begun: int = 0  # how many phases were begun, those that were driven back too
     chain: int = 0  # the checksum of the last line
+    git: GitSide | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -191,6 +241,12 @@ class Journal:
         """Return the journal with its last phase ended."""
         *before, last = self.phases
         return replace(self, phases=(*before, replace(last, reached=reached)))
+
+    @property
+    def stands(self) -> bool:
+        """Whether the last phase that reached its end brought things, and took none back."""
+        ended = [phase for phase in self.phases if phase.reached is not None]
+        return bool(ended) and ended[-1].is_forward
 
     def done(self) -> frozenset[int]:
         """Return the numbers of the operations that stand after, by the phases that reached their end."""

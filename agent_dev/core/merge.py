@@ -136,7 +136,7 @@ def row(change: Change, *, is_part: bool = False) -> dict[str, object]:
     types = {"before": change.before, "after": change.after}
     path = change.key.path.decode("utf-8", "surrogateescape")
     sides = {side: entry.type if entry else None for side, entry in types.items()}
-    how = {"merged": change.is_merged, "dropped": change.is_dropped}
+    how = {"merged": change.is_merged, "dropped": change.is_dropped, "apart": change.is_apart}
     return {"root": change.key.root, "path": path, "kind": change.kind, **how, **sides}
 
 
@@ -144,7 +144,15 @@ def change_of(row: Mapping[str, Any]) -> Change:
     """Return a change as far as a journal's row tells it: its key, its kind, and the types before and after."""
     key = Key(row["root"], row["path"].encode("utf-8", "surrogateescape"))
     before, after = (_ENTRIES[row[side]] if row[side] else None for side in ("before", "after"))
-    return Change(key, _KINDS[row["kind"]], before, after, is_merged=bool(row["merged"]), is_dropped=bool(row["dropped"]))
+    return Change(
+        key,
+        _KINDS[row["kind"]],
+        before,
+        after,
+        is_merged=bool(row["merged"]),
+        is_dropped=bool(row["dropped"]),
+        is_apart=bool(row.get("apart")),
+    )
 
 
 _ENTRIES = {

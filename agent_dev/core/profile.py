@@ -33,6 +33,7 @@ class Profile(Value):
     keep_merges_days: int = 90  # how long a merge can be taken back
     keep_merges_mib: int = 4096  # and how much may be kept for that in all
     tx_allow: tuple[str, ...] = ()  # risk rules whose changes a transaction may bring home
+    commit_trailers: bool = False  # say in commits that are brought home which agent and session they come from
 
 
 LISTS = ("env", "tools", "caches", "path", "ro", "rw", "overlay", "tx_allow")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_dev.core.changes import FileType, Key
-from agent_dev.core.journal import Act, Begin, Journal, Mark, Op, Phase, Reached
+from agent_dev.core.journal import Act, Begin, GitSide, IndexMove, Journal, Mark, Op, Phase, Reached, RefMove
 
 VERSION = 1
 
@@ -41,6 +41,7 @@ def begin_record(begin: Begin) -> dict[str, Any]:
         "roots": begin.roots,
         "stages": begin.stages,
         "time": begin.time,
+        **({"git": begin.git} if begin.git else {}),
     }
 
 
@@ -49,9 +50,35 @@ def adopt_record(adopted: tuple[tuple[Key, str], ...]) -> dict[str, Any]:
     return {"record": "adopt", "slots": [[key.root, _text(key.path), slot] for key, slot in adopted]}
 
 
-def intent_record(ops: tuple[Op, ...], rows: tuple[Mapping[str, Any], ...]) -> dict[str, Any]:
+def intent_record(ops: tuple[Op, ...], rows: tuple[Mapping[str, Any], ...], git: GitSide | None = None) -> dict[str, Any]:
     """Return the record of all operations: from here on each may have happened."""
-    return {"record": "intent", "ops": [_op_row(op) for op in ops], "rows": rows}
+    said = {"record": "intent", "ops": [_op_row(op) for op in ops], "rows": rows}
+    return said if git is None else {**said, "git": _git_row(git)}
+
+
+def _git_row(git: GitSide) -> dict[str, Any]:
+    return {
+        "folder": git.folder,
+        "git": git.git,
+        "environ": git.environ,
+        "refs": [[one.name, one.old, one.new] for one in git.refs],
+        "index": git.index,
+        "entries": [[_text(one.path), *one.old, *one.new] for one in git.entries],
+        "more": git.has_more,
+    }
+
+
+def _git(row: Mapping[str, Any]) -> GitSide:
+    entries = (IndexMove(_bytes(path), (int(a), str(b)), (int(c), str(d))) for path, a, b, c, d in row["entries"])
+    return GitSide(
+        str(row["folder"]),
+        str(row["git"]),
+        tuple((str(key), str(value)) for key, value in row["environ"]),
+        tuple(RefMove(str(name), str(old), str(new)) for name, old, new in row["refs"]),
+        int(row["index"]),
+        tuple(entries),
+        has_more=bool(row["more"]),
+    )
 
 
 def phase_record(phase: Phase) -> dict[str, Any]:
@@ -165,7 +192,8 @@ def _with_adopted(journal: Journal, record: dict[str, Any]) -> Journal:
 
 
 def _with_intent(journal: Journal, record: dict[str, Any]) -> Journal:
-    return replace(journal, ops=tuple(map(_op, record["ops"])), rows=tuple(record["rows"]))
+    git = _git(record["git"]) if "git" in record else None
+    return replace(journal, ops=tuple(map(_op, record["ops"])), rows=tuple(record["rows"]), git=git)
 
 
 def _with_phase(journal: Journal, record: dict[str, Any]) -> Journal:
@@ -184,7 +212,8 @@ def _begin(record: dict[str, Any]) -> Begin:
     if record["version"] != VERSION:
         raise CorruptJournalError(f"it has version {record['version']}: another version of agent-dev made it")
     roots = tuple((str(path), int(device), int(inode)) for path, device, inode in record["roots"])
-    return Begin(str(record["id"]), str(record["session"]), roots, tuple(map(str, record["stages"])), int(record["time"]))
+    stages = tuple(map(str, record["stages"]))
+    return Begin(str(record["id"]), str(record["session"]), roots, stages, int(record["time"]), str(record.get("git", "")))
 
 
 def _with_end(journal: Journal, record: dict[str, Any]) -> Journal:

@@ -339,7 +339,7 @@ def _variables(found: _Found, key: str, node: Node) -> tuple[tuple[str, str], ..
 
 
 _ONLY_PROFILE = ("about", "command", "extends", "install")
-_ONLY_CONFIG = ("state", "many_deletions", "keep_merges_days", "keep_merges_mib", "tx_allow")
+_ONLY_CONFIG = ("state", "many_deletions", "keep_merges_days", "keep_merges_mib", "tx_allow", "commit_trailers")
 _BOTH: "dict[str, Check]" = {
     "env": _list_of(_variable),
     "set": _variables,
@@ -362,6 +362,7 @@ CONFIG: "dict[str, Check]" = {
     "keep_merges_days": _number(0, 36500),
     "keep_merges_mib": _number(0, 1 << 30),
     "tx_allow": _list_of(_line),
+    "commit_trailers": _flag,
 }
 _ITEMS: "dict[str, Check]" = {"env": _variable, "set": _variable}
 _COMMAND_RULE: "dict[str, Check]" = {

@@ -13,10 +13,10 @@ from typing import Any
 
 from agent_dev.core import records
 from agent_dev.core.changes import Change, Key
-from agent_dev.core.journal import Begin, Journal, Op, Phase, Place, Reached
+from agent_dev.core.journal import Begin, GitSide, Journal, Op, Phase, Place, Reached
 from agent_dev.core.merge import change_of
 from agent_dev.errors import CannotMerge, RecoveryRequired, UnknownOutcome
-from agent_dev.host import disk, files, journals, pending, upper
+from agent_dev.host import disk, files, journals, pending, upper, users_refs
 from agent_dev.host.drive import Driver
 from agent_dev.host.remove import remove_tree
 from agent_dev.host.stage import Stage, choose
@@ -32,6 +32,7 @@ class Grounds:
     uppers: tuple[files.Tree, ...]
     reals: tuple[files.Tree, ...]
     places: tuple[tuple[str, ...], ...]
+    git: str = ""  # a git dir whose index is replaced: the last of the real trees, without an upper
 
 
 @dataclass(slots=True)
@@ -47,6 +48,7 @@ class Merge:
     file: journals.JournalFile
     owns_trees: bool = False  # opened for it alone
     keeps: bool = False  # its folder holds something of the user's, and must stay
+    lock: int = -1  # under which it works
     _changes: tuple[Change, ...] | None = None
 
     def changes(self) -> tuple[Change, ...]:
@@ -98,7 +100,7 @@ def begin(store: Store, merge_id: str, session: str, grounds: Grounds, wanted: I
         pending.add(store, merge_id)
         file = journals.JournalFile(folder)
         disk.sync_path(store.merges)  # else a power cut may take the folder with all that is in it
-        about = Begin(merge_id, session, tuple(map(_root, grounds.reals)), places, time.time_ns())
+        about = Begin(merge_id, session, tuple(map(_root, grounds.reals)), places, time.time_ns(), grounds.git)
         (line,) = file.add(records.begin_record(about))
         stages = tuple(Stage(place) if place else None for place in places)
     except (OSError, journals.UnknownOutcomeError) as error:
@@ -166,16 +168,18 @@ def disown(merge: Merge, uppers: tuple[files.Tree, ...]) -> None:
 # Driving
 
 
-def carry_out(merge: Merge, ops: tuple[Op, ...], rows: tuple[Row, ...], *, is_atomic: bool) -> Reached:
-    """Drive a merge's operations forward; return how it ended, durable.
+def carry_out(
+    merge: Merge, ops: tuple[Op, ...], rows: tuple[Row, ...], *, is_atomic: bool, git: GitSide | None = None
+) -> Reached:
+    """Drive a merge's operations forward, and move refs when they are done; return how it ended, durable.
 
     When nothing could be done, or with `is_atomic` not everything, all is as it was, and the journal has no such phase.
-    Raises CannotMerge when the disk failed and all is as it was, UnknownOutcome when the disk does not say.
+    Raises CannotMerge when the disk failed or a ref moved and all is as it was, UnknownOutcome when the disk does not say.
     """
     phase = Phase("merge", tuple(range(len(ops))), is_forward=True, time=time.time_ns())
     try:
-        says = replace(merge.journal, ops=ops, rows=tuple(dict(row) for row in rows)).with_phase(phase)
-        merge.add(records.intent_record(ops, rows), records.phase_record(phase), says=says)
+        says = replace(merge.journal, ops=ops, rows=tuple(dict(row) for row in rows), git=git).with_phase(phase)
+        merge.add(records.intent_record(ops, rows, git), records.phase_record(phase), says=says)
         pending.add(merge.store, merge.id, merge.journal.begun)
     except OSError as error:
         raise CannotMerge(path=merge.folder, reason=f"{error.strerror}; nothing was changed") from error
@@ -207,12 +211,40 @@ def _drive(merge: Merge, phase: Phase, *, is_atomic: bool) -> Reached:
             _roll_back_or_say(merge, stopped)
             return Reached(stopped)
         reached = Reached(stopped, driver.found((number, op) for number, op in ops if number not in stopped))
+        if merge.journal.git is not None:
+            users_refs.swap(merge.journal.git, merge.id, merge.lock, is_forward=phase.is_forward)
+        else:
+            merge.add(records.reached_record(reached), says=merge.journal.with_reached(reached))
+    except (OSError, users_refs.RefMovedError) as error:
+        _roll_back_or_say(merge, stopped, error)
+        where = (error.filename if isinstance(error, OSError) else error.name) or merge.reals[0].path
+        raise CannotMerge(path=where, reason=f"{_reason(error)}; nothing was changed") from error
+    if merge.journal.git is not None:
+        _say_reached(merge, reached)
+    return reached
+
+
+def _say_reached(merge: Merge, reached: Reached) -> None:
+    """Write the end of a phase down whose refs have moved: from here on there is no way back. Raises UnknownOutcome."""
+    try:
         merge.add(records.reached_record(reached), says=merge.journal.with_reached(reached))
     except OSError as error:
-        _roll_back_or_say(merge, stopped, error)
-        where = error.filename or merge.reals[0].path
-        raise CannotMerge(path=where, reason=f"{_reason(error)}; nothing was changed") from error
-    return reached
+        raise UnknownOutcome(merge=merge.id, reason=_reason(error)) from error
+
+
+def go_on(merge: Merge) -> bool:
+    """Bring a phase to its end whose refs had moved, which come after all else; return whether it was so. Raises OSError."""
+    phase, git = merge.journal.phases[-1], merge.journal.git
+    if git is None or not users_refs.have_moved(git, is_forward=phase.is_forward):
+        return False
+    users_refs.swap_rest(git, merge.id, merge.lock, is_forward=phase.is_forward)
+    driver = merge.driver()
+    ops = [(number, merge.journal.ops[number]) for number in phase.numbers]
+    places = {number: driver.place(op, is_forward=phase.is_forward) for number, op in ops}
+    stopped = {number: "" for number, place in places.items() if place is not Place.DRIVEN}
+    reached = Reached(stopped, driver.found((number, op) for number, op in ops if number not in stopped))
+    merge.add(records.reached_record(reached), says=merge.journal.with_reached(reached))
+    return True
 
 
 def _reason(error: Exception) -> str:

@@ -41,7 +41,7 @@ class Bare:
         """Return what git says. Raises CommandFailed when it fails or takes too long."""
         code, said, why = self.run(*words, question=question, env=env)
         if code:
-            raise CommandFailed(program=f"git {words[0]}", reason=why)
+            raise CommandFailed(program=f"git {_verb(words)}", reason=why)
         return said
 
     def run(
@@ -69,10 +69,18 @@ class Bare:
                 said = _all(git, time.monotonic() + SECONDS)
             except TimeoutError:
                 reason = f"no answer in {SECONDS} s; the session's objects are not as git makes them"
-                raise CommandFailed(program=f"git {words[0]}", reason=reason) from None
+                raise CommandFailed(program=f"git {_verb(words)}", reason=reason) from None
             finally:
                 _end(git)
-            return git.returncode, said, _last_line(errors)
+            return git.returncode, said, last_line(os.pread(errors, 1 << 16, 0))
+
+
+def _verb(words: tuple[str, ...]) -> str:
+    """Return which of git's programs is meant: the word behind its options."""
+    rest = list(words)
+    while rest[0] == "-c":
+        rest = rest[2:]
+    return rest[0]
 
 
 @contextmanager
@@ -117,9 +125,10 @@ def _end(git: "subprocess.Popen[bytes]") -> None:
     git.wait()
 
 
-def _last_line(fd: int) -> str:
-    said = os.pread(fd, 1 << 16, 0).decode("utf-8", "replace").strip()
-    return said.splitlines()[-1] if said else "no reason given"
+def last_line(said: bytes) -> str:
+    """Return the last line of what a program complained of."""
+    text = said.decode("utf-8", "replace").strip()
+    return text.splitlines()[-1] if text else "no reason given"
 
 
 def make(path: str, program: str, *, is_sha256: bool, stores: tuple[str, ...]) -> Bare:

@@ -161,3 +161,8 @@ def remove_attribute(fd: int, name: str) -> None:
     """Remove an extended attribute."""
     _pass("removexattr", fd, name)
     os.removexattr(fd, name)
+
+
+def about_to_move_refs(names: tuple[str, ...]) -> None:
+    """Say that a git is started that moves refs."""
+    _pass("refs", *names)

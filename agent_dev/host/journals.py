@@ -95,8 +95,11 @@ def first(folder: str) -> Begin | None:
 
 
 @contextmanager
-def alone(store: Store, notice: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock of all merging in a state directory; `notice` is told when another has it. It ends with its process."""
+def alone(store: Store, notice: Callable[[str], None]) -> Iterator[int]:
+    """Hold the lock of all merging in a state directory; `notice` is told when another has it. It ends with its process.
+
+    The descriptor it gives may be left to a program that must have ended before anybody else works.
+    """
     os.makedirs(store.merges, 0o700, exist_ok=True)
     fd = os.open(store.merges, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -105,6 +108,6 @@ def alone(store: Store, notice: Callable[[str], None]) -> Iterator[None]:
         except BlockingIOError:
             notice("another merge is under way; waiting for its end")
             fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
+        yield fd
     finally:
         os.close(fd)

@@ -3,6 +3,7 @@
 import os
 import time
 
+from agent_dev.commands.bring import Brought
 from agent_dev.commands.found import Looked
 from agent_dev.core.commits import Person, Told
 from agent_dev.core.found import HEADS, RefChange
@@ -39,7 +40,7 @@ def _others(looked: Looked) -> None:
     if looked.uncommitted and found.commits:
         few([f"not in its last commit: {visible(path)}" for path in looked.uncommitted], "not in its last commit: {} more")
     if found.commits or found.refs:
-        line("they stay in the session for now")
+        line("they stay in the session: agent-dev merge --commits [BRANCH] [--as NAME] brings them home")
 
 
 def _commit(told: Told, holds: tuple[bytes, ...]) -> None:
@@ -66,6 +67,44 @@ def called(name: str) -> str:
 def _ref(ref: RefChange) -> str:
     before, after = ((value or "nothing")[:_SHORT] for value in (ref.before, ref.after))
     return f"{called(ref.name)}: {ref.motion}, {before} → {after}"
+
+
+def brought(done: Brought, *, is_dry: bool, as_json: bool) -> None:
+    """Print what became of commits that were to come home."""
+    if as_json:
+        _brought_as_json(done, is_dry=is_dry)
+        return
+    for left in done.conflicts:
+        line(f"conflict: {visible(left.key.path)}: {visible(left.why)}")
+    word = "would take" if is_dry else "took"
+    few([f"{word} {told.id[:_SHORT]} {visible(told.subject)}" for told in done.commits], f"{word} {{}} more commits")
+    if done.why:
+        line(visible(done.why))
+    if done.merge or (is_dry and done.commits):
+        verb = "would lead" if is_dry else "leads"
+        files = f", {len(done.taken)} files changed" if done.taken else ""
+        line(f"{called(done.ref)} {verb} to {done.after[:_SHORT]}{files}{'' if is_dry else ' (agent-dev undo)'}")
+    if done.next:
+        line(f"next: {visible(done.next)}")
+
+
+def _brought_as_json(done: Brought, *, is_dry: bool) -> None:
+    as_document(
+        {
+            "version": 1,
+            "session": done.session,
+            "merge": done.merge or None,
+            "dry_run": is_dry,
+            "ref": done.ref or None,
+            "before": done.before or None,
+            "after": done.after or None,
+            "commits": [{"id": told.id, "subject": told.subject} for told in done.commits],
+            "taken": [os.fsdecode(key.path) for key in done.taken],
+            "conflicts": [{"path": os.fsdecode(left.key.path), "why": left.why} for left in done.conflicts],
+            "why": done.why or None,
+            "next": done.next or None,
+        }
+    )
 
 
 def _as_json(looked: Looked, session: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from agent_dev.commands.merge import Merged
 from agent_dev.commands.review import Review
 from agent_dev.commands.undo import Recorded, Undone
+from agent_dev.output.commits import called
 from agent_dev.output.words import as_document, few, left_rows, line, name, roots_of, row_of
 from agent_dev.text import visible
 
@@ -49,8 +50,11 @@ def undone(done: Undone, *, as_json: bool, word: str) -> None:
     """Print what an undo or a redo did."""
     if as_json:
         paths = [name(key, done.roots) for key in done.paths]
-        as_document({"version": 1, "merge": done.merge, "paths": paths, "left": left_rows(done.left, done.roots)})
+        refs = [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in done.refs]
+        as_document({"version": 1, "merge": done.merge, "refs": refs, "paths": paths, "left": left_rows(done.left, done.roots)})
         return
+    for ref in done.refs:
+        line(f"{called(ref.name)} leads to {ref.new[:10] or 'nothing'} again")
     few([f"{word} {visible(name(key, done.roots))}" for key in done.paths], f"{word} {{}} more")
     for left in done.left:
         line(f"left {visible(name(left.key, done.roots))}: {visible(left.why)}; it stays as you have it")
@@ -75,6 +79,7 @@ def merges(found: Sequence[Recorded], *, as_json: bool, with_roots: bool) -> Non
                 "time": one.time,
                 "state": one.state,
                 "changes": [{"path": name(change.key, one.roots), "kind": change.kind} for change in one.changes],
+                "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in one.refs],
                 "problem": one.problem or None,
             }
             for one in found
@@ -87,7 +92,7 @@ def merges(found: Sequence[Recorded], *, as_json: bool, with_roots: bool) -> Non
             continue
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.time // 10**9))
         kinds = Counter(change.kind for change in one.changes)
-        what = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+        what = ", ".join([*(called(ref.name) for ref in one.refs), *(f"{count} {kind}" for kind, count in kinds.items())])
         place = f"  {visible(one.roots[0])}" if with_roots else ""
         line(f"{one.id}  {one.state:<13}  {when}  {what}{place}")
     if not found:

@@ -10,6 +10,7 @@ from agent_dev.errors import DONE, SessionBusy
 from agent_dev.host import store
 from agent_dev.output import commits as commits_output
 from agent_dev.output import looking as output
+from agent_dev.verbs import bringing
 from agent_dev.verbs.opening import commits_of, opened
 from agent_dev.verbs.parser import Verb, add_session, parser_of, session_parser
 
@@ -52,8 +53,7 @@ def _commits(words: list[str], where: Here, _options: Options) -> int:
     parser = session_parser("commits", "What the agent's git holds: commits, branches and tags that moved, stashes.")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     args = parser.parse_args(words)
-    one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
-    with opened(one, where) as review:
+    with opened(bringing.found(args.session, where), where) as review:
         commits_output.commits(found.look(review), review.session.id, as_json=args.json)
     return DONE
 

@@ -14,6 +14,7 @@ from agent_dev.core.merge import MergePlan
 from agent_dev.errors import DONE, PARTLY
 from agent_dev.output import merging as output
 from agent_dev.output.words import name
+from agent_dev.verbs import bringing
 from agent_dev.verbs.opening import opened
 from agent_dev.verbs.parser import Verb, add_session, parser_of
 
@@ -31,7 +32,10 @@ def _merge(words: list[str], where: Here, _options: Options) -> int:
     parser.add_argument("--export", default="", metavar="DIR|FILE.patch", help="write it there instead of merging it")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    bringing.add_flags(parser)
     args = parser.parse_args(words)
+    if bringing.is_asked(args):
+        return bringing.bring(args, where)
     with opened(sessions.find(where, args.session), where) as review:
         if not taking.chooses(args):
             code = screen(review, where.store)

@@ -4,12 +4,17 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+from agent_dev.commands import bring as bringing
 from agent_dev.commands import found
+from agent_dev.commands import undo as undoing
+from agent_dev.commands.bring import Brought
 from agent_dev.commands.found import Looked
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here
+from agent_dev.commands.undo import Undone
+from agent_dev.core.bring import Wish
 from agent_dev.host import base, private_git, refs, repo, store
 from tests.harness import trees
 from tests.harness.repository import ENVIRON, git
@@ -53,6 +58,7 @@ class GitSession:
         shutil.copytree(root, self.agent, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         self._before = trees.read(root)
         store.write(self.session, self.record)
+        self.said: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -99,6 +105,36 @@ class GitSession:
             return found.look(review)
         finally:
             review.close()
+
+    def bring(self, *words: str, name: str = "", **wish: Any) -> Brought:
+        """Bring commits home, as flags would."""
+        trailers = wish.pop("with_trailers", False)
+        review = self.review()
+        try:
+            wanted = Wish(words or ("",), name, **wish)
+            return bringing.bring(review, wanted, self.store, self.said.append, with_trailers=trailers)
+        finally:
+            review.close()
+
+    def undo(self) -> Undone:
+        """Take the last merge back; the lock is given up for it, as another command's would be."""
+        store.let_go(self.session)
+        try:
+            return undoing.undo(self.here, "", self.said.append)
+        finally:
+            self.session = store.hold(self.session)
+
+    def redo(self) -> Undone:
+        """Do it again."""
+        store.let_go(self.session)
+        try:
+            return undoing.redo(self.here, "", self.said.append)
+        finally:
+            self.session = store.hold(self.session)
+
+    def files(self) -> dict[str, bytes]:
+        """Return what the real tree holds."""
+        return {os.fsdecode(path): node.content for path, node in trees.read(self.root).items() if not path.startswith(b".git")}
 
     @property
     def here(self) -> Here:

@@ -1,0 +1,141 @@
+"""Bring a session's commits home: checked, as refs, as a branch, or on the user's own branch with its files and index."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from agent_dev.commands import bring_files, goals, merge
+from agent_dev.commands.bring_files import Files, Ground
+from agent_dev.commands.found import between
+from agent_dev.commands.goals import Goal, Work
+from agent_dev.commands.merge import Home, Notice
+from agent_dev.commands.review import Review
+from agent_dev.core import bring as core
+from agent_dev.core.bring import Branch, Picks, Wish
+from agent_dev.core.changes import Key
+from agent_dev.core.commits import Told
+from agent_dev.core.found import UNFINISHED
+from agent_dev.core.journal import GitSide, IndexMove, RefMove
+from agent_dev.core.merge import Left
+from agent_dev.errors import CannotBring
+from agent_dev.host import bring_index, commits, quarantine, refs, store, users_index
+from agent_dev.host.files import Tree
+from agent_dev.host.replay import ConflictError
+from agent_dev.host.users_refs import UserGit
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What came. `merge`: its id, "" when nothing did; `commits`: those that are new, the oldest first.
+
+    `conflicts`: paths that are in each other's way, with the reason. `next`: what to type when it is not what was asked for.
+    """
+
+    session: str
+    merge: str = ""
+    ref: str = ""
+    before: str = ""
+    after: str = ""
+    commits: tuple[Told, ...] = ()
+    taken: tuple[Key, ...] = ()
+    conflicts: tuple[Left, ...] = ()
+    why: str = ""
+    next: str = ""
+
+
+def bring(review: Review, wish: Wish, place: store.Store, notice: Notice, *, with_trailers: bool = False) -> Brought:
+    """Bring commits home. Raises UsageError, RefusedCommits, CannotBring, CommandFailed, CannotMerge.
+
+    Nothing was changed then.
+    """
+    git = review.record.get("git")
+    if git is None:
+        raise CannotBring(message="the session has no git directory, so no commits", hint="agent-dev merge takes its files")
+    before, after = refs.remembered(review.session), refs.now(review.session, review.record)
+    made = commits.made(review.session, review.record, review.environ) if any(wish.words) else ()
+    chosen = core.chosen(wish.words, before, after, [one.id for one in made])
+    user = UserGit(git["folder"], commits.git_program(review.record, review.environ), review.environ)
+    tips = (chosen.tip,) if isinstance(chosen, Branch) else tuple(_ends(chosen))
+    with quarantine.opened(review.session, review.record, user, tips) as ours:
+        record = review.record
+        agent = str(record.get("profile") or (record["command"] or ["agent"])[0])
+        trailers = (("Agent", agent), ("Session", review.session.id)) if with_trailers else ()
+        work = Work(review, wish, user, user.config(), ours, trailers)
+        try:
+            goal = goals.to_branch(work, chosen) if isinstance(chosen, Branch) else goals.to_picks(work, chosen, before)
+        except ConflictError as error:
+            why = f"it does not fit what is there now: {error.subject}"
+            return Brought(
+                review.session.id,
+                conflicts=tuple(Left(Key(0, path), why) for path in error.paths),
+                why="nothing was changed",
+                next=f"agent-dev merge {work.label} --commits{goals.word(wish)} --as NAME",
+            )
+        return _carry_out(work, goal, place, notice)
+
+
+def _ends(picks: Picks) -> Iterator[str]:
+    for item in picks.items:
+        yield item if isinstance(item, str) else item[1]
+
+
+# Carrying it out
+
+
+def _carry_out(work: Work, goal: Goal, place: store.Store, notice: Notice) -> Brought:
+    move = goal.move
+    told = goals.between(work, move.new, move.old or goals.fork(work, move.new))
+    files, copy, expect = Files(), None, bring_index.look(work.user.folder)
+    if goal.is_here:
+        files, copy = _files(work, move)
+    result = Brought(work.review.session.id, "", move.name, move.old, move.new, told, why=goal.why, next=goal.next)
+    if files.conflicts:
+        hint = f"commit or stash what you changed; or agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME"
+        return replace(result, commits=(), conflicts=tuple(files.conflicts), why="nothing was changed", next=hint)
+    if work.wish.is_dry:
+        return replace(result, taken=tuple(files.changes))
+    known = tuple(sorted(set(work.user.values().values())))
+    blobs = tuple(one.new[1] for one in files.index if files.new_blobs and one.new[1])
+    git = work.review.record["git"]
+    assert git is not None  # noqa: S101  (looked at in `bring`)
+    quarantine.adopt(work.place, git["common"], (move.new, *blobs), known)
+    side = GitSide(
+        work.user.folder,
+        work.user.program,
+        work.user.environ,
+        (move,),
+        entries=tuple(files.index),
+        has_more=bool(goals.others(work, move.name)),
+    )
+    tree = Tree(work.user.folder) if copy is not None else None
+    try:
+        home = Home(side, files.plan(), files.changes, tree, copy.path if copy is not None else "", expect)
+        merged = merge.bring_home(work.review, home, place, notice)
+    finally:
+        if tree is not None:
+            tree.close()
+    if not merged.id and not merged.conflicts:
+        raise CannotBring(message="your index changed meanwhile; nothing was changed", hint="run it again")
+    return replace(result, merge=merged.id, taken=tuple(change.key for change in merged.taken), conflicts=merged.conflicts)
+
+
+def _files(work: Work, move: RefMove) -> tuple[Files, users_index.Copy]:
+    """Plan what the work tree and the index need. Raises CannotBring while git is in the middle of something there."""
+    busy = [what for mark, what in UNFINISHED.items() if mark != "BISECT_LOG" and os.path.lexists(f"{work.user.folder}/{mark}")]
+    if busy:
+        raise CannotBring(
+            message=f"you are in the middle of a {busy[0]} here; nothing was changed", hint="finish or abort it first"
+        )
+    moved = between(work.place, move.old, move.new)
+    paths = tuple(one.path for one in moved)
+    copy = users_index.copied(work.place, work.user.folder, frozenset(paths))
+    git = work.review.record["git"]
+    assert git is not None  # noqa: S101  (looked at in `bring`)
+    plain = users_index.copied(work.place, work.user.folder, frozenset(), "attributes")
+    every = tuple(IndexMove(one.path, users_index.NOTHING, (one.new_mode, one.new)) for one in moved if one.new_mode)
+    gone = tuple(IndexMove(one.path, users_index.NOTHING, users_index.NOTHING) for one in moved if not one.new_mode)
+    users_index.change(plain, (*gone, *every))
+    conversions = users_index.conversions(plain, git["common"], paths, work.config)
+    files = bring_files.plan(Ground(work.review, work.place, copy.entries, conversions), moved)
+    users_index.change(copy, tuple(files.index))
+    return files, copy

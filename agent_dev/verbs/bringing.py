@@ -1,0 +1,56 @@
+"""The flags of `merge` that bring commits home."""
+
+import argparse
+
+from agent_dev import taking
+from agent_dev.cli import say
+from agent_dev.commands import bring as command
+from agent_dev.commands import sessions
+from agent_dev.commands.sessions import Here, Listed
+from agent_dev.core.bring import Wish
+from agent_dev.errors import DONE, PARTLY, NoSession, UsageError
+from agent_dev.host import store
+from agent_dev.output import commits as output
+from agent_dev.verbs.opening import opened
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags for commits."""
+    text = "bring commits home instead of files: of the branch the session began on, of BRANCH, some commits or A..B"
+    parser.add_argument("--commits", action="append", nargs="?", const="", metavar="BRANCH|COMMIT|A..B", help=text)
+    parser.add_argument("--as", dest="name", default="", metavar="NAME", help="with --commits: as a new branch")
+    parser.add_argument("--squash", action="store_true", help="with --commits: as one commit, written by you")
+    parser.add_argument("-m", "--message", default="", metavar="TEXT", help="with --squash: what that commit says")
+    text = "with --commits: on top of what you committed meanwhile; merged there when the agent made merges"
+    parser.add_argument("--onto-current", action="store_true", help=text)
+
+
+def is_asked(args: argparse.Namespace) -> bool:
+    """Whether commits are to come home. Raises UsageError for flags that do not go together."""
+    others = bool(args.name or args.squash or args.message or args.onto_current)
+    if args.commits is None:
+        if others:
+            raise UsageError(message="--as, --squash, --message and --onto-current go with --commits", hint="--commits BRANCH")
+        return False
+    if taking.chooses(args) or args.atomic or args.yes_delete_many:
+        raise UsageError(message="--commits brings commits with their files", hint="choose other changes by a merge of their own")
+    if args.name and args.onto_current:
+        raise UsageError(message="--as makes a branch of its own, --onto-current goes onto yours", hint="one of them")
+    return True
+
+
+def bring(args: argparse.Namespace, where: Here) -> int:
+    """Bring commits home and say what came."""
+    wish = Wish(tuple(args.commits), args.name, args.squash, args.onto_current, args.message, is_dry=args.dry_run)
+    with opened(found(args.session, where), where) as review:
+        done = command.bring(review, wish, where.store, say, with_trailers=where.profile.commit_trailers)
+    output.brought(done, is_dry=args.dry_run, as_json=args.json)
+    return PARTLY if done.conflicts or done.why else DONE
+
+
+def found(name: str, where: Here) -> Listed:
+    """Return the session whose commits are meant: where none waits, the newest whose files came home already."""
+    try:
+        return sessions.find(where, name, sessions.OPEN)
+    except NoSession:
+        return sessions.find(where, name, (store.MERGED,))
