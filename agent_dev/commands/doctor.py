@@ -10,7 +10,7 @@ from agent_dev.commands.prepare import Options, Request, flags, locate, prepare
 from agent_dev.commands.sessions import Here
 from agent_dev.core.plan import expand
 from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
-from agent_dev.host import explain, load, machine, probe
+from agent_dev.host import explain, kernel, load, machine, probe
 
 _PATIENCE = 60  # s
 
@@ -30,7 +30,7 @@ def examine(where: Here, options: Options) -> tuple[Finding, ...]:
     request = load.Request(agent="", home=_home(where), environ=where.environ, config=options.config, flags=flags(options))
     profile = load.settings(request).profile
     home, *written = (expand(path, _home(where)) for path in (profile.home, *profile.overlay, *profile.rw))
-    found = [_kernel(), *_namespaces(), *_bwrap(where, (where.root, home, *written)), _state(where)]
+    found = [_kernel(), *_namespaces(), _landlock(), *_bwrap(where, (where.root, home, *written)), _state(where)]
     found.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be made on first use"))
     found.append(_terminal(where))
     return (
@@ -72,6 +72,15 @@ def _namespaces() -> list[Finding]:
             )
         )
     return findings
+
+
+def _landlock() -> Finding:
+    """Say what Landlock does here; nothing depends on it."""
+    version = kernel.landlock()
+    if kernel.has_scopes():
+        return Finding("Landlock", f"version {version}: signals and abstract sockets of the host are out of reach")
+    cure = "with the host's network, abstract sockets of the host can be reached: --net none, or Linux 6.12 with Landlock"
+    return Finding("Landlock", f"version {version} cannot scope" if version else "is not there", cure=cure)
 
 
 def _bwrap(where: Here, untrusted: tuple[str, ...]) -> list[Finding]:

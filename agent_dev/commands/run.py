@@ -265,6 +265,7 @@ def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
         store.settle(job.session)
         supervisor.wait()
     told = launch.exit_code(sandbox)
+    keeper.finish_streams()
     terminal.take_back()
     terminal.reset(leave_screen=told is None or told > 128)
     for fd, was in enumerate(blocking):

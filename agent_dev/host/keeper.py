@@ -27,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_READY = b"r"
 FAILED = b"!"  # begins the keeper's report when a step failed: "!errno\0what"
 HOLD, STATUS = -1, -2  # among an order's words: the descriptors that hold the agent back and that tell of it
 _BIND, _OVERLAY, _MASK = range(3)
@@ -94,9 +95,13 @@ def run(pipes: Pipes, launcher: int, *, namespaces: bool) -> None:
                 raise failure
             code = _keep(_decoded(data), pipes) if namespaces else _become(_decoded(data), pipes)
     except OSError as error:
-        os.write(pipes.report, FAILED + f"{error.errno}\0{error.strerror or error}".encode(errors="surrogateescape"))
+        os.write(pipes.report, _failure(error))
     finally:
         os._exit(code)
+
+
+def _failure(error: OSError) -> bytes:
+    return FAILED + f"{error.errno}\0{error.strerror or error}".encode(errors="surrogateescape")
 
 
 def _decoded(data: bytes) -> Order:
@@ -140,11 +145,18 @@ def _enter(launcher: int) -> OSError | None:
 
 def _become(order: Order, pipes: Pipes) -> int:
     """Be bubblewrap, without namespaces of our own: it makes them alone."""
+    _restrict()
     os.write(pipes.report, b"%d" % os.getpid())
     os.close(pipes.report)
     if os.read(pipes.go, 1):
         _exec(order, pipes)
     return 125
+
+
+def _restrict() -> None:
+    """Put on what everything in the sandbox inherits."""
+    if kernel.has_scopes():
+        kernel.scope()
 
 
 def _exec(order: Order, pipes: Pipes) -> None:
@@ -176,8 +188,8 @@ def _keep(order: Order, pipes: Pipes) -> int:
     if init == 0:
         _be_init(order, pipes, ready_w)
     os.close(ready_w)
-    os.read(ready, 1)
-    os.write(pipes.report, b"%d" % init)
+    said = os.read(ready, 4096)
+    os.write(pipes.report, b"%d" % init if said == _READY else said or FAILED)
     os.closerange(3, 256)
     _, status = os.waitpid(init, 0)
     return os.waitstatus_to_exitcode(status) & 0xFF
@@ -187,11 +199,14 @@ def _be_init(order: Order, pipes: Pipes, ready: int) -> None:
     try:
         os.setpgid(0, 0)
         kernel.die_with_parent()
-        os.write(ready, b"r")
+        _restrict()
+        os.write(ready, _READY)
         os.close(ready)
         os.close(pipes.report)
         if os.read(pipes.go, 1):
             _exec(order, pipes)
+    except OSError as error:
+        os.write(ready, _failure(error))
     finally:
         os._exit(125)
 

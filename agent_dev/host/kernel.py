@@ -17,6 +17,9 @@ _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE, _CLONE_TREE, _CLOEXEC = -100, 0x1000, 
 _MOVE_FROM_EMPTY, _MOVE_TO_EMPTY = 0x4, 0x40
 # The same numbers on every architecture: system calls added since 5.1 share one table.
 _OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
+_CREATE_RULESET, _RESTRICT_SELF = 444, 446
+_ABSTRACT_SOCKETS, _SIGNALS = 1, 2  # LANDLOCK_SCOPE_*
+_SCOPES_SINCE = 6  # ABI of Landlock: Linux 6.12
 _RESOLVE = 0x01 | 0x02 | 0x04 | 0x08  # NO_XDEV | NO_MAGICLINKS | NO_SYMLINKS | BENEATH
 
 
@@ -64,6 +67,25 @@ def setns(fd: int, kind: int) -> None:
 def die_with_parent() -> None:
     """Have the kernel kill this process when the thread that forked it ends."""
     _checked(_prctl(_SET_PDEATHSIG, 9, 0, 0, 0), "prctl")
+
+
+def landlock() -> int:
+    """Return the version of Landlock's ABI; 0 where the kernel has none."""
+    version: int = _syscall(_CREATE_RULESET, None, 0, 1)
+    return max(version, 0)
+
+
+def has_scopes() -> bool:
+    """Whether Landlock can scope signals and abstract sockets."""
+    return landlock() >= _SCOPES_SINCE
+
+
+def scope() -> None:
+    """Keep this process and its children from signals to, and abstract sockets of, processes that are not of them."""
+    ruleset = _checked(_syscall(_CREATE_RULESET, _numbers(0, 0, _ABSTRACT_SOCKETS | _SIGNALS), 24, 0), "landlock")
+    _checked(_prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
+    _checked(_syscall(_RESTRICT_SELF, ruleset, 0), "landlock")
+    os.close(ruleset)
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:

@@ -11,6 +11,12 @@ from agent_dev.host import debug, keeper, seccomp, signals
 from agent_dev.host.terminal import Terminal
 from agent_dev.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.host.streams import Streams
+
+_KIND, _FILES = 0o170000, (0o100000, 0o040000, 0o060000)  # file, directory, block device
+
 
 class Sandbox(Value):
     """A sandbox that is built and held just before the agent, or running."""
@@ -29,6 +35,7 @@ class Keeper:
     """A keeper that was started ahead and waits for its order; `dismiss` it when there will be none."""
 
     def __init__(self, *, namespaces: bool = True) -> None:
+        self._streams = _streams()  # before all pipes: what copies must not hold them open
         order, self._order = os.pipe()
         go, self._go = os.pipe()
         self._report, report = os.pipe()
@@ -38,11 +45,21 @@ class Keeper:
         launcher = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
+            if self._streams:
+                self._streams.put_on()
             for fd in (self._order, self._go, self._report, self._hold, self._status):
                 os.close(fd)
             keeper.run(keeper.Pipes(order, go, report, hold, status), launcher, namespaces=namespaces)
         for fd in (order, go, report, hold, status):
             os.close(fd)
+        if self._streams:
+            self._streams.let_go()
+
+    def finish_streams(self) -> None:
+        """Bring all that was written to the user's files, once the sandbox is over."""
+        if self._streams:
+            self._streams.finish()
+            self._streams = None
 
     def dismiss(self) -> None:
         """End a keeper that is not needed."""
@@ -50,6 +67,7 @@ class Keeper:
             os.kill(self.pid, signals.KILL)
             os.waitpid(self.pid, 0)
             self._close()
+        self.finish_streams()
 
     def _close(self) -> None:
         self.pid = 0
@@ -87,6 +105,20 @@ class Keeper:
         init_fd = os.pidfd_open(init)
         namespace = os.stat(f"/proc/{init}/ns/pid").st_ino
         return Sandbox(self.pid, init, init_fd, namespace, self._status, self._hold, group, self.has_namespaces)
+
+
+def _streams() -> "Streams | None":
+    """Return what stands between the agent and the files that the user redirects to and from; None for none."""
+    for fd in range(3):
+        try:
+            mode = os.fstat(fd).st_mode & _KIND
+        except OSError:
+            continue  # closed
+        if mode in _FILES:
+            from agent_dev.host.streams import Streams  # rare: most runs have a terminal or pipes
+
+            return Streams()
+    return None
 
 
 def start(plan: SandboxPlan, program: str, overlays: str, empty: str, kept: Keeper, terminal: Terminal) -> Sandbox:

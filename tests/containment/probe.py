@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import platform
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -122,6 +123,85 @@ def nested_sandbox(_: Any) -> Any:
     made = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     bwrap = ["bwrap", "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "true"]
     return [made, subprocess.run(bwrap, capture_output=True, check=False).returncode]
+
+
+# sockets and what else reaches other processes
+
+
+def connected(family: int, address: Any) -> str:
+    with socket.socket(family, socket.SOCK_STREAM) as made:
+        made.settimeout(10)
+        try:
+            made.connect(address)
+        except OSError as error:
+            return errno.errorcode[error.errno or 0]
+        return "done"
+
+
+@attempt("sockets")
+def abstract(target: Any) -> Any:
+    return [connected(socket.AF_UNIX, name) for name in target["abstract"]]
+
+
+@attempt("sockets")
+def own_abstract(_: Any) -> Any:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("\0of the sandbox")
+        made.listen()
+        return connected(socket.AF_UNIX, "\0of the sandbox")
+
+
+@attempt("sockets")
+def paths(target: Any) -> Any:
+    return {what: connected(socket.AF_UNIX, path) for what, path in target["paths"].items()}
+
+
+@attempt("sockets")
+def shown_socket(target: Any) -> Any:
+    return connected(socket.AF_UNIX, target["shown"])
+
+
+@attempt("sockets")
+def known_sockets(_: Any) -> Any:
+    """What of the usual places of privileged sockets is there at all."""
+    user = f"/run/user/{os.getuid()}"
+    names = ["docker.sock", "podman/podman.sock", "containerd/containerd.sock", "libvirt/libvirt-sock", "snapd.socket"]
+    names += ["dbus/system_bus_socket", "systemd/private", "lxd/unix.socket", "crio/crio.sock", "pcscd/pcscd.comm"]
+    places = [f"{root}/{name}" for root in ("/run", "/var/run") for name in names] + [user, "/tmp/.X11-unix", "/tmp/.ICE-unix"]
+    return [place for place in places if os.path.lexists(place)]
+
+
+@attempt("sockets")
+def variables(_: Any) -> Any:
+    return sorted(os.environ)
+
+
+@attempt("sockets")
+def loopback(target: Any) -> Any:
+    return connected(socket.AF_INET, ("127.0.0.1", target["port"]))
+
+
+@attempt("sockets")
+def shared_memory(target: Any) -> Any:
+    ctypes.set_errno(0)
+    found = LIBC.shmget(ctypes.c_int(target["memory"]), ctypes.c_size_t(0), 0)
+    rows = {}
+    for kind in ("shm", "sem", "msg"):
+        with open(f"/proc/sysvipc/{kind}", encoding="ascii") as file:
+            rows[kind] = len(file.readlines()) - 1
+    return [errno.errorcode.get(ctypes.get_errno(), "done") if found < 0 else "done", rows, os.listdir("/dev/shm")]
+
+
+@attempt("sockets")
+def descriptors(_: Any) -> Any:
+    found = {}
+    for pid in ("1", "self"):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                found[f"{pid} {name}"] = os.readlink(f"/proc/{pid}/fd/{name}")
+            except FileNotFoundError:
+                continue  # the one that listed
+    return found
 
 
 def main() -> None:

@@ -271,7 +271,6 @@ def test_without_network_nothing_of_the_host_is_reached(world: World) -> None:
     assert _reached(world, "none") == "0 0\n"
 
 
-@pytest.mark.xfail(strict=True, reason="scoping abstract sockets by Landlock comes with the containment of running agents")
 def test_the_hosts_abstract_sockets_are_not_reached_with_its_network(world: World) -> None:
     assert _reached(world, "host") == "1 0\n"
 
