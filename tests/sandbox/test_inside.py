@@ -89,7 +89,7 @@ def test_nothing_of_the_host_is_visible_but_what_is_listed(agent_dev: AgentDev) 
         print(json.dumps(found))
     """
     repo, home = agent_dev.repo, agent_dev.home
-    farm = "/run/agent-dev/objects/0"
+    farm = "/run/agent-dev/git/0/objects"
     skipped = ":".join((str(repo), *(f"/etc/{name}" for name in ETC), farm))
     found = set(agent_dev.show_inside(code, "--env", f"SKIPPED={skipped}"))
     expected = {path for path in WHOLE if os.path.exists(path)}
@@ -293,7 +293,7 @@ def test_the_system_is_read_only(agent_dev: AgentDev) -> None:
         "/usr/x",
         "/usr/bin/x",
         "/dev/x",
-        "/run/agent-dev/objects/0/x",
+        "/run/agent-dev/git/0/objects/x",
     ]
     done = agent_dev("--", "touch", *paths)
     assert [path for path in paths if f"'{path}': Read-only file system" not in done.stderr] == []
