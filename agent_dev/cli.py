@@ -21,7 +21,7 @@ _VALUES = {
     "--config": "config",
 }
 _SWITCHES = {"--no-merge": {"merge": False}, "--debug": {"debug": True}}
-_LISTS = {"--ro": "ro", "--rw": "rw", "--overlay": "overlay", "--env": "env"}
+_LISTS = {"--ro": "ro", "--rw": "rw", "--overlay": "overlay", "--env": "env", "--share": "share"}
 AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "looking": ("status", "diff", "commits", "sessions"),
     "merging": ("merge", "undo", "redo", "merges"),
@@ -75,6 +75,7 @@ options, before AGENT:
   --rw PATH            show PATH and let the agent write there directly, without review
   --overlay PATH       show PATH and collect changes to it for review, as for the repository
   --env NAME[=VALUE]   let a variable in
+  --share NAME         hand a socket in: ssh-agent, gpg-agent, dbus, display, docker
   --no-merge           do not open the merge screen afterwards
   --name NAME          a name for the session
   --profile FILE       a profile from a file

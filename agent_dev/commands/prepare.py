@@ -2,12 +2,19 @@
 
 import os
 
+from agent_dev.commands import showing
 from agent_dev.core import plan, refuse
 from agent_dev.core.plan import Machine, Setting, expand, is_below
 from agent_dev.core.profile import BUILT_IN, Layer, Settings
 from agent_dev.errors import CommandNotFound, NoInterpreter, NotExecutable, Refused, UsageError
-from agent_dev.host import cache, load, look, machine, repo, store
+from agent_dev.host import cache, covers, load, look, machine, repo, store
 from agent_dev.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.host.shares import Shared
+else:
+    Shared = object
 
 
 class Options(Value):
@@ -20,6 +27,7 @@ class Options(Value):
     rw: tuple[str, ...] = ()
     overlay: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
+    share: tuple[str, ...] = ()
     merge: bool = True
     name: str = ""
     profile_file: str = ""
@@ -54,7 +62,8 @@ class Prepared(Value):
     rw: tuple[str, ...]
     tools: tuple[str, ...]
     caches: tuple[str, ...]
-    masks: tuple[str, ...]
+    covers: tuple[tuple[str, tuple[str, ...]], ...]  # of tools, caches and `ro`: path, credentials it has or could have
+    shared: tuple[Shared, ...]
     hidden: tuple[tuple[str, str], ...]  # tool directories not shown, and why
 
     @property
@@ -99,11 +108,14 @@ def prepare(request: Request) -> Prepared:
         rw=rw,
         tools=(),
         caches=(),
-        masks=(),
+        covers=(),
+        shared=(),
         hidden=(),
     )
     _refuse(prepared)
-    prepared = _with_versions(_with_tools(prepared))
+    prepared = _with_versions(showing.with_tools(prepared))
+    if profile.share:
+        prepared = prepared.but(shared=_shared(prepared, environ))
     _look_up(prepared)
     return prepared
 
@@ -144,6 +156,7 @@ def flags(options: Options) -> Layer:
         "ro": tuple(map(repo.absolute, options.ro)),
         "rw": tuple(map(repo.absolute, options.rw)),
         "overlay": tuple(map(repo.absolute, options.overlay)),
+        "share": options.share,
         "env": tuple(item for item in options.env if "=" not in item),
         "set": tuple(tuple(item.split("=", 1)) for item in options.env if "=" in item),
     }
@@ -217,59 +230,6 @@ def _refuse_owner(prepared: Prepared) -> None:
         raise Refused(message=f"{prepared.place.root} cannot be read")
 
 
-def _with_tools(prepared: Prepared) -> Prepared:
-    """Choose the tool directories and caches that are there and do not hide something of the agent home's own."""
-    home, profile = prepared.machine.home, prepared.settings.profile
-    shown: dict[str, list[str]] = {"tools": [], "caches": []}
-    hidden: list[tuple[str, str]] = []
-    for kind, paths in (("tools", profile.tools), ("caches", profile.caches)):
-        for path in (expand(path, home) for path in paths):
-            why = _why_hidden(path, prepared, is_cache=kind == "caches")
-            if why is None:
-                shown[kind].append(path)
-            elif why:
-                hidden.append((path, why))
-    tools = _outermost(shown["tools"])
-    masks = tuple(path for name in plan.CREDENTIALS if _is_shown(path := f"{home}/{name}", tools) and os.path.isfile(path))
-    return prepared.but(tools=tools, caches=tuple(shown["caches"]), masks=masks, hidden=tuple(hidden))
-
-
-def _is_shown(path: str, tools: tuple[str, ...]) -> bool:
-    return any(is_below(path, tool) for tool in tools)
-
-
-def _outermost(paths: list[str]) -> tuple[str, ...]:
-    return tuple(path for path in paths if not any(path != other and is_below(path, other) for other in paths))
-
-
-def _why_hidden(path: str, prepared: Prepared, *, is_cache: bool) -> str | None:
-    """Return None to show it, "" for one that is not there, else why it is not shown."""
-    if not is_below(path, prepared.machine.home) or not (os.path.isdir(path) or (os.path.isfile(path) and not is_cache)):
-        return ""
-    for own in (prepared.store.path, prepared.agent_home, prepared.cache):
-        if is_below(own, os.path.realpath(path)) or is_below(os.path.realpath(path), own):
-            return f"holds {own}"
-    place = prepared.agent_home
-    for part in path[len(prepared.machine.home) :].split("/"):
-        place = f"{place}/{part}" if part else place
-        if os.path.islink(place) or (os.path.lexists(place) and not os.path.isdir(place) and os.path.isdir(path)):
-            return "the agent home has a link or a file of its own there"
-    return None if _is_free(place) else "the agent home has its own"
-
-
-def _is_free(place: str) -> bool:
-    """Whether the agent home holds nothing at a place but what an earlier session left as a mount point."""
-    try:
-        with os.scandir(place) as entries:
-            return next(entries, None) is None
-    except FileNotFoundError:
-        return True
-    except NotADirectoryError:
-        return os.lstat(place).st_size == 0
-    except OSError:
-        return False
-
-
 def locate(prepared: Prepared) -> tuple[str, str]:
     """Return where the command lies inside and on the host, looked up as it will be: agent home, tools, system."""
     name = prepared.command[0]
@@ -336,13 +296,26 @@ def _files(prepared: Prepared, environ: dict[str, str]) -> tuple[tuple[str, byte
         return (*files, (f"{plan.RUN}/demo-agent.sh", file.read()))
 
 
+def _shared(prepared: Prepared, environ: dict[str, str]) -> tuple[Shared, ...]:
+    from agent_dev.host import shares  # most runs hand nothing in
+
+    ground = shares.Ground(environ, prepared.machine.uid, prepared.machine.home, prepared.untrusted)
+    return shares.shared(prepared.settings.profile.share, ground)
+
+
 def setting(prepared: Prepared, parts: Setting, environ: dict[str, str]) -> Setting:
     """Complete the session's part of a plan with what was decided here."""
+    masks, blanks = showing.masked(prepared, parts.roots)
+    covered = {path for path, _ in prepared.covers if path in prepared.tools or path in prepared.ro}
     return parts.but(
         tools=prepared.tools,
-        masks=prepared.masks,
+        covers=tuple((path, covers.front(prepared.store.path, names)) for path, names in prepared.covers if path in covered),
+        masks=masks,
+        blanks=blanks,
+        blank=covers.blank(prepared.store.path),
+        shares=tuple(mount for one in prepared.shared for mount in one.mounts),
         ro=prepared.ro,
         rw=prepared.rw,
         files=_files(prepared, environ),
-        env=plan.allowed_env(prepared.settings.profile, environ),
+        env=(*plan.allowed_env(prepared.settings.profile, environ), *(pair for one in prepared.shared for pair in one.env)),
     )

@@ -4,6 +4,7 @@ import errno
 import os
 import time
 
+from agent_dev.commands import showing
 from agent_dev.commands.prepare import Prepared, Request, prepare, setting
 from agent_dev.core import bwrap, plan
 from agent_dev.core.plan import GitDir, Root, SandboxPlan, Setting
@@ -140,7 +141,8 @@ def notices(prepared: Prepared) -> tuple[str, ...]:
         plural = "s" if len(waiting) > 1 else ""
         lines.append(f"{len(waiting)} earlier session{plural} here not merged: {names} (agent-dev sessions)")
     lines += [f"--rw {path}: the agent writes there directly, nothing of it is reviewed" for path in prepared.rw]
-    lines += look.foreign(prepared.place.root, prepared.machine.uid, prepared.machine.gid)
+    lines += [one.warning for one in prepared.shared]
+    lines += showing.around(prepared)
     return tuple(lines)
 
 
@@ -190,7 +192,9 @@ def make_parts(
         git_config=config,
         caches=caches,
     )
-    return setting(prepared, parts, environ)
+    parts = setting(prepared, parts, environ)
+    showing.hide(prepared, parts)
+    return parts
 
 
 def _private_git(prepared: Prepared, session: store.Session, root: Root) -> tuple[GitDir, ...]:

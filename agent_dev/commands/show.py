@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agent_dev.commands import run
 from agent_dev.commands.prepare import Prepared, Request, prepare, setting
 from agent_dev.core import bwrap, plan
-from agent_dev.core.plan import Bind, File, GitDir, Mask, Overlay, Root, Setting, Symlink, Tmpfs
+from agent_dev.core.plan import Bind, Cover, File, GitDir, Mask, Overlay, Root, Setting, Symlink, Tmpfs
 from agent_dev.core.profile import BUILT_IN, LISTS
 
 SESSION = "SESSION"
@@ -66,7 +66,7 @@ def _settings(prepared: Prepared) -> list[tuple[str, str, str]]:
         ("bwrap", f"{prepared.machine.bwrap} {'.'.join(map(str, prepared.machine.bwrap_version))}", ""),
     ]
     for field in LISTS:
-        if field in ("ro", "rw", "overlay", "path"):
+        if field in ("ro", "rw", "overlay", "path", "mask", "share"):
             rows += [(field, item, origins.get(f"{field}:{item}", BUILT_IN)) for item in profile.as_dict()[field]]
     return rows
 
@@ -95,6 +95,8 @@ def _mount(mount: plan.Mount) -> str:  # noqa: PLR0911  (a case for each kind)
         case Bind(target, source, writable):
             same = "" if source == target else f" from {source}"
             return f"{target} {'writable' if writable else 'read-only'}{same}"
+        case Cover(target, _, _):
+            return f"{target} read-only, without the credentials that it has or could have"
         case Overlay(target, _, upper, _):
             return f"{target} overlay, changes in {upper}"
         case Tmpfs(target, size, _):
@@ -104,7 +106,7 @@ def _mount(mount: plan.Mount) -> str:  # noqa: PLR0911  (a case for each kind)
         case File(target, data, _):
             return f"{target} a copy, {len(data)} bytes"
         case Mask(target):
-            return f"{target} masked: it holds credentials"
+            return f"{target} masked: empty and read-only"
         case _:
             return f"{mount.target} {type(mount).__name__.lower()}"
 

@@ -2,6 +2,7 @@
 
 from agent_dev.core.plan import (
     Bind,
+    Cover,
     Dev,
     File,
     Mask,
@@ -83,6 +84,8 @@ def _mount(mount: Mount, descriptors: dict[str, int]) -> tuple[str | int, ...]: 
             return ("--bind" if writable else "--ro-bind", source, target)
         case Overlay(target, lower, upper, work):
             return ("--overlay-src", lower, "--overlay", upper, work, target)
+        case Cover(target, lower, front):
+            return ("--overlay-src", lower, "--overlay-src", front, "--ro-overlay", target)
         case Scratch(target, lower):
             return ("--overlay-src", lower, "--tmp-overlay", target)
         case Tmpfs(target, size, mode):
@@ -127,5 +130,7 @@ def _by_hand(mount: Mount, version: tuple[int, int, int]) -> Mount:
             return Bind(target, target)
         case Overlay(target, lower, _, _):
             return Scratch(target, lower) if version >= HAS_OVERLAY else Bind(target, lower)
+        case Cover(target, _, _) if version < HAS_OVERLAY:
+            return Tmpfs(target, 4096)  # what it hides is worse than what it shows
         case _:
             return mount

@@ -72,7 +72,15 @@ class Mask(Value):
     target: str
 
 
-Mount = Bind | Overlay | Scratch | Tmpfs | Dev | Proc | Symlink | File | Mask
+class Cover(Value):
+    """A read-only view of `lower` with what `front` holds laid over it: empty files where credentials are or could be."""
+
+    target: str
+    lower: str
+    front: str
+
+
+Mount = Bind | Overlay | Scratch | Cover | Tmpfs | Dev | Proc | Symlink | File | Mask
 
 
 class Machine(Value):
@@ -119,7 +127,11 @@ class Setting(Value):
     git_config: bytes = b""
     tools: tuple[str, ...] = ()
     caches: tuple[Root, ...] = ()  # throw-away: path, upper, work
-    masks: tuple[str, ...] = ()
+    covers: tuple[tuple[str, str], ...] = ()  # of tools and `ro`: path, what is laid over it
+    masks: tuple[str, ...] = ()  # files
+    blanks: tuple[str, ...] = ()  # directories
+    blank: str = ""  # an empty directory
+    shares: tuple[Mount, ...] = ()  # sockets that the user hands in
     ro: tuple[str, ...] = ()
     rw: tuple[str, ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()
@@ -167,35 +179,6 @@ PROXY_ENV = (*_PROXIES, *(name.upper() for name in _PROXIES))
 
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
-# Files that hold credentials, below the real home. Where a shown directory holds one it is masked.
-CREDENTIALS = (
-    ".asdf/.netrc",
-    ".aws/credentials",
-    ".bundle/config",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".config/gh/hosts.yml",
-    ".config/git/credentials",
-    ".config/pip/pip.conf",
-    ".docker/config.json",
-    ".gem/credentials",
-    ".git-credentials",
-    ".gradle/gradle.properties",
-    ".kube/config",
-    ".local/share/gem/credentials",
-    ".local/share/pnpm/auth.ini",
-    ".local/share/uv/credentials/credentials.toml",
-    ".m2/settings-security.xml",
-    ".m2/settings.xml",
-    ".netrc",
-    ".npmrc",
-    ".nvm/.npmrc",
-    ".pip/pip.conf",
-    ".pypirc",
-    ".yarnrc",
-    ".yarnrc.yml",
-)
-
 
 def build(profile: Profile, machine: Machine, setting: Setting) -> SandboxPlan:
     """Return the sandbox for one session; pure, so that `show` prints what `run` does."""
@@ -203,8 +186,10 @@ def build(profile: Profile, machine: Machine, setting: Setting) -> SandboxPlan:
         *_system(machine),
         *_home(machine, setting),
         *_roots(setting),
-        *(Bind(path, path) for path in setting.ro),
+        *_shown(setting, setting.ro),
         *(Bind(path, path, writable=True) for path in setting.rw),
+        *(Mask(path) for path in setting.masks),
+        *(Bind(path, setting.blank) for path in setting.blanks),
     )
     return SandboxPlan(
         mounts=mounts,
@@ -241,10 +226,15 @@ def _home(machine: Machine, setting: Setting) -> tuple[Mount, ...]:
         *((File(f"{RUN}/gitconfig", setting.git_config),) if setting.git_config else ()),
         *(File(path, data) for path, data in setting.files),
         Bind(machine.home, setting.agent_home, writable=True),
-        *(Bind(path, path) for path in setting.tools),
+        *_shown(setting, setting.tools),
         *(Overlay(cache.path, cache.path, cache.upper, cache.work) for cache in setting.caches),
-        *(Mask(path) for path in setting.masks),
+        *setting.shares,
     )
+
+
+def _shown(setting: Setting, paths: tuple[str, ...]) -> tuple[Mount, ...]:
+    fronts = dict(setting.covers)
+    return tuple(Cover(path, path, fronts[path]) if path in fronts else Bind(path, path) for path in paths)
 
 
 def _roots(setting: Setting) -> tuple[Mount, ...]:

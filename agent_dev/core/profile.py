@@ -27,6 +27,8 @@ class Profile(Value):
     ro: tuple[str, ...] = ()  # more paths, read-only
     rw: tuple[str, ...] = ()  # more paths, written directly
     overlay: tuple[str, ...] = ()  # more roots
+    mask: tuple[str, ...] = ()  # patterns of files in the roots that the agent shall not read
+    share: tuple[str, ...] = ()  # sockets of the host
     install: str = ""  # how to get the command
     merge: bool = True  # open the merge screen after the agent has ended
     many_deletions: int = 25  # percent of the tree's files: flags delete more only when told twice
@@ -36,10 +38,11 @@ class Profile(Value):
     commit_trailers: bool = False  # say in commits that are brought home which agent and session they come from
 
 
-LISTS = ("env", "tools", "caches", "path", "ro", "rw", "overlay", "tx_allow")
+LISTS = ("env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow")
 WORDS = ("command",)
 TEXTS = ("about", "home", "state", "net", "install")
 NETS = ("host", "none")
+SHARES = ("ssh-agent", "gpg-agent", "dbus", "display", "docker")
 BUILT_IN = "built-in"
 
 

@@ -1,6 +1,6 @@
 """Which keys a configuration file may hold and what may stand at each: a tree of nodes becomes fields, or problems."""
 
-from agent_dev.core.profile import NETS
+from agent_dev.core.profile import NETS, SHARES
 from agent_dev.value import Value
 
 TYPE_CHECKING = False
@@ -352,6 +352,8 @@ _BOTH: "dict[str, Check]" = {
     "ro": _list_of(_path),
     "rw": _list_of(_path),
     "overlay": _list_of(_path),
+    "mask": _list_of(_line),
+    "share": _list_of(_choice(SHARES)),
     "merge": _flag,
 }
 PROFILE: "dict[str, Check]" = {"about": _line, "command": _command, "extends": _line, "install": _line, **_BOTH}
@@ -364,7 +366,7 @@ CONFIG: "dict[str, Check]" = {
     "tx_allow": _list_of(_line),
     "commit_trailers": _flag,
 }
-_ITEMS: "dict[str, Check]" = {"env": _variable, "set": _variable}
+_ITEMS: "dict[str, Check]" = {"env": _variable, "set": _variable, "share": _choice(SHARES)}
 _COMMAND_RULE: "dict[str, Check]" = {
     "name": _line,
     **dict.fromkeys(("programs", "words", "options", "arguments", "paths", "only", "lines", "cwd"), _list_of(_line)),

@@ -18,7 +18,7 @@ taken before the one that would end it is known to be there, so a launcher kille
 import marshal
 import os
 
-from agent_dev.core.plan import Bind, Mask, Mount, Overlay
+from agent_dev.core.plan import Bind, Cover, Mask, Mount, Overlay, is_below
 from agent_dev.host import kernel, signals
 from agent_dev.host.folders import walk
 from agent_dev.value import Value
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _READY = b"r"
 FAILED = b"!"  # begins the keeper's report when a step failed: "!errno\0what"
 HOLD, STATUS = -1, -2  # among an order's words: the descriptors that hold the agent back and that tell of it
-_BIND, _OVERLAY, _MASK = range(3)
+_BIND, _OVERLAY, _MASK, _COVER = range(4)
 _OURS = (signals.INT, signals.QUIT, signals.HUP, signals.TERM)
 
 
@@ -62,6 +62,8 @@ def _flat(mount: Mount) -> tuple[int, str, str, str, str]:
             return (_BIND, target, source, "w" if writable else "", "")
         case Mask(target):
             return (_MASK, target, "", "", "")
+        case Cover(target, lower, front):
+            return (_COVER, target, lower, front, "")
         case _:
             raise ValueError(f"{mount.target} lies where an agent can write")
 
@@ -70,6 +72,8 @@ def _unflat(flat: "Any") -> Mount:
     kind, target, *rest = flat
     if kind == _OVERLAY:
         return Overlay(target, *rest)
+    if kind == _COVER:
+        return Cover(target, rest[0], rest[1])
     return Bind(target, rest[0], bool(rest[1])) if kind == _BIND else Mask(target)
 
 
@@ -227,6 +231,8 @@ def _mount(order: Order, mount: Mount) -> None:
         match mount:
             case Overlay(_, lower, upper, work):
                 mount_overlay(lower, upper, work, target)
+            case Cover(_, lower, front):
+                mount_cover(lower, front, target)
             case Bind(_, source, writable):
                 attributes = kernel.ATTR_NOSUID | kernel.ATTR_NODEV | (0 if writable else kernel.ATTR_RDONLY)
                 _bind(source, target, attributes)
@@ -243,15 +249,17 @@ def _is_file(mount: Mount) -> bool:
 
 
 def _target(order: Order, target: str, *, is_file: bool) -> int:
-    """Open a mount's target: below the agent home without following a link, elsewhere by its path."""
-    inside = order.home.rstrip("/") + "/"
-    if not target.startswith(inside):
-        return os.open(target, os.O_PATH | os.O_CLOEXEC)
-    home = os.open(order.agent_home, os.O_PATH | os.O_DIRECTORY)
-    try:
-        return walk(home, target[len(inside) :], last_is_file=is_file)
-    finally:
-        os.close(home)
+    """Open a mount's target: below the agent home or a root without following a link, elsewhere by its path."""
+    inside = order.home.rstrip("/")
+    roots = (mount.target for mount in order.mounts if isinstance(mount, Overlay) and mount.target != target)
+    for place, source in ((inside, order.agent_home), *((root, root) for root in roots)):
+        if target != place and is_below(target, place):
+            start = os.open(source, os.O_PATH | os.O_DIRECTORY)
+            try:
+                return walk(start, target[len(place) + 1 :], last_is_file=is_file)
+            finally:
+                os.close(start)
+    return os.open(target, os.O_PATH | os.O_CLOEXEC)
 
 
 def _bind(source: str, target: int, attributes: int) -> None:
@@ -265,10 +273,20 @@ def _bind(source: str, target: int, attributes: int) -> None:
 
 def mount_overlay(lower: str, upper: str, work: str, target: int) -> None:
     """Mount an overlay at an open directory; layers go in by descriptor, so that any name works and none shows."""
-    fds = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in (lower, upper, work)]
+    layers = "lowerdir=/proc/self/fd/{},upperdir=/proc/self/fd/{},workdir=/proc/self/fd/{},userxattr"
+    _mount_layers(layers, (lower, upper, work), target, kernel.NOSUID | kernel.NODEV)
+
+
+def mount_cover(lower: str, front: str, target: int) -> None:
+    """Mount a read-only overlay at an open directory: what `front` holds hides what `lower` has there."""
+    layers = "lowerdir=/proc/self/fd/{}:/proc/self/fd/{},userxattr"
+    _mount_layers(layers, (front, lower), target, kernel.NOSUID | kernel.NODEV | kernel.RDONLY)
+
+
+def _mount_layers(layers: str, paths: tuple[str, ...], target: int, flags: int) -> None:
+    fds = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in paths]
     try:
-        data = "lowerdir=/proc/self/fd/{},upperdir=/proc/self/fd/{},workdir=/proc/self/fd/{},userxattr".format(*fds)
-        kernel.mount("overlay", f"/proc/self/fd/{target}", "overlay", kernel.NOSUID | kernel.NODEV, data)
+        kernel.mount("overlay", f"/proc/self/fd/{target}", "overlay", flags, layers.format(*fds))
     finally:
         for fd in fds:
             os.close(fd)

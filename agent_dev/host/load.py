@@ -285,10 +285,12 @@ def _check_flags(flags: Layer, problems: list[str]) -> None:
     given = flags.fields
     if "net" in given:
         problems += _wrong("net", "--net", [str(given["net"])])
-    for field in ("env", "set"):
+    for field in ("env", "set", "share"):
         items = given.get(field, ())
         if isinstance(items, tuple | list) and items:
-            problems += _wrong(field, "--env", [str(item if field == "env" else item[0]) for item in items])
+            problems += _wrong(
+                field, "--share" if field == "share" else "--env", [str(item[0] if field == "set" else item) for item in items]
+            )
 
 
 def _wrong(field: str, word: str, texts: list[str]) -> tuple[str, ...]:

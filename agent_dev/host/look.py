@@ -2,11 +2,13 @@
 
 import os
 
+from agent_dev.core.credentials import looks_secret
 from agent_dev.core.plan import RUN
 from agent_dev.errors import UnreadableSession
 from agent_dev.host import store
 
 _ENOUGH = 400  # entries looked at before the start; the rest is looked at beside the run
+_TYPE, _REGULAR = 0o170000, 0o100000
 _SHEBANG = 256  # bytes that the kernel looks at
 _TERMINFO = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo")
 
@@ -45,31 +47,31 @@ def interpreter(path: str) -> str:
     return os.fsdecode(words[0]) if words and words[0].startswith(b"/") else ""
 
 
-def foreign(root: str, uid: int, gid: int) -> tuple[str, ...]:
-    """Return a line about paths of another user or group near the top: they cannot be changed inside (EOVERFLOW)."""
-    found: list[str] = []
+def around(root: str, uid: int, gid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return paths near the top that the agent cannot change (another's: EOVERFLOW), and those that are named like secrets."""
+    foreign: list[str] = []
+    secrets: list[str] = []
     left = _ENOUGH
     folders = [root]
     while folders and left > 0:
-        folder = folders.pop(0)
-        try:
-            entries = os.scandir(folder)
-        except OSError:
-            continue
-        with entries:
-            for entry in entries:
-                left -= 1
-                status = entry.stat(follow_symlinks=False)
-                if status.st_uid != uid or status.st_gid != gid:
-                    found.append(entry.path)
-                elif entry.is_dir(follow_symlinks=False) and entry.name != ".git":
-                    folders.append(entry.path)
-                if left <= 0:
-                    break
-    if not found:
-        return ()
-    more = f" and {len(found) - 2} more" if len(found) > 2 else ""
-    return (f"of another user or group, so the agent cannot change them: {', '.join(found[:2])}{more}",)
+        for entry in _entries(folders.pop(0), left):
+            left -= 1
+            status = entry.stat(follow_symlinks=False)
+            if status.st_mode & _TYPE == _REGULAR and looks_secret(entry.name):
+                secrets.append(entry.path[len(root) + 1 :])
+            if status.st_uid != uid or status.st_gid != gid:
+                foreign.append(entry.path)
+            elif entry.is_dir(follow_symlinks=False) and entry.name != ".git":
+                folders.append(entry.path)
+    return tuple(foreign), tuple(sorted(secrets))
+
+
+def _entries(folder: str, most: int) -> "list[os.DirEntry[str]]":
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry, _ in zip(entries, range(most))]  # noqa: B905  (the shorter ends it)
+    except OSError:
+        return []
 
 
 def terminfo(environ: dict[str, str], home: str) -> tuple[tuple[str, bytes], ...]:

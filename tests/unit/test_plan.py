@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from agent_dev.core.bwrap import BY_BWRAP, BY_LAUNCHER, HAS_OVERLAY, arguments, default_way, divide, mount_points, shell_line
 from agent_dev.core.plan import (
-    CREDENTIALS,
     Bind,
+    Cover,
     Dev,
     File,
     GitDir,
@@ -256,8 +256,18 @@ def test_a_credential_is_masked_after_the_directory_that_holds_it() -> None:
     assert places.index(f"{HOME}/.cargo") < places.index(f"{HOME}/.cargo/credentials.toml")
 
 
-def test_credentials_are_listed_once_and_in_order() -> None:
-    assert list(CREDENTIALS) == sorted(set(CREDENTIALS))
+def test_a_directory_that_could_hold_credentials_is_shown_with_its_front() -> None:
+    built = build(Profile("x"), MACHINE, FULL.but(covers=((f"{HOME}/.nvm", "/state/covers/1"), ("/srv/data", "/state/covers/2"))))
+
+    assert Cover(f"{HOME}/.nvm", f"{HOME}/.nvm", "/state/covers/1") in built.mounts
+    assert Cover("/srv/data", "/srv/data", "/state/covers/2") in built.mounts
+    assert Bind(f"{HOME}/.cargo", f"{HOME}/.cargo") in built.mounts
+
+
+def test_what_is_masked_comes_after_everything_that_could_show_it() -> None:
+    built = build(Profile("x"), MACHINE, FULL.but(masks=(f"{IN_HOME}/.env",), blanks=(f"{IN_HOME}/keys",), blank="/state/blank"))
+
+    assert built.mounts[-2:] == (Mask(f"{IN_HOME}/.env"), Bind(f"{IN_HOME}/keys", "/state/blank"))
 
 
 def test_without_a_network_only_the_network_differs() -> None:
@@ -345,6 +355,7 @@ WORDS: list[tuple[Mount, tuple[str | int, ...]]] = [
     (Proc("/t"), ("--proc", "/t")),
     (Symlink("/t", "usr/t"), ("--symlink", "usr/t", "/t")),
     (File("/t", b"x"), ("--perms", "0444", "--file", 7, "/t")),
+    (Cover("/t", "/l", "/f"), ("--overlay-src", "/l", "--overlay-src", "/f", "--ro-overlay", "/t")),
     (Mask("/t"), ("--perms", "0444", "--ro-bind-data", 7, "/t")),
 ]
 

@@ -1,0 +1,109 @@
+"""Where programs keep passwords, tokens and keys: below the home, and by name in a repository."""
+
+# Below the home, by program; one that ends in a slash is a directory of nothing else. Wherever a shown directory has or
+# could have one, the agent sees an empty file or an empty directory.
+CREDENTIALS: dict[str, tuple[str, ...]] = {
+    "age": (".config/sops/age/",),
+    "asdf": (".asdf/.netrc",),
+    "aws": (".aws/",),
+    "azure": (".azure/",),
+    "bundler": (".bundle/config",),
+    "bun": (".bunfig.toml",),
+    "cargo": (".cargo/credentials", ".cargo/credentials.toml"),
+    "cdsapi": (".cdsapirc",),
+    "claude": (".claude/.credentials.json", ".claude.json"),
+    "codex": (".codex/auth.json",),
+    "composer": (".composer/auth.json", ".config/composer/auth.json"),
+    "conan": (".conan/.conan.db", ".conan2/credentials.json"),
+    "conda": (".continuum/", ".config/anaconda/"),
+    "copilot": (".config/github-copilot/",),
+    "curl": (".curlrc",),
+    "dart": (".config/dart/pub-tokens.json", ".config/dart/pub-credentials.json", ".pub-cache/credentials.json"),
+    "databricks": (".databrickscfg",),
+    "deno": (".deno/credentials.json",),
+    "docker": (".docker/config.json", ".dockercfg"),
+    "dotnet": (".dotnet/corefx/", ".microsoft/usersecrets/"),
+    "fly": (".fly/config.yml",),
+    "gcloud": (".config/gcloud/", ".boto"),
+    "gem": (".gem/credentials", ".local/share/gem/credentials"),
+    "gemini": (".gemini/oauth_creds.json",),
+    "gh": (".config/gh/hosts.yml", ".config/hub"),
+    "ghc": (".cabal/config", ".stack/config.yaml"),
+    "git": (".git-credentials", ".config/git/credentials", ".cache/git/credential/"),
+    "glab": (".config/glab-cli/config.yml",),
+    "gnupg": (".gnupg/",),
+    "gradle": (".gradle/gradle.properties", ".gradle/init.gradle", ".gradle/init.gradle.kts"),
+    "hashicorp": (".terraformrc", ".terraform.d/credentials.tfrc.json", ".vault-token"),
+    "helm": (".config/helm/registry/config.json",),
+    "heroku": (".local/share/heroku/",),
+    "hex": (".hex/hex.config",),
+    "huggingface": (".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".huggingface/token"),
+    "ivy": (".ivy2/.credentials",),
+    "julia": (".julia/servers/",),
+    "jupyter": (".jupyter/jupyter_server_config.json", ".local/share/jupyter/runtime/"),
+    "kaggle": (".kaggle/",),
+    "keyrings": (".local/share/keyrings/", ".local/share/kwalletd/", ".password-store/"),
+    "kube": (".kube/",),
+    "maven": (".m2/settings.xml", ".m2/settings-security.xml", ".m2/toolchains.xml"),
+    "mercurial": (".hgrc", ".config/hg/hgrc"),
+    "mise": (".config/mise/age.txt",),
+    "mysql": (".my.cnf", ".mylogin.cnf"),
+    "netlify": (".config/netlify/config.json", ".netlify/config.json"),
+    "netrc": (".netrc", "_netrc", ".authinfo", ".authinfo.gpg"),
+    "npm": (".npmrc", ".npm-global/etc/npmrc", ".nvm/.npmrc", ".config/npm/npmrc"),
+    "nuget": (".nuget/NuGet/NuGet.Config", ".config/NuGet/NuGet.Config"),
+    "op": (".config/op/",),
+    "pip": (".pip/pip.conf", ".config/pip/pip.conf"),
+    "pnpm": (".local/share/pnpm/auth.ini", ".config/pnpm/auth.ini", ".config/pnpm/rc"),
+    "podman": (".config/containers/auth.json",),
+    "poetry": (".config/pypoetry/auth.toml",),
+    "postgres": (".pgpass", ".pg_service.conf"),
+    "pulumi": (".pulumi/credentials.json",),
+    "pypi": (".pypirc",),
+    "rclone": (".config/rclone/rclone.conf",),
+    "s3cmd": (".s3cfg",),
+    "sbt": (".sbt/.credentials", ".sbt/credentials"),
+    "ssh": (".ssh/",),
+    "subversion": (".subversion/auth/",),
+    "twine": (".config/twine/",),
+    "uv": (".local/share/uv/credentials/",),
+    "vercel": (".local/share/com.vercel.cli/",),
+    "wget": (".wgetrc",),
+    "wrangler": (".wrangler/config/", ".config/.wrangler/"),
+    "yarn": (".yarnrc", ".yarnrc.yml"),
+}
+ALL = tuple(path for paths in CREDENTIALS.values() for path in paths)
+
+# What looks like a secret in a repository, by its name in small letters.
+_NAMES = frozenset(
+    (
+        *(".env", ".netrc", ".pgpass", ".pypirc", ".htpasswd", ".git-credentials", ".vault-token", ".dockercfg", "kubeconfig"),
+        *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "master.key", "credentials.json", "client_secret.json"),
+        *("service-account.json", "serviceaccount.json", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml"),
+    )
+)
+_ENDS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".tfvars", ".tfstate", ".env")
+_SAMPLES = (".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".pub", ".d.ts")
+
+
+def within(folder: str, home: str) -> tuple[str, ...]:
+    """Return the credentials that a directory has or could have, as paths below it; those that are directories end in a slash."""
+    inside = folder.rstrip("/") + "/"
+    if not inside.startswith(home + "/"):
+        return ()
+    below = inside[len(home) + 1 :]
+    return tuple(path[len(below) :] for path in ALL if path.startswith(below) and path != below)
+
+
+def is_one(path: str, home: str) -> bool:
+    """Whether a path is itself a file or a directory of credentials."""
+    name = path.removeprefix(home + "/")
+    return name in ALL or f"{name}/" in ALL
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a file's name in a repository says that it holds a password or a key."""
+    name = name.lower()
+    if name.endswith(_SAMPLES):
+        return False
+    return name in _NAMES or name.startswith(".env.") or name.endswith(_ENDS)
