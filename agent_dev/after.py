@@ -4,16 +4,14 @@ import os
 import sys
 
 from agent_dev.cli import say
-from agent_dev.commands import merge, retention, sessions
+from agent_dev.commands import retention, sessions
 from agent_dev.commands.prepare import Request
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.run import Outcome
-from agent_dev.core.commits import Commit
-from agent_dev.errors import DONE, PARTLY, AgentDevError
-from agent_dev.host import commits, store
-from agent_dev.output import looking, merging
-
-_COUNTED = 300  # changes: up to here lines are counted before the screen opens
+from agent_dev.commands.sessions import Here
+from agent_dev.errors import DONE, PARTLY, AgentDevError, UsageError
+from agent_dev.host import store
+from agent_dev.output import looking
 
 
 def after_run(outcome: Outcome, request: Request) -> int:
@@ -36,7 +34,7 @@ def _offer(outcome: Outcome, request: Request) -> None:
     review = open_review(outcome.session, where.environ)
     try:
         if outcome.changes and outcome.merge and is_screen_possible(request.environ):
-            screen(review, where.store)
+            screen(review, where)
             retention.thin(where, say)
         else:
             looking.summary(review, len(review.changes.changes), outcome.commits)
@@ -70,45 +68,26 @@ def is_screen_possible(environ: dict[str, str]) -> bool:
     return is_capable(environ, sys.stdin, sys.__stderr__)
 
 
-def screen(review: Review, place: store.Store) -> int:
-    """Let the user choose on the merge screen, then merge; without a capable terminal say what to type."""
+def screen(review: Review, where: Here) -> int:
+    """Let the user choose and merge on the merge screen; without a capable terminal say what to type."""
     if not (review.changes.changes or review.changes.problems):
         say("there is nothing to merge")
         return DONE
-    if not is_screen_possible(dict(os.environ)):
+    if not is_screen_possible(where.environ):
         looking.summary(review, len(review.changes.changes), 0)
-        say("no terminal for the merge screen:  agent-dev merge --all  |  merge --take PATH")
+        say("no terminal for the merge screen:  agent-dev merge --all  |  merge --take PATH  |  merge --plain")
         return PARTLY
+    from agent_dev.reviewing import Reviewing  # the screen is not needed by words that only print
     from tui.app import review as choose
+    from tui.bindings import REVIEW
+    from tui.theme import Looks
 
-    chosen = choose(ForScreen(review))
-    if chosen is None or not chosen.keys:
-        say("nothing was merged")
-        return DONE
-    planned = merge.plan(review, chosen, chosen.keys)
-    merged = merge.carry_out(review, planned, place, say)
-    merging.merged(merged, review, is_dry=False, as_json=False)
-    return PARTLY if merged.conflicts else DONE
-
-
-class ForScreen:
-    """A review as the merge screen wants it."""
-
-    def __init__(self, review: Review) -> None:
-        record = review.record
-        self.session = str(record.get("name") or review.session.id)
-        self.root = record["root"]
-        self.roots = tuple(record["roots"])
-        command = record["command"]
-        self.command = tuple(map(str, command))
-        self.changes = review.counted() if len(review.changes.changes) <= _COUNTED else review.changes
-        self.commits = tuple((one.id, one.subject) for one in _made(review))
-        self.content = review.content
-
-
-def _made(review: Review) -> tuple[Commit, ...]:
-    try:
-        return commits.made(review.session, review.record, dict(os.environ))
-    except AgentDevError as error:
-        say(error.message)
-        return ()
+    unknown = [name for name, _ in where.profile.keys if name not in REVIEW]
+    if unknown:
+        hint = f"the help on ? lists what keys do; in config.yaml they are called {', '.join(REVIEW)}"
+        raise UsageError(message=f"config.yaml: keys: there is no {unknown[0]}", hint=hint)
+    source = Reviewing(review, where.store)
+    code = choose(source, Looks(where.profile.theme, dict(where.profile.keys)))
+    for line in source.ended.lines if source.ended is not None else ("nothing was merged",):
+        say(line)
+    return source.ended.code if source.ended is not None else code

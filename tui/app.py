@@ -2,52 +2,49 @@
 
 import signal
 from asyncio import get_running_loop
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import inf
 from time import monotonic
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.events import Event as TextualEvent
 from textual.events import InputEvent
-from textual.message import Message
+from textual.screen import Screen
 
-from agent_dev.core.changes import Change, Key
-from agent_dev.core.selection import Selection
-from agent_dev.errors import AgentDevError
-from tui import words
-from tui.document import Document, Line, document, failed, notes, overview
-from tui.events import DiffShown, Effect, Event, Finish, Load
+from agent_dev.core.changes import Key
+from tui import checks, words
+from tui.bindings import REVIEW
+from tui.effects import Apply, Do, Edit, Effect, Finish, Load, Seek, Settle
+from tui.events import Event, Resized, Tab
 from tui.keys import keys, meanings
-from tui.reader import Reader
-from tui.rows import HeadRow
-from tui.screens.pages import help_screen, leave_screen, summary_screen
+from tui.screens.pages import help_screen, leave_screen, result_screen, risk_screen, summary_screen
+from tui.screens.progress import ProgressScreen
+from tui.screens.prompt import PromptScreen
 from tui.screens.question import PageScreen
 from tui.screens.review import ReviewScreen
-from tui.source import Source
-from tui.state import Face, begin, update
+from tui.source import Draft, Entry, Source
+from tui.state import Face, State
 from tui.terminal import borrowed
-from tui.theme import THEME
+from tui.theme import DARK, LIGHT, Looks
+from tui.update import begin, update
+from tui.work import Learned, Work
 
-_FRAME = 4  # columns of a pane that notes keep free
 _FATAL = (signal.SIGTERM, signal.SIGHUP)
+_REFRESH: Final = 2.0  # seconds between two looks at a session that still runs
 
 
-def review(source: Source) -> Selection | None:
-    """Let the user choose; return what to merge, or None when they left without merging."""
+def review(source: Source, looks: Looks = Looks()) -> int:  # noqa: B008  (a constant)
+    """Let the user choose and merge; return the exit code: 0, or 1 for what was merged in part."""
     with borrowed():  # around the App too: it believes COLUMNS when it is made
-        return ReviewApp(source).run()
+        app = ReviewApp(source, looks)
+        app.run()
+    return app.state.code
 
 
-class Read(Message):
-    """The worker has read a change."""
-
-    def __init__(self, read: Document) -> None:
-        self.document = read
-        super().__init__()
-
-
-class ReviewApp(App[Selection | None], inherit_bindings=False):
+class ReviewApp(App[None], inherit_bindings=False):
     """Draws the state and nothing else; every key and click passes through `send`."""
 
     CSS_PATH = "app.tcss"
@@ -56,22 +53,23 @@ class ReviewApp(App[Selection | None], inherit_bindings=False):
     AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "suspend_process", "stop for now; fg continues", id="suspend")]
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, looks: Looks = Looks()) -> None:  # noqa: B008  (a constant)
         super().__init__()
-        self.register_theme(THEME)
-        self.theme = THEME.name
+        for theme in (DARK, LIGHT):
+            self.register_theme(theme)
+        self.theme = looks.theme if looks.theme in self.available_themes else DARK.name
+        self.set_keymap(dict(looks.keys))
         self._source = source
-        self._table = source.changes.by_key()
-        self._reader = Reader(self._read, lambda found: self.post_message(Read(found)))
-        self.state, self._first = begin(source.changes)
-        self.document = Document(None, ())
+        self._work = Work(source, lambda fact: self.post_message(Learned(fact)))
+        self.state, self._first = begin(source.changes, draft=source.draft, tabs=_tabs(source), is_running=source.is_running)
         self._opened = inf
+        self._ending: int | None = None
 
     # The screens
 
     def get_default_screen(self) -> ReviewScreen:
         """Return the review itself."""
-        return ReviewScreen(self._source, self.state, self.document, self.send)
+        return ReviewScreen(self._source, self.state, self.send)
 
     def on_mount(self) -> None:
         """Listen for the signals that end programs, and read the first change."""
@@ -79,6 +77,7 @@ class ReviewApp(App[Selection | None], inherit_bindings=False):
             get_running_loop().add_signal_handler(number, self._end, number)
         self.app_resume_signal.subscribe(self, self._repaint)
         self.call_after_refresh(self._open)
+        self.state = _with_actions(self.state)
         for effect in self._first:
             self._do(effect)
         self._draw()
@@ -90,10 +89,15 @@ class ReviewApp(App[Selection | None], inherit_bindings=False):
 
     def _open(self) -> None:
         self._opened = monotonic()
+        self.run_worker(self._work.count, thread=True)
+        if self._source.is_running:
+            self.set_interval(_REFRESH, lambda: self.run_worker(self._work.refresh, thread=True, group="refresh", exclusive=True))
 
     async def on_event(self, event: TextualEvent) -> None:
         """Let no key or click through that is older than the first paint: it was not meant for what is now there."""
         if not isinstance(event, InputEvent) or event.time >= self._opened:
+            if isinstance(event, InputEvent):
+                self._work.wait_for_user()
             await super().on_event(event)
 
     def _repaint(self, _app: App[object]) -> None:
@@ -103,7 +107,17 @@ class ReviewApp(App[Selection | None], inherit_bindings=False):
                 widget.refresh()
 
     def _end(self, number: int) -> None:
-        self.exit(None, return_code=128 + number)
+        """End, but not in the middle of a merge: what was begun is brought to its end first."""
+        self._ending = 128 + number
+        if self.state.face is not Face.PROGRESS:
+            self._leave(is_kept=True)
+
+    def _leave(self, *, is_kept: bool) -> None:
+        self._work.stop()
+        if is_kept and not self.state.is_running:
+            at = self.state.diff.key
+            self._source.save(Draft(self.state.selection, self.state.parts, self.state.reviewed, at))
+        self.exit(None, return_code=self._ending or 0)
 
     # One way in, one way out
 
@@ -111,68 +125,92 @@ class ReviewApp(App[Selection | None], inherit_bindings=False):
         """Let an event happen."""
         old = self.state
         self.state, effects = update(old, event)
-        if self.state.row is not old.row and isinstance(self.state.row, HeadRow):
-            self.document = overview(self.state.listing.groups[self.state.row.group])
         for effect in effects:
             self._do(effect)
-        if self.state.face is not old.face:
-            self._turn(self.state.face)
+        if (
+            self.state.face is not old.face
+            or self.state.asked != old.asked
+            or (isinstance(event, Resized) and isinstance(self.screen, PageScreen))
+        ):
+            self._turn(self.state)
         self._draw()
+        if self._ending is not None and old.face is Face.PROGRESS and self.state.face is Face.RESULT:
+            self._leave(is_kept=False)
 
     def _do(self, effect: Effect) -> None:
         match effect:
             case Load(key):
-                self._show(Document(key, self._notes(self._table[key])))
-                if self._reader.ask(key):
-                    self.run_worker(self._reader.work, thread=True, exit_on_error=True)
-            case Finish(selection):
-                self.exit(selection)
+                wanted = self._work.ask(effect, self._notes_of(key))
+                if wanted:
+                    self.run_worker(self._work.read, thread=True)
+            case Settle() | Seek() | Apply():
+                self.run_worker(lambda: self._work.do(effect), thread=True)
+            case Edit(key):
+                self._edit(key)
+            case Do(binding):
+                self.call_later(self._run, binding)
+            case Finish(is_kept):
+                self._leave(is_kept=is_kept)
+
+    async def _run(self, binding: str) -> None:
+        screen = self.screen_stack[0]
+        if isinstance(screen, ReviewScreen):
+            screen.action_do(binding)
+
+    def _edit(self, key: Key) -> None:
+        with self.suspend():
+            found = self._work.edit(key)
+        self.send(found)
 
     def _draw(self) -> None:
         for screen in self.screen_stack:
-            if isinstance(screen, ReviewScreen):
-                screen.show(self.state, self.document)
-            elif isinstance(screen, PageScreen):
+            if isinstance(screen, (ReviewScreen, PageScreen, PromptScreen, ProgressScreen)):
                 screen.show(self.state)
 
-    def _turn(self, face: Face) -> None:
-        if isinstance(self.screen, PageScreen):
+    def _turn(self, state: State) -> None:
+        if len(self.screen_stack) > 1:
             self.pop_screen()
-        match face:
-            case Face.SUMMARY:
-                self.push_screen(summary_screen(self.state, self._source, self.send))
-            case Face.LEAVE:
-                self.push_screen(leave_screen(self.state, self._source, self.send))
-            case Face.HELP:
-                self.push_screen(help_screen(keys(self.screen), meanings(self.screen), self.send))
-            case Face.REVIEW:
-                pass
+        page = self._page(state)
+        if page is not None:
+            self.push_screen(page)
 
-    # Reading
+    def _page(self, state: State) -> Screen[None] | None:
+        review = self.screen_stack[0]
+        pages: dict[Face, Callable[[], Screen[None]]] = {
+            Face.RISK: lambda: risk_screen(state, self._source, self.send),
+            Face.SUMMARY: lambda: summary_screen(state, self._source, self.send),
+            Face.LEAVE: lambda: leave_screen(state, self._source, self.send),
+            Face.HELP: lambda: help_screen(keys(review), meanings(review), self.send),
+            Face.PROMPT: lambda: PromptScreen(state, keys(review), self.send),
+            Face.PROGRESS: lambda: ProgressScreen(state),
+            Face.RESULT: lambda: result_screen(state, self.send),
+        }
+        return pages[state.face]() if state.face in pages else None
 
-    def on_read(self, message: Read) -> None:
-        """Show what was read, unless the cursor has moved on."""
-        self._show(message.document)
-        self._draw()
+    def on_learned(self, message: Learned) -> None:
+        """Take in what a worker found."""
+        self.send(message.fact)
 
-    def _show(self, found: Document) -> None:
-        if found.key is not None and found.key == self.state.diff.key:
-            self.document = found
-            shown = DiffShown(found.key, len(found.lines), found.starts, found.longest)
-            self.state, _ = update(self.state, shown)
+    def _notes_of(self, key: Key) -> tuple[str, ...]:
+        change = self.state.changes.by_key()[key]
+        return tuple(words.name(one, self._source.roots) for one in change.requires)
 
-    def _notes(self, change: Change) -> tuple[Line, ...]:
-        names = [words.name(key, self._source.roots) for key in change.requires]
-        return notes(change, names, self.state.diff_columns - _FRAME)
 
-    def _read(self, key: Key) -> Document:
-        """Read and compare a change; runs on the worker thread."""
-        change = self._table[key]
-        top = self._notes(change)
-        try:
-            before, after = self._source.content(key)
-        except AgentDevError as error:
-            return failed(change, top, error.message)
-        except OSError as error:  # one strange file is shown as such
-            return failed(change, top, error.strerror or str(error))
-        return document(change, top, before, after)
+def _tabs(source: Source) -> Mapping[Tab, tuple[Entry, ...]]:
+    risky = tuple(
+        Entry(
+            f"{words.name(change.key, source.roots)}: {', '.join(risk.rule for risk in change.risks)}",
+            tuple(
+                text for risk in change.risks for text in (f"{words.RISK} {risk.why}", f"look at: {checks.what(risk.rule)}", "")
+            ),
+            is_risky=True,
+            key=change.key,
+        )
+        for change in source.changes.changes
+        if change.risks
+    )
+    return {**source.tabs, Tab.RISKS: risky} if risky else source.tabs
+
+
+def _with_actions(state: State) -> State:
+    return replace(state, actions=tuple((name, about) for name, (_, about, _) in REVIEW.items()))

@@ -1,10 +1,13 @@
-"""What can happen on the merge screen, and what the screen then wants done."""
+"""What can happen on the merge screen."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent_dev.core.changes import Key
-from agent_dev.core.selection import Selection
+from agent_dev.core.changes import Change, ChangeSet, Key
+from agent_dev.core.threeway import Side
+from tui.document import Colours, Document
+from tui.totals import Count
 
 
 class Pane(StrEnum):
@@ -14,11 +17,30 @@ class Pane(StrEnum):
     DIFF = "diff"
 
 
+class Tab(StrEnum):
+    """What the screen is about."""
+
+    CHANGES = "changes"
+    COMMITS = "commits"
+    RISKS = "risks"
+    COMMANDS = "commands"
+    NETWORK = "network"
+
+
+class Asking(StrEnum):
+    """What a line that is typed is for."""
+
+    FILTER = "filter"
+    SEARCH = "search"
+    PALETTE = "palette"
+
+
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The cursor of the pane goes down by some rows, or up."""
+    """The cursor of the pane goes down by some rows, or up. `is_range`: what lies between is marked."""
 
     by: int
+    is_range: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +53,14 @@ class MovedTo:
 
 @dataclass(frozen=True, slots=True)
 class ChangeMoved:
-    """The next change, or the previous one, whatever pane has the keys."""
+    """The next change, or the previous one, whatever pane has the keys; with a search the next match."""
+
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class RiskMoved:
+    """The next risky change or conflict, or the previous one."""
 
     by: int
 
@@ -50,12 +79,12 @@ class Shifted:
     by: int
 
 
-Movement = Moved | MovedTo | ChangeMoved | BlockMoved | Shifted
+Movement = Moved | MovedTo | ChangeMoved | RiskMoved | BlockMoved | Shifted
 
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """Into what is under the cursor: a change's diff; a heading opens or closes."""
+    """Into what is under the cursor: a change's diff; a heading opens or closes; in the diff choose and go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +99,7 @@ class Backed:
 
 @dataclass(frozen=True, slots=True)
 class Escaped:
-    """Out of the diff; out of the list it is the wish to leave."""
+    """Out of a range, a search, a filter, the diff; out of the list it is the wish to leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +107,22 @@ class PaneSwapped:
     """The other half of the screen."""
 
 
-Walk = Entered | Opened | Backed | Escaped | PaneSwapped
+@dataclass(frozen=True, slots=True)
+class TabTurned:
+    """Another tab."""
+
+    tab: Tab
+
+
+Walk = Entered | Opened | Backed | Escaped | PaneSwapped | TabTurned
 
 
 @dataclass(frozen=True, slots=True)
 class Toggled:
-    """Take or leave what is under the list's cursor, or at a row."""
+    """Take or leave what is under the cursor of the pane, or at a row of one."""
 
     row: int | None = None
+    pane: Pane | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +130,100 @@ class AllToggled:
     """Take all that is safe; when it is all taken, nothing."""
 
 
-Choice = Toggled | AllToggled
+@dataclass(frozen=True, slots=True)
+class NothingChosen:
+    """Take nothing at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class KindToggled:
+    """Take or leave all changes of the kind under the cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """The last choice is taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redone:
+    """The choice that was taken back last is made again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """The change, or all below the heading, was looked at; or not yet after all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The conflict under the cursor is settled one way."""
+
+    how: Side
+
+
+@dataclass(frozen=True, slots=True)
+class EditAsked:
+    """The conflict is to be settled in an editor."""
+
+
+Choice = Toggled | AllToggled | NothingChosen | KindToggled | Undone | Redone | Reviewed | Settled | EditAsked
+
+
+class Switch(StrEnum):
+    """What can be shown one way or another."""
+
+    SPLIT = "split"
+    SPACE = "space"
+    WRAP = "wrap"
+    NUMBERS = "numbers"
+    WHOLE = "whole"
+    TREE = "tree"
+    UNREVIEWED = "unreviewed"
+    LINES = "lines"
+    RANGE = "range"
+    BASE = "base"
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """One of the ways to show things is the other one now."""
+
+    what: Switch
+
+
+@dataclass(frozen=True, slots=True)
+class ContextChanged:
+    """More unchanged lines around each block, or fewer."""
+
+    by: int
+
+
+View = Switched | ContextChanged
+
+
+@dataclass(frozen=True, slots=True)
+class LineAsked:
+    """A line is to be typed: what to filter, to search, to do."""
+
+    what: Asking
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """The line that is typed reads so now."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TypedOut:
+    """The line is complete (`is_meant`), or given up. `at`: which of the palette's rows is meant."""
+
+    is_meant: bool
+
+
+Typing = LineAsked | Typed | TypedOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +253,12 @@ class Answered:
     is_yes: bool | None = None
 
 
-Question = ApplyAsked | LeaveAsked | HelpAsked | AnswerMoved | Answered
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Back to the review, whatever was asked."""
+
+
+Question = ApplyAsked | LeaveAsked | HelpAsked | AnswerMoved | Answered | GivenUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,31 +270,73 @@ class Resized:
 
 @dataclass(frozen=True, slots=True)
 class DiffShown:
-    """The diff of a change is ready: how many rows, the rows where its blocks start, its longest line in cells."""
+    """The diff of a change is ready."""
 
-    key: Key
-    length: int
-    starts: tuple[int, ...] = ()
-    longest: int = 0
-
-
-Fact = Resized | DiffShown
-
-Event = Movement | Walk | Choice | Question | Fact
+    document: Document
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """Read both sides of a change, off the main path, and say DiffShown."""
+class Coloured:
+    """The syntax of a change's lines is known."""
 
     key: Key
+    colours: Colours
 
 
 @dataclass(frozen=True, slots=True)
-class Finish:
-    """Leave the screen. None: without merging."""
+class Counted:
+    """Lines and blocks of some changes were counted."""
 
-    selection: Selection | None
+    counts: Mapping[Key, Count]
 
 
-Effect = Load | Finish
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A conflict was settled, or is open again: the change as it is now. `word` says what came of it."""
+
+    change: Change
+    word: str = ""
+    is_taken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """The agent, still working, has changed more."""
+
+    changes: ChangeSet
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A search came to its end: the change and the line of it that match, or no change."""
+
+    key: Key | None
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """So many of so many steps of the merge are done."""
+
+    done: int
+    whole: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The merge is over: what to say of it, and the exit code."""
+
+    lines: tuple[str, ...]
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something to tell."""
+
+    word: str
+
+
+Fact = Resized | DiffShown | Coloured | Counted | Changed | Refreshed | Sought | Progressed | Finished | Said
+
+Event = Movement | Walk | Choice | View | Typing | Question | Fact

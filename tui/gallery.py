@@ -2,11 +2,18 @@
 
 import asyncio
 import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
+from agent_dev.core.selection import Selection
+from agent_dev.core.threeway import Merged, merge
 from tui.app import ReviewApp
-from tui.source import Content
+from tui.events import Tab
+from tui.source import Answers, Content, Draft, Ended, Tell
+from tui.source import Entry as Row
+from tui.totals import Count
 
 SIZE = (118, 32)
 
@@ -72,12 +79,18 @@ class Sample:
 
     session = "brisk-otter"
     root = "/home/ada/src/shop"
-    roots = ("/home/ada/src/shop",)
-    command = ("claude",)
-    commits = (("2f8c1d0e6b", "Take discounts off the total"), ("9ab03e77c1", "Document prices"))
+    roots: tuple[str, ...] = ("/home/ada/src/shop",)
+    command: tuple[str, ...] = ("claude",)
+    is_running = False
+    tabs: Mapping[Tab, tuple[Row, ...]] = {
+        Tab.COMMITS: (Row("2f8c1d0e6b Take discounts off the total"), Row("9ab03e77c1 Document prices"))
+    }
+    draft = Draft()
+    renamed: Mapping[Key, str] = {}
 
     def __init__(self) -> None:
         self.changes = ChangeSet(_changes())
+        self.merges: list[Selection] = []
 
     def content(self, key: Key) -> Content:
         """Return the basket, or something short."""
@@ -88,6 +101,43 @@ class Sample:
             return None, change.after.target if change.after else None
         return (b"old\nsame\n" if change.before else None, b"new\nsame\n" if change.after else None)
 
+    def mine(self, _key: Key) -> bytes | None:
+        """Return what the user has, in the one conflict."""
+        return b"price = 490\n"
+
+    def merged(self, key: Key) -> Merged | None:
+        """Return a merge with a conflict."""
+        if key.path != b"shop/models.py":
+            return None
+        return merge(b"price = 100\n\n\nvat = 19\n", b"price = 490\n\n\nvat = 19\n", b"price = 100 * 2\n\n\nvat = 7\n")
+
+    def settle(self, key: Key, _answers: Answers) -> Change | None:
+        """Settle the conflict any way."""
+        return replace(self.changes.by_key()[key], conflict=None, is_merged=True)
+
+    def edit(self, _key: Key) -> bytes | None:
+        """Return what no editor was needed for."""
+        return None
+
+    def count(self, keys: Iterable[Key]) -> dict[Key, Count]:
+        """Return the lines that the sample claims."""
+        table = self.changes.by_key()
+        return {key: Count(1, table[key].insertions or 0, table[key].deletions or 0) for key in keys}
+
+    def refreshed(self) -> ChangeSet:
+        """Return the same."""
+        return self.changes
+
+    def save(self, draft: Draft) -> None:
+        """Keep it in memory."""
+        self.draft = draft
+
+    def merge(self, selection: Selection, tell: Tell) -> Ended:
+        """Only remember what was to be merged."""
+        self.merges.append(selection)
+        tell(len(selection), len(selection))
+        return Ended((f"{len(selection)} changes merged",), 0)
+
 
 async def picture() -> str:
     """Return the screen as SVG, with some changes chosen."""
@@ -95,7 +145,7 @@ async def picture() -> str:
     async with app.run_test(size=SIZE) as pilot:
         while app.is_deaf:
             await pilot.pause()
-        await pilot.press("A", *["n"] * 5)  # to shop/basket.py
+        await pilot.press("A", *["n"] * 7)  # to shop/basket.py
         await app.workers.wait_for_complete()
         await pilot.pause()
         return app.export_screenshot(title="agent-dev")

@@ -24,6 +24,13 @@ _NAMES = {
     "right_square_bracket": "]",
     "less_than_sign": "<",
     "greater_than_sign": ">",
+    "slash": "/",
+    "colon": ":",
+    "asterisk": "*",
+    "exclamation_mark": "!",
+    "number_sign": "#",
+    "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
 }
 
 Keys = dict[str, tuple[str, ...]]

@@ -1,14 +1,50 @@
 """What the merge screen needs to know of a session, and nothing of where it comes from."""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from agent_dev.core.changes import ChangeSet, Key
+from agent_dev.core.changes import Change, ChangeSet, Key
+from agent_dev.core.selection import NOTHING, Selection
+from agent_dev.core.threeway import Merged, Side
+from tui.events import Tab
+from tui.totals import Count
 
 Content = tuple[bytes | None, bytes | None]
+Answers = Sequence[Side | bytes | None] | bytes  # one for each place in conflict, or the whole file from an editor
+Tell = Callable[[int, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What waits for the next time: what was chosen with the size of its parts, what was looked at, where the cursor was."""
+
+    selection: Selection = NOTHING
+    parts: Mapping[Key, Count] | None = None
+    reviewed: frozenset[Key] = frozenset()
+    at: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of another tab: one line, whether it wants a look, and what is said when the cursor is on it."""
+
+    line: str
+    about: tuple[str, ...] = ()
+    is_risky: bool = False
+    key: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What came of a merge: what to say, and the exit code."""
+
+    lines: tuple[str, ...]
+    code: int
 
 
 class Source(Protocol):
-    """A session that has ended, ready to be looked at."""
+    """A session, ready to be looked at. What may be slow is called on a worker thread; it may raise AgentDevError or OSError."""
 
     @property
     def session(self) -> str:
@@ -31,18 +67,62 @@ class Source(Protocol):
         ...
 
     @property
+    def is_running(self) -> bool:
+        """Whether the agent still works: then there is nothing to choose yet."""
+        ...
+
+    @property
     def changes(self) -> ChangeSet:
         """What it left."""
         ...
 
     @property
-    def commits(self) -> tuple[tuple[str, str], ...]:
-        """Id and subject of what the agent committed."""
+    def tabs(self) -> Mapping[Tab, tuple[Entry, ...]]:
+        """What there is beside the changes: commits, commands, network."""
+        ...
+
+    @property
+    def draft(self) -> Draft:
+        """What was chosen the last time, as far as it still means the same."""
+        ...
+
+    @property
+    def renamed(self) -> Mapping[Key, str]:
+        """What is said of files that were renamed, by both their keys."""
         ...
 
     def content(self, key: Key) -> Content:
-        """Return the base's and the agent's bytes of a change, a link's target; None where there is nothing to show.
+        """Return the base's and the agent's bytes of a change, a link's target; None where there is nothing to show. Slow."""
+        ...
 
-        May be slow, and is called on a worker thread, one call at a time. May raise AgentDevError or OSError.
-        """
+    def mine(self, key: Key) -> bytes | None:
+        """Return the user's own bytes of a change in conflict. Slow."""
+        ...
+
+    def merged(self, key: Key) -> Merged | None:
+        """Return the merge of lines of a change that is, or was, in conflict; None for other conflicts."""
+        ...
+
+    def settle(self, key: Key, answers: Answers) -> Change | None:
+        """Settle a conflict, one answer for each place; None where that way means nothing. Slow."""
+        ...
+
+    def edit(self, key: Key) -> bytes | None:
+        """Let the user edit a conflict, on the terminal as it was before the screen; None when it has no lines."""
+        ...
+
+    def count(self, keys: Iterable[Key]) -> dict[Key, Count]:
+        """Count the blocks and lines of changes, those that have some. Slow."""
+        ...
+
+    def refreshed(self) -> ChangeSet:
+        """Return the changes as they are now. Slow."""
+        ...
+
+    def save(self, draft: Draft) -> None:
+        """Keep a choice for the next time."""
+        ...
+
+    def merge(self, selection: Selection, tell: Tell) -> Ended:
+        """Merge; `tell` how many of how many steps are done. Slow, and never to be stopped in the middle."""
         ...

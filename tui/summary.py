@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from agent_dev.core.changes import Change, FileType, Kind
-from tui import words
+from agent_dev.core.changes import Change, FileType, Key, Kind
+from tui import checks, words
 from tui.cells import clean, crop_start, wrap
 from tui.document import Line, Tone
 from tui.state import State
@@ -18,7 +18,10 @@ def summary(state: State, roots: Sequence[str], commits: int, cells: int) -> tup
     chosen = [change for change in state.changes.changes if change.key in state.selection]
     page = _Page(roots, cells)
     parts = [*page.section("Risky", filter(_is_risky, chosen), _risks, Tone.RISK)]
-    parts += page.section("Deleted", filter(_is_deleted, chosen), _nothing, Tone.REMOVED)
+    parts += page.section("In part", (c for c in chosen if c.key in state.selection.choices), _part_of(state), Tone.CHANGED)
+    parts += page.section("With what you changed", (c for c in chosen if c.is_merged), _nothing, Tone.CHANGED)
+    gone = (c for c in chosen if _is_deleted(c) and c.key not in state.selection.choices)
+    parts += page.section("Deleted", gone, _nothing, Tone.REMOVED)
     parts += page.section("Modes", filter(words.mode, chosen), words.mode, Tone.CHANGED)
     parts += page.section("Links", filter(_is_link, chosen), _target, Tone.CHANGED)
     parts += page.section("Other types", filter(_is_retyped, chosen), words.kind, Tone.CHANGED)
@@ -31,13 +34,11 @@ def summary(state: State, roots: Sequence[str], commits: int, cells: int) -> tup
 def _numbers(state: State, chosen: Sequence[Change], roots: Sequence[str]) -> Iterator[Line]:
     if roots:
         yield Line(Tone.DIM, f"into {', '.join(roots)}")
-    inserted = sum(change.insertions or 0 for change in chosen)
-    deleted = sum(change.deletions or 0 for change in chosen)
     numbers = [
         f"{len(chosen):,} of {words.number(state.whole.changes, 'change')}",
         words.number(state.chosen.deletions, "deletion"),
         f"{state.chosen.risky:,} risky",
-        words.lines(inserted, deleted),
+        words.lines(state.chosen.insertions, state.chosen.deleted_lines),
     ]
     yield Line(Tone.STRONG, " · ".join(filter(None, numbers)))
 
@@ -98,6 +99,29 @@ def _is_retyped(change: Change) -> bool:
 
 def _is_plain(change: Change) -> bool:
     return not (_is_risky(change) or _is_deleted(change) or words.mode(change) or _is_link(change) or _is_retyped(change))
+
+
+def _part_of(state: State) -> Words:
+    def said(change: Change) -> str:
+        part = state.parts.get(change.key)
+        if part is None:
+            return ""
+        whole = state.counts.get(change.key)
+        of = f" of {whole.blocks:,}" if whole else ""
+        lines = words.lines(part.insertions, part.deletions)
+        return f"{part.blocks:,}{of} block{'s' * (part.blocks != 1)} {lines}" if part.blocks else "only its mode"
+
+    return said
+
+
+def risk(state: State, key: Key, roots: Sequence[str], cells: int) -> tuple[Line, ...]:
+    """Return the page that is read before one risky change is taken."""
+    change = state.changes.by_key()[key]
+    said = [(Tone.STRONG, words.name(key, roots)), (Tone.DIM, words.kind(change)), (Tone.PLAIN, "")]
+    for one in change.risks:
+        said += [(Tone.RISK, f"{words.RISK} {one.why} ({one.rule})"), (Tone.DIM, f"look at: {checks.what(one.rule)}")]
+    said += [(Tone.PLAIN, ""), (Tone.DIM, "no leaves it in the session; esc goes back to look at it")]
+    return tuple(Line(tone, part) for tone, text in said for part in wrap(clean(text), cells))
 
 
 def _nothing(_change: Change) -> str:

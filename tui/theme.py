@@ -1,8 +1,20 @@
 """The colours: few, calm, and never the only carrier of a meaning."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
 from textual.theme import Theme
 
-THEME = Theme(
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """What config.yaml says about the screen: a theme's name, and other keys by the id of what they do."""
+
+    theme: str = "agent-dev"
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+
+DARK = Theme(
     name="agent-dev",
     primary="#7aa2d6",
     secondary="#8b93a5",
@@ -22,5 +34,35 @@ THEME = Theme(
         "idle": "#20252d",
         "added-tint": "#17231c",
         "removed-tint": "#281b1f",
+        "string": "#a8b88a",
+        "number": "#c9a27c",
+        "keyword": "#b294d6",
+        "name": "#86b1c9",
+    },
+)
+LIGHT = Theme(
+    name="agent-dev-light",
+    primary="#2f5f9e",
+    secondary="#5b6473",
+    accent="#1f5fae",
+    warning="#8a5a00",
+    error="#a8283a",
+    success="#2b6e2f",
+    foreground="#22262d",
+    background="#fbfbf9",
+    surface="#fbfbf9",
+    panel="#eceef0",
+    dark=False,
+    variables={
+        "quiet": "#666e7a",
+        "line": "#c9ced6",
+        "cursor": "#d8e4f4",
+        "idle": "#eef1f5",
+        "added-tint": "#e6f3e6",
+        "removed-tint": "#f8e6e8",
+        "string": "#55651f",
+        "number": "#87501a",
+        "keyword": "#6a3fa0",
+        "name": "#1f6485",
     },
 )

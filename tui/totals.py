@@ -1,62 +1,84 @@
 """The numbers that the screen always shows: how much is there, and how much of it is chosen."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from agent_dev.core.changes import Change, Kind
+from agent_dev.core.changes import Change, Key, Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """How many changes; of them deletions, risky ones, and ones that cannot be merged."""
+class Count(NamedTuple):
+    """Of one file, or of what is chosen of it: blocks, lines that come, lines that go."""
+
+    blocks: int = 0
+    insertions: int = 0
+    deletions: int = 0
+
+
+class Totals(NamedTuple):
+    """How many changes; of them deletions, risky ones, ones that cannot be merged; of those counted the blocks and lines.
+
+    `uncounted`: how many were not counted yet.
+    """
 
     changes: int = 0
     deletions: int = 0
     risky: int = 0
     blocked: int = 0
+    blocks: int = 0
+    insertions: int = 0
+    deleted_lines: int = 0
+    uncounted: int = 0
 
-    def __add__(self, other: "Totals") -> "Totals":
-        return Totals(
-            self.changes + other.changes,
-            self.deletions + other.deletions,
-            self.risky + other.risky,
-            self.blocked + other.blocked,
-        )
+    def __add__(self, other: "Totals") -> "Totals":  # type: ignore[override]
+        return Totals(*(one + two for one, two in zip(self, other, strict=True)))
 
     def __sub__(self, other: "Totals") -> "Totals":
-        return Totals(
-            self.changes - other.changes,
-            self.deletions - other.deletions,
-            self.risky - other.risky,
-            self.blocked - other.blocked,
-        )
+        return Totals(*(one - two for one, two in zip(self, other, strict=True)))
+
+    @property
+    def lines(self) -> int:
+        """Lines that come or go."""
+        return self.insertions + self.deleted_lines
 
 
 NONE = Totals()
+Counts = Mapping[Key, Count]
 
 
-def count(changes: Iterable[Change]) -> Totals:
-    """Count changes."""
-    some = tuple(changes)
-    return Totals(
-        len(some),
-        sum(change.kind is Kind.DELETED for change in some),
-        sum(bool(change.risks) for change in some),
-        sum(not change.is_clean for change in some),
-    )
+def count(changes: Iterable[Change], counts: Counts, parts: Counts) -> Totals:
+    """Count changes: the files by what they are, their lines by `parts` where only a part is meant, else by `counts`."""
+    files = deletions = risky = blocked = blocks = insertions = deleted = uncounted = 0
+    for change in changes:
+        files += 1
+        deletions += change.kind is Kind.DELETED and change.key not in parts
+        risky += bool(change.risks)
+        blocked += not change.is_clean
+        known = parts.get(change.key) or counts.get(change.key)
+        if known is None:
+            uncounted += 1
+        else:
+            blocks += known.blocks
+            insertions += known.insertions
+            deleted += known.deletions
+    return Totals(files, deletions, risky, blocked, blocks, insertions, deleted, uncounted)
 
 
 def sentence(chosen: Totals, whole: Totals, cells: int) -> tuple[str, str]:
     """Return the numbers in words: how many are chosen, and the rest; in fewer words where there is little room."""
-    long, short = f"{chosen.changes:,} of {whole.changes:,}", f"{chosen.changes:,}/{whole.changes:,}"
+    more = "+" if whole.uncounted else ""
+    files, short = f"{chosen.changes:,} of {whole.changes:,}", f"{chosen.changes:,}/{whole.changes:,}"
+    blocks = f"{chosen.blocks:,}/{whole.blocks:,}{more}"
+    lines = f"{chosen.lines:,}/{whole.lines:,}{more}"
     deletions, risky = f"{chosen.deletions:,}/{whole.deletions:,}", f"{chosen.risky:,}/{whole.risky:,}"
     blocked = f" · {whole.blocked:,} cannot be merged" if whole.blocked else ""
-    deleted = f"{chosen.deletions:,} of {whole.deletions:,} deletion{'s' * (whole.deletions != 1)}"
-    first = f" chosen {long} change{'s' * (whole.changes != 1)}"
+    sign = f" · ✗ {whole.blocked:,}" if whole.blocked else ""
+    first = f" chosen {files} change{'s' * (whole.changes != 1)}"
     variants = (
-        (first, f" · {deleted} · {chosen.risky:,} of {whole.risky:,} risky{blocked}"),
-        (f" chosen {short}", f" · deletions {deletions} · risky {risky}{blocked}"),
-        (f" chosen {short}", f" · deletions {deletions} · risky {risky}" + (f" · ✗ {whole.blocked:,}" if whole.blocked else "")),
+        (first, f" · blocks {blocks} · lines {lines} · deletions {deletions} · risky {risky}{blocked}"),
+        (f" chosen {files}", f" · blocks {blocks} · lines {lines} · deletions {deletions} · risky {risky}{sign}"),
+        (f" chosen {files}", f" · {blocks} blocks · {lines} lines · -{deletions} · !{risky}{sign}"),
+        (f" chosen {short}", f" · {blocks} blocks · {lines} lines · -{deletions} · !{risky}{sign}"),
+        (f" {short}", f" · ={lines} · -{deletions} · !{risky}"),
         (f" {short}", f" · -{deletions} · !{risky}"),
     )
     return next((one for one in variants if len(one[0]) + len(one[1]) <= cells), variants[-1])

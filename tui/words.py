@@ -57,6 +57,24 @@ def kind(change: Change) -> str:
             return f"{what}, only its mode or attributes"
 
 
+def whole(change: Change) -> str:
+    """Return what taking a change as a whole does."""
+    what = _TYPES[change.type]
+    match change.kind:
+        case Kind.ADDED if change.type is FileType.SYMLINK and change.after:
+            return f"create the link → {text(change.after.target)}"
+        case Kind.ADDED:
+            return f"create the {what}"
+        case Kind.DELETED:
+            return f"delete the {what}"
+        case Kind.RETYPED:
+            return f"put a {what} where the {_TYPES[change.before.type] if change.before else 'other'} stood"
+        case Kind.EDITED if change.after and change.after.type is FileType.SYMLINK:
+            return f"point the link to {text(change.after.target)}"
+        case Kind.EDITED | Kind.METADATA:
+            return f"change the {what}"
+
+
 def mode(change: Change) -> str:
     """Return a change of mode in words, or a new file's mode when it is not a plain one; empty when there is nothing to say."""
     before, after = change.before, change.after

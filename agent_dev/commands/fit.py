@@ -1,5 +1,6 @@
 """How an agent's change fits a path that the user changed meanwhile: merged, already there, or a conflict and its ways out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
@@ -77,6 +78,14 @@ def _text(change: Change, together: Change, decision: Decision, sides: Sides) ->
     why = "you and the agent changed the same lines" + (f", in {count} places" if count > 1 else "")
     unsettled = replace(change, conflict=why, mine=together.mine)
     return Fit(unsettled, Result(b"", decision.mode, decision.attributes), merged)
+
+
+def settled(change: Change, one: Fit, answers: Sequence[Side | bytes | None]) -> Fit | None:
+    """Return a conflict settled with an answer for each place; of what has no lines with one. None where that means nothing."""
+    if one.merged is None or one.result is None:
+        return resolved(change, one, answers[0]) if answers and isinstance(answers[0], Side) else None
+    together = replace(change, conflict=None, is_merged=True)
+    return Fit(together, replace(one.result, content=one.merged.resolve(answers)), one.merged)
 
 
 def resolved(change: Change, one: Fit, how: Side | bytes) -> Fit | None:

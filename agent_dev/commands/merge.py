@@ -123,16 +123,23 @@ def preview(review: Review, planned: MergePlan) -> Merged:
 
 
 def carry_out(
-    review: Review, planned: MergePlan, place: store.Store, notice: Notice = lambda _: None, *, is_atomic: bool = False
+    review: Review,
+    planned: MergePlan,
+    place: store.Store,
+    notice: Notice = lambda _: None,
+    *,
+    is_atomic: bool = False,
+    tell: apply.Tell = apply.silent,
 ) -> Merged:
     """Merge. Raises CannotMerge when nothing was changed, UnknownOutcome when the disk failed at the last moment.
 
-    `is_atomic`: when something chosen turns out to be in conflict, nothing is merged. `notice` is told what delays it.
+    `is_atomic`: when something chosen turns out to be in conflict, nothing is merged. `notice` is told what delays it,
+    `tell` how many of how many steps are done.
     Ctrl-C and a terminal that goes away wait until what was begun is done and written down.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
     try:
-        return _carry_out(review, planned, place, notice, is_atomic=is_atomic)
+        return _carry_out(review, planned, place, notice, _How(is_atomic, tell=tell))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -154,33 +161,33 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class _How:
-    """How a merge is carried out: its id, the lock under which it works, whether all of it or nothing, and what commits bring."""
+    """How a merge is carried out: all or nothing, what commits bring, who is told; its id, the lock under which it works."""
 
-    id: str
-    lock: int
-    home: Home | None
     is_atomic: bool
+    home: Home | None = None
+    tell: apply.Tell = apply.silent
+    id: str = ""
+    lock: int = -1
 
 
 def bring_home(review: Review, home: Home, place: store.Store, notice: Notice) -> Merged:
     """Bring commits home: files, index and refs together, or nothing. Raises CannotMerge, UnknownOutcome."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
     try:
-        return _carry_out(review, home.plan, place, notice, is_atomic=True, home=home)
+        return _carry_out(review, home.plan, place, notice, _How(is_atomic=True, home=home))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _carry_out(
-    review: Review, planned: MergePlan, place: store.Store, notice: Notice, *, is_atomic: bool, home: Home | None = None
-) -> Merged:
+def _carry_out(review: Review, planned: MergePlan, place: store.Store, notice: Notice, how: _How) -> Merged:
+    home = how.home
     table = review.changes.by_key() if home is None else home.changes
     if not planned.taken and home is None:
         return Merged("", (), planned.left, planned.conflicts, is_all=False)
     merge_id = f"{review.session.id}.{time.time_ns() // 10**6:x}"
     with journals.alone(place, notice) as lock:
         recover.recover(place, review.record["roots"], review.environ, notice, but=review.session.id)
-        merging, reached = _apply(review, planned, place, _How(merge_id, lock, home, is_atomic=is_atomic))
+        merging, reached = _apply(review, planned, place, replace(how, id=merge_id, lock=lock))
         try:
             is_done = merging.journal.verdict is Verdict.FINISH
             done = {change.key for change in conclude.done_changes(merging)} if is_done else set()
@@ -207,7 +214,7 @@ def _conclude(merging: apply.Merge, place: store.Store, review: Review) -> bool:
 
 def _apply(review: Review, planned: MergePlan, place: store.Store, how: _How) -> tuple[apply.Merge, Reached]:
     merge_id, home = how.id, how.home
-    grounds = _grounds(review, place, merge_id, home)
+    grounds = replace(_grounds(review, place, merge_id, home), tell=how.tell)
     try:
         os.makedirs(place.merges, 0o700, exist_ok=True)
     except OSError as error:

@@ -17,6 +17,16 @@ LARGEST_DIFF = 20 << 20  # bytes: past that a file is one choice and is not show
 _HEAD = 4096
 
 
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How much of a file changed: blocks, lines that come, lines that go."""
+
+    blocks: int = 0
+    insertions: int = 0
+    deletions: int = 0
+    is_text: bool = True
+
+
 @dataclass(slots=True)
 class Review:
     """A session that has ended, opened for looking and choosing. `close` lets go of its descriptors."""
@@ -41,17 +51,26 @@ class Review:
         return replace(self.changes, changes=tuple(self._count(change) for change in self.changes.changes))
 
     def _count(self, change: Change) -> Change:
+        measured = self.measure(change)
+        if measured is None:
+            return change
+        if not measured.is_text:
+            return replace(change, binary=True)
+        return replace(change, insertions=measured.insertions, deletions=measured.deletions)
+
+    def measure(self, change: Change) -> "Measure | None":
+        """Count a file's blocks and lines; None where there are none to count: no file, too large, its bytes not known."""
         entries = [entry for entry in (change.before, change.after) if entry is not None]
         if any(entry.type is not FileType.FILE for entry in entries) or change.kind is Kind.METADATA:
-            return change
+            return None
         before, after = self._contents(change)
         if (before is None and change.before) or (after is None and change.after):
-            return change  # too large, or the base's bytes are not known
+            return None
         before, after = before or b"", after or b""
         if blocks.is_binary(before) or blocks.is_binary(after):
-            return replace(change, binary=True)
-        insertions, deletions = blocks.count(before, after)
-        return replace(change, insertions=insertions, deletions=deletions)
+            return Measure(is_text=False)
+        found = blocks.blocks(before, after)
+        return Measure(len(found), sum(one.new_lines for one in found), sum(one.old_lines for one in found))
 
     def content(self, key: Key) -> tuple[bytes | None, bytes | None]:
         """Return the base's and the agent's bytes of a change (a link's target); None where there are none to show."""

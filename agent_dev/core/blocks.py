@@ -125,9 +125,13 @@ def count(before: bytes, after: bytes) -> tuple[int, int]:
 
 def unified(before: bytes, after: bytes, context: int = 3) -> Iterator[Hunk]:
     """Yield the blocks with `context` unchanged lines around them, those that then touch in one hunk, as git does."""
-    end = _count_lines(before)
+    yield from grouped(blocks(before, after), _count_lines(before), context)
+
+
+def grouped(found: Iterable[Block], end: int, context: int = 3) -> Iterator[Hunk]:
+    """Yield blocks in hunks with `context` lines around them; `end` is how many lines the old text has."""
     group: list[Block] = []
-    for block in blocks(before, after):
+    for block in found:
         if group and block.old_start - group[-1].old_end > 2 * context:
             yield _hunk(group, context, end)
             group = []

@@ -1,6 +1,7 @@
 """What an agent changed: one `Change` for each path that differs between its upper and the base."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -122,10 +123,23 @@ class ChangeSet:
     changes: tuple[Change, ...]
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    # What follows from the changes, found once: a key on the screen must not walk over 100,000 of them.
+    _table: dict[Key, Change] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _needed: dict[Key, tuple[Key, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def by_key(self) -> dict[Key, Change]:
+    def by_key(self) -> Mapping[Key, Change]:
         """Return the changes by their keys."""
-        return {change.key: change for change in self.changes}
+        if len(self._table) != len(self.changes):
+            for change in self.changes:
+                self._table[change.key] = change
+                for key in change.requires:
+                    self._needed[key] = (*self._needed.get(key, ()), change.key)
+        return self._table
+
+    def needed_by(self) -> Mapping[Key, tuple[Key, ...]]:
+        """Return for what some changes need, those that need it."""
+        self.by_key()
+        return self._needed
 
     def below(self, root: int, path: bytes) -> tuple[Change, ...]:
         """Return the changes at `path` and below it; `b""` is the whole root."""
@@ -152,12 +166,14 @@ def closure(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
 
 def dependents(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
     """Return `keys` with all that cannot be taken without them: what must be left when they are left."""
-    done = set(keys)
-    grown = True
-    while grown:
-        more = {change.key for change in changes.changes if change.key not in done and done.intersection(change.requires)}
-        done |= more
-        grown = bool(more)
+    needed_by = changes.needed_by()
+    done: set[Key] = set()
+    todo = list(keys)
+    while todo:
+        key = todo.pop()
+        if key not in done:
+            done.add(key)
+            todo.extend(needed_by.get(key, ()))
     return frozenset(done)
 
 

@@ -34,13 +34,15 @@ class Profile(Value):
     many_deletions: int = 25  # percent of the tree's files: flags delete more only when told twice
     keep_merges_days: int = 90  # how long a merge can be taken back
     keep_merges_mib: int = 4096  # and how much may be kept for that in all
+    theme: str = "agent-dev"  # of the merge screen: agent-dev, agent-dev-light, or one of Textual's
+    keys: tuple[tuple[str, str], ...] = ()  # other keys of the screen, by the id of what they do
     tx_allow: tuple[str, ...] = ()  # risk rules whose changes a transaction may bring home
     commit_trailers: bool = False  # say in commits that are brought home which agent and session they come from
 
 
 LISTS = ("env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow")
 WORDS = ("command",)
-TEXTS = ("about", "home", "state", "net", "install")
+TEXTS = ("about", "home", "state", "net", "install", "theme")
 NETS = ("host", "none")
 SHARES = ("ssh-agent", "gpg-agent", "dbus", "display", "docker")
 BUILT_IN = "built-in"

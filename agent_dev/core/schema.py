@@ -338,8 +338,23 @@ def _variables(found: _Found, key: str, node: Node) -> tuple[tuple[str, str], ..
     return tuple(pairs)
 
 
+def _keys(found: _Found, key: str, node: Node) -> tuple[tuple[str, str], ...] | None:
+    """Return pairs of what a key of the screen does and the keys for it, separated by commas."""
+    if isinstance(node, Scalar) and node.means and not node.text:
+        return ()
+    pairs = []
+    for name, value in _pairs(found, f"{key}.", node):
+        text = _line(found, f"{key}.{name.text}", value)
+        if text is not None:
+            pairs.append((name.text, text))
+    return tuple(pairs)
+
+
 _ONLY_PROFILE = ("about", "command", "extends", "install")
-_ONLY_CONFIG = ("state", "many_deletions", "keep_merges_days", "keep_merges_mib", "tx_allow", "commit_trailers")
+_ONLY_CONFIG = (
+    *("state", "many_deletions", "keep_merges_days", "keep_merges_mib", "tx_allow", "commit_trailers"),
+    *("theme", "keys"),
+)
 _BOTH: "dict[str, Check]" = {
     "env": _list_of(_variable),
     "set": _variables,
@@ -365,6 +380,8 @@ CONFIG: "dict[str, Check]" = {
     "keep_merges_mib": _number(0, 1 << 30),
     "tx_allow": _list_of(_line),
     "commit_trailers": _flag,
+    "theme": _line,
+    "keys": _keys,
 }
 _ITEMS: "dict[str, Check]" = {"env": _variable, "set": _variable, "share": _choice(SHARES)}
 _COMMAND_RULE: "dict[str, Check]" = {

@@ -69,5 +69,7 @@ def all_of(changes: ChangeSet, *, risky: bool = False, ignored: bool = False) ->
 
 
 def _possible(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
-    impossible = frozenset(change.key for change in changes.changes if not change.is_clean)
-    return keys - dependents(impossible, changes)
+    """Return keys, closed over what they need, without those that need something that cannot be merged."""
+    table = changes.by_key()
+    impossible = frozenset(key for key in keys if not table[key].is_clean)
+    return keys - dependents(impossible, changes) if impossible else keys

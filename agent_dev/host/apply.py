@@ -7,7 +7,7 @@ anywhere before the last record, everything is driven back; after it, nothing is
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,11 @@ from agent_dev.host.stage import Stage, choose
 from agent_dev.host.store import Store
 
 Row = Mapping[str, Any]
+Tell = Callable[[int, int], object]  # is told how many of how many steps are done
+
+
+def silent(_done: int, _whole: int) -> None:
+    """Tell nobody."""
 
 
 @dataclass(slots=True)
@@ -33,6 +38,7 @@ class Grounds:
     reals: tuple[files.Tree, ...]
     places: tuple[tuple[str, ...], ...]
     git: str = ""  # a git dir whose index is replaced: the last of the real trees, without an upper
+    tell: Tell = silent
 
 
 @dataclass(slots=True)
@@ -49,6 +55,7 @@ class Merge:
     owns_trees: bool = False  # opened for it alone
     keeps: bool = False  # its folder holds something of the user's, and must stay
     lock: int = -1  # under which it works
+    tell: Tell = silent
     _changes: tuple[Change, ...] | None = None
 
     def changes(self) -> tuple[Change, ...]:
@@ -110,7 +117,7 @@ def begin(store: Store, merge_id: str, session: str, grounds: Grounds, wanted: I
     except CannotMerge:
         forget_if_possible(store, merge_id, ())
         raise
-    return Merge(store, merge_id, folder, records.after(Journal(), line), grounds.reals, stages, file)
+    return Merge(store, merge_id, folder, records.after(Journal(), line), grounds.reals, stages, file, tell=grounds.tell)
 
 
 def _place(real: files.Tree, candidates: tuple[str, ...]) -> str:
@@ -202,7 +209,7 @@ def _drive(merge: Merge, phase: Phase, *, is_atomic: bool) -> Reached:
     ops = [(number, merge.journal.ops[number]) for number in phase.numbers]
     stopped: dict[int, str] = {}
     try:
-        stopped = driver.forward(ops, is_strict=phase.why == "merge") if phase.is_forward else driver.back(ops)
+        stopped = driver.forward(_told(ops, merge.tell), is_strict=phase.why == "merge") if phase.is_forward else driver.back(ops)
         driver.sync()
         if phase.is_forward:
             stopped |= _given_back(driver, [(number, op) for number, op in ops if number not in stopped])
@@ -245,6 +252,13 @@ def go_on(merge: Merge) -> bool:
     reached = Reached(stopped, driver.found((number, op) for number, op in ops if number not in stopped))
     merge.add(records.reached_record(reached), says=merge.journal.with_reached(reached))
     return True
+
+
+def _told(ops: list[tuple[int, Op]], tell: Tell) -> Iterator[tuple[int, Op]]:
+    """Yield operations and tell how far it is: as many steps again were prepared before."""
+    for done, one in enumerate(ops, 1):
+        yield one
+        tell(len(ops) + done, 2 * len(ops))
 
 
 def _reason(error: Exception) -> str:

@@ -26,7 +26,8 @@ def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tupl
     """
     staging = _Staging(merge, uppers)
     try:
-        for step in plan.steps:
+        for number, step in enumerate(plan.steps):
+            merge.tell(number, 2 * len(plan.steps))
             staging.add(step)
         for key in plan.dropped:
             staging.drop(key)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from agent_dev.commands.merge import Merged
 from agent_dev.commands.review import Review
 from agent_dev.commands.undo import Recorded, Undone
+from agent_dev.core.merge import Left
 from agent_dev.output.commits import called
-from agent_dev.output.words import as_document, few, left_rows, line, name, roots_of, row_of
+from agent_dev.output.words import MANY, as_document, few, left_rows, line, name, roots_of, row_of
 from agent_dev.text import visible
 
 
@@ -43,7 +44,24 @@ def _last_line(done: Merged, *, is_dry: bool) -> None:
     if not done.taken:
         line("nothing would be merged" if is_dry else "nothing was merged")
     elif not is_dry:
-        line(f"merge {done.id}: {len(done.taken)} taken, {'nothing' if done.is_all else len(done.left)} left (agent-dev undo)")
+        line(_sum(done))
+
+
+def _sum(done: Merged) -> str:
+    return f"merge {done.id}: {len(done.taken)} taken, {'nothing' if done.is_all else len(done.left)} left (agent-dev undo)"
+
+
+def told(done: Merged, more: Sequence[Left], review: Review) -> tuple[str, ...]:
+    """Return what the screen says of a merge: what it did in numbers, what was in the way, and how it is taken back."""
+    roots = roots_of(review.record)
+    stopped = [f"not merged: {visible(name(one.key, roots))}: {visible(one.why)}" for one in (*done.conflicts, *more)]
+    if len(stopped) > MANY:
+        stopped = [*stopped[:MANY], f"not merged: {len(stopped) - MANY} more (agent-dev status)"]
+    if not done.taken:
+        return (*stopped, "nothing was merged")
+    left = "nothing is left" if done.is_all else f"{len(done.left) + len(done.conflicts)} left in the session"
+    count = len(done.taken)
+    return (*stopped, f"{count} change{'s' * (count != 1)} merged, {left}", f"agent-dev undo takes it back (merge {done.id})")
 
 
 def undone(done: Undone, *, as_json: bool, word: str) -> None:

@@ -38,7 +38,7 @@ def _merge(words: list[str], where: Here, _options: Options) -> int:
         return bringing.bring(args, where)
     with opened(sessions.find(where, args.session), where) as review:
         if not taking.chooses(args):
-            code = screen(review, where.store)
+            code = screen(review, where)
             retention.thin(where, say)
             return code
         chosen, asked = pick.choose(review, taking.wish(args, review, where))

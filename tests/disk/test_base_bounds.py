@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.after import ForScreen
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Listed
 from agent_dev.host import base_walk, store
@@ -39,7 +38,7 @@ def is_said(capsys: pytest.CaptureFixture[str], review: Review, words: str) -> N
     assert words in capsys.readouterr().out
     looking.summary(review, 1, 0)
     assert words in capsys.readouterr().err
-    rows = listing(ForScreen(review).changes).rows
+    rows = listing(review.changes).rows
     assert [words in row.text for row in rows if isinstance(row, NoteRow)] == [True]
 
 

@@ -27,7 +27,7 @@ def test_a_shell_the_screen_one_file_and_its_bytes(agent_dev: AgentDev, repo: Pa
         terminal.wait_quiet()  # keys typed before it was seen are dropped
         assert tree(repo) == before
         screen = terminal.text()
-        assert "3 changes" in screen
+        assert "changes 3" in screen
         assert "[x]" not in screen
         row = next(number for number, line in enumerate(screen.splitlines()) if "taken.txt" in line)
         cursor = next(number for number, line in enumerate(screen.splitlines()) if line.startswith("▌"))
@@ -38,8 +38,10 @@ def test_a_shell_the_screen_one_file_and_its_bytes(agent_dev: AgentDev, repo: Pa
         terminal.send("c")
         terminal.wait_for("No, go back")
         terminal.send("y")
-        terminal.wait_for("1 taken")
+        terminal.wait_for("agent-dev undo takes it back")
+        terminal.keys("enter")
         assert terminal.wait_exit() == 7
+        assert "1 change merged, 2 left in the session" in terminal.text()
     assert (repo / "taken.txt").read_text() == "taken\n"
     assert not (repo / "left.txt").exists()
     assert (repo / "README.md").exists()
@@ -103,6 +105,8 @@ def test_merge_opens_the_screen_again(agent_dev: AgentDev, repo: Path) -> None:
         terminal.send("c")
         terminal.wait_for("No, go back")
         terminal.send("y")
+        terminal.wait_for("agent-dev undo takes it back")
+        terminal.keys("q")
         assert terminal.wait_exit() == 0
     assert (repo / "new").read_text() == "new\n"
 
@@ -133,11 +137,15 @@ def test_hostile_names_reach_the_terminal_only_as_marks(agent_dev: AgentDev, rep
         terminal.wait_for("q leave")
         terminal.wait_quiet()
         terminal.wait_for("evil")
-        terminal.send("A")
+        terminal.send(" ")
         terminal.wait_for("chosen 1 of 1")
         terminal.send("c")
+        terminal.wait_for("Take this risky change?")
+        terminal.send("y")
         terminal.wait_for("No, go back")
         terminal.send("y")
+        terminal.wait_for("agent-dev undo takes it back")
+        terminal.keys("q")
         assert terminal.wait_exit() == 0
         for raw in (b"owned\x07", b"\x1b]52", b"\x9b31m", b"\x1b[31m\n"):
             assert raw not in terminal.raw

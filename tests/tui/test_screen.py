@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import unicodedata
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,13 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
-from agent_dev.core.selection import Selection
+from agent_dev.core.threeway import Merged
 from agent_dev.errors import CannotMerge
 from tui.app import ReviewApp
-from tui.events import Pane
+from tui.events import Pane, Tab
 from tui.gallery import Sample
 from tui.source import Content, Source
+from tui.source import Entry as Row
 from tui.state import Face
 from tui.widgets.change_list import ChangeList
 from tui.widgets.diff_view import DiffView
@@ -30,25 +31,32 @@ from tui.widgets.diff_view import DiffView
 GOLDEN = Path(__file__).parent / "golden"
 FILE = Entry(FileType.FILE, size=10)
 
-Scene = Callable[[Pilot[Selection | None]], Awaitable[None]]
+SAFE = ("n",) * 4  # from the first change to README.md, which is safe
+
+Scene = Callable[[Pilot[None]], Awaitable[None]]
 
 
-class Made:
+class Made(Sample):
     """A session made for a test; `contents` by path, a stranger's content is an edit of one line."""
 
     session = "test"
     root = "/src"
     roots: tuple[str, ...] = ("/src",)
     command: tuple[str, ...] = ("agent",)
-    commits: tuple[tuple[str, str], ...] = ()
+    tabs: Mapping[Tab, tuple[Row, ...]] = {}
 
     def __init__(self, *changes: Change, contents: dict[bytes, Content] | None = None) -> None:
+        super().__init__()
         self.changes = ChangeSet(changes)
         self._contents = contents or {}
 
     def content(self, key: Key) -> Content:
         """Return what a test has put there."""
         return self._contents.get(key.path, (b"old\n", b"new\n"))
+
+    def merged(self, _key: Key) -> Merged | None:
+        """Return no merge of lines."""
+        return None
 
 
 def edited(path: bytes, **more: object) -> Change:
@@ -66,7 +74,7 @@ def text(app: ReviewApp) -> str:
     return "\n".join(strip.text.rstrip() for strip in strips(app)) + "\n"
 
 
-async def quiet(pilot: Pilot[Selection | None]) -> None:
+async def quiet(pilot: Pilot[None]) -> None:
     """Wait until everything is read and drawn."""
     assert isinstance(pilot.app, ReviewApp)
     while pilot.app.is_deaf:
@@ -96,7 +104,7 @@ def drawn(source: Source, size: tuple[int, int], *keys: str) -> str:
     """Return the screen as text after keys."""
     found = []
 
-    async def scene(pilot: Pilot[Selection | None]) -> None:
+    async def scene(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, ReviewApp)
         found.append(text(pilot.app))
 
@@ -106,7 +114,7 @@ def drawn(source: Source, size: tuple[int, int], *keys: str) -> str:
 
 # Goldens
 
-TO_BASKET = ("A", *["n"] * 5)
+TO_BASKET = ("A", *["n"] * 7)
 SCENES = {
     "list-80x24": ((80, 24), ("A",)),
     "list-60x15": ((60, 15), ("A",)),
@@ -114,13 +122,23 @@ SCENES = {
     "both-200x50": ((200, 50), TO_BASKET),
     "diff-80x24": ((80, 24), (*TO_BASKET, "enter", "right_square_bracket")),
     "diff-60x15": ((60, 15), (*TO_BASKET, "enter")),
-    "summary-80x24": ((80, 24), ("A", "n", "n", "space", "c")),
+    "summary-80x24": ((80, 24), ("A", "n", "space", "c", "y")),
     "summary-60x15": ((60, 15), ("A", "c")),
-    "summary-120x40": ((120, 40), ("A", "n", "n", "space", "c", "tab")),
+    "summary-120x40": ((120, 40), ("A", "n", "space", "c", "y", "tab")),
     "leave-80x24": ((80, 24), ("A", "q")),
     "help-80x24": ((80, 24), ("question_mark",)),
     "ignored-100x30": ((100, 30), ("end", "l")),
     "tiny-30x8": ((30, 8), ("A",)),
+    "split-120x40": ((120, 40), (*TO_BASKET, "s", "enter")),
+    "block-120x40": ((120, 40), ("X", *TO_BASKET[1:], "enter", "enter", "right_square_bracket", "a", "j", "space")),
+    "conflict-120x40": ((120, 40), ("n", "n", "enter", "greater_than_sign")),
+    "conflict-80x24": ((80, 24), ("n", "n", "enter")),
+    "risk-80x24": ((80, 24), ("space", "c")),
+    "result-80x24": ((80, 24), ("A", "c", "y")),
+    "palette-80x24": ((80, 24), ("colon", "c", "o", "n", "f")),
+    "tree-80x24": ((80, 24), ("t",)),
+    "commits-100x30": ((100, 30), ("2",)),
+    "whole-120x40": ((120, 40), (*TO_BASKET, "z", "w")),
 }
 
 
@@ -138,7 +156,7 @@ def test_the_screen_looks_as_it_did(name: str) -> None:
 def test_every_row_is_as_wide_as_the_terminal(name: str) -> None:
     size, keys = SCENES[name]
 
-    async def scene(pilot: Pilot[Selection | None]) -> None:
+    async def scene(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, ReviewApp)
         assert [strip.cell_length for strip in strips(pilot.app)] == [size[0]] * size[1]
 
@@ -153,7 +171,7 @@ def test_the_footer_always_shows_how_to_apply_and_how_to_leave(size: tuple[int, 
 
 
 def test_a_resize_at_any_moment_is_drawn() -> None:
-    async def scene(pilot: Pilot[Selection | None]) -> None:
+    async def scene(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, ReviewApp)
         for size in ((60, 15), (200, 50), (99, 20), (100, 20)):
             await pilot.resize_terminal(*size)
@@ -167,30 +185,57 @@ def test_a_resize_at_any_moment_is_drawn() -> None:
 # Leaving
 
 
-def test_apply_needs_two_keys_and_gives_the_selection() -> None:
-    app = play(Sample(), (80, 24), "space", "c", "y")
-    assert app.return_value is not None
-    assert {key.path for key in app.return_value.keys} == {b"README.md"}
+def merged(app: ReviewApp) -> set[bytes]:
+    """Return what was given to the merge."""
+    source = app._source
+    assert isinstance(source, Sample)
+    return {key.path for selection in source.merges for key in selection.keys}
+
+
+def test_apply_needs_two_keys_and_merges_the_selection() -> None:
+    app = play(Sample(), (80, 24), *SAFE, "space", "c", "y")
+    assert merged(app) == {b"README.md"}
+    assert app.state.face is Face.RESULT
 
 
 @pytest.mark.parametrize("keys", [("c",), ("c", "c"), ("c", "enter"), ("ctrl+s", "escape"), ("c", "q"), ("c", "space")])
 def test_no_other_second_key_applies(keys: tuple[str, ...]) -> None:
-    assert play(Sample(), (80, 24), "space", *keys).return_value is None
+    assert merged(play(Sample(), (80, 24), *SAFE, "space", *keys)) == set()
 
 
 def test_yes_can_be_chosen_by_arrow_and_enter() -> None:
-    assert play(Sample(), (80, 24), "space", "c", "right", "enter").return_value is not None
+    assert merged(play(Sample(), (80, 24), *SAFE, "space", "c", "right", "enter"))
+
+
+def test_a_risky_change_wants_a_yes_of_its_own() -> None:
+    assert merged(play(Sample(), (80, 24), "space", "c", "y", "y")) == {b".github/workflows/release.yml"}
+    assert merged(play(Sample(), (80, 24), "space", "c", "n", "y")) == set()
 
 
 @pytest.mark.parametrize("keys", [("q",), ("escape",), ("ctrl+c",), ("ctrl+q",), ("space", "q", "y")])
-def test_leaving_gives_nothing(keys: tuple[str, ...]) -> None:
+def test_leaving_merges_nothing(keys: tuple[str, ...]) -> None:
     app = play(Sample(), (80, 24), *keys)
-    assert app.return_value is None
+    assert merged(app) == set()
     assert not app.is_running
 
 
+def test_what_was_chosen_is_there_again_the_next_time() -> None:
+    sample = Sample()
+    play(sample, (80, 24), "A", "n", "n", "r", "q", "y")
+    again = ReviewApp(sample)
+    assert len(again.state.selection) == 7
+    assert again.state.reviewed == {Key(0, b"shop/models.py")}
+    assert again.state.change is not None
+    assert again.state.change.key.path == b"shop/models.py"
+
+
+def test_after_a_merge_any_way_out_leaves() -> None:
+    for key in ("enter", "escape", "q"):
+        assert not play(Sample(), (80, 24), *SAFE, "space", "c", "y", key).is_running
+
+
 def test_leaving_with_a_choice_asks_and_stays_by_default() -> None:
-    async def scene(pilot: Pilot[Selection | None]) -> None:
+    async def scene(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, ReviewApp)
         faces = [pilot.app.state.face]
         await pilot.press("enter")
@@ -205,7 +250,7 @@ def test_leaving_with_a_choice_asks_and_stays_by_default() -> None:
 
 
 def test_every_binding_has_an_id_of_its_own() -> None:
-    async def scene(pilot: Pilot[Selection | None]) -> None:
+    async def scene(pilot: Pilot[None]) -> None:
         bindings = [active.binding for active in pilot.app.screen.active_bindings.values()]
         assert all(binding.id for binding in bindings)
         assert len({binding.id for binding in bindings}) == len({(binding.action, binding.description) for binding in bindings})
@@ -223,10 +268,10 @@ def test_a_rebound_key_works_and_is_shown() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
             await quiet(pilot)
             assert " m apply" in text(app).splitlines()[-1]
-            await pilot.press("question_mark", "pagedown")
+            await pilot.press("question_mark")
             await quiet(pilot)
             assert " m               apply" in text(app)
-            await pilot.press("escape", "space", "m")
+            await pilot.press("escape", *SAFE, "space", "m")
             assert app.state.face is Face.SUMMARY
 
     asyncio.run(run())
@@ -253,31 +298,33 @@ def test_a_key_older_than_the_first_paint_does_nothing() -> None:
 
 
 def test_a_click_on_a_box_toggles_and_on_a_name_only_goes_there() -> None:
-    async def scene(pilot: Pilot[Selection | None]) -> None:
+    async def scene(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, ReviewApp)
         await pilot.click(ChangeList, offset=(12, 2))
         assert pilot.app.state.cursor == 2
         assert not pilot.app.state.selection.keys
-        await pilot.click(ChangeList, offset=(2, 1))
+        await pilot.click(ChangeList, offset=(2, 6))
         assert {key.path for key in pilot.app.state.selection.keys} == {b"README.md"}
 
     play(Sample(), (120, 40), scene=scene)
 
 
 def test_a_click_gives_a_pane_the_keys() -> None:
-    async def scene(pilot: Pilot[Selection | None]) -> None:
+    async def scene(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, ReviewApp)
         await pilot.click(DiffView, offset=(10, 2))
         assert (pilot.app.state.pane, pilot.app.state.diff.cursor) == (Pane.DIFF, 2)
+        await pilot.click(DiffView, offset=(2, 4))
+        assert {key.path for key in pilot.app.state.selection.keys} == {b".github/workflows/release.yml"}
 
     play(Sample(), (120, 40), scene=scene)
 
 
 def test_a_click_on_an_answer_answers_it() -> None:
-    async def scene(pilot: Pilot[Selection | None]) -> None:
+    async def scene(pilot: Pilot[None]) -> None:
         await pilot.click("Answers", offset=(22, 0))
 
-    assert play(Sample(), (80, 24), "space", "c", scene=scene).return_value is not None
+    assert merged(play(Sample(), (80, 24), *SAFE, "space", "c", scene=scene))
 
 
 # Hostile names and contents
@@ -320,7 +367,7 @@ def hostile() -> Made:
     said = NASTY[1].decode("latin-1")
     made.changes = ChangeSet(tuple(some), (said,))
     made.session, made.root, made.roots = said, said, (said,)
-    made.command, made.commits = (said,), ((said, said),)
+    made.command, made.tabs = (said,), {Tab.COMMITS: (Row(said, (said,), key=None),)}
     return made
 
 
@@ -335,7 +382,7 @@ def test_nothing_of_a_hostile_text_reaches_the_terminal_raw(size: tuple[int, int
                 assert not bad, (segment.text, bad)
         assert [strip.cell_length for strip in rows] == [size[0]] * size[1]
 
-    async def scene(pilot: Pilot[Selection | None]) -> None:
+    async def scene(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, ReviewApp)
         check(pilot.app)
         for _ in NASTY:
@@ -343,7 +390,23 @@ def test_nothing_of_a_hostile_text_reaches_the_terminal_raw(size: tuple[int, int
             await quiet(pilot)
             check(pilot.app)
             await pilot.press("space", "escape", "n")
-        for key in ("c", "end", "escape", "q", "escape", "question_mark"):
+        for key in (
+            "c",
+            "end",
+            "escape",
+            "q",
+            "escape",
+            "question_mark",
+            "escape",
+            "s",
+            "w",
+            "z",
+            "t",
+            "2",
+            "1",
+            "slash",
+            *"red",
+        ):
             await pilot.press(key)
             await quiet(pilot)
             check(pilot.app)
@@ -418,8 +481,8 @@ def test_a_slow_read_blocks_no_key_and_only_the_last_is_shown() -> None:
             (b"a", b"b"),
             "runs as its owner (setuid)",
         ),
-        (Change(Key(0, b"x"), Kind.ADDED, None, Entry(FileType.SYMLINK)), (None, b"../up"), "+ → ../up"),
-        (Change(Key(0, b"x"), Kind.ADDED, None, Entry(FileType.FILE, size=4096)), (None, b"a\0"), "binary · 4,096 bytes"),
+        (Change(Key(0, b"x"), Kind.ADDED, None, Entry(FileType.SYMLINK)), (None, b"../up"), "+ ../up"),
+        (Change(Key(0, b"x"), Kind.ADDED, None, Entry(FileType.FILE, size=4096)), (None, b"a\0"), "binary · 2 bytes · sha256 "),
         (Change(Key(0, b"x"), Kind.ADDED, None, Entry(FileType.FILE)), (None, b""), "an empty file"),
         (Change(Key(0, b"x"), Kind.ADDED, None, Entry(FileType.FILE)), (None, b"one\ntwo"), "2 + two"),
         (Change(Key(0, b"x"), Kind.DELETED, FILE, None), (b"one\ntwo\n", None), "1 - one"),

@@ -18,8 +18,9 @@ from tui.app import review
 from tui.gallery import Sample
 sys.stdout.write("BEFORE\\n"); sys.stdout.flush()
 if "wait" in sys.argv: sys.stdin.readline()
-found = review(Sample())
-print("RESULT", None if found is None else sorted(key.path for key in found.keys))
+sample = Sample()
+review(sample)
+print("RESULT", sorted(key.path for one in sample.merges for key in one.keys) or None)
 """
 READY = "? help"
 
@@ -45,9 +46,11 @@ def assert_restored(raw: bytes) -> None:
 
 def test_what_is_chosen_comes_back() -> None:
     with opened() as terminal:
-        terminal.keys("space", "c")
+        terminal.keys(*["n"] * 4, "space", "c")
         terminal.wait_for("Yes, merge 1 change")
         terminal.keys("y")
+        terminal.wait_for("1 changes merged")
+        terminal.keys("enter")
         terminal.wait_for("RESULT [b'README.md']")
         assert terminal.wait_exit() == 0
         assert_restored(terminal.raw)
@@ -88,6 +91,7 @@ def test_keys_typed_before_the_screen_is_there_do_nothing() -> None:
         terminal.wait_for("BEFORE")
         terminal.send("\nAcy\r y")
         terminal.wait_for(READY)
+        terminal.wait_quiet()
         terminal.keys("j")
         text = terminal.wait_for("▌[ ]   ~! package.json")
         assert "chosen 0 of" in text
@@ -118,7 +122,7 @@ def test_it_can_be_stopped_and_continued() -> None:
 def test_without_colours_signs_carry_the_meaning() -> None:
     with opened(NO_COLOR="1") as terminal:
         terminal.keys("space")
-        assert "▌[x]   ~  README.md" in terminal.wait_for("[x]")
+        assert "▌[x]   ~! .github/workflows/release.yml" in terminal.wait_for("[x]")
 
 
 class Stream(io.StringIO):

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Sequence
 
 from tui import words
+from tui.bindings import REVIEW
 from tui.cells import clean, wrap
 from tui.document import Line, Tone
-from tui.events import Event
+from tui.events import Event, Tab
 from tui.keys import Keys
 from tui.screens.question import PageScreen, QuestionScreen, as_pieces
 from tui.source import Source
 from tui.state import State
-from tui.summary import summary
+from tui.summary import risk, summary
 from tui.widgets.paint import Piece
 
 Send = Callable[[Event], None]
@@ -19,6 +20,8 @@ _WIDEST = 104  # columns of a page's text at most
 _FRAME = 6  # columns that a page's frame, margin and scrollbar take
 _LEGEND = (
     ("[x] [ ] [~]", "chosen, not chosen, some of it"),
+    ("x ·", "a line of a block: chosen, not chosen"),
+    ("✓", "looked at"),
     ("✗", "cannot be merged, for the reason beside it"),
     ("+ ~ -", "new, edited, deleted"),
     ("% m", "other type now; only mode or attributes"),
@@ -28,9 +31,25 @@ _LEGEND = (
 
 def summary_screen(state: State, source: Source, send: Send) -> QuestionScreen:
     """Return the last page before a merge."""
-    lines = summary(state, source.roots, len(source.commits), min(state.columns - _FRAME, _WIDEST))
+    lines = summary(state, source.roots, len(state.tabs.get(Tab.COMMITS, ())), min(state.columns - _FRAME, _WIDEST))
     chosen = words.number(state.chosen.changes, "change")
     return QuestionScreen((f"Merge {chosen}?", as_pieces(lines)), ("No, go back", f"Yes, merge {chosen}"), send)
+
+
+def risk_screen(state: State, source: Source, send: Send) -> QuestionScreen:
+    """Return the question about one risky change."""
+    lines = risk(state, state.asked[0], source.roots, min(state.columns - _FRAME, _WIDEST))
+    left = len(state.asked)
+    title = f"Take this risky change? ({left} to confirm)" if left > 1 else "Take this risky change?"
+    return QuestionScreen((title, as_pieces(lines)), ("No, leave it out", "Yes, take it"), send)
+
+
+def result_screen(state: State, send: Send) -> PageScreen:
+    """Return what came of a merge."""
+    wrapped = [part for line in state.result for part in wrap(clean(line), state.columns - _FRAME)]
+    return PageScreen(
+        "Merged" if not state.code else "Merged in part", as_pieces([Line(Tone.PLAIN, text) for text in wrapped]), send
+    )
 
 
 def leave_screen(state: State, source: Source, send: Send) -> QuestionScreen:
@@ -38,7 +57,7 @@ def leave_screen(state: State, source: Source, send: Send) -> QuestionScreen:
     chosen = words.number(state.chosen.changes, "change")
     lines = [
         Line(Tone.PLAIN, f"{chosen} {'is' if state.chosen.changes == 1 else 'are'} chosen and not merged."),
-        Line(Tone.DIM, f"Nothing is lost: session {source.session} keeps everything, but not the choice."),
+        Line(Tone.DIM, f"Nothing is lost: session {source.session} keeps everything, and the choice too."),
     ]
     wrapped = [Line(line.tone, part) for line in lines for part in wrap(clean(line.text), state.columns - _FRAME)]
     return QuestionScreen(("Leave without merging?", as_pieces(wrapped)), ("No, stay", "Yes, leave"), send)
@@ -46,9 +65,8 @@ def leave_screen(state: State, source: Source, send: Send) -> QuestionScreen:
 
 def help_screen(known: Keys, meanings: dict[str, str], send: Send) -> PageScreen:
     """Return the keys, as they are bound now, and the signs."""
-    rows: list[Sequence[Piece]] = []
-    for name, meaning in meanings.items():
-        rows.append(_help_row(" ".join(known[name]), meaning))
+    names = sorted(meanings, key=[*REVIEW, *meanings].index)  # a key that was rebound stands where it always does
+    rows: list[Sequence[Piece]] = [_help_row(" ".join(known[name]), meanings[name]) for name in names]
     rows += [[], [Piece(" Signs", Tone.STRONG)], *(_help_row(sign, meaning) for sign, meaning in _LEGEND)]
     return PageScreen("Keys", rows, send)
 

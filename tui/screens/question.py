@@ -11,7 +11,7 @@ from textual.events import Resize
 from textual.screen import ModalScreen
 
 from tui.document import Line, Tone
-from tui.events import Answered, AnswerMoved, Event
+from tui.events import Answered, AnswerMoved, Event, GivenUp
 from tui.keys import hints, keys
 from tui.state import WIDE, State
 from tui.widgets.answers import Answers
@@ -35,7 +35,7 @@ class PageScreen(ModalScreen[None], inherit_bindings=False):
     around: ClassVar[int] = 4  # rows beside the page: title, keys, two blank ones
     BINDINGS: ClassVar[list[BindingType]] = [
         *_SCROLL,
-        Binding("escape,q,n,question_mark,f1,enter,ctrl+c,ctrl+q", "answer(False)", "back", id="page.back"),
+        Binding("escape,q,n,question_mark,f1,enter,ctrl+c,ctrl+q", "give_up", "back", id="page.back"),
     ]
 
     def __init__(self, title: str, lines: Sequence[Sequence[Piece]], send: Send) -> None:
@@ -84,6 +84,10 @@ class PageScreen(ModalScreen[None], inherit_bindings=False):
         """Answer, None with the answer in focus."""
         self._send(Answered(is_yes))
 
+    def action_give_up(self) -> None:
+        """Go back."""
+        self._send(GivenUp())
+
     def action_scroll(self, by: int) -> None:
         """Scroll by lines."""
         self.query_one(Page).scroll_relative(y=by, animate=False, force=True)
@@ -101,7 +105,8 @@ class QuestionScreen(PageScreen, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         *_SCROLL,
         Binding("y", "answer(True)", "yes", id="question.yes"),
-        Binding("n,escape,q,ctrl+c,ctrl+q", "answer(False)", "no, back", id="question.no"),
+        Binding("n", "answer(False)", "no", id="question.no"),
+        Binding("escape,q,ctrl+c,ctrl+q", "give_up", "back to the review", id="question.back"),
         Binding("enter", "answer(None)", "the answer in focus", id="question.enter"),
         Binding("tab,shift+tab,left,right,h,l", "move", "the other answer", id="question.other"),
     ]
@@ -112,7 +117,7 @@ class QuestionScreen(PageScreen, inherit_bindings=False):
 
     def hints(self) -> Sequence[tuple[str, str]]:
         """Name both answers' own keys."""
-        return [("question.yes", "yes"), ("question.no", "no"), ("question.other", "the other answer"), _SCROLLING]
+        return [("question.yes", "yes"), ("question.no", "no"), ("question.back", "back"), _SCROLLING]
 
     def below(self) -> ComposeResult:
         """Yield the answers."""
@@ -134,4 +139,4 @@ class QuestionScreen(PageScreen, inherit_bindings=False):
 
 def as_pieces(lines: Sequence[Line]) -> list[list[Piece]]:
     """Return lines for a page."""
-    return [[Piece(f" {line.text if isinstance(line.text, str) else ''}", line.tone)] for line in lines]
+    return [[Piece(f" {line.text}", line.tone)] for line in lines]

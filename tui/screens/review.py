@@ -5,106 +5,45 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.screen import Screen
 
 from tui import words
+from tui.bindings import REVIEW, bindings
 from tui.cells import clean, crop, crop_start, width
-from tui.document import Document, Tone
-from tui.events import (
-    AllToggled,
-    ApplyAsked,
-    Backed,
-    BlockMoved,
-    ChangeMoved,
-    Entered,
-    Escaped,
-    Event,
-    HelpAsked,
-    LeaveAsked,
-    Moved,
-    MovedTo,
-    Opened,
-    Pane,
-    PaneSwapped,
-    Resized,
-    Shifted,
-    Toggled,
-)
+from tui.document import Tone
+from tui.events import Entered, Event, Moved, MovedTo, Pane, Resized, Tab, Toggled
 from tui.keys import Keys, hints, keys
 from tui.rows import ChangeRow
 from tui.source import Source
 from tui.state import State
 from tui.summary import stay
 from tui.totals import sentence
+from tui.widgets import change_list, diff_view
 from tui.widgets.bars import Bar
-from tui.widgets.change_list import BOX, ChangeList
+from tui.widgets.change_list import ChangeList
 from tui.widgets.diff_view import DiffView
 from tui.widgets.paint import Piece
 from tui.widgets.row_view import RowView
 
 Send = Callable[[Event], None]
 
-_EVENTS: dict[str, Event] = {
-    "toggle": Toggled(),
-    "toggle_all": AllToggled(),
-    "enter": Entered(),
-    "open": Opened(),
-    "back": Backed(),
-    "escape": Escaped(),
-    "swap": PaneSwapped(),
-    "apply": ApplyAsked(),
-    "leave": LeaveAsked(),
-    "help": HelpAsked(),
-}
-
 _ALWAYS = [("apply", "apply"), ("leave", "leave"), ("help", "help")]
-_HINTS = {
-    Pane.LIST: [*_ALWAYS, ("toggle", "choose"), ("enter", "open"), ("all", "all safe"), ("block.previous block.next", "block")],
-    Pane.DIFF: [
-        *_ALWAYS,
-        ("toggle", "choose"),
-        ("escape", "list"),
-        ("change.next", "next"),
-        ("block.previous block.next", "block"),
-    ],
-}
+_LIST = [("toggle", "choose"), ("enter", "open"), ("all", "all safe"), ("filter", "filter"), ("search", "search")]
+_DIFF = [("toggle", "block"), ("lines", "lines"), ("escape", "list"), ("block.next", "next"), ("split", "side by side")]
+_CONFLICT = [("mine", "yours"), ("agents", "agent's"), ("both", "both"), ("edit", "edit"), ("escape", "list")]
 
 
 class ReviewScreen(Screen[None], inherit_bindings=False):
     """Shows the state; keys and clicks become events."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "send('toggle')", "choose, or leave again", id="toggle"),
-        Binding("A", "send('toggle_all')", "choose all that is safe, or nothing", id="all"),
-        Binding("enter", "send('enter')", "see the diff; open or close a directory", id="enter"),
-        Binding("j,down", "move(1)", "down", id="down"),
-        Binding("k,up", "move(-1)", "up", id="up"),
-        Binding("pagedown,ctrl+f", "page(1)", "a page down", id="page.down"),
-        Binding("pageup,ctrl+b", "page(-1)", "a page up", id="page.up"),
-        Binding("home,g", "edge(0)", "to the first row", id="first"),
-        Binding("end,G", "edge(-1)", "to the last row", id="last"),
-        Binding("n", "change(1)", "next change", id="change.next"),
-        Binding("N", "change(-1)", "previous change", id="change.previous"),
-        Binding("right_square_bracket", "block(1)", "next block of the diff", id="block.next"),
-        Binding("left_square_bracket", "block(-1)", "previous block of the diff", id="block.previous"),
-        Binding("tab,shift+tab", "send('swap')", "the other pane", id="swap"),
-        Binding("l,right", "send('open')", "in: directory, change, diff", id="open"),
-        Binding("h,left", "send('back')", "out again", id="back"),
-        Binding("L,shift+right", "shift(8)", "long lines: to the right", id="shift.right"),
-        Binding("H,shift+left", "shift(-8)", "long lines: to the left", id="shift.left"),
-        Binding("c,ctrl+s", "send('apply')", "apply, after a summary and a question", id="apply"),
-        Binding("escape", "send('escape')", "back to the list, then leave", id="escape"),
-        Binding("q,ctrl+q,ctrl+c", "send('leave')", "leave without merging", id="leave"),
-        Binding("question_mark,f1", "send('help')", "this help", id="help"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings()
 
-    def __init__(self, source: Source, state: State, document: Document, send: Send) -> None:
+    def __init__(self, source: Source, state: State, send: Send) -> None:
         super().__init__()
-        self._source, self._send = source, send
-        self._state, self._document = state, document
+        self._source, self._state, self._send = source, state, send
         self._keys: Keys = {}
 
     def compose(self) -> ComposeResult:
@@ -116,7 +55,7 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
                 yield ChangeList(self._state, self._source.roots)
             with Vertical(id="right"):
                 yield Bar(id="right-title", classes="pane-title")
-                yield DiffView(self._state, self._document)
+                yield DiffView(self._state)
         yield Bar(id="word")
         yield Bar(id="totals")
         yield Bar(id="keys")
@@ -124,7 +63,7 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
     def on_mount(self) -> None:
         """Draw for the first time."""
         self._keys = keys(self)
-        self.show(self._state, self._document)
+        self.show(self._state)
 
     def on_resize(self, event: Resize) -> None:
         """Say how many columns there are now, and keep the cursors in sight."""
@@ -135,20 +74,26 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
         self.query_one(ChangeList).reveal(self._state.cursor)
         self.query_one(DiffView).reveal(self._state.diff.cursor)
 
-    def show(self, state: State, document: Document) -> None:
+    def show(self, state: State) -> None:
         """Draw a state."""
-        self._state, self._document = state, document
+        self._state = state
         if not self.is_mounted:
             return
         self._arrange(state)
         self.query_one(ChangeList).show(state)
-        self.query_one(DiffView).show(state, document)
+        self.query_one(DiffView).show(state)
         self._show_titles(state)
         cells = self.size.width
-        word = state.word or (stay(len(self._source.commits)) if self._source.commits else "")
-        self.query_one("#word", Bar).show([Piece(f" {word}", "accent" if state.word else Tone.DIM)])
+        self.query_one("#word", Bar).show(self._word(state))
         self.query_one("#totals", Bar).show(_totals(state, cells))
-        self.query_one("#keys", Bar).show(hints(_HINTS[state.pane], self._keys, cells))
+        self.query_one("#keys", Bar).show(hints(_hints(state), self._keys, cells))
+
+    def _word(self, state: State) -> list[Piece]:
+        if state.word:
+            return [Piece(f" {state.word}", "accent")]
+        if state.is_running:
+            return [Piece(" the agent is still working: this shows what it has changed so far", Tone.RISK)]
+        return [Piece(f" {stay(len(state.tabs[Tab.COMMITS]))}", Tone.DIM)] if state.tabs.get(Tab.COMMITS) else []
 
     def _arrange(self, state: State) -> None:
         left, right = self.query_one("#left"), self.query_one("#right")
@@ -166,18 +111,20 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
         root = crop_start(clean(source.root), cells - width(command) - width(session) - 18)
         right = [Piece(f"{command} · {session} ", Tone.DIM)]
         self.query_one("#title", Bar).show([Piece(" agent-dev ", Tone.STRONG), Piece(f" {root}")], right)
-        self.query_one("#left-title", Bar).show(_count(state))
+        self.query_one("#left-title", Bar).show(_tabs(state))
         self.query_one("#right-title", Bar).show(*self._right_title(state))
 
     def _right_title(self, state: State) -> tuple[Sequence[Piece], Sequence[Piece]]:
         change = state.change
         if change is None:
             return (), ()
-        is_chosen = change.key in state.selection
-        box = Piece("chosen " if is_chosen else "not chosen " if change.is_clean else "", "chosen" if is_chosen else Tone.DIM)
-        blocks = state.diff.starts
-        at = sum(start <= state.diff.cursor for start in blocks)
-        where = Piece(f"block {at} of {len(blocks)}  " if at else "", Tone.DIM)
+        is_chosen, is_part = change.key in state.selection, change.key in state.selection.choices
+        said = "part chosen " if is_part else "chosen " if is_chosen else "not chosen " if change.is_clean else ""
+        box = Piece(said, "chosen" if is_chosen else Tone.DIM)
+        starts = state.diff.document.starts
+        at = sum(start <= state.diff.cursor for start in starts)
+        what = "conflict" if state.diff.document.conflicts > 0 else "block"
+        where = Piece(f"{what} {at} of {len(starts)}  " if at else "", Tone.DIM)
         name = crop_start(
             clean(words.name(change.key, self._source.roots)), state.diff_columns - len(box.text) - len(where.text) - 3
         )
@@ -185,54 +132,56 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
 
     # Keys
 
-    def action_send(self, name: str) -> None:
-        """Send an event without values."""
-        self._send(_EVENTS[name])
-
-    def action_move(self, by: int) -> None:
-        """Move the cursor."""
-        self._send(Moved(by))
-
-    def action_page(self, by: int) -> None:
-        """Move the cursor by what is in sight."""
-        view: RowView = self.query_one(ChangeList) if self._state.pane is Pane.LIST else self.query_one(DiffView)
-        self._send(Moved(by * max(1, view.size.height - 1)))
-
-    def action_edge(self, row: int) -> None:
-        """Move the cursor to an end."""
-        self._send(MovedTo(row))
-
-    def action_change(self, by: int) -> None:
-        """Go to the next change."""
-        self._send(ChangeMoved(by))
-
-    def action_block(self, by: int) -> None:
-        """Go to the next block."""
-        self._send(BlockMoved(by))
-
-    def action_shift(self, by: int) -> None:
-        """See another part of long lines."""
-        self._send(Shifted(by))
+    def action_do(self, name: str) -> None:
+        """Send what a binding means."""
+        event = REVIEW[name][2]
+        if event is None:
+            view: RowView = self.query_one(ChangeList) if self._state.pane is Pane.LIST else self.query_one(DiffView)
+            event = Moved((1 if name == "page.down" else -1) * max(1, view.size.height - 1))
+        self._send(event)
 
     # The mouse
 
     @on(RowView.Clicked, "#changes")
     def _click_change(self, event: RowView.Clicked) -> None:
         self._send(MovedTo(event.row, Pane.LIST))
-        if event.column in BOX:
-            self._send(Toggled(event.row))
+        if event.column - self._indent(event.row) in change_list.BOX:
+            self._send(Toggled(event.row, Pane.LIST))
         elif event.is_double or not isinstance(self._state.row, ChangeRow):
             self._send(Entered())
+
+    def _indent(self, index: int) -> int:
+        rows = self._state.listing.rows if self._state.tab is Tab.CHANGES else ()
+        group = getattr(rows[index], "group", None) if index < len(rows) else None
+        return 2 * self._state.listing.groups[group].depth if group is not None else 0
 
     @on(RowView.Clicked, "#diff")
     def _click_diff(self, event: RowView.Clicked) -> None:
         self._send(MovedTo(event.row, Pane.DIFF))
+        if event.column in diff_view.BOX or event.is_double:
+            self._send(Toggled(event.row, Pane.DIFF))
 
 
-def _count(state: State) -> list[Piece]:
-    ignored = sum(len(group.changes) for group in state.listing.groups if group.is_ignored)
-    shown = Piece(f" {words.number(state.whole.changes - ignored, 'change')}")
-    return [shown, Piece(f", {ignored:,} ignored", Tone.DIM)] if ignored else [shown]
+def _hints(state: State) -> list[tuple[str, str]]:
+    if state.diff.document.conflicts >= 0 and state.change is not None:
+        return [*_ALWAYS, *_CONFLICT]
+    return [*_ALWAYS, *(_LIST if state.pane is Pane.LIST else _DIFF)]
+
+
+def _tabs(state: State) -> list[Piece]:
+    """Return the tabs that hold something, the one that is shown in words."""
+    found: list[Piece] = []
+    for number, tab in enumerate(Tab, 1):
+        count = len(state.changes.changes) if tab is Tab.CHANGES else len(state.tabs.get(tab, ()))
+        if tab is state.tab:
+            shown = len(state.listing.group_of) if tab is Tab.CHANGES else count
+            of = f"{shown:,} of " if shown != count else ""
+            found.append(Piece(f" {number} {tab} {of}{count:,} ", "accent"))
+        elif count:
+            found.append(Piece(f" {number} {tab} {count:,} ", Tone.DIM))
+    if state.listing.sieve.text:
+        found.append(Piece(f" ⌕ {state.listing.sieve.text}", Tone.CHANGED))
+    return found
 
 
 def _totals(state: State, cells: int) -> list[Piece]:

@@ -1,18 +1,18 @@
-"""The list of changes: boxes, signs, names, and at the right edge how many lines or why not."""
+"""The list at the left: boxes, signs, names, and at the right edge how many lines or why not; on other tabs their entries."""
 
 from collections.abc import Iterable, Sequence
 
 from agent_dev.core.changes import Change, Kind
 from tui import words
-from tui.cells import clean, crop, crop_start
+from tui.cells import clean, crop, crop_start, width
 from tui.document import Tone
-from tui.events import Pane
-from tui.rows import ChangeRow, Group, HeadRow, NoteRow, ProblemRow
+from tui.events import Pane, Tab
+from tui.rows import ChangeRow, Group, HeadRow, NoteRow, ProblemRow, Section
 from tui.state import State
 from tui.widgets.paint import Piece, row
 from tui.widgets.row_view import RowView
 
-BOX = range(1, 4)  # the columns that a click toggles in
+BOX = range(1, 4)  # the columns that a click toggles in, behind the indent of a nested list
 _CURSOR, _IDLE = "▌", "▏"  # the keys go here; they go to the diff
 _TONES = {
     Kind.ADDED: Tone.ADDED,
@@ -20,6 +20,11 @@ _TONES = {
     Kind.DELETED: Tone.REMOVED,
     Kind.RETYPED: Tone.CHANGED,
     Kind.METADATA: Tone.CHANGED,
+}
+_TITLES = {
+    Section.RISKY: "look at these: risky, or in conflict",
+    Section.LOCKS: "lock files",
+    Section.FOLDED: "ignored by git, or generated",
 }
 
 
@@ -33,7 +38,7 @@ class ChangeList(RowView):
     def show(self, state: State) -> None:
         """Draw another state."""
         self._state = state
-        self.show_rows(len(state.listing.rows))
+        self.show_rows(state.length)
         self.reveal(state.cursor)
 
     def look(self, index: int) -> tuple[str, ...]:
@@ -43,13 +48,17 @@ class ChangeList(RowView):
         return ("cursor",) if self._state.pane is Pane.LIST else ("idle",)
 
     def draw(self, index: int, cells: int) -> Iterable[Piece]:
-        """Draw a heading, a change or a problem."""
+        """Draw a heading, a change or a problem; on another tab an entry."""
         mark = _CURSOR if self._state.pane is Pane.LIST else _IDLE
         cursor = Piece(mark if index == self._state.cursor else " ", "cursor")
+        if self._state.tab is not Tab.CHANGES:
+            entry = self._state.tabs[self._state.tab][index]
+            return [cursor, Piece(f"{words.RISK if entry.is_risky else ' '} ", Tone.RISK), Piece(entry.line)]
         match self._state.listing.rows[index]:
             case HeadRow(group):
                 return [cursor, *self._head(group, cells - 1)]
-            case ChangeRow(group, change):
+            case ChangeRow(group, key):
+                change = self._state.changes.by_key()[key]
                 return [cursor, *self._change(self._state.listing.groups[group], change, cells - 1)]
             case ProblemRow(text):
                 return [cursor, Piece(f" {words.BLOCKED}  not read: {text}", Tone.WRONG)]
@@ -59,44 +68,56 @@ class ChangeList(RowView):
     def _head(self, number: int, cells: int) -> list[Piece]:
         group = self._state.listing.groups[number]
         chosen = self._state.chosen_in[number]
-        right = f" {chosen:,} of {len(group.changes):,} " if chosen else f" {len(group.changes):,} "
+        right = f" {chosen:,} of {len(group.keys):,} " if chosen else f" {len(group.keys):,} "
         mark = "▸" if number in self._state.listing.closed else "▾"
-        box = _box(is_possible=group.possible > 0, is_all=chosen == group.possible, is_some=chosen > 0)
-        name = crop_start(clean(self._title(group)), cells - 6 - len(right))
-        return row([box, Piece(f" {mark} ", Tone.DIM), Piece(name, Tone.STRONG)], [Piece(right, Tone.DIM)], cells)
+        is_part = bool(self._state.parts) and any(key in self._state.parts for key in group.keys)
+        box = _box(is_possible=group.possible > 0, is_all=chosen == group.possible and not is_part, is_some=chosen > 0)
+        indent = "  " * group.depth
+        name = crop_start(clean(self._title(group)), cells - 6 - len(right) - len(indent))
+        tone = Tone.RISK if group.section is Section.RISKY else Tone.STRONG
+        return row([Piece(indent), box, Piece(f" {mark} ", Tone.DIM), Piece(name, tone)], [Piece(right, Tone.DIM)], cells)
 
     def _title(self, group: Group) -> str:
-        if group.path is None:
-            return "ignored by git"
-        inside = words.text(group.path) + "/" if group.path else ""
+        if group.section in _TITLES:
+            return _TITLES[group.section]
+        path = words.text(group.path)
+        if group.parent >= 0:
+            return path.rpartition("/")[2] + "/"
+        inside = path + "/" if path else ""
         if group.root == 0 or group.root >= len(self._roots):
             return inside or "./"
         return f"{self._roots[group.root].rstrip('/')}/{inside}"
 
     def _change(self, group: Group, change: Change, cells: int) -> list[Piece]:
         is_chosen = change.key in self._state.selection
-        box = _box(is_possible=change.is_clean, is_all=is_chosen, is_some=is_chosen)
-        sign = Piece(f"   {words.SIGNS[change.kind]}", _TONES[change.kind])
+        is_part = change.key in self._state.selection.choices
+        box = _box(is_possible=change.is_clean, is_all=is_chosen and not is_part, is_some=is_chosen)
+        indent = "  " * group.depth
+        sign = Piece(f" {'✓' if change.key in self._state.reviewed else ' '} {words.SIGNS[change.kind]}", _TONES[change.kind])
         risk = Piece(words.RISK if change.risks else " ", Tone.RISK)
-        right = _right(change, cells)
-        room = cells - 9 - sum(len(piece.text) for piece in right)
-        name = _label(group, change, room)
-        return row([box, sign, risk, Piece(" "), Piece(name, Tone.PLAIN if change.is_clean else Tone.DIM)], right, cells)
+        right = self._right(change, cells)
+        room = cells - 9 - len(indent) - sum(len(piece.text) for piece in right)
+        name = crop_start(clean(_label(group, change)), room)
+        tone = Tone.PLAIN if change.is_clean else Tone.DIM
+        return row([Piece(indent), box, sign, risk, Piece(" "), Piece(name, tone)], right, cells)
+
+    def _right(self, change: Change, cells: int) -> list[Piece]:
+        why = change.obstacle or change.conflict
+        if why:
+            room = max(10, cells - 10 - width(clean(words.text(change.key.path))))
+            return [Piece(" " + crop(clean(why), room) + " ", Tone.WRONG)]
+        pieces = [Piece(" with yours", Tone.CHANGED)] if change.is_merged else []
+        count = self._state.counts.get(change.key)
+        if count is None:
+            return [*pieces, Piece(" ")] if pieces else []
+        pieces += [Piece(f" +{count.insertions:,}", Tone.ADDED)] if count.insertions else []
+        pieces += [Piece(f" -{count.deletions:,}", Tone.REMOVED)] if count.deletions else []
+        return [*pieces, Piece(" ")] if pieces else []
 
 
-def _label(group: Group, change: Change, room: int) -> str:
+def _label(group: Group, change: Change) -> str:
     path = words.text(change.key.path)
-    return crop_start(clean(path if group.is_ignored else path.rpartition("/")[2]), room)
-
-
-def _right(change: Change, cells: int) -> list[Piece]:
-    why = change.obstacle or change.conflict
-    if why:
-        return [Piece(" " + crop(clean(why), cells // 2) + " ", Tone.WRONG)]
-    pieces = [Piece(" with yours", Tone.CHANGED)] if change.is_merged else []
-    pieces += [Piece(f" +{change.insertions:,}", Tone.ADDED)] if change.insertions else []
-    pieces += [Piece(f" -{change.deletions:,}", Tone.REMOVED)] if change.deletions else []
-    return [*pieces, Piece(" ")] if pieces else []
+    return path.rpartition("/")[2] if group.section is Section.FOLDER else path
 
 
 def _box(*, is_possible: bool, is_all: bool, is_some: bool) -> Piece:

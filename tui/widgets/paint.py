@@ -19,7 +19,9 @@ class Piece(NamedTuple):
     tone: str = Tone.PLAIN
 
 
-TONES = frozenset({*(f"tone--{tone}" for tone in Tone), "tone--accent", "tone--chosen", "tone--cursor"})
+_MORE = ("accent", "chosen", "cursor", "match", "added-word", "removed-word", "plain-word", "changed-word")
+_SYNTAX = ("comment", "string", "number", "keyword", "name")
+TONES = frozenset(f"tone--{tone}" for tone in (*Tone, *_MORE, *_SYNTAX))
 
 
 def paint(widget: Widget, pieces: Iterable[Piece], cells: int, base: Style) -> Strip:
@@ -53,3 +55,15 @@ def row(left: Iterable[Piece], right: Iterable[Piece], cells: int) -> list[Piece
         used += width(text)
         found.append(Piece(text, piece.tone))
     return [*found, Piece(" " * max(0, room - used)), *end]
+
+
+def fitted(some: Iterable[Piece], cells: int) -> Iterator[Piece]:
+    """Yield pieces cut to this many cells, or filled up with blanks."""
+    room = cells
+    for piece in some:
+        text = crop(clean(piece.text), room)
+        if text:
+            yield Piece(text, piece.tone)
+            room -= width(text)
+    if room > 0:
+        yield Piece(" " * room)

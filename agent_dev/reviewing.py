@@ -1,0 +1,220 @@
+"""A session as the merge screen and the prompts want it: read, counted, settled, merged by the commands."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from threading import RLock
+
+from agent_dev.commands import draft as drafts
+from agent_dev.commands import editor, fit, merge
+from agent_dev.commands.review import LARGEST_DIFF, Review
+from agent_dev.core import choice as choices
+from agent_dev.core.blocks import blocks
+from agent_dev.core.changes import Change, ChangeSet, FileType, Key, Kind
+from agent_dev.core.choice import Choice
+from agent_dev.core.merge import Left
+from agent_dev.core.renames import renames
+from agent_dev.core.selection import Selection
+from agent_dev.core.threeway import Merged, Side
+from agent_dev.errors import PARTLY, AgentDevError
+from agent_dev.host import commits, store
+from agent_dev.output import merging
+from tui.events import Tab
+from tui.source import Content, Draft, Ended, Entry
+from tui.totals import Count
+
+Answers = Sequence[Side | bytes | None] | bytes
+Tell = Callable[[int, int], object]
+
+_MOST_RENAMES = 2_000  # files on either side that are read to find renames
+_LARGEST_RENAME = 1 << 20  # bytes of such a file
+
+
+class Reviewing:
+    """A review behind the screen. What it says is read when it is asked for, and never twice what does not change."""
+
+    is_running = False
+
+    def __init__(self, review: Review, place: store.Store) -> None:
+        self._review, self._place = review, place
+        record = review.record
+        self.session = str(record.get("name") or review.session.id)
+        self.root = str(record["root"])
+        self.roots: tuple[str, ...] = tuple(record["roots"])
+        self.command = tuple(map(str, record["command"]))
+        self.tabs = _tabs(review)
+        self._fits = dict(review.fits)  # as they were found: a conflict can be settled again another way
+        self._conflicts = {change.key: change for change in review.changes.changes if change.conflict}
+        self._seen: dict[Key, bytes] = {}
+        self._one_at_a_time = RLock()  # the trees of a review remember where they are
+        self._renamed: dict[Key, str] | None = None
+        self.ended: Ended | None = None
+        self.draft = self._draft()
+
+    @property
+    def changes(self) -> ChangeSet:
+        """What the agent left."""
+        return self._review.changes
+
+    # Looking
+
+    def content(self, key: Key) -> Content:
+        """Return both sides of a change, and remember what was shown."""
+        with self._one_at_a_time:
+            found = self._review.content(key)
+        if found[1] is not None:
+            self._seen[key] = sha256(found[1]).digest()
+        return found
+
+    def mine(self, key: Key) -> bytes | None:
+        """Return the user's own bytes."""
+        change = self._review.changes.by_key()[key]
+        if change.mine is None or change.mine.type is not FileType.FILE:
+            return None
+        with self._one_at_a_time:
+            return self._review.reals[key.root].read(key.path, LARGEST_DIFF)
+
+    def merged(self, key: Key) -> Merged | None:
+        """Return the merge of lines of what both changed."""
+        one = self._fits.get(key)
+        return one.merged if one is not None else None
+
+    def count(self, keys: Iterable[Key]) -> dict[Key, Count]:
+        """Count blocks and lines; what has none counts nothing."""
+        table = self._review.changes.by_key()
+        return {key: self._counted(table[key]) for key in keys if key in table}
+
+    def _counted(self, change: Change) -> Count:
+        try:
+            with self._one_at_a_time:
+                one = self._review.measure(change)
+        except (AgentDevError, OSError):
+            return Count()  # the diff says why it cannot be read
+        return Count(one.blocks, one.insertions, one.deletions) if one is not None else Count()
+
+    @property
+    def renamed(self) -> Mapping[Key, str]:
+        """What is said of renamed files."""
+        if self._renamed is None:
+            self._renamed = self._find_renamed()
+        return self._renamed
+
+    def _find_renamed(self) -> dict[Key, str]:
+        sides: dict[Kind, list[Change]] = {Kind.DELETED: [], Kind.ADDED: []}
+        for change in self._review.changes.changes:
+            if change.kind in sides and change.type is FileType.FILE and not change.ignored:
+                sides[change.kind].append(change)
+        gone, came = sides[Kind.DELETED], sides[Kind.ADDED]
+        if not gone or not came or max(len(gone), len(came)) > _MOST_RENAMES:
+            return {}
+        said: dict[Key, str] = {}
+        for one in renames(self._bytes(gone, 0), self._bytes(came, 1)):
+            how = "" if one.alike >= 1 else f", {one.alike:.0%} the same"
+            said[one.new] = f"renamed from {_shown(one.old)}{how}"
+            said[one.old] = f"renamed to {_shown(one.new)}{how}"
+        return said
+
+    def _bytes(self, some: list[Change], side: int) -> dict[Key, bytes]:
+        found = {}
+        for change in some:
+            entry = change.after or change.before
+            if entry is not None and 0 < entry.size <= _LARGEST_RENAME:
+                try:
+                    with self._one_at_a_time:
+                        data = self._review.content(change.key)[side]
+                except (AgentDevError, OSError):
+                    continue  # what cannot be read is no rename
+                if data is not None:
+                    found[change.key] = data
+        return found
+
+    def refreshed(self) -> ChangeSet:
+        """Return the changes: they do not move any more."""
+        return self._review.changes
+
+    # Choosing
+
+    def _draft(self) -> Draft:
+        kept = drafts.load(self._review)
+        parts = {key: self._part(key, part) for key, part in kept.selection.choices.items()}
+        return Draft(kept.selection, parts, kept.reviewed, kept.at)
+
+    def _part(self, key: Key, part: Choice) -> Count:
+        before, after = (side or b"" for side in self._review.content(key))
+        found = blocks(before, after)
+        touched = {choices.block_of(found, choices.Side.OLD, n) for n in part.old}
+        touched |= {choices.block_of(found, choices.Side.NEW, n) for n in part.new}
+        whole = [found[index] for index in part.blocks]
+        came, went = sum(one.new_lines for one in whole), sum(one.old_lines for one in whole)
+        return Count(len(whole) + len(touched), came + len(part.new), went + len(part.old))
+
+    def save(self, draft: Draft) -> None:
+        """Keep a choice for the next time."""
+        drafts.save(self._review, drafts.Draft(draft.selection, draft.reviewed, draft.at))
+
+    def settle(self, key: Key, answers: Answers) -> Change | None:
+        """Settle a conflict; None where that way means nothing."""
+        change = self._conflicts.get(key)
+        one = self._fits.get(key)
+        if change is None or one is None:
+            return None
+        made = fit.resolved(change, one, answers) if isinstance(answers, bytes) else fit.settled(change, one, answers)
+        if made is None or made.change is None:
+            return None
+        self._review.fits[key] = made
+        some = tuple(made.change if one.key == key else one for one in self._review.changes.changes)
+        self._review.changes = replace(self._review.changes, changes=some)
+        return made.change
+
+    def edit(self, key: Key) -> bytes | None:
+        """Let the user edit a conflict."""
+        one = self._fits.get(key)
+        if one is None or one.merged is None or one.merged.is_clean:
+            return None
+        return editor.edited(self._review, key, self._review.environ)
+
+    # Merging
+
+    def merge(self, selection: Selection, tell: Tell) -> Ended:
+        """Merge what was chosen, but for what is not any more as it was shown."""
+        with self._one_at_a_time:
+            self.ended = self._merge(selection, tell)
+        return self.ended
+
+    def _merge(self, selection: Selection, tell: Tell) -> Ended:
+        said: list[str] = []
+        try:
+            moved = self._moved(selection)
+            chosen = Selection(selection.keys - moved.keys(), selection.choices)
+            planned = merge.plan(self._review, chosen, chosen.keys)
+            done = merge.carry_out(self._review, planned, self._place, said.append, tell=tell)
+        except AgentDevError as error:
+            return Ended((*said, error.message, *([f"→ {error.hint}"] if error.hint else [])), error.code or PARTLY)
+        except OSError as error:
+            return Ended((*said, f"{error.filename or self.root}: {error.strerror}"), PARTLY)
+        stopped = tuple(Left(key, why) for key, why in moved.items())
+        return Ended((*said, *merging.told(done, stopped, self._review)), PARTLY if done.conflicts or stopped else 0)
+
+    def _moved(self, selection: Selection) -> dict[Key, str]:
+        """Return the chosen changes that were shown with other bytes than the session holds now."""
+        moved = {}
+        for key, digest in self._seen.items():
+            if key in selection:
+                now = self._review.content(key)[1]
+                if now is None or sha256(now).digest() != digest:
+                    moved[key] = "it changed after it was shown"
+        return moved
+
+
+def _tabs(review: Review) -> dict[Tab, tuple[Entry, ...]]:
+    """Return what the screen shows beside the changes."""
+    try:
+        made = commits.made(review.session, review.record, review.environ)
+    except AgentDevError as error:
+        return {Tab.COMMITS: (Entry("the commits cannot be read", (error.message,)),)}
+    rows = tuple(Entry(f"{one.id[:10]} {one.subject}", (one.id, one.subject)) for one in made)
+    return {Tab.COMMITS: rows} if rows else {}
+
+
+def _shown(key: Key) -> str:
+    return key.path.decode("utf-8", "surrogateescape")

@@ -1,0 +1,171 @@
+"""What the screen lets others do: reading, counting, searching, merging on worker threads, which only say what they found."""
+
+from collections.abc import Callable
+from threading import Event as Flag
+from threading import Lock
+from time import monotonic, sleep
+
+from textual.message import Message
+
+from agent_dev.core.changes import Change, Key
+from agent_dev.errors import AgentDevError
+from tui import conflict, diff
+from tui.document import Document, Look, Row
+from tui.effects import Apply, Load, Seek, Settle
+from tui.events import Changed, Coloured, Counted, DiffShown, Fact, Finished, Progressed, Refreshed, Said, Sought
+from tui.source import Source
+from tui.steps.moving import holds
+from tui.syntax import colours
+
+_BATCH = 200  # changes that are counted between two looks whether a key was pressed
+_REST = 0.15  # seconds without a key before counting goes on
+_TICK = 0.05  # seconds between two words about progress
+
+
+class Learned(Message):
+    """A worker has found something."""
+
+    def __init__(self, fact: Fact) -> None:
+        self.fact = fact
+        super().__init__()
+
+
+class Work:
+    """Does what the state asked for, and tells facts. Of diffs whoever asks last is served next."""
+
+    def __init__(self, source: Source, tell: Callable[[Fact], object]) -> None:
+        self._source, self._tell = source, tell
+        self._lock = Lock()
+        self._wanted: tuple[Load, tuple[str, ...]] | None = None
+        self._is_busy = False
+        self._stopped = Flag()
+        self._pressed = 0.0
+        self._changed: dict[Key, Change] = {}
+
+    def stop(self) -> None:
+        """Do nothing more that could be left out."""
+        self._stopped.set()
+
+    def wait_for_user(self) -> None:
+        """Let what is not urgent wait: a key was pressed."""
+        self._pressed = monotonic()
+
+    # Diffs
+
+    def ask(self, wanted: Load, names: tuple[str, ...]) -> bool:
+        """Want a diff; return whether `read` must be started for it. `names` are of what the change needs."""
+        with self._lock:
+            self._wanted = (wanted, names)
+            was_busy, self._is_busy = self._is_busy, True
+            return not was_busy
+
+    def read(self) -> None:
+        """Read until nothing is wanted; runs on a worker thread."""
+        while (wanted := self._next()) is not None:
+            document = self._document(*wanted)
+            self._tell(DiffShown(document))
+            if document.blocks and not self._stopped.is_set():
+                found = colours(wanted[0].key.path, document.old, document.new)
+                if found is not None:
+                    self._tell(Coloured(wanted[0].key, found))
+
+    def _next(self) -> tuple[Load, tuple[str, ...]] | None:
+        with self._lock:
+            wanted, self._wanted = self._wanted, None
+            self._is_busy = wanted is not None
+            return wanted
+
+    def _change(self, key: Key) -> Change:
+        return self._changed.get(key) or self._source.changes.by_key()[key]
+
+    def _document(self, wanted: Load, names: tuple[str, ...]) -> Document:
+        change = self._change(wanted.key)
+        top = diff.notes(change, names, wanted.look.columns, self._source.renamed.get(wanted.key, ""))
+        try:
+            return self._made(change, top, wanted)
+        except AgentDevError as error:
+            return diff.failed(change, top, error.message)
+        except OSError as error:  # one strange file is shown as such
+            return diff.failed(change, top, error.strerror or str(error))
+
+    def _made(self, change: Change, top: tuple[Row, ...], wanted: Load) -> Document:
+        look, merged = wanted.look, self._source.merged(change.key)
+        if merged is not None and (merged.conflicts or not look.is_split):
+            return conflict.document(change, top, merged, wanted.answers, look)
+        if change.conflict or (change.is_merged and merged is None and wanted.answers):
+            agent = self._source.content(change.key)[1]
+            return conflict.of_wholes(change, top, (self._source.mine(change.key), agent), look)
+        return diff.document(change, top, self._source.content(change.key), look)
+
+    # Numbers
+
+    def count(self) -> None:
+        """Count all changes, a few at a time, while no key is pressed; runs on a worker thread."""
+        keys = [change.key for change in self._source.changes.changes]
+        for start in range(0, len(keys), _BATCH):
+            while monotonic() - self._pressed < _REST and not self._stopped.wait(_REST):
+                pass
+            if self._stopped.is_set():
+                return
+            self._tell(Counted(self._source.count(keys[start : start + _BATCH])))
+
+    def refresh(self) -> None:
+        """Look again at a session that still runs; runs on a worker thread."""
+        try:
+            changes = self._source.refreshed()
+        except (AgentDevError, OSError):
+            return  # in this instant it could not be read: the next look may
+        self._tell(Refreshed(changes))
+        self._tell(Counted(self._source.count([change.key for change in changes.changes])))
+
+    # What takes its time
+
+    def do(self, effect: Settle | Seek | Apply) -> None:
+        """Settle, search, merge; runs on a worker thread."""
+        match effect:
+            case Settle(key, answers):
+                self._tell(self._settled(key, self._source.settle(key, answers), "settled, and taken"))
+            case Seek(text, keys):
+                self._seek(text, keys)
+            case Apply(selection):
+                ended = self._source.merge(selection, self._progress())
+                self._tell(Finished(ended.lines, ended.code))
+
+    def _settled(self, key: Key, change: Change | None, word: str) -> Fact:
+        if change is None:
+            return Said("that way means nothing here: < keeps yours, > takes the agent's")
+        self._changed[key] = change
+        return Changed(change, word, is_taken=True)
+
+    def edit(self, key: Key) -> Fact:
+        """Let the user edit a conflict; runs while the screen is put away."""
+        try:
+            text = self._source.edit(key)
+        except AgentDevError as error:
+            return Said(error.message)
+        if text is None:
+            return Said("there are no lines in conflict here")
+        return self._settled(key, self._source.settle(key, text), "settled as you edited it, and taken")
+
+    def _progress(self) -> Callable[[int, int], object]:
+        last = 0.0
+
+        def tell(done: int, whole: int) -> None:
+            nonlocal last
+            if done == whole or monotonic() - last >= _TICK:
+                last = monotonic()
+                self._tell(Progressed(done, whole))
+
+        return tell
+
+    def _seek(self, text: str, keys: tuple[Key, ...]) -> None:
+        for key in keys:
+            if self._stopped.is_set():
+                return
+            document = self._document(Load(key, Look()), ())
+            row = next((at for at in range(len(document.rows)) if holds(document, at, text)), -1)
+            if row >= 0:
+                self._tell(Sought(key, row))
+                return
+            sleep(0)
+        self._tell(Sought(None))
