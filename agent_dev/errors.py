@@ -95,6 +95,10 @@ class SessionBusy(AgentDevError):
     """session {session} is still running"""
 
 
+class HomeBusy(AgentDevError):
+    """a session is using the agent home {path}"""
+
+
 class UnreadableSession(AgentDevError):
     """session {session}: {reason}; nothing was changed"""
 

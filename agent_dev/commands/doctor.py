@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agent_dev.commands.prepare import Options, Request, flags, locate, prepare
 from agent_dev.commands.sessions import Here
-from agent_dev.core.plan import expand
+from agent_dev.core.plan import expand, home_place, homes_folder
 from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
 from agent_dev.host import explain, kernel, load, machine, probe
 
@@ -29,7 +29,8 @@ def examine(where: Here, options: Options) -> tuple[Finding, ...]:
     """Look at everything a run needs. Creates nothing that stays."""
     request = load.Request(agent="", home=_home(where), environ=where.environ, config=options.config, flags=flags(options))
     profile = load.settings(request).profile
-    home, *written = (expand(path, _home(where)) for path in (profile.home, *profile.overlay, *profile.rw))
+    home = home_place(profile, _home(where), where.root)
+    written = (expand(path, _home(where)) for path in (homes_folder(profile, _home(where)), *profile.overlay, *profile.rw))
     found = [_kernel(), *_namespaces(), _landlock(), *_bwrap(where, (where.root, home, *written)), _state(where)]
     found.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be made on first use"))
     found.append(_terminal(where))

@@ -55,6 +55,7 @@ class Prepared(Value):
     cwd: str
     command: tuple[str, ...]
     agent_home: str
+    homes: str  # where all agent homes lie, when each profile or project has one
     store: store.Store
     cache: str
     overlays: tuple[str, ...]
@@ -69,7 +70,7 @@ class Prepared(Value):
     @property
     def untrusted(self) -> tuple[str, ...]:
         """The places that an agent may have written, from which the host takes no program."""
-        return (self.place.root, self.agent_home, *self.overlays, *self.rw)
+        return (self.place.root, self.agent_home, self.homes, *self.overlays, *self.rw)
 
 
 def prepare(request: Request) -> Prepared:
@@ -92,15 +93,17 @@ def prepare(request: Request) -> Prepared:
         )
     )
     profile = settings.profile
-    agent_home = os.path.realpath(expand(profile.home, home))
+    agent_home = os.path.realpath(plan.home_place(profile, home, place.root))
+    homes = os.path.realpath(plan.homes_folder(profile, home)) if "{" in profile.home else agent_home
     overlays, rw = _paths(profile.overlay, home, "overlay", settings), _paths(profile.rw, home, "rw", settings)
     prepared = Prepared(
         settings=settings,
-        machine=machine.look(environ, _untrusted(home, place.root, agent_home, *overlays, *rw)),
+        machine=machine.look(environ, _untrusted(home, place.root, agent_home, homes, *overlays, *rw)),
         place=place,
         cwd=here,
         command=_command(profile.command, request.words, is_profile=profile.name == agent),
         agent_home=agent_home,
+        homes=homes,
         store=store.place(expand(profile.state, home), environ),
         cache=cache.folder(environ),
         overlays=overlays,

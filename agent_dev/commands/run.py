@@ -239,6 +239,7 @@ def _record(prepared: Prepared, request: Request, parts: Setting) -> store.Recor
         "options": {name: value for name, value in request.options.as_dict().items() if value},
         "is_command": request.is_command,
         "agent_home": prepared.agent_home,
+        "homes": prepared.homes,
         "rw": list(prepared.rw),
         "started": time.time_ns(),
         "launcher": os.getpid(),
@@ -280,11 +281,23 @@ def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
         _fail(job, base)
     code = 128 + supervisor.ended_by if supervisor.ended_by else (137 if told is None else told)
     outcome = _settle(job, record, base, code, supervisor)
+    if base is not None:
+        _note_home(job)
     if outcome.is_kept:
         if told is not None:
             launch.reap(sandbox)
         job.home.leave()
     return outcome
+
+
+def _note_home(job: Job) -> None:
+    """Have it written down what the agent home holds now, for `agent-dev home --diff`."""
+    from agent_dev.host import home_index  # after the agent, and not for a run that ended at once
+
+    try:
+        home_index.begin(job.prepared.store.path, job.home.path)
+    except OSError:
+        return  # a full disk, a home that is gone: the next look says that it knows less
 
 
 def _is_blocking(fd: int) -> bool | None:

@@ -1,5 +1,7 @@
 """Profile, machine and session put together: what the sandbox looks like."""
 
+from binascii import crc32
+
 from agent_dev.core.profile import Profile
 from agent_dev.value import Value
 
@@ -263,6 +265,21 @@ def _env(profile: Profile, machine: Machine, setting: Setting) -> tuple[tuple[st
 def expand(path: str, home: str) -> str:
     """Return `path` with a leading `~` replaced by `home`."""
     return home + path[1:] if path == "~" or path.startswith("~/") else path
+
+
+def home_place(profile: Profile, home: str, root: str) -> str:
+    """Return where the agent home lies: `{profile}` and `{project}` in it give each profile or each root one of its own."""
+    place = expand(profile.home, home)
+    if "{" not in place:
+        return place
+    project = f"{root.rpartition('/')[2]}-{crc32(root.encode('utf-8', 'surrogateescape')):08x}"
+    return place.replace("{profile}", profile.name).replace("{project}", project)
+
+
+def homes_folder(profile: Profile, home: str) -> str:
+    """Return the directory that holds the agent homes of all profiles and projects."""
+    place, brace, _ = expand(profile.home, home).partition("{")
+    return place.rpartition("/")[0] if brace else place
 
 
 def inside_path(profile: Profile, home: str) -> tuple[str, ...]:

@@ -238,6 +238,21 @@ def _home_path(found: _Found, key: str, node: Node) -> str | None:
     return path
 
 
+def _home(found: _Found, key: str, node: Node) -> str | None:
+    """Return a path that may hold {profile} and {project}, but not as its first name."""
+    path = _path(found, key, node)
+    if path is None:
+        return None
+    rest = path.replace("{profile}", "").replace("{project}", "")
+    if "{" in rest or "}" in rest:
+        found.complain(node, key, f"{path} holds a brace: {{profile}} and {{project}} are what there is")
+    elif "{" in "/".join(path.split("/")[:2]):
+        found.complain(node, key, f"{path} begins with a name that is not known: put the homes into a directory of their own")
+    else:
+        return path
+    return None
+
+
 def _folder_of_path(found: _Found, key: str, node: Node) -> str | None:
     path = _path(found, key, node)
     if path is not None and ":" in path:
@@ -358,7 +373,7 @@ _ONLY_CONFIG = (
 _BOTH: "dict[str, Check]" = {
     "env": _list_of(_variable),
     "set": _variables,
-    "home": _path,
+    "home": _home,
     "net": _choice(NETS),
     "nested": _flag,
     "tools": _list_of(_home_path),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         resumed: int
         ended: int
         exit: int
+        homes: str
         large: list[list[str]]  # as `stores`: LFS objects
 
     class Record(Later):
@@ -254,7 +255,7 @@ def read(session: Session) -> Record:
 
 def untrusted(record: Record) -> tuple[str, ...]:
     """Return the places that a session's agent may have written, from which the host takes no program."""
-    return (*record["roots"], record["agent_home"], *record.get("rw", ()))
+    return (*record["roots"], record["agent_home"], record.get("homes", record["agent_home"]), *record.get("rw", ()))
 
 
 def all_sessions(store: Store) -> tuple[Session, ...]:

@@ -1,0 +1,64 @@
+"""What is kept from one session to the next, as text or JSON on stdout. What an agent wrote goes through `visible` first."""
+
+import difflib
+from collections.abc import Iterator
+
+from agent_dev.commands.home import Changed, Fresh, Home
+from agent_dev.core.lasting import Step
+from agent_dev.output.words import as_document, few, line
+from agent_dev.text import visible
+
+_MOST_LINES = 200  # of one file's difference
+
+
+def home(value: Home, *, as_json: bool) -> None:
+    """Print what a home is and what of it runs by itself."""
+    if as_json:
+        rows = [{"path": path, "why": why} for path, why in value.lasting]
+        as_document({"version": 1, "home": value.path, "files": value.files, "runs": rows})
+        return
+    line(f"{visible(value.path)}: {value.files} file{'s' * (value.files != 1)}")
+    if value.lasting:
+        line("runs by itself:")
+        few([f"  {visible(path)}: {visible(why)}" for path, why in value.lasting], "  and {} more (--json lists them)")
+
+
+def changed(value: Changed, *, as_json: bool) -> None:
+    """Print what changed in a home."""
+    if as_json:
+        rows = [{"sign": step.sign, "path": step.path, "why": step.why or None} for step in value.steps]
+        as_document({"version": 1, "home": value.path, "known": value.is_known, "changes": rows})
+        return
+    if not value.is_known:
+        line(f"{visible(value.path)}: not known what it held before, so all of it is listed")
+    elif not value.steps:
+        line(f"{visible(value.path)}: nothing changed since before the last session")
+    for step in (step for step in value.steps if step.why):
+        line(f"{step.sign} {visible(step.path)}   ! {visible(step.why)}")
+        for text in _lines(step):
+            line(f"    {text}")
+    few([f"{step.sign} {visible(step.path)}" for step in value.steps if not step.why], "and {} more (--json lists them)")
+
+
+def _lines(step: Step) -> Iterator[str]:
+    """Yield the difference of a text that runs by itself."""
+    if step.after is None:
+        return
+    texts = ((step.before or "").splitlines(), step.after.splitlines())
+    rows = [row for row in difflib.unified_diff(*texts, n=1, lineterm="") if not row.startswith(("---", "+++", "@@"))]
+    yield from map(visible, rows[:_MOST_LINES])
+    if len(rows) > _MOST_LINES:
+        yield f"and {len(rows) - _MOST_LINES} more lines"
+
+
+def fresh(value: Fresh, *, as_json: bool) -> None:
+    """Print what became of a home that was reset."""
+    if as_json:
+        as_document({"version": 1, "home": value.path, "trash": value.trash or None, "kept": list(value.kept)})
+        return
+    if not value.trash:
+        line(f"{visible(value.path)} is not there, so there is nothing to reset")
+        return
+    line(f"{visible(value.path)} is fresh; the old one lies in {visible(value.trash)}")
+    if value.kept:
+        line(f"kept: {visible(', '.join(value.kept))}")
