@@ -319,6 +319,6 @@ def setting(prepared: Prepared, parts: Setting, environ: dict[str, str]) -> Sett
         shares=tuple(mount for one in prepared.shared for mount in one.mounts),
         ro=prepared.ro,
         rw=prepared.rw,
-        files=_files(prepared, environ),
+        files=(*parts.files, *_files(prepared, environ)),
         env=(*plan.allowed_env(prepared.settings.profile, environ), *(pair for one in prepared.shared for pair in one.env)),
     )

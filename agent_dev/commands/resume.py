@@ -33,8 +33,8 @@ def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
     home = Home(prepared.store.path, prepared.agent_home)
     try:
         roots = tuple(session.root(number, path) for number, path in enumerate((prepared.place.root, *prepared.overlays)))
-        config = run.identity(asked, request.environ, prepared)
-        parts = run.make_parts(prepared, session, roots, _git(one, record), config, request.environ)
+        given = run.settings_of(asked, request.environ, prepared)
+        parts = run.make_parts(prepared, session, roots, _git(one, record), given, request.environ)
         built = plan.build(prepared.settings.profile, prepared.machine, parts)
         home.prepare(bwrap.mount_points(built), built)
         again: store.Record = {

@@ -9,7 +9,7 @@ from agent_dev.commands.prepare import Prepared, Request, prepare, setting
 from agent_dev.core import bwrap, plan
 from agent_dev.core.plan import GitDir, Root, SandboxPlan, Setting
 from agent_dev.errors import StateUnusable
-from agent_dev.host import launch, leftovers, look, machine, private_git, refs, repo, store, supervise
+from agent_dev.host import handed, launch, leftovers, look, machine, private_git, refs, repo, store, supervise
 from agent_dev.host.homes import Home
 from agent_dev.host.terminal import Terminal
 from agent_dev.value import Value
@@ -129,7 +129,7 @@ def _drop_unborn(session: store.Session) -> None:
 def ask_git(prepared: Prepared, environ: dict[str, str]) -> repo.Asked | None:
     """Start git early: its answer is read when everything else is ready."""
     git = machine.program("git", environ, prepared.untrusted)
-    return repo.ask(git, prepared.place.root, ("config", "--list", "-z", "--includes"), environ) if git else None
+    return repo.ask(git, prepared.place.root, ("config", "--list", "-z", "--show-scope", "--includes"), environ) if git else None
 
 
 def notices(prepared: Prepared) -> tuple[str, ...]:
@@ -150,7 +150,10 @@ def _job(prepared: Prepared, session: store.Session, home: Home, asked: repo.Ask
     paths = (prepared.place.root, *prepared.overlays)
     roots = tuple(store.add_root(session, number, path) for number, path in enumerate(paths))
     git = _private_git(prepared, session, roots[0])
-    parts = make_parts(prepared, session, roots, git, identity(asked, request.environ, prepared), request.environ)
+    given = settings_of(asked, request.environ, prepared)
+    for made in git:
+        handed.say(made.source, given.own)
+    parts = make_parts(prepared, session, roots, git, given, request.environ)
     built = plan.build(prepared.settings.profile, prepared.machine, parts)
     home.prepare(bwrap.mount_points(built), built)
     return Job(
@@ -167,9 +170,12 @@ def _job(prepared: Prepared, session: store.Session, home: Home, asked: repo.Ask
     )
 
 
-def identity(asked: repo.Asked | None, environ: dict[str, str], prepared: Prepared) -> bytes:
-    """Return the configuration with the user's identity, from the git that was asked."""
-    return repo.identity(repo.answer(asked)[1], environ, prepared.machine.user) if asked else b""
+def settings_of(asked: repo.Asked | None, environ: dict[str, str], prepared: Prepared) -> handed.Handed:
+    """Return the user's settings for the agent's git, from the git that was asked."""
+    if asked is None:
+        return handed.Handed()
+    facts = prepared.machine
+    return handed.read(repo.answer(asked)[1], handed.User(facts.user, facts.home, prepared.place.root, environ))
 
 
 def make_parts(
@@ -177,7 +183,7 @@ def make_parts(
     session: store.Session,
     roots: tuple[Root, ...],
     git: tuple[GitDir, ...],
-    config: bytes,
+    given: handed.Handed,
     environ: dict[str, str],
 ) -> Setting:
     """Return the session's part of the plan."""
@@ -189,7 +195,8 @@ def make_parts(
         cwd=prepared.cwd,
         command=prepared.command,
         git_dirs=git,
-        git_config=config,
+        git_config=given.config,
+        files=given.files,
         caches=caches,
     )
     parts = setting(prepared, parts, environ)

@@ -38,8 +38,9 @@ def _parts(prepared: Prepared, request: Request) -> Setting:
     git = prepared.place.git
     dirs: tuple[GitDir, ...] = ()
     if git is not None:
-        store = ((f"{git.common}/objects", f"{plan.RUN}/objects/0"),)  # a run shows a farm of hard links instead
+        store = ((f"{git.common}/objects", f"{plan.RUN}/git/0/objects"),)  # a run shows a farm of hard links instead
         dirs = (GitDir(f"{folder}/git/0", "" if git.inside else git.common, store),)
+    given = run.settings_of(run.ask_git(prepared, request.environ), request.environ, prepared)
     parts = Setting(
         session=SESSION,
         agent_home=prepared.agent_home,
@@ -47,7 +48,8 @@ def _parts(prepared: Prepared, request: Request) -> Setting:
         cwd=prepared.cwd,
         command=prepared.command,
         git_dirs=dirs,
-        git_config=run.identity(run.ask_git(prepared, request.environ), request.environ, prepared),
+        git_config=given.config,
+        files=given.files,
         caches=caches,
     )
     return setting(prepared, parts, request.environ)

@@ -20,6 +20,7 @@ _DIRECTORIES_BY_PREFIX = ("java-",)
 _FILES = (
     "bash.bashrc",
     "gai.conf",
+    "gitattributes",
     "host.conf",
     "hosts",
     "inputrc",

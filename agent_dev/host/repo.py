@@ -170,26 +170,6 @@ def answer(asked: Asked) -> tuple[int, bytes]:
     return os.waitstatus_to_exitcode(status), data
 
 
-def identity(listing: bytes, environ: dict[str, str], user: str) -> bytes:
-    """Return the identity that git gives the user, as a system-level configuration for the agent.
-
-    `listing` is `git config --list -z`; git's own order: environment, then configuration, then the account's name.
-    """
-    values: dict[str, str] = {}
-    for item in listing.split(b"\0"):
-        key, _, value = item.partition(b"\n")
-        values[os.fsdecode(key)] = os.fsdecode(value)
-    name = environ.get("GIT_AUTHOR_NAME") or values.get("author.name") or values.get("user.name") or user
-    email = environ.get("GIT_AUTHOR_EMAIL") or values.get("author.email") or values.get("user.email")
-    email = email or environ.get("EMAIL") or f"{user}@{os.uname().nodename}"
-    return os.fsencode(f"[user]\n\tname = {_quoted(name)}\n\temail = {_quoted(email)}\n")
-
-
-def _quoted(value: str) -> str:
-    table = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
-    return '"' + "".join(table.get(letter, letter) for letter in value) + '"'
-
-
 def tell(program: str, place: str, words: tuple[str, ...], question: bytes, environ: dict[str, str]) -> tuple[int, bytes]:
     """Run git in `place` with `question` on its stdin; return its exit code and output."""
     import subprocess  # never before an agent runs

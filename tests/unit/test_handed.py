@@ -1,0 +1,92 @@
+"""Which of the user's git settings an agent gets."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agent_dev.core.handed import author, content, parse, text
+
+
+def listing(*rows: tuple[str, str, str | None]) -> bytes:
+    """As git prints it: scope, key, value (None: a key alone)."""
+    return b"".join(f"{scope}\0{key}{'' if value is None else chr(10) + value}\0".encode() for scope, key, value in rows)
+
+
+def test_the_last_value_counts_and_tells_whose_it_is() -> None:
+    listed = parse(listing(("global", "core.eol", "lf"), ("local", "core.eol", "crlf"), ("global", "user.name", "Ada")))
+
+    assert listed.values == {"core.eol": "crlf", "user.name": "Ada"}
+    assert listed.local == {"core.eol"}
+
+
+def test_what_our_own_command_line_said_is_no_setting() -> None:
+    assert parse(listing(("command", "core.fsmonitor", "false"))).values == {}
+
+
+def test_a_key_alone_is_true() -> None:
+    assert parse(listing(("global", "core.autocrlf", None))).values == {"core.autocrlf": "true"}
+
+
+def test_values_may_hold_line_ends() -> None:
+    assert parse(listing(("global", "filter.x.clean", "a\nb"))).values == {"filter.x.clean": "a\nb"}
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"global", b"global\0", b"\0\0\0"])
+def test_no_answer_is_no_settings(data: bytes) -> None:
+    assert content(parse(data)) == {}
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["alias.x", "core.editor", "core.sshcommand", "credential.helper", "url.a.insteadof", "diff.x.textconv", "user.signingkey"],
+)
+def test_what_changes_no_content_is_not_handed_in(key: str) -> None:
+    assert content(parse(listing(("global", key, "value")))) == {}
+
+
+def test_a_filter_is_always_required_and_has_two_sides() -> None:
+    assert content(parse(listing(("global", "filter.a.b.clean", "x"), ("global", "filter.a.b.required", "false")))) == {
+        "filter.a.b.clean": "x",
+        "filter.a.b.smudge": "cat",
+        "filter.a.b.required": "true",
+    }
+
+
+def test_a_filter_that_is_a_process_has_both_sides() -> None:
+    assert set(content(parse(listing(("global", "filter.a.process", "x"))))) == {"filter.a.process", "filter.a.required"}
+
+
+IDENTITIES = [
+    ({}, {}, ("ada", "ada@host")),
+    ({"user.name": "Ada", "user.email": "a@x"}, {}, ("Ada", "a@x")),
+    ({"user.name": "Ada", "author.name": "Countess"}, {}, ("Countess", "ada@host")),
+    ({"user.name": "Ada", "user.email": "a@x"}, {"GIT_AUTHOR_NAME": "E", "GIT_AUTHOR_EMAIL": "e@x"}, ("E", "e@x")),
+    ({}, {"EMAIL": "mail@x"}, ("ada", "mail@x")),
+]
+
+
+@pytest.mark.parametrize(("values", "environ", "expected"), IDENTITIES)
+def test_the_identity_is_the_one_that_git_gives(
+    values: dict[str, str], environ: dict[str, str], expected: tuple[str, str]
+) -> None:
+    listed = parse(listing(*(("global", key, value) for key, value in values.items())))
+
+    assert tuple(author(listed, environ, "ada", "host").values()) == expected
+
+
+HARD = {
+    "user.name": 'A "quoted" \\ name\twith # and ; \n',
+    "user.email": " spaces around ",
+    'filter.odd "name" \\ and.dots.clean': "sed 's/\"/\\\\/' # not a comment",
+    "core.eol": "",
+}
+
+
+def test_git_reads_what_is_written(tmp_path: Path) -> None:
+    (tmp_path / "config").write_bytes(text(HARD))
+    done = subprocess.run(
+        ["git", "config", "-f", tmp_path / "config", "--list", "-z"], capture_output=True, text=True, check=True
+    )
+
+    assert dict(item.split("\n", 1) for item in done.stdout.split("\0") if item) == HARD
