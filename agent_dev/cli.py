@@ -28,7 +28,7 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "session": ("discard", "stop", "resume"),
     "machine": ("show", "profiles", "doctor"),
     "commands": ("policy",),
-    "keeping": ("home",),
+    "keeping": ("home", "trust"),
 }
 _VERBS = {word: area for area, words in AREAS.items() for word in words}
 RESERVED = (
@@ -40,7 +40,6 @@ RESERVED = (
     "approve",
     "log",
     "trash",
-    "trust",
     "shell",
     "clean",
     "config",
@@ -66,6 +65,7 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev profiles | doctor               the agents there are; what this machine can do
   agent-dev policy check -- COMMAND         which rule decides what becomes of a command
   agent-dev home                            what the agent home holds, --diff: what changed, --reset: a fresh one
+  agent-dev trust                           let .agent-dev.yaml of this repository count, --show, --revoke
   agent-dev WORD --help                     more about one of these words
 
 options, before AGENT:

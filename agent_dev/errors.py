@@ -95,6 +95,10 @@ class SessionBusy(AgentDevError):
     """session {session} is still running"""
 
 
+class NotTrustworthy(AgentDevError):
+    """{path} is not used: {reason}"""
+
+
 class HomeBusy(AgentDevError):
     """a session is using the agent home {path}"""
 

@@ -66,6 +66,7 @@ class Prepared(Value):
     covers: tuple[tuple[str, tuple[str, ...]], ...]  # of tools, caches and `ro`: path, credentials it has or could have
     shared: tuple[Shared, ...]
     hidden: tuple[tuple[str, str], ...]  # tool directories not shown, and why
+    said: tuple[str, ...]  # about settings of the repository's own that do not count
 
     @property
     def untrusted(self) -> tuple[str, ...]:
@@ -82,16 +83,7 @@ def prepare(request: Request) -> Prepared:
     home = machine.home(environ)
     place = repo.find(here)
     agent = "" if request.is_command else request.words[0]
-    settings = load.settings(
-        load.Request(
-            agent=agent,
-            home=home,
-            environ=environ,
-            config=options.config,
-            profile_file=options.profile_file,
-            flags=flags(options),
-        )
-    )
+    settings, said = _settings(request, agent, home, place.root)
     profile = settings.profile
     agent_home = os.path.realpath(plan.home_place(profile, home, place.root))
     homes = os.path.realpath(plan.homes_folder(profile, home)) if "{" in profile.home else agent_home
@@ -114,6 +106,7 @@ def prepare(request: Request) -> Prepared:
         covers=(),
         shared=(),
         hidden=(),
+        said=said,
     )
     _refuse(prepared)
     prepared = _with_versions(showing.with_tools(prepared))
@@ -121,6 +114,27 @@ def prepare(request: Request) -> Prepared:
         prepared = prepared.but(shared=_shared(prepared, environ))
     _look_up(prepared)
     return prepared
+
+
+def _settings(request: Request, agent: str, home: str, root: str) -> tuple[Settings, tuple[str, ...]]:
+    """Return the settings, with the repository's own as far as the user trusted them, and what there is to say of these."""
+    options = request.options
+    wanted = load.Request(
+        agent=agent,
+        home=home,
+        environ=request.environ,
+        config=options.config,
+        profile_file=options.profile_file,
+        flags=flags(options),
+    )
+    settings = load.settings(wanted)
+    if not os.path.lexists(f"{root}/.agent-dev.yaml"):
+        return settings, ()
+    from agent_dev.host import trust  # most repositories have no settings of their own
+
+    state = store.place(expand(settings.profile.state, home), request.environ).path
+    layer, said = trust.layer(state, root)
+    return load.settings(wanted.but(repository=layer)), (said,) if said else ()
 
 
 def _untrusted(home: str, *places: str) -> tuple[str, ...]:

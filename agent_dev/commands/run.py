@@ -141,7 +141,7 @@ def notices(prepared: Prepared) -> tuple[str, ...]:
         plural = "s" if len(waiting) > 1 else ""
         lines.append(f"{len(waiting)} earlier session{plural} here not merged: {names} (agent-dev sessions)")
     lines += [f"--rw {path}: the agent writes there directly, nothing of it is reviewed" for path in prepared.rw]
-    lines += [one.warning for one in prepared.shared]
+    lines += [*prepared.said, *(one.warning for one in prepared.shared)]
     lines += showing.around(prepared)
     return tuple(lines)
 

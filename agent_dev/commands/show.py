@@ -67,6 +67,7 @@ def _settings(prepared: Prepared) -> list[tuple[str, str, str]]:
         ("nested", "allowed" if profile.nested else "refused", origins.get("nested", BUILT_IN)),
         ("bwrap", f"{prepared.machine.bwrap} {'.'.join(map(str, prepared.machine.bwrap_version))}", ""),
     ]
+    rows += [("repository", said, "") for said in prepared.said]
     for field in LISTS:
         if field in ("ro", "rw", "overlay", "path", "mask", "share"):
             rows += [(field, item, origins.get(f"{field}:{item}", BUILT_IN)) for item in profile.as_dict()[field]]

@@ -65,12 +65,12 @@ if TYPE_CHECKING:
 
 def profile(document: Node | None) -> Checked:
     """Check a profile file; None is an empty one."""
-    return _document(document, PROFILE, dict.fromkeys(_ONLY_CONFIG, "belongs into config.yaml, not into a profile"))
+    return document_of(document, PROFILE, dict.fromkeys(_ONLY_CONFIG, "belongs into config.yaml, not into a profile"))
 
 
 def config(document: Node | None) -> Checked:
     """Check config.yaml; None is an empty one."""
-    return _document(document, CONFIG, dict.fromkeys(_ONLY_PROFILE, "belongs into a profile, not into config.yaml"))
+    return document_of(document, CONFIG, dict.fromkeys(_ONLY_PROFILE, "belongs into a profile, not into config.yaml"))
 
 
 def rules(document: Node | None, choices: dict[str, tuple[str, ...]]) -> Checked:
@@ -133,7 +133,8 @@ def nearest(word: str, words: "Iterable[str]") -> str:
     return f" (did you mean {similar[0]}?)" if similar else ""
 
 
-def _document(document: Node | None, table: "dict[str, Check]", elsewhere: dict[str, str]) -> Checked:
+def document_of(document: Node | None, table: "dict[str, Check]", elsewhere: dict[str, str]) -> Checked:
+    """Check a file against a table of keys; `elsewhere` says of others where they belong."""
     found = _Found()
     fields = _fields(found, document, table, elsewhere)
     return Checked(fields, found.lines, tuple(found.problems))

@@ -36,6 +36,7 @@ class Request(Value):
     config: str = ""
     profile_file: str = ""
     flags: Layer = Layer({}, {})
+    repository: Layer = Layer({}, {})  # what the root's own settings may say
 
 
 class _File(Value):
@@ -52,7 +53,7 @@ class _File(Value):
 
 
 def settings(request: Request) -> Settings:
-    """Return what an agent gets, the weakest layer first: built in, config.yaml, profile, environment, flags.
+    """Return what an agent gets, the weakest layer first: built in, the repository, config.yaml, profile, environment, flags.
 
     An agent without a profile gets `default`, without a command; a `--profile` file is called as the file is. Raises
     BadConfiguration with a line for each problem of all files together.
@@ -68,7 +69,11 @@ def settings(request: Request) -> Settings:
     name = _name_of(found) if found else DEFAULT
     weakest = base.layer() if found is base else base.layer(without="about")
     files_above = (*config, *(file for file in chain if file is not base))
-    made = stack(name, (weakest, *(file.layer() for file in files_above), *strongest))
+    made = stack(name, (weakest, request.repository, *(file.layer() for file in files_above), *strongest))
+    if request.repository.fields:
+        from agent_dev.core.trust import tighten  # most repositories have no settings of their own
+
+        made = tighten(made, request.repository, request.flags)
     return made if name == request.agent or request.profile_file else made.but(profile=made.profile.but(command=()))
 
 

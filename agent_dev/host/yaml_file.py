@@ -43,6 +43,11 @@ def parse(path: str, kind: str) -> Parsed:
             status = os.fstat(file.fileno())
     except OSError as error:
         return Parsed({}, {}, (f"{path}: cannot be read: {error.strerror}",))
+    return parse_data(path, kind, data).but(status=status)
+
+
+def parse_data(path: str, kind: str, data: bytes) -> Parsed:
+    """Read and check bytes that were read from a file."""
     if len(data) > _LARGEST:
         return Parsed({}, {}, (f"{path}: is larger than {_LARGEST >> 10} KiB",))
     tree, problems = read(data)
@@ -51,7 +56,7 @@ def parse(path: str, kind: str) -> Parsed:
     problems += tuple(problem for problem in checked.problems if problem.line not in lines)
     ordered = sorted(problems, key=lambda problem: problem.line)
     texts = tuple(f"{path}:{problem.line}: {problem.text}" for problem in ordered)
-    return Parsed(checked.fields, checked.lines, texts, status)
+    return Parsed(checked.fields, checked.lines, texts)
 
 
 def _check(kind: str, tree: Node | None) -> Checked:
@@ -61,6 +66,10 @@ def _check(kind: str, tree: Node | None) -> Checked:
         return schema.rules(tree, CHOICES)
     if kind == "policy":
         return schema.policy(tree, DECISIONS)
+    if kind == "repository":
+        from agent_dev.core import trust  # rare
+
+        return trust.check(tree)
     return schema.profile(tree) if kind == "profile" else schema.config(tree)
 
 

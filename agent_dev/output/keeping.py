@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterator
 
 from agent_dev.commands.home import Changed, Fresh, Home
+from agent_dev.commands.trust import NONE, Said
 from agent_dev.core.lasting import Step
 from agent_dev.output.words import as_document, few, line
 from agent_dev.text import visible
@@ -62,3 +63,30 @@ def fresh(value: Fresh, *, as_json: bool) -> None:
     line(f"{visible(value.path)} is fresh; the old one lies in {visible(value.trash)}")
     if value.kept:
         line(f"kept: {visible(', '.join(value.kept))}")
+
+
+def said(value: Said, *, as_json: bool) -> None:
+    """Print a repository's own settings, what they give the agent and what they take away."""
+    if as_json:
+        lists = {"gives": list(value.gives), "takes": list(value.takes), "problems": list(value.problems)}
+        as_document({"version": 1, "root": value.root, "state": value.state, "text": value.text, **lists})
+        return
+    if value.state == NONE:
+        line(f"{visible(value.root)} has no settings of its own (.agent-dev.yaml)")
+        return
+    line(f"{visible(value.root)}/.agent-dev.yaml: {value.state}")
+    for text in value.text.splitlines():
+        line(f"    {visible(text)}")
+    for word, rows in (("gives", value.gives), ("takes", value.takes), ("wrong", value.problems)):
+        for row in rows:
+            line(f"{word}: {visible(row)}")
+
+
+def given(root: str) -> None:
+    """Say that the word was kept."""
+    line(f"trusted, exactly as it is now: {visible(root)}/.agent-dev.yaml")
+
+
+def revoked(was_there: bool) -> None:  # noqa: FBT001  (the one thing to say)
+    """Say that the word was taken back."""
+    line("trusted no more" if was_there else "it was not trusted")
