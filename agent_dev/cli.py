@@ -27,7 +27,7 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "merging": ("merge", "undo", "redo", "merges"),
     "session": ("discard", "stop", "resume"),
     "machine": ("show", "profiles", "doctor"),
-    "commands": ("policy",),
+    "commands": ("policy", "approve"),
     "keeping": ("home", "trust"),
 }
 _VERBS = {word: area for area, words in AREAS.items() for word in words}
@@ -37,7 +37,6 @@ RESERVED = (
     "rollback",
     "restore",
     "backup",
-    "approve",
     "log",
     "trash",
     "shell",
@@ -66,6 +65,7 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev policy check -- COMMAND         which rule decides what becomes of a command
   agent-dev home                            what the agent home holds, --diff: what changed, --reset: a fresh one
   agent-dev trust                           let .agent-dev.yaml of this repository count, --show, --revoke
+  agent-dev approve [NUMBER]                let a command start that waits for your answer
   agent-dev WORD --help                     more about one of these words
 
 options, before AGENT:

@@ -4,7 +4,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from benchmarks import imports, inside, merging, report, startup, transactions
+from benchmarks import commands, imports, inside, merging, report, startup, transactions
 from benchmarks.ground import PROJECT, Ground, laid_out
 from benchmarks.measure import Section
 from benchmarks.process import ProgramFailed
@@ -14,6 +14,7 @@ BENCHMARKS: dict[str, Callable[[Ground], tuple[Section, ...]]] = {
     "inside": inside.run,
     "merging": merging.run,
     "transactions": transactions.run,
+    "commands": commands.run,
     "imports": imports.run,
 }
 

@@ -3,7 +3,7 @@
 import os
 import time
 
-from agent_dev.commands import run
+from agent_dev.commands import beside, run
 from agent_dev.commands.prepare import Options, Prepared, Request, prepare
 from agent_dev.commands.sessions import Listed
 from agent_dev.core import bwrap, plan
@@ -45,7 +45,9 @@ def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
             "command": list(parts.command),
         }
         job = run.Job(prepared, session, built, parts, again, home, request.environ, touched, request.deadline, request.gate)
-        return run.carry_out(job, launch.Keeper())
+        keeper = launch.Keeper()
+        keeper.watcher = beside.watcher(prepared, session, request.environ)
+        return run.carry_out(job, keeper)
     except BaseException:
         home.leave()
         store.write(session, {**record, "state": store.WAITING})

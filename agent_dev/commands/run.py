@@ -4,7 +4,7 @@ import errno
 import os
 import time
 
-from agent_dev.commands import showing
+from agent_dev.commands import beside, showing
 from agent_dev.commands.prepare import Prepared, Request, prepare, setting
 from agent_dev.core import bwrap, plan
 from agent_dev.core.plan import GitDir, Root, SandboxPlan, Setting
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_dev.host.base import Touched
+    from agent_dev.host.watcher import Watcher
 
     Notice = Callable[[str], None]
 
@@ -42,6 +43,7 @@ class Outcome(Value):
     ended_by: int = 0
     refs: int = 0
     is_late: bool = False  # ended at its deadline
+    denied: int = 0  # commands that the policy did not let start
 
     @property
     def is_kept(self) -> bool:
@@ -102,11 +104,14 @@ def _begin(prepared: Prepared, asked: repo.Asked | None, request: Request, keepe
     session = store.create(prepared.store)
     home = None
     try:
+        keeper.watcher = beside.watcher(prepared, session, request.environ)
         home = Home(prepared.store.path, prepared.agent_home)
         job = _job(prepared, session, home, asked, request)
         refs.remember(session, job.record)
         return carry_out(job, keeper)
     except BaseException as error:
+        if keeper.watcher is not None:
+            keeper.watcher.dismiss()
         if home:
             home.leave()
         _drop_unborn(session)
@@ -255,9 +260,17 @@ def _record(prepared: Prepared, request: Request, parts: Setting) -> store.Recor
 
 def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
     """Start the sandbox, wait for its end, and settle the session."""
-    _close_gate(job)
+    beside.close_gate(job.gate)
     terminal = Terminal()
     blocking = [_is_blocking(fd) for fd in range(3)]
+    try:
+        return _carry_out(job, keeper, terminal, blocking)
+    finally:
+        if keeper.watcher is not None:
+            keeper.watcher.dismiss()
+
+
+def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: list[bool | None]) -> Outcome:
     facts = job.prepared.machine
     sandbox = launch.start_best(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty, keeper, terminal)
     record: store.Record = {
@@ -287,7 +300,7 @@ def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
     if told is None and not supervisor.ended_by and launch.reap(sandbox) in _BWRAP_FAILED:
         _fail(job, base)
     code = 128 + supervisor.ended_by if supervisor.ended_by else (137 if told is None else told)
-    outcome = _settle(job, record, base, code, supervisor)
+    outcome = _settle(job, record, base, code, (supervisor, keeper.watcher))
     if base is not None:
         _note_home(job)
     if outcome.is_kept:
@@ -314,12 +327,22 @@ def _is_blocking(fd: int) -> bool | None:
         return None  # closed
 
 
-def _settle(job: Job, record: store.Record, base: int | None, code: int, supervisor: supervise.Supervisor) -> Outcome:
+def _settle(
+    job: Job, record: store.Record, base: int | None, code: int, beside: "tuple[supervise.Supervisor, Watcher | None]"
+) -> Outcome:
+    supervisor, watcher = beside
     name = str(record["name"] or job.session.id)
     merge = job.prepared.settings.profile.merge and not supervisor.ended_by
     outcome = Outcome(code, job.session, name, 0, 0, merge, supervisor.moves, supervisor.ended_by, 0, supervisor.is_late)
     store.reopen(job.session, len(record["roots"]))
-    if not job.is_resumed and not _may_hold(job.session, record):
+    is_kept = job.is_resumed or _may_hold(job.session, record)
+    if watcher is not None:
+        from agent_dev.commands import watching  # as above
+
+        tally = watcher.finish(is_kept=is_kept)
+        outcome = outcome.but(denied=tally.denied)
+        record = watching.noted(record, job.prepared, job.environ, tally) if is_kept else record
+    if not is_kept:
         if base is not None:
             _cancel(base)
         store.drop_aside(job.prepared.store, job.session, job.home.leave)
@@ -365,21 +388,11 @@ def _begin_base(job: Job, record: store.Record) -> int:
     return base.begin(job.session.base, wish)
 
 
-def _close_gate(job: Job) -> None:
-    """Keep whoever merges beside us from doing so between the start and the base, which would take it for a move."""
-    if job.gate >= 0:
-        import fcntl  # only for what runs beside merges of ours
-
-        fcntl.flock(job.gate, fcntl.LOCK_SH)
-
-
 def _base_before(job: Job, record: store.Record) -> int:
     """Take the base before the agent can read anything, and open the gate."""
-    import fcntl  # as above
-
     base = _begin_base(job, record)
     os.waitid(os.P_PID, base, os.WEXITED | os.WNOWAIT)  # reaped when the session is settled
-    fcntl.flock(job.gate, fcntl.LOCK_UN)
+    beside.open_gate(job.gate)
     return base
 
 

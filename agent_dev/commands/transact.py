@@ -45,7 +45,7 @@ class Step(Value):
 class Result(Value):
     """How a transaction ended. `session`: what waits still, to be looked at; `code`: the exit code to pass on.
 
-    `cause` of a failure: command, signal, timeout, validation, conflict, risk, deletions, unreadable; empty when merged.
+    `cause` of a failure: command, signal, timeout, validation, policy, conflict, risk, deletions, unreadable; empty when merged.
     """
 
     state: str
@@ -114,7 +114,7 @@ def run_all(terms: Terms, notice: "Notice") -> Attempt:
 
 
 def _attempt(outcome: "run.Outcome", steps: tuple[Step, ...], cause: str, reason: str) -> Attempt:
-    codes = {"": 0, "timeout": TIMED_OUT, "validation": REFUSED}
+    codes = {"": 0, "timeout": TIMED_OUT, "validation": REFUSED, "policy": REFUSED}
     session = outcome.session if outcome.is_kept else None
     result = Result(
         state=FAILED if cause else MERGED,
@@ -147,6 +147,8 @@ def _failure(outcome: "run.Outcome", timeout: int) -> tuple[str, str]:
         return "timeout", f"it was not done within {timeout / 1000:g} s"
     if outcome.code > _SIGNALLED:
         return "signal", f"it was ended by signal {outcome.code - _SIGNALLED}"
+    if outcome.denied and not outcome.code:
+        return "policy", f"the policy did not let {outcome.denied} of its commands start"
     return ("command", f"it ended with {outcome.code}") if outcome.code else ("", "")
 
 

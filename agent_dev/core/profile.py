@@ -36,13 +36,15 @@ class Profile(Value):
     keep_merges_mib: int = 4096  # and how much may be kept for that in all
     theme: str = "agent-dev"  # of the merge screen: agent-dev, agent-dev-light, or one of Textual's
     keys: tuple[tuple[str, str], ...] = ()  # other keys of the screen, by the id of what they do
+    policy: str = "off"  # the set of policy.yaml that says which commands may run; off: none is even looked at
+    ask_seconds: int = 120  # how long a command waits for the user's answer
     tx_allow: tuple[str, ...] = ()  # risk rules whose changes a transaction may bring home
     commit_trailers: bool = False  # say in commits that are brought home which agent and session they come from
 
 
 LISTS = ("env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow")
 WORDS = ("command",)
-TEXTS = ("about", "home", "state", "net", "install", "theme")
+TEXTS = ("about", "home", "state", "net", "install", "theme", "policy")
 NETS = ("host", "none")
 SHARES = ("ssh-agent", "gpg-agent", "dbus", "display", "docker")
 BUILT_IN = "built-in"

@@ -94,16 +94,14 @@ def rules(document: Node | None, choices: dict[str, tuple[str, ...]]) -> Checked
 
 def policy(document: Node | None, decisions: tuple[str, ...]) -> Checked:
     """Check a file of command rules: a mapping of sets, each with its `rules` in order and maybe what it `extends`."""
-    found = _Found()
-    table = {**_COMMAND_RULE, "decision": _choice(decisions)}
+    found, table = _Found(), {**_COMMAND_RULE, "decision": _choice(decisions)}
 
     def rule(found: _Found, key: str, node: Node) -> dict[str, object] | None:
         if not isinstance(node, Mapping):
             found.complain(node, key, f"must be a mapping, not {_kind(node)}")
             return None
         fields = _fields(found, node, table, {}, f"{key}.")
-        missing = [word for word in ("name", "decision") if word not in fields]
-        if missing:
+        if missing := [word for word in ("name", "decision") if word not in fields]:
             found.complain(node, key, f"a rule says no {' and no '.join(missing)}")
         elif not set(fields) - {"name", "decision", "message"}:
             found.complain(node, f"{key}.{fields['name']}", "has no condition, so it would mean everything")
@@ -368,7 +366,7 @@ def _keys(found: _Found, key: str, node: Node) -> tuple[tuple[str, str], ...] | 
 
 _ONLY_PROFILE = ("about", "command", "extends", "install")
 _ONLY_CONFIG = (
-    *("state", "many_deletions", "keep_merges_days", "keep_merges_mib", "tx_allow", "commit_trailers"),
+    *("state", "many_deletions", "keep_merges_days", "keep_merges_mib", "ask_seconds", "tx_allow", "commit_trailers"),
     *("theme", "keys"),
 )
 _BOTH: "dict[str, Check]" = {
@@ -386,6 +384,7 @@ _BOTH: "dict[str, Check]" = {
     "mask": _list_of(_line),
     "share": _list_of(_choice(SHARES)),
     "merge": _flag,
+    "policy": _line,
 }
 PROFILE: "dict[str, Check]" = {"about": _line, "command": _command, "extends": _line, "install": _line, **_BOTH}
 CONFIG: "dict[str, Check]" = {
@@ -394,6 +393,7 @@ CONFIG: "dict[str, Check]" = {
     "many_deletions": _number(0, 100),
     "keep_merges_days": _number(0, 36500),
     "keep_merges_mib": _number(0, 1 << 30),
+    "ask_seconds": _number(1, 86_400),
     "tx_allow": _list_of(_line),
     "commit_trailers": _flag,
     "theme": _line,

@@ -15,6 +15,7 @@ taken before the one that would end it is known to be there, so a launcher kille
     write "go"              ───────────────────────→       exec; on end of file: exit
 """
 
+import errno
 import marshal
 import os
 
@@ -27,9 +28,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_READY = b"r"
 FAILED = b"!"  # begins the keeper's report when a step failed: "!errno\0what"
 HOLD, STATUS = -1, -2  # among an order's words: the descriptors that hold the agent back and that tell of it
+NOT_WATCHED, WATCHED_ALREADY = -1, -2  # in the report, in the place of the listener
 _BIND, _OVERLAY, _MASK, _COVER = range(4)
 _OURS = (signals.INT, signals.QUIT, signals.HUP, signals.TERM)
 
@@ -48,6 +49,7 @@ class Order(Value):
     home: str  # inside
     agent_home: str
     empty: str  # an empty file, for masks
+    watch: bytes = b""  # a filter that tells of each execve; empty: none
 
     def encoded(self) -> bytes:
         """Return the order as bytes, of plain values only."""
@@ -150,7 +152,7 @@ def _enter(launcher: int) -> OSError | None:
 def _become(order: Order, pipes: Pipes) -> int:
     """Be bubblewrap, without namespaces of our own: it makes them alone."""
     _restrict()
-    os.write(pipes.report, b"%d" % os.getpid())
+    os.write(pipes.report, b"%d %d" % (os.getpid(), _listen(order.watch)))
     os.close(pipes.report)
     if os.read(pipes.go, 1):
         _exec(order, pipes)
@@ -161,6 +163,18 @@ def _restrict() -> None:
     """Put on what everything in the sandbox inherits."""
     if kernel.has_scopes():
         kernel.scope()
+
+
+def _listen(program: bytes) -> int:
+    """Put the filter on us and all that we start; return the descriptor to be borrowed, -1 for none, -2 when one is on us."""
+    if not program:
+        return NOT_WATCHED
+    try:
+        return kernel.listen(program)
+    except OSError as error:
+        if error.errno == errno.EBUSY:  # inside another sandbox of this kind: the kernel allows one listener
+            return WATCHED_ALREADY
+        raise
 
 
 def _exec(order: Order, pipes: Pipes) -> None:
@@ -192,8 +206,8 @@ def _keep(order: Order, pipes: Pipes) -> int:
     if init == 0:
         _be_init(order, pipes, ready_w)
     os.close(ready_w)
-    said = os.read(ready, 4096)
-    os.write(pipes.report, b"%d" % init if said == _READY else said or FAILED)
+    said = os.read(ready, 4096) or FAILED
+    os.write(pipes.report, said if said.startswith(FAILED) else b"%d %s" % (init, said))
     os.closerange(3, 256)
     _, status = os.waitpid(init, 0)
     return os.waitstatus_to_exitcode(status) & 0xFF
@@ -204,7 +218,7 @@ def _be_init(order: Order, pipes: Pipes, ready: int) -> None:
         os.setpgid(0, 0)
         kernel.die_with_parent()
         _restrict()
-        os.write(ready, _READY)
+        os.write(ready, b"%d" % _listen(order.watch))
         os.close(ready)
         os.close(pipes.report)
         if os.read(pipes.go, 1):

@@ -7,6 +7,10 @@ import _ctypes
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 NEWNS, NEWUSER, NEWPID = 0x00020000, 0x10000000, 0x20000000
 RDONLY, NOSUID, NODEV, REMOUNT, REC, SLAVE, RELATIME = 0x1, 0x2, 0x4, 0x20, 0x4000, 0x80000, 0x200000
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 0x1, 0x2, 0x4
@@ -20,6 +24,7 @@ _OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
 _CREATE_RULESET, _RESTRICT_SELF = 444, 446
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2  # LANDLOCK_SCOPE_*
 _SCOPES_SINCE = 6  # ABI of Landlock: Linux 6.12
+_IN_ROOT = 0x02 | 0x10  # NO_MAGICLINKS | IN_ROOT
 _RESOLVE = 0x01 | 0x02 | 0x04 | 0x08  # NO_XDEV | NO_MAGICLINKS | NO_SYMLINKS | BENEATH
 
 
@@ -137,6 +142,16 @@ def _open_below(folder: int, path: bytes, flags: int, mode: int) -> int:
     return _checked(_syscall(_OPENAT2, folder, path, how, 24), os.fsdecode(path))
 
 
+def is_in_root(root: int, path: bytes) -> bool:
+    """Whether a path is there for a process whose root an open directory is: its links lead no further than that."""
+    how = _numbers(os.O_PATH | os.O_CLOEXEC, 0, _IN_ROOT)
+    try:
+        os.close(_checked(_syscall(_OPENAT2, root, path, how, 24), "openat2"))
+    except OSError:
+        return False
+    return True
+
+
 def rename(old_folder: int, old: bytes, new_folder: int, new: bytes, flags: int = 0) -> None:
     """renameat2(2): NOREPLACE, EXCHANGE or neither."""
     _checked(_renameat2(old_folder, old, new_folder, new, flags), os.fsdecode(new))
@@ -145,3 +160,75 @@ def rename(old_folder: int, old: bytes, new_folder: int, new: bytes, flags: int 
 def syncfs(fd: int) -> None:
     """Make all that was written to the file system of `fd` durable."""
     _checked(_syncfs(fd), "syncfs")
+
+
+# seccomp's user notification (seccomp(2), seccomp_unotify(2)), and another process's memory
+
+
+class _Char(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001  what ctypes.c_char is
+    _type_ = "c"
+
+
+def _buffer(size: int) -> "Any":
+    return type("_Buffer", (_ctypes.Array,), {"_type_": _Char, "_length_": size})()
+
+
+_FILTER, _NEW_LISTENER, _WAIT_KILLABLE, _EINVAL = 1, 8, 32, 22
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
+_PIDFD_GETFD = 438
+_PAGE = 4096
+
+
+def listen(program: bytes) -> int:
+    """Put a filter on this process and all it starts, and return the descriptor that tells of what it notifies."""
+    code = _buffer(len(program))
+    memoryview(code).cast("B")[:] = program
+    words = (len(program) // 8).to_bytes(8, sys.byteorder) + _ctypes.addressof(code).to_bytes(8, sys.byteorder)
+    _prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    number = _SECCOMP[os.uname().machine]
+    found = _syscall(number, _FILTER, _NEW_LISTENER | _WAIT_KILLABLE, words)
+    if found < 0 and _ctypes.get_errno() == _EINVAL:  # before Linux 5.19
+        found = _syscall(number, _FILTER, _NEW_LISTENER, words)
+    return _checked(found, "seccomp")
+
+
+def borrow(pidfd: int, fd: int) -> int:
+    """Return a copy of another process's descriptor (pidfd_getfd(2))."""
+    return _checked(_syscall(_PIDFD_GETFD, pidfd, fd, 0), "pidfd_getfd")
+
+
+class Memory:
+    """Reads the memory of other processes, a page at most at a time: a longer read fails where the next page is missing."""
+
+    def __init__(self) -> None:
+        self._data = _buffer(_PAGE)
+        self._view = memoryview(self._data).cast("B")
+        self._pieces = _buffer(32)  # two iovecs: ours, theirs
+        self._words = memoryview(self._pieces).cast("B").cast("Q")
+        self._words[0] = _ctypes.addressof(self._data)
+        self._local = _Pointer(_ctypes.addressof(self._pieces))
+        self._remote = _Pointer(_ctypes.addressof(self._pieces) + 16)
+        self._read = _libc("process_vm_readv")
+
+    def page(self, pid: int, address: int, size: int = _PAGE) -> bytes:
+        """Return up to `size` bytes, and not more than to the end of the page. Raises OSError."""
+        size = min(size, _PAGE - address % _PAGE)
+        words = self._words
+        words[1], words[2], words[3] = size, address, size
+        got = _checked(self._read(pid, self._local, 1, self._remote, 1, 0), "process_vm_readv")
+        return bytes(self._view[:got])
+
+    def text(self, pid: int, address: int, longest: int) -> bytes:
+        """Return the bytes up to a NUL, `longest` at most. Raises OSError."""
+        found = b""
+        while len(found) < longest:
+            piece = self.page(pid, address + len(found), longest - len(found))
+            end = piece.find(b"\0")
+            if end >= 0:
+                return found + piece[:end]
+            found += piece
+        return found
+
+
+class _Pointer(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001  what ctypes.c_void_p is
+    _type_ = "P"

@@ -6,7 +6,7 @@ import select
 
 from agent_dev.core import bwrap
 from agent_dev.core.plan import File, Mask, SandboxPlan
-from agent_dev.errors import CannotStart, KeeperFailed
+from agent_dev.errors import AgentDevError, CannotStart, KeeperFailed
 from agent_dev.host import debug, keeper, seccomp, signals
 from agent_dev.host.terminal import Terminal
 from agent_dev.value import Value
@@ -14,6 +14,7 @@ from agent_dev.value import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.host.streams import Streams
+    from agent_dev.host.watcher import Watcher
 
 _KIND, _FILES = 0o170000, (0o100000, 0o040000, 0o060000)  # file, directory, block device
 
@@ -42,6 +43,7 @@ class Keeper:
         hold, self._hold = os.pipe()
         self._status, status = os.pipe()
         self.has_namespaces = namespaces
+        self.watcher: Watcher | None = None  # hears of each command, where something shall
         launcher = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
@@ -84,7 +86,7 @@ class Keeper:
         reported = _read_all(self._report)
         try:
             sandbox = self._held(reported, terminal)
-        except (OSError, CannotStart) as error:
+        except (OSError, AgentDevError) as error:
             self.dismiss()
             terminal.take_back()
             if isinstance(error, OSError):
@@ -97,7 +99,9 @@ class Keeper:
         if not reported or reported.startswith(keeper.FAILED):
             number, _, what = reported[1:].decode(errors="surrogateescape").partition("\0")
             raise KeeperFailed(reason=what or "the keeper ended", number=int(number or 0))
-        group = int(reported)
+        group, listener = map(int, reported.split())
+        if self.watcher is not None:
+            self.watcher.follow(group, listener)
         terminal.lend(group)
         os.write(self._go, b"x")
         os.close(self._go)
@@ -138,6 +142,7 @@ def start(plan: SandboxPlan, program: str, overlays: str, empty: str, kept: Keep
         home=plan.home,
         agent_home=plan.agent_home,
         empty=empty,
+        watch=_watching() if kept.watcher is not None else b"",
     )
     return kept.carry_out(order, terminal)
 
@@ -146,6 +151,13 @@ def _filter(*, nested: bool) -> bytes:
     program = seccomp.program(nested=nested)
     if not program:
         raise CannotStart(message=f"there is no system-call filter for {os.uname().machine}", hint="x86_64 and aarch64 work")
+    return program
+
+
+def _watching() -> bytes:
+    program = seccomp.watching(os.uname().machine)
+    if not program:
+        raise CannotStart(message=f"commands cannot be watched on {os.uname().machine}", hint="policy: off")
     return program
 
 
@@ -231,7 +243,9 @@ def start_best(
         return start(plan, program, overlays, empty, kept, terminal)
     except KeeperFailed as error:
         if error.values.get("number") in (errno.EPERM, errno.EACCES) and version >= bwrap.SAFE_OVERLAY:
-            return start(plan, program, bwrap.BY_BWRAP, empty, Keeper(namespaces=False), terminal)
+            other = Keeper(namespaces=False)
+            other.watcher = kept.watcher
+            return start(plan, program, bwrap.BY_BWRAP, empty, other, terminal)
         from agent_dev.host import explain  # only when something failed
 
         raise explain.keeper(error, plan) from None

@@ -160,6 +160,31 @@ def program(machine: str = "", *, nested: bool = True, more: tuple[Rule, ...] = 
     )
 
 
+def column(machine: str = "") -> int:
+    """Return where a machine's numbers stand in NUMBERS."""
+    return _MACHINES[machine or os.uname().machine][1]
+
+
+def watching(machine: str) -> bytes:
+    """Return the filter that tells of each execve; empty for a machine that is not known.
+
+    Calls of a foreign architecture are left to the other filter, which refuses them.
+    """
+    known = _MACHINES.get(machine)
+    if known is None:
+        return b""
+    numbers = tuple(NUMBERS[call][known[1]] for call in ("execve", "execveat"))
+    return b"".join(
+        (
+            bpf.load(bpf.ARCHITECTURE),
+            bpf.if_none_of((known[0],), bpf.answer(bpf.ALLOW)),
+            bpf.load(bpf.NUMBER),
+            bpf.if_one_of(numbers, bpf.answer(bpf.NOTIFY)),
+            bpf.answer(bpf.ALLOW),
+        )
+    )
+
+
 def _piece(rule: Rule, column: int) -> bytes:
     then = bpf.answer(rule.verdict)
     for check in reversed(rule.checks):

@@ -26,6 +26,19 @@ if TYPE_CHECKING:
         common: str
         inside: bool
 
+    class PolicyRecord(TypedDict):
+        """Which commands could run: the set of rules, and the digest of what they said."""
+
+        set: str
+        digest: str
+
+    class LogRecord(TypedDict):
+        """Where commands.jsonl ended: its lines, the last one's chain, and what was left out when it was full."""
+
+        count: int
+        chain: str
+        dropped: int
+
     class Later(TypedDict, total=False):
         """What a record has only from some moment on."""
 
@@ -38,6 +51,8 @@ if TYPE_CHECKING:
         exit: int
         homes: str
         large: list[list[str]]  # as `stores`: LFS objects
+        policy: PolicyRecord
+        commands: LogRecord
 
     class Record(Later):
         """session.json. Times in ns since 1970; `stores` are pairs of (host directory, where it is shown inside)."""
@@ -60,7 +75,7 @@ if TYPE_CHECKING:
         rw: list[str]
 
 else:
-    Record = dict
+    Record = LogRecord = dict
 
 # Stands for a record that cannot be read.
 BLANK: "Record" = {

@@ -2,12 +2,14 @@
 
 import os
 import shlex
+import sys
 
+from agent_dev.commands import sessions
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
 from agent_dev.core.policy import Command, decide
 from agent_dev.errors import DONE, UsageError
-from agent_dev.host import load
+from agent_dev.host import load, questions, store
 from agent_dev.output.words import as_document, line
 from agent_dev.text import visible
 from agent_dev.verbs.parser import Verb, parser_of
@@ -18,7 +20,10 @@ def _policy(words: list[str], where: Here, _options: Options) -> int:
     parser = parser_of("policy", about, "agent-dev policy check -- git reset --hard")
     parser.usage = "agent-dev policy check [--set NAME] [--json] -- COMMAND [ARGS…]"
     parser.add_argument("what", choices=["check"], help="what to do")
-    parser.add_argument("--set", default="guard", metavar="NAME", help="of the sets of policy.yaml: guard, strict, off")
+    chosen = where.profile.policy if where.profile.policy != "off" else "guard"
+    parser.add_argument(
+        "--set", default=chosen, metavar="NAME", help=f"of the sets of policy.yaml: guard, strict, off ({chosen})"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     at = words.index("--") if "--" in words else len(words)
     args = parser.parse_args(words[:at])
@@ -49,4 +54,33 @@ def _policy(words: list[str], where: Here, _options: Options) -> int:
     return DONE
 
 
-VERBS: dict[str, Verb] = {"policy": _policy}
+def _approve(words: list[str], where: Here, _options: Options) -> int:
+    about = "Answer for commands that wait for you; without a number list them, and ask on a terminal."
+    parser = parser_of("approve", about, "agent-dev approve 1")
+    parser.add_argument("numbers", nargs="*", type=int, metavar="NUMBER", help="let these start")
+    parser.add_argument("--deny", action="store_true", help="do not let them start")
+    parser.add_argument("--session", default="", metavar="SESSION", help="an id or a --name; else the newest that runs here")
+    parser.add_argument("--json", action="store_true", help="list them as one JSON document on stdout")
+    args = parser.parse_args(words)
+    one = sessions.find(where, args.session, (store.RUNNING,))
+    waiting = questions.listed(one.session.folder)
+    for number in args.numbers:
+        if number not in waiting:
+            raise UsageError(message=f"approve: nothing with number {number} waits", hint="agent-dev approve")
+        questions.give(one.session.folder, number, is_yes=not args.deny)
+    if args.numbers:
+        return DONE
+    if args.json:
+        as_document({"version": 1, "session": one.session.id, "questions": [{"number": n, **row} for n, row in waiting.items()]})
+        return DONE
+    for number, row in waiting.items():
+        line(f"{number}  {visible(shlex.join(row['argv']))}  in {visible(row['cwd'])} (rule {visible(row['rule'])})")
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            is_yes = input("let it start? [y/N] ").strip().lower() in ("y", "yes")
+            questions.give(one.session.folder, number, is_yes=is_yes)
+    if not waiting:
+        line(f"nothing waits in session {one.name}")
+    return DONE
+
+
+VERBS: dict[str, Verb] = {"policy": _policy, "approve": _approve}

@@ -1,0 +1,381 @@
+"""The process beside a sandbox that hears of each command, decides by the policy, and writes the log.
+
+A process of its own, forked before the sandbox is built: it sees every execve, and nothing starts while it does not answer.
+When it is gone, nothing starts any more. It holds nothing of the launcher's but the session's folder by its path.
+"""
+
+import gc
+import os
+import select
+
+from agent_dev.errors import BadConfiguration
+from agent_dev.host import kernel, load, signals
+from agent_dev.value import Value
+
+_CONTROL, _TOLD = 3, 4  # the only descriptors that are kept
+_READY = b"+"
+_EPERM = 1
+_IDLE, _LOOK, _MANY = 100, 200, 2000  # ms until rows are written, ms between looks at answers, rows that are written at once
+_SAME = 50_000_000  # ns: the same words by the same process this soon after are the next place on its PATH
+
+_AGAIN = 1.0  # seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from agent_dev.core.policy import Command, Decision
+    from agent_dev.host.command_log import Log
+    from agent_dev.host.notify import Call, Listener
+
+    Told = tuple[int, int, int, int, int]
+
+
+class Watch(Value):
+    """The set of rules that decides, where the log lies, the user's home and environment, how many seconds a question waits."""
+
+    policy: str
+    folder: str
+    home: str
+    environ: dict[str, str]
+    patience: int
+
+
+class Tally(Value):
+    """How far the log goes, as session.json has it (`chain` empty: nothing was written), and how many were denied."""
+
+    count: int = 0
+    chain: str = ""
+    dropped: int = 0
+    denied: int = 0
+
+
+class Watcher:
+    """The launcher's end of the process. `follow` it to a sandbox, then `finish` or `dismiss` it."""
+
+    def __init__(self, watch: Watch) -> None:
+        control, self._control = os.pipe()
+        self._told, told = os.pipe()
+        self.is_watching = False
+        launcher = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                gc.disable()  # nothing here goes round in circles, and each pause would hold a command
+                _part(launcher, control, told)
+                _Service(watch).run()
+            finally:
+                os._exit(1)
+        os.close(control)
+        os.close(told)
+
+    def follow(self, pid: int, listener: int) -> None:
+        """Tell it whose descriptor to borrow; a negative one: there is nothing to watch. Raises BadConfiguration."""
+        said = os.read(self._told, 1 << 16)
+        if said != _READY:
+            raise BadConfiguration(message=said.decode() or "what watches the commands ended")
+        self.is_watching = listener >= 0
+        os.write(self._control, b"%d %d\n" % (pid, listener))
+
+    def finish(self, *, is_kept: bool) -> Tally:
+        """Have the log written to its end, unless the session `is_kept` by nobody, and return what it came to."""
+        if not self.pid:
+            return Tally()
+        try:
+            os.write(self._control, b"write\n" if is_kept else b"leave\n")
+        except BrokenPipeError:
+            pass  # it has ended, and so nothing could start since
+        said = b""
+        while not said.endswith(b"\n") and (piece := os.read(self._told, 4096)):
+            said += piece
+        self.pid = 0  # it ends by itself, and holds nothing: not waited for
+        words = said.decode().split()
+        return Tally(int(words[0]), words[1].strip("-"), int(words[2]), int(words[3])) if len(words) == 4 else Tally()
+
+    def dismiss(self) -> None:
+        """End it: there is nothing to write."""
+        if self.pid:
+            os.kill(self.pid, signals.KILL)
+            self._leave()
+
+    def _leave(self) -> None:
+        os.waitpid(self.pid, 0)
+        self.pid = 0
+        os.close(self._control)
+        os.close(self._told)
+
+
+def _part(launcher: int, control: int, told: int) -> None:
+    """Leave the terminal and every descriptor of the launcher's: its locks, its pipes, its standard streams."""
+    os.setsid()
+    kernel.die_with_parent()
+    if os.getppid() != launcher:
+        os._exit(1)
+    for number in (signals.INT, signals.QUIT, signals.HUP, signals.TERM):
+        signals.default(number)
+    signals.ignore(signals.PIPE)
+    kept = (os.dup(control), os.dup(told), os.open(os.devnull, os.O_RDWR))
+    high = max(kept) + 1
+    copies = [os.dup2(fd, high + number, inheritable=False) for number, fd in enumerate(kept)]
+    os.dup2(copies[0], _CONTROL, inheritable=False)
+    os.dup2(copies[1], _TOLD, inheritable=False)
+    for standard in range(3):
+        os.dup2(copies[2], standard)
+    os.closerange(5, 4096)
+
+
+class _Question(Value):
+    """A command that waits for the user: the call, its row, and until when."""
+
+    call: "Call"
+    row: "dict[str, Any]"
+    until: float
+
+
+class _Service:
+    """Answers calls until the sandbox is over."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self.init = 0
+        self.rows: list[dict[str, Any]] = []
+        self.questions: dict[int, _Question] = {}
+        self.asked = self.denied = 0
+        self.last_denied: tuple[int, tuple[str, ...], float] = (0, (), 0.0)
+        self.log: Log | None = None
+
+    def run(self) -> None:
+        """Serve. Never returns."""
+        import time  # the clock of this process; what else it needs comes while the sandbox is built
+
+        from agent_dev.core import policy
+        from agent_dev.host import notify
+
+        self.time, self.rules = time, policy
+        try:
+            self.policy = load.policy(self.watch.policy, self.watch.home, self.watch.environ)
+        except BadConfiguration as error:
+            os.write(_TOLD, error.message.encode())
+            os._exit(1)
+        os.write(_TOLD, _READY)
+        words = os.read(_CONTROL, 256).split()
+        if len(words) < 2 or int(words[1]) < 0:
+            self._tell_end()
+        self.init = int(words[0])
+        pidfd = os.pidfd_open(self.init)
+        self.listener: Listener = notify.Listener(kernel.borrow(pidfd, int(words[1])))
+        os.close(pidfd)
+        poll = select.poll()
+        poll.register(self.listener.fd, select.POLLIN)
+        poll.register(_CONTROL, select.POLLIN)
+        while True:
+            self._turn(poll.poll(self._pause()))
+
+    def _pause(self) -> int | None:
+        if self.questions:
+            return _LOOK
+        return _IDLE if self.rows else None
+
+    def _turn(self, ready: list[tuple[int, int]]) -> None:
+        for fd, event in ready:
+            if fd == _CONTROL:
+                self._tell_end()
+            elif event & select.POLLIN:
+                told = self.listener.receive()
+                if told is not None:
+                    self._hear(told)
+            else:
+                self._tell_end()  # no process of the sandbox is left
+        if self.questions:
+            self._look_for_answers()
+        if not ready or len(self.rows) >= _MANY:
+            self._write()
+
+    # a call
+
+    def _hear(self, told: "Told") -> None:
+        if told[1] == self.init:
+            self.listener.go_on(told[0])  # bubblewrap itself
+            return
+        try:
+            call = self.listener.words(told)
+            is_of_interest = self._is_of_interest(call)
+            if is_of_interest and call.is_cut:
+                call = self.listener.words(told, all_of_it=True)
+            row = self._row(call)
+        except OSError:
+            if self.listener.is_valid(told[0]):
+                self.listener.refuse(told[0], _EPERM)  # it cannot be read: closed
+            return
+        if not self.listener.is_valid(call.id):
+            return
+        found = self.rules.decide(self.policy, self._command(call, row)) if is_of_interest else self.rules.ALLOWED
+        self._do(call, found, row)
+
+    def _is_of_interest(self, call: "Call") -> bool:
+        policy = self.policy
+        return policy.is_of_interest(call.program) or (bool(call.argv) and policy.is_of_interest(call.argv[0]))
+
+    def _command(self, call: "Call", row: "dict[str, Any]") -> "Command":
+        return self.rules.Command(call.program, call.argv, row["cwd"], self.watch.home)
+
+    def _row(self, call: "Call") -> "dict[str, Any]":
+        row = {
+            "time": self.time.time_ns(),
+            "pid": call.pid,
+            "parent": _parent(call.pid),
+            "cwd": os.readlink(f"/proc/{call.pid}/cwd"),
+            "program": call.program,
+            "argv": call.argv,
+        }
+        return {**row, "cut": True} if call.is_cut else row
+
+    def _do(self, call: "Call", found: "Decision", row: "dict[str, Any]") -> None:
+        if found.decision != self.rules.ALLOW and not _is_there(call, row["cwd"]):
+            self.listener.go_on(call.id)  # a place on its PATH where there is none: it will fail by itself
+            return
+        if self._was_denied(call):
+            self.listener.refuse(call.id, _EPERM)
+            return
+        row["decision"] = found.decision
+        if found.rule:
+            row["rule"] = found.rule
+        if found.decision == self.rules.ASK:
+            self._ask(call, found, row)
+            return
+        if found.decision == self.rules.DENY:
+            self._deny(call, found.message or f"the rule {found.rule} denies it", row)
+        else:
+            self.listener.go_on(call.id)
+        self._note(row)
+
+    def _was_denied(self, call: "Call") -> bool:
+        """Whether this is a shell that tries the next place on its PATH, having been denied the one before."""
+        pid, argv, when = self.last_denied
+        return (pid, argv) == (call.pid, call.argv) and self.time.monotonic() - when < _AGAIN
+
+    def _deny(self, call: "Call", why: str, row: "dict[str, Any]") -> None:
+        self.denied += 1
+        name = call.program.rpartition("/")[2]
+        _tell_caller(call.pid, f"agent-dev: {name} was not started: {why} You are in a sandbox of agent-dev's.\n")
+        self.last_denied = (call.pid, call.argv, self.time.monotonic())
+        self.listener.refuse(call.id, _EPERM)
+        row["held"] = self._held(row)
+
+    def _held(self, row: "dict[str, Any]") -> int:
+        """Return for how many ms a command was held."""
+        held: int = (self.time.time_ns() - row["time"]) // 1_000_000
+        return held
+
+    def _note(self, row: "dict[str, Any]") -> None:
+        """Keep a row; the next place on the PATH of the same process takes the place of the one before."""
+        last = self.rows[-1] if self.rows else None
+        if (
+            last is not None
+            and last["pid"] == row["pid"]
+            and row["argv"] == last.get("argv")
+            and row["decision"] == last["decision"]
+            and row["time"] - last["time"] < _SAME
+        ):
+            self.rows[-1] = row
+        else:
+            self.rows.append(row)
+
+    # questions
+
+    def _ask(self, call: "Call", found: "Decision", row: "dict[str, Any]") -> None:
+        from agent_dev.host import questions  # only when something is asked
+
+        self.asked += 1
+        number = self.asked
+        until = self.time.monotonic() + self.watch.patience
+        questions.put(self.watch.folder, number, {**row, "until": self.time.time() + self.watch.patience})
+        self.questions[number] = _Question(call, {**row, "message": found.message}, until)
+        name = call.program.rpartition("/")[2]
+        _tell_caller(
+            call.pid, f"agent-dev: {name} waits for the user's answer (agent-dev approve), {self.watch.patience} s at most\n"
+        )
+
+    def _look_for_answers(self) -> None:
+        from agent_dev.host import questions  # as above
+
+        for number, one in [*self.questions.items()]:
+            answer = questions.answer(self.watch.folder, number)
+            is_late = answer is None and self.time.monotonic() >= one.until
+            if answer is None and not is_late and self.listener.is_valid(one.call.id):
+                continue
+            del self.questions[number]
+            questions.remove(self.watch.folder, number)
+            row = {**one.row, "answer": "none" if answer is None else ("yes" if answer else "no")}
+            message = row.pop("message")
+            row["held"] = self._held(row)
+            if answer:
+                self.listener.go_on(one.call.id)
+            else:
+                why = "nobody answered in time." if is_late else "the user said no."
+                self._deny(one.call, f"{why} {message}".strip(), row)
+            self.rows.append(row)
+
+    # the log
+
+    def _write(self) -> None:
+        if not self.rows:
+            return
+        if self.log is None:
+            from agent_dev.host.command_log import Log  # json and hashlib: not before the agent has started
+
+            self.log = Log(f"{self.watch.folder}/commands.jsonl")
+        rows, self.rows = self.rows, []
+        self.log.write(rows)
+
+    def _tell_end(self) -> None:
+        """Do as the launcher says, tell how far the log goes, and end."""
+        if os.read(_CONTROL, 16).startswith(b"write"):
+            self._write()
+        head = self.log.head if self.log is not None else None
+        log = f"{head.count} {head.chain} {head.dropped}" if head is not None else "0 - 0"
+        os.write(_TOLD, f"{log} {self.denied}\n".encode())
+        os._exit(0)
+
+
+def _parent(pid: int) -> int:
+    fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+    try:
+        return int(os.read(fd, 1024).rpartition(b")")[2].split(None, 2)[1])
+    finally:
+        os.close(fd)
+
+
+def _is_there(call: "Call", cwd: str) -> bool:
+    """Whether what is called exists where the caller lives."""
+    path = call.program if call.program.startswith("/") else f"{cwd}/{call.program}"
+    try:
+        root = os.open(f"/proc/{call.pid}/root", os.O_PATH | os.O_DIRECTORY)
+    except OSError:
+        return True
+    try:
+        return kernel.is_in_root(root, os.fsencode(path))
+    finally:
+        os.close(root)
+
+
+def _tell_caller(pid: int, text: str) -> None:
+    """Write a line to what a process has as stderr, as if it did; never wait for who does not read it.
+
+    Through a copy of its own descriptor, which can do no more than it can: opening its file anew could.
+    """
+    child = os.fork()
+    if child:
+        pidfd = os.pidfd_open(child)
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        if not poll.poll(100):
+            os.kill(child, signals.KILL)
+        os.close(pidfd)
+        os.waitpid(child, 0)
+        return
+    try:
+        stderr = kernel.borrow(os.pidfd_open(pid), 2)
+        os.write(stderr, text.encode("utf-8", "replace"))
+    finally:
+        os._exit(0)

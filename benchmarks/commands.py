@@ -1,0 +1,52 @@
+"""What the command policy costs: programs started one after the other, and a build, with `policy: guard` and with `off`."""
+
+import contextlib
+from pathlib import Path
+
+from benchmarks import measure, process
+from benchmarks.ground import PYTHON, Ground, repository
+from benchmarks.measure import Row, Section, Subject
+
+TITLE = "The command policy"
+_LOOP = """import os, time
+since = time.perf_counter()
+for _ in range(1000):
+    pid = os.fork()
+    if not pid:
+        os.execv("/bin/true", ["true"])
+    os.waitpid(pid, 0)
+print((time.perf_counter() - since) * 1000)
+"""
+_BUILD = """import subprocess, time
+since = time.perf_counter()
+subprocess.run(["make", "-s", "-j2"], check=True)
+print((time.perf_counter() - since) * 1000)
+"""
+_MAKEFILE = b"all: $(patsubst %.c,/tmp/%.o,$(wildcard u*.c))\n/tmp/%.o: %.c\n\t@gcc -O1 -c -o $@ $<\n"
+_SOURCE = "#include <stdio.h>\n#include <string.h>\nint f{0}(int x, char *s) {{ return x * {0} + (int)strlen(s) + printf(s); }}\n"
+_TARGETS = {"fork and exec, 1,000 times": ("loop.py", 1.3), "a build of 1,000 processes": ("build.py", 1.05)}
+
+
+def run(ground: Ground) -> tuple[Section, ...]:
+    """Measure both with the first bubblewrap there is."""
+    files = {f"u{n}.c": _SOURCE.format(n).encode() for n in range(333)}  # gcc, cc1 and as for each
+    files |= {"Makefile": _MAKEFILE, "loop.py": _LOOP.encode(), "build.py": _BUILD.encode()}
+    repo = repository(ground.folder / "commands", ground.env, files)
+    configs = {name: ground.folder / f"{name}.yaml" for name in ("off", "guard")}
+    for name, path in configs.items():
+        path.write_text(f'policy: "{name}"\n')
+    rows: list[Row] = []
+    with contextlib.chdir(repo):
+        for what, (script, target) in _TARGETS.items():
+            subjects = [_subject(name, path, repo / script, ground) for name, path in configs.items()]
+            found = {name: one["took"] for name, one in measure.in_turns(subjects, measure.rounds(6), 1).items()}
+            rows.append(Row(f"{what}: off", measure.spread(found["off"])))
+            ratio = measure.ratio(found["guard"], found["off"])
+            rows.append(Row(f"{what}: guard", measure.spread(found["guard"]), "off", ratio, target))
+    return (Section(TITLE, "Within one sandbox; a new one each round.", tuple(rows)),)
+
+
+def _subject(name: str, config: Path, script: Path, ground: Ground) -> Subject:
+    words = (ground.program, "--config", str(config), "--no-merge", "--", PYTHON, "-I", "-S", "-B", str(script))
+    env = ground.env_with(ground.bwraps[0])
+    return Subject(name, lambda: {"took": float(process.output(words, env))})

@@ -1,0 +1,243 @@
+"""The command policy at work: what is denied, asked for and written down, and what happens to files where it is got round."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_dev.host.command_log import Head, verify
+from tests.harness.program import PYTHON, AgentDev, tree, wait_until
+
+OWN = """\
+guard:
+  rules:
+    - {name: no-touch, programs: [touch], words: [forbidden], decision: deny, message: not that one.}
+    - {name: ask-touch, programs: [touch], words: [asked], decision: ask, message: think again.}
+"""
+
+
+@pytest.fixture
+def guarded(agent_dev: AgentDev) -> AgentDev:
+    """The program with the set `guard` and two rules of the user's own."""
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("policy: guard\n")
+    (folder / "policy.yaml").write_text(OWN)
+    return agent_dev
+
+
+def sh(agent_dev: AgentDev, script: str, *options: str) -> tuple[int, str]:
+    done = agent_dev("--no-merge", *options, "--", "sh", "-c", script)
+    return done.returncode, done.stdout + done.stderr
+
+
+def session(agent_dev: AgentDev) -> Path:
+    """Return the folder of the newest session."""
+    return max((agent_dev.state / "sessions").iterdir())
+
+
+def log(agent_dev: AgentDev) -> list[dict[str, Any]]:
+    found = verify(str(session(agent_dev) / "commands.jsonl"))
+    assert found.problem == ""
+    return list(found.rows)
+
+
+def test_what_only_harms_is_not_started_and_the_agent_is_told_why(guarded: AgentDev) -> None:
+    code, said = sh(guarded, "touch kept; rm -rf / --no-preserve-root; test -e kept && exit 7")
+    assert code == 7
+    assert said.count("agent-dev: rm was not started: this would remove the system") == 1
+    assert "You are in a sandbox of agent-dev's." in said
+
+
+def test_a_rule_of_the_users_own_holds_and_its_message_is_shown(guarded: AgentDev) -> None:
+    code, said = sh(guarded, "touch allowed; touch forbidden")
+    assert (code, "not that one." in said) == (126, True)
+    assert guarded.changes() == {"allowed": "added"}
+
+
+def test_every_command_is_written_down_in_a_chain_that_ends_in_the_record(guarded: AgentDev) -> None:
+    sh(guarded, "cd sub; touch x; touch forbidden; env A=b /bin/true")
+    rows = log(guarded)
+    assert [row["argv"] for row in rows][1:] == [
+        ["touch", "x"],
+        ["touch", "forbidden"],
+        ["env", "A=b", "/bin/true"],
+        ["/bin/true"],
+    ]
+    assert [row["decision"] for row in rows] == ["allow", "allow", "deny", "allow", "allow"]
+    assert rows[2]["rule"] == "no-touch"
+    assert {row["cwd"] for row in rows[1:]} == {str(guarded.repo / "sub")}
+    assert len({row["parent"] for row in rows[1:4]}) == 1
+    record = json.loads((session(guarded) / "session.json").read_text())
+    assert (record["policy"]["set"], record["commands"]["count"], record["commands"]["dropped"]) == ("guard", 5, 0)
+    wanted = Head(5, record["commands"]["chain"])
+    path = session(guarded) / "commands.jsonl"
+    assert verify(str(path), wanted).problem == ""
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]))
+    assert "5 were written" in verify(str(path), wanted).problem
+    path.write_text("".join((lines[0], lines[1].replace('"x"', '"y"'), *lines[2:])))
+    assert "changed after line 1" in verify(str(path), wanted).problem
+
+
+def test_a_resumed_session_goes_on_with_its_log(guarded: AgentDev) -> None:
+    sh(guarded, "touch x")
+    before = len(log(guarded))
+    assert guarded("--no-merge", "resume", "--", "touch", "y").returncode == 0
+    assert [row["argv"] for row in log(guarded)][before:] == [["touch", "y"]]
+
+
+def test_secrets_are_not_written_down(guarded: AgentDev) -> None:
+    sh(guarded, "touch x; /bin/true --token hunter22; env API_SECRET=hunter22 true; /bin/true https://ada:hunter22@example.org")
+    text = (session(guarded) / "commands.jsonl").read_text()
+    assert "hunter22" not in text
+    assert '"--token", "***"' in text
+
+
+def test_nothing_of_it_is_within_the_agents_reach(guarded: AgentDev) -> None:
+    code, said = sh(guarded, f"ls {guarded.state} {guarded.state}/sessions; kill -9 1; touch x; true")
+    assert (code, "commands.jsonl" in said) == (0, False)
+    assert log(guarded)
+
+
+def test_without_a_policy_there_is_neither_filter_nor_log(agent_dev: AgentDev) -> None:
+    count = "grep Seccomp_filters /proc/self/status; touch x"
+    _, plain = sh(agent_dev, count)
+    assert not (session(agent_dev) / "commands.jsonl").exists()
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("policy: guard\n")
+    _, watched = sh(agent_dev, count)
+    filters = [int(next(line for line in said.splitlines() if "Seccomp_filters" in line).split()[1]) for said in (plain, watched)]
+    assert filters[1] == filters[0] + 1
+
+
+def test_a_policy_that_cannot_be_read_stops_the_start(guarded: AgentDev) -> None:
+    path = Path(guarded.env["XDG_CONFIG_HOME"]) / "agent-dev" / "policy.yaml"
+    path.write_text(OWN.replace("decision: deny", "decision: den"))
+    done = guarded("true")
+    assert (done.returncode, "did you mean deny?" in done.stderr) == (125, True)
+    assert wait_until(lambda: not guarded.leavings(), "nothing is left")
+
+
+def test_a_transaction_fails_when_the_policy_stopped_a_command(guarded: AgentDev) -> None:
+    before = tree(guarded.repo)
+    done = guarded("tx", "--json", "--", "sh", "-c", "touch new; touch forbidden; true")
+    assert (done.returncode, json.loads(done.stdout)["cause"]) == (1, "policy")
+    assert tree(guarded.repo) == before
+
+
+# Asking
+
+
+@contextmanager
+def asking(agent_dev: AgentDev, script: str) -> Iterator[Any]:
+    with agent_dev.started("--no-merge", "--", "sh", "-c", script) as process:
+        wait_until(lambda: list((agent_dev.state / "sessions").glob("*/asks/1.json")), "the question is asked")
+        yield process
+
+
+def test_the_user_answers_in_another_terminal(guarded: AgentDev) -> None:
+    with asking(guarded, "touch asked; echo $?; touch later") as process:
+        listed = guarded("approve").stdout
+        assert "touch asked" in listed
+        assert json.loads(guarded("approve", "--json").stdout)["questions"][0]["argv"] == ["touch", "asked"]
+        assert guarded("approve", "2").returncode == 2
+        assert guarded("approve", "1").returncode == 0
+        said, _ = process.communicate(timeout=60)
+    assert said == "0\n"
+    assert guarded.changes() == {"asked": "added", "later": "added"}
+    assert [row.get("answer") for row in log(guarded)][1:] == ["yes", None]
+
+
+def test_the_user_says_no(guarded: AgentDev) -> None:
+    with asking(guarded, "touch asked; touch later") as process:
+        assert guarded("approve", "--deny", "1").returncode == 0
+        _, said = process.communicate(timeout=60)
+    assert "the user said no. think again." in said
+    assert guarded.changes() == {"later": "added"}
+
+
+def test_without_an_answer_in_time_it_is_denied(guarded: AgentDev) -> None:
+    path = Path(guarded.env["XDG_CONFIG_HOME"]) / "agent-dev" / "config.yaml"
+    path.write_text("policy: guard\nask_seconds: 1\n")
+    _, said = sh(guarded, "touch asked; touch later")
+    assert "nobody answered in time" in said
+    assert guarded.changes() == {"later": "added"}
+    assert [row.get("answer") for row in log(guarded)][1] == "none"
+
+
+def test_other_commands_go_on_while_one_waits(guarded: AgentDev) -> None:
+    with asking(guarded, "touch asked & touch other; /bin/true; touch more; wait") as process:
+        root = session(guarded) / "roots" / "0" / "upper"
+        wait_until((root / "more").exists, "another command ran")
+        assert not (root / "asked").exists()
+        guarded("approve", "1")
+        process.communicate(timeout=60)
+    assert (root / "asked").exists()
+
+
+# Closed
+
+
+def test_when_nobody_is_left_to_answer_nothing_starts(guarded: AgentDev) -> None:
+    script = "echo ready; read go; /bin/true; echo $?; /bin/touch x; echo $?"
+    with guarded.started("--no-merge", "--", "sh", "-c", script) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        watcher = [int(child) for child in children if os.getsid(int(child)) == int(child)]
+        assert len(watcher) == 1
+        os.kill(watcher[0], signal.SIGKILL)
+        said, _ = process.communicate("\n", timeout=60)
+    assert [int(code) for code in said.split()] == [126, 126] or all(int(code) for code in said.split())
+    assert not list((guarded.state / "sessions").glob("*/roots/0/upper/x"))
+
+
+def test_words_that_cannot_be_read_are_not_started(guarded: AgentDev) -> None:
+    code = (
+        "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+        "libc.execve(b'/bin/true', ctypes.c_void_p(8), None)\nprint(ctypes.get_errno())"
+    )
+    done = guarded("--no-merge", "--", PYTHON, "-I", "-c", code)
+    assert int(done.stdout) in (1, 14)  # EPERM, or EFAULT where the kernel was first
+
+
+def test_a_message_is_not_waited_for_where_nobody_reads(guarded: AgentDev) -> None:
+    code = (
+        "import os, subprocess\nr, w = os.pipe()\nos.set_blocking(w, False)\n"
+        "try:\n while True: os.write(w, bytes(4096))\nexcept BlockingIOError: pass\nos.set_blocking(w, True)\n"
+        "try: subprocess.run(['touch', 'forbidden'], stderr=w)\nexcept PermissionError: print('denied')"
+    )
+    assert guarded("--no-merge", "--", PYTHON, "-I", "-c", code).stdout == "denied\n"
+
+
+# Ways round: each removes a directory that the rule on `rm -rf` would have stopped, and none reaches the user's files
+
+
+ROUND = {
+    "copy": "cp /bin/rm ./x; ./x -rf sub",
+    "symlink": "ln -s /bin/rm x; ./x -rf sub",
+    "ld.so": "$(ls /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1 2>/dev/null | head -1) /bin/rm -rf sub",
+    "memfd": f"{PYTHON} -I -c \"import os; f = os.memfd_create('x', 0); os.write(f, open('/bin/rm', 'rb').read());"
+    " os.execve(f, ['x', '-rf', 'sub'], {})\"",
+    "interpreter": f"{PYTHON} -I -c \"import shutil; shutil.rmtree('sub')\"",
+    "builtin": 'cd sub/deep && for f in *; do : >"$f"; done; cd ../..; mv sub /tmp/gone',
+}
+
+
+@pytest.mark.parametrize("way", ROUND)
+def test_a_way_round_the_rail_ends_at_the_wall(guarded: AgentDev, way: str) -> None:
+    path = Path(guarded.env["XDG_CONFIG_HOME"]) / "agent-dev" / "policy.yaml"
+    path.write_text("guard:\n  rules:\n    - {name: no-rm, programs: [rm], decision: deny}\n")
+    before = tree(guarded.repo)
+    assert sh(guarded, "rm -rf sub")[0] == 126
+    code, said = sh(guarded, f"{ROUND[way]}; test ! -e sub && exit 7")
+    assert code == 7, said  # the rail was got round: inside, the directory is gone
+    assert tree(guarded.repo) == before  # and the real one is not
+    assert guarded.changes()["sub/app.py"] == "deleted"  # it is shown before anything is merged
