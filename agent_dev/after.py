@@ -1,15 +1,12 @@
 """What follows an agent: the merge screen on a terminal, else the list and what to type next."""
 
-import os
-import sys
-
+from agent_dev import screens
 from agent_dev.cli import say
 from agent_dev.commands import retention, sessions
 from agent_dev.commands.prepare import Request
-from agent_dev.commands.review import Review, open_review
+from agent_dev.commands.review import open_review
 from agent_dev.commands.run import Outcome
-from agent_dev.commands.sessions import Here
-from agent_dev.errors import DONE, PARTLY, AgentDevError, UsageError
+from agent_dev.errors import AgentDevError
 from agent_dev.host import store
 from agent_dev.output import looking
 
@@ -33,8 +30,8 @@ def _offer(outcome: Outcome, request: Request) -> None:
     where = sessions.here(request.options, request.environ)
     review = open_review(outcome.session, where.environ)
     try:
-        if outcome.changes and outcome.merge and is_screen_possible(request.environ):
-            screen(review, where)
+        if outcome.changes and outcome.merge and screens.is_possible(request.environ):
+            screens.show(review, where)
             retention.thin(where, say)
         else:
             looking.summary(review, len(review.changes.changes), outcome.commits)
@@ -57,37 +54,3 @@ def next_words(outcome: Outcome) -> None:
     say(f"session {outcome.name} waits:")
     for verb, about in (*lines, ("discard", "put it into the trash")):
         say(f"  {f'agent-dev {verb} {outcome.name}':<42} {about}")
-
-
-def is_screen_possible(environ: dict[str, str]) -> bool:
-    """Whether there is a terminal that can carry the merge screen."""
-    if not (os.isatty(0) and os.isatty(2)) or environ.get("TERM", "dumb") in ("", "dumb"):
-        return False
-    from tui.terminal import is_capable
-
-    return is_capable(environ, sys.stdin, sys.__stderr__)
-
-
-def screen(review: Review, where: Here) -> int:
-    """Let the user choose and merge on the merge screen; without a capable terminal say what to type."""
-    if not (review.changes.changes or review.changes.problems):
-        say("there is nothing to merge")
-        return DONE
-    if not is_screen_possible(where.environ):
-        looking.summary(review, len(review.changes.changes), 0)
-        say("no terminal for the merge screen:  agent-dev merge --all  |  merge --take PATH  |  merge --plain")
-        return PARTLY
-    from agent_dev.reviewing import Reviewing  # the screen is not needed by words that only print
-    from tui.app import review as choose
-    from tui.bindings import REVIEW
-    from tui.theme import Looks
-
-    unknown = [name for name, _ in where.profile.keys if name not in REVIEW]
-    if unknown:
-        hint = f"the help on ? lists what keys do; in config.yaml they are called {', '.join(REVIEW)}"
-        raise UsageError(message=f"config.yaml: keys: there is no {unknown[0]}", hint=hint)
-    source = Reviewing(review, where.store)
-    code = choose(source, Looks(where.profile.theme, dict(where.profile.keys)))
-    for line in source.ended.lines if source.ended is not None else ("nothing was merged",):
-        say(line)
-    return source.ended.code if source.ended is not None else code

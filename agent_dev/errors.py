@@ -103,6 +103,10 @@ class HomeBusy(AgentDevError):
     """a session is using the agent home {path}"""
 
 
+class AgentEnded(AgentDevError):
+    """the agent has ended: leave, and `agent-dev merge` lets you choose"""
+
+
 class UnreadableSession(AgentDevError):
     """session {session}: {reason}; nothing was changed"""
 

@@ -7,7 +7,8 @@ from threading import RLock
 
 from agent_dev.commands import draft as drafts
 from agent_dev.commands import editor, fit, merge
-from agent_dev.commands.review import LARGEST_DIFF, Review
+from agent_dev.commands.review import LARGEST_DIFF, Review, open_review
+from agent_dev.commands.sessions import Here
 from agent_dev.core import choice as choices
 from agent_dev.core.blocks import blocks
 from agent_dev.core.changes import Change, ChangeSet, FileType, Key, Kind
@@ -16,7 +17,7 @@ from agent_dev.core.merge import Left
 from agent_dev.core.renames import renames
 from agent_dev.core.selection import Selection
 from agent_dev.core.threeway import Merged, Side
-from agent_dev.errors import PARTLY, AgentDevError
+from agent_dev.errors import PARTLY, AgentDevError, AgentEnded
 from agent_dev.host import commits, store
 from agent_dev.output import merging
 from tui.events import Tab
@@ -218,3 +219,31 @@ def _tabs(review: Review) -> dict[Tab, tuple[Entry, ...]]:
 
 def _shown(key: Key) -> str:
     return key.path.decode("utf-8", "surrogateescape")
+
+
+class Watching(Reviewing):
+    """A session whose agent still works: looked at again and again, and nothing of it can be chosen."""
+
+    is_running = True
+
+    def __init__(self, session: store.Session, where: Here) -> None:
+        self._session, self._where = session, where
+        super().__init__(open_review(session, where.environ), where.store)
+
+    def close(self) -> None:
+        """Let go of what was opened last."""
+        self._review.close()
+
+    def refreshed(self) -> ChangeSet:
+        """Return the changes as they are now. Raises AgentEnded when the agent has ended meanwhile."""
+        if not store.is_held(self._session):
+            raise AgentEnded
+        fresh = open_review(self._session, self._where.environ)
+        with self._one_at_a_time:
+            old, self._review = self._review, fresh
+            self._fits = dict(fresh.fits)
+            old.close()
+        return fresh.changes
+
+    def save(self, draft: Draft) -> None:
+        """Keep nothing: nothing was chosen."""

@@ -11,18 +11,20 @@ from typing import ClassVar, Final
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.events import Event as TextualEvent
-from textual.events import InputEvent
+from textual.events import InputEvent, Paste
+from textual.events import Key as KeyEvent
+from textual.message import Message
 from textual.screen import Screen
 
 from agent_dev.core.changes import Key
 from tui import checks, words
 from tui.bindings import REVIEW
 from tui.effects import Apply, Do, Edit, Effect, Finish, Load, Seek, Settle
-from tui.events import Event, Resized, Tab
+from tui.events import Event, Fact, Resized, Tab
 from tui.keys import keys, meanings
 from tui.screens.pages import help_screen, leave_screen, result_screen, risk_screen, summary_screen
 from tui.screens.progress import ProgressScreen
-from tui.screens.prompt import PromptScreen
+from tui.screens.prompt import PromptScreen, meaning
 from tui.screens.question import PageScreen
 from tui.screens.review import ReviewScreen
 from tui.source import Draft, Entry, Source
@@ -30,10 +32,18 @@ from tui.state import Face, State
 from tui.terminal import borrowed
 from tui.theme import DARK, LIGHT, Looks
 from tui.update import begin, update
-from tui.work import Learned, Work
+from tui.work import Work
 
 _FATAL = (signal.SIGTERM, signal.SIGHUP)
 _REFRESH: Final = 2.0  # seconds between two looks at a session that still runs
+
+
+class Learned(Message):
+    """A worker has found something."""
+
+    def __init__(self, fact: Fact) -> None:
+        self.fact = fact
+        super().__init__()
 
 
 def review(source: Source, looks: Looks = Looks()) -> int:  # noqa: B008  (a constant)
@@ -98,7 +108,16 @@ class ReviewApp(App[None], inherit_bindings=False):
         if not isinstance(event, InputEvent) or event.time >= self._opened:
             if isinstance(event, InputEvent):
                 self._work.wait_for_user()
+            if self.state.prompt is not None and isinstance(event, (KeyEvent, Paste)):
+                self._type(event, self.state.prompt.text)
+                return
             await super().on_event(event)
+
+    def _type(self, event: KeyEvent | Paste, text: str) -> None:
+        """Take a key for the line that is typed: here, so that the next key already goes to what follows the line."""
+        made = meaning(event, text)
+        if made is not None:
+            self.send(made)
 
     def _repaint(self, _app: App[object]) -> None:
         """Draw all of it after `fg`: Textual only draws what it thinks has changed."""
@@ -181,7 +200,7 @@ class ReviewApp(App[None], inherit_bindings=False):
             Face.SUMMARY: lambda: summary_screen(state, self._source, self.send),
             Face.LEAVE: lambda: leave_screen(state, self._source, self.send),
             Face.HELP: lambda: help_screen(keys(review), meanings(review), self.send),
-            Face.PROMPT: lambda: PromptScreen(state, keys(review), self.send),
+            Face.PROMPT: lambda: PromptScreen(state, keys(review)),
             Face.PROGRESS: lambda: ProgressScreen(state),
             Face.RESULT: lambda: result_screen(state, self.send),
         }

@@ -5,8 +5,6 @@ from threading import Event as Flag
 from threading import Lock
 from time import monotonic, sleep
 
-from textual.message import Message
-
 from agent_dev.core.changes import Change, Key
 from agent_dev.errors import AgentDevError
 from tui import conflict, diff
@@ -20,14 +18,6 @@ from tui.syntax import colours
 _BATCH = 200  # changes that are counted between two looks whether a key was pressed
 _REST = 0.15  # seconds without a key before counting goes on
 _TICK = 0.05  # seconds between two words about progress
-
-
-class Learned(Message):
-    """A worker has found something."""
-
-    def __init__(self, fact: Fact) -> None:
-        self.fact = fact
-        super().__init__()
 
 
 class Work:
@@ -62,7 +52,7 @@ class Work:
     def read(self) -> None:
         """Read until nothing is wanted; runs on a worker thread."""
         while (wanted := self._next()) is not None:
-            document = self._document(*wanted)
+            document = self.document(*wanted)
             self._tell(DiffShown(document))
             if document.blocks and not self._stopped.is_set():
                 found = colours(wanted[0].key.path, document.old, document.new)
@@ -78,7 +68,8 @@ class Work:
     def _change(self, key: Key) -> Change:
         return self._changed.get(key) or self._source.changes.by_key()[key]
 
-    def _document(self, wanted: Load, names: tuple[str, ...]) -> Document:
+    def document(self, wanted: Load, names: tuple[str, ...]) -> Document:
+        """Return the diff of a change."""
         change = self._change(wanted.key)
         top = diff.notes(change, names, wanted.look.columns, self._source.renamed.get(wanted.key, ""))
         try:
@@ -113,7 +104,10 @@ class Work:
         """Look again at a session that still runs; runs on a worker thread."""
         try:
             changes = self._source.refreshed()
-        except (AgentDevError, OSError):
+        except AgentDevError as error:
+            self._tell(Said(error.message))
+            return
+        except OSError:
             return  # in this instant it could not be read: the next look may
         self._tell(Refreshed(changes))
         self._tell(Counted(self._source.count([change.key for change in changes.changes])))
@@ -162,7 +156,7 @@ class Work:
         for key in keys:
             if self._stopped.is_set():
                 return
-            document = self._document(Load(key, Look()), ())
+            document = self.document(Load(key, Look()), ())
             row = next((at for at in range(len(document.rows)) if holds(document, at, text)), -1)
             if row >= 0:
                 self._tell(Sought(key, row))

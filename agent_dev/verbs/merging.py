@@ -1,17 +1,18 @@
 """The words that bring changes home and take them back."""
 
+import argparse
 import os
 from dataclasses import replace
 
-from agent_dev import taking
-from agent_dev.after import screen
+from agent_dev import screens, taking
 from agent_dev.cli import say
 from agent_dev.commands import export, merge, pick, retention, sessions, undo
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.review import Review
 from agent_dev.commands.sessions import Here
 from agent_dev.core.merge import MergePlan
-from agent_dev.errors import DONE, PARTLY
+from agent_dev.errors import DONE, PARTLY, UsageError
+from agent_dev.host import store
 from agent_dev.output import merging as output
 from agent_dev.output.words import name
 from agent_dev.verbs import bringing
@@ -32,13 +33,21 @@ def _merge(words: list[str], where: Here, _options: Options) -> int:
     parser.add_argument("--export", default="", metavar="DIR|FILE.patch", help="write it there instead of merging it")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("--plain", action="store_true", help="questions in plain lines instead of the screen")
+    parser.add_argument("--every-session", action="store_true", help="the screen for each session that waits here")
     bringing.add_flags(parser)
     args = parser.parse_args(words)
     if bringing.is_asked(args):
         return bringing.bring(args, where)
-    with opened(sessions.find(where, args.session), where) as review:
-        if not taking.chooses(args):
-            code = screen(review, where)
+    is_by_flags = taking.chooses(args)
+    if args.every_session:
+        return _every(args, where, is_by_flags=is_by_flags)
+    one = sessions.find(where, args.session)
+    if one.state == store.RUNNING and not is_by_flags:
+        return screens.watch(one, where)
+    with opened(one, where) as review:
+        if not is_by_flags:
+            code = screens.show(review, where, is_plain=args.plain)
             retention.thin(where, say)
             return code
         chosen, asked = pick.choose(review, taking.wish(args, review, where))
@@ -56,6 +65,12 @@ def _merge(words: list[str], where: Here, _options: Options) -> int:
         output.merged(merged, review, is_dry=args.dry_run, as_json=args.json)
         retention.thin(where, say)
         return PARTLY if merged.conflicts or ((args.take or args.patch) and not merged.taken) else DONE
+
+
+def _every(args: argparse.Namespace, where: Here, *, is_by_flags: bool) -> int:
+    if is_by_flags or args.session:
+        raise UsageError(message="--every-session shows the screen for each", hint="agent-dev merge --every-session")
+    return screens.every(where, is_plain=args.plain)
 
 
 def _export(review: Review, planned: MergePlan, target: str) -> int:

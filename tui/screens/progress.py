@@ -20,6 +20,7 @@ class ProgressScreen(ModalScreen[None], inherit_bindings=False):
 
     def __init__(self, state: State) -> None:
         super().__init__()
+        self._is_laid_out = False  # `is_mounted` is not yet true while mounting
         self._state = state
 
     def compose(self) -> ComposeResult:
@@ -31,6 +32,7 @@ class ProgressScreen(ModalScreen[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Draw for the first time."""
+        self._is_laid_out = True
         self.query_one("#progress-title", Bar).show([Piece(" Merging", Tone.STRONG)])
         self.query_one("#progress-note", Bar).show(
             [Piece(" a crash now loses nothing: the next command finishes or takes back", Tone.DIM)]
@@ -39,7 +41,7 @@ class ProgressScreen(ModalScreen[None], inherit_bindings=False):
 
     def show(self, state: State) -> None:
         """Draw a state."""
-        if not self.is_mounted:
+        if not self._is_laid_out:
             return
         done, whole = state.progress
         bar = self.query_one("#progress-bar", Bar)

@@ -6,6 +6,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
+from textual.events import Event as TextualEvent
 from textual.events import Key, Paste
 from textual.screen import ModalScreen
 
@@ -16,23 +17,28 @@ from tui.state import State
 from tui.widgets.bars import Bar
 from tui.widgets.paint import Piece
 
-Send = Callable[[Event], None]
-
 _ROWS = 12  # of the palette
 _LABELS = {Asking.FILTER: "names that hold", Asking.SEARCH: "search", Asking.PALETTE: "do"}
 _ENDS = {"enter": True, "escape": False, "ctrl+c": False, "ctrl+q": False}
 _MOVES = {"up": -1, "down": 1, "ctrl+p": -1, "ctrl+n": 1}
+_SHORTER: dict[str, Callable[[str], str]] = {
+    "backspace": lambda text: text[:-1],
+    "ctrl+h": lambda text: text[:-1],
+    "ctrl+w": lambda text: text.rstrip().rpartition(" ")[0],
+    "ctrl+u": lambda _: "",
+}
 _LONGEST = 500
 
 
 class PromptScreen(ModalScreen[None], inherit_bindings=False):
-    """Takes letters; the state has the line."""
+    """Draws the line that the state has. Keys do not come here: the program takes them while a line is typed."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
 
-    def __init__(self, state: State, known: Keys, send: Send) -> None:
+    def __init__(self, state: State, known: Keys) -> None:
         super().__init__()
-        self._state, self._known, self._send = state, known, send
+        self._is_laid_out = False  # `is_mounted` is not yet true while mounting
+        self._state, self._known = state, known
 
     def compose(self) -> ComposeResult:
         """Lay out the palette's rows, and the line."""
@@ -44,13 +50,14 @@ class PromptScreen(ModalScreen[None], inherit_bindings=False):
 
     def on_mount(self) -> None:
         """Draw for the first time."""
+        self._is_laid_out = True
         self.show(self._state)
 
     def show(self, state: State) -> None:
         """Draw a state."""
         self._state = state
         prompt = state.prompt
-        if prompt is None or not self.is_mounted:
+        if prompt is None or not self._is_laid_out:
             return
         label = Piece(f" {_LABELS[prompt.what]}: ", "accent")
         hint = {Asking.FILTER: "enter keeps, esc takes back ", Asking.SEARCH: "enter searches "}.get(
@@ -75,23 +82,18 @@ class PromptScreen(ModalScreen[None], inherit_bindings=False):
                 ]
             self.query_one(f"#action-{row}", Bar).show(pieces)
 
-    def on_key(self, event: Key) -> None:
-        """Add a letter, take one away, end the line."""
-        event.stop()
-        text = self._state.prompt.text if self._state.prompt else ""
-        if event.key in _ENDS:
-            self._send(TypedOut(_ENDS[event.key]))
-        elif event.key in _MOVES:
-            self._send(Moved(_MOVES[event.key]))
-        elif event.key in ("backspace", "ctrl+h"):
-            self._send(Typed(text[:-1]))
-        elif event.key in ("ctrl+u", "ctrl+w"):
-            self._send(Typed("" if event.key == "ctrl+u" else text.rstrip().rpartition(" ")[0]))
-        elif event.is_printable and event.character and len(text) < _LONGEST:
-            self._send(Typed(text + event.character))
 
-    def on_paste(self, event: Paste) -> None:
-        """Add the first line of what is pasted."""
-        event.stop()
-        text = self._state.prompt.text if self._state.prompt else ""
-        self._send(Typed((text + event.text.partition("\n")[0])[:_LONGEST]))
+def meaning(event: TextualEvent, text: str) -> Event | None:
+    """Return what a key or a paste makes of the line; None for what makes nothing of it."""
+    if isinstance(event, Paste):
+        return Typed((text + event.text.partition("\n")[0])[:_LONGEST])
+    if not isinstance(event, Key):
+        return None
+    if event.key in _ENDS:
+        return TypedOut(_ENDS[event.key])
+    if event.key in _MOVES:
+        return Moved(_MOVES[event.key])
+    if event.key in _SHORTER:
+        return Typed(_SHORTER[event.key](text))
+    is_letter = event.is_printable and event.character and len(text) < _LONGEST
+    return Typed(text + event.character) if is_letter and event.character else None

@@ -1,0 +1,121 @@
+"""The merge screen, the questions in plain lines, or what to type: whatever the terminal carries and the flags say."""
+
+import os
+import sys
+
+from agent_dev.cli import say
+from agent_dev.commands import retention, sessions
+from agent_dev.commands.review import Review, open_review
+from agent_dev.commands.sessions import Here, Listed
+from agent_dev.errors import DONE, PARTLY, UsageError
+from agent_dev.host import store
+from agent_dev.output import looking
+from agent_dev.text import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tui.theme import Looks
+
+
+def is_possible(environ: dict[str, str]) -> bool:
+    """Whether there is a terminal that can carry the merge screen."""
+    if not (os.isatty(0) and os.isatty(2)) or environ.get("TERM", "dumb") in ("", "dumb"):
+        return False
+    from tui.terminal import is_capable
+
+    return is_capable(environ, sys.stdin, sys.__stderr__)
+
+
+def show(review: Review, where: Here, *, is_plain: bool = False) -> int:
+    """Let the user choose and merge; without a capable terminal say what to type."""
+    if not (review.changes.changes or review.changes.problems):
+        say("there is nothing to merge")
+        return DONE
+    if is_plain:
+        return _ask(review, where)
+    if not is_possible(where.environ):
+        looking.summary(review, len(review.changes.changes), 0)
+        say("no terminal for the merge screen:  agent-dev merge --all  |  merge --take PATH  |  merge --plain")
+        return PARTLY
+    # The screen is not needed by words that only print.
+    from agent_dev.reviewing import Reviewing
+    from tui.app import review as choose
+
+    source = Reviewing(review, where.store)
+    code = choose(source, _looks(where))
+    for line in source.ended.lines if source.ended is not None else ("nothing was merged",):
+        say(line)
+    return source.ended.code if source.ended is not None else code
+
+
+def _looks(where: Here) -> "Looks":
+    """Return the user's keys and colours. Raises UsageError for a key that does nothing."""
+    from tui.bindings import REVIEW
+    from tui.theme import Looks
+
+    unknown = [name for name, _ in where.profile.keys if name not in REVIEW]
+    if unknown:
+        hint = f"what keys do is called {', '.join(REVIEW)}"
+        raise UsageError(message=f"config.yaml: keys: there is no {unknown[0]}", hint=hint)
+    return Looks(where.profile.theme, dict(where.profile.keys))
+
+
+def _ask(review: Review, where: Here) -> int:
+    from agent_dev.reviewing import Reviewing
+    from tui import plain
+
+    source = Reviewing(review, where.store)
+    code = plain.review(source, _Lines())
+    for line in source.ended.lines if source.ended is not None else ():
+        say(line)
+    return source.ended.code if source.ended is not None else code
+
+
+class _Lines:
+    """Questions on stdout, answers from stdin."""
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        sys.stdout.write(f"{line}\n")
+
+    def ask(self, question: str) -> str | None:
+        """Return an answer; None at the end of the input."""
+        sys.stdout.write(visible(question))
+        sys.stdout.flush()
+        return sys.stdin.readline() or None
+
+
+def watch(one: Listed, where: Here) -> int:
+    """Show what a running session has changed so far; nothing can be chosen."""
+    if not is_possible(where.environ):
+        raise UsageError(message=f"session {one.name} is still running", hint=f"agent-dev stop {one.name}, or wait for its end")
+    from agent_dev.reviewing import Watching
+    from tui.app import review as choose
+
+    source = Watching(one.session, where)
+    try:
+        return choose(source, _looks(where))
+    finally:
+        source.close()
+
+
+def every(where: Here, *, is_plain: bool) -> int:
+    """Show the sessions of this repository that wait, one after the other, the oldest first."""
+    waiting = [one for one in sessions.of_root(where) if one.state in (store.WAITING, store.KILLED)]
+    if not waiting:
+        say("no session waits here")
+        return DONE
+    codes = []
+    for number, one in enumerate(waiting, 1):
+        say(f"session {one.name} ({number} of {len(waiting)})")
+        held = sessions.hold(one)
+        try:
+            review = open_review(held.session, where.environ)
+            try:
+                codes.append(show(review, where, is_plain=is_plain))
+            finally:
+                review.close()
+        finally:
+            store.let_go(held.session)
+    retention.thin(where, say)
+    return max(codes)

@@ -1,0 +1,290 @@
+"""The review as questions in plain lines, like `git add -p`: for screen readers, bad lines, and terminals that carry no screen.
+
+It sends the same events to the same state as the screen does; what it prints is what it asks about.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from agent_dev.core.changes import Change, Key
+from agent_dev.core.threeway import Side
+from agent_dev.text import visible
+from tui import picking, words
+from tui.document import Document, Part, RowKind
+from tui.effects import Apply, Effect, Finish, Load, Settle
+from tui.events import (
+    Answered,
+    ApplyAsked,
+    DiffShown,
+    Event,
+    GivenUp,
+    MovedTo,
+    Pane,
+    Settled,
+    Switch,
+    Switched,
+    Toggled,
+)
+from tui.picking import State as Chosen
+from tui.rows import ChangeRow, HeadRow
+from tui.source import Draft, Source
+from tui.state import Face
+from tui.totals import sentence
+from tui.update import begin, update
+from tui.work import Work
+
+_CELLS = 78
+_BLOCK_HELP = "y: take it; n: leave it; l: line by line; a: this one and all behind it here; d: none of them"
+_SIDES = {"m": Side.MINE, "g": Side.AGENT, "b": Side.BOTH}
+_SIGNS = {RowKind.OLD: "-", RowKind.NEW: "+", RowKind.SAME: " "}
+
+
+class Talk(Protocol):
+    """Where lines go, and answers come from."""
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        ...
+
+    def ask(self, question: str) -> str | None:
+        """Return an answer; None when nobody answers any more."""
+        ...
+
+
+class _Enough(Exception):
+    """The user wants no more questions. `is_gone`: there is nobody to ask."""
+
+    def __init__(self, *, is_gone: bool = False) -> None:
+        self.is_gone = is_gone
+
+
+def review(source: Source, talk: Talk) -> int:
+    """Ask about every change, then merge what was chosen; return the exit code."""
+    return _Plain(source, talk).run()
+
+
+class _Plain:
+    def __init__(self, source: Source, talk: Talk) -> None:
+        self._source, self._talk = source, talk
+        self._facts: list[Event] = []
+        self._work = Work(source, self._facts.append)
+        self._state, effects = begin(source.changes, _CELLS, draft=source.draft)
+        self._follow(effects)
+
+    # The state
+
+    def _send(self, event: Event) -> None:
+        self._state, effects = update(self._state, event)
+        self._follow(effects)
+        if self._state.word:
+            self._say(f"({self._state.word})")
+
+    def _follow(self, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            match effect:
+                case Load():
+                    names = tuple(words.name(key, self._source.roots) for key in self._table[effect.key].requires)
+                    self._state, _ = update(self._state, DiffShown(self._work.document(effect, names)))
+                case Settle() | Apply():
+                    self._work.do(effect)
+                case Finish():
+                    pass
+                case _:
+                    raise NotImplementedError(effect)  # nothing here sends what would ask for it
+        facts, self._facts[:] = [*self._facts], []
+        for fact in facts:
+            self._state, more = update(self._state, fact)
+            self._follow(more)
+
+    @property
+    def _table(self) -> dict[Key, Change]:
+        return dict(self._state.changes.by_key())
+
+    def _say(self, text: str) -> None:
+        self._talk.say(visible(text, "\t"))
+
+    def _answer(self, question: str, letters: str, help_: str) -> str:
+        """Ask until one of the letters is typed; `q` ends all questions, `?` says what they mean."""
+        while True:
+            said = self._talk.ask(f"{question} [{','.join(letters)},q,?] ")
+            if said is None:
+                raise _Enough(is_gone=True)
+            letter = said.strip().lower()[:1]
+            if letter == "q":
+                raise _Enough
+            if letter and letter in letters:
+                return letter
+            self._say(f"{help_}; q: no more questions")
+
+    # The walk
+
+    def run(self) -> int:
+        """Ask about all, then merge."""
+        try:
+            for number, key in enumerate(list(self._keys()), 1):
+                self._change(key, number)
+            self._folded()
+        except _Enough as enough:
+            if enough.is_gone:
+                self._say("nothing was merged")
+                self._keep()
+                return self._state.code
+        return self._apply()
+
+    def _keys(self) -> Iterator[Key]:
+        for row in self._state.listing.rows:
+            if isinstance(row, ChangeRow):
+                yield row.key
+
+    def _change(self, key: Key, number: int) -> None:
+        self._send(MovedTo(self._state.listing.row_of(key), Pane.LIST))
+        document = self._state.diff.document
+        self._say("")
+        self._say(f"{number} of {len(self._state.listing.group_of)}: {words.name(key, self._source.roots)}")
+        for row in document.rows[: document.starts[0] if document.starts else len(document.rows)]:
+            if row.text and row.kind is not RowKind.HUNK:
+                self._say(f"  {row.text}")
+        change = self._table[key]
+        if document.conflicts >= 0 and not change.is_clean:
+            self._conflict(document)
+        elif not change.is_clean:
+            return
+        elif document.has_lines:
+            self._parts(document)
+            self._blocks(document)
+        else:
+            self._whole(key)
+
+    def _whole(self, key: Key) -> None:
+        is_wanted = self._answer("take it?", "yn", "y: take it; n: leave it") == "y"
+        if is_wanted != (key in self._state.selection):
+            self._send(Toggled(None, Pane.LIST))
+
+    def _parts(self, document: Document) -> None:
+        for at, row in enumerate(document.rows):
+            if row.part is Part.MODE:
+                self._take(at, is_wanted=self._answer(f"{row.text}: take it?", "yn", "y: take it; n: leave it") == "y")
+
+    def _blocks(self, document: Document) -> None:
+        for number, start in enumerate(document.starts, 1):
+            self._show(document, start)
+            question = f"take this block ({number} of {len(document.starts)})?"
+            letter = self._answer(question, "ynlad", _BLOCK_HELP)
+            if letter == "l":
+                self._lines(document, start)
+            elif letter in "yn":
+                self._take(start, is_wanted=letter == "y")
+            else:
+                for one in document.starts[number - 1 :]:
+                    self._take(one, is_wanted=letter == "a")
+                return
+
+    def _take(self, row: int, *, is_wanted: bool) -> None:
+        """Take what a row stands for, or leave it, whatever is chosen of it now."""
+        self._send(MovedTo(row, Pane.DIFF))
+        if is_wanted and self._chosen(row) is not Chosen.ALL:
+            self._send(Toggled())
+        while not is_wanted and self._chosen(row) is not Chosen.NONE:
+            self._send(Toggled())
+
+    def _chosen(self, row: int) -> Chosen:
+        document, is_lines = self._state.diff.document, self._state.looks.is_lines
+        choice = picking.choice_of(self._state.selection, document)
+        return picking.state_of(document.rows[row], choice, document, is_lines=is_lines)
+
+    def _lines(self, document: Document, start: int) -> None:
+        self._send(Switched(Switch.LINES))
+        block = document.rows[start].block
+        for at, row in enumerate(document.rows):
+            if row.block == block and row.kind in (RowKind.OLD, RowKind.NEW):
+                self._line(document, at)
+                self._take(at, is_wanted=self._answer("take this line?", "yn", "y: take it; n: leave it") == "y")
+        self._send(Switched(Switch.LINES))
+
+    def _show(self, document: Document, start: int) -> None:
+        """Print a block with the lines around it, as far as they are its own."""
+        first = start
+        while first > 0 and document.rows[first - 1].kind is RowKind.SAME and start - first < 3:
+            first -= 1
+        last = start
+        while last < len(document.rows) and document.rows[last].block == document.rows[start].block:
+            last += 1
+        end = last
+        while end < len(document.rows) and document.rows[end].kind is RowKind.SAME and end - last < 3:
+            end += 1
+        for at in range(first, end):
+            self._line(document, at)
+
+    def _line(self, document: Document, at: int) -> None:
+        row = document.rows[at]
+        if row.kind in _SIGNS:
+            is_old = row.kind is RowKind.OLD
+            line = document.old[row.old] if is_old else document.new[row.new]
+            self._say(_SIGNS[row.kind] + _text(line))
+        else:
+            self._say(row.text)
+
+    def _conflict(self, document: Document) -> None:
+        if not document.conflicts:
+            letter = self._answer("keep yours, take the agent's?", "mgn", "m: yours; g: the agent's; n: leave it")
+            if letter != "n":
+                self._send(Settled(_SIDES[letter]))
+            return
+        for number, start in enumerate(document.starts, 1):
+            for label, column in (("yours", 0), ("the agent's", 2)):
+                self._say(f"{label}:")
+                for row in document.rows[start:]:
+                    if row.block == number - 1 and row.kind is RowKind.CONFLICT and row.cells[column] is not None:
+                        self._say("  " + _text(row.cells[column] or b""))
+            question = f"conflict {number} of {len(document.starts)}: yours, the agent's, both?"
+            letter = self._answer(question, "mgbn", "m: yours; g: the agent's; b: yours, then the agent's; n: leave the change")
+            if letter == "n":
+                return
+            self._send(MovedTo(start, Pane.DIFF))
+            self._send(Settled(_SIDES[letter]))
+
+    def _folded(self) -> None:
+        for at, row in enumerate(self._state.listing.rows):
+            if isinstance(row, HeadRow) and row.group in self._state.listing.closed:
+                count = len(self._state.listing.groups[row.group].keys)
+                self._say("")
+                if self._answer(f"{count:,} ignored by git, or generated: take them?", "yn", "y: all of them; n: none") == "y":
+                    self._send(Toggled(at, Pane.LIST))
+
+    # The end
+
+    def _apply(self) -> int:
+        self._say("")
+        self._say("".join(sentence(self._state.chosen, self._state.whole, 200)).strip())
+        if not self._state.selection.keys:
+            self._say("nothing was merged")
+            self._keep()
+            return 0
+        self._send(ApplyAsked())
+        try:
+            while self._state.face is Face.RISK:
+                self._risk()
+            if self._state.face is Face.SUMMARY:
+                count = words.number(self._state.chosen.changes, "change")
+                wanted = self._answer(f"merge {count}?", "yn", "y: merge; n: not now, the choice is kept") == "y"
+                self._send(Answered(is_yes=wanted))
+        except _Enough:
+            self._send(GivenUp())
+        if self._state.face is not Face.RESULT:
+            self._say("nothing was merged; the choice is kept")
+            self._keep()
+        return self._state.code
+
+    def _risk(self) -> None:
+        key = self._state.asked[0]
+        self._say(f"risky: {words.name(key, self._source.roots)}")
+        for risk in self._table[key].risks:
+            self._say(f"  {risk.why} ({risk.rule})")
+        self._send(Answered(is_yes=self._answer("take it nevertheless?", "yn", "y: take it; n: leave it out") == "y"))
+
+    def _keep(self) -> None:
+        self._source.save(Draft(self._state.selection, self._state.parts, self._state.reviewed, self._state.diff.key))
+
+
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\n").decode("utf-8", "surrogateescape")
