@@ -3,7 +3,7 @@
 import os
 import sys
 
-from agent_dev.commands.prepare import Options, Request
+from agent_dev.commands.prepare import Options, Request, limit_of
 from agent_dev.errors import PARTLY, AgentDevError, UsageError, UsageOfRun
 from agent_dev.host import debug
 from agent_dev.text import visible
@@ -21,7 +21,7 @@ _VALUES = {
     "--config": "config",
 }
 _SWITCHES = {"--no-merge": {"merge": False}, "--debug": {"debug": True}}
-_LISTS = {"--ro": "ro", "--rw": "rw", "--overlay": "overlay", "--env": "env", "--share": "share"}
+_LISTS = {"--ro": "ro", "--rw": "rw", "--overlay": "overlay", "--env": "env", "--share": "share", "--limit": "limit"}
 AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "looking": ("status", "diff", "commits", "sessions"),
     "merging": ("merge", "undo", "redo", "merges"),
@@ -77,6 +77,7 @@ options, before AGENT:
   --overlay PATH       show PATH and collect changes to it for review, as for the repository
   --env NAME[=VALUE]   let a variable in
   --share NAME         hand a socket in: ssh-agent, gpg-agent, dbus, display, docker
+  --limit NAME=VALUE   tmp, memory, processes, file-size, open-files, time, free-disk
   --no-merge           do not open the merge screen afterwards
   --name NAME          a name for the session
   --profile FILE       a profile from a file
@@ -125,6 +126,8 @@ def takes_value(word: str) -> bool:
 def _set(values: "dict[str, Any]", name: str, value: str) -> None:
     if not value and name != "-C":  # as git: -C "" is where we are
         raise UsageError(message=f"{name} needs a value, and got an empty one", hint="agent-dev --help")
+    if name == "--limit":
+        limit_of(value)  # a wrong one is a mistake of the command line, not of the run
     if name in _LISTS:
         before = values.get(_LISTS[name], ())
         values[_LISTS[name]] = (*before, value)
@@ -185,6 +188,8 @@ def _run_agent(request: Request) -> int:
         outcome = command.run(request, say)
     except UsageError as error:
         raise UsageOfRun(message=error.message, hint=error.hint) from None
+    if outcome.why:
+        say(visible(outcome.why))
     if not outcome.is_kept:
         return outcome.code
     from agent_dev.after import after_run  # what follows an agent is not on the launch path

@@ -28,6 +28,7 @@ class Options(Value):
     overlay: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     share: tuple[str, ...] = ()
+    limit: tuple[str, ...] = ()
     merge: bool = True
     name: str = ""
     profile_file: str = ""
@@ -176,12 +177,27 @@ def flags(options: Options) -> Layer:
         "share": options.share,
         "env": tuple(item for item in options.env if "=" not in item),
         "set": tuple(tuple(item.split("=", 1)) for item in options.env if "=" in item),
+        "limits": tuple(map(limit_of, options.limit)),
     }
     fields: dict[str, object] = {name: value for name, value in pairs.items() if value}
     if not options.merge:
         fields["merge"] = False
-    words = {"set": "--env", "merge": "--no-merge"}
+    words = {"set": "--env", "limits": "--limit", "merge": "--no-merge"}
     return Layer(fields, {name: words.get(name, f"--{name}") for name in fields})
+
+
+def limit_of(item: str) -> tuple[str, int]:
+    """Return name and value of a `--limit`. Raises UsageError."""
+    from agent_dev.core import limits, schema  # only where a limit is given
+
+    name, _, text = item.partition("=")
+    if name not in limits.NAMES:
+        hint = f"the limits are {', '.join(limits.NAMES)}"
+        raise UsageError(message=f"--limit {item}: no limit {name}{schema.nearest(name, limits.NAMES)}", hint=hint)
+    try:
+        return name, limits.parse(name, text)
+    except ValueError as error:
+        raise UsageError(message=f"--limit {name}: {error}", hint="--limit NAME=VALUE") from None
 
 
 def _command(standing: tuple[str, ...], words: tuple[str, ...], *, is_profile: bool) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import errno
 import os
 import time
 
-from agent_dev.commands import beside, showing
+from agent_dev.commands import beside, bounds, showing
 from agent_dev.commands.prepare import Prepared, Request, prepare, setting
 from agent_dev.core import bwrap, plan
 from agent_dev.core.plan import GitDir, Root, SandboxPlan, Setting
@@ -44,6 +44,7 @@ class Outcome(Value):
     refs: int = 0
     is_late: bool = False  # ended at its deadline
     denied: int = 0  # commands that the policy did not let start
+    why: str = ""  # the limit that ended it
 
     @property
     def is_kept(self) -> bool:
@@ -262,6 +263,7 @@ def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
     """Start the sandbox, wait for its end, and settle the session."""
     beside.close_gate(job.gate)
     terminal = Terminal()
+    bounds.prepare(job, keeper)
     blocking = [_is_blocking(fd) for fd in range(3)]
     try:
         return _carry_out(job, keeper, terminal, blocking)
@@ -280,14 +282,14 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
         "launched": time.time_ns(),
     }
     store.write(job.session, record)
-    roots = tuple(root.path for root in job.parts.roots)
-    supervisor = supervise.Supervisor(sandbox, terminal, supervise.Watch(_marks(job), roots, job.deadline))
+    supervisor = supervise.Supervisor(sandbox, terminal, bounds.watch(job))
     supervisor.begin()
     base = _base_before(job, record) if job.gate >= 0 else None
     launch.release(sandbox)
     if not supervisor.is_over_within(GRACE):
         base = _begin_base(job, record) if base is None else base
         store.settle(job.session)
+        supervisor.room = bounds.room(job)
         supervisor.wait()
     told = launch.exit_code(sandbox)
     keeper.finish_streams()
@@ -300,7 +302,8 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
     if told is None and not supervisor.ended_by and launch.reap(sandbox) in _BWRAP_FAILED:
         _fail(job, base)
     code = 128 + supervisor.ended_by if supervisor.ended_by else (137 if told is None else told)
-    outcome = _settle(job, record, base, code, (supervisor, keeper.watcher))
+    why = bounds.reason(job, keeper, supervisor, code)
+    outcome = _settle(job, record, base, code, (supervisor, keeper.watcher)).but(why=why)
     if base is not None:
         _note_home(job)
     if outcome.is_kept:
@@ -394,12 +397,6 @@ def _base_before(job: Job, record: store.Record) -> int:
     os.waitid(os.P_PID, base, os.WEXITED | os.WNOWAIT)  # reaped when the session is settled
     beside.open_gate(job.gate)
     return base
-
-
-def _marks(job: Job) -> tuple[str, ...]:
-    """Return the files whose change means that the repository moved: HEAD, index, a merge of ours."""
-    git, merges = job.prepared.place.git, job.prepared.store.merges
-    return (f"{git.folder}/HEAD", f"{git.folder}/index", merges) if git else (merges,)
 
 
 def _fail(job: Job, base: int | None) -> None:

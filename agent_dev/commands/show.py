@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from agent_dev.commands import run
 from agent_dev.commands.prepare import Prepared, Request, prepare, setting
 from agent_dev.core import bwrap, plan
+from agent_dev.core.limits import shown
 from agent_dev.core.plan import Bind, Cover, File, GitDir, Mask, Overlay, Root, Setting, Symlink, Tmpfs
 from agent_dev.core.profile import BUILT_IN, LISTS
 
@@ -68,6 +69,7 @@ def _settings(prepared: Prepared) -> list[tuple[str, str, str]]:
         ("bwrap", f"{prepared.machine.bwrap} {'.'.join(map(str, prepared.machine.bwrap_version))}", ""),
     ]
     rows += [("repository", said, "") for said in prepared.said]
+    rows += [("limit", f"{name}={shown(name, size)}", origins.get(f"limits:{name}", BUILT_IN)) for name, size in profile.limits]
     for field in LISTS:
         if field in ("ro", "rw", "overlay", "path", "mask", "share"):
             rows += [(field, item, origins.get(f"{field}:{item}", BUILT_IN)) for item in profile.as_dict()[field]]

@@ -152,6 +152,7 @@ class SandboxPlan(Value):
     agent_home: str  # on the host
     home: str  # inside
     nested: bool = True  # whether sandboxes can be made inside
+    limits: tuple[tuple[str, int], ...] = ()  # those that the keeper sets, for each process
 
     def writable(self) -> tuple[str, ...]:
         """Return the places inside that an agent can write: nothing that bwrap makes may lie below them."""
@@ -185,7 +186,7 @@ SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/s
 def build(profile: Profile, machine: Machine, setting: Setting) -> SandboxPlan:
     """Return the sandbox for one session; pure, so that `show` prints what `run` does."""
     mounts = (
-        *_system(machine),
+        *_system(machine, dict(profile.limits).get("tmp", 0)),
         *_home(machine, setting),
         *_roots(setting),
         *_shown(setting, setting.ro),
@@ -203,10 +204,11 @@ def build(profile: Profile, machine: Machine, setting: Setting) -> SandboxPlan:
         agent_home=setting.agent_home,
         home=machine.home,
         nested=profile.nested,
+        limits=profile.limits,
     )
 
 
-def _system(machine: Machine) -> tuple[Mount, ...]:
+def _system(machine: Machine, size: int) -> tuple[Mount, ...]:
     return (
         *(Bind(path, path) for path in machine.system),
         *(Symlink(path, points_to) for path, points_to in machine.links),
@@ -216,10 +218,10 @@ def _system(machine: Machine) -> tuple[Mount, ...]:
         # would then refuse one to the sandboxes that an agent makes itself.
         *((Bind("/proc/sys", "/proc/sys"),) if machine.uid == 0 else ()),
         Dev("/dev"),
-        Tmpfs("/dev/shm", GIB, "1777"),
-        Tmpfs("/tmp", 4 * GIB, "1777"),
-        Tmpfs("/var/tmp", 4 * GIB, "1777"),
-        Tmpfs("/run", GIB),
+        Tmpfs("/dev/shm", size or GIB, "1777"),
+        Tmpfs("/tmp", size or 4 * GIB, "1777"),
+        Tmpfs("/var/tmp", size or 4 * GIB, "1777"),
+        Tmpfs("/run", size or GIB),
     )
 
 

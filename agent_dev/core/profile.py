@@ -30,6 +30,7 @@ class Profile(Value):
     mask: tuple[str, ...] = ()  # patterns of files in the roots that the agent shall not read
     share: tuple[str, ...] = ()  # sockets of the host
     install: str = ""  # how to get the command
+    limits: tuple[tuple[str, int], ...] = ()  # names of core.limits → bytes, seconds or pieces
     merge: bool = True  # open the merge screen after the agent has ended
     many_deletions: int = 25  # percent of the tree's files: flags delete more only when told twice
     keep_merges_days: int = 90  # how long a merge can be taken back
@@ -43,6 +44,7 @@ class Profile(Value):
 
 
 LISTS = ("env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow")
+MAPPINGS = ("set", "limits")
 WORDS = ("command",)
 TEXTS = ("about", "home", "state", "net", "install", "theme", "policy")
 NETS = ("host", "none")
@@ -77,9 +79,9 @@ def stack(name: str, layers: tuple[Layer, ...]) -> Settings:
                 before, more = values.get(field, ()), tuple(value)
                 values[field] = _added(more, before) if field == "path" else _added(before, more)
                 origins |= {f"{field}:{item}": _origin(layer, field, item) for item in value}
-            elif field == "set":
+            elif field in MAPPINGS:
                 values[field] = tuple((dict(values.get(field, ())) | dict(value)).items())
-                origins |= {f"set:{variable}": _origin(layer, field, variable) for variable, _ in value}
+                origins |= {f"{field}:{name}": _origin(layer, field, name) for name, _ in value}
             else:
                 values[field] = tuple(value) if isinstance(value, list) else value
                 origins[field] = layer.origins.get(field, BUILT_IN)

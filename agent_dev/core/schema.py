@@ -1,5 +1,6 @@
 """Which keys a configuration file may hold and what may stand at each: a tree of nodes becomes fields, or problems."""
 
+from agent_dev.core import limits
 from agent_dev.core.profile import NETS, SHARES
 from agent_dev.value import Value
 
@@ -364,6 +365,23 @@ def _keys(found: _Found, key: str, node: Node) -> tuple[tuple[str, str], ...] | 
     return tuple(pairs)
 
 
+def _limits(found: _Found, key: str, node: Node) -> tuple[tuple[str, int], ...] | None:
+    pairs = []
+    for name, value in _pairs(found, f"{key}.", node):
+        where = f"{key}.{name.text}"
+        if name.text not in limits.NAMES:
+            found.complain(name, where, "unknown limit" + nearest(name.text, limits.NAMES))
+        elif not isinstance(value, Scalar):
+            found.complain(value, where, f"must be a number, not {_kind(value)}")
+        else:
+            try:
+                pairs.append((name.text, limits.parse(name.text, value.text)))
+                found.lines[f"{key}:{name.text}"] = name.line
+            except ValueError as error:
+                found.complain(value, where, str(error))
+    return tuple(pairs)
+
+
 _ONLY_PROFILE = ("about", "command", "extends", "install")
 _ONLY_CONFIG = (
     *("state", "many_deletions", "keep_merges_days", "keep_merges_mib", "ask_seconds", "tx_allow", "commit_trailers"),
@@ -375,6 +393,7 @@ _BOTH: "dict[str, Check]" = {
     "home": _home,
     "net": _choice(NETS),
     "nested": _flag,
+    "limits": _limits,
     "tools": _list_of(_home_path),
     "caches": _list_of(_home_path),
     "path": _list_of(_folder_of_path),

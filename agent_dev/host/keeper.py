@@ -28,6 +28,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+# Of single processes. Not RLIMIT_AS for memory: engines of JavaScript and Java reserve many times what they use.
+_LIMITS = {
+    "memory": kernel.DATA,
+    "processes": kernel.PROCESSES,
+    "file-size": kernel.FILE_SIZE,
+    "open-files": kernel.OPEN_FILES,
+}
 FAILED = b"!"  # begins the keeper's report when a step failed: "!errno\0what"
 HOLD, STATUS = -1, -2  # among an order's words: the descriptors that hold the agent back and that tell of it
 NOT_WATCHED, WATCHED_ALREADY = -1, -2  # in the report, in the place of the listener
@@ -50,6 +57,7 @@ class Order(Value):
     agent_home: str
     empty: str  # an empty file, for masks
     watch: bytes = b""  # a filter that tells of each execve; empty: none
+    limits: tuple[tuple[str, int], ...] = ()
 
     def encoded(self) -> bytes:
         """Return the order as bytes, of plain values only."""
@@ -151,7 +159,7 @@ def _enter(launcher: int) -> OSError | None:
 
 def _become(order: Order, pipes: Pipes) -> int:
     """Be bubblewrap, without namespaces of our own: it makes them alone."""
-    _restrict()
+    _restrict({**dict(order.limits), "processes": 0})  # those of the whole user would be counted
     os.write(pipes.report, b"%d %d" % (os.getpid(), _listen(order.watch)))
     os.close(pipes.report)
     if os.read(pipes.go, 1):
@@ -159,8 +167,12 @@ def _become(order: Order, pipes: Pipes) -> int:
     return 125
 
 
-def _restrict() -> None:
-    """Put on what everything in the sandbox inherits."""
+def _restrict(limits: dict[str, int]) -> None:
+    """Put on what everything in the sandbox inherits; a core dump would be a file in the repository."""
+    kernel.limit(kernel.CORE, 0)
+    for name, value in limits.items():
+        if value and name in _LIMITS:
+            kernel.limit(_LIMITS[name], value)
     if kernel.has_scopes():
         kernel.scope()
 
@@ -217,7 +229,7 @@ def _be_init(order: Order, pipes: Pipes, ready: int) -> None:
     try:
         os.setpgid(0, 0)
         kernel.die_with_parent()
-        _restrict()
+        _restrict(dict(order.limits))
         os.write(ready, b"%d" % _listen(order.watch))
         os.close(ready)
         os.close(pipes.report)

@@ -13,6 +13,7 @@ from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from agent_dev.host.cgroup import Group
     from agent_dev.host.streams import Streams
     from agent_dev.host.watcher import Watcher
 
@@ -36,7 +37,7 @@ class Keeper:
     """A keeper that was started ahead and waits for its order; `dismiss` it when there will be none."""
 
     def __init__(self, *, namespaces: bool = True) -> None:
-        self._streams = _streams()  # before all pipes: what copies must not hold them open
+        self.streams = _streams()  # before all pipes: what copies must not hold them open
         order, self._order = os.pipe()
         go, self._go = os.pipe()
         self._report, report = os.pipe()
@@ -44,24 +45,25 @@ class Keeper:
         self._status, status = os.pipe()
         self.has_namespaces = namespaces
         self.watcher: Watcher | None = None  # hears of each command, where something shall
+        self.group: Group | None = None  # of control groups, for limits of the whole sandbox
         launcher = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
-            if self._streams:
-                self._streams.put_on()
+            if self.streams:
+                self.streams.put_on()
             for fd in (self._order, self._go, self._report, self._hold, self._status):
                 os.close(fd)
             keeper.run(keeper.Pipes(order, go, report, hold, status), launcher, namespaces=namespaces)
         for fd in (order, go, report, hold, status):
             os.close(fd)
-        if self._streams:
-            self._streams.let_go()
+        if self.streams:
+            self.streams.let_go()
 
     def finish_streams(self) -> None:
         """Bring all that was written to the user's files, once the sandbox is over."""
-        if self._streams:
-            self._streams.finish()
-            self._streams = None
+        if self.streams:
+            self.streams.finish()
+            self.streams = None
 
     def dismiss(self) -> None:
         """End a keeper that is not needed."""
@@ -102,6 +104,8 @@ class Keeper:
         group, listener = map(int, reported.split())
         if self.watcher is not None:
             self.watcher.follow(group, listener)
+        if self.group:
+            self.group.hold(group)  # before it becomes bubblewrap and has children
         terminal.lend(group)
         os.write(self._go, b"x")
         os.close(self._go)
@@ -143,6 +147,7 @@ def start(plan: SandboxPlan, program: str, overlays: str, empty: str, kept: Keep
         agent_home=plan.agent_home,
         empty=empty,
         watch=_watching() if kept.watcher is not None else b"",
+        limits=plan.limits,
     )
     return kept.carry_out(order, terminal)
 
@@ -243,9 +248,9 @@ def start_best(
         return start(plan, program, overlays, empty, kept, terminal)
     except KeeperFailed as error:
         if error.values.get("number") in (errno.EPERM, errno.EACCES) and version >= bwrap.SAFE_OVERLAY:
-            other = Keeper(namespaces=False)
-            other.watcher = kept.watcher
-            return start(plan, program, bwrap.BY_BWRAP, empty, other, terminal)
+            alone = Keeper(namespaces=False)
+            alone.watcher, alone.group, kept.streams = kept.watcher, kept.group, alone.streams
+            return start(plan, program, bwrap.BY_BWRAP, empty, alone, terminal)
         from agent_dev.host import explain  # only when something failed
 
         raise explain.keeper(error, plan) from None

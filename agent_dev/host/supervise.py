@@ -14,6 +14,10 @@ _LAST_PAUSE = 64_000  # ms: a view is refreshed after a move and again at pauses
 
 _STOPPED = b"T"
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.host.room import Room
+
 
 class Watch(Value):
     """What is watched beside the sandbox: files whose change means that the repository moved, and the roots to refresh."""
@@ -40,6 +44,8 @@ class Supervisor:
         self.moves = 0  # how often the repository moved and the view was refreshed
         self.ended_by = 0  # the signal that made us end the agent
         self.is_late = False  # it was the deadline that did
+        self.room: Room | None = None  # the watch over the disks
+        self.why = ""  # what it said when it made us end the agent
 
     def begin(self) -> None:
         """Take the signals that are ours while the agent runs."""
@@ -65,7 +71,7 @@ class Supervisor:
         """Return whether the sandbox ended within that time; job control goes on meanwhile."""
         step = _FAST if self._terminal.exists() else _SLOW
         while milliseconds > 0:
-            wait = min(step, milliseconds, self._left())
+            wait = min(step, milliseconds, self._left(), self.room.pause if self.room else step)
             if launch.is_over(self._sandbox, wait):
                 return True
             milliseconds -= wait
@@ -78,6 +84,7 @@ class Supervisor:
             continue
 
     def _step(self, waited: int) -> None:
+        self._end_if_full()
         self._end_if_asked(waited)
         if self._terminal.exists():
             self._follow_job()
@@ -93,6 +100,15 @@ class Supervisor:
         if not self._watch.deadline or self._asked_to_end:
             return 1 << 30
         return max(1, (self._watch.deadline - time.monotonic_ns()) // 1_000_000 + 1)
+
+    def _end_if_full(self) -> None:
+        level = self.room.look() if self.room else 0
+        if not level or not self.room:
+            return
+        if not self._asked_to_end:
+            self._asked_to_end, self.why = signals.TERM, self.room.why
+        if level > 1:
+            self._mercy = 0  # it goes on writing
 
     def _end_if_asked(self, waited: int) -> None:
         if self._watch.deadline and not self._asked_to_end and time.monotonic_ns() >= self._watch.deadline:

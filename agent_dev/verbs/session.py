@@ -7,6 +7,7 @@ from agent_dev.commands.sessions import Here
 from agent_dev.errors import DONE
 from agent_dev.host import store
 from agent_dev.output.words import line
+from agent_dev.text import visible
 from agent_dev.verbs.parser import Verb, session_parser
 
 
@@ -38,6 +39,8 @@ def _resume(words: list[str], where: Here, options: Options) -> int:
     from agent_dev.commands import resume
 
     outcome = resume.resume(sessions.hold(one), request, say)
+    if outcome.why:
+        say(visible(outcome.why))
     return after_run(outcome, request) if outcome.is_kept else outcome.code
 
 

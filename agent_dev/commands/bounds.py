@@ -1,0 +1,73 @@
+"""What bounds a run: the groups and watches that hold its limits, and the one line that says which of them ended it."""
+
+import time
+
+from agent_dev.host import launch, machine, supervise
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.commands.run import Job
+    from agent_dev.host.room import Room
+
+_OF_THE_WHOLE = ("memory", "processes")
+_XFSZ = 128 + 25  # the exit code of a program that met the limit of a file's size
+
+
+def prepare(job: "Job", keeper: launch.Keeper) -> None:
+    """Give the keeper the control group that the limits ask for."""
+    limits = dict(job.prepared.settings.profile.limits)
+    if not any(name in limits for name in _OF_THE_WHOLE):
+        return
+    from agent_dev.host.cgroup import Group  # only where it is asked for
+
+    busctl = machine.program("busctl", job.environ, job.prepared.untrusted) or ""
+    keeper.group = Group(job.session.id, limits, busctl, job.environ)
+
+
+def watch(job: "Job") -> supervise.Watch:
+    """Return what is watched while a run goes on."""
+    return supervise.Watch(_marks(job), tuple(root.path for root in job.parts.roots), _deadline(job))
+
+
+def _marks(job: "Job") -> tuple[str, ...]:
+    """Return the files whose change means that the repository moved: HEAD, index, a merge of ours."""
+    git, merges = job.prepared.place.git, job.prepared.store.merges
+    return (f"{git.folder}/HEAD", f"{git.folder}/index", merges) if git else (merges,)
+
+
+def _deadline(job: "Job") -> int:
+    """Return when the run must be over, by its own deadline or the limit `time`; 0 for never."""
+    seconds = dict(job.prepared.settings.profile.limits).get("time", 0)
+    ends = [job.deadline, time.monotonic_ns() + seconds * 1_000_000_000 if seconds else 0]
+    return min(filter(None, ends), default=0)
+
+
+def room(job: "Job") -> "Room":
+    """Return the watch over the disks that the agent fills."""
+    from agent_dev.host.room import Room  # needless for a run that ends at once
+
+    reserve = dict(job.prepared.settings.profile.limits).get("free-disk", -1)
+    return Room(job.prepared.store.path, (job.prepared.agent_home, *job.prepared.rw), reserve)
+
+
+def reason(job: "Job", keeper: launch.Keeper, supervisor: supervise.Supervisor, code: int) -> str:
+    """Return what ended a run, or held it back, when it was a limit; "" when it was none."""
+    limits = dict(job.prepared.settings.profile.limits)
+    told = keeper.group.told() if keeper.group else ""
+    if keeper.group:
+        keeper.group.close()
+    if supervisor.why:
+        return f"ended: {supervisor.why}"
+    if supervisor.is_late and "time" in limits and not job.deadline:
+        return _said(limits, "time", "ended")
+    if code == _XFSZ and "file-size" in limits:
+        return _said(limits, "file-size", "ended")
+    if told == "memory":
+        return _said(limits, told, "processes were killed")
+    return _said(limits, told, "processes were refused") if told else ""
+
+
+def _said(limits: dict[str, int], name: str, what: str) -> str:
+    from agent_dev.core.limits import shown  # only to say so
+
+    return f"{what}: the limit {name}={shown(name, limits[name])} was reached"

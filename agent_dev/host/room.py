@@ -1,0 +1,57 @@
+"""The room that is left on the disks that an agent fills: it is stopped before there is none, even for a merge."""
+
+import os
+
+_MOST, _SHARE = 1 << 30, 10  # bytes and part of a file system that stay free unless the user says otherwise
+_SPEED = 4 << 20  # bytes that a fast disk takes in a millisecond
+_SLOWEST, _FASTEST = 400, 5  # ms between two looks
+
+FINE, LOW, NONE = range(3)
+
+
+class _Disk:
+    """One file system. What the session wrote must fit once more where it is merged from."""
+
+    def __init__(self, path: str, reserve: int, *, is_copied: bool) -> None:
+        self.path = path
+        self._is_copied = is_copied
+        self._start, whole = _free(path)
+        self._reserve = reserve if reserve >= 0 else min(_MOST, whole // _SHARE, self._start // 2)
+
+    def look(self) -> tuple[int, int]:
+        """Return the bytes that are free, and those that must stay so."""
+        free, _ = _free(self.path)
+        written = max(0, self._start - free)
+        return free, self._reserve + (written if self._is_copied else 0)
+
+
+class Room:
+    """What is left on the file systems of the state directory and of other places that an agent writes to."""
+
+    def __init__(self, state: str, others: tuple[str, ...], reserve: int = -1) -> None:
+        self._disks = [_Disk(state, reserve, is_copied=True)]
+        seen = {os.stat(state).st_dev}
+        for path in others:
+            device = os.stat(path).st_dev
+            if device not in seen:
+                seen.add(device)
+                self._disks.append(_Disk(path, reserve, is_copied=False))
+        self.pause = _FASTEST
+        self.why = ""
+
+    def look(self) -> int:
+        """Return whether there is room: FINE, LOW (the agent must end), NONE (now); `pause` says when to look again."""
+        worst, headroom = FINE, 1 << 62
+        for disk in self._disks:
+            free, needed = disk.look()
+            headroom = min(headroom, free - needed)
+            if free < needed:
+                worst = max(worst, NONE if free < needed // 2 else LOW)
+                self.why = f"{free >> 20} MiB are left on the disk of {disk.path}, and they are kept for the merge (free-disk)"
+        self.pause = min(_SLOWEST, max(_FASTEST, headroom // _SPEED))
+        return worst
+
+
+def _free(path: str) -> tuple[int, int]:
+    found = os.statvfs(path)
+    return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize

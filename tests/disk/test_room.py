@@ -1,0 +1,105 @@
+"""The watch over disks and the control groups: what they say and ask for, without a sandbox."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from agent_dev.host import cgroup
+from agent_dev.host.cgroup import Group
+from agent_dev.host.room import FINE, LOW, NONE, Room
+
+MIB = 1 << 20
+
+
+class Disk:
+    """A disk of 1000 MiB whose free space the test says."""
+
+    def __init__(self, free: int) -> None:
+        self.free = free
+
+    def __call__(self, _: str) -> SimpleNamespace:
+        return SimpleNamespace(f_bavail=self.free, f_frsize=MIB, f_blocks=1000)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    made = Disk(800)
+    monkeypatch.setattr(os, "statvfs", made)
+    return made
+
+
+@pytest.mark.parametrize(("free", "level"), [(800, FINE), (451, FINE), (449, LOW), (301, LOW), (299, NONE), (0, NONE)])
+def test_as_much_as_was_written_stays_free_for_the_merge_and_a_tenth_beside(
+    tmp_path: Path, disk: Disk, free: int, level: int
+) -> None:
+    watch = Room(str(tmp_path), ())
+    disk.free = free
+    assert watch.look() == level
+    assert bool(watch.why) == (level != FINE)
+
+
+def test_the_user_says_how_much_stays_free(tmp_path: Path, disk: Disk) -> None:
+    watch = Room(str(tmp_path), (), 790 * MIB)
+    assert watch.look() == FINE
+    disk.free = 794
+    assert watch.look() == LOW
+
+
+def test_on_a_disk_that_is_nearly_full_half_of_what_is_left_may_be_used(tmp_path: Path, disk: Disk) -> None:
+    disk.free = 40
+    watch = Room(str(tmp_path), ())
+    assert watch.look() == FINE
+    disk.free = 29
+    assert watch.look() == LOW
+
+
+def test_the_less_room_there_is_the_sooner_it_looks_again(tmp_path: Path, disk: Disk) -> None:
+    watch = Room(str(tmp_path), (), 0)
+    pauses = []
+    for disk.free in (800, 500, 420, 401):
+        watch.look()
+        pauses.append(watch.pause)
+    assert pauses == sorted(pauses, reverse=True)
+    assert pauses[0] > 100 > pauses[-1] >= 5
+
+
+# Control groups
+
+
+def test_systemd_is_asked_for_a_scope_where_no_group_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    busctl, said = tmp_path / "busctl", tmp_path / "said"
+    busctl.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{said}\n')
+    busctl.chmod(0o755)
+    monkeypatch.setattr(cgroup, "_places", lambda _: ())
+    monkeypatch.setattr(cgroup, "_groups", lambda _: {"": f"{tmp_path}/agent-dev-7.scope"})
+    group = Group("7", {"memory": 5 << 20, "processes": 9, "time": 1}, str(busctl), {})
+    group.hold(42)
+    words = said.read_text().split()
+    assert words[words.index("StartTransientUnit") :] == [
+        *("StartTransientUnit", "ssa(sv)a(sa(sv))", "agent-dev-7.scope", "fail", "3", "PIDs", "au", "1", "42"),
+        *("MemoryMax", "t", str(5 << 20), "TasksMax", "t", "9", "0"),
+    ]
+    assert group.held == ("memory", "processes")
+
+
+def test_without_any_way_nothing_is_held_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup, "_places", lambda _: (str(tmp_path),))  # a folder that is no group
+    group = Group("7", {"memory": 5 << 20}, "", {})
+    group.hold(os.getpid())
+    assert group.held == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_group_refused_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup, "_places", lambda _: ())
+    monkeypatch.setattr(cgroup, "_groups", lambda _: {"": f"{tmp_path}/agent-dev-7.scope"})
+    (tmp_path / "agent-dev-7.scope").mkdir()
+    group = Group("7", {"memory": 5 << 20, "processes": 9}, "/bin/true", {})
+    group.hold(42)
+    assert group.told() == ""
+    (tmp_path / "agent-dev-7.scope/pids.events").write_text("max 3\n")
+    assert group.told() == "processes"
+    (tmp_path / "agent-dev-7.scope/memory.events").write_text("low 0\nhigh 0\nmax 12\noom 1\noom_kill 2\n")
+    assert group.told() == "memory"

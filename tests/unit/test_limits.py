@@ -1,0 +1,42 @@
+"""Limits: what their values mean, how they are written, and where they end up in a plan."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_dev.core.limits import NAMES, parse, shown
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("memory", "4G", 4 << 30),
+        ("tmp", "512M", 512 << 20),
+        ("file-size", "1", 1),
+        ("file-size", "3K", 3072),
+        ("processes", "200", 200),
+        ("time", "90", 90),
+        ("time", "15m", 900),
+        ("time", "2h", 7200),
+        ("free-disk", "0", 0),
+    ],
+)
+def test_a_value_is_a_number_with_a_unit(name: str, text: str, value: int) -> None:
+    assert parse(name, text) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("memory", text) for text in ("", "4g", "G", "-1", "1.5G", "1K", "\N{ARABIC-INDIC DIGIT FOUR}")),
+        *(("processes", "2K"), ("processes", "0"), ("time", "3G"), ("time", "0"), ("tmp", "9" * 30)),
+    ],
+)
+def test_any_other_value_is_refused_with_an_example_or_the_least(name: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"such as|at least"):
+        parse(name, text)
+
+
+@given(st.sampled_from(NAMES), st.integers(16 << 20, 1 << 49))
+def test_a_value_that_is_shown_can_be_given_again(name: str, value: int) -> None:
+    assert parse(name, shown(name, value)) == value
