@@ -144,10 +144,13 @@ def _profile(name: str, where: Here, options: Options) -> Finding:
 
 def _try_inside(program: str, bwrap: str, environ: dict[str, str]) -> tuple[int, str]:
     """Run `PROGRAM --version` in a sandbox around an empty directory; return the exit code and the first line it said."""
-    # Its root is not the repository, so it would trust programs from there that we do not.
+    # Its root is not the repository, so it would trust programs from there that we do not; nor may it start there, where
+    # an agent_dev.py would be taken for us.
     env = {**environ, "AGENT_DEV_BWRAP": bwrap, "PATH": os.defpath}
     with tempfile.TemporaryDirectory(prefix="agent-dev-doctor-") as empty:
-        words = [sys.executable, "-m", "agent_dev", "-C", empty, "--no-merge", "--", program, "--version"]
-        done = subprocess.run(words, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_PATIENCE)
+        words = [sys.executable, "-P", "-m", "agent_dev", "-C", empty, "--no-merge", "--", program, "--version"]
+        done = subprocess.run(
+            words, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_PATIENCE, cwd=empty
+        )
     said = (done.stdout or done.stderr).decode("utf-8", "replace").strip().splitlines()
     return done.returncode, said[0] if said else ""

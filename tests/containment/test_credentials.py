@@ -14,6 +14,7 @@ from agent_dev.core.credentials import CREDENTIALS
 from agent_dev.core.plan import BASE_ENV, PROXY_ENV
 from agent_dev.host.shares import WARNINGS
 from tests.conftest import GITCONFIG
+from tests.containment.rows import RESIDUAL, row
 from tests.harness.program import AgentDev, tree, wait_until
 
 CANARY = "canary-of-a-credential"
@@ -72,6 +73,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], Pat
     return seen(agent_dev, paths), home
 
 
+@row(
+    "read tokens in tool directories: npm, cargo, gem, pip, maven, gradle, docker, gh, netrc, aws, kube, git and 60 more",
+    "an empty file or directory stands where one is or could be, also for one that appears later",
+)
 @pytest.mark.parametrize(("tool", "name"), ROWS, ids=[f"{tool}:{name}" for tool, name in ROWS])
 def test_d12_a_tool_directory_is_shown_without_credentials(shown: tuple[dict[str, str], Path], tool: str, name: str) -> None:
     found, home = shown
@@ -131,6 +136,10 @@ def test_d12_a_tool_directory_of_nothing_but_credentials_is_not_shown(agent_dev:
 # D13: the environment
 
 
+@row(
+    "read secrets and pointers of the user's environment",
+    "it is made anew of a base set and of what `env:`, `set:` and `--env` name",
+)
 def test_d13_nothing_comes_in_but_the_base_set_and_what_is_named(agent_dev: AgentDev) -> None:
     named = "AWS_SECRET_ACCESS_KEY GITHUB_TOKEN NPM_TOKEN SSH_AUTH_SOCK KUBECONFIG DBUS_SESSION_BUS_ADDRESS DISPLAY XAUTHORITY"
     named += " TMUX LD_PRELOAD LD_LIBRARY_PATH PYTHONPATH PYTHONSTARTUP NODE_OPTIONS GIT_DIR GIT_SSH_COMMAND GIT_CONFIG_COUNT"
@@ -174,6 +183,11 @@ def test_d14_a_repository_without_secrets_says_nothing(agent_dev: AgentDev) -> N
     assert agent_dev("--", "true").stderr == ""
 
 
+@row(
+    "read secrets in the repository and send them away",
+    "named at the start; `mask:` hides them by name; what is not masked is the agent's to read",
+    RESIDUAL,
+)
 def test_d14_masked_files_and_directories_are_empty_inside_and_no_change(agent_dev: AgentDev) -> None:
     for name in (".env", "sub/.env", "sub/server.pem", "keys/a", "keys/deep/b", "kept.txt"):
         put(agent_dev.repo / name)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.containment.rows import row
 from tests.harness.planted import PLACES
 from tests.harness.program import AgentDev
 
@@ -33,7 +34,7 @@ def check(agent_dev: AgentDev, paths: list[str]) -> None:
     assert [path for path in paths if (agent_dev.repo / path).exists()] == []
 
 
-def row(agent_dev: AgentDev, group: str) -> None:
+def check_row(agent_dev: AgentDev, group: str) -> None:
     """Check a row, in a repository that ignores everything."""
     (agent_dev.repo / ".gitignore").write_text(IGNORED)
     paths = [path for path in planted(group) if path != ".gitignore"]
@@ -41,24 +42,32 @@ def row(agent_dev: AgentDev, group: str) -> None:
     check(agent_dev, paths)
 
 
+@row(
+    "instructions for agents: CLAUDE.md, AGENTS.md, rules, commands, skills",
+    "a rule for each marks them, ignored by git or not; `merge --all` leaves them",
+)
 def test_g01_instructions_for_agents(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G1")
+    check_row(agent_dev, "G1")
 
 
+@row("settings of agents: hooks, servers, permissions, addresses", "the same")
 def test_g02_settings_of_agents(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G2")
+    check_row(agent_dev, "G2")
 
 
+@row("settings of editors: tasks, extensions, local start-up files", "the same")
 def test_g03_settings_of_editors(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G3")
+    check_row(agent_dev, "G3")
 
 
+@row("start-up files of shells and tools, where the repository is a home", "the same")
 def test_g05_start_up_files(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G5")
+    check_row(agent_dev, "G5")
 
 
+@row("manifests, hooks, settings and programs of JavaScript", "the same")
 def test_g06_javascript(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G6")
+    check_row(agent_dev, "G6")
 
 
 def test_g06_a_lock_file_whose_registry_changed(agent_dev: AgentDev) -> None:
@@ -86,28 +95,34 @@ def test_g06_a_package_script_that_appeared(agent_dev: AgentDev) -> None:
     assert [risk["rule"] for risk in agent_dev.status()["changes"][0]["risks"]] == ["package-manifest", "install-script"]
 
 
+@row("what Python runs by itself: setup, conftest, sitecustomize, .pth, settings, bytecode", "the same")
 def test_g07_python(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G7")
+    check_row(agent_dev, "G7")
 
 
+@row("what cargo runs: build scripts, runners, tool chains", "the same")
 def test_g08_rust(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G8")
+    check_row(agent_dev, "G8")
 
 
+@row("build files of make, CMake, Gradle, Maven, Bazel, Ruby, PHP, Go, .NET and more", "the same")
 def test_g09_builds(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G9")
+    check_row(agent_dev, "G9")
 
 
+@row("workflows of build services, hooks of commits, code owners", "the same")
 def test_g10_build_services_and_hooks(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G10")
+    check_row(agent_dev, "G10")
 
 
+@row("containers, virtual machines, infrastructure", "the same")
 def test_g11_containers_and_servers(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G11")
+    check_row(agent_dev, "G11")
 
 
+@row("programs, libraries, archives, pickles, by name, mode and first bytes", "the same")
 def test_g13_programs_by_their_names(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G13")
+    check_row(agent_dev, "G13")
 
 
 PROGRAMS = {
@@ -127,8 +142,9 @@ def test_g13_programs_by_what_they_are(agent_dev: AgentDev, script: str) -> None
     check(agent_dev, ["data.txt"])
 
 
+@row("git's settings in the work tree: attributes, submodules, ignored files", "the same; nothing below a .git comes home")
 def test_g14_git(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G14")
+    check_row(agent_dev, "G14")
 
 
 def test_g14_nothing_below_a_git_directory_comes_home(agent_dev: AgentDev) -> None:
@@ -140,8 +156,9 @@ def test_g14_nothing_below_a_git_directory_comes_home(agent_dev: AgentDev) -> No
     assert "fsmonitor" not in (agent_dev.repo / ".git/config").read_text()
 
 
+@row("settings of agent-dev itself", "marked, and void until the user trusts exactly them")
 def test_g15_settings_of_agent_dev_itself(agent_dev: AgentDev) -> None:
-    row(agent_dev, "G15")
+    check_row(agent_dev, "G15")
 
 
 def test_case_and_hidden_characters_hide_nothing(agent_dev: AgentDev) -> None:
