@@ -9,10 +9,12 @@ import os
 from agent_dev.core.plan import RUN, GitDir, is_below
 from agent_dev.core.refs import packed_refs, parse_ref
 from agent_dev.host import farm
+from agent_dev.host.remove import remove_tree
 from agent_dev.value import Value
 
 _SKIPPED = ("objects", "lfs", "annex", "agent-dev", "gc.pid", "packed-refs", "refs", "logs", "worktrees", "modules")
 _MANY_LOGS = 200  # past that only the logs that git needs for HEAD, the stash and this branch
+_MANY_REFS = 100  # past that loose refs are packed, else they are copied as they are
 _LOOSE_ONLY = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")  # per work tree: git never packs them
 
 
@@ -56,8 +58,8 @@ def _git_dir(source: str, copy: str, wish: Wish, name: str, found: Found) -> Non
             _copy_entry(entry, f"{copy}/{entry.name}")
     _copy_refs(source, copy)
     _copy_logs(source, copy)
-    _link_objects(source, copy, wish, name, found)
     _copy_worktrees(source, copy, wish, name, found)
+    _link_objects(source, copy, wish, name, found)  # after all that names objects
     _modules(source, copy, wish, f"{name}.m", found)
 
 
@@ -120,16 +122,25 @@ def _copy_refs(source: str, copy: str) -> None:
         os.mkdir(f"{copy}/refs/{name}", 0o755)
     loose: dict[str, bytes] = {}
     _collect(f"{source}/refs", "refs", loose)
-    packed = packed_refs(farm.read(f"{source}/packed-refs"))  # after them: what is packed meanwhile is in both, or here
-    for name, data in loose.items():
-        value = None if name.startswith(_LOOSE_ONLY) else parse_ref(data)
+    packed = farm.read(f"{source}/packed-refs")  # after them: what is packed meanwhile is in both, or here
+    for name, data in (_pack(loose, packed, copy) if len(loose) > _MANY_REFS else loose).items():
+        _write(f"{copy}/{name}", data)
+    if packed and len(loose) <= _MANY_REFS:
+        _write(f"{copy}/packed-refs", packed)
+
+
+def _pack(loose: dict[str, bytes], data: bytes, copy: str) -> dict[str, bytes]:
+    """Write refs as one packed-refs; return those that stay files: symbolic ones, and those that git keeps loose."""
+    left, packed = {}, packed_refs(data)
+    for name, text in loose.items():
+        value = None if name.startswith(_LOOSE_ONLY) else parse_ref(text)
         if value is None:  # symbolic, or broken: git warns of one broken file, but reads no packed-refs with such a line
-            _write(f"{copy}/{name}", data)
+            left[name] = text
         else:
             packed[name] = value
-    if packed:
-        lines = "".join(f"{value} {name}\n" for name, value in sorted(packed.items(), key=lambda item: os.fsencode(item[0])))
-        _write(f"{copy}/packed-refs", os.fsencode("# pack-refs with: sorted \n" + lines))
+    lines = "".join(f"{value} {name}\n" for name, value in sorted(packed.items(), key=lambda item: os.fsencode(item[0])))
+    _write(f"{copy}/packed-refs", os.fsencode("# pack-refs with: sorted \n" + lines))
+    return left
 
 
 def _copy_entries(source: str, copy: str) -> None:
@@ -139,27 +150,42 @@ def _copy_entries(source: str, copy: str) -> None:
 
 
 def _collect(folder: str, name: str, found: dict[str, bytes]) -> None:
+    files = []
     for entry in farm.entries(folder):
-        below = f"{name}/{entry.name}"
         if entry.is_dir(follow_symlinks=False):
-            _collect(entry.path, below, found)
+            _collect(entry.path, f"{name}/{entry.name}", found)
         elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(".lock"):
-            data = farm.read(entry.path)
-            if data or os.path.lexists(entry.path):
-                found[below] = data
+            files.append(entry.name)
+    if files:
+        found |= {f"{name}/{file}": data for file, data in farm.read_files(folder, files).items()}
 
 
 def _copy_logs(source: str, copy: str) -> None:
     if not os.path.isdir(f"{source}/logs"):
         return
-    names: dict[str, bytes] = {}
-    _collect(f"{source}/logs", "logs", names)
+    names = _names(f"{source}/logs", "logs", _MANY_LOGS + 1)
     if len(names) > _MANY_LOGS:
         head = farm.read(f"{source}/HEAD").removeprefix(b"ref:").strip()
-        wanted = ("logs/HEAD", "logs/refs/stash", "logs/" + os.fsdecode(head))
-        names = {name: data for name, data in names.items() if name in wanted}
-    for name, data in names.items():
-        _write(f"{copy}/{name}", data)
+        names = ["logs/HEAD", "logs/refs/stash", "logs/" + os.fsdecode(head)]
+    for name in names:
+        data = farm.read(f"{source}/{name}")
+        if data or os.path.lexists(f"{source}/{name}"):
+            _write(f"{copy}/{name}", data)
+
+
+def _names(folder: str, name: str, most: int) -> list[str]:
+    """Return the names of files below a directory, no more than so many."""
+    found: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if len(found) >= most:
+                break
+            below = f"{name}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                found += _names(entry.path, below, most - len(found))
+            elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(".lock"):
+                found.append(below)
+    return found
 
 
 def _copy_worktrees(source: str, copy: str, wish: Wish, name: str, found: Found) -> None:
@@ -173,8 +199,16 @@ def _copy_worktrees(source: str, copy: str, wish: Wish, name: str, found: Found)
         for part in farm.entries(entry.path):
             if part.name != "modules" and (is_seen or not _is_index(part.name)):
                 _copy_entry(part, f"{below}/{part.name}")
-        if is_seen:
+        if not _is_whole(below):
+            remove_tree(below)
+        elif is_seen:
             _modules(entry.path, below, wish, f"{name}.w{number}.m", found)
+
+
+def _is_whole(git_dir: str) -> bool:
+    """Whether a linked work tree is not one that the user's git is just making or removing: half of one stops every command."""
+    parts = [farm.read(f"{git_dir}/{name}") for name in ("HEAD", "commondir", "gitdir")]
+    return all(parts) and bool(parts[0].strip(b"0\n"))
 
 
 def _is_seen(git_dir: str, wish: Wish) -> bool:

@@ -9,6 +9,7 @@ from agent_dev.host import quick_json, store
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LARGEST_REFS = 16 << 20
 _MANY_REFS = 20_000
+_PACKED = "packed-refs"
 _STASHES = "stashes"  # beside the refs in what is remembered: no ref is called so
 
 
@@ -25,18 +26,27 @@ def remember(session: store.Session, record: store.Record) -> None:
     folder = private_dir(session, record)
     if folder is None:
         return
-    values = _all(folder, _linked(record))
-    values |= {_STASHES: " ".join(stash_ids(stash_log(folder)))}
-    fd = os.open(f"{session.folder}/git/refs", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    os.write(fd, quick_json.dumps(values))
+    values = _loose(folder, _linked(record)) | {_STASHES: " ".join(stash_ids(stash_log(folder)))}
+    _write(f"{session.folder}/git/refs", quick_json.dumps(values))
+    _write(f"{session.folder}/git/{_PACKED}", _packed(folder))  # as it is: of thousands, none has to be read before an agent runs
+
+
+def _write(path: str, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    os.write(fd, data)
     os.close(fd)
 
 
 def has_moved(session: store.Session, record: store.Record) -> bool:
     """Whether a ref or HEAD of the private git dir is not what it was at the start."""
-    if private_dir(session, record) is None:
+    folder = private_dir(session, record)
+    if folder is None:
         return False
-    return now(session, record) != remembered(session)
+    if _packed(folder) != regular(f"{session.folder}/git/{_PACKED}", _LARGEST_REFS):
+        return now(session, record) != remembered(session)
+    before = _own(session)
+    before.pop(_STASHES, None)
+    return _loose(folder, _linked(record)) != before
 
 
 def moved(session: store.Session, record: store.Record) -> tuple[str, ...]:
@@ -69,6 +79,11 @@ def remembered_stashes(session: store.Session) -> frozenset[str]:
 
 
 def _remembered(session: store.Session) -> dict[str, str]:
+    return packed_refs(regular(f"{session.folder}/git/{_PACKED}", _LARGEST_REFS)) | _own(session)
+
+
+def _own(session: store.Session) -> dict[str, str]:
+    """Return what was remembered besides the packed refs: the loose ones, HEAD, stashes."""
     refs = quick_json.loads(regular(f"{session.folder}/git/refs", _LARGEST_REFS) or b"{}")
     return {str(name): str(value) for name, value in refs.items()} if isinstance(refs, dict) else {}
 
@@ -125,9 +140,18 @@ def _mode(path: str) -> int:
 
 
 def _all(folder: str, linked: str) -> dict[str, str]:
+    return packed_refs(_packed(folder)) | _loose(folder, linked)
+
+
+def _packed(folder: str) -> bytes:
+    return regular(f"{folder}/{_PACKED}", _LARGEST_REFS) if is_real(folder) else b""
+
+
+def _loose(folder: str, linked: str) -> dict[str, str]:
+    """Return the refs that are files of their own, and HEAD."""
+    values: dict[str, str] = {}
     if not is_real(folder):
-        return {}
-    values = packed_refs(regular(f"{folder}/packed-refs", _LARGEST_REFS))
+        return values
     if is_real(folder, "refs"):
         _collect(folder, "refs", values)
     has_linked = linked and is_real(folder, "worktrees", f"worktrees/{linked}")

@@ -231,6 +231,27 @@ def test_a_detached_head_stays_detached(root: Path) -> None:
     assert refs_of(Twin(root).enter()) == refs_of(root)
 
 
+def test_packed_refs_stay_one_file_and_a_few_loose_ones_win(root: Path) -> None:
+    git(root, "branch", "other", "HEAD~1")
+    git(root, "pack-refs", "--all")
+    git(root, "update-ref", "refs/heads/other", "HEAD")
+    twin = Twin(root)
+
+    assert (twin.copy / "packed-refs").read_bytes() == (root / ".git/packed-refs").read_bytes()
+    assert refs_of(twin.enter()) == refs_of(root)
+
+
+def test_many_loose_refs_win_over_packed_ones(root: Path) -> None:
+    for number in range(150):
+        git(root, "update-ref", f"refs/tags/t{number}", "HEAD~1")
+    git(root, "pack-refs", "--all")
+    head = git(root, "rev-parse", "HEAD").strip()
+    for number in range(120):
+        (root / f".git/refs/tags/t{number}").write_text(f"{head}\n")
+
+    assert refs_of(Twin(root).enter()) == refs_of(root)
+
+
 def test_many_refs_become_one_file(root: Path) -> None:
     head = git(root, "rev-parse", "HEAD").strip()
     folder = root / ".git/refs/remotes/origin"
@@ -415,6 +436,16 @@ def test_a_linked_work_tree_within_the_root_has_its_index(root: Path) -> None:
     assert (copy / "worktrees/one/index").read_bytes() == (root / ".git/worktrees/one/index").read_bytes()
 
 
+@pytest.mark.parametrize(("part", "data"), [("HEAD", b""), ("HEAD", b"0" * 40 + b"\n"), ("commondir", b""), ("gitdir", b"")])
+def test_half_of_a_linked_work_tree_is_left_out(root: Path, tmp_path: Path, part: str, data: bytes) -> None:
+    git(root, "worktree", "add", "-q", str(tmp_path / "one"))
+    (root / ".git/worktrees/one" / part).write_bytes(data)
+    inside = Twin(root).enter()
+
+    assert not (inside / ".git/worktrees/one").exists()
+    commit(inside, "works")
+
+
 def test_the_submodules_of_a_linked_work_tree_borrow_their_objects(root: Path, tmp_path: Path) -> None:
     repository(tmp_path / "library")
     git(root, "submodule", "--quiet", "add", str(tmp_path / "library"), "library")
@@ -451,6 +482,23 @@ def test_packs_that_a_repack_replaces_while_they_are_linked_are_found_in_its_new
 
     assert git(inside, "fsck", "--full") == ""
     assert git(inside, "log", "--format=%s").split() == ["more", "second", "first"]
+
+
+def test_what_is_committed_while_the_copy_is_made_is_whole_or_not_there(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(root, "worktree", "add", "-q", "--detach", str(tmp_path / "one"))
+    stores = farm.object_stores
+
+    def commit_first(first: str) -> list[str]:
+        commit(tmp_path / "one", "meanwhile")
+        return stores(first)
+
+    monkeypatch.setattr(farm, "object_stores", commit_first)
+    inside = Twin(root).enter()
+    shutil.rmtree(root / ".git/objects")
+
+    assert git(inside, "fsck", "--full", "--no-dangling") == ""
 
 
 def test_a_ref_that_is_packed_while_refs_are_read_is_there(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
