@@ -28,7 +28,7 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "session": ("discard", "stop", "resume"),
     "machine": ("show", "profiles", "doctor"),
     "commands": ("policy", "approve"),
-    "keeping": ("home", "trust"),
+    "keeping": ("home", "trust", "clean", "config"),
 }
 _VERBS = {word: area for area, words in AREAS.items() for word in words}
 RESERVED = (
@@ -40,8 +40,6 @@ RESERVED = (
     "log",
     "trash",
     "shell",
-    "clean",
-    "config",
     "install",
     "network",
 )
@@ -66,6 +64,8 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev home                            what the agent home holds, --diff: what changed, --reset: a fresh one
   agent-dev trust                           let .agent-dev.yaml of this repository count, --show, --revoke
   agent-dev approve [NUMBER]                let a command start that waits for your answer
+  agent-dev clean                           empty the trash, by age and size
+  agent-dev config [AGENT]                  every value that counts, and where it comes from
   agent-dev WORD --help                     more about one of these words
 
 options, before AGENT:

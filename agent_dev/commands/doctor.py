@@ -10,7 +10,7 @@ from agent_dev.commands.prepare import Options, Request, flags, locate, prepare
 from agent_dev.commands.sessions import Here
 from agent_dev.core.plan import expand, home_place, homes_folder
 from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
-from agent_dev.host import explain, kernel, load, machine, probe
+from agent_dev.host import explain, kernel, load, machine, probe, trust
 
 _PATIENCE = 60  # s
 
@@ -33,7 +33,7 @@ def examine(where: Here, options: Options) -> tuple[Finding, ...]:
     written = (expand(path, _home(where)) for path in (homes_folder(profile, _home(where)), *profile.overlay, *profile.rw))
     found = [_kernel(), *_namespaces(), _landlock(), *_bwrap(where, (where.root, home, *written)), _state(where)]
     found.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be made on first use"))
-    found.append(_terminal(where))
+    found += [_rules(), *_repository(where), _terminal(where)]
     return (
         *found,
         *(_profile(name, where, options) for name, _, _ in load.names(_home(where), where.environ) if name != "default"),
@@ -112,6 +112,22 @@ def _state(where: Here) -> Finding:
         is_wrong=bool(reason),
         cure=cure,
     )
+
+
+def _rules() -> Finding:
+    try:
+        rules = load.risk_rules()
+    except AgentDevError as error:
+        return Finding("risk rules", error.message.splitlines()[0], is_wrong=True, cure="mend that file")
+    return Finding("risk rules", f"{len(rules)} can be read")
+
+
+def _repository(where: Here) -> list[Finding]:
+    """Say whether the repository's own settings count."""
+    if not trust.is_there(where.root):
+        return []
+    said = trust.layer(where.store.path, where.root)[1]
+    return [Finding("settings of this repository", said or "count, exactly as you trusted them")]
 
 
 def _terminal(where: Here) -> Finding:

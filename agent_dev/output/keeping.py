@@ -1,8 +1,11 @@
 """What is kept from one session to the next, as text or JSON on stdout. What an agent wrote goes through `visible` first."""
 
 import difflib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 
+from agent_dev.commands.clean import Cleaned
+from agent_dev.commands.configuration import Value
 from agent_dev.commands.home import Changed, Fresh, Home
 from agent_dev.commands.trust import NONE, Said
 from agent_dev.core.lasting import Step
@@ -90,3 +93,30 @@ def given(root: str) -> None:
 def revoked(was_there: bool) -> None:  # noqa: FBT001  (the one thing to say)
     """Say that the word was taken back."""
     line("trusted no more" if was_there else "it was not trusted")
+
+
+def cleaned(value: Cleaned, *, as_json: bool, is_dry: bool) -> None:
+    """Print what went from the trash."""
+    if as_json:
+        gone, kept = ([{"name": one.name, "bytes": one.size} for one in some] for some in (value.gone, value.kept))
+        as_document({"version": 1, "dry": is_dry, "gone": gone, "kept": kept})
+        return
+    for one in value.gone:
+        line(f"{visible(one.name)}   {_size(one.size)}")
+    word = "would go" if is_dry else "gone"
+    line(f"{len(value.gone)} {word}, {_size(sum(one.size for one in value.gone))}; {len(value.kept)} kept")
+
+
+def _size(count: int) -> str:
+    return f"{count >> 20} MiB" if count >> 20 else f"{count >> 10} KiB"
+
+
+def configured(values: Sequence[Value], *, as_json: bool) -> None:
+    """Print every value with its origin."""
+    if as_json:
+        rows = [{"key": one.key, "value": one.value, "origin": one.origin} for one in values]
+        as_document({"version": 1, "values": rows})
+        return
+    for one in values:
+        text = one.value if isinstance(one.value, str) else json.dumps(one.value)
+        line(f"{one.key:<16} {visible(text)}   ({visible(one.origin)})")

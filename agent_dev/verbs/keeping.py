@@ -3,7 +3,7 @@
 import os
 import sys
 
-from agent_dev.commands import home, trust
+from agent_dev.commands import clean, configuration, home, trust
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
 from agent_dev.errors import DONE, PARTLY, UsageError
@@ -70,4 +70,35 @@ def _agrees() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-VERBS: dict[str, Verb] = {"home": _home, "trust": _trust}
+def _clean(words: list[str], where: Here, _options: Options) -> int:
+    about = "Empty the trash of discarded sessions and old homes. Nothing else ever does, and nothing else is touched."
+    parser = parser_of("clean", about, "agent-dev clean --older-than 7 --dry-run")
+    parser.add_argument("--older-than", type=_number, default=30, metavar="DAYS", help="what lies there longer goes (30)")
+    parser.add_argument("--keep-mib", type=_number, default=10240, metavar="MIB", help="beyond that the oldest goes too (10240)")
+    parser.add_argument("--all", action="store_true", help="all of it goes")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would go")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    most = -1 if args.all else args.keep_mib
+    output.cleaned(clean.clean(where, args.older_than, most, is_dry=args.dry_run), as_json=args.json, is_dry=args.dry_run)
+    return DONE
+
+
+def _number(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 1 << 20:
+        raise ValueError(text)
+    return number
+
+
+def _config(words: list[str], where: Here, options: Options) -> int:
+    about = "Every value that a run of AGENT would get, and where it comes from."
+    parser = parser_of("config", about, "agent-dev config claude")
+    parser.add_argument("agent", nargs="?", default="", metavar="AGENT", help="of that profile; else of a command without one")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    output.configured(configuration.effective(where, options, args.agent), as_json=args.json)
+    return DONE
+
+
+VERBS: dict[str, Verb] = {"home": _home, "trust": _trust, "clean": _clean, "config": _config}
