@@ -26,15 +26,13 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "looking": ("status", "diff", "commits", "sessions"),
     "merging": ("merge", "undo", "redo", "merges"),
     "session": ("discard", "stop", "resume"),
+    "history": ("checkpoint", "checkpoints", "rollback"),
     "machine": ("show", "profiles", "doctor"),
     "commands": ("policy", "approve"),
     "keeping": ("home", "trust", "clean", "config"),
 }
 _VERBS = {word: area for area, words in AREAS.items() for word in words}
 RESERVED = (
-    "checkpoint",
-    "checkpoints",
-    "rollback",
     "restore",
     "backup",
     "log",
@@ -58,6 +56,8 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev status | diff | commits         what the agent changed, as a list, as a patch, as commits
   agent-dev sessions                        sessions that wait here; --all: everywhere
   agent-dev resume | stop | discard         go on with a session, end it, put it into the trash
+  agent-dev checkpoint | checkpoints        keep what a session holds now; what was kept
+  agent-dev rollback CHECKPOINT [PATH…]     bring a session back to it, or some paths of it
   agent-dev show AGENT                      what a run would look like; runs nothing
   agent-dev profiles | doctor               the agents there are; what this machine can do
   agent-dev policy check -- COMMAND         which rule decides what becomes of a command

@@ -141,3 +141,19 @@ class RefusedCommits(AgentDevError):
 
 class CannotBring(AgentDevError):
     """{message}"""
+
+
+class CheckpointFailed(AgentDevError):
+    """no checkpoint of session {session}: {reason}"""
+
+
+class UnknownCheckpoint(UsageError):
+    """session {session} has no checkpoint {number}"""
+
+
+class DamagedCheckpoint(AgentDevError):
+    """checkpoint {number} is damaged: {reason}; nothing was changed"""
+
+
+class CannotRollBack(AgentDevError):
+    """{message}"""

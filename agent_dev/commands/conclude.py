@@ -5,6 +5,7 @@ All of it can be done again after a crash: `SETTLED` in the journal comes last.
 
 import os
 
+from agent_dev.commands import sessions
 from agent_dev.commands.review import Review, open_review
 from agent_dev.core import records
 from agent_dev.core.changes import Change, Entry, FileType, Key
@@ -291,4 +292,8 @@ def session_of(merge: apply.Merge, place: store.Store) -> store.Session | None:
     """Return the session of a merge, held; None when it is not there any more. Raises SessionBusy."""
     begin = merge.journal.begin
     folder = f"{place.sessions}/{begin.session}" if begin else ""
-    return store.hold(store.Session(begin.session, folder)) if begin and os.path.isdir(folder) else None
+    if begin is None or not os.path.isdir(folder):
+        return None
+    session = store.hold(store.Session(begin.session, folder))
+    sessions.finish_rollback(session)
+    return session

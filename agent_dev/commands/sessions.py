@@ -109,7 +109,16 @@ def hold(one: Listed) -> Listed:
     if one.state == store.KILLED and life:
         leftovers.end(leftovers.Life(*life))
         store.drop_scaffold(session)
+    finish_rollback(session)
     return Listed(session, store.read(session), one.state)
+
+
+def finish_rollback(session: store.Session) -> None:
+    """Go on with a rollback that was killed: what it left is neither the one state nor the other."""
+    if os.path.lexists(f"{session.folder}/rollback.pending"):
+        from agent_dev.commands import checkpoint  # rare, and it imports this module
+
+        checkpoint.go_on(session)
 
 
 def stop(where: Here, one: Listed) -> Listed:

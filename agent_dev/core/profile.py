@@ -39,6 +39,10 @@ class Profile(Value):
     keys: tuple[tuple[str, str], ...] = ()  # other keys of the screen, by the id of what they do
     policy: str = "off"  # the set of policy.yaml that says which commands may run; off: none is even looked at
     ask_seconds: int = 120  # how long a command waits for the user's answer
+    checkpoint_minutes: int = 5  # how often a checkpoint is taken of a running session; 0: never by itself
+    keep_checkpoints: int = 50  # how many of a session are kept; the older, the sparser
+    keep_checkpoints_days: int = 30
+    keep_checkpoints_mib: int = 4096
     tx_allow: tuple[str, ...] = ()  # risk rules whose changes a transaction may bring home
     commit_trailers: bool = False  # say in commits that are brought home which agent and session they come from
 

@@ -383,9 +383,11 @@ def _limits(found: _Found, key: str, node: Node) -> tuple[tuple[str, int], ...] 
 
 
 _ONLY_PROFILE = ("about", "command", "extends", "install")
+_CHECKPOINTS = ("checkpoint_minutes", "keep_checkpoints", "keep_checkpoints_days", "keep_checkpoints_mib")
 _ONLY_CONFIG = (
     *("state", "many_deletions", "keep_merges_days", "keep_merges_mib", "ask_seconds", "tx_allow", "commit_trailers"),
     *("theme", "keys"),
+    *_CHECKPOINTS,
 )
 _BOTH: "dict[str, Check]" = {
     "env": _list_of(_variable),
@@ -413,6 +415,7 @@ CONFIG: "dict[str, Check]" = {
     "keep_merges_days": _number(0, 36500),
     "keep_merges_mib": _number(0, 1 << 30),
     "ask_seconds": _number(1, 86_400),
+    **dict.fromkeys(_CHECKPOINTS, _number(0, 1 << 30)),
     "tx_allow": _list_of(_line),
     "commit_trailers": _flag,
     "theme": _line,

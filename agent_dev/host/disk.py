@@ -133,6 +133,31 @@ def replace(folder: int, old: bytes, new: bytes) -> None:
     os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
 
 
+def put(old_folder: int, old: bytes, new_folder: int, new: bytes) -> None:
+    """Let something of ours take the place of what is no directory, or of nothing, in another directory."""
+    _pass("put", old_folder, old, new_folder, new)
+    os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
+
+
+def link(old_folder: int, old: bytes, new_folder: int, new: bytes) -> None:
+    """Give a file that is no link another name."""
+    _pass("link", old_folder, old, new_folder, new)
+    os.link(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False)
+
+
+def make_socket(name: bytes, folder: int, mode: int) -> None:
+    """Make a socket's name, with nobody behind it."""
+    _pass("socket", folder, name)
+    os.mknod(name, 0o140600, 0, dir_fd=folder)
+    chmod_at(name, folder, mode)
+
+
+def chown_at(name: bytes, folder: int, owner: int, group: int) -> None:
+    """Give something another owner; a link itself, not what it leads to."""
+    _pass("chown", folder, name)
+    os.chown(name, owner, group, dir_fd=folder, follow_symlinks=False)
+
+
 def chmod(fd: int, mode: int) -> None:
     """Give an open file or directory a mode."""
     _pass("chmod", fd, mode)

@@ -1,0 +1,257 @@
+"""What a checkpoint holds, what changed between two, and what must be done to be at one again."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+DIRECTORY, FILE, SYMLINK, FIFO, SOCKET, WHITEOUT = "dir", "file", "symlink", "fifo", "socket", "whiteout"
+OPAQUE = "user.overlay.opaque"
+PROTECTED = 3  # newest checkpoints that no retention lets go
+_LONG_GAP = 288  # intervals: past that what lies before belongs to another day's work
+
+
+class Node(NamedTuple):
+    """One path of an upper. A named tuple, since ten thousand of them are read and written for each checkpoint.
+
+    `path` as os.fsdecode gives it, `""` the root; `content` a file's SHA-256 in hex, a link's target, or empty for a file that
+    could not be read; times in ns; `ctime` 0: too young to tell a change by it; `attributes` as `name=hex,…`, sorted.
+    """
+
+    path: str
+    kind: str
+    mode: int
+    size: int
+    mtime: int
+    owner: int
+    group: int
+    content: str
+    attributes: str
+    inode: int
+    links: int
+    ctime: int
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What a restore brings back of it: of a directory all but its time, of a link its target, of a whiteout that it is."""
+        if self.kind == WHITEOUT:
+            return (self.kind,)
+        if self.kind == SYMLINK:
+            return (self.kind, self.content, self.owner, self.group)
+        metadata = (self.kind, self.mode, self.owner, self.group, self.attributes)
+        return (*metadata, self.content, self.mtime) if self.kind == FILE else metadata
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether this directory hides the lower one."""
+        return self.kind == DIRECTORY and OPAQUE in self.attributes
+
+
+Table = Mapping[str, Node]
+
+
+def changed(before: Table, after: Table) -> tuple[str, ...]:
+    """Return the paths that differ between two checkpoints, sorted."""
+    found = [path for path, node in after.items() if (was := before.get(path)) is not node and _differ(was, node)]
+    found += [path for path in before if path not in after]
+    return tuple(sorted(found))
+
+
+def _differ(before: Node | None, after: Node) -> bool:
+    return before is None or before.state != after.state
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """What brings a tree from one state to another.
+
+    `removed`: deepest first. `made`: parents first; what stands there and is no directory is replaced. `settled`: directories
+    whose mode, owner or attributes are set at the end, deepest first. `twins`: for a made file the path that it is a hard link
+    to, made before it.
+    """
+
+    removed: tuple[str, ...]
+    made: tuple[Node, ...]
+    settled: tuple[Node, ...]
+    twins: Mapping[str, str]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every path that is touched, sorted."""
+        return tuple(sorted({*self.removed, *(node.path for node in self.made), *(node.path for node in self.settled)}))
+
+
+def restoring(current: Table, wanted: Table) -> Restore:
+    """Return what makes `wanted` of `current`; both whole trees, or the same part of both."""
+    were, will = _twins(current), _twins(wanted)
+    removed, made, settled = [], [], []
+    for path, node in current.items():
+        after = wanted.get(path)
+        if after is None or (after.kind != node.kind and DIRECTORY in (after.kind, node.kind)):
+            removed.append(path)
+    gone = frozenset(removed)
+    for path in sorted(wanted):
+        node, before = wanted[path], None if path in gone else current.get(path)
+        stayed = frozenset(twin for twin in were.get(path, ()) if twin in wanted) if path in were else frozenset()
+        is_same = before is not None and before.state == node.state
+        if node.kind == DIRECTORY:
+            if before is None:
+                made.append(node)
+            if not is_same:
+                settled.append(node)
+        elif not is_same or _real_twins(stayed) != will.get(path, frozenset()):
+            made.append(node)
+    again = {node.path for node in made}
+    return Restore(tuple(sorted(removed, reverse=True)), tuple(made), tuple(reversed(settled)), _firsts(will, again))
+
+
+def _real_twins(paths: frozenset[str]) -> frozenset[str]:
+    return paths if len(paths) > 1 else frozenset()
+
+
+def _twins(table: Table) -> dict[str, frozenset[str]]:
+    """Return for each file that has other names here all of its names."""
+    names: dict[int, list[str]] = {}
+    for path, node in table.items():
+        if node.kind == FILE and node.links > 1:
+            names.setdefault(node.inode, []).append(path)
+    return {path: frozenset(paths) for paths in names.values() if len(paths) > 1 for path in paths}
+
+
+def _firsts(twins: Mapping[str, frozenset[str]], made: set[str]) -> dict[str, str]:
+    """Return for each made file with other names the first of them, but for that one itself."""
+    found = {}
+    for path in made:
+        names = twins.get(path)
+        first = min(names) if names else path
+        if first != path:
+            found[path] = first
+    return found
+
+
+def within(table: Table, paths: Iterable[str]) -> dict[str, Node]:
+    """Return what lies at some paths and below them; without paths everything."""
+    wanted = tuple(paths)
+    if not wanted or "" in wanted:
+        return dict(table)
+    return {path: node for path, node in table.items() if is_within(path, wanted)}
+
+
+def is_within(path: str, folders: tuple[str, ...]) -> bool:
+    """Whether a path is one of some, or lies below one."""
+    return any(path == folder or path.startswith(folder + "/") for folder in folders)
+
+
+def with_parents(current: Table, wanted: Table, paths: Iterable[str]) -> tuple[dict[str, Node], dict[str, Node]]:
+    """Return the part of two states that concerns some paths, with the directories above where those differ in kind."""
+    named = tuple(paths)
+    now, then = within(current, named), within(wanted, named)
+    for path in named:
+        for folder in _parents(path):
+            before, after = current.get(folder), wanted.get(folder)
+            if after is not None and folder not in then and (before is None or before.kind != after.kind):
+                then[folder] = after
+                if before is not None:
+                    now[folder] = before
+    return now, then
+
+
+def _parents(path: str) -> list[str]:
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[: count + 1]) for count in range(len(parts))]
+
+
+# What is seen through the overlay
+
+
+def hidden(one: Table, other: Table) -> tuple[str, ...]:
+    """Return the outermost paths at which either state hides what lies below: their lower part decides what is seen."""
+    found = sorted(
+        {path for table in (one, other) for path, node in table.items() if path and (node.kind != DIRECTORY or node.is_opaque)}
+    )
+    outer: list[str] = []
+    for path in found:
+        if not outer or not path.startswith(outer[-1] + "/"):
+            outer.append(path)
+    return tuple(outer)
+
+
+def seen(upper: Table, lower: Callable[[str], Node | None], area: Iterable[str]) -> dict[str, Node]:
+    """Return what an upper shows at some paths. `lower` tells what lies below the overlay at a path."""
+    found = {}
+    for path in area:
+        node = upper.get(path)
+        if node is None and not is_hidden(path, upper):
+            node = lower(path)
+        if node is not None and node.kind != WHITEOUT:
+            found[path] = node
+    return {path: node for path, node in found.items() if all(_is_folder(found.get(folder)) for folder in _parents(path))}
+
+
+def _is_folder(node: Node | None) -> bool:
+    return node is None or node.kind == DIRECTORY
+
+
+def is_hidden(path: str, upper: Table) -> bool:
+    """Whether a path without a node of its own is hidden by something above it."""
+    above = [upper.get(folder) for folder in _parents(path)]
+    return any(node is not None and (node.kind != DIRECTORY or node.is_opaque) for node in above)
+
+
+# Retention
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How much history is kept: at most so many checkpoints, none older than, none beyond so many bytes. 0: no bound."""
+
+    number: int = 50
+    age: int = 0  # ns
+    size: int = 0  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A checkpoint as retention sees it: its number, its time in ns, and the bytes that only it and older ones hold."""
+
+    number: int
+    time: int
+    size: int
+
+
+def thinned(held: tuple[Held, ...], now: int, interval: int, keep: Keep) -> tuple[int, ...]:
+    """Return the numbers that go, in the order of their going; `held` oldest first. The newest three never do.
+
+    Age and size let the oldest go. Past the number, the young stay dense and the old get sparse: in each doubling of the age
+    (in intervals) some are let stay, and of the most crowded doubling the one goes that leaves the smallest gap.
+    """
+    left, gone = list(held), []
+    while len(left) > PROTECTED and _is_beyond(left, now, keep):
+        gone.append(left.pop(0).number)
+    while keep.number and len(left) > max(keep.number, PROTECTED):
+        gone.append(left.pop(_next(left, now, max(1, interval))).number)
+    return tuple(gone)
+
+
+def _is_beyond(left: list[Held], now: int, keep: Keep) -> bool:
+    is_old = bool(keep.age) and left[0].time < now - keep.age
+    return is_old or (bool(keep.size) and sum(one.size for one in left) > keep.size)
+
+
+def _next(left: list[Held], now: int, interval: int) -> int:
+    free = range(len(left) - PROTECTED)
+    if any(left[at + 1].time - left[at].time > _LONG_GAP * interval for at in free):
+        return 0
+    crowd: dict[int, list[int]] = {}
+    for at in free:
+        crowd.setdefault(max(1, (now - left[at].time) // interval).bit_length() - 1, []).append(at)
+    _, bucket = max((len(members) - _target(bucket), bucket) for bucket, members in crowd.items())
+    return min(crowd[bucket], key=lambda at: (_gap(left, at), at))
+
+
+def _target(bucket: int) -> int:
+    return max(1, 3 - bucket)
+
+
+def _gap(left: list[Held], at: int) -> int:
+    """Return the gap there is when one goes; the oldest leaves none, so that its own distance counts."""
+    return left[at + 1].time - left[max(0, at - 1)].time

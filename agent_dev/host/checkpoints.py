@@ -1,0 +1,266 @@
+"""A session's checkpoints on disk: `checkpoints/<number>/` each, their contents in one pool that all of them share.
+
+`checkpoints/<number>/about.json` says what it is, `<place>.json` what one tree held; `checkpoints/objects/` holds contents by
+their SHA-256. A checkpoint is there when its folder has its number: it is written under another name and renamed.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from agent_dev.core import history
+from agent_dev.core.history import Held, Keep, Node
+from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpoint
+from agent_dev.host import quick_json, snapshot, store
+from agent_dev.host.remove import remove_tree
+
+VERSION = 1
+START, END, TIMER, MANUAL, ROLLBACK = "start", "end", "timer", "manual", "before a rollback"
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A checkpoint as lists show it. `time` in ns since 1970; `changed`: paths unlike in the one before.
+
+    `size`: bytes of all files in it, `copied`: those that were new; `problems`: what could not be read, or moved meanwhile.
+    """
+
+    number: int
+    time: int
+    cause: str
+    message: str
+    changed: int
+    files: int
+    size: int
+    copied: int
+    problems: tuple[str, ...]
+    digests: tuple[tuple[str, str], ...]  # of the tables, by place
+
+
+def places(session: store.Session, record: store.Record) -> dict[str, str]:
+    """Return the trees of a session that a checkpoint holds, by a name that is a file's: its uppers and its git dir."""
+    found = {f"root-{number}": session.root(number, "").upper for number in range(len(record["roots"]))}
+    git = record.get("git")
+    if git and not git["inside"]:
+        found["git-0"] = f"{session.folder}/git/0"
+    return found
+
+
+def take(session: store.Session, record: store.Record, cause: str, message: str = "", *, always: bool = False) -> About:
+    """Take a checkpoint of a session, running or ended; return it, or the newest one when nothing changed since that.
+
+    `cause`: why, or the command that is about to run; `always`: even when nothing changed. The agent is not stopped: a file that
+    changes while it is copied is copied again, and named when it will not hold still. Raises CheckpointFailed: a full disk,
+    or too little room left for the agent.
+    """
+    folder = f"{session.folder}/checkpoints"
+    try:
+        os.makedirs(f"{folder}/objects", 0o700, exist_ok=True)
+        with _alone(folder):
+            return _take(folder, places(session, record), (cause, message), always=always)
+    except OSError as error:
+        try:
+            with _alone(folder):
+                sweep(folder)
+        except OSError:
+            pass  # the session is gone, or the disk is: the first error says it
+        hint = "make room, or let some go: agent-dev checkpoints --thin" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        raise CheckpointFailed(session=session.id, reason=error.strerror, hint=hint) from error
+
+
+def now(session: store.Session, record: store.Record) -> dict[str, dict[str, Node]]:
+    """Return what every tree of a session holds at this moment, as a checkpoint would have it; nothing is copied."""
+    folder = f"{session.folder}/checkpoints"
+    numbers = _numbers(folder)
+    last = about(folder, numbers[-1]) if numbers else None
+    begun = time.time_ns()
+    return {
+        name: snapshot.take(path, snapshot.name_of, _known(folder, last, name), begun).nodes
+        for name, path in places(session, record).items()
+    }
+
+
+@contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Be the only one that makes or removes checkpoints of a session."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _take(folder: str, trees: dict[str, str], words: tuple[str, str], *, always: bool) -> About:
+    now = time.time_ns()
+    numbers = _numbers(folder)
+    last = about(folder, numbers[-1]) if numbers else None
+    fd = os.open(f"{folder}/objects", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        pool = snapshot.Pool(fd)
+        known = {name: _known(folder, last, name) for name in trees}
+        taken = {name: snapshot.take(path, pool.add, known[name], now) for name, path in trees.items()}
+        changed = sum(len(history.changed(known[name], one.nodes)) for name, one in taken.items())
+        if last is not None and not changed and not always:
+            return last
+        return _write(folder, _About(numbers[-1] + 1 if numbers else 1, now, words, changed, pool.copied), taken)
+    finally:
+        os.close(fd)
+
+
+def _known(folder: str, last: About | None, name: str) -> dict[str, Node]:
+    """Return what the last checkpoint held; nothing when it is damaged: then all is copied anew."""
+    try:
+        return table(folder, last, name) if last is not None else {}
+    except DamagedCheckpoint:
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    number: int
+    time: int
+    words: tuple[str, str]
+    changed: int
+    copied: int
+
+
+def _write(folder: str, new: _About, taken: dict[str, snapshot.Snapshot]) -> About:
+    temp = f"{folder}/.new"
+    remove_tree(temp)
+    os.mkdir(temp, 0o700)
+    digests = []
+    count = size = 0
+    for name, one in taken.items():
+        data = quick_json.dumps(list(one.nodes.values()))
+        _save(f"{temp}/{name}.json", data)
+        digests.append((name, hashlib.sha256(data).hexdigest()))
+        sizes = [node.size for node in one.nodes.values() if node.kind == history.FILE]
+        count, size = count + len(sizes), size + sum(sizes)
+    problems = tuple(problem for one in taken.values() for problem in one.problems)
+    made = About(new.number, new.time, *new.words, new.changed, count, size, new.copied, problems, tuple(digests))
+    row = {name: getattr(made, name) for name in About.__slots__}
+    _save(f"{temp}/about.json", quick_json.dumps({"version": VERSION, **row}))
+    os.rename(temp, f"{folder}/{new.number}")
+    return made
+
+
+def _save(path: str, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+    finally:
+        os.close(fd)
+
+
+# Reading
+
+
+def _numbers(folder: str) -> list[int]:
+    try:
+        return sorted(int(name) for name in os.listdir(folder) if name.isdigit())
+    except FileNotFoundError:
+        return []
+
+
+def listed(session: store.Session) -> tuple[About, ...]:
+    """Return a session's checkpoints, oldest first; damaged ones are left out."""
+    folder = f"{session.folder}/checkpoints"
+    found = []
+    for number in _numbers(folder):
+        try:
+            found.append(about(folder, number))
+        except DamagedCheckpoint:
+            continue
+    return tuple(found)
+
+
+def find(session: store.Session, number: int) -> About:
+    """Return one checkpoint. Raises UnknownCheckpoint, DamagedCheckpoint."""
+    folder = f"{session.folder}/checkpoints"
+    if number not in _numbers(folder):
+        raise UnknownCheckpoint(number=number, session=session.id, hint="agent-dev checkpoints lists them")
+    return about(folder, number)
+
+
+def about(folder: str, number: int) -> About:
+    """Return what one checkpoint says of itself. Raises DamagedCheckpoint."""
+    row = _read(folder, number, "about.json")
+    if not isinstance(row, dict) or row.pop("version", None) != VERSION:
+        raise DamagedCheckpoint(number=number, reason="another version of agent-dev made it")
+    row |= {"problems": tuple(row["problems"]), "digests": tuple((name, digest) for name, digest in row["digests"])}
+    return About(**row)
+
+
+def _read(folder: str, number: int, name: str, digest: str = "") -> object:
+    try:
+        with open(f"{folder}/{number}/{name}", "rb", 0) as file:
+            data = file.read()
+        if digest and hashlib.sha256(data).hexdigest() != digest:
+            raise DamagedCheckpoint(number=number, reason=f"{name} is not as it was written")
+        return quick_json.loads(data)
+    except (OSError, ValueError) as error:
+        raise DamagedCheckpoint(number=number, reason=str(error)) from None
+
+
+def table(folder: str, one: About, name: str) -> dict[str, Node]:
+    """Return what one tree held, by path; nothing for a tree that the checkpoint does not know. Raises DamagedCheckpoint."""
+    digest = dict(one.digests).get(name)
+    if digest is None:
+        return {}
+    rows = _read(folder, one.number, f"{name}.json", digest)
+    if not isinstance(rows, list):
+        raise DamagedCheckpoint(number=one.number, reason=f"{name}.json is no list")
+    return {node.path: node for node in map(Node._make, rows)}
+
+
+def tables(session: store.Session, one: About) -> dict[str, dict[str, Node]]:
+    """Return what every tree of a checkpoint held. Raises DamagedCheckpoint."""
+    return {name: table(f"{session.folder}/checkpoints", one, name) for name, _ in one.digests}
+
+
+def content(session: store.Session, digest: str) -> int:
+    """Open a content of the pool. Raises OSError."""
+    return os.open(f"{session.folder}/checkpoints/objects/{digest}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+# Letting go
+
+
+def let_go(session: store.Session, keep: Keep, interval: int, *, is_dry: bool = False) -> tuple[About, ...]:
+    """Remove the checkpoints that need not be kept, and return them; `is_dry`: only say which. `interval` in ns."""
+    folder = f"{session.folder}/checkpoints"
+    if not os.path.isdir(folder):
+        return ()
+    with _alone(folder):
+        found = {one.number: one for one in listed(session)}
+        held = tuple(Held(one.number, one.time, one.copied) for one in found.values())
+        gone = history.thinned(held, time.time_ns(), interval, keep)
+        if not is_dry and gone:
+            for number in gone:
+                remove_tree(f"{folder}/{number}")
+            sweep(folder)
+    return tuple(found[number] for number in gone)
+
+
+def sweep(folder: str) -> None:
+    """Remove the contents that no checkpoint names, and what a killed one left. Nothing while one cannot be read."""
+    used = set()
+    for number in _numbers(folder):
+        try:
+            one = about(folder, number)
+            used |= {node.content for name, _ in one.digests for node in table(folder, one, name).values()}
+        except DamagedCheckpoint:
+            return
+    remove_tree(f"{folder}/.new")
+    with os.scandir(f"{folder}/objects") as entries:
+        for entry in entries:
+            if entry.name not in used:
+                os.unlink(entry.path)

@@ -1,0 +1,91 @@
+"""Checkpoints as text or JSON on stdout."""
+
+import time
+from collections.abc import Sequence
+
+from agent_dev.commands.checkpoint import RolledBack, Version
+from agent_dev.commands.sessions import Listed
+from agent_dev.host.checkpoints import About
+from agent_dev.output.words import as_document, few, line
+from agent_dev.text import visible
+
+
+def in_words(one: About) -> str:
+    """Return how much a checkpoint holds."""
+    return f"{one.changed} changed, {one.files} file{'s' * (one.files != 1)}, {_bytes(one.size)}, {_bytes(one.copied)} new"
+
+
+def _bytes(count: int) -> str:
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
+
+
+def checkpoints(one: Listed, found: Sequence[About], *, as_json: bool) -> None:
+    """Print a session's checkpoints, oldest first."""
+    if as_json:
+        as_document({"version": 1, "session": one.session.id, "checkpoints": [_row(each) for each in found]})
+        return
+    for each in found:
+        why = f"{each.cause}: {each.message}" if each.message else each.cause
+        line(f"{each.number:>4}  {_when(each.time)}  {in_words(each)}  {visible(why)}")
+    if not found:
+        line(f"session {one.name} has no checkpoint")
+
+
+def _row(one: About) -> dict[str, object]:
+    return {
+        "checkpoint": one.number,
+        "time": one.time,
+        "cause": one.cause,
+        "message": one.message or None,
+        "changed": one.changed,
+        "files": one.files,
+        "bytes": one.size,
+        "copied": one.copied,
+        "problems": list(one.problems),
+    }
+
+
+def _when(time_ns: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ns // 10**9))
+
+
+def thinned(gone: Sequence[About], *, is_dry: bool) -> None:
+    """Print what was let go, or would be."""
+    for one in sorted(gone, key=lambda one: one.number):
+        line(f"{'would go' if is_dry else 'gone'}: {one.number:>4}  {_when(one.time)}  {visible(one.message or one.cause)}")
+    if not gone:
+        line("every checkpoint is kept")
+
+
+def versions(found: Sequence[Version], *, as_json: bool) -> None:
+    """Print what one path was in each checkpoint; those that are like the one before are left out as text."""
+    if as_json:
+        rows = [
+            {"checkpoint": one.checkpoint, "time": one.time, "state": one.state, "bytes": one.size, "digest": one.digest or None}
+            for one in found
+        ]
+        as_document({"version": 1, "versions": rows})
+        return
+    last: tuple[object, ...] = ()
+    for one in found:
+        state = (one.state, one.size, one.digest)
+        if state != last:
+            size = f", {_bytes(one.size)}" if one.state == "file" else ""
+            line(f"{one.checkpoint:>4}  {_when(one.time)}  {one.state}{size}  {one.digest[:10]}".rstrip())
+        last = state
+    if not found:
+        line("there is no checkpoint")
+
+
+def rolled_back(one: Listed, done: RolledBack) -> None:
+    """Print what a rollback did."""
+    few([f"  {visible(path or '.')}" for path in done.paths], "  {} more")
+    line(f"session {one.name} is as at checkpoint {done.to}: {len(done.paths)} path{'s' * (len(done.paths) != 1)} touched")
+    for problem in done.problems:
+        line(f"  left: {visible(problem)}")
+    line(f"what it held before is checkpoint {done.before}")

@@ -1,0 +1,106 @@
+"""The words about a session's checkpoints."""
+
+import os
+
+from agent_dev.cli import say
+from agent_dev.commands import checkpoint, sessions
+from agent_dev.commands.prepare import Options
+from agent_dev.commands.sessions import Here, Listed
+from agent_dev.errors import DONE, PARTLY, SessionBusy, UsageError
+from agent_dev.host import store
+from agent_dev.output import history as output
+from agent_dev.output.words import line
+from agent_dev.text import visible
+from agent_dev.verbs.parser import Parser, Verb, add_session, parser_of
+
+
+def _checkpoint(words: list[str], where: Here, _options: Options) -> int:
+    about = "Keep what a session holds now, running or ended, so that it can be rolled back to."
+    parser = parser_of("checkpoint", about, "agent-dev checkpoint -m 'before the big rename'")
+    add_session(parser)
+    parser.add_argument("-m", "--message", default="", metavar="TEXT", help="what to remember of it")
+    args = parser.parse_args(words)
+    one, is_held = _reached(where, args.session)
+    try:
+        made = checkpoint.take(one, message=args.message)
+    finally:
+        if is_held:
+            store.let_go(one.session)
+    line(f"checkpoint {made.number} of session {one.name}: {output.in_words(made)}")
+    for problem in made.problems:
+        say(f"not as it should be: {visible(problem)}")
+    return DONE
+
+
+def _reached(where: Here, name: str) -> tuple[Listed, bool]:
+    """Return a session, held when it has ended, and whether it is."""
+    one = sessions.find(where, name)
+    return (one, False) if one.state == store.RUNNING else (sessions.hold(one), True)
+
+
+def _checkpoints(words: list[str], where: Here, _options: Options) -> int:
+    about = "The checkpoints of a session: when, why, how much changed since the one before."
+    parser = parser_of("checkpoints", about, "agent-dev checkpoints --of src/main.py")
+    add_session(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("--of", default="", metavar="FILE", help="what one file was in each of them")
+    parser.add_argument("--bring", type=int, default=0, metavar="K", help="with --of: bring back what it was in checkpoint K")
+    parser.add_argument("--thin", action="store_true", help="let go of those that need not be kept")
+    parser.add_argument("--dry-run", action="store_true", help="with --thin: only say which")
+    args = parser.parse_args(words)
+    if (args.dry_run and not args.thin) or (args.bring and not args.of):
+        words_of = "--dry-run goes with --thin" if args.dry_run else "--bring goes with --of FILE"
+        raise UsageError(message=words_of, hint="agent-dev checkpoints --help")
+    one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
+    if args.bring:
+        return _roll_back(where, args.session, args.bring, (_below(args.of, where),))
+    if args.thin:
+        output.thinned(checkpoint.thin(where, one, is_dry=args.dry_run), is_dry=args.dry_run)
+    elif args.of:
+        output.versions(checkpoint.versions(one, _below(args.of, where)), as_json=args.json)
+    else:
+        output.checkpoints(one, checkpoint.listed(one), as_json=args.json)
+    return DONE
+
+
+def _rollback(words: list[str], where: Here, _options: Options) -> int:
+    about = (
+        "Bring a session back to a checkpoint, or only some paths. The real tree is not touched, and a checkpoint is taken first."
+    )
+    parser = parser_of("rollback", about, "agent-dev rollback 3 src/main.py")
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="its number (agent-dev checkpoints)")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="only these, and what is below them")
+    parser.add_argument("--session", default="", metavar="SESSION", help="an id or a --name; else the newest here")
+    args = parser.parse_args(words)
+    number = _number(args.checkpoint, parser)
+    return _roll_back(where, args.session, number, tuple(_below(path, where) for path in args.paths))
+
+
+def _roll_back(where: Here, name: str, number: int, paths: tuple[str, ...]) -> int:
+    one = sessions.find(where, name)
+    if one.state == store.RUNNING:
+        raise SessionBusy(session=one.name, hint=f"agent-dev stop {one.name}, or wait until the agent has ended")
+    one = sessions.hold(one)
+    try:
+        done = checkpoint.roll_back(one, number, paths)
+    finally:
+        store.let_go(one.session)
+    output.rolled_back(one, done)
+    return PARTLY if done.problems else DONE
+
+
+def _number(word: str, parser: Parser) -> int:
+    if not word.isdecimal():
+        raise UsageError(message=f"{word!r} is no checkpoint's number", hint=parser.format_usage().strip())
+    return int(word)
+
+
+def _below(path: str, where: Here) -> str:
+    """Return a path as typed as one below the root."""
+    full = os.path.normpath(os.path.join(where.cwd, path))
+    if full != where.root and not full.startswith(where.root.rstrip("/") + "/"):
+        raise UsageError(message=f"{path} does not lie in {where.root}", hint="name a path of the repository")
+    return os.path.relpath(full, where.root) if full != where.root else ""
+
+
+VERBS: dict[str, Verb] = {"checkpoint": _checkpoint, "checkpoints": _checkpoints, "rollback": _rollback}

@@ -1,0 +1,278 @@
+"""A checkpoint holds what an upper held, and a rollback brings exactly that back, wherever it is killed."""
+
+import errno
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from agent_dev.commands import checkpoint, sessions
+from agent_dev.commands.sessions import Listed
+from agent_dev.core.history import Keep
+from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpoint
+from agent_dev.host import checkpoints, snapshot, store
+from tests.harness import faults, trees
+from tests.harness.trees import Tree
+
+EXAMPLES = int(os.environ.get("AGENT_DEV_CHECKPOINT_EXAMPLES", "40"))
+DAY = 24 * 3600 * 10**9
+
+
+class World:
+    """A session that has ended, as a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.upper = folder / "roots/0/upper"
+        self.upper.mkdir(parents=True)
+        self.session = store.Session("one", str(folder))
+        self.record: store.Record = {**store.BLANK, "state": store.WAITING, "roots": ["/somewhere"]}
+        store.write(self.session, self.record)
+        self.listed = Listed(self.session, self.record, store.WAITING)
+
+    def take(self, *, always: bool = True) -> int:
+        return checkpoints.take(self.session, self.record, "manual", always=always).number
+
+    def hold_again(self) -> None:
+        """Do what the next command does first."""
+        held = sessions.hold(self.listed)
+        store.let_go(held.session)
+
+    def write(self, base: Tree, agent: Tree, noise: frozenset[bytes]) -> None:
+        """Let the upper be another one."""
+        for name in os.listdir(self.upper):
+            place = self.upper / name
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)
+            else:
+                place.unlink()
+        trees.write_upper(self.upper, trees.upper_of(base, agent, noise))
+
+    def contents(self) -> int:
+        return len(os.listdir(self.folder / "checkpoints/objects"))
+
+
+def state(upper: Path) -> dict[str, object]:
+    """All that is to be brought back: types, modes, bytes, link targets, attributes, times, and who is a twin of whom."""
+    found: dict[str, object] = {}
+    twins: dict[int, list[str]] = {}
+    for place, folders, names in os.walk(upper):
+        for name in [".", *folders, *names] if place == str(upper) else [*folders, *names]:
+            path = os.path.join(place, name)
+            found[os.path.relpath(path, upper)] = _state(path)
+            if stat.S_ISREG(os.lstat(path).st_mode):
+                twins.setdefault(os.lstat(path).st_ino, []).append(path)
+    return found | {f"twins of {names}": True for names in map(sorted, twins.values()) if len(names) > 1}
+
+
+def _state(path: str) -> object:
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
+        return os.readlink(path)
+    if stat.S_ISCHR(status.st_mode):
+        return "whiteout"
+    attributes = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+    if stat.S_ISREG(status.st_mode):
+        return (status.st_mode, status.st_mtime_ns, attributes, Path(path).read_bytes())
+    return (status.st_mode, attributes)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    folder = tmp_path / "session"
+    folder.mkdir()
+    return World(folder)
+
+
+def decorate(upper: Path, seed: bytes) -> None:
+    """Give some files attributes, other names and times that no new file has."""
+    files = sorted(path for path in upper.rglob("*") if path.is_file() and not path.is_symlink())
+    for number, path in enumerate(files):
+        if number % 2 == len(seed) % 2:
+            os.setxattr(path, "user.note", seed)
+            os.utime(path, ns=(10**18 + number, 10**18 + number))
+        if number % 3 == 0:
+            os.link(path, upper / f"twin-{number}-{len(seed)}")
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(first=trees.pairs(), second=trees.pairs())
+def test_a_rollback_is_exact_and_can_itself_be_rolled_back(
+    tmp_path_factory: pytest.TempPathFactory,
+    first: tuple[Tree, Tree, frozenset[bytes]],
+    second: tuple[Tree, Tree, frozenset[bytes]],
+) -> None:
+    world = World(tmp_path_factory.mktemp("session", numbered=True))
+    world.write(*first)
+    decorate(world.upper, b"a")
+    before = state(world.upper)
+    number = world.take()
+    world.write(*second)
+    decorate(world.upper, b"bc")
+    after = state(world.upper)
+
+    done = checkpoint.roll_back(world.listed, number)
+    assert (state(world.upper), done.problems) == (before, ())
+    done = checkpoint.roll_back(world.listed, done.before)
+    assert (state(world.upper), done.problems) == (after, ())
+    shutil.rmtree(world.folder)
+
+
+def planted(world: World) -> tuple[int, dict[str, object]]:
+    """A checkpoint of a tree with one of everything, and an upper that has nothing in common with it since."""
+    upper = world.upper
+    (upper / "d/e").mkdir(parents=True)
+    (upper / "d/e/file").write_text("one")
+    os.link(upper / "d/e/file", upper / "twin")
+    os.symlink("/etc/passwd", upper / "link")
+    os.mkfifo(upper / "fifo")
+    trees.whiteout(upper / "gone")
+    os.setxattr(upper / "d", "user.overlay.opaque", b"y")
+    (upper / "becomes-dir").write_text("file")
+    (upper / "same").write_text("same")
+    was, number = state(upper), world.take()
+    shutil.rmtree(upper / "d")
+    (upper / "d").write_text("a file now")
+    for name in ("twin", "link", "fifo", "gone", "becomes-dir"):
+        (upper / name).unlink()
+    (upper / "becomes-dir/deep").mkdir(parents=True)
+    (upper / "becomes-dir/deep/file").write_text("x")
+    (upper / "new").write_text("new")
+    return number, was
+
+
+def test_a_rollback_that_is_killed_anywhere_is_finished_by_the_next_command(tmp_path: Path) -> None:
+    for number in range(1, 200):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        world = World(folder)
+        wanted, was = planted(world)
+        is_killed = faults.killed_at(number, lambda world=world, wanted=wanted: checkpoint.roll_back(world.listed, wanted))  # type: ignore[misc]
+        world.hold_again()
+        assert state(world.upper) == was, f"killed at {number}"
+        assert sorted(os.listdir(folder)) == ["checkpoints", "roots", "session.json"]
+        if not is_killed:
+            assert number > 20
+            return
+    raise AssertionError("it never came to its end")
+
+
+def test_only_some_paths_are_brought_back(world: World) -> None:
+    number, was = planted(world)
+    checkpoint.roll_back(world.listed, number, ("d/e", "becomes-dir"))
+    now = state(world.upper)
+    assert {path: now[path] for path in ("d", "d/e", "becomes-dir")} == {path: was[path] for path in ("d", "d/e", "becomes-dir")}
+    assert (world.upper / "d/e/file").read_text() == "one"
+    assert (world.upper / "new").read_text() == "new"
+    assert not (world.upper / "link").is_symlink()
+
+
+def test_nothing_is_taken_when_nothing_changed(world: World) -> None:
+    (world.upper / "a").write_text("a")
+    assert [world.take(always=False), world.take(always=False)] == [1, 1]
+    (world.upper / "a").write_text("b")
+    assert world.take(always=False) == 2
+
+
+def test_a_change_of_the_same_size_in_the_same_moment_is_seen(world: World) -> None:
+    for number in range(30):
+        (world.upper / "a").write_text(f"{number:03}")
+        assert world.take(always=False) == number + 1
+
+
+def test_what_did_not_change_is_neither_read_nor_stored_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        (world.upper / name).write_text(name)
+    monkeypatch.setattr(snapshot, "_YOUNG", -(10**12))
+    world.take()
+    (world.upper / "c").write_text("c")
+    read: list[int] = []
+    add = snapshot.Pool.add
+
+    def noted(pool: snapshot.Pool, fd: int, size: int) -> str:
+        read.append(size)
+        return add(pool, fd, size)
+
+    monkeypatch.setattr(snapshot.Pool, "add", noted)
+    world.take()
+    assert (len(read), world.contents()) == (1, 3)
+
+
+def test_no_content_shares_an_inode_with_the_upper(world: World) -> None:
+    (world.upper / "a").write_text("a")
+    (world.upper / "large").write_bytes(bytes(3 << 20))
+    world.take()
+    uppers = {os.stat(path).st_ino for path in world.upper.rglob("*")}
+    pool = {os.stat(path).st_ino for path in (world.folder / "checkpoints/objects").iterdir()}
+    checkpoint.roll_back(world.listed, 1)
+    uppers |= {os.stat(path).st_ino for path in world.upper.rglob("*")}
+    assert uppers & pool == set()
+
+
+def test_a_damaged_content_stops_a_rollback_before_anything_is_touched(world: World) -> None:
+    (world.upper / "a").write_text("a")
+    number = world.take()
+    (world.upper / "a").write_text("b")
+    (world.upper / "c").write_text("c")
+    for path in (world.folder / "checkpoints/objects").iterdir():
+        path.write_text("rotten")
+    with pytest.raises(DamagedCheckpoint):
+        checkpoint.roll_back(world.listed, number)
+    assert (world.upper / "a").read_text() == "b"
+    assert (world.upper / "c").exists()
+
+
+def test_a_damaged_table_is_told(world: World) -> None:
+    (world.upper / "a").write_text("a")
+    number = world.take()
+    place = world.folder / f"checkpoints/{number}/root-0.json"
+    place.write_text(place.read_text().replace("420", "511"))
+    with pytest.raises(DamagedCheckpoint):
+        checkpoint.roll_back(world.listed, number)
+
+
+def test_an_unknown_checkpoint_is_told(world: World) -> None:
+    with pytest.raises(UnknownCheckpoint):
+        checkpoint.roll_back(world.listed, 7)
+
+
+def full(_pool: snapshot.Pool, _size: int) -> None:
+    raise OSError(errno.ENOSPC, "full")
+
+
+def test_little_room_stops_a_checkpoint_and_leaves_nothing_of_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    (world.upper / "a").write_text("a")
+    monkeypatch.setattr(snapshot.Pool, "leave_room", full)
+    with pytest.raises(CheckpointFailed) as told:
+        world.take()
+    assert told.value.hint
+    assert (world.contents(), checkpoints.listed(world.session)) == (0, ())
+
+
+def test_letting_go_takes_the_contents_that_nobody_names_and_no_other(world: World) -> None:
+    (world.upper / "stays").write_text("stays")
+    for number in range(8):
+        (world.upper / "moves").write_text(f"{number}")
+        world.take()
+    assert world.contents() == 9
+    dry = checkpoints.let_go(world.session, Keep(4), 60 * 10**9, is_dry=True)
+    assert (len(dry), world.contents()) == (4, 9)
+    gone = checkpoints.let_go(world.session, Keep(4), 60 * 10**9)
+    assert gone == dry
+    assert (len(checkpoints.listed(world.session)), world.contents()) == (4, 5)
+    left = checkpoints.listed(world.session)
+    checkpoint.roll_back(world.listed, left[0].number)
+    assert (world.upper / "stays").read_text() == "stays"
+
+
+def test_the_versions_of_a_file_are_told(world: World) -> None:
+    world.take()
+    (world.upper / "a").write_text("a")
+    world.take()
+    (world.upper / "a").unlink()
+    trees.whiteout(world.upper / "a")
+    world.take()
+    assert [one.state for one in checkpoint.versions(world.listed, "a")] == ["as in the repository", "file", "deleted"]
