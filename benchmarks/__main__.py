@@ -4,7 +4,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from benchmarks import commands, imports, inside, merging, report, startup, transactions
+from benchmarks import commands, commits, imports, inside, merging, report, startup, transactions
 from benchmarks.ground import PROJECT, Ground, laid_out
 from benchmarks.measure import Section
 from benchmarks.process import ProgramFailed
@@ -13,6 +13,7 @@ BENCHMARKS: dict[str, Callable[[Ground], tuple[Section, ...]]] = {
     "startup": startup.run,
     "inside": inside.run,
     "merging": merging.run,
+    "commits": commits.run,
     "transactions": transactions.run,
     "commands": commands.run,
     "imports": imports.run,

@@ -131,6 +131,10 @@ def _files(work: Work, move: RefMove) -> tuple[Files, users_index.Copy]:
     copy = users_index.copied(work.place, work.user.folder, frozenset(paths))
     git = work.review.record["git"]
     assert git is not None  # noqa: S101  (looked at in `bring`)
+    if not users_index.may_convert(copy, git["common"], paths, work.config):
+        files = bring_files.plan(Ground(work.review, work.place, copy.entries, {}), moved)
+        users_index.change(copy, tuple(files.index))
+        return files, copy
     plain = users_index.copied(work.place, work.user.folder, frozenset(), "attributes")
     every = tuple(IndexMove(one.path, users_index.NOTHING, (one.new_mode, one.new)) for one in moved if one.new_mode)
     gone = tuple(IndexMove(one.path, users_index.NOTHING, users_index.NOTHING) for one in moved if not one.new_mode)

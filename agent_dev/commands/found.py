@@ -1,6 +1,7 @@
 """What a session committed, what its agent left uncommitted, and which of its commits hold edits of the user's."""
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ from agent_dev.host import commits, refs
 from agent_dev.host.bare import Bare
 from agent_dev.host.files import Tree
 
+_MANY = 100_000  # bytes of paths on a command line
 GITLINK, SYMLINK = 0o160000, 0o120000
 Side = tuple[int, str] | None  # of a tree: mode and id
 
@@ -33,13 +35,13 @@ class Looked:
 
 def look(review: Review) -> Looked:
     """Look at a session's git dir and work tree. Raises CommandFailed when git cannot read what the agent left."""
-    found = commits.found(review.session, review.record, review.environ)
     if refs.private_dir(review.session, review.record) is None:
-        return Looked(found)
+        return Looked(Found())
     start, end = head_of(refs.remembered(review.session)), head_of(refs.now(review.session, review.record))
-    if not (review.changes.changes or found.commits or start != end):
-        return Looked(found, ())
     with commits.opened(review.session, review.record, review.environ) as skeleton:
+        found = commits.found(review.session, review.record, skeleton)
+        if not (review.changes.changes or found.commits or start != end):
+            return Looked(found, ())
         tree = WorkTree(review)
         try:
             uncommitted = _uncommitted(tree, skeleton, start, end)
@@ -138,7 +140,7 @@ def _uncommitted(tree: WorkTree, skeleton: Bare, start: str, end: str) -> tuple[
     moved = {one.path: one for one in between(skeleton, start, end)} if end else {}
     wanted: dict[bytes, Side] = {path: (one.new_mode, one.new) if one.new_mode else None for path, one in moved.items()}
     others = [path for path, change in tree.changes.items() if path not in moved and not change.ignored]
-    at_end = _entries(skeleton, end) if others and end else {}
+    at_end = _entries(skeleton, end, others) if others and end else {}
     wanted |= {path: at_end.get(path) for path in others}
     return tuple(
         sorted(
@@ -149,10 +151,11 @@ def _uncommitted(tree: WorkTree, skeleton: Bare, start: str, end: str) -> tuple[
     )
 
 
-def _entries(skeleton: Bare, commit: str) -> dict[bytes, Side]:
-    """Return all files of a commit."""
+def _entries(skeleton: Bare, commit: str, paths: list[bytes]) -> dict[bytes, Side]:
+    """Return some files of a commit, or all of them where there are too many to name."""
     found: dict[bytes, Side] = {}
-    for row in skeleton.ask("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
+    few = tuple(os.fsdecode(path) for path in paths) if sum(map(len, paths)) < _MANY else ()
+    for row in skeleton.ask("ls-tree", "-r", "-z", "--full-tree", commit, *few).split(b"\0"):
         head, _, path = row.partition(b"\t")
         if path:
             mode, _, oid = head.split(b" ")
@@ -181,7 +184,7 @@ def _holding(tree: WorkTree, skeleton: Bare, found: Found, start: str) -> dict[s
 def _dirty(tree: WorkTree, skeleton: Bare, paths: set[bytes], start: str) -> dict[bytes, tuple[bytes, bytes]]:
     """Return by path what the first commit held and what the work tree held instead, of those that were not committed."""
     stored = [path for path in sorted(paths) if tree.review.base.stored(0, path) is not None]
-    at_start = _entries(skeleton, start) if stored and start else {}
+    at_start = _entries(skeleton, start, stored) if stored and start else {}
     texts = blobs(skeleton, [side[1] for path in stored if (side := at_start.get(path)) is not None and side[0] != GITLINK])
     found = {}
     for path in stored:

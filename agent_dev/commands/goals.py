@@ -138,7 +138,7 @@ def fork(work: Work, tip: str) -> str:
 
 def _on_top(work: Work, branch: Branch, start: str) -> str:
     """Return the commit at which a branch ends that goes forward from `start`."""
-    maker = _maker(work)
+    maker = _maker(work, makes=work.wish.squash)
     if work.wish.squash:
         told = between(work, branch.tip, start)
         words = _words(work, told)
@@ -148,7 +148,7 @@ def _on_top(work: Work, branch: Branch, start: str) -> str:
 
 def _onto(work: Work, branch: Branch, current: str) -> str:
     """Return what becomes of a branch of the agent's on what the user's is now. Raises ConflictError."""
-    told, maker = between(work, branch.tip, branch.before or fork(work, branch.tip)), _maker(work)
+    told, maker = between(work, branch.tip, branch.before or fork(work, branch.tip)), _maker(work, makes=True)
     if not told:
         raise CannotBring(message="there are no commits to bring", hint="agent-dev commits lists what there is")
     if work.wish.squash:
@@ -208,12 +208,13 @@ def _picked_start(work: Work, told: list[Told]) -> str:
 
 
 def _picked(work: Work, told: list[Told], onto: str) -> str:
-    maker = _maker(work)
+    stands = told[0].parents[:1] == (onto,) and _is_chain(told) and not work.wish.squash
+    maker = _maker(work, makes=not stands)
     if work.wish.squash:
         made = replay.rebase(replace(maker, trailers=(), signing=()), told, onto)
         return replay.squash(maker, commits.read(work.place, [made])[0].tree, onto, _words(work, tuple(told)))
-    if not maker.changes_all and told[0].parents[:1] == (onto,) and _is_chain(told):
-        return told[-1].id  # they stand there already
+    if stands and not maker.changes_all:
+        return told[-1].id  # as they are
     return replay.rebase(maker, told, onto)
 
 
@@ -221,17 +222,13 @@ def _is_chain(told: list[Told]) -> bool:
     return all(later.parents == (one.id,) for one, later in pairwise(told))
 
 
-def _maker(work: Work) -> Maker:
+def _maker(work: Work, *, makes: bool) -> Maker:
     """Return what makes commits as the user; asked only when some are made, for it takes an identity. Raises CannotBring."""
     signing = replay.signing(work.config, work.review.environ, store.untrusted(work.review.record))
-    if not (work.wish.squash or work.wish.onto_current or work.trailers or signing or _makes_picks(work.wish)):
+    if not (makes or work.trailers or signing):
         return Maker(work.place, b"", b"")
     people = [_ident(work.user, role) for role in ("AUTHOR", "COMMITTER")]
     return Maker(work.place, people[0], people[1], work.trailers, signing, work.review.environ)
-
-
-def _makes_picks(wish: Wish) -> bool:
-    return len(wish.words) > 1 or bool(wish.words[0])
 
 
 def _ident(user: UserGit, role: str) -> bytes:

@@ -170,6 +170,7 @@ def _drive_with(where: Here, merging: apply.Merge, review: Review | None, *, is_
         return Undone(merging.id, roots, (), left)
     secure.restage(merging, _first_places(merging))
     reached = apply.again(merging, "redo" if is_forward else "undo", numbers, is_forward=is_forward)
+    undo_git.release(merging)
     late = tuple(Left(ops[number].key, why) for number, why in reached.stopped.items() if why and not ops[number].is_loose)
     if merging.journal.verdict is not Verdict.FINISH:
         _rest(where, merging, review)
@@ -192,6 +193,7 @@ def _rest(where: Here, merging: apply.Merge, review: Review | None) -> None:
     """Leave a merge as it was when nothing came of what was begun."""
     if review is not None:
         conclude.give_back_again(merging, review)
+    undo_git.release(merging)
     pending.remove(where.store, merging.id)
 
 

@@ -7,8 +7,8 @@ from agent_dev.core.changes import Key
 from agent_dev.core.found import HEADS
 from agent_dev.core.journal import GitSide, IndexMove
 from agent_dev.core.merge import Left
-from agent_dev.errors import CannotUndo
-from agent_dev.host import apply, bare, bring_index, index_lock, users_index, users_refs
+from agent_dev.errors import CannotMerge, CannotUndo
+from agent_dev.host import apply, bare, bring_index, index_lock, pending, users_index, users_refs
 from agent_dev.host.users_refs import UserGit
 
 Possible = tuple[tuple[int, ...], tuple[Left, ...]]
@@ -26,10 +26,22 @@ def ready(merging: apply.Merge, *, is_forward: bool) -> Iterator[None]:
     if not begin.git or place is None:
         yield
         return
-    bring_index.lock(merging, place)
+    pending.add(merging.store, merging.id, merging.journal.begun)  # before there is a lock that a crash would leave
+    try:
+        bring_index.lock(merging, place)
+    except CannotMerge:
+        pending.remove(merging.store, merging.id)
+        raise
     try:
         yield
     finally:
+        release(merging)
+
+
+def release(merging: apply.Merge) -> None:
+    """Let git at the index again; before the mark goes by which a recovery would find the lock."""
+    begin = merging.journal.begin
+    if begin is not None and begin.git:
         index_lock.release(begin.git, merging.id)
 
 

@@ -30,19 +30,16 @@ def made(session: store.Session, record: store.Record, environ: dict[str, str]) 
         return parse_log(skeleton.ask(*words, question=_question(new, old)))
 
 
-def found(session: store.Session, record: store.Record, environ: dict[str, str]) -> Found:
-    """Return all that came of the agent's git dir. Raises CommandFailed when git cannot read it."""
+def found(session: store.Session, record: store.Record, skeleton: Bare) -> Found:
+    """Return all that came of the agent's git dir, by a skeleton of it. Raises CommandFailed when git cannot read it."""
     folder = refs.private_dir(session, record)
     if folder is None:
         return Found()
     before, after = refs.remembered(session), refs.now(session, record)
     known = refs.remembered_stashes(session)
     stashes = tuple(one for one in finding.parse_stashes(refs.stash_log(folder)) if one.id not in known)
-    told: tuple[Told, ...] = ()
     new, old = _tips(session, record)
-    if new:
-        with opened(session, record, environ) as skeleton:
-            told = _told(skeleton, new, old)
+    told = _told(skeleton, new, old) if new else ()
     return Found(
         told[:MANY],
         tuple(one for one in finding.ref_changes(before, after) if one.name != "refs/stash"),

@@ -54,7 +54,7 @@ def _fetch(theirs: Bare, ours: Bare, tips: tuple[str, ...], known: tuple[str, ..
     code, pack, why = theirs.run("pack-objects", "--revs", "--stdout", "-q", "--window=0", question=question.encode())
     if code:
         raise RefusedCommits(reason=why, hint=_STAY)
-    code, _, why = ours.run("index-pack", "--stdin", _strictness(is_partial=is_partial), question=pack)
+    code, _, why = ours.run("-c", "core.fsync=none", "index-pack", "--stdin", _strictness(is_partial=is_partial), question=pack)
     if code:
         raise RefusedCommits(reason=why, hint=_STAY)
 
@@ -66,6 +66,15 @@ def _strictness(*, is_partial: bool) -> str:
 
 def adopt(ours: Bare, common: str, wanted: tuple[str, ...], known: tuple[str, ...]) -> None:
     """Bring what is reachable from `wanted` and not from `known` into the user's object store, durable. Raises OSError."""
+    if not _has_loose(ours):  # then it holds the pack that was checked, and nothing else
+        packs = f"{ours.path}/objects/pack"
+        names = os.listdir(packs)
+        for name in names:
+            _sync(f"{packs}/{name}")
+        for name in names:
+            if name.endswith(".idx"):
+                _place(packs, name.removesuffix(".idx"), f"{common}/objects/pack")
+        return
     question = "".join(f"{oid}\n" for oid in wanted) + "".join(f"^{oid}\n" for oid in known)
     made = f"{ours.path}/home"
     os.mkdir(made, 0o700)
@@ -73,6 +82,18 @@ def adopt(ours: Bare, common: str, wanted: tuple[str, ...], known: tuple[str, ..
     said = ours.ask(*words, question=question.encode()).decode("ascii").strip()
     for name in said.split():
         _place(made, f"pack-{name}", f"{common}/objects/pack")
+
+
+def _has_loose(ours: Bare) -> bool:
+    return any(len(name) == 2 for name in os.listdir(f"{ours.path}/objects"))
+
+
+def _sync(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        disk.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _place(made: str, name: str, packs: str) -> None:
@@ -107,9 +128,5 @@ def _copied(source: str, packs: str) -> str:
     """Copy a file beside its place on another file system, under a name that git's gc removes."""
     copy = f"{packs}/tmp_pack_agent_dev_{os.path.basename(source)}"
     shutil.copy2(source, copy)
-    fd = os.open(copy, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        disk.fsync(fd)
-    finally:
-        os.close(fd)
+    _sync(copy)
     return copy

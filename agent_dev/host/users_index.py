@@ -37,6 +37,7 @@ class Copy:
     place: Bare
     path: str
     entries: Mapping[bytes, Entry]
+    has_attributes: bool = False
 
 
 def copied(place: Bare, folder: str, paths: frozenset[bytes], name: str = "index") -> Copy:
@@ -47,11 +48,13 @@ def copied(place: Bare, folder: str, paths: frozenset[bytes], name: str = "index
     for entry in os.scandir(folder):
         if entry.name.startswith("sharedindex.") and not os.path.lexists(f"{place.path}/{entry.name}"):
             copy_file(entry.path, f"{place.path}/{entry.name}")
-    return Copy(place, copy, _listed(place, copy, paths))
-
-
-def _listed(place: Bare, copy: str, paths: frozenset[bytes]) -> dict[bytes, Entry]:
+    if not paths:
+        return Copy(place, copy, {})
     said = place.ask("ls-files", "-s", "-v", "-z", env={"GIT_INDEX_FILE": copy})
+    return Copy(place, copy, _listed(said, paths), has_attributes=b".gitattributes\0" in said)
+
+
+def _listed(said: bytes, paths: frozenset[bytes]) -> dict[bytes, Entry]:
     found: dict[bytes, Entry] = {}
     for row in said.split(b"\0"):
         head, _, path = row.partition(b"\t")
@@ -68,7 +71,7 @@ def change(copy: Copy, moves: tuple[IndexMove, ...]) -> None:
     place, env = copy.place, {"GIT_INDEX_FILE": copy.path}
     gone = [b"0 %b\t%b\0" % (place.zero.encode(), one.path) for one in moves if one.new == NOTHING]
     come = [b"%o %b\t%b\0" % (one.new[0], one.new[1].encode(), one.path) for one in moves if one.new != NOTHING]
-    whole = ("-c", "core.splitIndex=false", "-c", "core.fsync=all", "update-index")
+    whole = ("-c", "core.splitIndex=false", "-c", "core.fsync=none", "update-index")  # a copy of ours, made durable later
     place.ask(*whole, "-z", "--index-info", question=b"".join(gone + come), env=env)
     kept = [(one.path, copy.entries[one.path]) for one in moves if one.new != NOTHING and one.path in copy.entries]
     for flag, paths in (
@@ -80,6 +83,16 @@ def change(copy: Copy, moves: tuple[IndexMove, ...]) -> None:
             place.ask(*whole, flag, "-z", "--stdin", question=question, env=env | {"GIT_WORK_TREE": f"{place.path}/refs"})
 
 
+def may_convert(copy: Copy, common: str, paths: tuple[bytes, ...], config: Mapping[str, str]) -> bool:
+    """Whether anything at all could make other bytes of a blob on its way to the disk."""
+    keys = ("core.autocrlf", "core.eol", "core.attributesfile")
+    is_named = any(path.endswith(b".gitattributes") for path in paths)
+    home = dict(copy.place.environ)
+    usual = f"{home.get('XDG_CONFIG_HOME') or home.get('HOME', '') + '/.config'}/git/attributes"
+    places = (f"{common}/info/attributes", usual)
+    return copy.has_attributes or is_named or any(key in config for key in keys) or any(map(os.path.lexists, places))
+
+
 def conversions(copy: Copy, common: str, paths: tuple[bytes, ...], config: Mapping[str, str]) -> dict[bytes, Conversion]:
     """Return what becomes of paths' blobs on the disk, by the attributes in a copy and the user's own."""
     if not paths:
@@ -88,7 +101,9 @@ def conversions(copy: Copy, common: str, paths: tuple[bytes, ...], config: Mappi
     if own and not os.path.lexists(f"{copy.place.path}/info"):
         os.mkdir(f"{copy.place.path}/info", 0o700)
         bare.write(f"{copy.place.path}/info/attributes", own)
-    every = config.get("core.attributesfile", "")
+    home = dict(copy.place.environ)
+    usual = f"{home.get('XDG_CONFIG_HOME') or home.get('HOME', '') + '/.config'}/git/attributes"
+    every = os.path.expanduser(config.get("core.attributesfile", "")) or (usual if os.path.exists(usual) else "")
     words = ("-c", f"core.attributesFile={every}") if every else ()
     said = copy.place.ask(
         *words,

@@ -1,0 +1,187 @@
+"""Killed at any step while commits come home, or go back: refs, reflogs, stash, index and files all before, or all after."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from agent_dev.commands import recover
+from agent_dev.host import pending, store
+from tests.harness import faults
+from tests.harness.git_session import GitSession
+from tests.harness.repository import ENVIRON, git, repository
+
+STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "7")))
+
+
+@dataclass(frozen=True)
+class State:
+    """All that a user's git and work tree hold."""
+
+    refs: str
+    logs: dict[str, bytes]
+    stash: str
+    index: str
+    status: str
+    files: dict[str, bytes]
+
+
+class World:
+    """A session with commits, in a repository with a stash, a staged and an unstaged edit."""
+
+    def __init__(self, folder: Path) -> None:
+        root = repository(folder / "root")
+        git(root, "config", "user.name", "Grace")
+        git(root, "config", "user.email", "grace@example.invalid")
+        (root / "a.txt").write_text("stashed\n")
+        git(root, "stash", "-q")
+        (root / "staged").write_text("mine\n")
+        git(root, "add", "staged")
+        (root / "sub/c.txt").write_text("mine\n")
+        self.session = GitSession(folder, root)
+        self.root = root
+        (self.session.agent / "sub/b.txt").unlink()
+        self.session.write("new/deep/file", "new\n")
+        self.session.write("a.txt", "agent\n")
+        self.session.let_agent("add", "a.txt", "sub/b.txt", "new")
+        self.session.let_agent("commit", "-q", "-m", "one", "--", "a.txt", "sub/b.txt", "new/deep/file")
+        self.session.write("a.txt", "agent\nand more, not committed\n")
+        self.session.end()
+        store.let_go(self.session.session)
+
+    def state(self) -> State:
+        logs = {str(path): path.read_bytes() for path in (self.root / ".git/logs").rglob("*") if path.is_file()}
+        return State(
+            git(self.root, "for-each-ref") + (self.root / ".git/HEAD").read_text(),
+            logs,
+            git(self.root, "stash", "list"),
+            git(self.root, "ls-files", "-s", "-v"),
+            git(self.root, "--no-optional-locks", "status", "--porcelain"),
+            self.session.files(),
+        )
+
+    def recover(self) -> None:
+        recover.recover_here(self.session.store, str(self.root), ENVIRON, self.session.said.append)
+
+    def expect_rest(self) -> None:
+        """Check that nothing of ours is left about."""
+        assert git(self.root, "fsck", "--strict", "--no-dangling") == ""
+        assert pending.listed(self.session.store) == ()
+        left = [path for path in self.root.rglob("*") if "agent-dev" in path.name or path.name.endswith(".lock")]
+        assert [path for path in left if "refs/agent-dev" not in str(path)] == []
+        assert not list((self.root / ".git/objects/pack").glob("tmp_*"))
+
+    def again(self) -> "GitSession":
+        """Return the session, held again."""
+        self.session.session = store.hold(self.session.session)
+        return self.session
+
+
+@contextmanager
+def world() -> Iterator[World]:
+    with TemporaryDirectory() as folder:
+        yield World(Path(folder))
+
+
+def bring(one: World) -> None:
+    one.session.bring()
+
+
+def bring_kept(one: World) -> None:
+    one.session.bring(name="theirs")
+
+
+def bring_on_top(one: World) -> None:
+    one.session.bring(onto_current=True)
+
+
+def undo(one: World) -> None:
+    one.again().undo()
+    store.let_go(one.session.session)
+
+
+def redo(one: World) -> None:
+    one.again().redo()
+    store.let_go(one.session.session)
+
+
+def nothing(_one: World) -> None:
+    pass
+
+
+def with_a_commit(one: World) -> None:
+    (one.root / "mine").write_text("m\n")
+    git(one.root, "add", "mine")
+    git(one.root, "commit", "-q", "-m", "mine", "--", "mine")
+
+
+def brought(one: World) -> None:
+    one.session.bring()
+
+
+def brought_and_staged(one: World) -> None:
+    one.session.bring()
+    (one.root / "later").write_text("l\n")
+    git(one.root, "add", "later")
+
+
+def undone(one: World) -> None:
+    one.session.bring()
+    undo(one)
+
+
+Deed = Callable[[World], None]
+DEEDS: dict[str, tuple[Deed, Deed]] = {
+    "the branch goes forward": (nothing, bring),
+    "a new branch": (nothing, bring_kept),
+    "on top of mine": (with_a_commit, bring_on_top),
+    "an undo": (brought, undo),
+    "an undo after git wrote the index": (brought_and_staged, undo),
+    "a redo": (undone, redo),
+}
+
+
+def without_time(state: State) -> State:
+    """Leave out of reflogs what differs from run to run: when, and the merge's id."""
+    logs = {os.path.basename(name): b"%d" % data.count(b"\n") for name, data in state.logs.items()}
+    index = "\n".join(line.split("\t")[1] for line in state.index.splitlines())
+    refs = "\n".join(line.split("\t")[1] for line in state.refs.splitlines() if "\t" in line)
+    return State(refs, logs, "", index, state.status, state.files)
+
+
+def after(prepare: Deed, act: Deed) -> State:
+    with world() as one:
+        prepare(one)
+        act(one)
+        one.expect_rest()
+        return without_time(one.state())
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_killed_anywhere_all_is_before_or_all_is_after(deed: str, record_property: Callable[[str, object], None]) -> None:
+    prepare, act = DEEDS[deed]
+    end = after(prepare, act)
+    sides, number, points, more = set(), 1, 0, True
+    while more:
+        with world() as one:
+            prepare(one)
+            before = one.state()
+            more = faults.killed_at(number, lambda one=one: act(one))  # type: ignore[misc]
+            one.recover()
+            state = one.state()
+            side = "before" if state == before else "after"
+            assert side == "before" or without_time(state) == end, (number, state)
+            assert state.stash == before.stash
+            one.expect_rest()
+            sides.add(side)
+        points += 1
+        number += STRIDE if more and number > 1 else 1
+        if not more and STRIDE > 1 and "after" not in sides:
+            break
+    record_property("points", points)
+    assert "before" in sides
+    assert "after" in sides
