@@ -48,7 +48,7 @@ def next_words(outcome: Outcome) -> None:
     """Say the exact commands to look, merge and discard."""
     lines = [("diff", "look"), ("merge", "choose what comes home")] if outcome.changes else []
     if outcome.commits:
-        lines.append(("commits", f"{outcome.commits} commit{'s' * (outcome.commits > 1)}, in the session for now"))
+        lines.append(("commits", f"{outcome.commits} commit{'s' * (outcome.commits > 1)}; merge --commits brings them home"))
     elif outcome.refs:
         lines.append(("commits", f"no commits; branches or tags that moved: {outcome.refs}, in the session for now"))
     say(f"session {outcome.name} waits:")

@@ -50,6 +50,7 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev run NAME [ARGS…]                a profile that is named like one of the words below
 
   agent-dev merge [SESSION]                 choose what comes home; --all or --take PATH without the screen
+  agent-dev merge --commits [BRANCH]        bring commits home: with their files, as a branch, squashed …
   agent-dev undo | redo [MERGE]             take the last merge back, or do it again
   agent-dev merges                          what was merged here, and what of it stands
   agent-dev tx [OPTIONS] -- COMMAND         merge by itself what succeeds, leave nothing of what fails

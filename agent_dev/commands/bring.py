@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from agent_dev.commands import bring_files, goals, merge
-from agent_dev.commands.bring_files import Files, Ground
+from agent_dev.commands.bring_files import Files, Ground, Stamp
 from agent_dev.commands.found import between
 from agent_dev.commands.goals import Goal, Work
 from agent_dev.commands.merge import Home, Notice
@@ -14,7 +14,9 @@ from agent_dev.core import bring as core
 from agent_dev.core.bring import Branch, Picks, Wish
 from agent_dev.core.changes import Key
 from agent_dev.core.commits import Told
+from agent_dev.core.conversion import Conversion
 from agent_dev.core.found import UNFINISHED
+from agent_dev.core.index import IndexEntry
 from agent_dev.core.journal import GitSide, IndexMove, RefMove
 from agent_dev.core.merge import Left
 from agent_dev.errors import CannotBring
@@ -119,6 +121,10 @@ def _carry_out(work: Work, goal: Goal, place: store.Store, notice: Notice) -> Br
     return replace(result, merge=merged.id, taken=tuple(change.key for change in merged.taken), conflicts=merged.conflicts)
 
 
+def _stamp(one: IndexEntry) -> Stamp:
+    return Stamp(one.size, one.inode, one.mtime, one.ctime)
+
+
 def _files(work: Work, move: RefMove) -> tuple[Files, users_index.Copy]:
     """Plan what the work tree and the index need. Raises CannotBring while git is in the middle of something there."""
     busy = [what for mark, what in UNFINISHED.items() if mark != "BISECT_LOG" and os.path.lexists(f"{work.user.folder}/{mark}")]
@@ -140,6 +146,8 @@ def _files(work: Work, move: RefMove) -> tuple[Files, users_index.Copy]:
     gone = tuple(IndexMove(one.path, users_index.NOTHING, users_index.NOTHING) for one in moved if not one.new_mode)
     users_index.change(plain, (*gone, *every))
     conversions = users_index.conversions(plain, git["common"], paths, work.config)
-    files = bring_files.plan(Ground(work.review, work.place, copy.entries, conversions), moved)
+    has_programs = Conversion.PROGRAM in conversions.values()
+    vouched = {one.path: _stamp(one) for one in users_index.vouched(copy)} if has_programs else {}
+    files = bring_files.plan(Ground(work.review, work.place, copy.entries, conversions, vouched), moved)
     users_index.change(copy, tuple(files.index))
     return files, copy

@@ -22,6 +22,20 @@ _STAGED = "what you have staged of it and what the commits change are in each ot
 _YOURS = "what you have not committed of it and what the commits change are in each other's way"
 
 
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """By what an index knows a file again. Times in ns; the inode is cut to 32 bits, as git does."""
+
+    size: int
+    inode: int
+    mtime: int
+    ctime: int
+
+    def is_(self, now: Entry) -> bool:
+        """Whether this is what stands there."""
+        return (self.size, self.inode, self.mtime, self.ctime) == (now.size, now.inode & 0xFFFFFFFF, now.mtime, now.ctime)
+
+
 @dataclass(slots=True)
 class Ground:
     """What is looked at: the session, the quarantine, the index, and what blobs become on the disk."""
@@ -30,6 +44,7 @@ class Ground:
     place: Bare
     index: Mapping[bytes, IndexEntry]
     conversions: Mapping[bytes, Conversion]
+    vouched: Mapping[bytes, Stamp] = field(default_factory=dict)  # what git found clean when it last looked
     texts: dict[str, bytes] = field(default_factory=dict)
     tree: WorkTree = field(init=False)
     umask: int = field(init=False)
@@ -159,8 +174,7 @@ def _is_at(ground: Ground, path: bytes, now: Entry, data: bytes | None, side: tu
     if now.type not in (FileType.FILE, FileType.SYMLINK):
         return False
     if ground.conversions.get(path) is Conversion.PROGRAM:
-        base, start = ground.tree.base.get(path), ground.tree.at_start(path)[1]
-        return base is not None and start is not None and start == data and not ground.review.base.is_in_index(0, path)
+        return path in ground.vouched and ground.vouched[path].is_(now) and ground.index[path].side == side
     return data is not None and is_same(now, data, side, is_sha256=ground.place.is_sha256)
 
 

@@ -59,8 +59,7 @@ def to_branch(work: Work, branch: Branch) -> Goal:
         return _new_branch(work, branch)
     current = work.user.values(branch.name).get(branch.name, "") if branch.name.startswith(HEADS) else ""
     if not current:
-        is_gone = branch.name.startswith(HEADS) and not work.wish.words[0]
-        return _kept(work, branch, "the branch is not there any more" if is_gone else "")
+        return _without_one(work, branch)
     if current == branch.tip or _is_behind(work, branch.tip, current):
         raise _nothing_new(work, branch)
     is_here = work.user.head() == branch.name
@@ -69,6 +68,15 @@ def to_branch(work: Work, branch: Branch) -> Goal:
     if _is_behind(work, current, branch.tip):
         return Goal(RefMove(branch.name, current, _on_top(work, branch, current)), is_here)
     return _diverged(work, branch, current, is_here=is_here)
+
+
+def _without_one(work: Work, branch: Branch) -> Goal:
+    """Return where a branch goes that the user does not have: it is new, or nothing was committed here yet."""
+    if not branch.name.startswith(HEADS):
+        return _kept(work, branch, "" if work.wish.words[0] else "the session began on no branch")
+    if not branch.before and work.user.head() == branch.name:
+        return Goal(RefMove(branch.name, "", _on_top(work, branch, "")), is_here=True)
+    return _kept(work, branch, "" if work.wish.words[0] else "the branch is not there any more")
 
 
 def _nothing_new(work: Work, branch: Branch) -> CannotBring:

@@ -55,6 +55,8 @@ def _demand(git: GitSide, *, is_forward: bool) -> None:
     if git.index >= 0 and user.head() not in {one.name for one in git.refs}:
         name = git.refs[0].name.removeprefix(HEADS)
         raise CannotUndo(message=f"another branch than {name} is checked out; nothing was changed", hint=f"git switch {name}")
+    if git.index >= 0:
+        return  # a first commit that goes leaves the branch as it was before
     gone = [one.name for one in git.refs if not (one.new if is_forward else one.old)]
     _, said, _ = user.run("worktree", "list", "--porcelain", "-z")
     used = [name for name in gone if f"branch {name}".encode("utf-8", "surrogateescape") in said.split(b"\0")]
@@ -77,7 +79,8 @@ def with_index(merging: apply.Merge, numbers: tuple[int, ...], left: tuple[Left,
         return numbers, left
     with bare.temporary(merging.folder) as folder:
         is_sha256 = len(git.refs[0].new or git.refs[0].old) == 64
-        place = bare.make(f"{folder}/index", git.git, is_sha256=is_sha256, stores=())
+        stores = (UserGit(git.folder, git.git, dict(git.environ)).objects(),)  # a sparse index names trees
+        place = bare.make(f"{folder}/index", git.git, is_sha256=is_sha256, stores=stores)
         copy = users_index.copied(place, git.folder, frozenset(one.path for one in git.entries))
         moves, others = _moves(git, copy, is_forward=is_forward)
         users_index.change(copy, moves)

@@ -3,8 +3,10 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from agent_dev.core.conversion import ATTRIBUTES, Conversion, conversion
+from agent_dev.core.index import IndexEntry, IndexUnreadableError, parse_whole
 from agent_dev.core.journal import IndexMove
 from agent_dev.host import bare, refs
 from agent_dev.host.bare import Bare
@@ -81,6 +83,22 @@ def change(copy: Copy, moves: tuple[IndexMove, ...]) -> None:
         if paths:
             question = b"".join(path + b"\0" for path in paths)
             place.ask(*whole, flag, "-z", "--stdin", question=question, env=env | {"GIT_WORK_TREE": f"{place.path}/refs"})
+
+
+def vouched(copy: Copy) -> tuple[IndexEntry, ...]:
+    """Return the entries that git found clean when it last looked, long enough before it wrote the index."""
+    try:
+        with open(copy.path, "rb") as file:
+            data, written = file.read(), os.fstat(file.fileno()).st_mtime_ns
+        entries = parse_whole(data, 32 if copy.place.is_sha256 else 20, partial(_shared, copy.place.path))
+        return tuple(one for one in entries if one.mtime < written)
+    except (OSError, IndexUnreadableError):
+        return ()
+
+
+def _shared(folder: str, name: str) -> bytes:
+    with open(f"{folder}/sharedindex.{name}", "rb") as file:
+        return file.read()
 
 
 def may_convert(copy: Copy, common: str, paths: tuple[bytes, ...], config: Mapping[str, str]) -> bool:

@@ -56,6 +56,11 @@ class UserGit:
         code, said, _ = self.run("symbolic-ref", "-q", "HEAD")
         return said.decode("utf-8", "surrogateescape").strip() if not code else ""
 
+    def objects(self) -> str:
+        """Return where its objects lie."""
+        _, said, _ = self.run("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        return os.fsdecode(said.rstrip(b"\n"))
+
     def config(self) -> dict[str, str]:
         """Return the configuration that counts here: the last value of each key."""
         _, said, _ = self.run("config", "--list", "-z", "--includes")

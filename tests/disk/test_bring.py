@@ -661,3 +661,61 @@ def test_a_dry_run_changes_nothing(session: GitSession) -> None:
 
     assert [one.subject for one in done.commits] == ["one"]
     assert state() == before
+
+
+def test_a_session_that_began_on_no_branch_keeps_its_commits_as_a_ref(tmp_path: Path, root: Path) -> None:
+    git(root, "checkout", "-q", "--detach")
+    with GitSession(tmp_path, root) as session:
+        made = session.commit("one", a__txt="agent\n")
+        session.end()
+        done = session.bring()
+
+        assert (done.ref, done.after) == (f"refs/agent-dev/{session.session.id}/HEAD", made)
+        assert "no branch" in done.why
+
+
+def test_a_branch_comes_without_an_identity(session: GitSession) -> None:
+    git(session.root, "config", "user.useConfigOnly", "true")
+    git(session.root, "config", "--unset", "user.email")
+    session.let_agent("checkout", "-q", "-b", "feature")
+    session.commit("one", a__txt="agent\n")
+    session.end()
+
+    assert session.bring("feature", name="theirs").merge
+    with pytest.raises(CannotBring, match="who you are"):
+        session.bring("feature", name="squashed", squash=True)
+
+
+def with_filter(root: Path) -> None:
+    for word in ("clean", "smudge"):
+        git(root, "config", f"filter.rot13.{word}", "tr a-z n-za-m")
+    (root / ".gitattributes").write_text("*.r filter=rot13\n")
+    (root / "x.r").write_text("hello\n")
+    commit(root, "filtered")
+
+
+def test_what_a_filter_makes_comes_as_the_agent_had_it(tmp_path: Path, root: Path) -> None:
+    with_filter(root)
+    with GitSession(tmp_path, root) as session:
+        session.commit("one", x__r="goodbye\n", y__r="new\n")
+        session.end()
+        session.bring()
+
+        assert (root / "x.r").read_text() == "goodbye\n"
+        assert (root / "y.r").read_text() == "new\n"
+        assert git(root, "show", "HEAD:x.r") == "tbbqolr\n"
+        assert status(root) == ""
+        session.undo()
+        assert (root / "x.r").read_text() == "hello\n"
+        assert status(root) == ""
+
+
+def test_an_edit_of_what_a_filter_makes_is_in_the_way(tmp_path: Path, root: Path) -> None:
+    with_filter(root)
+    with GitSession(tmp_path, root) as session:
+        session.commit("one", x__r="goodbye\n")
+        session.end()
+        (root / "x.r").write_text("mine\n")
+
+        assert [one.key.path for one in session.bring().conflicts] == [b"x.r"]
+        assert (root / "x.r").read_text() == "mine\n"
