@@ -25,6 +25,7 @@ _LISTS = {"--ro": "ro", "--rw": "rw", "--overlay": "overlay", "--env": "env", "-
 AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "looking": ("status", "diff", "commits", "sessions"),
     "merging": ("merge", "undo", "redo", "merges"),
+    "direct": ("restore",),
     "session": ("discard", "stop", "resume"),
     "history": ("checkpoint", "checkpoints", "rollback"),
     "machine": ("show", "profiles", "doctor"),
@@ -33,7 +34,6 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
 }
 _VERBS = {word: area for area, words in AREAS.items() for word in words}
 RESERVED = (
-    "restore",
     "backup",
     "log",
     "trash",
@@ -48,6 +48,8 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev [OPTIONS] AGENT [ARGS…]         AGENT is a profile (agent-dev profiles), else any command
   agent-dev [OPTIONS] -- COMMAND [ARGS…]
   agent-dev run NAME [ARGS…]                a profile that is named like one of the words below
+
+  agent-dev run --direct[=PROVIDER] AGENT   in the real tree, behind a snapshot; agent-dev restore brings it back
 
   agent-dev merge [SESSION]                 choose what comes home; --all or --take PATH without the screen
   agent-dev merge --commits [BRANCH]        bring commits home: with their files, as a branch, squashed …
@@ -167,26 +169,34 @@ def run(words: list[str], environ: dict[str, str]) -> int:
             hint=f"agent-dev -- {rest[0]}",
         )
     if not is_command and rest[0] == "run":
-        rest, is_command = _after_run(rest[1:])
+        rest, is_command, options = _after_run(rest[1:], options)
     return _run_agent(Request(tuple(rest), options, environ, is_command))
 
 
-def _after_run(rest: list[str]) -> tuple[list[str], bool]:
-    """Return an agent and its words, and whether it is a command: `run -- COMMAND` is `-- COMMAND`."""
+def _after_run(rest: list[str], options: Options) -> tuple[list[str], bool, Options]:
+    """Return an agent and its words, whether it is a command (`run -- COMMAND` is `-- COMMAND`), and the options."""
+    if rest and rest[0].partition("=")[0] == "--direct":
+        options = options.but(direct=rest[0].partition("=")[2] or "auto")
+        rest = rest[1:]
     is_command = rest[:1] == ["--"]
     rest = rest[is_command:]
     if not rest:
         raise UsageError(message="run which profile?", hint="agent-dev profiles")
     if rest[0].startswith("-") and not is_command:
         raise UsageError(message=f"unknown option {rest[0]} of run", hint="options of agent-dev's come before `run`")
-    return rest, is_command
+    return rest, is_command, options
 
 
 def _run_agent(request: Request) -> int:
     from agent_dev.commands import run as command
 
     try:
-        outcome = command.run(request, say)
+        if request.options.direct:
+            from agent_dev.commands import direct  # snapshots, and all of the merge engine
+
+            outcome = direct.run_direct(request, say)
+        else:
+            outcome = command.run(request, say)
     except UsageError as error:
         raise UsageOfRun(message=error.message, hint=error.hint) from None
     if outcome.why:

@@ -1,11 +1,19 @@
-"""What stands beside a run, where something does: the process that watches its commands, and a gate that merges close."""
+"""What stands around a run: what the user is told before, what watches its commands, a gate that merges close."""
 
+import os
+
+from agent_dev.commands import showing
 from agent_dev.commands.prepare import Prepared
-from agent_dev.host import store
+from agent_dev.core.plan import Setting
+from agent_dev.host import look, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_dev.host.watcher import Watcher
+
+    Notice = Callable[[str], None]
 
 
 def watcher(prepared: Prepared, session: store.Session, environ: dict[str, str]) -> "Watcher | None":
@@ -30,3 +38,39 @@ def open_gate(gate: int) -> None:
     import fcntl  # as above
 
     fcntl.flock(gate, fcntl.LOCK_UN)
+
+
+def recover(prepared: Prepared, environ: dict[str, str], notice: "Notice") -> None:
+    """Bring an interrupted merge of this root to rest; one that is not understood is told, and stays as it is."""
+    from agent_dev.commands import recover as recovery  # rare, and it needs all of the merge engine
+    from agent_dev.errors import RecoveryRequired
+
+    try:
+        recovery.recover_here(prepared.store, prepared.place.root, environ, notice)
+    except RecoveryRequired as error:
+        notice(error.message)
+        notice(error.hint)
+
+
+def notices(prepared: Prepared) -> tuple[str, ...]:
+    """Return what the user should know before the agent starts."""
+    waiting = look.waiting(prepared.store, prepared.place.root)
+    lines = []
+    if waiting:
+        names = ", ".join(waiting[-3:]) + (" …" if len(waiting) > 3 else "")
+        plural = "s" if len(waiting) > 1 else ""
+        lines.append(f"{len(waiting)} earlier session{plural} here not merged: {names} (agent-dev sessions)")
+    lines += [f"--rw {path}: the agent writes there directly, nothing of it is reviewed" for path in prepared.rw]
+    lines += [*prepared.said, *(one.warning for one in prepared.shared)]
+    lines += showing.around(prepared)
+    return tuple(lines)
+
+
+def with_root(parts: Setting, root: str) -> Setting:
+    """Return the parts of a session that writes its root directly; snapshots that lie in it are covered."""
+    from agent_dev.host import snapshots  # direct mode alone
+
+    hidden = tuple(f"{root}/{name}" for name in snapshots.within(root))
+    if hidden:
+        os.makedirs(parts.blank, 0o755, exist_ok=True)
+    return parts.but(direct=root, blanks=(*parts.blanks, *hidden))

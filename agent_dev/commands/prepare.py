@@ -34,6 +34,7 @@ class Options(Value):
     profile_file: str = ""
     config: str = ""
     debug: bool = False
+    direct: str = ""  # by which provider of snapshots the real tree is written; "auto": by the best there is
 
 
 class Request(Value):

@@ -16,6 +16,8 @@ from agent_dev.host.homes import Home
 
 def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
     """Run a held, ended session again. Raises AgentDevError when the agent never started; the session stays as it was."""
+    if one.record["options"].get("direct"):
+        raise Refused(message=f"session {one.name} worked in the real tree itself", hint="agent-dev run --direct AGENT")
     launch.close_inherited()
     prepared = _prepare(one, request)
     asked = run.ask_git(prepared, request.environ)

@@ -72,33 +72,26 @@ class Job(Value):
         return bool(self.touched)
 
 
-def run(request: Request, notice: "Notice") -> Outcome:
-    """Run an agent in a new session. `notice` shows a line to the user. Raises AgentDevError when it never started."""
+def run(request: Request, notice: "Notice", before: "Callable[[Prepared], None] | None" = None) -> Outcome:
+    """Run an agent in a new session. `notice` shows a line to the user. Raises AgentDevError when it never started.
+
+    `before`: what must have been done before anything starts.
+    """
     launch.close_inherited()
     keeper = launch.Keeper()  # ahead of all else: it makes namespaces while we plan
     try:
         prepared = prepare(request)
         if look.is_interrupted(prepared.store):
-            recover(prepared, request.environ, notice)
+            beside.recover(prepared, request.environ, notice)
+        if before is not None:
+            before(prepared)
         asked = ask_git(prepared, request.environ)
-        for line in notices(prepared):
+        for line in beside.notices(prepared):
             notice(line)
         return _begin(prepared, asked, request, keeper)
     except BaseException:
         keeper.dismiss()
         raise
-
-
-def recover(prepared: Prepared, environ: dict[str, str], notice: "Notice") -> None:
-    """Bring an interrupted merge of this root to rest; one that is not understood is told, and stays as it is."""
-    from agent_dev.commands import recover as recovery  # rare, and it needs all of the merge engine
-    from agent_dev.errors import RecoveryRequired
-
-    try:
-        recovery.recover_here(prepared.store, prepared.place.root, environ, notice)
-    except RecoveryRequired as error:
-        notice(error.message)
-        notice(error.hint)
 
 
 def _begin(prepared: Prepared, asked: repo.Asked | None, request: Request, keeper: launch.Keeper) -> Outcome:
@@ -138,28 +131,18 @@ def ask_git(prepared: Prepared, environ: dict[str, str]) -> repo.Asked | None:
     return repo.ask(git, prepared.place.root, ("config", "--list", "-z", "--show-scope", "--includes"), environ) if git else None
 
 
-def notices(prepared: Prepared) -> tuple[str, ...]:
-    """Return what the user should know before the agent starts."""
-    waiting = look.waiting(prepared.store, prepared.place.root)
-    lines = []
-    if waiting:
-        names = ", ".join(waiting[-3:]) + (" …" if len(waiting) > 3 else "")
-        plural = "s" if len(waiting) > 1 else ""
-        lines.append(f"{len(waiting)} earlier session{plural} here not merged: {names} (agent-dev sessions)")
-    lines += [f"--rw {path}: the agent writes there directly, nothing of it is reviewed" for path in prepared.rw]
-    lines += [*prepared.said, *(one.warning for one in prepared.shared)]
-    lines += showing.around(prepared)
-    return tuple(lines)
-
-
 def _job(prepared: Prepared, session: store.Session, home: Home, asked: repo.Asked | None, request: Request) -> Job:
     paths = (prepared.place.root, *prepared.overlays)
     roots = tuple(store.add_root(session, number, path) for number, path in enumerate(paths))
-    git = _private_git(prepared, session, roots[0])
+    direct = prepared.place.root if request.options.direct else ""
+    roots = () if direct else roots  # the upper stays empty
+    git = _private_git(prepared, session, roots)
     given = settings_of(asked, request.environ, prepared)
     for made in git:
         handed.say(made.source, given.own)
     parts = make_parts(prepared, session, roots, git, given, request.environ)
+    if direct:
+        parts = beside.with_root(parts, direct)
     built = plan.build(prepared.settings.profile, prepared.machine, parts)
     home.prepare(bwrap.mount_points(built), built)
     return Job(
@@ -210,23 +193,24 @@ def make_parts(
     return parts
 
 
-def _private_git(prepared: Prepared, session: store.Session, root: Root) -> tuple[GitDir, ...]:
+def _private_git(prepared: Prepared, session: store.Session, roots: tuple[Root, ...]) -> tuple[GitDir, ...]:
     git = prepared.place.git
     if git is None:
         return ()
     os.mkdir(f"{session.folder}/git", 0o700)
-    copy = f"{root.upper}/.git" if git.inside else f"{session.folder}/git/0"
+    is_in_upper = bool(roots) and git.inside
+    copy = f"{roots[0].upper}/.git" if is_in_upper else f"{session.folder}/git/0"
     wish = private_git.Wish(
         source=git.common,
         copy=copy,
         farm=f"{session.folder}/objects",
         name="0",
         linked=git.folder if git.is_linked else "",
-        root=root.path,
+        root=prepared.place.root,
         beside=session.id,
     )
-    made = private_git.make(wish, "" if git.inside else git.common)
-    if git.inside:
+    made = private_git.make(wish, "" if is_in_upper else git.common)
+    if is_in_upper:
         try:
             os.setxattr(copy, "user.overlay.opaque", b"y")
         except OSError as error:
@@ -241,9 +225,9 @@ def _record(prepared: Prepared, request: Request, parts: Setting) -> store.Recor
         "state": store.RUNNING,
         "name": request.options.name,
         "root": prepared.place.root,
-        "roots": [root.path for root in parts.roots],
+        "roots": [root.path for root in parts.roots] or [prepared.place.root],
         "cwd": parts.cwd,
-        "git": {"folder": git.folder, "common": git.common, "inside": git.inside} if git else None,
+        "git": {"folder": git.folder, "common": git.common, "inside": git.inside and not parts.direct} if git else None,
         "stores": [list(store) for made in parts.git_dirs for store in made.stores],
         "large": [list(store) for made in parts.git_dirs for store in made.large],
         "profile": prepared.settings.profile.name,
@@ -381,7 +365,7 @@ def _begin_base(job: Job, record: store.Record) -> int:
 
     git = job.prepared.place.git
     wish = base.Wish(
-        roots=tuple(root.path for root in job.parts.roots),
+        roots=tuple(record["roots"]),
         git=git.folder if git else "",
         program=machine.program("git", job.environ, job.prepared.untrusted) or "",
         environ=job.environ,

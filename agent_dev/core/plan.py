@@ -136,6 +136,7 @@ class Setting(Value):
     shares: tuple[Mount, ...] = ()  # sockets that the user hands in
     ro: tuple[str, ...] = ()
     rw: tuple[str, ...] = ()
+    direct: str = ""  # the root itself, written directly, instead of an overlay
     files: tuple[tuple[str, bytes], ...] = ()
     env: tuple[tuple[str, str], ...] = ()  # from the user's environment, already filtered
 
@@ -245,7 +246,8 @@ def _roots(setting: Setting) -> tuple[Mount, ...]:
     stores = tuple(Bind(inside, outside) for g in setting.git_dirs for outside, inside in (*g.stores, *g.large))
     binds = tuple(Bind(g.target, g.source, writable=True) for g in setting.git_dirs if g.target)
     roots = sorted(setting.roots, key=lambda root: root.path.count("/"))
-    return (*stores, *(Overlay(root.path, root.path, root.upper, root.work) for root in roots), *binds)
+    direct = (Bind(setting.direct, setting.direct, writable=True),) if setting.direct else ()
+    return (*stores, *direct, *(Overlay(root.path, root.path, root.upper, root.work) for root in roots), *binds)
 
 
 def _env(profile: Profile, machine: Machine, setting: Setting) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,252 @@
+"""Direct mode: an agent in the real tree, behind a snapshot; and bringing back what was there."""
+
+import json
+import os
+import shutil
+import time
+from dataclasses import dataclass
+
+from agent_dev.commands import merge, run
+from agent_dev.commands.prepare import Prepared, Request
+from agent_dev.commands.review import Review, open_review
+from agent_dev.commands.sessions import Here
+from agent_dev.core import selection
+from agent_dev.core.changes import Entry, FileType
+from agent_dev.errors import AgentDevError, CannotStart, UsageError
+from agent_dev.host import base, copies, disk, files, machine, remove, scan, snapshots, store
+from agent_dev.host.snapshots import Snapshot
+
+_ABOUT, _AFTER = "about.json", "after"
+_SKIP = (b".git",)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A snapshot that was taken before an agent worked in a tree. Times in ns since 1970; `ended` 0: nobody saw its end."""
+
+    id: str
+    folder: str
+    root: str
+    command: tuple[str, ...]
+    started: int
+    ended: int
+    snapshot: Snapshot
+
+
+def before(prepared: Prepared, request: Request, notice: merge.Notice) -> Taken:
+    """Take the snapshot of a run, and say where it lies. Raises CannotStart."""
+    if prepared.overlays:
+        raise CannotStart(
+            message="--direct and --overlay do not go together", hint="name the directory with --rw, or leave --direct"
+        )
+    name = f"{time.strftime('%y%m%d-%H%M%S', time.gmtime())}-{os.urandom(2).hex()}"
+    folder = f"{prepared.store.path}/snapshots/{name}"
+    os.makedirs(folder, 0o700)
+    root = prepared.place.root
+    try:
+        provider = request.options.direct if request.options.direct != "auto" else ""
+        wish = snapshots.Wish(root, folder, name, request.environ, prepared.untrusted)
+        taken = Taken(name, folder, root, request.words, time.time_ns(), 0, snapshots.take(wish, provider))
+    except BaseException:
+        remove.remove_tree(folder)
+        raise
+    _write(taken)
+    for problem in taken.snapshot.problems:
+        notice(f"not in the snapshot: {problem}")
+    notice(f"the agent works in {root} itself; snapshot {name} ({taken.snapshot.provider}) is {taken.snapshot.path}")
+    return taken
+
+
+def after(taken: Taken, prepared: Prepared, environ: dict[str, str], notice: merge.Notice) -> None:
+    """Note what the tree holds at the end, so that what the user changes later is told from what the agent did."""
+    git = prepared.place.git
+    wish = base.Wish(
+        roots=(taken.root,),
+        git=git.folder if git else "",
+        program=machine.program("git", environ, prepared.untrusted) or "",
+        environ=environ,
+    )
+    try:
+        base.take(f"{taken.folder}/{_AFTER}", wish)
+        _write(Taken(taken.id, taken.folder, taken.root, taken.command, taken.started, time.time_ns(), taken.snapshot))
+    except OSError as error:
+        notice(f"what the tree holds now could not be noted ({error.strerror}): a restore would take all for changed since")
+    notice(f"agent-dev restore --dry-run {taken.id}   what it changed")
+    notice(f"agent-dev restore {taken.id}             bring back what was there")
+
+
+def _write(taken: Taken) -> None:
+    row = {
+        "version": 1,
+        "root": taken.root,
+        "command": list(taken.command),
+        "started": taken.started,
+        "ended": taken.ended,
+        "provider": taken.snapshot.provider,
+        "snapshot": taken.snapshot.id,
+        "path": taken.snapshot.path,
+    }
+    temp = f"{taken.folder}/{_ABOUT}.new"
+    with open(temp, "w", encoding="utf-8") as file:
+        json.dump(row, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(temp, f"{taken.folder}/{_ABOUT}")
+
+
+def listed(where: Here, *, every: bool = False) -> tuple[Taken, ...]:
+    """Return the snapshots of this repository, oldest first."""
+    place = f"{where.store.path}/snapshots"
+    found = []
+    for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
+        try:
+            with open(f"{place}/{name}/{_ABOUT}", encoding="utf-8") as file:
+                row = json.load(file)
+            snapshot = Snapshot(row["provider"], row["snapshot"], row["path"])
+            command = tuple(map(str, row["command"]))
+            one = Taken(name, f"{place}/{name}", row["root"], command, row["started"], row["ended"], snapshot)
+        except (OSError, ValueError, KeyError):
+            continue  # being taken in this moment, or never completed
+        if every or one.root == where.root:
+            found.append(one)
+    return tuple(found)
+
+
+def find(where: Here, name: str) -> Taken:
+    """Return the snapshot of that id, else the newest here. Raises UsageError, AgentDevError."""
+    found = [one for one in listed(where, every=bool(name)) if not name or one.id == name]
+    if not found:
+        if name:
+            raise UsageError(message=f"no snapshot {name}", hint="agent-dev restore --list")
+        raise AgentDevError(message=f"no agent ever worked in {where.root} itself", hint="agent-dev run --direct AGENT")
+    if not os.path.isdir(found[-1].snapshot.path):
+        raise AgentDevError(
+            message=f"the snapshot {found[-1].snapshot.path} is gone", hint="agent-dev restore --list shows others"
+        )
+    return found[-1]
+
+
+def restoring(taken: Taken, paths: tuple[str, ...], where: Here) -> Review:
+    """Return a session whose changes are those back to a snapshot, opened: what to do with it is a merge.
+
+    `paths`: only there and below. What the user changed since the run ended is a conflict in it, or merged where both fit.
+    The session is held; the caller closes the review and lets go.
+    """
+    session = store.create(where.store)
+    try:
+        root = store.add_root(session, 0, taken.root)
+        _fill(taken, root.upper, tuple(_inside(path, taken.root, where) for path in paths))
+        if os.path.isdir(f"{taken.folder}/{_AFTER}"):
+            shutil.copytree(f"{taken.folder}/{_AFTER}", session.base)
+        store.write(session, _record(taken))
+        store.settle(session)
+        return open_review(session, where.environ)
+    except BaseException:
+        store.drop(session)
+        raise
+
+
+def carry_out(review: Review, where: Here, notice: merge.Notice, *, is_dry: bool) -> merge.Merged:
+    """Bring back all that can be; conflicts stay in the session, to be settled by `merge --resolve`."""
+    keys = frozenset(change.key for change in review.changes.changes)
+    planned = merge.plan(review, selection.take(selection.NOTHING, keys, review.changes), keys)
+    return merge.preview(review, planned) if is_dry else merge.carry_out(review, planned, where.store, notice)
+
+
+def _record(taken: Taken) -> store.Record:
+    return {
+        **store.BLANK,
+        "state": store.WAITING,
+        "name": f"restore-{taken.id}",
+        "root": taken.root,
+        "roots": [taken.root],
+        "cwd": taken.root,
+        "profile": "default",
+        "command": ["restore", taken.id],
+        "started": time.time_ns(),
+        "launched": taken.ended or taken.started,
+    }
+
+
+def _inside(path: str, root: str, where: Here) -> bytes:
+    full = os.path.normpath(os.path.join(where.cwd, path))
+    if full != root and not full.startswith(root + "/"):
+        raise UsageError(message=f"{path} is not below {root}", hint="agent-dev restore --dry-run lists what changed")
+    return os.fsencode(full[len(root) + 1 :])
+
+
+def _fill(taken: Taken, upper: str, wanted: tuple[bytes, ...]) -> None:
+    """Write what a restore changes into an upper, as an agent would have done it."""
+    source, real, target = files.Tree(taken.snapshot.path), files.Tree(taken.root), files.Tree(upper, is_ours=True)
+    try:
+        filling = _Filling(source, real, target)
+        was, now = _entries(source.path), _entries(real.path)
+        for path in sorted(was.keys() | now.keys()):
+            if not wanted or any(path == one or path.startswith(one + b"/") or not one for one in wanted):
+                filling.put(path, was.get(path), now.get(path))
+    finally:
+        for tree in (source, real, target):
+            tree.close()
+
+
+def _entries(root: str) -> dict[bytes, Entry]:
+    skip = (*_SKIP, *map(os.fsencode, snapshots.within(root)))
+    unable = (FileType.SOCKET, FileType.DEVICE)
+    return {found.path: found.entry for found in scan.walk(root, skip=skip) if found.entry.type not in unable}
+
+
+class _Filling:
+    """An upper that grows, path by path, parents first."""
+
+    def __init__(self, source: files.Tree, real: files.Tree, target: files.Tree) -> None:
+        self.source, self.real, self.target = source, real, target
+        self.copier = copies.Copier(source, target)
+        self.gone = b"\0"  # the directory that was removed last
+
+    def put(self, path: bytes, was: Entry | None, now: Entry | None) -> None:
+        """Make a path what it was."""
+        if path.startswith(self.gone + b"/") and was is None:
+            return
+        folder, _, name = path.rpartition(b"/")
+        if was is None:
+            self.gone = path
+            disk.whiteout(name, self._folder(folder))
+        elif now is None or was.type is not now.type or self._differs(path, was, now):
+            self._folder(folder)
+            self.copier.copy(path, was)
+            if was.type is not FileType.DIRECTORY:
+                self.gone = path  # with all that is in it, if it is a directory now
+            if was.type is FileType.DIRECTORY:
+                if now is not None and now.type is not FileType.DIRECTORY:
+                    copies.with_attributes(self.target, path, Entry(FileType.DIRECTORY), ("user.overlay.opaque", b"y"))
+                copies.with_mode(self.target, path, was.mode & 0o777 | 0o700)
+
+    def _differs(self, path: bytes, was: Entry, now: Entry) -> bool:
+        if (was.mode, was.attributes, was.target) != (now.mode, now.attributes, now.target):
+            return True
+        return was.type is FileType.FILE and (was.size != now.size or not files.are_equal(self.source, self.real, path))
+
+    def _folder(self, path: bytes) -> int:
+        """Return a directory of the upper, made with what the real one has where it does not come back itself."""
+        if not path:
+            return self.target.fd
+        if self.target.look(path, attributes=False) is None:
+            folder, _, name = path.rpartition(b"/")
+            entry = self.real.look(path) or Entry(FileType.DIRECTORY, 0o755)
+            disk.mkdir(name, self._folder(folder), entry.mode & 0o777)
+            copies.with_attributes(self.target, path, entry)
+        return self.target.folder(path)
+
+
+def run_direct(request: Request, notice: merge.Notice) -> run.Outcome:
+    """Run an agent in the real tree. Raises AgentDevError; without a snapshot nothing is started."""
+    found: list[tuple[Taken, Prepared]] = []
+
+    def begin(prepared: Prepared) -> None:
+        found.append((before(prepared, request, notice), prepared))
+
+    try:
+        return run.run(request, notice, begin)
+    finally:
+        for taken, prepared in found:
+            after(taken, prepared, request.environ, notice)

@@ -1,0 +1,202 @@
+"""Direct mode: an agent in the real tree behind a snapshot, and bringing back exactly what was there."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness import program
+from tests.harness.program import AgentDev
+
+# Kinds of file systems to try on: where one can be mounted, and where not (an ordinary user) the one that is there.
+KINDS = ("here", "xfs", "btrfs", "btrfs, mounted there") if os.getuid() == 0 else ("here",)
+DAMAGE = """
+echo changed >README.md; rm sub/app.py; echo new >new; mkdir -p made/deep; echo x >made/deep/x; chmod 600 script; rm link
+ln -s elsewhere link; rm -r folder; echo file >folder; rm file; mkdir file; echo y >file/y; setfattr -n user.note -v two marked
+"""
+
+
+def tree(repo: Path) -> dict[str, str]:
+    """Return what a work tree holds; its git directory is the business of other tests."""
+    return {path: entry for path, entry in program.tree(repo).items() if not path.startswith((".git/", ".agent-dev-snapshot."))}
+
+
+def filled(repo: Path) -> None:
+    """Add one of each kind to a repository."""
+    (repo / "script").write_text("#!/bin/sh\n")
+    (repo / "script").chmod(0o755)
+    (repo / "link").symlink_to("README.md")
+    (repo / "folder" / "in").mkdir(parents=True)
+    (repo / "folder" / "in" / "z").write_text("z\n")
+    (repo / "file").write_text("file\n")
+    (repo / "marked").write_text("marked\n")
+    os.setxattr(repo / "marked", "user.note", b"one")
+    (repo / "odd\nname").write_bytes(bytes(range(256)))
+    os.mkfifo(repo / "fifo")
+
+
+def mounted(kind: str, place: Path) -> None:
+    image = place.with_suffix(".img")
+    with image.open("wb") as file:
+        file.truncate(400 << 20)
+    subprocess.run([f"mkfs.{kind}", "-q", str(image)], check=True, capture_output=True)
+    place.mkdir()
+    subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=True)
+
+
+@pytest.fixture(params=KINDS)
+def direct(request: pytest.FixtureRequest, agent_dev: AgentDev, tmp_path: Path) -> Iterator[AgentDev]:
+    """The program, its state and a repository on a file system of some kind; on btrfs the repository is a subvolume."""
+    if request.param == "here":
+        filled(agent_dev.repo)
+        yield agent_dev
+        return
+    kind, _, is_there = request.param.partition(", ")
+    place = agent_dev.repo.with_name("mounted") if is_there else tmp_path / "disk"
+    mounted(kind, place)
+    try:
+        home, repo = (agent_dev.home, place) if is_there else (place / "home", place / "home" / "src" / "shop")
+        if not is_there:
+            shutil.copytree(agent_dev.home, home, symlinks=True, ignore=shutil.ignore_patterns("shop"))
+        if kind == "btrfs" and not is_there:
+            subprocess.run(["btrfs", "subvolume", "create", str(repo)], check=True, capture_output=True)
+        shutil.copytree(agent_dev.repo, repo, symlinks=True, dirs_exist_ok=True)
+        filled(repo)
+        yield AgentDev(home, repo)
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)  # what tidies up may still be in it
+
+
+def ran(agent_dev: AgentDev, script: str, *options: str) -> str:
+    """Run a script in the real tree; return what was said."""
+    done = agent_dev("run", options[0] if options else "--direct", "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def attributes(repo: Path) -> dict[str, bytes]:
+    return {name: os.getxattr(repo / "marked", name) for name in os.listxattr(repo / "marked")}
+
+
+def test_all_that_an_agent_did_to_the_real_tree_is_taken_back(direct: AgentDev) -> None:
+    before, marks = tree(direct.repo), attributes(direct.repo)
+    said = ran(direct, DAMAGE)
+    assert "agent-dev restore" in said
+    assert (direct.repo / "README.md").read_text() == "changed\n"
+    damaged = tree(direct.repo)
+    preview = direct("restore", "--dry-run")
+    assert (preview.returncode, tree(direct.repo)) == (0, damaged)
+    done = direct("restore")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert tree(direct.repo) == before
+    assert attributes(direct.repo) == marks
+    assert direct("undo").returncode == 0  # what was brought back can be taken back
+    assert tree(direct.repo) == damaged
+
+
+def test_the_best_provider_is_chosen_and_named(direct: AgentDev, request: pytest.FixtureRequest) -> None:
+    kind = request.node.callspec.params["direct"]
+    ran(direct, "true")
+    (row,) = json.loads(direct("restore", "--list", "--json").stdout)["snapshots"]
+    wanted = {"xfs": ("reflink",), "here": ("copy", "reflink")}.get(kind, ("btrfs",))
+    assert row["provider"] in wanted
+    assert Path(row["path"]).is_dir()
+    assert row["snapshot"] in direct("restore", "--list").stdout
+
+
+def test_a_snapshot_within_reach_is_not_shown(direct: AgentDev) -> None:
+    ran(direct, "ls -A .agent-dev-snapshot.* 2>/dev/null | grep . && exit 1; rm -rf .agent-dev-snapshot.* 2>/dev/null; true")
+    (row,) = json.loads(direct("restore", "--list", "--json").stdout)["snapshots"]
+    assert (Path(row["path"]) / "README.md").read_text() == "# Shop\n"
+
+
+def test_a_plain_copy_can_be_asked_for(direct: AgentDev) -> None:
+    before = tree(direct.repo)
+    ran(direct, DAMAGE, "--direct=copy")
+    assert direct("restore").returncode == 0
+    assert tree(direct.repo) == before
+
+
+@pytest.fixture
+def plain(agent_dev: AgentDev) -> AgentDev:
+    filled(agent_dev.repo)
+    return agent_dev
+
+
+def snapshots(agent_dev: AgentDev) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(agent_dev("restore", "--list", "--json").stdout)["snapshots"]
+    return rows
+
+
+def test_what_the_user_changed_since_stays(plain: AgentDev) -> None:
+    ran(plain, DAMAGE)
+    (plain.repo / "README.md").write_text("mine since\n")
+    (plain.repo / "mine").write_text("made since\n")
+    done = plain("restore", "--json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, [one["path"] for one in told["conflicts"]]) == (1, ["README.md"])
+    assert (plain.repo / "README.md").read_text() == "mine since\n"
+    assert (plain.repo / "mine").read_text() == "made since\n"
+    assert not (plain.repo / "new").exists()
+    assert plain("merge", "--resolve", "README.md=agent").returncode == 0  # settled: the snapshot's
+    assert (plain.repo / "README.md").read_text() == "# Shop\n"
+
+
+def test_one_path_alone_is_brought_back(plain: AgentDev) -> None:
+    ran(plain, DAMAGE)
+    assert plain("restore", "--path", "sub").returncode == 0
+    assert (plain.repo / "sub" / "app.py").read_text() == "print('two')\n"
+    assert (plain.repo / "README.md").read_text() == "changed\n"
+    assert plain("restore", "--path", "/etc").returncode == 2
+
+
+def test_the_git_directory_is_the_agents_own_as_in_any_session(plain: AgentDev) -> None:
+    head = plain.git("rev-parse", "HEAD")
+    ran(plain, "echo x >x; git add x; git commit -q -m 'By the agent'; echo '#!/bin/sh' >.git/hooks/post-checkout")
+    assert plain.git("rev-parse", "HEAD") == head
+    assert not (plain.repo / ".git" / "hooks" / "post-checkout").exists()
+    assert (plain.repo / "x").exists()
+    assert "By the agent" in plain("commits").stdout
+
+
+def test_all_else_is_as_in_any_session(plain: AgentDev) -> None:
+    ran(plain, f"! cat {plain.home}/.ssh/id_ed25519 && ! ls {plain.state} && ! touch /usr/out")
+
+
+@pytest.mark.parametrize("options", ["--direct=btrfs", "--direct=snapper", "--direct=nonsense"])
+def test_without_a_snapshot_nothing_starts(plain: AgentDev, options: str) -> None:
+    before = tree(plain.repo)
+    done = plain("run", options, "--", "sh", "-c", "echo x >x")
+    assert done.returncode == 125
+    assert tree(plain.repo) == before
+    assert snapshots(plain) == []
+    assert not list((plain.state / "snapshots").glob("*"))
+
+
+def test_a_full_state_directory_stops_the_start(plain: AgentDev) -> None:
+    (plain.state).mkdir(parents=True, exist_ok=True)
+    (plain.state / "snapshots").write_text("in the way")
+    done = plain("run", "--direct", "--", "touch", "x")
+    assert (done.returncode != 0, (plain.repo / "x").exists()) == (True, False)
+
+
+def test_a_snapshot_that_is_gone_and_a_repository_without_one_are_told(plain: AgentDev) -> None:
+    assert plain("restore").returncode == 1
+    assert plain("restore", "no-such").returncode == 2
+    ran(plain, "true")
+    shutil.rmtree(snapshots(plain)[0]["path"])
+    done = plain("restore")
+    assert (done.returncode, "is gone" in done.stderr) == (1, True)
+
+
+def test_a_second_restore_finds_nothing_to_do(plain: AgentDev) -> None:
+    ran(plain, DAMAGE)
+    assert plain("restore").returncode == 0
+    before = tree(plain.repo)
+    assert plain("restore").returncode == 0
+    assert tree(plain.repo) == before
