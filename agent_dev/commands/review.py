@@ -1,7 +1,7 @@
 """A session's changes against its base and the real tree now: what `status`, `diff`, `merge` and the screen work on."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
 
 from agent_dev.commands.fit import Fit, Sides, fit
@@ -211,7 +211,7 @@ def _has_private_git(review: Review, number: int) -> bool:
     return number == 0 and isinstance(git, dict) and bool(git.get("inside"))
 
 
-def _base(review: Review, number: int) -> tuple[dict[bytes, Entry], frozenset[bytes]]:
+def _base(review: Review, number: int) -> tuple[MutableMapping[bytes, Entry], frozenset[bytes]]:
     """Return what a root held; without a base what it holds now, and what of that moved since the start."""
     if review.base.is_known() and review.base.is_complete:
         return review.base.entries(number), frozenset()
@@ -219,10 +219,12 @@ def _base(review: Review, number: int) -> tuple[dict[bytes, Entry], frozenset[by
     known = review.base.entries(number)
     now = {one.path: one.entry for one in scan.walk(review.reals[number].path, skip=(b".git",), attributes=False)}
     moved = {path for path, entry in now.items() if path not in known and entry.ctime >= started}
-    return now | known, frozenset(moved)
+    return {**now, **known}, frozenset(moved)
 
 
-def _with_attributes(base: dict[bytes, Entry], upper: Iterable[Found], real: files.Tree) -> dict[bytes, Entry]:
+def _with_attributes(
+    base: MutableMapping[bytes, Entry], upper: Iterable[Found], real: files.Tree
+) -> MutableMapping[bytes, Entry]:
     """Add the extended attributes of what was copied up: the ctime vouches that they are still the base's."""
     for one in upper:
         before = base.get(one.path)

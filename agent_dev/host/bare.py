@@ -5,7 +5,6 @@ No configuration, hook, attribute, graft, replacement or promise of the agent's 
 
 import os
 import select
-import shutil
 import subprocess
 import tempfile
 import time
@@ -14,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agent_dev.errors import CommandFailed
-from agent_dev.host import debug, refs, repo
+from agent_dev.host import debug, refs, repo, store
 
 SECONDS = 20
 _LARGEST_OBJECT = 1 << 30
@@ -152,12 +151,18 @@ def _quoted(store: str) -> str:
 
 @contextmanager
 def temporary(folder: str) -> Iterator[str]:
-    """Have the path of a new directory for as long as it is needed."""
+    """Have the path of a new directory for as long as it is needed, in a session's or a merge's folder.
+
+    It is gone at once, and taken apart a moment later: a thousand links cost more than all that git does with them.
+    """
     place = tempfile.mkdtemp(prefix="skeleton-", dir=folder)
     try:
         yield place
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        gone = store.set_aside(store.Store(os.path.dirname(os.path.dirname(folder))), os.path.basename(place))
+        os.rmdir(gone)
+        os.rename(place, gone)
+        store.remove_aside(gone)
 
 
 def skeleton(place: str, program: str, folder: str, stores: tuple[str, ...]) -> Bare:

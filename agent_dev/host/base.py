@@ -7,6 +7,7 @@ bytes, up to a bound. Nothing of the repository's is executed and nothing in it 
 
 import os
 import time
+from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -251,23 +252,23 @@ class Base:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._tables: list[dict[bytes, tuple[Entry, str]]] = []
+        self._tables: list[dict[bytes, Row]] = []
         self._blobs: dict[int, Blobs] = {}
         self.is_complete = False
         data = _manifest(folder)
         self.notes = _notes(folder, data)
         if data is not None:
             self.is_complete = bool(data["complete"])
-            self._tables = [dict(map(_from_row, rows)) for rows in data["roots"]]
+            self._tables = [{os.fsencode(row[0]): row for row in rows} for rows in data["roots"]]
             self._stores, self._program = data.get("stores", []), data.get("program", "")
 
     def is_known(self) -> bool:
         """Whether a base was taken at all."""
         return bool(self._tables)
 
-    def entries(self, root: int) -> dict[bytes, Entry]:
+    def entries(self, root: int) -> "Entries":
         """Return what a root held."""
-        return {path: entry for path, (entry, _) in self._tables[root].items()} if root < len(self._tables) else {}
+        return Entries(self._tables[root]) if root < len(self._tables) else Entries({})
 
     def stored(self, root: int, path: bytes) -> str | None:
         """Return the file that holds a path's stored bytes, None when they were not stored."""
@@ -287,7 +288,7 @@ class Base:
         if not name:
             return None
         if name.startswith("@"):
-            entry, _ = self._tables[root][path]
+            entry = _entry(self._tables[root][path])
             store, _, oid = name[1:].partition(":")
             blob = self._blobs_of(int(store)).read(oid, entry.size) if entry.size <= base_walk.LARGE_FILE else None
             return on_disk(blob, entry.size) if blob is not None else None
@@ -303,7 +304,8 @@ class Base:
             one.close()
 
     def _place(self, root: int, path: bytes) -> str:
-        return self._tables[root].get(path, (None, ""))[1] if root < len(self._tables) else ""
+        row = self._tables[root].get(path) if root < len(self._tables) else None
+        return str(row[9]) if row is not None else ""
 
     def _blobs_of(self, store: int) -> "Blobs":
         if store not in self._blobs:
@@ -316,8 +318,38 @@ class Base:
 _TYPES = {str(kind): kind for kind in FileType}  # making an enum's member from its value costs five times a look-up
 
 
-def _from_row(row: Row) -> tuple[bytes, tuple[Entry, str]]:
-    path, kind, mode, size, inode, mtime, ctime, links, target, stored = row
+def _entry(row: Row) -> Entry:
+    _, kind, mode, size, inode, mtime, ctime, links, target, _ = row
     link = os.fsencode(str(target)) if target else b""
-    entry = Entry(_TYPES[kind], mode, size, inode, mtime, ctime, links, link)  # type: ignore[index,arg-type]
-    return os.fsencode(str(path)), (entry, str(stored))
+    return Entry(_TYPES[kind], mode, size, inode, mtime, ctime, links, link)  # type: ignore[index,arg-type]
+
+
+class Entries(MutableMapping[bytes, Entry]):
+    """What a root held, by path. An entry is made when it is asked for: of tens of thousands few ever are."""
+
+    def __init__(self, rows: dict[bytes, Row]) -> None:
+        self._rows = rows
+        self._made: dict[bytes, Entry] = {}
+
+    def __getitem__(self, path: bytes) -> Entry:
+        made = self._made.get(path)
+        if made is None:
+            made = self._made[path] = _entry(self._rows[path])
+        return made
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._rows
+
+    def __setitem__(self, path: bytes, entry: Entry) -> None:
+        if path not in self._rows:
+            raise KeyError(path)
+        self._made[path] = entry
+
+    def __delitem__(self, path: bytes) -> None:
+        raise TypeError(path)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)

@@ -12,10 +12,11 @@ def among(root: str, paths: list[bytes], untrusted: tuple[str, ...], environ: di
     git = machine.program("git", environ, untrusted)
     if git is None:
         return frozenset()
-    return _ask(git, root, [path for path in paths if path], environ)
+    by_rule = _ask(git, root, [path for path in paths if path], environ, ("--no-index",))
+    return _ask(git, root, sorted(by_rule), environ)  # what is tracked is not ignored; git compares each with all of its index
 
 
-def _ask(git: str, root: str, paths: list[bytes], environ: dict[str, str]) -> frozenset[bytes]:
+def _ask(git: str, root: str, paths: list[bytes], environ: dict[str, str], how: tuple[str, ...] = ()) -> frozenset[bytes]:
     """Ask of many paths at once; when git refuses one of them (beyond a link, in a submodule), of halves.
 
     What git will not answer for at all lies beyond a link or in a submodule of the user's: it is shown like any other.
@@ -23,10 +24,10 @@ def _ask(git: str, root: str, paths: list[bytes], environ: dict[str, str]) -> fr
     if not paths:
         return frozenset()
     question = b"".join(b"./" + path + b"\0" for path in paths)  # so that a name with a colon is no pathspec's magic
-    code, told = repo.tell(git, root, ("check-ignore", "--stdin", "-z"), question, environ)
+    code, told = repo.tell(git, root, ("check-ignore", *how, "--stdin", "-z"), question, environ)
     if code in (0, 1):
         return frozenset(path.removeprefix(b"./") for path in told.split(b"\0")) - {b""}
     if len(paths) == 1:
         return frozenset()
     half = len(paths) // 2
-    return _ask(git, root, paths[:half], environ) | _ask(git, root, paths[half:], environ)
+    return _ask(git, root, paths[:half], environ, how) | _ask(git, root, paths[half:], environ, how)
