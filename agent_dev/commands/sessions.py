@@ -116,9 +116,9 @@ def hold(one: Listed) -> Listed:
 def finish_rollback(session: store.Session) -> None:
     """Go on with a rollback that was killed: what it left is neither the one state nor the other."""
     if os.path.lexists(f"{session.folder}/rollback.pending"):
-        from agent_dev.commands import checkpoint  # rare, and it imports this module
+        from agent_dev.commands import rollback  # rare, and it imports this module
 
-        checkpoint.go_on(session)
+        rollback.go_on(session)
 
 
 def stop(where: Here, one: Listed) -> Listed:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 DIRECTORY, FILE, SYMLINK, FIFO, SOCKET, WHITEOUT = "dir", "file", "symlink", "fifo", "socket", "whiteout"
 OPAQUE = "user.overlay.opaque"
+_OVERLAY, _ESCAPED = "user.overlay.", "user.overlay.overlay."
 PROTECTED = 3  # newest checkpoints that no retention lets go
 _LONG_GAP = 288  # intervals: past that what lies before belongs to another day's work
 
@@ -164,15 +165,17 @@ def _parents(path: str) -> list[str]:
 
 
 def hidden(one: Table, other: Table) -> tuple[str, ...]:
-    """Return the outermost paths at which either state hides what lies below: their lower part decides what is seen."""
-    found = sorted(
-        {path for table in (one, other) for path, node in table.items() if path and (node.kind != DIRECTORY or node.is_opaque)}
-    )
+    """Return the outermost paths at which one state alone hides what lies below: their lower part decides what is seen."""
+    found = sorted(path for path in {*one, *other} if path and _hides(one.get(path)) != _hides(other.get(path)))
     outer: list[str] = []
     for path in found:
         if not outer or not path.startswith(outer[-1] + "/"):
             outer.append(path)
     return tuple(outer)
+
+
+def _hides(node: Node | None) -> bool:
+    return node is not None and (node.kind != DIRECTORY or node.is_opaque)
 
 
 def seen(upper: Table, lower: Callable[[str], Node | None], area: Iterable[str]) -> dict[str, Node]:
@@ -183,8 +186,14 @@ def seen(upper: Table, lower: Callable[[str], Node | None], area: Iterable[str])
         if node is None and not is_hidden(path, upper):
             node = lower(path)
         if node is not None and node.kind != WHITEOUT:
-            found[path] = node
+            found[path] = node._replace(attributes=_unescaped(node.attributes)) if _OVERLAY in node.attributes else node
     return {path: node for path, node in found.items() if all(_is_folder(found.get(folder)) for folder in _parents(path))}
+
+
+def _unescaped(attributes: str) -> str:
+    """Return attributes as they show through the mount: the overlay's own hidden, the agent's of that name under it again."""
+    kept = [one for one in attributes.split(",") if not one.startswith(_OVERLAY) or one.startswith(_ESCAPED)]
+    return ",".join(sorted(_OVERLAY + one[len(_ESCAPED) :] if one.startswith(_ESCAPED) else one for one in kept))
 
 
 def _is_folder(node: Node | None) -> bool:
@@ -193,8 +202,7 @@ def _is_folder(node: Node | None) -> bool:
 
 def is_hidden(path: str, upper: Table) -> bool:
     """Whether a path without a node of its own is hidden by something above it."""
-    above = [upper.get(folder) for folder in _parents(path)]
-    return any(node is not None and (node.kind != DIRECTORY or node.is_opaque) for node in above)
+    return any(_hides(upper.get(folder)) for folder in _parents(path))
 
 
 # Retention

@@ -26,7 +26,8 @@ _CREATE_RULESET, _RESTRICT_SELF = 444, 446
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2  # LANDLOCK_SCOPE_*
 _SCOPES_SINCE = 6  # ABI of Landlock: Linux 6.12
 _IN_ROOT = 0x02 | 0x10  # NO_MAGICLINKS | IN_ROOT
-_RESOLVE = 0x01 | 0x02 | 0x04 | 0x08  # NO_XDEV | NO_MAGICLINKS | NO_SYMLINKS | BENEATH
+_NO_XDEV = 0x01
+_RESOLVE = _NO_XDEV | 0x02 | 0x04 | 0x08  # NO_XDEV | NO_MAGICLINKS | NO_SYMLINKS | BENEATH
 
 
 class _Int(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001  what ctypes.c_int is; no generic at run time
@@ -145,6 +146,12 @@ def open_below(folder: int, path: bytes, flags: int, mode: int = 0) -> int:
     finally:
         if here >= 0:
             os.close(here)
+
+
+def open_across(folder: int, path: bytes, flags: int) -> int:
+    """Open `path` below a directory as `open_below` does, but across mount points: a place that the launcher mounted."""
+    how = _numbers(flags | os.O_CLOEXEC, 0, _RESOLVE & ~_NO_XDEV)
+    return _checked(_syscall(_OPENAT2, folder, path, how, 24), os.fsdecode(path))
 
 
 def _open_below(folder: int, path: bytes, flags: int, mode: int) -> int:

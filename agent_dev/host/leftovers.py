@@ -25,6 +25,11 @@ def life(init: int, pid_namespace: int) -> Life:
     return Life(pid_namespace, init, _start_of(init), _boot())
 
 
+def is_there(recorded: Life) -> bool:
+    """Whether the init that was recorded is still running, and not another process of its number."""
+    return recorded.boot == _boot() and recorded.started == _start_of(recorded.init)
+
+
 def end(recorded: Life, patience: int = 5000) -> int:
     """Kill every process of a recorded pid namespace and wait until it is empty; return how many there were.
 
@@ -32,7 +37,7 @@ def end(recorded: Life, patience: int = 5000) -> int:
     that very init is still there. Killing it takes the others with it. Raises TimeoutError when one will not go in
     `patience` ms.
     """
-    if recorded.boot != _boot() or recorded.started != _start_of(recorded.init):
+    if not is_there(recorded):
         return 0
     fds = _members(recorded.pid_namespace)
     poll = select.poll()

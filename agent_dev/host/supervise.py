@@ -145,8 +145,8 @@ class Supervisor:
         return self._agent != 0 and _state(self._agent) == _STOPPED and _state(self._agent) == _STOPPED
 
     def _find_agent(self) -> int:
-        inner = self._sandbox.init if not self._sandbox.has_keeper else _first_child(self._sandbox.init)
-        return _first_child(inner) if inner else 0
+        inner = self._sandbox.init if not self._sandbox.has_keeper else first_child(self._sandbox.init)
+        return first_child(inner) if inner else 0
 
     def _suspend(self) -> None:
         self._continued = False
@@ -194,7 +194,7 @@ class Supervisor:
             return
         self._until_refresh = self._pause
         self._pause *= 2
-        inner = self._sandbox.init if not self._sandbox.has_keeper else _first_child(self._sandbox.init)
+        inner = self._sandbox.init if not self._sandbox.has_keeper else first_child(self._sandbox.init)
         if inner and refresh(inner, self._watch.roots) and has_moved:
             self.moves += 1
 
@@ -206,7 +206,8 @@ def _signal_group(group: int, number: int) -> None:
         return
 
 
-def _first_child(pid: int) -> int:
+def first_child(pid: int) -> int:
+    """Return a child of a process, 0 when it has none."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", "rb", 0) as file:
             children = file.read().split()

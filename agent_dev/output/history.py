@@ -3,7 +3,8 @@
 import time
 from collections.abc import Sequence
 
-from agent_dev.commands.checkpoint import RolledBack, Version
+from agent_dev.commands.checkpoint import Version
+from agent_dev.commands.rollback import RolledBack
 from agent_dev.commands.sessions import Listed
 from agent_dev.host.checkpoints import About
 from agent_dev.output.words import as_document, few, line

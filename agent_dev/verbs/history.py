@@ -3,10 +3,10 @@
 import os
 
 from agent_dev.cli import say
-from agent_dev.commands import checkpoint, sessions
+from agent_dev.commands import checkpoint, rollback, sessions
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here, Listed
-from agent_dev.errors import DONE, PARTLY, SessionBusy, UsageError
+from agent_dev.errors import DONE, PARTLY, UsageError
 from agent_dev.host import store
 from agent_dev.output import history as output
 from agent_dev.output.words import line
@@ -79,12 +79,13 @@ def _rollback(words: list[str], where: Here, _options: Options) -> int:
 def _roll_back(where: Here, name: str, number: int, paths: tuple[str, ...]) -> int:
     one = sessions.find(where, name)
     if one.state == store.RUNNING:
-        raise SessionBusy(session=one.name, hint=f"agent-dev stop {one.name}, or wait until the agent has ended")
-    one = sessions.hold(one)
-    try:
-        done = checkpoint.roll_back(one, number, paths)
-    finally:
-        store.let_go(one.session)
+        done = rollback.roll_back_live(one, number, paths)
+    else:
+        one = sessions.hold(one)
+        try:
+            done = rollback.roll_back(one, number, paths)
+        finally:
+            store.let_go(one.session)
     output.rolled_back(one, done)
     return PARTLY if done.problems else DONE
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from agent_dev.commands import checkpoint, sessions
+from agent_dev.commands import checkpoint, rollback, sessions
 from agent_dev.commands.sessions import Listed
 from agent_dev.core.history import Keep
 from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpoint
@@ -114,9 +114,9 @@ def test_a_rollback_is_exact_and_can_itself_be_rolled_back(
     decorate(world.upper, b"bc")
     after = state(world.upper)
 
-    done = checkpoint.roll_back(world.listed, number)
+    done = rollback.roll_back(world.listed, number)
     assert (state(world.upper), done.problems) == (before, ())
-    done = checkpoint.roll_back(world.listed, done.before)
+    done = rollback.roll_back(world.listed, done.before)
     assert (state(world.upper), done.problems) == (after, ())
     shutil.rmtree(world.folder)
 
@@ -150,7 +150,7 @@ def test_a_rollback_that_is_killed_anywhere_is_finished_by_the_next_command(tmp_
         folder.mkdir()
         world = World(folder)
         wanted, was = planted(world)
-        is_killed = faults.killed_at(number, lambda world=world, wanted=wanted: checkpoint.roll_back(world.listed, wanted))  # type: ignore[misc]
+        is_killed = faults.killed_at(number, lambda world=world, wanted=wanted: rollback.roll_back(world.listed, wanted))  # type: ignore[misc]
         world.hold_again()
         assert state(world.upper) == was, f"killed at {number}"
         assert sorted(os.listdir(folder)) == ["checkpoints", "roots", "session.json"]
@@ -162,7 +162,7 @@ def test_a_rollback_that_is_killed_anywhere_is_finished_by_the_next_command(tmp_
 
 def test_only_some_paths_are_brought_back(world: World) -> None:
     number, was = planted(world)
-    checkpoint.roll_back(world.listed, number, ("d/e", "becomes-dir"))
+    rollback.roll_back(world.listed, number, ("d/e", "becomes-dir"))
     now = state(world.upper)
     assert {path: now[path] for path in ("d", "d/e", "becomes-dir")} == {path: was[path] for path in ("d", "d/e", "becomes-dir")}
     assert (world.upper / "d/e/file").read_text() == "one"
@@ -207,7 +207,7 @@ def test_no_content_shares_an_inode_with_the_upper(world: World) -> None:
     world.take()
     uppers = {os.stat(path).st_ino for path in world.upper.rglob("*")}
     pool = {os.stat(path).st_ino for path in (world.folder / "checkpoints/objects").iterdir()}
-    checkpoint.roll_back(world.listed, 1)
+    rollback.roll_back(world.listed, 1)
     uppers |= {os.stat(path).st_ino for path in world.upper.rglob("*")}
     assert uppers & pool == set()
 
@@ -220,7 +220,7 @@ def test_a_damaged_content_stops_a_rollback_before_anything_is_touched(world: Wo
     for path in (world.folder / "checkpoints/objects").iterdir():
         path.write_text("rotten")
     with pytest.raises(DamagedCheckpoint):
-        checkpoint.roll_back(world.listed, number)
+        rollback.roll_back(world.listed, number)
     assert (world.upper / "a").read_text() == "b"
     assert (world.upper / "c").exists()
 
@@ -231,12 +231,12 @@ def test_a_damaged_table_is_told(world: World) -> None:
     place = world.folder / f"checkpoints/{number}/root-0.json"
     place.write_text(place.read_text().replace("420", "511"))
     with pytest.raises(DamagedCheckpoint):
-        checkpoint.roll_back(world.listed, number)
+        rollback.roll_back(world.listed, number)
 
 
 def test_an_unknown_checkpoint_is_told(world: World) -> None:
     with pytest.raises(UnknownCheckpoint):
-        checkpoint.roll_back(world.listed, 7)
+        rollback.roll_back(world.listed, 7)
 
 
 def full(_pool: snapshot.Pool, _size: int) -> None:
@@ -264,7 +264,7 @@ def test_letting_go_takes_the_contents_that_nobody_names_and_no_other(world: Wor
     assert gone == dry
     assert (len(checkpoints.listed(world.session)), world.contents()) == (4, 5)
     left = checkpoints.listed(world.session)
-    checkpoint.roll_back(world.listed, left[0].number)
+    rollback.roll_back(world.listed, left[0].number)
     assert (world.upper / "stays").read_text() == "stays"
 
 

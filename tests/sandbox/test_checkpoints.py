@@ -2,9 +2,18 @@
 
 import json
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.harness.program import AgentDev
+import pytest
+
+from tests.harness.program import PYTHON, AgentDev
 from tests.sandbox.test_sessions import end, waiting_agent
+
+if TYPE_CHECKING:
+    import subprocess
 
 
 def numbers(agent_dev: AgentDev) -> list[int]:
@@ -62,3 +71,108 @@ def test_a_killed_session_can_be_rolled_back(agent_dev: AgentDev) -> None:
     done = agent_dev("rollback", first)
     assert done.returncode == 0, done.stderr
     assert agent_dev.changes() == {"new": "added"}
+
+
+# While the agent runs
+
+MESS = (
+    "rm -r sub; echo x >sub; echo two >README.md; rm new link; mkdir -p new/deep; ln empty twin2; chmod 600 run; "
+    "rm -r opaque; mkdir opaque; echo o >opaque/o; rm gone; echo back >gone; rm fifo"
+)
+MAKE = (
+    "echo one >README.md; echo new >new; ln -s /etc link; : >empty; ln empty twin; echo run >run; chmod 755 run; mkfifo fifo; "
+    "touch -d @1000000000 new; mkdir -p made/deep; echo d >made/deep/d"
+)
+
+
+def shown(process: "subprocess.Popen[str]") -> dict[str, str]:
+    """What a running sandbox shows of the repository, told by the sandbox itself."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("look\n")
+    process.stdin.flush()
+    found: dict[str, str] = {}
+    while (row := process.stdout.readline()) != "end\n":
+        path, _, rest = row.rstrip("\n").partition("\t")
+        found[path] = rest
+    return found
+
+
+LOOK = (
+    "import os,stat,sys,hashlib\n"
+    "def one(p):\n"
+    "  s=os.lstat(p); m=oct(s.st_mode)\n"
+    "  if stat.S_ISLNK(s.st_mode): return m+os.readlink(p)\n"
+    "  if stat.S_ISREG(s.st_mode): return m+str(s.st_mtime_ns)+open(p).read()[:20].strip()+str(sorted(os.listxattr(p)))\n"
+    "  return m\n"
+    "for line in sys.stdin:\n"
+    "  if line=='look\\n':\n"
+    "    for top,ds,fs in os.walk('.'):\n"
+    "      if '.git' in ds: ds.remove('.git')\n"
+    "      for n in ds+fs: print(top+'/'+n, one(top+'/'+n), sep='\\t')\n"
+    "    print('end', flush=True)\n"
+    "  else:\n"
+    "    os.system(line); print('done', flush=True)\n"
+)
+
+
+@contextmanager
+def obedient_agent(agent_dev: AgentDev) -> Iterator["subprocess.Popen[str]"]:
+    """An agent that does what each line of its input says, and tells what it sees on `look`."""
+    with agent_dev.started("--", PYTHON, "-c", LOOK) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(timeout=30)
+
+
+def told(process: "subprocess.Popen[str]", command: str) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(command + "\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "done\n"
+
+
+@pytest.mark.parametrize(("first", "then"), [(MAKE, MESS), ("true", MAKE), (f"{MAKE}; {MESS}", "rm -rf *"), ("rm -rf *", MAKE)])
+def test_a_running_agent_sees_again_what_it_saw_at_a_checkpoint(agent_dev: AgentDev, first: str, then: str) -> None:
+    (agent_dev.repo / "opaque").mkdir()
+    for name in ("opaque/lower", "gone"):
+        (agent_dev.repo / name).write_text(name)
+    with obedient_agent(agent_dev) as process:
+        told(process, first)
+        was = shown(process)
+        number = agent_dev("checkpoint").stdout.split()[1]
+        told(process, then)
+        after = shown(process)
+        done = agent_dev("rollback", number)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert shown(process) == was
+        assert agent_dev("rollback", done.stdout.split()[-1]).returncode == 0
+        assert shown(process) == after
+    assert sorted(path.name for path in agent_dev.repo.iterdir()) == [".git", "README.md", "gone", "opaque", "sub"]
+
+
+def test_one_file_of_a_running_session_comes_back_alone(agent_dev: AgentDev) -> None:
+    with obedient_agent(agent_dev) as process:
+        told(process, "echo one >new; echo one >README.md")
+        number = agent_dev("checkpoint").stdout.split()[1]
+        told(process, "rm new; echo two >README.md")
+        assert agent_dev("rollback", number, "new").returncode == 0
+        seen = shown(process)
+        assert "./new" in seen
+        assert "two" in seen["./README.md"]
+
+
+def test_a_link_that_the_agent_planted_on_the_way_leads_a_rollback_nowhere(agent_dev: AgentDev, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "file").write_text("mine")
+    with obedient_agent(agent_dev) as process:
+        told(process, "mkdir made; echo one >made/file")
+        number = agent_dev("checkpoint").stdout.split()[1]
+        told(process, f"rm -r made; ln -s {victim} made; ln -s {victim} .agent-dev-rollback")
+        assert agent_dev("rollback", number).returncode == 0
+        assert "./made/file" in shown(process)
+    assert (victim / "file").read_text() == "mine"
+    assert sorted(path.name for path in victim.iterdir()) == ["file"]

@@ -1,0 +1,219 @@
+"""Going back to a checkpoint: an ended session on its uppers, a running one through its own mount."""
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_dev.commands.sessions import Listed
+from agent_dev.core import history
+from agent_dev.core.history import Node, Table
+from agent_dev.errors import CannotRollBack, DamagedCheckpoint
+from agent_dev.host import checkpoints, kernel, live, restore, snapshot, store
+
+_PENDING = "rollback.pending"
+_TEMP = b"rollback.new"
+_SHOWN_TEMP = b".agent-dev-rollback"  # in a running sandbox: in its root, since only there a rename reaches all of it
+_FIRST = "root-0"
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """What a rollback did: to which checkpoint, the one taken before it, the paths it touched, what it could not do."""
+
+    to: int
+    before: int
+    paths: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def roll_back(one: Listed, number: int, paths: tuple[str, ...] = ()) -> RolledBack:
+    """Bring a held session that has ended to a checkpoint, or only some paths of its first root.
+
+    A checkpoint is taken first. Killed anywhere, the next one to hold the session goes on with it. Raises UnknownCheckpoint,
+    DamagedCheckpoint, CheckpointFailed, CannotRollBack.
+    """
+    session, record = one.session, store.read(one.session)
+    checkpoints.find(session, number)
+    before = checkpoints.take(session, record, checkpoints.ROLLBACK, f"to {number}", always=True)
+    _verify(session, [step.steps for step in _steps(session, record, number, paths)])
+    _write_pending(session, number, paths)
+    done, problems = _bring(session, record, number, paths)
+    return RolledBack(number, before.number, done, problems)
+
+
+def go_on(session: store.Session) -> None:
+    """Finish a rollback that was cut short, of a session that is held and has ended. Raises CannotRollBack."""
+    with open(f"{session.folder}/{_PENDING}", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        number, *paths = file.read().split("\0")
+    _bring(session, store.read(session), int(number), tuple(paths))
+
+
+def _write_pending(session: store.Session, number: int, paths: tuple[str, ...]) -> None:
+    temp, place = f"{session.folder}/{_PENDING}.new", f"{session.folder}/{_PENDING}"
+    with open(temp, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        file.write("\0".join((str(number), *paths)))
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(temp, place)
+    _sync(session.folder)
+
+
+def _end_pending(session: store.Session) -> None:
+    _sync(session.folder, everything=True)
+    os.unlink(f"{session.folder}/{_PENDING}")
+
+
+def _sync(folder: str, *, everything: bool = False) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        (kernel.syncfs if everything else os.fsync)(fd)
+    finally:
+        os.close(fd)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """What must be done in one tree of a session: what its paths are called, where it lies."""
+
+    prefix: str
+    place: str
+    steps: history.Restore
+
+
+def _steps(session: store.Session, record: store.Record, number: int, paths: tuple[str, ...]) -> tuple[_Tree, ...]:
+    wanted = checkpoints.tables(session, checkpoints.find(session, number))
+    now = checkpoints.now(session, record)
+    found = []
+    for name, place in checkpoints.places(session, record).items():
+        if name == _FIRST or not paths:
+            current, target = history.with_parents(now[name], wanted.get(name, {}), paths)
+            found.append(_Tree("" if name == _FIRST else f"{name}:", place, history.restoring(current, target)))
+    return tuple(found)
+
+
+def _verify(session: store.Session, steps: list[history.Restore]) -> None:
+    """Read every content that will be needed, before anything is touched. Raises DamagedCheckpoint."""
+    for node in {node.content: node for one in steps for node in one.made if node.kind == history.FILE}.values():
+        if node.content and not node.content.startswith("/"):
+            try:
+                os.close(_content(session, node))
+            except OSError as error:
+                raise DamagedCheckpoint(number="", reason=f"{node.path}: {error.strerror}") from None
+
+
+def _bring(
+    session: store.Session, record: store.Record, number: int, paths: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Make the trees of a session what they were, and take the mark away; done again it changes nothing."""
+    done: list[str] = []
+    problems: list[str] = []
+    try:
+        for tree in _steps(session, record, number, paths):
+            problems += [tree.prefix + problem for problem in _restore(session, tree)]
+            done += [tree.prefix + path for path in tree.steps.paths]
+        store.reopen(session, len(record["roots"]))
+        _end_pending(session)
+    except OSError as error:
+        hint = "the next command that opens the session goes on"
+        raise CannotRollBack(message=f"the rollback to {number} stopped: {error.strerror}", hint=hint) from error
+    return tuple(done), tuple(problems)
+
+
+def _restore(session: store.Session, tree: _Tree) -> list[str]:
+    folder = os.open(session.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    root = os.open(tree.place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return _with_temp(root, folder, (_TEMP, lambda node: _content(session, node)), tree.steps)
+    finally:
+        os.close(root)
+        os.close(folder)
+
+
+def _with_temp(root: int, folder: int, means: tuple[bytes, restore.Contents], steps: history.Restore) -> list[str]:
+    """Carry out what a restore needs with a folder of ours, of that name, in `folder`; return what could not be done."""
+    name, contents = means
+    temp = restore.open_temp(folder, name)
+    try:
+        ground = restore.Ground(root, temp, contents)
+        restore.carry_out(steps, ground)
+        return ground.problems
+    finally:
+        restore.close_temp(folder, name, temp)
+
+
+def _content(session: store.Session, node: Node) -> int:
+    """Open a file's content, once its bytes are known to be those that were copied. Raises OSError."""
+    fd = checkpoints.content(session, node.content)
+    if snapshot.digest_of(fd) != node.content:
+        os.close(fd)
+        raise OSError(errno.EBADMSG, "its content is not as it was copied")
+    return fd
+
+
+# While the agent runs
+
+
+def roll_back_live(one: Listed, number: int, paths: tuple[str, ...] = ()) -> RolledBack:
+    """Bring what a running session sees to a checkpoint, file by file, through its own mount.
+
+    What the agent writes meanwhile stays or goes, file by file; what it holds open it goes on writing to unseen. Killed
+    anywhere it can be done again. Raises as `roll_back`.
+    """
+    session, record = one.session, store.read(one.session)
+    wanted = checkpoints.tables(session, checkpoints.find(session, number))
+    before = checkpoints.take(session, record, checkpoints.ROLLBACK, f"to {number}", always=True)
+    now = checkpoints.tables(session, before)
+    done: list[str] = []
+    problems: list[str] = []
+    try:
+        for name, place in checkpoints.places(session, record).items():
+            if name != _FIRST and paths:
+                continue
+            prefix = "" if name == _FIRST else f"{name}:"
+            bring = _bring_git if name.startswith("git-") else _bring_root
+            root = record["roots"][int(name.removeprefix("root-"))] if bring is _bring_root else place
+            steps, told = bring(session, record, root, (now[name], wanted.get(name, {})), paths)
+            done += [prefix + path for path in steps.paths]
+            problems += [prefix + problem for problem in told]
+    except OSError as error:
+        hint = f"agent-dev rollback {number} goes on; what was there before is checkpoint {before.number}"
+        raise CannotRollBack(message=f"the rollback to {number} stopped: {error.strerror}", hint=hint) from error
+    return RolledBack(number, before.number, tuple(done), tuple(problems))
+
+
+def _bring_root(
+    session: store.Session, record: store.Record, path: str, tables: tuple[Table, Table], paths: tuple[str, ...]
+) -> tuple[history.Restore, list[str]]:
+    root = live.open_root(record, path)
+    lower = live.Lower(path)
+    try:
+        area = {*tables[0], *tables[1]}
+        for hidden in history.hidden(*tables):
+            area.update((hidden, *lower.below(hidden)))
+        ours = (os.fsdecode(_SHOWN_TEMP),)  # whatever stands there makes room for our own, which goes again
+        area = {path for path in area if not history.is_within(path, ours)}
+        views = [history.seen(table, lower.node, area) for table in tables]
+        steps = history.restoring(*history.with_parents(views[0], views[1], paths))
+        _verify(session, [steps])
+        content = _reader(session, lower)
+        return steps, _with_temp(root, root, (_SHOWN_TEMP, content), steps)
+    finally:
+        lower.close()
+        os.close(root)
+
+
+def _bring_git(
+    session: store.Session, _record: store.Record, place: str, tables: tuple[Table, Table], _paths: tuple[str, ...]
+) -> tuple[history.Restore, list[str]]:
+    """Bring a git dir back that lies outside of the roots: it is a plain directory, shown inside as it is."""
+    steps = history.restoring(*tables)
+    _verify(session, [steps])
+    return steps, _restore(session, _Tree("", place, steps))
+
+
+def _reader(session: store.Session, lower: live.Lower) -> Callable[[Node], int]:
+    def content(node: Node) -> int:
+        return lower.open(node) if node.content.startswith("/") else _content(session, node)
+
+    return content
