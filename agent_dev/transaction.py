@@ -59,7 +59,7 @@ def run(words: list[str], options: Options, environ: dict[str, str]) -> int:
             cli.out(HELP)
             return 0
         more, is_command = given
-        request = Request(tuple(rest), _both(options, more).but(merge=False), environ, is_command)
+        request = Request(tuple(rest), _both(options, more).but(merge=False), environ, is_command, has_checkpoints=False)
         listed = {name: fields.pop(name, None) for name in ("json", "many", "jobs", "first")}
         terms = Terms(request=request, **fields)
         _check(listed, terms)

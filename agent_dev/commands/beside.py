@@ -1,4 +1,4 @@
-"""What stands around a run: what the user is told before, what watches its commands, a gate that merges close."""
+"""What stands around a run: what the user is told before, what watches its commands, what takes checkpoints, a gate."""
 
 import os
 
@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agent_dev.commands.run import Job
+    from agent_dev.host.clock import Wish
     from agent_dev.host.watcher import Watcher
 
     Notice = Callable[[str], None]
@@ -74,3 +76,48 @@ def with_root(parts: Setting, root: str) -> Setting:
     if hidden:
         os.makedirs(parts.blank, 0o755, exist_ok=True)
     return parts.but(direct=root, blanks=(*parts.blanks, *hidden))
+
+
+def begin_checkpoints(job: "Job", record: store.Record) -> int:
+    """Start what takes checkpoints while the agent runs; return its pid, 0 where none are wanted."""
+    if not _has_checkpoints(job):
+        return 0
+    from agent_dev.host import clock  # needless for a run that ends at once
+
+    return clock.begin(job.session, record, _wish(job))
+
+
+def end_checkpoints(pid: int) -> None:
+    """End what takes checkpoints."""
+    if pid:
+        from agent_dev.host import clock  # as above
+
+        clock.end(pid)
+
+
+def last_checkpoint(job: "Job", record: store.Record) -> str:
+    """Take the checkpoint at the end; return why there is none, empty when there is or none was wanted."""
+    if not _has_checkpoints(job):
+        return ""
+    from agent_dev.errors import CheckpointFailed
+    from agent_dev.host import checkpoints, clock  # after the agent
+
+    try:
+        checkpoints.take(job.session, record, checkpoints.END)
+        clock.thin(job.session, _wish(job))
+    except CheckpointFailed as error:
+        return error.message
+    return ""
+
+
+def _has_checkpoints(job: "Job") -> bool:
+    """Whether checkpoints are taken by themselves; an agent in the real tree has a snapshot instead."""
+    is_wanted = job.has_checkpoints and job.prepared.settings.profile.checkpoint_minutes > 0
+    return is_wanted and not job.parts.direct
+
+
+def _wish(job: "Job") -> "Wish":
+    from agent_dev.host.clock import Wish  # as above
+
+    profile = job.prepared.settings.profile
+    return Wish(profile.checkpoint_minutes, profile.keep_checkpoints, profile.keep_checkpoints_days, profile.keep_checkpoints_mib)

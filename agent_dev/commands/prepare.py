@@ -46,6 +46,7 @@ class Request(Value):
     is_command: bool = False  # after `--`: never a profile
     deadline: int = 0  # ns of the monotonic clock, when it is ended; 0: never
     gate: int = -1  # a file's descriptor; locked by whoever merges while this runs, and while this takes its base
+    has_checkpoints: bool = True  # a transaction has none: what fails is looked at whole, what passes is merged
 
 
 class Prepared(Value):

@@ -46,7 +46,19 @@ def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
             "launcher": os.getpid(),
             "command": list(parts.command),
         }
-        job = run.Job(prepared, session, built, parts, again, home, request.environ, touched, request.deadline, request.gate)
+        job = run.Job(
+            prepared,
+            session,
+            built,
+            parts,
+            again,
+            home,
+            request.environ,
+            touched,
+            request.deadline,
+            request.gate,
+            request.has_checkpoints,
+        )
         keeper = launch.Keeper()
         keeper.watcher = beside.watcher(prepared, session, request.environ)
         return run.carry_out(job, keeper)

@@ -45,6 +45,7 @@ class Outcome(Value):
     is_late: bool = False  # ended at its deadline
     denied: int = 0  # commands that the policy did not let start
     why: str = ""  # the limit that ended it
+    unkept: str = ""  # why there is no checkpoint of its end
 
     @property
     def is_kept(self) -> bool:
@@ -65,6 +66,7 @@ class Job(Value):
     touched: "tuple[Touched, ...]" = ()
     deadline: int = 0
     gate: int = -1
+    has_checkpoints: bool = True
 
     @property
     def is_resumed(self) -> bool:
@@ -156,6 +158,7 @@ def _job(prepared: Prepared, session: store.Session, home: Home, asked: repo.Ask
         (),
         request.deadline,
         request.gate,
+        request.has_checkpoints,
     )
 
 
@@ -268,13 +271,15 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
     store.write(job.session, record)
     supervisor = supervise.Supervisor(sandbox, terminal, bounds.watch(job))
     supervisor.begin()
-    base = _base_before(job, record) if job.gate >= 0 else None
+    base, clock = _base_before(job, record) if job.gate >= 0 else None, 0
     launch.release(sandbox)
     if not supervisor.is_over_within(GRACE):
         base = _begin_base(job, record) if base is None else base
+        clock = beside.begin_checkpoints(job, record)
         store.settle(job.session)
         supervisor.room = bounds.room(job)
         supervisor.wait()
+    beside.end_checkpoints(clock)
     told = launch.exit_code(sandbox)
     keeper.finish_streams()
     terminal.take_back()
@@ -294,6 +299,7 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
         if told is not None:
             launch.reap(sandbox)
         job.home.leave()
+        return outcome.but(unkept=beside.last_checkpoint(job, record))
     return outcome
 
 

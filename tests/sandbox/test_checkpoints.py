@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.harness.program import PYTHON, AgentDev
+from tests.harness.program import PYTHON, AgentDev, wait_until
 from tests.sandbox.test_sessions import end, waiting_agent
 
 if TYPE_CHECKING:
@@ -176,3 +176,37 @@ def test_a_link_that_the_agent_planted_on_the_way_leads_a_rollback_nowhere(agent
         assert "./made/file" in shown(process)
     assert (victim / "file").read_text() == "mine"
     assert sorted(path.name for path in victim.iterdir()) == ["file"]
+
+
+# By itself
+
+
+def causes(agent_dev: AgentDev) -> list[str]:
+    done = agent_dev("checkpoints", "--json")
+    return [row["cause"] for row in json.loads(done.stdout)["checkpoints"]] if done.returncode == 0 else []
+
+
+def test_checkpoints_are_taken_at_the_start_and_at_the_end(agent_dev: AgentDev) -> None:
+    with waiting_agent(agent_dev) as process:
+        wait_until(lambda: causes(agent_dev) == ["start"], "a checkpoint at the start", patience=60)
+        end(process)
+    agent_dev("discard")
+    with obedient_agent(agent_dev) as agent:
+        wait_until(lambda: causes(agent_dev) == ["start"], "a checkpoint at the start", patience=60)
+        told(agent, "echo one >new")
+    assert causes(agent_dev) == ["start", "end"]
+    assert agent_dev("rollback", "1").returncode == 0
+    assert agent_dev.changes() == {}
+
+
+def test_none_is_taken_where_none_is_wanted(agent_dev: AgentDev) -> None:
+    config = agent_dev.home.parent / "config/agent-dev/config.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("checkpoint_minutes: 0\n")
+    agent_dev("--", "sh", "-c", "sleep 0.2; touch new")
+    assert causes(agent_dev) == []
+
+
+def test_a_transaction_takes_none(agent_dev: AgentDev) -> None:
+    agent_dev("tx", "--", "sh", "-c", "touch new; sleep 0.2; exit 1")
+    assert causes(agent_dev) == []

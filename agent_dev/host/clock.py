@@ -1,0 +1,82 @@
+"""The process beside a sandbox that takes checkpoints: at the start, then every so many minutes when something changed.
+
+A process of its own at the lowest priority: the agent waits for none of it. It ends with the launcher, whenever that is.
+"""
+
+import os
+import time
+
+from agent_dev.host import kernel, signals, store
+from agent_dev.value import Value
+
+_NICE = 19
+_FULL = 3600  # seconds without a checkpoint after one that the disk had no room for
+
+
+class Wish(Value):
+    """How often, in minutes, and how many are kept: number, days, MiB."""
+
+    minutes: int
+    number: int
+    days: int
+    mib: int
+
+
+def begin(session: store.Session, record: store.Record, wish: Wish) -> int:
+    """Start the process; return its pid for `end`."""
+    launcher = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _part(launcher)
+            _serve(session.but(lock=-1), record, wish)
+        finally:
+            os._exit(1)
+    return pid
+
+
+def end(pid: int) -> None:
+    """End it; what it had begun is not there."""
+    os.kill(pid, signals.KILL)
+    os.waitpid(pid, 0)
+
+
+def _part(launcher: int) -> None:
+    """Leave the terminal and every descriptor of the launcher's, its lock above all."""
+    os.setsid()
+    kernel.die_with_parent()
+    if os.getppid() != launcher:
+        os._exit(1)
+    for number in (signals.INT, signals.QUIT, signals.HUP, signals.TERM):
+        signals.default(number)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(null, standard)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    os.nice(_NICE)
+
+
+def _serve(session: store.Session, record: store.Record, wish: Wish) -> None:
+    from agent_dev.errors import CheckpointFailed
+    from agent_dev.host import checkpoints  # in this process alone
+
+    cause = checkpoints.START
+    while True:
+        pause = wish.minutes * 60
+        try:
+            checkpoints.take(session, record, cause)
+            thin(session, wish)
+        except CheckpointFailed:
+            pause = max(pause, _FULL)  # told at the end; the agent goes on
+        cause = checkpoints.TIMER
+        time.sleep(pause)
+
+
+def thin(session: store.Session, wish: Wish) -> None:
+    """Let go of the checkpoints that need not be kept."""
+    from agent_dev.core.history import Keep
+    from agent_dev.host import checkpoints  # not on the launch path
+
+    minute = 60 * 10**9
+    keep = Keep(wish.number, wish.days * 24 * 60 * minute, wish.mib << 20)
+    checkpoints.let_go(session, keep, wish.minutes * minute)
