@@ -1,13 +1,17 @@
 """Checkpoints as text or JSON on stdout."""
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from agent_dev.commands.checkpoint import Version
+from agent_dev.commands.compare import Compared
 from agent_dev.commands.rollback import RolledBack
 from agent_dev.commands.sessions import Listed
+from agent_dev.core import blocks
 from agent_dev.host.checkpoints import About
-from agent_dev.output.words import as_document, few, line
+from agent_dev.output.looking import as_patch
+from agent_dev.output.words import as_document, few, line, name, row_of
 from agent_dev.text import visible
 
 
@@ -81,6 +85,16 @@ def versions(found: Sequence[Version], *, as_json: bool) -> None:
         last = state
     if not found:
         line("there is no checkpoint")
+
+
+def compared(found: Iterable[Compared], roots: Sequence[str], *, is_stat: bool) -> None:
+    """Print what differs between two checkpoints, as a patch or a line each."""
+    for one in found:
+        if is_stat:
+            line(row_of(one.change, roots))
+        else:
+            path = os.fsencode(name(one.change.key, roots).lstrip("/"))
+            as_patch(blocks.patch(one.change, path, one.before, one.after))
 
 
 def rolled_back(one: Listed, done: RolledBack) -> None:

@@ -82,17 +82,20 @@ def diff(review: Review, keys: Sequence[Key], *, is_stat: bool, with_blocks: boo
         for change in wanted:
             line(row_of(counted[change.key], roots))
         return
-    sys.stdout.flush()
-    is_looked_at = sys.stdout.isatty()  # by a person: then an escape of the agent's must not reach the terminal
     for change in wanted:
         before, after = review.content(change.key)
         path = os.fsencode(name(change.key, roots).lstrip("/"))
-        patch = blocks.patch(change, path, before, after, with_numbers=with_blocks)
-        if is_looked_at:
-            sys.stdout.writelines(visible(row, tab="\t") + "\n" for row in patch.rstrip(b"\n").split(b"\n"))
-        else:
-            sys.stdout.buffer.write(patch)
-            sys.stdout.buffer.flush()
+        as_patch(blocks.patch(change, path, before, after, with_numbers=with_blocks))
+
+
+def as_patch(patch: bytes) -> None:
+    """Print a patch: as it is, but made visible to a person, whose terminal no escape of the agent's must reach."""
+    if sys.stdout.isatty():
+        sys.stdout.writelines(visible(row, tab="\t") + "\n" for row in patch.rstrip(b"\n").split(b"\n"))
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(patch)
+        sys.stdout.buffer.flush()
 
 
 def sessions(found: Sequence[Listed], *, as_json: bool, with_roots: bool) -> None:

@@ -1,7 +1,5 @@
 """The words about a session's checkpoints."""
 
-import os
-
 from agent_dev.cli import say
 from agent_dev.commands import checkpoint, rollback, sessions
 from agent_dev.commands.prepare import Options
@@ -11,7 +9,7 @@ from agent_dev.host import store
 from agent_dev.output import history as output
 from agent_dev.output.words import line
 from agent_dev.text import visible
-from agent_dev.verbs.parser import Parser, Verb, add_session, parser_of
+from agent_dev.verbs.parser import Parser, Verb, add_session, below, parser_of
 
 
 def _checkpoint(words: list[str], where: Here, _options: Options) -> int:
@@ -53,11 +51,11 @@ def _checkpoints(words: list[str], where: Here, _options: Options) -> int:
         raise UsageError(message=words_of, hint="agent-dev checkpoints --help")
     one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
     if args.bring:
-        return _roll_back(where, args.session, args.bring, (_below(args.of, where),))
+        return _roll_back(where, args.session, args.bring, (below(args.of, where),))
     if args.thin:
         output.thinned(checkpoint.thin(where, one, is_dry=args.dry_run), is_dry=args.dry_run)
     elif args.of:
-        output.versions(checkpoint.versions(one, _below(args.of, where)), as_json=args.json)
+        output.versions(checkpoint.versions(one, below(args.of, where)), as_json=args.json)
     else:
         output.checkpoints(one, checkpoint.listed(one), as_json=args.json)
     return DONE
@@ -73,7 +71,7 @@ def _rollback(words: list[str], where: Here, _options: Options) -> int:
     parser.add_argument("--session", default="", metavar="SESSION", help="an id or a --name; else the newest here")
     args = parser.parse_args(words)
     number = _number(args.checkpoint, parser)
-    return _roll_back(where, args.session, number, tuple(_below(path, where) for path in args.paths))
+    return _roll_back(where, args.session, number, tuple(below(path, where) for path in args.paths))
 
 
 def _roll_back(where: Here, name: str, number: int, paths: tuple[str, ...]) -> int:
@@ -94,14 +92,6 @@ def _number(word: str, parser: Parser) -> int:
     if not word.isdecimal():
         raise UsageError(message=f"{word!r} is no checkpoint's number", hint=parser.format_usage().strip())
     return int(word)
-
-
-def _below(path: str, where: Here) -> str:
-    """Return a path as typed as one below the root."""
-    full = os.path.normpath(os.path.join(where.cwd, path))
-    if full != where.root and not full.startswith(where.root.rstrip("/") + "/"):
-        raise UsageError(message=f"{path} does not lie in {where.root}", hint="name a path of the repository")
-    return os.path.relpath(full, where.root) if full != where.root else ""
 
 
 VERBS: dict[str, Verb] = {"checkpoint": _checkpoint, "checkpoints": _checkpoints, "rollback": _rollback}

@@ -1,6 +1,7 @@
 """The parser that every word has: argparse that fails as the rest of the program does."""
 
 import argparse
+import os
 from collections.abc import Callable
 
 from agent_dev.commands.prepare import Options
@@ -39,3 +40,11 @@ def session_parser(verb: str, about: str) -> Parser:
     parser = parser_of(verb, about, f"agent-dev {verb}")
     add_session(parser)
     return parser
+
+
+def below(path: str, where: Here) -> str:
+    """Return a path as typed as one below the root."""
+    full = os.path.normpath(os.path.join(where.cwd, path))
+    if full != where.root and not full.startswith(where.root.rstrip("/") + "/"):
+        raise UsageError(message=f"{path} does not lie in {where.root}", hint="name a path of the repository")
+    return os.path.relpath(full, where.root) if full != where.root else ""

@@ -210,3 +210,26 @@ def test_none_is_taken_where_none_is_wanted(agent_dev: AgentDev) -> None:
 def test_a_transaction_takes_none(agent_dev: AgentDev) -> None:
     agent_dev("tx", "--", "sh", "-c", "touch new; sleep 0.2; exit 1")
     assert causes(agent_dev) == []
+
+
+# What changed between them
+
+
+def test_the_difference_between_two_checkpoints_and_now(agent_dev: AgentDev) -> None:
+    with obedient_agent(agent_dev) as process:
+        told(process, "echo one >new; echo changed >README.md")
+        first = agent_dev("checkpoint").stdout.split()[1]
+        told(process, "echo two >>new; rm README.md; ln -s new link")
+        second = agent_dev("checkpoint").stdout.split()[1]
+        told(process, "rm new link; echo changed >README.md")
+    done = agent_dev("diff", f"{first}..{second}")
+    assert done.returncode == 0, done.stderr
+    between = done.stdout
+    assert "+two\n" in between
+    assert "deleted file mode 100644\n--- a/README.md\n" in between
+    assert "new file mode 120000\n" in between
+    assert agent_dev("diff", f"{second}..{second}").stdout == ""
+    assert agent_dev("diff", f"{first}..{second}", "new").stdout.count("diff --git") == 1
+    rows = agent_dev("diff", "--stat", f"{first}..").stdout.split("\n")
+    assert [row.split()[:3] for row in rows if "new" in row] == [["-", "deleted", "new"]]
+    assert agent_dev("diff", "98..99").returncode == 2
