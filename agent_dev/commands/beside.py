@@ -62,10 +62,7 @@ def notices(prepared: Prepared) -> tuple[str, ...]:
         names = ", ".join(waiting[-3:]) + (" …" if len(waiting) > 3 else "")
         plural = "s" if len(waiting) > 1 else ""
         lines.append(f"{len(waiting)} earlier session{plural} here not merged: {names} (agent-dev sessions)")
-    lines += [f"--rw {path}: the agent writes there directly, nothing of it is reviewed" for path in prepared.rw]
-    lines += [*prepared.said, *(one.warning for one in prepared.shared)]
-    lines += showing.around(prepared)
-    return tuple(lines)
+    return (*lines, *showing.warnings(prepared))
 
 
 def with_root(parts: Setting, root: str) -> Setting:

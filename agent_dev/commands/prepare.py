@@ -7,7 +7,7 @@ from agent_dev.core import plan, refuse
 from agent_dev.core.plan import Machine, Setting, expand, is_below
 from agent_dev.core.profile import BUILT_IN, Layer, Settings
 from agent_dev.errors import CommandNotFound, NoInterpreter, NotExecutable, Refused, UsageError
-from agent_dev.host import cache, covers, load, look, machine, repo, store
+from agent_dev.host import cache, load, look, machine, repo, store
 from agent_dev.value import Value
 
 TYPE_CHECKING = False
@@ -344,10 +344,10 @@ def setting(prepared: Prepared, parts: Setting, environ: dict[str, str]) -> Sett
     covered = {path for path, _ in prepared.covers if path in prepared.tools or path in prepared.ro}
     return parts.but(
         tools=prepared.tools,
-        covers=tuple((path, covers.front(prepared.store.path, names)) for path, names in prepared.covers if path in covered),
+        covers=tuple((path, showing.front(prepared.store.path, names)) for path, names in prepared.covers if path in covered),
         masks=masks,
         blanks=blanks,
-        blank=covers.blank(prepared.store.path),
+        blank=showing.blank(prepared.store.path),
         shares=tuple(mount for one in prepared.shared for mount in one.mounts),
         ro=prepared.ro,
         rw=prepared.rw,

@@ -3,7 +3,7 @@
 import os
 import time
 
-from agent_dev.commands import beside, run
+from agent_dev.commands import beside, run, showing
 from agent_dev.commands.prepare import Options, Prepared, Request, prepare
 from agent_dev.commands.sessions import Listed
 from agent_dev.core import bwrap, plan
@@ -26,6 +26,8 @@ def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
         said, meant = ", ".join(paths), ", ".join(one.record["roots"])
         raise Refused(message=f"the session's roots were {meant}, and would be {said} now", hint="name the same --overlay")
     notice(f"resuming session {one.name}")
+    for line in showing.warnings(prepared):
+        notice(line)
     session = one.session
     record = one.record
     touched = tuple(_touched(session, record, number) for number in range(len(prepared.overlays) + 1))

@@ -1,10 +1,11 @@
 """Which tool directories and caches of the real home are shown, and what is hidden in all that is shown."""
 
+import binascii
 import os
 
 from agent_dev.core import credentials
 from agent_dev.core.plan import Root, Setting, expand, is_below
-from agent_dev.host import covers, look
+from agent_dev.host import look
 from agent_dev.text import visible
 
 TYPE_CHECKING = False
@@ -39,16 +40,43 @@ def with_tools(prepared: "Prepared") -> "Prepared":
 def masked(prepared: "Prepared", roots: tuple[Root, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the files and the directories of the roots that are hidden: by `mask:`, and credentials of the home in them."""
     patterns, home = prepared.settings.profile.mask, prepared.machine.home
+    within = tuple((root, credentials.within(root.path, home)) for root in roots)
+    if not patterns and not any(names for _, names in within):
+        return (), ()
+    from agent_dev.host import covers  # most runs hide nothing in a root
+
     found: list[str] = []
-    for root in roots:
+    for root, names in within:
         found += covers.masked(root.path, patterns, root.upper) if patterns else ()
-        found += covers.credentials(root.path, credentials.within(root.path, home), root.upper)
+        found += covers.credentials(root.path, names, root.upper)
     paths = _outermost(sorted(set(found)))
     return tuple(path for path in paths if not os.path.isdir(path)), tuple(path for path in paths if os.path.isdir(path))
 
 
+def warnings(prepared: "Prepared") -> tuple[str, ...]:
+    """Return what holds for a session that goes on, too: what is open, and what does not count."""
+    lines = [f"--rw {path}: the agent writes there directly, nothing of it is reviewed" for path in prepared.rw]
+    lines += [*prepared.said, *(one.warning for one in prepared.shared)]
+    lines += around(prepared)
+    return tuple(lines)
+
+
+def front(state: str, names: tuple[str, ...]) -> str:
+    """Return where the front for these names lies; it may not exist yet."""
+    return f"{state}/covers/{binascii.crc32(chr(10).join(names).encode()):08x}"
+
+
+def blank(state: str) -> str:
+    """Return where the empty directory is that hides directories of a root; it may not exist yet."""
+    return f"{state}/covers/blank"
+
+
 def hide(prepared: "Prepared", parts: Setting) -> None:
     """Make what hides credentials: fronts of directories, empty files in the throw-away layers of caches."""
+    if not prepared.covers and not parts.blanks:
+        return
+    from agent_dev.host import covers  # where there are no credentials to hide, nothing hides them
+
     names = dict(prepared.covers)
     for path, front in parts.covers:
         covers.make(front, names[path])
@@ -63,6 +91,8 @@ def around(prepared: "Prepared") -> tuple[str, ...]:
     facts = prepared.machine
     foreign, secrets = look.around(prepared.place.root, facts.uid, facts.gid)
     if secrets and prepared.settings.profile.mask:
+        from agent_dev.host import covers  # as above
+
         secrets = covers.unmasked(prepared.place.root, prepared.settings.profile.mask, secrets)
     lines = [f"of another user or group, so the agent cannot change them: {_few(foreign)}"] if foreign else []
     if secrets:

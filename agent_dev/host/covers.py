@@ -1,22 +1,11 @@
 """What hides secrets: fronts of empty files laid over directories that have or could have some, and masks in a repository."""
 
-import binascii
 import os
 
 from agent_dev.core.plan import is_below
 from agent_dev.errors import Refused, StateUnusable
 
 _MOST = 200_000  # entries of a repository that are looked at for `mask:`
-
-
-def front(state: str, names: tuple[str, ...]) -> str:
-    """Return where the front for these names lies; it may not exist yet."""
-    return f"{state}/covers/{binascii.crc32(chr(10).join(names).encode()):08x}"
-
-
-def blank(state: str) -> str:
-    """Return where the empty directory is that hides directories of a root; it may not exist yet."""
-    return f"{state}/covers/blank"
 
 
 def make(place: str, names: tuple[str, ...]) -> None:

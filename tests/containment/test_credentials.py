@@ -324,6 +324,14 @@ def test_b_a_socket_of_an_agents_own_making_is_refused(agent_dev: AgentDev, monk
     assert "where an agent can write" in done.stderr
 
 
+def test_b_a_session_that_goes_on_with_a_socket_warns_again(agent_dev: AgentDev, place: Path) -> None:
+    env = {"SSH_AUTH_SOCK": f"{place}/agent"}
+    with serving(place / "agent"):
+        agent_dev("--share", "ssh-agent", "--", "touch", "new", env=env)
+        done = agent_dev("resume", "--", "true", env=env)
+    assert f"--share ssh-agent: {WARNINGS['ssh-agent']}" in done.stderr
+
+
 def test_b_shares_of_a_profile_and_of_the_command_line_add_up(agent_dev: AgentDev, place: Path) -> None:
     configure(agent_dev, "share: [docker]\n")
     env = {"DOCKER_HOST": f"unix://{place}/docker.sock", "SSH_AUTH_SOCK": f"{place}/agent"}
