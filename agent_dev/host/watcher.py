@@ -17,8 +17,8 @@ _READY = b"+"
 _EPERM = 1
 _IDLE, _LOOK, _MANY = 100, 200, 2000  # ms until rows are written, ms between looks at answers, rows that are written at once
 _SAME = 50_000_000  # ns: the same words by the same process this soon after are the next place on its PATH
-
 _AGAIN = 1.0  # seconds
+_LONGEST_CAUSE = 200  # characters of a command line that a checkpoint is called by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -246,8 +246,25 @@ class _Service:
         if found.decision == self.rules.DENY:
             self._deny(call, found.message or f"the rule {found.rule} denies it", row)
         else:
+            if found.decision in (self.rules.CHECKPOINT, self.rules.TRANSACT):
+                self._keep(call, row)
             self.listener.go_on(call.id)
         self._note(row)
+
+    def _keep(self, call: "Call", row: "dict[str, Any]") -> None:
+        """Take a checkpoint before a command; one that fails is noted, and stops nothing."""
+        from agent_dev.core.mask import masked  # from here on: only when a rule asks for it
+        from agent_dev.errors import AgentDevError
+        from agent_dev.host import checkpoints, store
+
+        session = store.Session(self.watch.folder.rpartition("/")[2], self.watch.folder)
+        try:
+            words = " ".join(masked(call.argv))
+            taken = checkpoints.take(session, store.read(session), words[:_LONGEST_CAUSE])
+            row["checkpoint"] = taken.number
+        except (AgentDevError, OSError) as error:
+            row["problem"] = f"no checkpoint: {error}"
+        row["held"] = self._held(row)
 
     def _was_denied(self, call: "Call") -> bool:
         """Whether this is a shell that tries the next place on its PATH, having been denied the one before."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -130,6 +131,38 @@ def test_a_transaction_fails_when_the_policy_stopped_a_command(guarded: AgentDev
     done = guarded("tx", "--json", "--", "sh", "-c", "touch new; touch forbidden; true")
     assert (done.returncode, json.loads(done.stdout)["cause"]) == (1, "policy")
     assert tree(guarded.repo) == before
+
+
+# Keeping
+
+
+def checkpoints(agent_dev: AgentDev) -> list[dict[str, Any]]:
+    found = agent_dev("checkpoints", "--json")
+    assert found.returncode == 0, found.stderr
+    rows: list[dict[str, Any]] = json.loads(found.stdout)["checkpoints"]
+    return rows
+
+
+def test_before_a_tree_is_removed_a_checkpoint_is_taken_that_brings_it_back(guarded: AgentDev) -> None:
+    code, said = sh(guarded, "echo y >y; mkdir made; echo only-here >made/x; rm -rf made; test ! -e made && exit 7")
+    assert code == 7, said
+    row = next(row for row in log(guarded) if row["argv"][0] == "rm")
+    assert (row["decision"], row["rule"]) == ("checkpoint", "remove-trees")
+    taken = next(one for one in checkpoints(guarded) if one["cause"] == "rm -rf made")
+    assert row["checkpoint"] == taken["checkpoint"]
+    assert guarded("rollback", str(taken["checkpoint"])).returncode == 0
+    assert guarded.changes() == {"made/x": "added", "y": "added"}
+
+
+def test_a_checkpoint_that_fails_stops_nothing(guarded: AgentDev) -> None:
+    with guarded.started("--no-merge", "--", "sh", "-c", "mkdir made; echo ready; read go; rm -rf made; echo x >x") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        shutil.rmtree(session(guarded) / "checkpoints", ignore_errors=True)
+        (session(guarded) / "checkpoints").write_text("in the way")
+        process.communicate("\n", timeout=60)
+    assert guarded.changes() == {"x": "added"}
+    assert "no checkpoint" in next(row for row in log(guarded) if row["argv"][0] == "rm")["problem"]
 
 
 # Asking
