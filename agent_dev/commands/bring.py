@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from agent_dev.commands import bring_files, goals, merge
 from agent_dev.commands.bring_files import Files, Ground, Stamp
@@ -100,7 +101,7 @@ def _carry_out(work: Work, goal: Goal, place: store.Store, notice: Notice) -> Br
     blobs = tuple(one.new[1] for one in files.index if files.new_blobs and one.new[1])
     git = work.review.record["git"]
     assert git is not None  # noqa: S101  (looked at in `bring`)
-    quarantine.adopt(work.place, git["common"], (move.new, *blobs), known)
+    adopt = partial(quarantine.adopt, work.place, git["common"], (move.new, *blobs), known)
     side = GitSide(
         work.user.folder,
         work.user.program,
@@ -111,7 +112,7 @@ def _carry_out(work: Work, goal: Goal, place: store.Store, notice: Notice) -> Br
     )
     tree = Tree(work.user.folder) if copy is not None else None
     try:
-        home = Home(side, files.plan(), files.changes, tree, copy.path if copy is not None else "", expect)
+        home = Home(side, files.plan(), files.changes, adopt, tree, copy.path if copy is not None else "", expect)
         merged = merge.bring_home(work.review, home, place, notice)
     finally:
         if tree is not None:

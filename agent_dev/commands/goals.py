@@ -87,7 +87,10 @@ def _nothing_new(work: Work, branch: Branch) -> CannotBring:
 
 def _diverged(work: Work, branch: Branch, current: str, *, is_here: bool) -> Goal:
     if work.wish.onto_current:
-        return Goal(RefMove(branch.name, current, _onto(work, branch, current)), is_here)
+        new = _onto(work, branch, current)
+        if new == current:
+            raise _nothing_new(work, branch)
+        return Goal(RefMove(branch.name, current, new), is_here)
     why = "the branch moved meanwhile" if current != branch.before else "the agent took commits back that the branch has"
     return _kept(work, branch, why, next_=f"agent-dev merge {work.label} --commits{word(work.wish)} --onto-current")
 

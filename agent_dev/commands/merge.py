@@ -148,12 +148,14 @@ def carry_out(
 class Home:
     """What commits bring: refs, what the work tree needs for them (`changes` are the plan's, by key), and a new index.
 
-    `tree`: the git dir whose index is replaced, None for none; `index` the file that takes the place of `expect`.
+    `adopt` puts their objects among the user's. `tree`: the git dir whose index is replaced, None for none; `index` the file
+    that takes the place of `expect`.
     """
 
     side: GitSide
     plan: MergePlan
     changes: dict[Key, Change]
+    adopt: Callable[[], None]
     tree: files.Tree | None = None
     index: str = ""
     expect: Entry | None = None
@@ -247,7 +249,17 @@ def _drive(merging: apply.Merge, review: Review, planned: MergePlan, home: Home 
         ops = (*ops, bring_index.stage(merging, home.index, home.expect))
         side = replace(home.side, index=len(ops) - 1)
         users_refs.demand_head(home.side)
+    if home is not None:
+        _adopt(home)
     return apply.carry_out(merging, ops, rows, is_atomic=is_atomic, git=side)
+
+
+def _adopt(home: Home) -> None:
+    """Put objects among the user's, when nothing but the disk can stop the merge any more. Raises CannotMerge."""
+    try:
+        home.adopt()
+    except OSError as error:
+        raise CannotMerge(path=error.filename or home.side.folder, reason=f"{error.strerror}; nothing was changed") from None
 
 
 def _grounds(review: Review, place: store.Store, merge_id: str, home: Home | None) -> apply.Grounds:

@@ -42,6 +42,10 @@ def refs(root: Path) -> str:
     return git(root, "for-each-ref", "--format=%(objectname) %(refname)")
 
 
+def objects(root: Path) -> list[str]:
+    return sorted(str(path) for path in (root / ".git/objects").rglob("*"))
+
+
 def test_the_branch_goes_forward_with_files_and_index(session: GitSession) -> None:
     (session.agent / "sub/b.txt").unlink()
     made = session.commit("one", a__txt="agent\n", new___deep___c="c\n")
@@ -200,6 +204,17 @@ def test_commits_that_do_not_fit_change_nothing_and_are_named(session: GitSessio
     assert [one.key.path for one in done.conflicts] == [b"a.txt"]
     assert done.merge == ""
     assert (refs(session.root), session.files(), (session.root / ".git/index").read_bytes()) == before
+
+
+def test_what_is_there_already_is_not_brought_twice(session: GitSession) -> None:
+    session.commit("one", a__txt="agent\n")
+    session.end()
+    session.bring(with_trailers=True)
+    before = refs(session.root)
+
+    with pytest.raises(CannotBring, match="not here already"):
+        session.bring(onto_current=True)
+    assert refs(session.root) == before
 
 
 def test_merges_of_the_agents_are_merged(session: GitSession) -> None:
@@ -516,11 +531,11 @@ def test_a_git_at_work_is_not_disturbed(session: GitSession) -> None:
     session.commit("one", a__txt="agent\n")
     session.end()
     (session.root / ".git/index.lock").touch()
-    before = (refs(session.root), session.files())
+    before = (refs(session.root), session.files(), objects(session.root))
 
     with pytest.raises(CannotMerge, match="a git is at work"):
         session.bring()
-    assert (refs(session.root), session.files()) == before
+    assert (refs(session.root), session.files(), objects(session.root)) == before
     assert (session.root / ".git/index.lock").read_bytes() == b""
 
 
