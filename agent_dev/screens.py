@@ -8,7 +8,7 @@ from agent_dev.commands import retention, sessions
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here, Listed
 from agent_dev.errors import DONE, PARTLY, UsageError
-from agent_dev.host import store
+from agent_dev.host import apart, store
 from agent_dev.output import looking
 from agent_dev.text import visible
 
@@ -41,11 +41,18 @@ def show(review: Review, where: Here, *, is_plain: bool = False) -> int:
     from agent_dev.reviewing import Reviewing
     from tui.app import review as choose
 
-    source = Reviewing(review, where.store)
-    code = choose(source, _looks(where))
-    for line in source.ended.lines if source.ended is not None else ("nothing was merged",):
-        say(line)
-    return source.ended.code if source.ended is not None else code
+    looks = _looks(where)
+
+    def run() -> int:
+        source = Reviewing(review, where.store)
+        code = choose(source, looks)
+        for line in source.ended.lines if source.ended is not None else ("nothing was merged",):
+            say(line)
+        return source.ended.code if source.ended is not None else code
+
+    code = apart.run(run, say)
+    review.record = store.read(review.session)  # what was merged there is written down
+    return code
 
 
 def _looks(where: Here) -> "Looks":

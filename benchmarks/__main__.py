@@ -4,7 +4,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from benchmarks import commands, commits, imports, inside, merging, report, startup, transactions
+from benchmarks import commands, commits, imports, inside, merging, report, screen, startup, transactions
 from benchmarks.ground import PROJECT, Ground, laid_out
 from benchmarks.measure import Section
 from benchmarks.process import ProgramFailed
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[[Ground], tuple[Section, ...]]] = {
     "commits": commits.run,
     "transactions": transactions.run,
     "commands": commands.run,
+    "screen": screen.run,
     "imports": imports.run,
 }
 

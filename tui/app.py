@@ -19,6 +19,7 @@ from textual.screen import Screen
 from agent_dev.core.changes import Key
 from tui import checks, words
 from tui.bindings import REVIEW
+from tui.driver import Driver
 from tui.effects import Apply, Do, Edit, Effect, Finish, Load, Seek, Settle
 from tui.events import Event, Fact, Resized, Tab
 from tui.keys import keys, meanings
@@ -64,7 +65,7 @@ class ReviewApp(App[None], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "suspend_process", "stop for now; fg continues", id="suspend")]
 
     def __init__(self, source: Source, looks: Looks = Looks()) -> None:  # noqa: B008  (a constant)
-        super().__init__()
+        super().__init__(driver_class=Driver)
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         self.theme = looks.theme if looks.theme in self.available_themes else DARK.name
@@ -87,8 +88,8 @@ class ReviewApp(App[None], inherit_bindings=False):
             get_running_loop().add_signal_handler(number, self._end, number)
         self.app_resume_signal.subscribe(self, self._repaint)
         self.call_after_refresh(self._open)
-        self.state = _with_actions(self.state)
-        for effect in self._first:
+        self.state, asked = update(_with_actions(self.state), Resized(self.size.width))
+        for effect in asked or self._first:
             self._do(effect)
         self._draw()
 

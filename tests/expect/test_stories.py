@@ -1,14 +1,15 @@
 """Whole stories, as a person lives them: an agent has worked, somebody reviews it by keys, and the tree is looked at."""
 
 import os
+import signal
 import stat
 from pathlib import Path
 
 import pytest
 
 from tests.expect.test_person import session
-from tests.harness.program import AgentDev, tree
-from tests.harness.terminal import Terminal
+from tests.harness.program import PROGRAM, AgentDev, tree, wait_until
+from tests.harness.terminal import Shell, Terminal
 
 CODE = "".join(f"def f{number}():\n    return {number}\n\n\n" for number in range(12))
 
@@ -104,7 +105,6 @@ def test_a_conflict_settled_in_an_editor(shop: AgentDev, repo: Path, tmp_path: P
     editor.write_text(EDITOR)
     editor.chmod(0o755)
     environment = shop.terminal_environment({"EDITOR": str(editor), "VISUAL": None})
-    from tests.harness.program import PROGRAM
 
     with Terminal([str(PROGRAM), "merge"], rows=24, cols=120, env=environment, cwd=repo) as terminal:
         terminal.wait_for("c apply")
@@ -242,6 +242,7 @@ def test_while_the_agent_works_the_screen_shows_what_it_did_and_takes_nothing(sh
     before = tree(repo)
     with shop.started("--no-merge", "--", "sh", "-c", "echo one >one; read line; echo two >two; read line") as agent:
         assert agent.stdin is not None
+        wait_until(lambda: [one for one in shop.sessions() if one["state"] == "running"], "the session")
         with session(shop, "merge", cols=120) as terminal:
             terminal.wait_for("still working")
             terminal.wait_for("one")
@@ -289,3 +290,57 @@ def test_a_mode_comes_home_by_itself(shop: AgentDev, repo: Path) -> None:
         apply(terminal, risky=1)
     assert (repo / "code.py").read_text() == CODE
     assert stat.S_IMODE(os.stat(repo / "code.py").st_mode) & 0o111
+
+
+# Whatever ends it
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_killed_screen_gives_the_terminal_back_and_the_session_is_there(shop: AgentDev, repo: Path) -> None:
+    before = tree(repo)
+    work(shop, EDIT)
+    with review(shop) as terminal:
+        terminal.keys("A")
+        terminal.wait_for("chosen 2 of 3")
+        (screen,) = children(terminal.pid)
+        os.kill(screen, signal.SIGKILL)
+        terminal.wait_for("ended by SIGKILL")
+        assert terminal.wait_exit() == 128 + signal.SIGKILL
+        assert not terminal.screen.is_alternate()
+        assert terminal.raw.rfind(b"\x1b[?1003l") > terminal.raw.rfind(b"\x1b[?1003h") >= 0
+    assert tree(repo) == before
+    assert shop.changes() == {"code.py": "edited", "new.py": "added", "old.py": "deleted"}
+
+
+def test_a_terminal_that_goes_away_merges_nothing_and_leaves_nobody_behind(shop: AgentDev, repo: Path) -> None:
+    before = tree(repo)
+    work(shop, EDIT)
+    with review(shop) as terminal:
+        terminal.keys("A")
+        terminal.wait_for("chosen 2 of 3")
+        (screen,) = children(terminal.pid)
+        terminal.hang_up()
+        terminal.wait_exit()
+    wait_until(lambda: not Path(f"/proc/{screen}").exists(), "the end of the screen")
+    assert tree(repo) == before
+    assert shop.changes() == {"code.py": "edited", "new.py": "added", "old.py": "deleted"}
+
+
+def test_it_stops_and_goes_on_as_a_job_of_the_shell(shop: AgentDev) -> None:
+    work(shop, EDIT)
+    with Shell(cwd=shop.repo, env=shop.terminal_environment()) as shell:
+        shell.start(f"{PROGRAM} merge")
+        shell.wait_for("c apply")
+        shell.wait_quiet()
+        shell.keys("A")
+        shell.wait_for("chosen 2 of 3")
+        shell.keys("ctrl+z")
+        shell.wait_prompt()
+        shell.send("fg\n")
+        shell.wait_for("chosen 2 of 3")
+        shell.wait_quiet()
+        shell.keys("X", "q")
+        shell.wait_prompt()

@@ -1,0 +1,141 @@
+"""How fast the merge screen is in a real pty: its first paint, from a key to the first byte, what it holds, how it leaves."""
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import termios
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from benchmarks import measure
+from benchmarks.ground import Ground
+from benchmarks.measure import Row, Section
+
+TITLE = "The merge screen"
+_ROWS, _COLUMNS = 40, 140
+_QUIET = 0.05  # seconds without a byte after which a key's drawing is over
+_PROGRAM = """
+import sys, time
+from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from tui.app import review
+from tui.gallery import Sample
+from tui.totals import Count
+count, lines = int(sys.argv[1]), int(sys.argv[2])
+FILE = Entry(FileType.FILE, size=10)
+BEFORE = b"".join(b"line %d of a file\\n" % n for n in range(lines))
+AFTER = b"".join(b"line %d of a file\\n" % n if n % 5 else b"line %d of another\\n" % n for n in range(lines))
+class Many(Sample):
+    tabs = {}
+    def __init__(self):
+        paths = (b"src/%03d/%05d.py" % (n // 500, n) for n in range(count))
+        self.changes = ChangeSet(tuple(Change(Key(0, path), Kind.EDITED, FILE, FILE) for path in paths))
+        self.merges = []
+    def content(self, key): return BEFORE, AFTER
+    def merged(self, key): return None
+    def count(self, keys): return {key: Count(1, 1, 1) for key in keys}
+source = Many()
+sys.stdout.write("READY\\n"); sys.stdout.flush(); sys.stdin.readline()
+review(source)
+status = open("/proc/self/status").read()
+sys.stdout.write("PEAK " + status.split("VmHWM:")[1].split()[0] + " END\\n"); sys.stdout.flush()
+"""
+
+
+def run(ground: Ground) -> tuple[Section, ...]:
+    """Open the screen on few and many changes, press keys, leave."""
+    count = measure.rounds(6)
+    few = [_session(ground, 10, 20, ()) for _ in range(count)]
+    many = [_session(ground, 100_000, 20, _LIST) for _ in range(max(5, count // 2))]
+    long = [_session(ground, 10, 100_000, _DIFF) for _ in range(max(5, count // 2))]
+    rows = [
+        Row("first paint, 10 changes", measure.spread([one["paint"] for one in few]), limit=350),
+        Row("first paint, 100,000 changes", measure.spread([one["paint"] for one in many]), limit=800),
+        Row("key to first byte, 100,000 changes, p95", measure.spread([one["p95"] for one in many]), limit=16),
+        Row("key to first byte, a diff of 100,000 lines, p95", measure.spread([one["p95"] for one in long]), limit=16),
+        Row("leaving, until the terminal is as before", measure.spread([one["leave"] for one in few]), limit=50),
+    ]
+    peak = max(one["peak"] for one in many) / 1024
+    peak_long = max(one["peak"] for one in long) / 1024
+    about = (
+        f"A real pty of {_COLUMNS} by {_ROWS}; the changes are made in the program's memory, so that this is the screen alone. "
+        "First paint is from the call to the last byte of the first picture, importing Textual included."
+    )
+    remark = f"Peak memory: {peak:.0f} MiB with 100,000 changes, {peak_long:.0f} MiB with a diff of 100,000 lines (at most 150)."
+    return (Section(TITLE, about, tuple(rows), (remark,)),)
+
+
+_LIST = (*[b"j"] * 60, *[b"\x1b[6~"] * 20, *[b" "] * 20, *[b"k"] * 40, *[b"n"] * 40, b"G", b"g")
+_DIFF = (b"\r", *[b"j"] * 60, *[b"\x1b[6~"] * 20, *[b"]"] * 40, *[b" "] * 20, *[b"k"] * 40, b"G", b"g")
+
+
+def _session(ground: Ground, changes: int, lines: int, keys: Sequence[bytes]) -> dict[str, float]:
+    """Open, wait for quiet, press keys one by one, leave; return milliseconds, and the peak in KiB."""
+    with _program(ground, changes, lines) as fd:
+        _until(fd, b"READY")
+        start = time.perf_counter()
+        os.write(fd, b"\n")
+        painted = _until(fd, b"apply") - start
+        _settle(fd, 1.0)
+        times = [_pressed(fd, key) for key in keys]
+        os.write(fd, b"X")  # with nothing chosen it leaves at once
+        _settle(fd, 0.3)
+        start = time.perf_counter()
+        os.write(fd, b"q")
+        left, seen = _until_with(fd, b"\x1b[?1049l", b"")
+        while b"END" not in seen:
+            seen += _read(fd, 30)
+        peak = float(seen.split(b"PEAK ")[1].split()[0])
+    times.sort()
+    p95 = times[int(len(times) * 0.95)] * 1000 if times else 0.0
+    return {"paint": painted * 1000, "p95": p95, "leave": (left - start) * 1000, "peak": peak}
+
+
+@contextmanager
+def _program(ground: Ground, changes: int, lines: int) -> Iterator[int]:
+    pid, fd = pty.fork()
+    if not pid:
+        try:
+            environment = {**ground.env, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none"}
+            os.execve(ground.python, [ground.python, "-c", _PROGRAM, str(changes), str(lines)], environment)
+        finally:
+            os._exit(127)
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+        os.waitpid(pid, 0)
+
+
+def _read(fd: int, seconds: float) -> bytes:
+    if not select.select([fd], [], [], seconds)[0]:
+        raise TimeoutError("the screen did not answer")
+    return os.read(fd, 65536)
+
+
+def _until(fd: int, wanted: bytes) -> float:
+    return _until_with(fd, wanted, b"")[0]
+
+
+def _until_with(fd: int, wanted: bytes, seen: bytes) -> tuple[float, bytes]:
+    while wanted not in seen:
+        seen += _read(fd, 60)
+    return time.perf_counter(), seen
+
+
+def _settle(fd: int, seconds: float) -> None:
+    while select.select([fd], [], [], seconds)[0]:
+        os.read(fd, 65536)
+
+
+def _pressed(fd: int, key: bytes) -> float:
+    """Press a key; return the seconds until the first byte that it causes, and let the rest come."""
+    start = time.perf_counter()
+    os.write(fd, key)
+    _read(fd, 30)
+    took = time.perf_counter() - start
+    _settle(fd, _QUIET)
+    return took
