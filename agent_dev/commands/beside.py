@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent_dev.commands.run import Job
+    from agent_dev.commands.run import Job, Outcome
     from agent_dev.host.clock import Wish
     from agent_dev.host.watcher import Watcher
 
@@ -105,6 +105,18 @@ def last_checkpoint(job: "Job", record: store.Record) -> str:
     except CheckpointFailed as error:
         return error.message
     return ""
+
+
+def note_end(job: "Job", record: store.Record, outcome: "Outcome") -> None:
+    """Write into the session's log how the run ended; that it began, too, when it was over before that was written."""
+    from agent_dev.host import events  # after the agent
+
+    launched, told = record["launched"], store.read(job.session)
+    if not any(row.get("event") == events.START and row["time"] == launched for row in events.read(job.session, told).rows):
+        events.note(job.session, events.START, at=launched, argv=record["command"], profile=record["profile"])
+    more = {"changes": outcome.changes, "commits": outcome.commits, "policy": told.get("policy")}
+    took = (told.get("ended", launched) - launched) // 1_000_000
+    events.note(job.session, events.END, at=told.get("ended", 0), exit=outcome.code, milliseconds=took, **more)
 
 
 def _has_checkpoints(job: "Job") -> bool:

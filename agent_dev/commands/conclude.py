@@ -12,7 +12,7 @@ from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Act, Op
 from agent_dev.core.overlay import parents_of
 from agent_dev.errors import AgentDevError
-from agent_dev.host import apply, files, pending, secure, staging, store, upper
+from agent_dev.host import apply, events, files, pending, secure, staging, store, upper
 from agent_dev.host import base as bases
 from agent_dev.host.stage import Stage
 
@@ -41,6 +41,7 @@ def conclude(merge: apply.Merge, place: store.Store, environ: dict[str, str], re
         try:
             if opened is not None:
                 is_all = _taken(merge, opened, place) if phase.is_forward else _undone(merge, opened)
+                events.note(session, phase.why, merge=merge.id, changes=len(done_changes(merge, phase.numbers)))
         finally:
             if review is None:
                 if opened is not None:

@@ -9,7 +9,7 @@ from agent_dev.commands.sessions import Listed
 from agent_dev.core import history
 from agent_dev.core.history import Node, Table
 from agent_dev.errors import CannotRollBack, DamagedCheckpoint
-from agent_dev.host import checkpoints, kernel, live, restore, snapshot, store
+from agent_dev.host import checkpoints, events, kernel, live, restore, snapshot, store
 
 _PENDING = "rollback.pending"
 _TEMP = b"rollback.new"
@@ -39,7 +39,12 @@ def roll_back(one: Listed, number: int, paths: tuple[str, ...] = ()) -> RolledBa
     _verify(session, [step.steps for step in _steps(session, record, number, paths)])
     _write_pending(session, number, paths)
     done, problems = _bring(session, record, number, paths)
-    return RolledBack(number, before.number, done, problems)
+    return _noted(session, RolledBack(number, before.number, done, problems))
+
+
+def _noted(session: store.Session, done: RolledBack) -> RolledBack:
+    events.note(session, events.ROLLBACK, to=done.to, before=done.before, paths=len(done.paths), problems=list(done.problems))
+    return done
 
 
 def go_on(session: store.Session) -> None:
@@ -179,7 +184,7 @@ def roll_back_live(one: Listed, number: int, paths: tuple[str, ...] = ()) -> Rol
     except OSError as error:
         hint = f"agent-dev rollback {number} goes on; what was there before is checkpoint {before.number}"
         raise CannotRollBack(message=f"the rollback to {number} stopped: {error.strerror}", hint=hint) from error
-    return RolledBack(number, before.number, tuple(done), tuple(problems))
+    return _noted(session, RolledBack(number, before.number, tuple(done), tuple(problems)))
 
 
 def _bring_root(

@@ -299,6 +299,7 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
         if told is not None:
             launch.reap(sandbox)
         job.home.leave()
+        beside.note_end(job, record, outcome)
         return outcome.but(unkept=beside.last_checkpoint(job, record))
     return outcome
 

@@ -11,12 +11,12 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_dev.core import history
 from agent_dev.core.history import Held, Keep, Node
 from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpoint
-from agent_dev.host import quick_json, snapshot, store
+from agent_dev.host import events, quick_json, snapshot, store
 from agent_dev.host.remove import remove_tree
 
 VERSION = 1
@@ -40,6 +40,7 @@ class About:
     copied: int
     problems: tuple[str, ...]
     digests: tuple[tuple[str, str], ...]  # of the tables, by place
+    is_new: bool = True  # False: nothing had changed since, and this one stands for it
 
 
 def places(session: store.Session, record: store.Record) -> dict[str, str]:
@@ -58,11 +59,11 @@ def take(session: store.Session, record: store.Record, cause: str, message: str 
     changes while it is copied is copied again, and named when it will not hold still. Raises CheckpointFailed: a full disk,
     or too little room left for the agent.
     """
-    folder = f"{session.folder}/checkpoints"
+    folder, begun = f"{session.folder}/checkpoints", time.monotonic_ns()
     try:
         os.makedirs(f"{folder}/objects", 0o700, exist_ok=True)
         with _alone(folder):
-            return _take(folder, places(session, record), (cause, message), always=always)
+            made = _take(folder, places(session, record), (cause, message), always=always)
     except OSError as error:
         try:
             with _alone(folder):
@@ -70,7 +71,12 @@ def take(session: store.Session, record: store.Record, cause: str, message: str 
         except OSError:
             pass  # the session is gone, or the disk is: the first error says it
         hint = "make room, or let some go: agent-dev checkpoints --thin" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        events.note(session, events.CHECKPOINT, cause=cause, failed=error.strerror)
         raise CheckpointFailed(session=session.id, reason=error.strerror, hint=hint) from error
+    if made.is_new:
+        took = (time.monotonic_ns() - begun) // 1_000_000
+        events.note(session, events.CHECKPOINT, checkpoint=made.number, cause=cause, changed=made.changed, milliseconds=took)
+    return made
 
 
 def now(session: store.Session, record: store.Record) -> dict[str, dict[str, Node]]:
@@ -107,7 +113,7 @@ def _take(folder: str, trees: dict[str, str], words: tuple[str, str], *, always:
         taken = {name: snapshot.take(path, pool.add, known[name], now) for name, path in trees.items()}
         changed = sum(len(history.changed(known[name], one.nodes)) for name, one in taken.items())
         if last is not None and not changed and not always:
-            return last
+            return replace(last, is_new=False)
         return _write(folder, _About(numbers[-1] + 1 if numbers else 1, now, words, changed, pool.copied), taken)
     finally:
         os.close(fd)

@@ -58,8 +58,9 @@ def _part(launcher: int) -> None:
 
 def _serve(session: store.Session, record: store.Record, wish: Wish) -> None:
     from agent_dev.errors import CheckpointFailed
-    from agent_dev.host import checkpoints  # in this process alone
+    from agent_dev.host import checkpoints, events  # in this process alone
 
+    events.note(session, events.START, at=record.get("launched", 0), argv=record["command"], profile=record["profile"])
     cause = checkpoints.START
     while True:
         pause = wish.minutes * 60

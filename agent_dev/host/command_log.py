@@ -33,6 +33,10 @@ class Log:
         self.head = verify(path).head
         self._size = os.fstat(self._fd).st_size
 
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
     def write(self, rows: "list[dict[str, Any]]") -> None:
         """Append rows. A full disk loses them, and they count as left out."""
         lines, head = [], self.head

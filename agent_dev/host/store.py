@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         large: list[list[str]]  # as `stores`: LFS objects
         policy: PolicyRecord
         commands: LogRecord
+        events: LogRecord
 
     class Record(Later):
         """session.json. Times in ns since 1970; `stores` are pairs of (host directory, where it is shown inside)."""

@@ -1,15 +1,18 @@
 """Checkpoints as text or JSON on stdout."""
 
 import os
+import shlex
 import time
 from collections.abc import Iterable, Sequence
 
 from agent_dev.commands.checkpoint import Version
 from agent_dev.commands.compare import Compared
+from agent_dev.commands.log import Changed
 from agent_dev.commands.rollback import RolledBack
 from agent_dev.commands.sessions import Listed
 from agent_dev.core import blocks
 from agent_dev.host.checkpoints import About
+from agent_dev.host.events import Told
 from agent_dev.output.looking import as_patch
 from agent_dev.output.words import as_document, few, line, name, row_of
 from agent_dev.text import visible
@@ -104,3 +107,36 @@ def rolled_back(one: Listed, done: RolledBack) -> None:
     for problem in done.problems:
         line(f"  left: {visible(problem)}")
     line(f"what it held before is checkpoint {done.before}")
+
+
+def log(one: Listed, told: Told, *, what: str, as_json: bool) -> None:
+    """Print a session's events, or its agent's commands."""
+    if as_json:
+        document = {"version": 1, "session": one.session.id, what: list(told.rows), "problem": told.problem or None}
+        as_document(document)
+        return
+    for row in told.rows:
+        more = [_pair(key, value) for key, value in row.items() if key not in ("n", "time", "event") and value not in (None, [])]
+        moment = row.get("time")
+        when = _when(moment) if isinstance(moment, int) else ""
+        line(" ".join([when, f"{visible(str(row.get('event', '')))}", *more]).replace("  ", " ").rstrip())
+    if not told.rows and not told.problem:
+        line(f"session {one.name} has no {what}")
+
+
+def _pair(key: str, value: object) -> str:
+    words = shlex.join(map(str, value)) if isinstance(value, list) else str(value)
+    return visible(f"{key}={words}")
+
+
+def changes(one: Listed, found: Sequence[Changed], *, as_json: bool) -> None:
+    """Print what changed from checkpoint to checkpoint."""
+    if as_json:
+        rows = [{"checkpoint": each.about.number, "time": each.about.time, "paths": list(each.paths)} for each in found]
+        as_document({"version": 1, "session": one.session.id, "changes": rows})
+        return
+    for each in found:
+        line(f"{_when(each.about.time)} checkpoint {each.about.number}: {len(each.paths)} changed")
+        few([f"  {visible(path)}" for path in each.paths], "  {} more")
+    if not found:
+        line(f"session {one.name} has no checkpoint")

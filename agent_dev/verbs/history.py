@@ -1,7 +1,7 @@
 """The words about a session's checkpoints."""
 
 from agent_dev.cli import say
-from agent_dev.commands import checkpoint, rollback, sessions
+from agent_dev.commands import checkpoint, log, rollback, sessions
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here, Listed
 from agent_dev.errors import DONE, PARTLY, UsageError
@@ -94,4 +94,24 @@ def _number(word: str, parser: Parser) -> int:
     return int(word)
 
 
-VERBS: dict[str, Verb] = {"checkpoint": _checkpoint, "checkpoints": _checkpoints, "rollback": _rollback}
+def _log(words: list[str], where: Here, _options: Options) -> int:
+    about = "What became of a session: its start, checkpoints, rollbacks, merges and end. A log that was changed is told."
+    parser = parser_of("log", about, "agent-dev log --changes")
+    add_session(parser)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--commands", action="store_true", help="what the agent started, where a policy was on")
+    what.add_argument("--changes", action="store_true", help="what changed from checkpoint to checkpoint")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
+    if args.changes:
+        output.changes(one, log.changes(one), as_json=args.json)
+        return DONE
+    told = log.commands(one) if args.commands else log.events(one)
+    output.log(one, told, what="commands" if args.commands else "events", as_json=args.json)
+    if told.problem:
+        say(f"the log of session {one.name} is not as it was written: {told.problem}")
+    return PARTLY if told.problem else DONE
+
+
+VERBS: dict[str, Verb] = {"checkpoint": _checkpoint, "checkpoints": _checkpoints, "rollback": _rollback, "log": _log}

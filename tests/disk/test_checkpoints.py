@@ -153,7 +153,7 @@ def test_a_rollback_that_is_killed_anywhere_is_finished_by_the_next_command(tmp_
         is_killed = faults.killed_at(number, lambda world=world, wanted=wanted: rollback.roll_back(world.listed, wanted))  # type: ignore[misc]
         world.hold_again()
         assert state(world.upper) == was, f"killed at {number}"
-        assert sorted(os.listdir(folder)) == ["checkpoints", "roots", "session.json"]
+        assert sorted(os.listdir(folder)) == ["checkpoints", "events.jsonl", "roots", "session.json"]
         if not is_killed:
             assert number > 20
             return

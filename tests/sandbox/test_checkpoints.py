@@ -233,3 +233,34 @@ def test_the_difference_between_two_checkpoints_and_now(agent_dev: AgentDev) -> 
     rows = agent_dev("diff", "--stat", f"{first}..").stdout.split("\n")
     assert [row.split()[:3] for row in rows if "new" in row] == [["-", "deleted", "new"]]
     assert agent_dev("diff", "98..99").returncode == 2
+
+
+# The log
+
+
+def test_the_log_tells_what_became_of_a_session(agent_dev: AgentDev) -> None:
+    with obedient_agent(agent_dev) as process:
+        wait_until(lambda: causes(agent_dev) == ["start"], "a checkpoint at the start", patience=60)
+        told(process, "echo one >new")
+        agent_dev("checkpoint")
+        told(process, "rm new; echo x >README.md")
+    agent_dev("rollback", "2")
+    agent_dev("merge", "--all")
+    [session] = [row["session"] for row in agent_dev.sessions(everywhere=True)]
+    done = agent_dev("log", session, "--json")
+    rows = json.loads(done.stdout)
+    assert rows["problem"] is None
+    seen = [row["event"] for row in rows["events"]]
+    assert seen == ["start", "checkpoint", "checkpoint", "end", "checkpoint", "checkpoint", "rollback", "merge"]
+    changed = json.loads(agent_dev("log", session, "--changes", "--json").stdout)["changes"]
+    assert [row["paths"] for row in changed][1:] == [["new"], ["README.md", "new"], []]
+    assert agent_dev("log", session).returncode == 0
+
+
+def test_a_log_that_was_cut_is_told(agent_dev: AgentDev) -> None:
+    agent_dev("--", "touch", "new")
+    [place] = agent_dev.state.glob("sessions/*/events.jsonl")
+    place.write_text("".join(place.read_text().splitlines(keepends=True)[:-1]))
+    done = agent_dev("log")
+    assert done.returncode == 1
+    assert "not as it was written" in done.stderr

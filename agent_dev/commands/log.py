@@ -1,0 +1,51 @@
+"""What became of a session: its events, its agent's commands, and what changed from checkpoint to checkpoint."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_dev.commands.sessions import Listed
+from agent_dev.core import history
+from agent_dev.host import checkpoints, store
+from agent_dev.host import events as logs
+from agent_dev.host.checkpoints import About
+from agent_dev.host.events import Told
+
+if TYPE_CHECKING:
+    from agent_dev.core.history import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A checkpoint and the paths that are not as in the one before it; those outside of the first root with their tree's name."""
+
+    about: About
+    paths: tuple[str, ...]
+
+
+def events(one: Listed) -> Told:
+    """Return what became of a session, oldest first."""
+    return logs.read(one.session, store.read(one.session))
+
+
+def commands(one: Listed) -> Told:
+    """Return what its agent started, oldest first."""
+    return logs.commands(one.session, store.read(one.session))
+
+
+def changes(one: Listed) -> tuple[Changed, ...]:
+    """Return what changed from checkpoint to checkpoint, oldest first. Raises DamagedCheckpoint."""
+    found = []
+    before: dict[str, dict[str, Node]] = {}
+    for about in checkpoints.listed(one.session):
+        now = checkpoints.tables(one.session, about)
+        paths = []
+        for name, table in now.items():
+            prefix = "" if name == "root-0" else f"{name}:"
+            paths += [prefix + path for path in history.changed(before.get(name, {}), table) if path and not _is_git(path)]
+        found.append(Changed(about, tuple(paths)))
+        before = now
+    return tuple(found)
+
+
+def _is_git(path: str) -> bool:
+    return path == ".git" or path.startswith(".git/")

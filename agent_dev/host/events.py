@@ -1,0 +1,74 @@
+"""events.jsonl: what became of a session, in the same chain of hashes as its commands (host/command_log).
+
+Whoever holds the session writes where the log ends into session.json. Who only adds a line to a running one (a checkpoint) does
+not: session.json is the launcher's then, and the launcher writes it at the end.
+"""
+
+import fcntl
+import json
+import os
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from agent_dev.host import command_log, store
+from agent_dev.host.command_log import Head
+
+START, END, CHECKPOINT, ROLLBACK = "start", "end", "checkpoint", "rollback"
+
+
+def _path(session: store.Session) -> str:
+    return f"{session.folder}/events.jsonl"
+
+
+def note(session: store.Session, event: str, *, at: int = 0, **more: Any) -> None:
+    """Add a line: what happened, when (`at` in ns since 1970; 0: now), and more of it. A full disk loses it."""
+    try:
+        fd = os.open(_path(session), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return  # a full disk, or the session is gone
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        log = command_log.Log(_path(session))
+        try:
+            log.write([{"time": at or time.time_ns(), "event": event, **more}])
+        finally:
+            log.close()
+        if session.lock >= 0:
+            end: store.LogRecord = {"count": log.head.count, "chain": log.head.chain, "dropped": log.head.dropped}
+            store.write(session, {**store.read(session), "events": end})
+    except OSError:
+        return  # as above: the log is there to be looked at, and stops nothing
+    finally:
+        os.close(fd)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The lines of a log as far as they are whole, and what is wrong with the rest."""
+
+    rows: tuple[dict[str, Any], ...]
+    problem: str = ""
+
+
+def read(session: store.Session, record: store.Record) -> Told:
+    """Read what became of a session; a line that was changed, and an end that was cut off, is a problem."""
+    return _read(_path(session), record.get("events"))
+
+
+def commands(session: store.Session, record: store.Record) -> Told:
+    """Read what the agent started, where a policy was on."""
+    return _read(f"{session.folder}/commands.jsonl", record.get("commands"))
+
+
+def _read(path: str, said: store.LogRecord | None) -> Told:
+    found = command_log.verify(path)
+    wanted = Head(said["count"], said["chain"], said["dropped"]) if said else Head()
+    if found.problem or not wanted.count:
+        return Told(found.rows, found.problem)
+    if found.head.count < wanted.count:
+        return Told(found.rows, f"it has {found.head.count} lines, and {wanted.count} were written")
+    with open(path, "rb") as file:
+        chain = next(line for number, line in enumerate(file, 1) if number == wanted.count)
+    is_as_written = json.loads(chain)["chain"] == wanted.chain
+    return Told(found.rows, "" if is_as_written else f"its first {wanted.count} lines are not those that were written")
