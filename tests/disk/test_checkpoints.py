@@ -228,8 +228,8 @@ def test_a_damaged_content_stops_a_rollback_before_anything_is_touched(world: Wo
 def test_a_damaged_table_is_told(world: World) -> None:
     (world.upper / "a").write_text("a")
     number = world.take()
-    place = world.folder / f"checkpoints/{number}/root-0.json"
-    place.write_text(place.read_text().replace("420", "511"))
+    place = world.folder / f"checkpoints/{number}/root-0.table"
+    place.write_bytes(place.read_bytes().replace(b"file", b"fifo"))
     with pytest.raises(DamagedCheckpoint):
         rollback.roll_back(world.listed, number)
 
