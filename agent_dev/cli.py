@@ -27,7 +27,7 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "merging": ("merge", "undo", "redo", "merges"),
     "direct": ("restore",),
     "session": ("discard", "stop", "resume"),
-    "history": ("checkpoint", "checkpoints", "rollback", "log"),
+    "history": ("checkpoint", "checkpoints", "rollback", "log", "trash"),
     "machine": ("show", "profiles", "doctor"),
     "commands": ("policy", "approve"),
     "keeping": ("home", "trust", "clean", "config"),
@@ -35,7 +35,6 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
 _VERBS = {word: area for area, words in AREAS.items() for word in words}
 RESERVED = (
     "backup",
-    "trash",
     "shell",
     "install",
     "network",
@@ -60,6 +59,7 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev resume | stop | discard         go on with a session, end it, put it into the trash
   agent-dev checkpoint | checkpoints        keep what a session holds now; what was kept
   agent-dev rollback CHECKPOINT [PATH…]     bring a session back to it, or some paths of it
+  agent-dev trash [--bring PATH]            what was deleted in a session, and bringing it back
   agent-dev log [--commands|--changes]      what became of a session, what its agent ran, what changed when
   agent-dev show AGENT                      what a run would look like; runs nothing
   agent-dev profiles | doctor               the agents there are; what this machine can do

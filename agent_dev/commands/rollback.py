@@ -15,6 +15,7 @@ _PENDING = "rollback.pending"
 _TEMP = b"rollback.new"
 _SHOWN_TEMP = b".agent-dev-rollback"  # in a running sandbox: in its root, since only there a rename reaches all of it
 _FIRST = "root-0"
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +223,33 @@ def _reader(session: store.Session, lower: live.Lower) -> Callable[[Node], int]:
         return lower.open(node) if node.content.startswith("/") else _content(session, node)
 
     return content
+
+
+# Some files alone
+
+
+def put_back(one: Listed, brought: Table) -> RolledBack:
+    """Put files of the first root back that were deleted, of a running session or a held one; a checkpoint is taken first."""
+    session, record = one.session, store.read(one.session)
+    before = checkpoints.take(session, record, checkpoints.ROLLBACK, "something is brought back", always=True)
+    upper = checkpoints.tables(session, before)[_FIRST]
+    path = record["roots"][0]
+    is_running = one.state == store.RUNNING
+    root = live.open_root(record, path) if is_running else os.open(checkpoints.places(session, record)[_FIRST], _OPEN)
+    folder = root if is_running else os.open(session.folder, _OPEN)
+    lower = live.Lower(path)
+    try:
+        area = {*upper, *brought, *(above for one in brought for above in history.parents(one))}
+        current = history.seen(upper, lower.node, area) if is_running else upper
+        steps = history.restoring(current, history.with_back(current, brought, lower.node, is_upper=not is_running))
+        _verify(session, [steps])
+        name = _SHOWN_TEMP if is_running else _TEMP
+        problems = _with_temp(root, folder, (name, _reader(session, lower)), steps)
+    except OSError as error:
+        raise CannotRollBack(message=f"bringing it back stopped: {error.strerror}", hint="do it again") from error
+    finally:
+        lower.close()
+        os.close(root)
+        if folder != root:
+            os.close(folder)
+    return _noted(session, RolledBack(0, before.number, tuple(sorted(brought)), tuple(problems)))

@@ -147,7 +147,7 @@ def with_parents(current: Table, wanted: Table, paths: Iterable[str]) -> tuple[d
     named = tuple(paths)
     now, then = within(current, named), within(wanted, named)
     for path in named:
-        for folder in _parents(path):
+        for folder in parents(path):
             before, after = current.get(folder), wanted.get(folder)
             if after is not None and folder not in then and (before is None or before.kind != after.kind):
                 then[folder] = after
@@ -156,9 +156,27 @@ def with_parents(current: Table, wanted: Table, paths: Iterable[str]) -> tuple[d
     return now, then
 
 
-def _parents(path: str) -> list[str]:
+def parents(path: str) -> list[str]:
+    """Return the directories a path lies in, outermost first, without the root."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[: count + 1]) for count in range(len(parts))]
+
+
+def with_back(current: Table, brought: Table, lower: Callable[[str], Node | None], *, is_upper: bool) -> dict[str, Node]:
+    """Return a state with some files brought back, and the directories above them; `is_upper`: as an upper has to say it.
+
+    There a directory that comes to stand where something hid the lower one is opaque, so that nothing else comes back with it.
+    """
+    wanted = {**current, **brought}
+    for path in brought:
+        for folder in parents(path):
+            node = wanted.get(folder)
+            if node is None or node.kind != DIRECTORY:
+                was, owner = lower(folder), brought[path]
+                made = Node(folder, DIRECTORY, 0o755, 0, 0, owner.owner, owner.group, "", "", 0, 1, 0)
+                made = was if was is not None and was.kind == DIRECTORY else made
+                wanted[folder] = made._replace(attributes=f"{OPAQUE}=79") if is_upper and node is not None else made
+    return wanted
 
 
 # What is seen through the overlay
@@ -187,7 +205,7 @@ def seen(upper: Table, lower: Callable[[str], Node | None], area: Iterable[str])
             node = lower(path)
         if node is not None and node.kind != WHITEOUT:
             found[path] = node._replace(attributes=_unescaped(node.attributes)) if _OVERLAY in node.attributes else node
-    return {path: node for path, node in found.items() if all(_is_folder(found.get(folder)) for folder in _parents(path))}
+    return {path: node for path, node in found.items() if all(_is_folder(found.get(folder)) for folder in parents(path))}
 
 
 def _unescaped(attributes: str) -> str:
@@ -202,7 +220,7 @@ def _is_folder(node: Node | None) -> bool:
 
 def is_hidden(path: str, upper: Table) -> bool:
     """Whether a path without a node of its own is hidden by something above it."""
-    return any(_hides(upper.get(folder)) for folder in _parents(path))
+    return any(_hides(upper.get(folder)) for folder in parents(path))
 
 
 # Retention

@@ -10,6 +10,7 @@ from agent_dev.commands.compare import Compared
 from agent_dev.commands.log import Changed
 from agent_dev.commands.rollback import RolledBack
 from agent_dev.commands.sessions import Listed
+from agent_dev.commands.trash import Deleted
 from agent_dev.core import blocks
 from agent_dev.host.checkpoints import About
 from agent_dev.host.events import Told
@@ -140,3 +141,26 @@ def changes(one: Listed, found: Sequence[Changed], *, as_json: bool) -> None:
         few([f"  {visible(path)}" for path in each.paths], "  {} more")
     if not found:
         line(f"session {one.name} has no checkpoint")
+
+
+def deleted(one: Listed, found: Sequence[Deleted], *, as_json: bool) -> None:
+    """Print what was deleted in a session."""
+    if as_json:
+        rows = [
+            {"path": each.path, "type": each.kind, "bytes": each.size, "checkpoint": each.checkpoint or None} for each in found
+        ]
+        as_document({"version": 1, "session": one.session.id, "deleted": rows})
+        return
+    for each in found:
+        source = f"checkpoint {each.checkpoint}" if each.checkpoint else "the repository"
+        line(f"{visible(each.path)}  {each.kind}, {_bytes(each.size)}, in {source}")
+    if not found:
+        line(f"nothing is known to be deleted in session {one.name}")
+
+
+def brought(one: Listed, done: RolledBack) -> None:
+    """Print what was brought back."""
+    few([f"  {visible(path)}" for path in done.paths], "  {} more")
+    line(f"{len(done.paths)} path{'s' * (len(done.paths) != 1)} brought back in session {one.name}")
+    for problem in done.problems:
+        line(f"  left: {visible(problem)}")

@@ -1,7 +1,7 @@
 """The words about a session's checkpoints."""
 
 from agent_dev.cli import say
-from agent_dev.commands import checkpoint, log, rollback, sessions
+from agent_dev.commands import checkpoint, log, rollback, sessions, trash
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here, Listed
 from agent_dev.errors import DONE, PARTLY, UsageError
@@ -114,4 +114,30 @@ def _log(words: list[str], where: Here, _options: Options) -> int:
     return PARTLY if told.problem else DONE
 
 
-VERBS: dict[str, Verb] = {"checkpoint": _checkpoint, "checkpoints": _checkpoints, "rollback": _rollback, "log": _log}
+def _trash(words: list[str], where: Here, _options: Options) -> int:
+    about = "What was deleted in a session: of the repository, or of what the agent had made and a checkpoint still holds."
+    parser = parser_of("trash", about, "agent-dev trash --bring src/main.py")
+    add_session(parser)
+    parser.add_argument("--bring", default="", metavar="PATH", help="bring PATH back, and all below it")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    args = parser.parse_args(words)
+    one, is_held = _reached(where, args.session)
+    try:
+        if not args.bring:
+            output.deleted(one, trash.deleted(one), as_json=args.json)
+            return DONE
+        done = trash.bring(one, below(args.bring, where))
+    finally:
+        if is_held:
+            store.let_go(one.session)
+    output.brought(one, done)
+    return PARTLY if done.problems else DONE
+
+
+VERBS: dict[str, Verb] = {
+    "checkpoint": _checkpoint,
+    "checkpoints": _checkpoints,
+    "rollback": _rollback,
+    "log": _log,
+    "trash": _trash,
+}
