@@ -204,6 +204,149 @@ def descriptors(_: Any) -> Any:
     return found
 
 
+# processes and rights
+
+
+@attempt("processes")
+def signalled(target: Any) -> Any:
+    try:
+        os.kill(target["pid"], 0)
+    except OSError as error:
+        return errno.errorcode[error.errno or 0]
+    return "done"
+
+
+@attempt("processes")
+def of_the_host(target: Any) -> Any:
+    """Whether any process shows what only the host's has in its words or its environment, and what pid 1 leads to."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        for name in ("cmdline", "environ", "maps"):
+            try:
+                with open(f"/proc/{pid}/{name}", "rb") as file:
+                    told = [part for part in file.read().split(b"\0") if not part.startswith(b"PROBE=")]
+                    if target["canary"].encode() in b"".join(told):
+                        found.append(f"{pid} {name}")
+            except OSError:
+                continue  # gone, or not ours to read
+    return found
+
+
+@attempt("processes")
+def traced(target: Any) -> Any:
+    return call((101, 117), 16, target["pid"], 0, 0)  # PTRACE_ATTACH
+
+
+@attempt("processes")
+def memory_of_the_host(target: Any) -> Any:
+    with open(f"/proc/{target['pid']}/mem", "rb") as file:
+        return file.read(1).hex()
+
+
+@attempt("processes")
+def through_the_first(target: Any) -> Any:
+    return [os.path.lexists(f"/proc/1/root{target['secret']}"), os.path.lexists(f"/proc/1/cwd/{target['secret']}")]
+
+
+@attempt("processes")
+def status(_: Any) -> Any:
+    with open("/proc/self/status", encoding="ascii") as file:
+        rows = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    names = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")
+    with open("/proc/self/uid_map", encoding="ascii") as file:
+        return [{name: int(rows[name], 16) for name in names}, file.read().split()]
+
+
+@attempt("processes")
+def device(_: Any) -> Any:
+    found = {}
+    for name, mode in {"block": 0o60600, "character": 0o20600}.items():
+        try:
+            os.mknod(f"/tmp/{name}", mode, os.makedev(8, 0))
+            found[name] = "done"
+        except OSError as error:
+            found[name] = errno.errorcode[error.errno or 0]
+    return found
+
+
+@attempt("processes")
+def helper(_: Any) -> Any:
+    """Overwrite the program that holds the sandbox, by its own link."""
+    found = []
+    for pid in ("1", "self"):
+        try:
+            os.close(os.open(f"/proc/{pid}/exe", os.O_WRONLY | os.O_TRUNC))
+            found.append("done")
+        except OSError as error:
+            found.append(errno.errorcode[error.errno or 0])
+    return found
+
+
+@attempt("processes")
+def later(_: Any) -> Any:
+    """Places from which something is started later."""
+    places = ["/etc/cron.d", "/etc/cron.daily", "/var/spool/cron", "/var/spool/cron/crontabs", "/var/spool/at", "/etc/profile.d"]
+    places += ["/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/etc/ld.so.preload", "/etc/init.d"]
+    places += ["/usr/local/bin", "/etc/xdg/autostart", "/lib/udev/rules.d", "/etc/sudoers.d"]
+    found = {}
+    for place in places:
+        try:
+            with open(f"{place}/planted", "w", encoding="ascii"):
+                found[place] = "done"
+        except OSError as error:
+            found[place] = errno.errorcode[error.errno or 0]
+    return found
+
+
+# what is mounted
+
+
+@attempt("mounts")
+def written(target: Any) -> Any:
+    found = {}
+    for place in target["places"]:
+        try:
+            with open(f"{place}/planted", "w", encoding="ascii"):
+                found[place] = "done"
+        except OSError as error:
+            found[place] = errno.errorcode[error.errno or 0]
+    return found
+
+
+@attempt("mounts")
+def read(target: Any) -> Any:
+    found = {}
+    for path in target["secrets"]:
+        try:
+            with open(path, encoding="utf-8") as file:
+                found[path] = file.read()
+        except OSError as error:
+            found[path] = errno.errorcode[error.errno or 0]
+    return found
+
+
+@attempt("mounts")
+def environment(_: Any) -> Any:
+    return dict(os.environ)
+
+
+@attempt("mounts")
+def table(_: Any) -> Any:
+    """Mount points with their kind and options."""
+    with open("/proc/self/mounts", encoding="utf-8") as file:
+        return [line.split()[1:4] for line in file]
+
+
+@attempt("mounts")
+def held_open(_: Any) -> Any:
+    found = []
+    for name in os.listdir("/proc/1/fd"):
+        link = os.readlink(f"/proc/1/fd/{name}")
+        if not link.startswith(("pipe:", "anon_inode:", "/memfd:", "/dev/null")):
+            found.append(link)
+    return found
+
+
 def main() -> None:
     target = json.loads(os.environ["PROBE"])
     found = {}

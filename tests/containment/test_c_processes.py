@@ -2,7 +2,10 @@
 
 import os
 import platform
+import random
 import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,8 @@ import pytest
 from agent_dev.host import seccomp
 from tests.containment.rows import row
 from tests.containment.world import World
-from tests.harness.program import PYTHON, AgentDev
+from tests.harness.program import PROGRAM, PYTHON, AgentDev, wait_until
+from tests.harness.program import processes as processes_with
 
 HARMLESS = {"ioctl", "socket", "socketpair", "clone", "unshare", "execve", "execveat"}  # judged by what they are given
 PLAIN = {call for rule in seccomp.ALWAYS if not rule.checks for call in rule.calls}
@@ -150,3 +154,110 @@ def test_c25_a_crash_leaves_no_core_dump(agent_dev: AgentDev) -> None:
     assert done.stdout == "0\n"
     assert done.returncode == 139
     assert agent_dev.sessions() == []
+
+
+# Other processes, and rights
+
+
+@pytest.fixture(scope="module")
+def processes(shared: World, net: str) -> Iterator[dict[str, Any]]:
+    """What came of everything that is tried against processes of the host and with rights, with each network."""
+    canary = f"canary-{os.getpid()}"
+    secret = shared.home / ".ssh/id_ed25519"
+    with subprocess.Popen(["sleep", "600"], env={"SECRET": canary}) as victim:
+        target = {"sections": ["processes"], "pid": victim.pid, "canary": canary, "secret": str(secret)}
+        try:
+            yield shared.tried(target, "--net", net, env={"AWS_SECRET_ACCESS_KEY": canary, "LEAKED": canary})
+            assert victim.poll() is None
+        finally:
+            victim.kill()
+
+
+@row("signal a process of the host", "a pid namespace of its own: ESRCH; Landlock's scope besides")
+def test_c01_processes_of_the_host_are_not_signalled(processes: dict[str, Any]) -> None:
+    assert processes["signalled"] == "ESRCH"
+
+
+@row("read the command lines and environments of the host's processes", "`/proc` shows the sandbox's own alone")
+def test_c02_processes_of_the_host_are_not_seen(processes: dict[str, Any]) -> None:
+    assert [place for place in processes["of_the_host"] if not place.endswith("environ")] == []
+
+
+@row("trace a process of the host, read its memory or its root", "it does not exist inside: ESRCH, ENOENT")
+def test_c03_processes_of_the_host_are_not_traced(processes: dict[str, Any]) -> None:
+    assert processes["traced"] == "ESRCH"
+    assert processes["memory_of_the_host"] == "ENOENT"
+    assert processes["through_the_first"] == [False, False]
+
+
+@row("read your environment from what started the sandbox", "bubblewrap starts with an empty one, its arguments by a descriptor")
+def test_c04_no_environment_inside_holds_a_secret(processes: dict[str, Any]) -> None:
+    assert [place for place in processes["of_the_host"] if place.endswith("environ")] == []
+
+
+@row("gain rights by set-uid programs, sudo, file capabilities", "no-new-privileges, nosuid everywhere, no capabilities")
+def test_c06_no_program_gives_rights(processes: dict[str, Any]) -> None:
+    rights, _ = processes["status"]
+    assert rights["NoNewPrivs"] == 1
+    assert rights["CapEff"] == rights["CapPrm"] == rights["CapAmb"] == 0
+
+
+@row("use the rights of root when root started it", "a user namespace with one id, no capabilities, none to get back")
+def test_c07_root_has_no_rights_inside(processes: dict[str, Any]) -> None:
+    rights, uid_map = processes["status"]
+    assert rights["CapBnd"] == rights["CapInh"] == 0
+    assert [uid_map[0], uid_map[2]] == [str(os.getuid()), "1"]
+
+
+@row("make a device node", "no CAP_MKNOD, nodev everywhere: EPERM")
+def test_c10_no_device_can_be_made(processes: dict[str, Any]) -> None:
+    assert processes["device"] == {"block": "EPERM", "character": "EPERM"}
+
+
+@row("overwrite the program that holds the sandbox by `/proc/1/exe`", "it is read-only and running: refused")
+def test_c12_the_helper_is_not_overwritten(processes: dict[str, Any]) -> None:
+    assert set(processes["helper"]) <= {"EROFS", "ETXTBSY", "EACCES", "ENOENT"}
+
+
+@row("run although the sandbox cannot be made", "it fails closed: 125, and the agent is never started")
+def test_c20_without_bubblewrap_nothing_runs(agent_dev: AgentDev, tmp_path: Path) -> None:
+    for program in ("/no/such/bwrap", "/bin/false"):
+        done = agent_dev("--", "touch", agent_dev.repo / "ran", env={"AGENT_DEV_BWRAP": program})
+        assert done.returncode == 125
+    assert not (agent_dev.repo / "ran").exists()
+    assert agent_dev.sessions(everywhere=True) == []
+
+
+@row("switch the sandbox off from inside", "filter, rights and namespaces cannot be given back; nothing inside is asked")
+def test_c21_there_is_no_off_switch_inside(processes: dict[str, Any]) -> None:
+    rights, _ = processes["status"]
+    assert rights["Seccomp"] == 2
+    assert rights["NoNewPrivs"] == 1
+
+
+@row("plant for cron, at, systemd, udev, login", "none of these places can be written: EROFS or ENOENT")
+def test_c26_nothing_is_planted_to_be_started_later(processes: dict[str, Any]) -> None:
+    assert set(processes["later"].values()) <= {"EROFS", "ENOENT", "ENOTDIR"}
+
+
+@row("end the launcher and its pipeline by `kill(0)`, `kill(-1)`", "a process group and a pid namespace of its own")
+def test_c28_a_signal_to_everybody_reaches_nobody_outside(agent_dev: AgentDev) -> None:
+    for signalled, code in {"0": 137, "-1": 7}.items():
+        script = f'{{ "$0" -- sh -c "kill -9 {signalled} 2>/dev/null; exit 7"; echo first=$?; }} | cat'
+        done = subprocess.run(
+            ["sh", "-c", script, str(PROGRAM)], env=agent_dev.env, cwd=agent_dev.repo, capture_output=True, text=True, check=False
+        )
+        assert done.stdout == f"first={code}\n", done.stderr
+
+
+@row("go on when the launcher was killed in its first milliseconds", "a keeper between them: each dies with its parent")
+def test_c29_no_agent_outlives_a_launcher_that_was_killed_early(agent_dev: AgentDev) -> None:
+    seed = time.time_ns() & 0xFFFFFFFF
+    chance = random.Random(seed)  # noqa: S311  (no secret)
+    marker = f"7{os.getpid()}.{seed}"
+    for _ in range(int(os.environ.get("AGENT_DEV_TEST_KILLS", "15"))):
+        with agent_dev.started("--", "sleep", marker) as process:
+            time.sleep(chance.uniform(0.005, 0.09))  # the moment of the kill is what is tried
+            process.kill()
+            process.wait()
+        wait_until(lambda: not processes_with(marker), f"the agent ends (seed {seed})", patience=30)
