@@ -114,6 +114,21 @@ def families(target: Any) -> Any:
 
 
 @attempt("kernel")
+def pairs(_: Any) -> Any:
+    return [call((53, 199), family, 1, 0, ctypes.create_string_buffer(8)) for family in (1, 2)]
+
+
+@attempt("kernel")
+def namespaces(_: Any) -> Any:
+    """Every call that makes, enters or leaves a namespace, with flags that the kernel would look at."""
+    made = LIBC.syscall(ctypes.c_long((56, 220)[COLUMN]), ctypes.c_ulong(0x10000011), 0, 0, 0, 0)  # CLONE_NEWUSER | SIGCHLD
+    if made == 0:
+        os._exit(0)
+    cloned = "done" if made > 0 else errno.errorcode[ctypes.get_errno()]
+    return {"clone": cloned, "clone3": call(435, 0, 0), "setns": call((308, 268), -1 & 0xFFFFFFFF, 0)}
+
+
+@attempt("kernel")
 def nested_sandbox(_: Any) -> Any:
     """Namespaces, and where these can be made, another /proc, as bubblewrap and browsers do it."""
     pid = os.fork()

@@ -225,3 +225,4 @@ def test_b19_an_abstract_name_can_be_taken_with_the_hosts_network_alone(agent_de
 def test_b20_sockets_are_of_few_families(found: dict[str, Any]) -> None:
     expected = {name: "EPROTONOSUPPORT" if name.startswith("netlink") else "EAFNOSUPPORT" for name in FAMILIES}
     assert found["families"] == expected | dict.fromkeys(OPEN, "done")
+    assert found["pairs"] == ["done", "EAFNOSUPPORT"]

@@ -107,7 +107,8 @@ def test_d09_a_mount_inside_the_repository_is_named(agent_dev: AgentDev) -> None
 
 @row("make files outside: in `/`, `/etc`, beside the repository", "all is read-only there, or does not exist")
 def test_d10_nothing_can_be_written_outside(found: dict[str, Any], shared: World) -> None:
-    assert set(found["written"].values()) <= {"EROFS", "ENOENT", "EACCES"}
+    below_tmp = str(shared.folder)  # of the sandbox, when the host's folder is there
+    assert {error for place, error in found["written"].items() if place != below_tmp} <= {"EROFS", "ENOENT", "EACCES"}
     assert not list(shared.folder.glob("planted"))
     assert not (shared.repo.parent / "planted").exists()
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-PROGRAM = Path(sys.executable).with_name("agent-dev")
+PROGRAM = Path(os.environ.get("AGENT_DEV_TEST_PROGRAM") or Path(sys.executable).with_name("agent-dev"))
 PYTHON = "/usr/bin/python3"  # the one that is there inside, too
 PATIENCE = 20.0  # seconds for what should come at once, on a busy machine
-PASSED_ON = ("AGENT_DEV_BWRAP", "AGENT_DEV_OVERLAY")
+PASSED_ON = ("AGENT_DEV_BWRAP", "AGENT_DEV_OVERLAY", "AGENT_DEV_TEST_MUTATION")
 
 Env = Mapping[str, str | None]
 T = TypeVar("T")
