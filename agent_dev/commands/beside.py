@@ -5,7 +5,7 @@ import os
 from agent_dev.commands import showing
 from agent_dev.commands.prepare import Prepared
 from agent_dev.core.plan import Setting
-from agent_dev.host import look, store
+from agent_dev.host import look, repo, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def notices(prepared: Prepared) -> tuple[str, ...]:
         names = ", ".join(waiting[-3:]) + (" …" if len(waiting) > 3 else "")
         plural = "s" if len(waiting) > 1 else ""
         lines.append(f"{len(waiting)} earlier session{plural} here not merged: {names} (agent-dev sessions)")
+    given = (path for path in prepared.overlays if repo.git_of(path))
+    lines += [f"--overlay {path}: commits that are made there stay in the session, its files come home" for path in given]
     return (*lines, *showing.warnings(prepared))
 
 

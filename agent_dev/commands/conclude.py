@@ -12,7 +12,7 @@ from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Act, Op
 from agent_dev.core.overlay import parents_of
 from agent_dev.errors import AgentDevError
-from agent_dev.host import apply, events, files, pending, secure, staging, store, upper
+from agent_dev.host import apply, events, files, pending, refs, secure, staging, store, upper
 from agent_dev.host import base as bases
 from agent_dev.host.stage import Stage
 
@@ -73,11 +73,10 @@ def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
     is_all = not left and not review.changes.problems and not has_more  # what could not be read is not gone
     if is_all:
         _remember_state(review, store.MERGED)
-    git = review.record.get("git")
     aside = store.set_aside(place, f"{merge.id}.taken")
     for number, tree in enumerate(review.uppers):
         tree.forget()
-        skip = (b".git",) if number == 0 and isinstance(git, dict) and git.get("inside") else ()
+        skip = (b".git",) if refs.has_copy(review.record, number) else ()
         mine = tuple(change for change in taken if change.key.root == number)
         some = tuple(change for change in done if change.key.root == number)
         if some:

@@ -240,15 +240,15 @@ def _refuse(prepared: Prepared) -> None:
         raise Refused(message=found[0], hint=found[1])
     for path in prepared.overlays:
         repo.refuse_git_dir(path)
+        repo.refuse_kind(repo.Place(path, repo.git_of(path)))
     repo.refuse_kind(prepared.place)
     _refuse_owner(prepared)
 
 
 def _git_dirs(prepared: Prepared) -> tuple[str, ...]:
     """Return the user's git dirs of all roots."""
-    own = prepared.place.git
-    others = tuple(path for root in prepared.overlays if os.path.lexists(path := f"{root}/.git"))
-    return ((own.folder, own.common) if own else ()) + others
+    found = (prepared.place.git, *map(repo.git_of, prepared.overlays))
+    return tuple(path for git in found if git for path in (git.folder, git.common))
 
 
 def _mounts() -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from agent_dev.commands.sessions import Listed
 from agent_dev.core import bwrap, plan
 from agent_dev.core.plan import GitDir
 from agent_dev.errors import Refused
-from agent_dev.host import launch, scan, store
+from agent_dev.host import launch, refs, scan, store
 from agent_dev.host.base import Touched
 from agent_dev.host.homes import Home
 
@@ -83,18 +83,18 @@ def _prepare(one: Listed, request: Request) -> Prepared:
 
 def _git(one: Listed, record: store.Record) -> tuple[GitDir, ...]:
     git = record.get("git")
+    bound = tuple(GitDir(source, target, ()) for source, target in record.get("bound", []))
     if not isinstance(git, dict):
-        return ()
+        return bound
     lists = (record["stores"], record.get("large", []))
     shown, large = (tuple((str(outside), str(inside)) for outside, inside in pairs) for pairs in lists)
     source = f"{one.session.root(0, '').upper}/.git" if git["inside"] else f"{one.session.folder}/git/0"
-    return (GitDir(source, "" if git["inside"] else str(git["common"]), shown, large),)
+    return (GitDir(source, "" if git["inside"] else str(git["common"]), shown, large), *bound)
 
 
 def _touched(session: store.Session, record: store.Record, number: int) -> Touched:
     """Note what the agent had changed: there the base of the session's first start stays true."""
-    git = record.get("git")
-    skip = (b".git",) if number == 0 and isinstance(git, dict) and git.get("inside") else ()
+    skip = (b".git",) if refs.has_copy(record, number) else ()
     found = list(scan.walk(session.root(number, "").upper, skip=skip))
     hiding = tuple(one.path for one in found if one.is_whiteout() or one.is_opaque())
     return Touched(frozenset(one.path for one in found), hiding)

@@ -10,7 +10,7 @@ from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
 from agent_dev.core.overlay import Found
 from agent_dev.core.risk import judge
 from agent_dev.errors import UnreadableSession
-from agent_dev.host import files, ignored, load, scan, store
+from agent_dev.host import files, ignored, load, refs, scan, store
 from agent_dev.host.base import Base
 
 LARGEST_DIFF = 20 << 20  # bytes: past that a file is one choice and is not shown
@@ -153,7 +153,7 @@ def _agent_bytes(tree: files.Tree, change: Change) -> bytes:
 
 def _root_changes(review: Review, number: int, problems: list[str]) -> tuple[Change, ...]:
     upper_tree, real_tree = review.uppers[number], review.reals[number]
-    upper = list(scan.walk(upper_tree.path, skip=(b".git",) if _has_private_git(review, number) else (), problems=problems))
+    upper = list(scan.walk(upper_tree.path, skip=(b".git",) if refs.has_copy(review.record, number) else (), problems=problems))
     if not upper:
         return ()
     base, doubtful = _base(review, number)
@@ -204,11 +204,6 @@ def _has_strangers(real: files.Tree, folder: bytes, ground: overlay.Ground) -> b
     """Whether a directory holds something that the base did not."""
     below = scan.walk(f"/proc/self/fd/{real.folder(folder)}", attributes=False)
     return any(folder + b"/" + one.path not in ground.base for one in below)
-
-
-def _has_private_git(review: Review, number: int) -> bool:
-    git = review.record.get("git")
-    return number == 0 and isinstance(git, dict) and bool(git.get("inside"))
 
 
 def _base(review: Review, number: int) -> tuple[MutableMapping[bytes, Entry], frozenset[bytes]]:

@@ -4,12 +4,12 @@ import errno
 import os
 import time
 
-from agent_dev.commands import beside, bounds, showing
+from agent_dev.commands import beside, bounds, copies, showing
 from agent_dev.commands.prepare import Prepared, Request, prepare, setting
 from agent_dev.core import bwrap, plan
 from agent_dev.core.plan import GitDir, Root, SandboxPlan, Setting
 from agent_dev.errors import StateUnusable
-from agent_dev.host import handed, launch, leftovers, look, machine, private_git, refs, repo, store, supervise
+from agent_dev.host import handed, launch, leftovers, look, machine, refs, repo, store, supervise
 from agent_dev.host.homes import Home
 from agent_dev.host.terminal import Terminal
 from agent_dev.value import Value
@@ -138,10 +138,10 @@ def _job(prepared: Prepared, session: store.Session, home: Home, asked: repo.Ask
     roots = tuple(store.add_root(session, number, path) for number, path in enumerate(paths))
     direct = prepared.place.root if request.options.direct else ""
     roots = () if direct else roots  # the upper stays empty
-    git = _private_git(prepared, session, roots)
+    git = copies.make(prepared, session, roots)
     given = settings_of(asked, request.environ, prepared)
-    for made in git:
-        handed.say(made.source, given.own)
+    if prepared.place.git:
+        handed.say(git[0].source, given.own)
     parts = make_parts(prepared, session, roots, git, given, request.environ)
     if direct:
         parts = beside.with_root(parts, direct)
@@ -196,32 +196,6 @@ def make_parts(
     return parts
 
 
-def _private_git(prepared: Prepared, session: store.Session, roots: tuple[Root, ...]) -> tuple[GitDir, ...]:
-    git = prepared.place.git
-    if git is None:
-        return ()
-    os.mkdir(f"{session.folder}/git", 0o700)
-    is_in_upper = bool(roots) and git.inside
-    copy = f"{roots[0].upper}/.git" if is_in_upper else f"{session.folder}/git/0"
-    wish = private_git.Wish(
-        source=git.common,
-        copy=copy,
-        farm=f"{session.folder}/objects",
-        name="0",
-        linked=git.folder if git.is_linked else "",
-        root=prepared.place.root,
-        beside=session.id,
-    )
-    made = private_git.make(wish, "" if is_in_upper else git.common)
-    if is_in_upper:
-        try:
-            os.setxattr(copy, "user.overlay.opaque", b"y")
-        except OSError as error:
-            hint = "set `state:` in config.yaml to a directory on a local disk"
-            raise StateUnusable(path=session.folder, reason=f"no extended attributes ({error.strerror})", hint=hint) from None
-    return (made,)
-
-
 def _record(prepared: Prepared, request: Request, parts: Setting) -> store.Record:
     git = prepared.place.git
     return {
@@ -233,6 +207,10 @@ def _record(prepared: Prepared, request: Request, parts: Setting) -> store.Recor
         "git": {"folder": git.folder, "common": git.common, "inside": git.inside and not parts.direct} if git else None,
         "stores": [list(store) for made in parts.git_dirs for store in made.stores],
         "large": [list(store) for made in parts.git_dirs for store in made.large],
+        "copies": [
+            n for n, root in enumerate(parts.roots) if any(made.source == f"{root.upper}/.git" for made in parts.git_dirs)
+        ],
+        "bound": [[made.source, made.target] for made in parts.git_dirs[1 if git else 0 :] if made.target],
         "profile": prepared.settings.profile.name,
         "command": list(parts.command),
         "words": list(request.words),
@@ -353,9 +331,8 @@ def _settle(
 
 def _may_hold(session: store.Session, record: store.Record) -> bool:
     """Whether an upper or the private git dir holds anything that could come home: a quick look."""
-    roots, git = record["roots"], record.get("git")
-    for number in range(len(roots)):
-        private = {".git"} if number == 0 and isinstance(git, dict) and git.get("inside") else set()
+    for number in range(len(record["roots"])):
+        private = {".git"} if refs.has_copy(record, number) else set()
         if set(os.listdir(session.root(number, "").upper)) - private:
             return True
     return refs.has_moved(session, record)

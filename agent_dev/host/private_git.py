@@ -26,7 +26,7 @@ class Wish(Value):
     farm: str  # a new directory for the hard links
     name: str
     linked: str = ""  # the git dir of the linked work tree in use, below source/worktrees
-    root: str = ""  # what is seen inside: linked work trees that lie in it are usable, too
+    roots: tuple[str, ...] = ()  # what is seen inside: work trees that lie there are usable, too
     beside: str = "farm"  # what a farm is called that must lie beside a store
 
     @property
@@ -46,15 +46,16 @@ class Found:
 def make(wish: Wish, target: str) -> GitDir:
     """Make the private twin; `target` is where it is bound inside, empty when it lies in an upper."""
     os.mkdir(wish.copy, 0o755)
-    os.mkdir(wish.farm, 0o700)
+    os.makedirs(wish.farm, 0o700, exist_ok=True)
     found = Found()
     _git_dir(wish.source, wish.copy, wish, wish.name, found)
     return GitDir(source=wish.copy, target=target, stores=tuple(found.stores), large=tuple(found.large))
 
 
 def _git_dir(source: str, copy: str, wish: Wish, name: str, found: Found) -> None:
+    is_unseen = source == wish.source and wish.linked and not any(is_below(source, root) for root in wish.roots)
     for entry in farm.entries(source):
-        if entry.name not in _SKIPPED and not (wish.linked and source == wish.source and _is_index(entry.name)):
+        if entry.name not in _SKIPPED and not (is_unseen and _is_index(entry.name)):
             _copy_entry(entry, f"{copy}/{entry.name}")
     _copy_refs(source, copy)
     _copy_logs(source, copy)
@@ -216,7 +217,8 @@ def _is_seen(git_dir: str, wish: Wish) -> bool:
     if wish.linked and os.path.realpath(git_dir) == os.path.realpath(wish.linked):
         return True
     link = os.fsdecode(farm.read(f"{git_dir}/gitdir")).strip()
-    return bool(link and wish.root) and is_below(os.path.normpath(os.path.join(git_dir, link)), wish.root)
+    place = os.path.normpath(os.path.join(git_dir, link))
+    return bool(link) and any(is_below(place, root) for root in wish.roots)
 
 
 def _link_objects(source: str, copy: str, wish: Wish, name: str, found: Found) -> None:

@@ -21,6 +21,13 @@ def private_dir(session: store.Session, record: store.Record) -> str | None:
     return f"{session.root(0, '').upper}/.git" if git["inside"] else f"{session.folder}/git/0"
 
 
+def has_copy(record: store.Record, number: int) -> bool:
+    """Whether the `.git` in the upper of a root is the agent's private git dir."""
+    git = record.get("git")
+    inside = number == 0 and isinstance(git, dict) and bool(git.get("inside"))
+    return inside or number in record.get("copies", ())
+
+
 def remember(session: store.Session, record: store.Record) -> None:
     """Keep the refs that the private git dir begins with, to tell later what moved."""
     folder = private_dir(session, record)

@@ -75,6 +75,11 @@ def find(start: str) -> Place:
         top = os.path.dirname(top)
 
 
+def git_of(root: str) -> Git | None:
+    """Return the git dir of a directory that is a work tree's top, None for any other."""
+    return _git_at(root, f"{root}/.git") if os.path.lexists(f"{root}/.git") else None
+
+
 def refuse_git_dir(path: str) -> None:
     """Raise Refused for what git takes for a git dir, by what git looks for (setup.c, is_git_directory)."""
     if os.path.lexists(f"{path}/HEAD") and all(os.path.isdir(f"{path}/{name}") for name in ("objects", "refs")):

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
         exit: int
         homes: str
         large: list[list[str]]  # as `stores`: LFS objects
+        copies: list[int]  # roots with a private git dir in the upper
+        bound: list[list[str]]  # other roots' private git dirs, and where they are shown
         policy: PolicyRecord
         commands: LogRecord
         events: LogRecord

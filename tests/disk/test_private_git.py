@@ -25,7 +25,7 @@ class Twin:
         common = Path(git(root, "rev-parse", "--git-common-dir").strip())
         self.source = common if common.is_absolute() else root / common
         self.copy, self.farm = self.session / "copy", self.session / "objects"
-        wish = Wish(str(self.source), str(self.copy), str(self.farm), "0", linked, root=str(root))
+        wish = Wish(str(self.source), str(self.copy), str(self.farm), "0", linked, roots=(str(root),))
         self.made: GitDir = private_git.make(wish, "")
 
     def enter(self) -> Path:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,55 @@ def test_the_users_git_dir_is_never_given_to_write(agent_dev: AgentDev, path: st
     done = agent_dev("--rw", path, "--", "echo", "ran")
     assert (done.returncode, done.stdout) == (125, "")
     assert f"would open {agent_dev.repo}/.git itself" in done.stderr
+
+
+def other(agent_dev: AgentDev, folder: Path) -> tuple[Path, Path]:
+    """Another repository, given as an overlay."""
+    agent_dev.git("clone", "-q", agent_dev.repo, folder / "other")
+    return agent_dev.repo, folder / "other"
+
+
+def other_linked(agent_dev: AgentDev, folder: Path) -> tuple[Path, Path]:
+    """A linked work tree of another repository."""
+    root, there = other(agent_dev, folder)
+    agent_dev.git("worktree", "add", "-q", "-b", "side", folder / "tree", cwd=there)
+    return root, folder / "tree"
+
+
+def main_of_linked(agent_dev: AgentDev, folder: Path) -> tuple[Path, Path]:
+    """The main work tree, beside a linked one of its own."""
+    return KINDS["a linked work tree"](agent_dev, folder).cwd, agent_dev.repo
+
+
+def linked_of_main(agent_dev: AgentDev, folder: Path) -> tuple[Path, Path]:
+    """A linked work tree, beside the main one."""
+    linked = KINDS["a linked work tree"](agent_dev, folder).cwd
+    return agent_dev.repo, linked
+
+
+@pytest.mark.parametrize("make", [other, other_linked, main_of_linked, linked_of_main])
+def test_git_works_in_a_repository_that_is_given_as_an_overlay(
+    agent_dev: AgentDev, tmp_path: Path, make: Callable[[AgentDev, Path], tuple[Path, Path]]
+) -> None:
+    root, given = make(agent_dev, tmp_path)
+    agent_dev.git("status", cwd=root)
+    agent_dev.git("status", cwd=given)
+    before = {folder: tree(folder) for folder in git_dirs(tmp_path)}
+    script = "set -e; git status --porcelain; echo x >new; git add -A; git commit -qm new; git gc -q; git fsck --no-dangling"
+    script = f"({script}); cd {given}; {script}; git log -1 --format=%s"
+
+    done = agent_dev("--overlay", given, "--", "sh", "-c", script, cwd=root)
+
+    assert (done.returncode, done.stdout) == (0, "new\n"), done.stderr
+    assert "stay in the session" in done.stderr
+    assert agent_dev.changes(cwd=root) == {"new": "added", f"{given}/new": "added"}
+    again = agent_dev("resume", "--", "git", "-C", given, "log", "-1", "--format=%s", cwd=root)
+    assert again.stdout == "new\n", again.stderr
+    merged = agent_dev("merge", "--all", cwd=root)
+    assert merged.returncode == 0, merged.stdout + merged.stderr
+    assert (given / "new").read_text() == "x\n"
+    assert {folder: tree(folder) for folder in git_dirs(tmp_path)} == before
+    assert agent_dev.git("status", "--porcelain", cwd=given) == "?? new\n"
 
 
 def git_dirs(folder: Path) -> set[Path]:

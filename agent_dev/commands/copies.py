@@ -1,0 +1,49 @@
+"""The agent's private git dirs: one for each repository that it is given, none of which is the user's own."""
+
+import os
+
+from agent_dev.commands.prepare import Prepared
+from agent_dev.core.plan import GitDir, Root
+from agent_dev.errors import StateUnusable
+from agent_dev.host import private_git, repo, store
+
+
+def make(prepared: Prepared, session: store.Session, roots: tuple[Root, ...]) -> tuple[GitDir, ...]:
+    """Make a private twin of each root's git dir, the first one's first; what two roots share has one.
+
+    `roots` are those with uppers: none where the agent works in the real tree.
+    """
+    found = [(0, prepared.place.git), *((n, repo.git_of(root.path)) for n, root in enumerate(roots) if n)]
+    made: dict[str, GitDir] = {}
+    for number, git in found:
+        if git is not None and git.common not in made:
+            if not made:
+                os.mkdir(f"{session.folder}/git", 0o700)
+            made[git.common] = _twin(git, session, number, prepared, roots)
+    return tuple(made.values())
+
+
+def _twin(git: repo.Git, session: store.Session, number: int, prepared: Prepared, roots: tuple[Root, ...]) -> GitDir:
+    is_in_upper = git.inside and number < len(roots)
+    copy = f"{roots[number].upper}/.git" if is_in_upper else f"{session.folder}/git/{number}"
+    wish = private_git.Wish(
+        source=git.common,
+        copy=copy,
+        farm=f"{session.folder}/objects",
+        name=str(number),
+        linked=git.folder if git.is_linked else "",
+        roots=(prepared.place.root, *prepared.overlays),
+        beside=session.id,
+    )
+    made = private_git.make(wish, "" if is_in_upper else git.common)
+    if is_in_upper:
+        _hide_lower(copy, session)
+    return made
+
+
+def _hide_lower(copy: str, session: store.Session) -> None:
+    try:
+        os.setxattr(copy, "user.overlay.opaque", b"y")
+    except OSError as error:
+        hint = "set `state:` in config.yaml to a directory on a local disk"
+        raise StateUnusable(path=session.folder, reason=f"no extended attributes ({error.strerror})", hint=hint) from None
