@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
 
 from agent_dev.commands.fit import Fit, Sides, fit
-from agent_dev.core import blocks, evidence, overlay
+from agent_dev.core import blocks, embedded, evidence, overlay
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
 from agent_dev.core.overlay import Found
 from agent_dev.core.risk import judge
@@ -134,8 +134,10 @@ def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
     for number, tree in enumerate(review.uppers):
         changes = _root_changes(review, number, problems)
         hidden = ignored.among(review.reals[number].path, [change.key.path for change in changes], untrusted, environ)
+        inner = embedded.repositories(changes)
         for change in changes:
-            risks = judge(change, rules, _agent_bytes(tree, change), review.base_bytes(change))
+            is_embedded = embedded.is_in(change.key.path, inner)
+            risks = judge(change, rules, _agent_bytes(tree, change), review.base_bytes(change), is_embedded=is_embedded)
             found.append(replace(change, ignored=change.key.path in hidden, risks=risks))
     return ChangeSet(tuple(found), tuple(problems), review.base.notes)
 

@@ -46,21 +46,25 @@ class RiskRule(Value):
     leaves_root: bool = False  # a link whose target is absolute, climbs out of the root or lies in a .git
     special_bits: bool = False  # setuid, setgid or sticky, added
     strange_name: bool = False  # the path holds characters that are not seen or that turn others round
+    in_repository: bool = False  # it lies in a repository that the agent made inside the root
     unseen: bool = False  # larger than what is looked at
     adds: tuple[str, ...] = ()  # one of these words of ADDS: what the base's content did not have
     lines: tuple[str, ...] = ()  # one of these texts stands in a line that the base did not have; `*`: anything within it
     but_for: tuple[str, ...] = ()  # a JSON or TOML file: more differs than what stands at these keys
 
 
-def judge(change: Change, rules: tuple[RiskRule, ...], after: bytes = b"", before: Before = bytes) -> tuple[Risk, ...]:
+def judge(
+    change: Change, rules: tuple[RiskRule, ...], after: bytes = b"", before: Before = bytes, *, is_embedded: bool = False
+) -> tuple[Risk, ...]:
     """Return the risks of a change in the order of the rules.
 
     `after`: the agent's bytes, of a file larger than LOOKED_AT at least its first ones. `before` gives the base's,
-    and is asked only when a rule compares.
+    and is asked only when a rule compares. `is_embedded`: the change lies in a repository that the agent made.
     """
     index = _index(rules)
     sides = (after, before) if after and change.kind is not Kind.METADATA else None
-    met = (rules[number] for number in index.candidates(change.key.path) if _meets(rules[number], change, after, sides))
+    near = (rules[number] for number in index.candidates(change.key.path) if is_embedded or not rules[number].in_repository)
+    met = (rule for rule in near if _meets(rule, change, after, sides))
     return tuple(Risk(rule.name, rule.why) for rule in met)
 
 

@@ -434,5 +434,5 @@ _RULE: "dict[str, Check]" = {
     "unless": _list_of(_line),
     "lines": _list_of(_line),
     "but_for": _list_of(_line),
-    **dict.fromkeys(("executable", "leaves_root", "special_bits", "strange_name", "unseen"), _flag),
+    **dict.fromkeys(("executable", "leaves_root", "special_bits", "strange_name", "unseen", "in_repository"), _flag),
 }

@@ -106,6 +106,27 @@ def test_the_users_git_dir_is_never_given_to_write(agent_dev: AgentDev, path: st
     assert f"would open {agent_dev.repo}/.git itself" in done.stderr
 
 
+EMBEDDED = {
+    "a clone": "git clone -q . vendor/inner; echo new >vendor/inner/new",
+    "a new repository": "mkdir -p vendor/inner; git init -q vendor/inner; echo new >vendor/inner/new",
+    "a linked work tree": "git worktree add -q vendor/inner; echo new >vendor/inner/new",
+    "a bare repository": "git init -q --bare vendor/inner",
+}
+
+
+@pytest.mark.parametrize("script", EMBEDDED.values(), ids=EMBEDDED)
+def test_a_repository_that_the_agent_made_inside_is_never_taken_unasked(agent_dev: AgentDev, script: str) -> None:
+    agent_dev("--", "sh", "-c", f"echo plain >plain; {script}")
+    changes = {one["path"]: {risk["rule"] for risk in one["risks"]} for one in agent_dev.status()["changes"]}
+    inner = {path for path in changes if path.startswith("vendor/inner/")}
+    assert inner
+    assert all("embedded-repository" in changes[path] for path in inner)
+    assert changes["plain"] == set()
+    agent_dev("merge", "--all")
+    assert (agent_dev.repo / "plain").exists()
+    assert not (agent_dev.repo / "vendor").exists()
+
+
 def other(agent_dev: AgentDev, folder: Path) -> tuple[Path, Path]:
     """Another repository, given as an overlay."""
     agent_dev.git("clone", "-q", agent_dev.repo, folder / "other")
