@@ -4,13 +4,14 @@ import signal
 import sys
 from collections.abc import Callable
 
-from benchmarks import commands, commits, imports, inside, merging, report, screen, startup, transactions
+from benchmarks import commands, commits, imports, inside, large, merging, report, screen, startup, transactions
 from benchmarks.ground import PROJECT, Ground, laid_out
 from benchmarks.measure import Section
 from benchmarks.process import ProgramFailed
 
 BENCHMARKS: dict[str, Callable[[Ground], tuple[Section, ...]]] = {
     "startup": startup.run,
+    "large": large.run,
     "inside": inside.run,
     "merging": merging.run,
     "commits": commits.run,
