@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agent_dev.commands.pointers import Pointer, moved
 from agent_dev.commands.review import LARGEST_DIFF, Review
 from agent_dev.core import edits
 from agent_dev.core.changes import Entry, FileType
@@ -25,12 +26,13 @@ Side = tuple[int, str] | None  # of a tree: mode and id
 class Looked:
     """All of it. `uncommitted`: paths at which the agent's work tree is not its last commit, None where that is not known.
 
-    `holds`: by commit the paths whose edits the user had not committed when the session began.
+    `holds`: by commit the paths whose edits the user had not committed when the session began. `pointers`: submodules that moved.
     """
 
     found: Found
     uncommitted: tuple[bytes, ...] | None = None
     holds: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
+    pointers: tuple[Pointer, ...] = ()
 
 
 def look(review: Review) -> Looked:
@@ -47,7 +49,8 @@ def look(review: Review) -> Looked:
             uncommitted = _uncommitted(tree, skeleton, start, end)
         except CommandFailed:
             uncommitted = None  # of what the agent removed or broke; its commits are told all the same
-        return Looked(found, uncommitted, _holding(tree, skeleton, found, start))
+        links = moved(review.session, review.record, found.commits, review.environ)
+        return Looked(found, uncommitted, _holding(tree, skeleton, found, start), links)
 
 
 def head_of(values: Mapping[str, str]) -> str:

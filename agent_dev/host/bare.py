@@ -172,11 +172,16 @@ def skeleton(place: str, program: str, folder: str, stores: tuple[str, ...]) -> 
     """
     config = refs.regular(f"{folder}/config", 1 << 20) if os.path.isfile(f"{folder}/config") else b""
     made = make(f"{place}/agent", program, is_sha256=b"sha256" in config.lower(), stores=stores)
+    borrow(made, folder)
+    return made
+
+
+def borrow(made: Bare, folder: str) -> None:
+    """Link the objects of one more git dir of the agent's."""
     if refs.is_real(folder, "objects"):
         for entry in _listed(f"{folder}/objects"):
             if entry.is_dir(follow_symlinks=False) and (entry.name == "pack" or _is_hex(entry.name, 2)):
                 _link_regular(entry.path, f"{made.path}/objects/{entry.name}")
-    return made
 
 
 def _is_hex(name: str, length: int) -> bool:
@@ -197,6 +202,8 @@ def _link_regular(source: str, place: str) -> None:
         if entry.is_file(follow_symlinks=False) and (is_object or entry.name.endswith(_PACK_ENDS)):
             try:
                 os.link(entry.path, f"{place}/{entry.name}", follow_symlinks=False)
+            except FileExistsError:
+                continue  # of two git dirs of the agent's
             except OSError:  # an object of too many links, or of another file system
                 write(f"{place}/{entry.name}", refs.regular(entry.path, _LARGEST_OBJECT))
 

@@ -5,6 +5,7 @@ import time
 
 from agent_dev.commands.bring import Brought
 from agent_dev.commands.found import Looked
+from agent_dev.commands.pointers import Pointer
 from agent_dev.core.commits import Person, Told
 from agent_dev.core.found import HEADS, RefChange
 from agent_dev.output.words import as_document, few, line
@@ -22,6 +23,9 @@ def commits(looked: Looked, session: str, *, as_json: bool) -> None:
         return
     for told in looked.found.commits:
         _commit(told, looked.holds.get(told.id, ()))
+        for pointer in looked.pointers:
+            if pointer.commit == told.id:
+                _pointer(pointer)
     if looked.found.is_cut:
         line("… and older ones")
     if not looked.found.commits:
@@ -54,6 +58,16 @@ def _commit(told: Told, holds: tuple[bytes, ...]) -> None:
         line(f"  … {len(told.files) - _FILES} more files")
     for path in holds:
         line(f"  holds what you had not committed of {visible(path)}")
+
+
+def _pointer(one: Pointer) -> None:
+    before, after = ((value or "nothing")[:_SHORT] for value in (one.old, one.new))
+    line(f"  submodule {visible(one.path)}: {before} → {after}")
+    if one.log is None:
+        line("    its commits are not in the session")
+    elif not one.log and one.old and one.new:
+        line("    back to an older commit")
+    few([f"    {row.id[:_SHORT]} {visible(row.subject)}" for row in one.log or ()], "    … {} more commits")
 
 
 def called(name: str) -> str:
@@ -118,11 +132,17 @@ def _as_json(looked: Looked, session: str) -> None:
             "refs": [{"name": one.name, "motion": one.motion, "before": one.before, "after": one.after} for one in found.refs],
             "stashes": [{"id": one.id, "subject": one.subject} for one in found.stashes],
             "unfinished": list(found.unfinished),
+            "submodules": [_moved(one) for one in looked.pointers],
             "start": found.start or None,
             "head": found.head or None,
             "uncommitted": None if looked.uncommitted is None else [os.fsdecode(path) for path in looked.uncommitted],
         }
     )
+
+
+def _moved(one: Pointer) -> dict[str, object]:
+    log = None if one.log is None else [{"id": row.id, "subject": row.subject} for row in one.log]
+    return {"commit": one.commit, "path": os.fsdecode(one.path), "before": one.old or None, "after": one.new or None, "log": log}
 
 
 def _row(told: Told, holds: tuple[bytes, ...]) -> dict[str, object]:

@@ -1,0 +1,74 @@
+"""Submodules that commits of a session moved: from which commit to which, and what lies between."""
+
+import os
+from dataclasses import dataclass
+
+from agent_dev.core.commits import Commit, Told, parse_log
+from agent_dev.host import bare, commits, refs, store
+
+GITLINK = 0o160000
+_MANY = 20  # commits that are told of one move
+_DEEPEST, _MOST = 6, 500  # how far a name of a submodule goes down, how many directories are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A submodule of a commit that moved. `log`: what came, newest first; None where its objects are not there."""
+
+    commit: str
+    path: bytes
+    old: str
+    new: str
+    log: tuple[Commit, ...] | None
+
+
+def moved(session: store.Session, record: store.Record, told: tuple[Told, ...], environ: dict[str, str]) -> tuple[Pointer, ...]:
+    """Return the submodules that some commits moved. Raises CommandFailed without git."""
+    links = [(one, file) for one in told for file in one.files if GITLINK in (file.old_mode, file.new_mode)]
+    folder = refs.private_dir(session, record)
+    if not links or folder is None:
+        return ()
+    stores = tuple(outside for outside, _ in record["stores"])
+    with bare.temporary(session.folder) as place:
+        skeleton = bare.skeleton(place, commits.git_program(record, environ), folder, stores)
+        for one in _git_dirs(folder):
+            bare.borrow(skeleton, one)
+        return tuple(
+            Pointer(
+                one.id, file.path, _id(file.old_mode, file.old), _id(file.new_mode, file.new), _log(skeleton, file.old, file.new)
+            )
+            for one, file in links
+        )
+
+
+def _id(mode: int, oid: str) -> str:
+    return oid if mode == GITLINK else ""
+
+
+def _log(skeleton: bare.Bare, old: str, new: str) -> tuple[Commit, ...] | None:
+    if not new.strip("0"):
+        return ()
+    words = (f"^{old}",) if old.strip("0") else ()
+    code, said, _ = skeleton.run("log", f"-{_MANY}", "-z", "--format=%H%n%s", new, *words, "--")
+    return None if code else parse_log(said)
+
+
+def _git_dirs(folder: str) -> list[str]:
+    """Return the git dirs of submodules in a private git dir, no link followed."""
+    found: list[str] = []
+    tops = [f"{folder}/modules", *(f"{entry.path}/modules" for entry in _folders(f"{folder}/worktrees"))]
+    waiting = [(top, 0) for top in tops if refs.is_real(folder) and refs.is_real(os.path.dirname(top), "modules")]
+    for count, (place, depth) in enumerate(waiting):
+        if refs.is_real(place, "objects"):
+            found.append(place)
+        if depth < _DEEPEST and count < _MOST:
+            names = _folders(f"{place}/modules" if place in found else place)
+            waiting += [(entry.path, depth + 1) for entry in names]
+    return found
+
+
+def _folders(place: str) -> "list[os.DirEntry[str]]":
+    try:
+        return [entry for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False)] if refs.is_real(place) else []
+    except OSError:
+        return []
