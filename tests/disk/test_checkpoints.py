@@ -183,6 +183,12 @@ def test_a_change_of_the_same_size_in_the_same_moment_is_seen(world: World) -> N
         assert world.take(always=False) == number + 1
 
 
+def test_a_time_of_change_that_is_too_young_to_tell_by_is_not_trusted(world: World) -> None:
+    (world.upper / "young").write_text("young")
+    made = checkpoints.find(world.session, world.take())
+    assert checkpoints.tables(world.session, made)["root-0"]["young"].ctime == 0
+
+
 def test_what_did_not_change_is_neither_read_nor_stored_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b"):
         (world.upper / name).write_text(name)
