@@ -1,9 +1,13 @@
 """A session as the merge screen and the prompts want it: read, counted, settled, merged by the commands."""
 
+import json
+import shlex
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from threading import RLock
+from typing import Any
 
 from agent_dev.commands import draft as drafts
 from agent_dev.commands import editor, fit, merge
@@ -27,6 +31,7 @@ from tui.totals import Count
 Answers = Sequence[Side | bytes | None] | bytes
 Tell = Callable[[int, int], object]
 
+_MOST_COMMANDS = 5_000  # that are shown: the last ones
 _MOST_RENAMES = 2_000  # files on either side that are read to find renames
 _LARGEST_RENAME = 1 << 20  # bytes of such a file
 
@@ -208,13 +213,36 @@ class Reviewing:
 
 
 def _tabs(review: Review) -> dict[Tab, tuple[Entry, ...]]:
-    """Return what the screen shows beside the changes."""
+    """Return what the screen shows beside the changes, of what there is any."""
+    found = {Tab.COMMITS: _commits(review), Tab.COMMANDS: _commands(review.session.folder)}
+    return {tab: rows for tab, rows in found.items() if rows}
+
+
+def _commits(review: Review) -> tuple[Entry, ...]:
     try:
         made = commits.made(review.session, review.record, review.environ)
     except AgentDevError as error:
-        return {Tab.COMMITS: (Entry("the commits cannot be read", (error.message,)),)}
-    rows = tuple(Entry(f"{one.id[:10]} {one.subject}", (one.id, one.subject)) for one in made)
-    return {Tab.COMMITS: rows} if rows else {}
+        return (Entry("the commits cannot be read", (error.message,)),)
+    home = "agent-dev merge --commits brings them home with their files; --as NAME as a branch, --squash as one"
+    return tuple(Entry(f"{one.id[:10]} {one.subject}", (one.id, one.subject, "", home)) for one in made)
+
+
+def _commands(folder: str) -> tuple[Entry, ...]:
+    """Return the last commands that the agent started, as its log has them."""
+    try:
+        with open(f"{folder}/commands.jsonl", encoding="utf-8", errors="surrogateescape") as file:
+            rows = [json.loads(line) for line in deque(file, _MOST_COMMANDS)]
+        return tuple(_command(row) for row in rows if row.get("argv"))
+    except (OSError, ValueError):
+        return ()  # there is none, or it was cut in the middle of a line
+
+
+def _command(row: Mapping[str, Any]) -> Entry:
+    decision = str(row.get("decision", ""))
+    about = [
+        f"{label}: {row[name]}" for name, label in (("cwd", "in"), ("decision", "decided"), ("rule", "by rule")) if row.get(name)
+    ]
+    return Entry(shlex.join(map(str, row["argv"])), tuple(about), is_risky=decision not in ("", "allow"))
 
 
 def _shown(key: Key) -> str:

@@ -1,0 +1,125 @@
+"""A session behind the screen: what was shown is what lands, a choice waits, renames and commands are told."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_dev.commands.review import Review
+from agent_dev.core.changes import Key
+from agent_dev.core.choice import Choice
+from agent_dev.core.selection import Selection
+from agent_dev.core.threeway import Side
+from agent_dev.reviewing import Reviewing
+from tests.harness.ended import Ended
+from tests.harness.trees import FILE, Mark, Node
+from tui.events import Tab
+from tui.source import Draft
+from tui.totals import Count
+
+BASE = b"".join(b"line %d\n" % number for number in range(30))
+AGENT = BASE.replace(b"line 3\n", b"three\n").replace(b"line 25\n", b"twenty-five\n")
+X = Key(0, b"x")
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Ended]:
+    marks = [Mark(b"x", Node(FILE, AGENT)), Mark(b"moved", Node(FILE, BASE * 2)), Mark(b"old", None)]
+    with Ended(tmp_path, {b"x": Node(FILE, BASE), b"old": Node(FILE, BASE * 2)}, marks) as made:
+        yield made
+
+
+@pytest.fixture
+def review(session: Ended) -> Iterator[Review]:
+    opened = session.review()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def source(session: Ended, review: Review) -> Reviewing:
+    return Reviewing(review, session.store)
+
+
+def silent(_done: int, _whole: int) -> None:
+    return
+
+
+def whole(*paths: bytes) -> Selection:
+    return Selection(frozenset(Key(0, path) for path in paths))
+
+
+def test_what_was_chosen_lands_and_the_steps_are_told(session: Ended, source: Reviewing) -> None:
+    told: list[tuple[int, int]] = []
+    ended = source.merge(whole(b"x"), lambda done, count: told.append((done, count)))
+
+    assert (ended.code, "1 change merged, 2 left in the session" in ended.lines) == (0, True)
+    assert (session.real / "x").read_bytes() == AGENT
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1]
+
+
+def test_what_is_not_any_more_as_it_was_shown_does_not_land(session: Ended, source: Reviewing) -> None:
+    source.content(X)
+    (session.upper / "x").write_bytes(AGENT + b"and an edit that nobody saw\n")
+    ended = source.merge(whole(b"x"), silent)
+
+    assert (session.real / "x").read_bytes() == BASE
+    assert ended.code == 1
+    assert "it changed after it was shown" in " ".join(ended.lines)
+
+
+def test_a_choice_waits_for_the_next_time_as_far_as_it_means_the_same(session: Ended, source: Reviewing) -> None:
+    part = Choice(frozenset((1,)))
+    source.save(Draft(Selection(frozenset((X, Key(0, b"old"))), {X: part}), {}, frozenset((X,)), X))
+    review = session.review()
+    draft = Reviewing(review, session.store).draft
+    review.close()
+    expected = ({X: part}, {X: Count(1, 1, 1)}, frozenset((X,)), X)
+    assert (draft.selection.choices, draft.parts, draft.reviewed, draft.at) == expected
+
+    (session.upper / "x").write_bytes(AGENT + b"more\n")
+    review = session.review()
+    draft = Reviewing(review, session.store).draft
+    review.close()
+    assert draft.selection == whole(b"old")
+    assert draft.reviewed == frozenset()
+
+
+def test_a_draft_that_cannot_be_read_is_none(session: Ended, source: Reviewing) -> None:
+    source.save(Draft(whole(b"x")))
+    Path(session.session.folder, "draft.json").write_text('{"version": 1, "chosen": [[', encoding="utf-8")
+    review = session.review()
+    assert Reviewing(review, session.store).draft.selection.keys == frozenset()
+    review.close()
+
+
+def test_blocks_and_lines_are_counted(source: Reviewing) -> None:
+    assert source.count([X, Key(0, b"old")]) == {X: Count(2, 2, 2), Key(0, b"old"): Count(1, 0, 60)}
+
+
+def test_a_renamed_file_is_told_on_both_sides(source: Reviewing) -> None:
+    assert source.renamed == {Key(0, b"moved"): "renamed from old", Key(0, b"old"): "renamed to moved"}
+
+
+def test_a_conflict_is_settled_place_by_place_and_can_be_settled_again(session: Ended) -> None:
+    (session.real / "x").write_bytes(BASE.replace(b"line 3\n", b"mine\n").replace(b"line 25\n", b"mine too\n"))
+    review = session.review()
+    source = Reviewing(review, session.store)
+    merged = source.merged(X)
+    assert merged is not None
+    assert len(merged.conflicts) == 2
+    assert source.settle(X, (Side.AGENT, Side.AGENT)) is not None
+    assert source.settle(X, (Side.MINE, Side.AGENT)) is not None
+    assert source.merge(whole(b"x"), silent).code == 0
+    review.close()
+    assert (session.real / "x").read_bytes() == BASE.replace(b"line 3\n", b"mine\n").replace(b"line 25\n", b"twenty-five\n")
+
+
+def test_the_commands_that_ran_are_a_tab(session: Ended, review: Review) -> None:
+    assert Tab.COMMANDS not in Reviewing(review, session.store).tabs
+    rows = [{"argv": ["ls", "a b"], "decision": "allow"}, {"argv": ["rm", "-rf", "/"], "decision": "deny", "rule": "guard"}]
+    Path(session.session.folder, "commands.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    shown = Reviewing(review, session.store).tabs[Tab.COMMANDS]
+    assert [(one.line, one.is_risky) for one in shown] == [("ls 'a b'", False), ("rm -rf /", True)]
