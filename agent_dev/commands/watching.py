@@ -8,7 +8,15 @@ from agent_dev.host.watcher import Tally, Watch, Watcher
 def begin(prepared: Prepared, session: store.Session, environ: dict[str, str]) -> Watcher:
     """Start watching the commands of a session."""
     profile = prepared.settings.profile
-    return Watcher(Watch(profile.policy, session.folder, prepared.machine.home, environ, profile.ask_seconds))
+
+    def roll_back(number: int) -> str:
+        from agent_dev.commands import rollback, sessions  # in the process that watches, when a command has failed
+
+        one = sessions.Listed(session, store.read(session), store.RUNNING)
+        return "; ".join(rollback.roll_back_live(one, number).problems)
+
+    home = prepared.machine.home
+    return Watcher(Watch(profile.policy, session.folder, home, environ, profile.ask_seconds, roll_back))
 
 
 def noted(record: store.Record, prepared: Prepared, environ: dict[str, str], tally: Tally) -> store.Record:

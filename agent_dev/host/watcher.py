@@ -18,10 +18,12 @@ _EPERM = 1
 _IDLE, _LOOK, _MANY = 100, 200, 2000  # ms until rows are written, ms between looks at answers, rows that are written at once
 _SAME = 50_000_000  # ns: the same words by the same process this soon after are the next place on its PATH
 _AGAIN = 1.0  # seconds
+_MANY_TRANSACTIONS = 256
 _LONGEST_CAUSE = 200  # characters of a command line that a checkpoint is called by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from agent_dev.core.policy import Command, Decision
@@ -32,13 +34,17 @@ if TYPE_CHECKING:
 
 
 class Watch(Value):
-    """The set of rules that decides, where the log lies, the user's home and environment, how many seconds a question waits."""
+    """The set of rules that decides, where the log lies, the user's home and environment, how many seconds a question waits.
+
+    `roll_back` brings the running session back to a checkpoint of that number, and returns what could not be done.
+    """
 
     policy: str
     folder: str
     home: str
     environ: dict[str, str]
     patience: int
+    roll_back: "Callable[[int], str]"
 
 
 class Tally(Value):
@@ -140,6 +146,7 @@ class _Service:
         self.init = 0
         self.rows: list[dict[str, Any]] = []
         self.questions: dict[int, _Question] = {}
+        self.transactions: dict[int, dict[str, Any]] = {}  # by pidfd: the rows of commands that are rolled back if they fail
         self.asked = self.denied = 0
         self.last_denied: tuple[int, tuple[str, ...], float] = (0, (), 0.0)
         self.log: Log | None = None
@@ -165,11 +172,11 @@ class _Service:
         pidfd = os.pidfd_open(self.init)
         self.listener: Listener = notify.Listener(kernel.borrow(pidfd, int(words[1])))
         os.close(pidfd)
-        poll = select.poll()
-        poll.register(self.listener.fd, select.POLLIN)
-        poll.register(_CONTROL, select.POLLIN)
+        self.poll = select.poll()
+        self.poll.register(self.listener.fd, select.POLLIN)
+        self.poll.register(_CONTROL, select.POLLIN)
         while True:
-            self._turn(poll.poll(self._pause()))
+            self._turn(self.poll.poll(self._pause()))
 
     def _pause(self) -> int | None:
         if self.questions:
@@ -180,6 +187,8 @@ class _Service:
         for fd, event in ready:
             if fd == _CONTROL:
                 self._tell_end()
+            elif fd in self.transactions:
+                self._end_transaction(fd)
             elif event & select.POLLIN:
                 told = self.listener.receive()
                 if told is not None:
@@ -248,6 +257,8 @@ class _Service:
         else:
             if found.decision in (self.rules.CHECKPOINT, self.rules.TRANSACT):
                 self._keep(call, row)
+            if found.decision == self.rules.TRANSACT and "checkpoint" in row:
+                self._begin_transaction(call, row)
             self.listener.go_on(call.id)
         self._note(row)
 
@@ -279,6 +290,30 @@ class _Service:
         self.listener.refuse(call.id, _EPERM)
         row["held"] = self._held(row)
 
+    def _begin_transaction(self, call: "Call", row: "dict[str, Any]") -> None:
+        if len(self.transactions) < _MANY_TRANSACTIONS:
+            try:
+                fd = os.pidfd_open(call.pid)
+            except OSError:
+                return  # a thread that is not its process's first: its end cannot be waited for
+            self.transactions[fd] = row
+            self.poll.register(fd, 0)  # hung up when it has ended and was waited for: then its exit code is known
+
+    def _end_transaction(self, fd: int) -> None:
+        """Roll back what a command changed that ended with another code than 0, and write down how it ended."""
+        self.poll.unregister(fd)
+        begun = self.transactions.pop(fd)
+        row = {name: begun[name] for name in ("pid", "argv", "checkpoint")}
+        code = kernel.exit_code(fd)
+        os.close(fd)
+        if code:
+            try:
+                row["problem"] = self.watch.roll_back(begun["checkpoint"])
+                row["rolled_back"] = True
+            except Exception as error:  # noqa: BLE001  (whatever it is: nothing would start any more without us)
+                row["problem"] = f"not rolled back: {error}"
+        self.rows.append({"time": self.time.time_ns(), "exit": code, **row})
+
     def _held(self, row: "dict[str, Any]") -> int:
         """Return for how many ms a command was held."""
         held: int = (self.time.time_ns() - row["time"]) // 1_000_000
@@ -291,7 +326,7 @@ class _Service:
             last is not None
             and last["pid"] == row["pid"]
             and row["argv"] == last.get("argv")
-            and row["decision"] == last["decision"]
+            and row["decision"] == last.get("decision")
             and row["time"] - last["time"] < _SAME
         ):
             self.rows[-1] = row

@@ -18,6 +18,7 @@ OWN = """\
 guard:
   rules:
     - {name: no-touch, programs: [touch], words: [forbidden], decision: deny, message: not that one.}
+    - {name: transact-sh, programs: [sh], arguments: [transacted*], decision: transact}
     - {name: ask-touch, programs: [touch], words: [asked], decision: ask, message: think again.}
 """
 
@@ -163,6 +164,21 @@ def test_a_checkpoint_that_fails_stops_nothing(guarded: AgentDev) -> None:
         process.communicate("\n", timeout=60)
     assert guarded.changes() == {"x": "added"}
     assert "no checkpoint" in next(row for row in log(guarded) if row["argv"][0] == "rm")["problem"]
+
+
+def test_what_a_command_changed_is_rolled_back_when_it_fails_and_stays_when_it_does_not(guarded: AgentDev) -> None:
+    def transacted(script: str) -> str:
+        return f"sh -c '{script}' transacted"
+
+    wait = "for _ in $(seq 1500); do test -e bad || break; sleep 0.02; done"  # rolled back beside the shell that goes on
+    script = (
+        f"echo y >y; {transacted('echo good >good')}; {transacted('echo bad >bad; rm -r sub; exit 3')}; {wait}; cat sub/app.py"
+    )
+    code, said = sh(guarded, script)
+    assert (code, "print('two')" in said) == (0, True), said
+    assert guarded.changes() == {"good": "added", "y": "added"}
+    ends = [row for row in log(guarded) if "exit" in row]
+    assert [(row["exit"], row.get("rolled_back")) for row in ends] == [(0, None), (3, True)]
 
 
 # Asking
