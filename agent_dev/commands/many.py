@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from agent_dev.commands import land, transact
 from agent_dev.commands.transact import FAILED, MERGED, Attempt, Result, Step, Terms
 from agent_dev.errors import NOT_STARTED, AgentDevError
-from agent_dev.host import quick_json, store
+from agent_dev.host import leftovers, quick_json, store
 
 NOT_NEEDED = "not needed"  # the cause of those that came after the first to pass
 _CLOCK = 0.03  # seconds: what a merge wrote is older then than whatever starts next, by any file system's clock
@@ -159,14 +159,29 @@ def _row(attempt: Attempt) -> dict[str, object]:
     return {**attempt.result.as_dict(), "steps": [[*one.as_dict().values()] for one in attempt.result.steps]}
 
 
-def _unrow(row: object, place: store.Store) -> Attempt:
+def _unrow(row: object, place: store.Store) -> Attempt | None:
     if not isinstance(row, dict):
-        return Attempt(Result(FAILED, transact.REFUSED, (), "unreadable", "its process ended before it could tell how"))
+        return None
     steps = tuple(Step(tuple(words), code, milliseconds) for words, code, milliseconds in row["steps"])
     result = Result(**{**row, "steps": steps, "taken": (), "left": ()})
     if not result.session:
         return Attempt(result)
     return Attempt(result, store.Session(result.session, f"{place.sessions}/{result.session}"))
+
+
+def _cut_short(place: store.Store, launcher: int) -> Attempt:
+    """Return the attempt of a process that was ended before it could tell how: while it began, or from outside."""
+    result = Result(FAILED, transact.REFUSED, (), "signal", "it was ended before it could tell how")
+    for session in reversed(store.all_sessions(place)):
+        try:
+            record = store.read(session)
+        except AgentDevError:
+            continue  # never born: it is swept
+        if record["launcher"] == launcher and record["state"] in (store.RUNNING, store.WAITING):
+            if "life" in record:
+                leftovers.end(leftovers.Life(*record["life"]))
+            return Attempt(result.but(session=session.id, name=record["name"] or session.id), session)
+    return Attempt(result)
 
 
 def _ended(work: _Work) -> list[int]:
@@ -196,7 +211,7 @@ def _collect(work: _Work, number: int) -> tuple[Attempt, bytes]:
         row = quick_json.loads(one.text)
     except ValueError:
         row = None
-    return _unrow(row, work.place), output
+    return _unrow(row, work.place) or _cut_short(work.place, one.pid), output
 
 
 def _sort(work: _Work, number: int, attempt: Attempt) -> None:
