@@ -101,13 +101,13 @@ def _check(listed: "dict[str, Any]", terms: Terms) -> None:
 
 
 def _check_rules(names: tuple[str, ...]) -> None:
-    from agent_dev.core import schema  # only with --allow
+    from agent_dev.core import checks  # only with --allow
     from agent_dev.host import load
 
     known = [rule.name for rule in load.risk_rules()]
     for name in names:
         if name not in known:
-            raise UsageError(message=f"--allow {name}: no rule of risks.yaml{schema.nearest(name, known)}", hint=", ".join(known))
+            raise UsageError(message=f"--allow {name}: no rule of risks.yaml{checks.nearest(name, known)}", hint=", ".join(known))
 
 
 def _talk_only() -> int:

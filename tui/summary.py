@@ -54,7 +54,8 @@ def _left(state: State, commits: int) -> Iterator[Line]:
 
 def stay(commits: int) -> str:
     """Return what is said about the agent's commits."""
-    return f"{words.number(commits, 'commit')} stay{'s' * (commits == 1)} in the session for now"
+    stays = f"{words.number(commits, 'commit')} stay{'s' * (commits == 1)} in the session"
+    return f"{stays}: agent-dev merge --commits brings them home"
 
 
 class _Page:

@@ -190,12 +190,12 @@ def flags(options: Options) -> Layer:
 
 def limit_of(item: str) -> tuple[str, int]:
     """Return name and value of a `--limit`. Raises UsageError."""
-    from agent_dev.core import limits, schema  # only where a limit is given
+    from agent_dev.core import checks, limits  # only where a limit is given
 
     name, _, text = item.partition("=")
     if name not in limits.NAMES:
         hint = f"the limits are {', '.join(limits.NAMES)}"
-        raise UsageError(message=f"--limit {item}: no limit {name}{schema.nearest(name, limits.NAMES)}", hint=hint)
+        raise UsageError(message=f"--limit {item}: no limit {name}{checks.nearest(name, limits.NAMES)}", hint=hint)
     try:
         return name, limits.parse(name, text)
     except ValueError as error:
@@ -293,12 +293,12 @@ def _look_up(prepared: Prepared) -> None:
 
 
 def _elsewhere(name: str, prepared: Prepared) -> str:
-    from agent_dev.core import schema  # only to complain
+    from agent_dev.core import checks  # only to complain
 
     if os.sep in name:
         return "it must be visible inside; agent-dev show true lists what is"
     known = [profile for profile, _, _ in load.names(prepared.machine.home, dict(os.environ)) if profile != "default"]
-    return f"the profiles are {', '.join(known)}{schema.nearest(name, known)}"
+    return f"the profiles are {', '.join(known)}{checks.nearest(name, known)}"
 
 
 def on_host(path: str, prepared: Prepared) -> str | None:

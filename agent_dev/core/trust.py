@@ -1,8 +1,8 @@
 """What a repository's own settings may say: which keys, which of them take something away, and which give something."""
 
 from agent_dev.core import schema
+from agent_dev.core.checks import Checked, Node
 from agent_dev.core.profile import Layer, Settings
-from agent_dev.core.schema import Checked, Node
 
 NAME = ".agent-dev.yaml"
 _TIGHT = {"net": "none", "nested": False}  # what holds against everything but a flag

@@ -305,13 +305,13 @@ def _wrong(field: str, word: str, texts: list[str]) -> tuple[str, ...]:
 
 
 def _no_profile(name: str, file: _File, files: _Files) -> str:
-    from agent_dev.core import schema  # deferred: brings difflib and re, only to complain
+    from agent_dev.core import checks  # deferred: brings difflib and re, only to complain
 
     if not _is_profile_name(name):
         return f"{name} is {_NO_NAME}"
     if name == _name_of(file):
         return f"there is no shipped profile {name}"
-    return f"there is no profile {name}{schema.nearest(name, files.profiles())}"
+    return f"there is no profile {name}{checks.nearest(name, files.profiles())}"
 
 
 def _name_of(file: _File) -> str:

@@ -9,7 +9,7 @@ import os
 import select
 
 from agent_dev.errors import BadConfiguration
-from agent_dev.host import kernel, load, signals
+from agent_dev.host import callers, kernel, load, signals
 from agent_dev.value import Value
 
 _CONTROL, _TOLD = 3, 4  # the only descriptors that are kept
@@ -232,7 +232,7 @@ class _Service:
         row = {
             "time": self.time.time_ns(),
             "pid": call.pid,
-            "parent": _parent(call.pid),
+            "parent": callers.parent(call.pid),
             "cwd": os.readlink(f"/proc/{call.pid}/cwd"),
             "program": call.program,
             "argv": call.argv,
@@ -240,7 +240,7 @@ class _Service:
         return {**row, "cut": True} if call.is_cut else row
 
     def _do(self, call: "Call", found: "Decision", row: "dict[str, Any]") -> None:
-        if found.decision != self.rules.ALLOW and not _is_there(call, row["cwd"]):
+        if found.decision != self.rules.ALLOW and not callers.is_there(call, row["cwd"]):
             self.listener.go_on(call.id)  # a place on its PATH where there is none: it will fail by itself
             return
         if self._was_denied(call):
@@ -285,7 +285,7 @@ class _Service:
     def _deny(self, call: "Call", why: str, row: "dict[str, Any]") -> None:
         self.denied += 1
         name = call.program.rpartition("/")[2]
-        _tell_caller(call.pid, f"agent-dev: {name} was not started: {why} You are in a sandbox of agent-dev's.\n")
+        callers.tell(call.pid, f"agent-dev: {name} was not started: {why} You are in a sandbox of agent-dev's.\n")
         self.last_denied = (call.pid, call.argv, self.time.monotonic())
         self.listener.refuse(call.id, _EPERM)
         row["held"] = self._held(row)
@@ -344,7 +344,7 @@ class _Service:
         questions.put(self.watch.folder, number, {**row, "until": self.time.time() + self.watch.patience})
         self.questions[number] = _Question(call, {**row, "message": found.message}, until)
         name = call.program.rpartition("/")[2]
-        _tell_caller(
+        callers.tell(
             call.pid, f"agent-dev: {name} waits for the user's answer (agent-dev approve), {self.watch.patience} s at most\n"
         )
 
@@ -387,47 +387,4 @@ class _Service:
         head = self.log.head if self.log is not None else None
         log = f"{head.count} {head.chain} {head.dropped}" if head is not None else "0 - 0"
         os.write(_TOLD, f"{log} {self.denied}\n".encode())
-        os._exit(0)
-
-
-def _parent(pid: int) -> int:
-    fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
-    try:
-        return int(os.read(fd, 1024).rpartition(b")")[2].split(None, 2)[1])
-    finally:
-        os.close(fd)
-
-
-def _is_there(call: "Call", cwd: str) -> bool:
-    """Whether what is called exists where the caller lives."""
-    path = call.program if call.program.startswith("/") else f"{cwd}/{call.program}"
-    try:
-        root = os.open(f"/proc/{call.pid}/root", os.O_PATH | os.O_DIRECTORY)
-    except OSError:
-        return True
-    try:
-        return kernel.is_in_root(root, os.fsencode(path))
-    finally:
-        os.close(root)
-
-
-def _tell_caller(pid: int, text: str) -> None:
-    """Write a line to what a process has as stderr, as if it did; never wait for who does not read it.
-
-    Through a copy of its own descriptor, which can do no more than it can: opening its file anew could.
-    """
-    child = os.fork()
-    if child:
-        pidfd = os.pidfd_open(child)
-        poll = select.poll()
-        poll.register(pidfd, select.POLLIN)
-        if not poll.poll(100):
-            os.kill(child, signals.KILL)
-        os.close(pidfd)
-        os.waitpid(child, 0)
-        return
-    try:
-        stderr = kernel.borrow(os.pidfd_open(pid), 2)
-        os.write(stderr, text.encode("utf-8", "replace"))
-    finally:
         os._exit(0)

@@ -10,8 +10,8 @@ from yaml.nodes import ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
 from agent_dev.core import schema
+from agent_dev.core.checks import Checked, Mapping, Node, Problem, Scalar, Sequence
 from agent_dev.core.policy import DECISIONS
-from agent_dev.core.schema import Checked, Mapping, Node, Problem, Scalar, Sequence
 from agent_dev.value import Value
 
 if TYPE_CHECKING:

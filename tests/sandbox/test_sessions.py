@@ -219,8 +219,7 @@ def test_a_branch_on_a_commit_of_the_users_is_kept_and_counted_as_no_commit(agen
     assert "0 changes\n" in done.stderr
     assert "no commits; branches or tags that moved: 1" in done.stderr
     assert "agent-dev merge" not in done.stderr  # there is nothing to merge
-    said = agent_dev("commits").stdout
-    assert said == "no commits\nbranches and tags that moved, in the session for now: refs/heads/side\n"
+    assert "no commits\nbranch side: new, nothing → " in agent_dev("commits").stdout
     assert agent_dev.status()["commits"] == []
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_dev.core import schema
-from agent_dev.core.schema import Mapping, Node, Scalar, Sequence
+from agent_dev.core.checks import Checked, Mapping, Node, Problem, Scalar, Sequence
 
 WORDS = {"kinds": ("added", "deleted"), "types": ("file",), "content": ("elf",)}
 
@@ -118,14 +118,14 @@ def test_a_repeated_key_is_a_problem_in_its_second_line() -> None:
     document = Mapping(1, ((Scalar(1, "home"), text("/a")), (Scalar(4, "home"), text("/b"))))
     checked = schema.profile(document)
 
-    assert checked.problems == (schema.Problem(4, "home: given twice, first on line 1"),)
+    assert checked.problems == (Problem(4, "home: given twice, first on line 1"),)
     assert checked.fields == {"home": "/a"}
 
 
 def test_a_repeated_variable_is_a_problem() -> None:
     document = mapping(set=Mapping(2, ((Scalar(2, "A"), text("1")), (Scalar(3, "A"), text("2")))))
 
-    assert schema.profile(document).problems == (schema.Problem(3, "set.A: given twice, first on line 2"),)
+    assert schema.profile(document).problems == (Problem(3, "set.A: given twice, first on line 2"),)
 
 
 def test_each_field_and_each_item_knows_its_line() -> None:
@@ -140,7 +140,7 @@ def test_a_file_must_be_a_mapping(document: Node) -> None:
 
 
 def test_an_empty_file_says_nothing() -> None:
-    assert schema.profile(None) == schema.config(None) == schema.Checked({}, {}, ())
+    assert schema.profile(None) == schema.config(None) == Checked({}, {}, ())
 
 
 @pytest.mark.parametrize("key", ["about", "command", "extends", "install"])
