@@ -13,7 +13,7 @@ from agent_dev.core.choice import Side, block_of
 from agent_dev.core.selection import NOTHING, all_of, is_safe
 from tui import diff, totals
 from tui.document import Document, Look, Row, RowKind
-from tui.effects import Apply, Effect, Finish, Load
+from tui.effects import Apply, Effect, Finish, Load, Seek
 from tui.events import (
     AllToggled,
     Answered,
@@ -605,6 +605,13 @@ def test_a_search_finds_in_this_diff_and_then_asks_for_the_others() -> None:
     assert state.diff.document.rows[state.diff.cursor].new == 20
     state, asked = update(state, ChangeMoved(1))
     assert [one.keys for one in asked if hasattr(one, "keys")] == [(key("z"), key("f"))]
+
+
+def test_a_search_in_an_empty_list_finds_nothing() -> None:
+    state = after(shop(), LineAsked(Asking.FILTER), Typed("nowhere"), TypedOut(is_meant=True))
+    state = after(state, LineAsked(Asking.SEARCH), Typed("x"), TypedOut(is_meant=True))
+    for by in (1, -1):
+        assert [one.keys for one in effects(state, ChangeMoved(by)) if isinstance(one, Seek)] == [()]
 
 
 def test_risks_are_jumped_to_round_and_round() -> None:

@@ -158,7 +158,7 @@ def _to_match(state: State, by: int) -> Step:
 def seek(state: State, by: int) -> Step:
     """Look for a match in the changes behind the cursor, or before it, once around."""
     rows = state.listing.rows
-    order = [*range(state.cursor + 1, len(rows)), *range(state.cursor + 1)]
+    order = [*range(state.cursor + 1, len(rows)), *range(min(state.cursor + 1, len(rows)))]
     if by < 0:
         order = [*range(state.cursor - 1, -1, -1), *range(len(rows) - 1, state.cursor - 1, -1)]
     keys = tuple(one.key for one in map(rows.__getitem__, order) if isinstance(one, ChangeRow))
