@@ -3,6 +3,7 @@
 import os
 import select
 import selectors
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,7 +31,9 @@ class Driver(LinuxDriver):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self._woken, self._wake = os.pipe()  # for as long as the process: a driver is closed and begun again around an editor
+        self._woken, self._wake = os.pipe2(
+            os.O_NONBLOCK | os.O_CLOEXEC
+        )  # for as long as the process: a driver is closed and begun again around an editor
 
     def run_input_thread(self) -> None:
         """Read the terminal until told to end."""
@@ -46,11 +49,13 @@ class Driver(LinuxDriver):
         """Begin with one input thread and nothing in the pipe; a SIGCONT that nothing was stopped by begins twice."""
         if self._key_thread is not None and self._key_thread.is_alive():
             self.disable_input()
-        while select.select([self._woken], [], [], 0)[0]:
-            os.read(self._woken, 64)
+        with suppress(BlockingIOError):  # a second SIGCONT may come while the first one's handler is here
+            while os.read(self._woken, 64):
+                pass
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def disable_input(self) -> None:
         """End the input thread at once."""
-        os.write(self._wake, b"x")
+        with suppress(BlockingIOError):  # full: then it wakes anyhow
+            os.write(self._wake, b"x")
         super().disable_input()
