@@ -38,9 +38,9 @@ class PageScreen(ModalScreen[None], inherit_bindings=False):
         Binding("escape,q,n,question_mark,f1,enter,ctrl+c,ctrl+q", "give_up", "back", id="page.back"),
     ]
 
-    def __init__(self, title: str, lines: Sequence[Sequence[Piece]], send: Send) -> None:
+    def __init__(self, title: str, lines: Sequence[Sequence[Piece]], send: Send, *, way_out: str = "back") -> None:
         super().__init__()
-        self._title, self._lines, self._send = title, lines, send
+        self._title, self._lines, self._send, self._way_out = title, lines, send, way_out
 
     def compose(self) -> ComposeResult:
         """Lay out title, page and keys."""
@@ -56,7 +56,7 @@ class PageScreen(ModalScreen[None], inherit_bindings=False):
 
     def hints(self) -> Sequence[tuple[str, str]]:
         """Return the bindings to name below, the most important first."""
-        return [("page.back", "back"), _SCROLLING]
+        return [("page.back", self._way_out), _SCROLLING]
 
     def on_mount(self) -> None:
         """Draw the bars."""
