@@ -4,6 +4,7 @@ All of it can be done again after a crash: `SETTLED` in the journal comes last.
 """
 
 import os
+from collections.abc import Mapping
 
 from agent_dev.commands import sessions
 from agent_dev.commands.review import Review, open_review
@@ -12,7 +13,7 @@ from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Act, Op
 from agent_dev.core.overlay import parents_of
 from agent_dev.errors import AgentDevError
-from agent_dev.host import apply, events, files, pending, refs, secure, staging, store, upper
+from agent_dev.host import apply, events, files, pending, refs, secure, staging, store, upper, whole
 from agent_dev.host import base as bases
 from agent_dev.host.stage import Stage
 
@@ -20,11 +21,19 @@ from agent_dev.host.stage import Stage
 def done_changes(merge: apply.Merge, numbers: tuple[int, ...] | None = None) -> tuple[Change, ...]:
     """Return the changes of a merge whose operations stand after (or, of a phase, whose operations it drove)."""
     wanted = merge.journal.done() if numbers is None else frozenset(numbers)
-    not_done = {op.key for number, op in enumerate(merge.journal.ops) if number not in wanted and not op.is_loose}
+    ops = [op for number, op in enumerate(merge.journal.ops) if number not in wanted and not op.is_loose]
+    not_done = {op.key for op in ops} | {key for op in ops if op.whole for key, _ in op.below()}
     ended = [phase for phase in merge.journal.phases if phase.reached is not None]
     if numbers is None and not (ended and ended[-1].is_forward):
         not_done |= {change.key for change in merge.changes() if change.is_dropped}
     return tuple(change for change in merge.changes() if change.key not in not_done)
+
+
+def reasons(merge: apply.Merge, stopped: Mapping[int, str]) -> dict[Key, str]:
+    """Return by key why operations were not done, and all that comes with them."""
+    ops = [(merge.journal.ops[number], why) for number, why in stopped.items() if why]
+    within = {key: why for op, why in ops if op.whole for key, _ in op.below()}
+    return within | {op.key: why for op, why in ops}
 
 
 def conclude(merge: apply.Merge, place: store.Store, environ: dict[str, str], review: Review | None = None) -> bool:
@@ -73,6 +82,8 @@ def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
     is_all = not left and not review.changes.problems and not has_more  # what could not be read is not gone
     if is_all:
         _remember_state(review, store.MERGED)
+    if left:
+        apply.disown(merge, review.uppers)
     aside = store.set_aside(place, f"{merge.id}.taken")
     for number, tree in enumerate(review.uppers):
         tree.forget()
@@ -126,10 +137,13 @@ def _seen(merge: apply.Merge, number: int) -> dict[bytes, Entry | None]:
     """Return what the phase found at the paths of a root when it was done: what came later is the user's."""
     reached = merge.journal.phases[-1].reached
     found = reached.found if reached is not None else {}
+    ops = [(merge.journal.ops[one], mark) for one, mark in found.items() if mark is not None]
+    own = [(op.key, mark) for op, mark in ops if op.key.root == number]
+    within = [one for op, _ in ops if op.whole and op.key.root == number for one in op.below()]
     return {
-        op.key.path: Entry(mark.type, mark.mode, mark.size, mark.inode, mark.mtime, mark.ctime)
-        for op, mark in ((merge.journal.ops[one], mark) for one, mark in found.items())
-        if op.key.root == number and mark is not None and mark.type is FileType.FILE
+        key.path: Entry(mark.type, mark.mode, mark.size, mark.inode, mark.mtime, mark.ctime)
+        for key, mark in (*own, *within)
+        if mark.type is FileType.FILE
     }
 
 
@@ -154,6 +168,7 @@ def _undone(merge: apply.Merge, review: Review) -> bool:
         real.forget()
         _give_back(merge, review, number, [op for op in mine if op.key not in _apart(merge)])
         now = {path: real.look(path) for path in (*(op.key.path for op in mine), *dropped)}
+        now |= {key.path: None for op in mine if op.whole for key, _ in op.below()}
         bases.unlearn(review.session.base, number, now, _theirs(merge, number))
     _remember_state(review, store.WAITING)
     return False
@@ -194,7 +209,8 @@ def _given(ops: list[Op]) -> list[upper.Given]:
     for op in ops:
         if op.act is not Act.MODE:
             mode = op.new.mode if op.new is not None else 0
-            given.append(upper.Given(op.key.path, op.slot if op.new is not None else None, modes.get(op.key, mode)))
+            slot = op.slot if op.new is not None else None
+            given.append(upper.Given(op.key.path, slot, modes.get(op.key, mode), is_whole=bool(op.whole)))
     return given
 
 
@@ -240,11 +256,22 @@ def take_again(merge: apply.Merge, review: Review, numbers: tuple[int, ...]) -> 
             continue
         tree = review.uppers[op.key.root]
         found = tree.look(op.key.path)
-        if found is None or not op.new.is_(found) or found.links > 1:
+        if not _is_still(tree, op, found):
             missing[number] = "the session has something else there now"
             continue
-        upper.hand_over(tree, stage, op.key.path, op.slot, found)
+        if op.whole:
+            upper.hand_over_whole(tree, stage, op.key.path, op.slot)
+            continue
+        if found is not None:
+            upper.hand_over(tree, stage, op.key.path, op.slot, found)
     return missing
+
+
+def _is_still(tree: files.Tree, op: Op, found: Entry | None) -> bool:
+    """Whether a session holds what an undo gave back to it."""
+    if op.whole:
+        return whole.is_as_at(tree, op)
+    return op.new is not None and found is not None and op.new.is_(found) and found.links < 2
 
 
 def settle_slots(merge: apply.Merge, place: store.Store, environ: dict[str, str]) -> None:

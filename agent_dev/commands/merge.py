@@ -194,7 +194,7 @@ def _carry_out(review: Review, planned: MergePlan, place: store.Store, notice: N
             is_done = merging.journal.verdict is Verdict.FINISH
             done = {change.key for change in conclude.done_changes(merging)} if is_done else set()
             taken = tuple(table[key] for key in planned.taken if key in done)
-            why = {merging.journal.ops[number].key: reason for number, reason in reached.stopped.items() if reason}
+            why = conclude.reasons(merging, reached.stopped)
             strangers = tuple(
                 Left(key, why.get(key, "something it needs was in the way")) for key in planned.taken if key not in done
             )

@@ -205,6 +205,8 @@ def _first_places(merging: apply.Merge) -> tuple[str, ...]:
 
 def _possible(merging: apply.Merge, *, is_forward: bool) -> tuple[tuple[int, ...], tuple[Left, ...]]:
     """Tell the operations that can be driven from those whose path the user has changed since."""
+    if not is_forward:
+        apply.part(merging, merging.journal.done())
     done, found, ops = merging.journal.done(), merging.journal.found(), merging.journal.ops
     first = merging.journal.phases[0]
     stopped = first.reached.stopped if first.reached else {}
@@ -215,7 +217,7 @@ def _possible(merging: apply.Merge, *, is_forward: bool) -> tuple[tuple[int, ...
         op = ops[number]
         now = merging.reals[op.key.root].look(op.key.path)
         was = found.get(number)
-        if (was is None and now is None) or (was is not None and was.is_untouched(now)):
+        if (was is None and now is None) or (was is not None and (was.is_untouched(now) or _is_that_link(was, now))):
             numbers.append(number)
         elif (
             now is not None
@@ -231,6 +233,11 @@ def _possible(merging: apply.Merge, *, is_forward: bool) -> tuple[tuple[int, ...
         stages = merging.journal.begin.stages if merging.journal.begin else ()
         merging.add(records.moved_record(stages, moved))
     return tuple(numbers), tuple(left)
+
+
+def _is_that_link(was: Mark, now: Entry | None) -> bool:
+    """Whether a link is the one that was there: where it leads never changes, though an undo that was stopped has moved it."""
+    return was.type is FileType.SYMLINK and was.is_(now)
 
 
 def _why(was: Mark | None, now: Entry | None) -> str:

@@ -6,6 +6,7 @@ ways: a merge drives operations forward, a rollback and an undo drive them back,
 phase: it begins with a record of what it will do and ends with one of what it reached.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -44,6 +45,18 @@ class Mark:
             return False
         return self.type is not FileType.FILE or (found.size, found.mtime) == (self.size, self.mtime)
 
+    def is_the_same(self, other: "Mark") -> bool:
+        """Whether two marks are of one thing, which nobody has changed in between; of a directory only that it is the same."""
+        if self.type is FileType.DIRECTORY:
+            return (other.type, other.inode) == (self.type, self.inode)
+        return (other.type, other.inode, other.size, other.mtime, other.ctime) == (
+            self.type,
+            self.inode,
+            self.size,
+            self.mtime,
+            self.ctime,
+        )
+
     def is_untouched(self, found: Entry | None) -> bool:
         """Whether this is what was found, and nobody has moved or changed it either."""
         return self.is_(found) and found is not None and (self.type is FileType.DIRECTORY or found.ctime == self.ctime)
@@ -61,6 +74,7 @@ class Op:
 
     `slot`: the name in its root's staging directory. `digest`: of the new content, SHA-256 in hex, "" where there is none.
     `is_loose`: it only serves others: passed over when a directory is there already, or is not empty.
+    `whole`: what a new directory holds that comes as a whole, by paths below it, parents before children.
     """
 
     act: Act
@@ -70,6 +84,31 @@ class Op:
     old: Mark | None = None
     digest: str = ""
     is_loose: bool = False
+    whole: tuple[tuple[bytes, Mark], ...] = ()
+
+    def below(self) -> Iterator[tuple[Key, Mark]]:
+        """Yield what comes with a whole directory, by key."""
+        prefix = self.key.path + b"/"
+        return ((Key(self.key.root, prefix + path), mark) for path, mark in self.whole)
+
+    def parted(self, known: frozenset[Key], digests: tuple[str, ...]) -> tuple["Op", ...]:
+        """Return operations, one for each thing, that together are this one; `known`: the changes.
+
+        The first takes its place. A directory that is no change itself only serves what is in it.
+        """
+        more = (
+            Op(
+                self.act,
+                key,
+                f"{self.slot}.{number}",
+                new,
+                None,
+                told,
+                is_loose=new.type is FileType.DIRECTORY and key not in known,
+            )
+            for number, ((key, new), told) in enumerate(zip(self.below(), digests, strict=True))
+        )
+        return replace(self, whole=(), is_loose=True), *more
 
 
 class Place(StrEnum):
@@ -138,6 +177,18 @@ class Phase:
     time: int = 0
     reached: Reached | None = None
     is_settled: bool = False  # the session and the copies that are kept agree with the tree
+
+    def with_parts(self, number: int, marks: Mapping[int, Mark | None]) -> "Phase":
+        """Return the phase with more operations, which went as one of its own did; their marks by number."""
+        if number not in self.numbers:
+            return self
+        reached = self.reached
+        if reached is not None and number in reached.stopped:
+            reached = replace(reached, stopped=reached.stopped | dict.fromkeys(marks, reached.stopped[number]))
+        elif reached is not None:
+            found = marks if reached.found.get(number) is not None else dict.fromkeys(marks)
+            reached = replace(reached, found=reached.found | dict(found))
+        return replace(self, numbers=(*self.numbers, *marks), reached=reached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +292,17 @@ class Journal:
         """Return the journal with its last phase ended."""
         *before, last = self.phases
         return replace(self, phases=(*before, replace(last, reached=reached)))
+
+    def parted(self, number: int, digests: tuple[str, ...]) -> "Journal":
+        """Return the journal with one whole directory as many operations; what was done with it was done with each."""
+        known = frozenset(Key(row["root"], row["path"].encode("utf-8", "surrogateescape")) for row in self.rows)
+        first, *more = self.ops[number].parted(known, digests)
+        numbers = tuple(range(len(self.ops), len(self.ops) + len(more)))
+        marks = {one: op.new for one, op in zip(numbers, more, strict=True)}
+        ops = (*self.ops[:number], first, *self.ops[number + 1 :], *more)
+        phases = tuple(phase.with_parts(number, marks) for phase in self.phases)
+        adopted = (*self.adopted, *((op.key, op.slot) for op in more)) if self.adopted else ()
+        return replace(self, ops=ops, phases=phases, adopted=adopted)
 
     @property
     def stands(self) -> bool:

@@ -6,11 +6,11 @@ so that a line that is missing, doubled or out of its place is damage too.
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_dev.core.changes import FileType, Key
+from agent_dev.core.changes import FileType, Key, Kind
 from agent_dev.core.journal import Act, Begin, GitSide, IndexMove, Journal, Mark, Op, Phase, Reached, RefMove
 
 VERSION = 1
@@ -52,8 +52,33 @@ def adopt_record(adopted: tuple[tuple[Key, str], ...]) -> dict[str, Any]:
 
 def intent_record(ops: tuple[Op, ...], rows: tuple[Mapping[str, Any], ...], git: GitSide | None = None) -> dict[str, Any]:
     """Return the record of all operations: from here on each may have happened."""
-    said = {"record": "intent", "ops": [_op_row(op) for op in ops], "rows": rows}
+    implied = {(op.key.root, _text(key.path)): new.type for op in ops if op.whole for key, new in op.below()}
+    own = [row for row in rows if not _is_implied(row, implied)] if implied else list(rows)
+    said: dict[str, Any] = {"record": "intent", "ops": [_op_row(op) for op in ops], "rows": own}
+    if len(own) < len(rows):
+        said["implies"] = len(rows) - len(own)
     return said if git is None else {**said, "git": _git_row(git)}
+
+
+def _is_implied(row: Mapping[str, Any], implied: Mapping[tuple[int, str], FileType]) -> bool:
+    """Whether a row says only what the whole directory says with which its path comes."""
+    kind = implied.get((row["root"], row["path"]))
+    return kind is not None and kind is not FileType.DIRECTORY and row == _row_within(row["root"], row["path"], kind)
+
+
+def _row_within(root: int, path: str, kind: str) -> dict[str, Any]:
+    how = {"merged": False, "dropped": False, "apart": False}
+    return {"root": root, "path": path, "kind": Kind.ADDED, **how, "before": None, "after": kind}
+
+
+def _rows_within(ops: tuple[Op, ...], rows: tuple[dict[str, Any], ...]) -> Iterator[dict[str, Any]]:
+    """Yield the rows that were implied when a journal was written."""
+    said = {(row["root"], row["path"]) for row in rows}
+    for op in ops:
+        for key, new in op.below():
+            path = _text(key.path)
+            if new.type is not FileType.DIRECTORY and (key.root, path) not in said:
+                yield _row_within(key.root, path, new.type)
 
 
 def _git_row(git: GitSide) -> dict[str, Any]:
@@ -102,6 +127,14 @@ def moved_record(stages: tuple[str, ...], marks: Mapping[int, tuple[Mark | None,
     return {"record": "moved", "stages": stages, "marks": rows}
 
 
+def parted_record(number: int, digests: tuple[str, ...]) -> dict[str, Any]:
+    """Return the record after which a whole directory is many operations: the user has changed something in it.
+
+    `digests`: of what it brought, "" for what is no file or is changed already.
+    """
+    return {"record": "parted", "op": number, "digests": digests}
+
+
 def _text(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
@@ -111,7 +144,8 @@ def _bytes(path: str) -> bytes:
 
 
 def _op_row(op: Op) -> list[Any]:
-    return [op.act, op.key.root, _text(op.key.path), op.slot, _mark_row(op.new), _mark_row(op.old), op.digest, int(op.is_loose)]
+    row = [op.act, op.key.root, _text(op.key.path), op.slot, _mark_row(op.new), _mark_row(op.old), op.digest, int(op.is_loose)]
+    return [*row, [[_text(path), _mark_row(mark)] for path, mark in op.whole]] if op.whole else row
 
 
 def _mark_row(mark: Mark | None) -> list[Any] | None:
@@ -193,7 +227,15 @@ def _with_adopted(journal: Journal, record: dict[str, Any]) -> Journal:
 
 def _with_intent(journal: Journal, record: dict[str, Any]) -> Journal:
     git = _git(record["git"]) if "git" in record else None
-    return replace(journal, ops=tuple(map(_op, record["ops"])), rows=tuple(record["rows"]), git=git)
+    ops, rows = tuple(map(_op, record["ops"])), tuple(record["rows"])
+    return replace(journal, ops=ops, rows=(*rows, *_rows_within(ops, rows)) if record.get("implies") else rows, git=git)
+
+
+def _with_parts(journal: Journal, record: dict[str, Any]) -> Journal:
+    number = int(record["op"])
+    if not 0 <= number < len(journal.ops) or not journal.ops[number].whole:
+        raise CorruptJournalError("what is no whole directory was parted")
+    return journal.parted(number, tuple(map(str, record["digests"])))
 
 
 def _with_phase(journal: Journal, record: dict[str, Any]) -> Journal:
@@ -244,7 +286,8 @@ def _with_moved(journal: Journal, record: dict[str, Any]) -> Journal:
 
 
 def _op(row: list[Any]) -> Op:
-    act, root, path, slot, new, old, digest, is_loose = row
+    act, root, path, slot, new, old, digest, is_loose, *rest = row
+    whole = tuple((_bytes(below), _known(_mark(one))) for below, one in rest[0]) if rest else ()
     return Op(
         Act(act),
         Key(int(root), _bytes(path)),
@@ -253,7 +296,14 @@ def _op(row: list[Any]) -> Op:
         _mark(old),
         str(digest),
         bool(is_loose),
+        whole,
     )
+
+
+def _known(mark: Mark | None) -> Mark:
+    if mark is None:
+        raise CorruptJournalError("a whole directory holds nothing")
+    return mark
 
 
 def _mark(row: list[Any] | None) -> Mark | None:
@@ -273,6 +323,7 @@ _RECORDS: dict[str, Callable[[Journal, dict[str, Any]], Journal]] = {
     "adopt": _with_adopted,
     "intent": _with_intent,
     "phase": _with_phase,
+    "parted": _with_parts,
     "moved": _with_moved,
     "reached": _with_end,
     "back": _with_end,

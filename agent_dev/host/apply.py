@@ -16,7 +16,7 @@ from agent_dev.core.changes import Change, Key
 from agent_dev.core.journal import Begin, GitSide, Journal, Op, Phase, Place, Reached
 from agent_dev.core.merge import change_of
 from agent_dev.errors import CannotMerge, RecoveryRequired, UnknownOutcome
-from agent_dev.host import disk, files, journals, pending, upper, users_refs
+from agent_dev.host import disk, files, journals, pending, upper, users_refs, whole
 from agent_dev.host.drive import Driver
 from agent_dev.host.remove import remove_tree
 from agent_dev.host.stage import Stage, choose
@@ -165,10 +165,11 @@ def forget_if_possible(store: Store, merge_id: str, stages: Iterable[str]) -> No
 
 
 def disown(merge: Merge, uppers: tuple[files.Tree, ...]) -> None:
-    """Move what was adopted back into the session, where it is still in its slot. Raises OSError."""
+    """Move what was adopted and did not arrive back into the session, where it is still in its slot. Raises OSError."""
+    arrived = {merge.journal.ops[number].key for number in merge.journal.done()}
     for key, slot in merge.journal.adopted:
         stage = merge.stages[key.root]
-        if stage is not None and stage.look(slot) is not None:
+        if key not in arrived and stage is not None and stage.look(slot) is not None:
             upper.move_in(uppers[key.root], merge.reals[key.root], stage, key.path, slot)
 
 
@@ -289,6 +290,7 @@ def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), past_stran
     Returns the paths where a stranger is in the way; then nothing was changed, unless `past_strangers`: they stay as they
     are and the rest goes back. `without`: operations that are known not to have happened. Raises OSError.
     """
+    part(merge, [number for number in merge.journal.phases[-1].numbers if number not in without])
     *_, phase = merge.journal.phases
     driver = merge.driver()
     ops = [(number, merge.journal.ops[number]) for number in phase.numbers if number not in without]
@@ -307,6 +309,17 @@ def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), past_stran
         return failed
     merge.add(records.BACK)
     return {}
+
+
+def part(merge: Merge, numbers: Iterable[int]) -> None:
+    """Make many operations of each whole directory that stands at its path other than it came. Raises OSError."""
+    for number in numbers:
+        op = merge.journal.ops[number]
+        stage = merge.stages[op.key.root]
+        real = merge.reals[op.key.root]
+        if op.whole and stage is not None and stage.look(op.slot) is None and not whole.is_as_at(real, op):
+            digests = whole.digests(real, op)
+            merge.add(records.parted_record(number, digests), says=merge.journal.parted(number, digests))
 
 
 # Opening what is there

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from agent_dev.core.changes import Entry, FileType
 from agent_dev.core.journal import Act, Mark, Op, Place, mark, place
-from agent_dev.host import disk, files, scan
+from agent_dev.host import disk, files, scan, whole
 from agent_dev.host.stage import Stage
 
 _MANY = 64  # directories: past that one syncfs is cheaper than an fsync for each
@@ -135,7 +135,7 @@ class Driver:
 
     def _detach(self, op: Op, folder: int, name: bytes, leaving: Mark) -> None:
         stage, slot = self._stage(op), op.slot.encode()
-        if leaving.type is FileType.DIRECTORY and not _is_empty(folder, name):
+        if leaving.type is FileType.DIRECTORY and not op.whole and not _is_empty(folder, name):
             raise StrangerError("it holds other things now")
         disk.move(folder, name, stage.fd, slot)
         try:
@@ -172,7 +172,10 @@ class Driver:
     def _demand_in_slot(self, op: Op, wanted: Mark) -> None:
         found = self._stage(op).look(op.slot)
         _demand(wanted, found, is_strict=False)
-        if wanted.type is FileType.DIRECTORY and not _is_empty(self._stage(op).fd, op.slot.encode()):
+        if op.whole:
+            if not whole.is_as(self._stage(op).fd, op.slot.encode(), op):
+                raise StrangerError("something in it was changed meanwhile")
+        elif wanted.type is FileType.DIRECTORY and not _is_empty(self._stage(op).fd, op.slot.encode()):
             raise StrangerError("something was put into it meanwhile")
 
     # directories

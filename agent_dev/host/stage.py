@@ -15,6 +15,11 @@ _FOREIGN = ("user.overlay.", "security.", "trusted.", "system.posix_acl_")
 _FEW = 64  # up to here each file is fsynced; past it one syncfs is cheaper
 
 
+def is_foreign(attribute: str) -> bool:
+    """Whether an attribute does not come home."""
+    return attribute.startswith(_FOREIGN) and attribute != "security.selinux"
+
+
 def choose(candidates: tuple[str, ...], root: files.Tree) -> str | None:
     """Return the first place from which a rename reaches the root; tried, not guessed (DESIGN.md section 5).
 
@@ -100,7 +105,7 @@ class Stage:
             if (status.st_ino, status.st_size, status.st_mtime_ns) != (entry.inode, entry.size, entry.mtime):
                 raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), os.fsdecode(base))
             for attribute in os.listxattr(fd):
-                if attribute.startswith(_FOREIGN) and attribute != "security.selinux":
+                if is_foreign(attribute):
                     disk.remove_attribute(fd, attribute)
             seen = digest.Running()
             for at, piece in digest.pieces(fd, entry.size):
@@ -169,6 +174,11 @@ class Stage:
         finally:
             os.close(out)
         return _mark(status), told
+
+    def is_cheap(self, count: int) -> bool:
+        """Take note of things in a slot; return whether each is to be made durable, else `settle` makes all."""
+        self._unsynced += count
+        return self._unsynced <= _FEW
 
     def settle(self) -> None:
         """Make all that was put into slots durable."""

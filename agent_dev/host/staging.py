@@ -8,7 +8,7 @@ from agent_dev.core.changes import Entry, FileType, Key
 from agent_dev.core.journal import Act, Op, mark
 from agent_dev.core.merge import SPECIAL_BITS, MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step
 from agent_dev.errors import CannotMerge
-from agent_dev.host import files, upper
+from agent_dev.host import files, upper, whole
 from agent_dev.host.apply import Merge
 from agent_dev.host.stage import Stage
 
@@ -26,6 +26,7 @@ def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tupl
     """
     staging = _Staging(merge, uppers)
     try:
+        staging.find_whole(plan)
         for number, step in enumerate(plan.steps):
             merge.tell(number, 2 * len(plan.steps))
             staging.add(step)
@@ -57,7 +58,20 @@ class _Staging:
         self.closing: list[Op] = []
         self.kept: Kept = {}
         self.adopted: list[tuple[int, Put, str]] = []  # place in `rest`, step, slot
+        self.wholes: list[tuple[whole.Whole, str]] = []  # with their slots
+        self._within: set[Key] = set()  # what comes with them
         self.asides: dict[int, Stage] = {}
+
+    def find_whole(self, plan: MergePlan) -> None:
+        """Find the new directories that can come by one rename each, from a stage that is the merge's own."""
+        for root in {step.key.root for step in plan.steps if isinstance(step, MakeFolder)}:
+            if self._stage(Key(root, b"")).path.startswith(self._merge.folder):
+                for one in whole.find(plan, root, self._uppers[root], self._merge.reals[root]):
+                    slot = self._slot()
+                    self.wholes.append((one, slot))
+                    op = Op(Act.ATTACH, one.key, slot, one.mark, whole=one.members)
+                    self.folders.append(op)
+                    self._within |= {one.key, *(key for key, _ in op.below())}
 
     def _slot(self) -> str:
         self._count += 1
@@ -69,6 +83,8 @@ class _Staging:
         return stage
 
     def add(self, step: Step) -> None:
+        if step.key in self._within:
+            return
         match step:
             case MakeFolder():
                 self._folder(step.key, Entry(FileType.DIRECTORY, step.mode, attributes=step.attributes))
@@ -118,9 +134,14 @@ class _Staging:
 
     def adopt(self) -> None:
         """Move what can be moved, once the journal says what: a merge that comes to nothing gives it back."""
-        if not self.adopted:
+        moves = (*((one.key, slot) for one, slot in self.wholes), *((step.key, slot) for _, step, slot in self.adopted))
+        if not moves:
             return
-        self._merge.add(records.adopt_record(tuple((step.key, slot) for _, step, slot in self.adopted)))
+        self._merge.add(records.adopt_record(moves))
+        for one, slot in self.wholes:
+            stage = self._stage(one.key)
+            upper.hand_over_whole(self._uppers[one.key.root], stage, one.key.path, slot)
+            whole.ready(stage, slot, one)
         for place, step, slot in self.adopted:
             tree, stage = self._uppers[step.key.root], self._stage(step.key)
             self.rest[place] = replace(self.rest[place], digest=upper.hand_over(tree, stage, step.key.path, slot, step.after))

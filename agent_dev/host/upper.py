@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from agent_dev.core.changes import Change, Entry, FileType, Kind
 from agent_dev.core.overlay import Found, is_under_git, parents_of
-from agent_dev.host import disk, files, scan
+from agent_dev.host import disk, files, scan, whole
 from agent_dev.host.stage import Stage
 
 _OPAQUE = "user.overlay.opaque"
@@ -68,6 +68,7 @@ class Given:
     path: bytes
     slot: str | None  # "": a directory that got another mode
     mode: int = 0  # of a directory
+    is_whole: bool = False  # a directory with all that is in it
 
 
 def give_back(
@@ -83,6 +84,8 @@ def give_back(
         if one.slot == "":
             _ensure_parents(upper, real, one.path + b"/")
             _chmod(upper, one)
+        elif one.is_whole:
+            _bring_whole(upper, real, stage, one)
         elif _ensure_parents(upper, real, one.path) and upper.look(one.path) is None:
             if one.slot is None:
                 _whiteout(upper, one.path)
@@ -100,6 +103,25 @@ def hand_over(upper: files.Tree, stage: Stage, path: bytes, slot: str, entry: En
     folder, _, name = path.rpartition(b"/")
     place = upper.folder(folder)
     return _unlocked(place, partial(stage.adopt, slot, place, name, entry))
+
+
+def hand_over_whole(upper: files.Tree, stage: Stage, path: bytes, slot: str) -> None:
+    """Move a directory from an upper into a slot with all that is in it. Raises OSError."""
+    folder, _, name = path.rpartition(b"/")
+    place = upper.folder(folder)
+    _unlocked(place, partial(disk.move, place, name, stage.fd, slot.encode()))
+    upper.forget()
+
+
+def _bring_whole(upper: files.Tree, real: files.Tree, stage: Stage, one: Given) -> None:
+    """Move a directory into an upper; where the session has one by now, what is in it, as far as nothing is in the way."""
+    slot = one.slot or ""
+    if stage.look(slot) is None or move_in(upper, real, stage, one.path, slot):
+        return
+    found = upper.look(one.path)
+    if found is not None and found.type is FileType.DIRECTORY:
+        folder, _, name = one.path.rpartition(b"/")
+        whole.pour(stage.fd, slot.encode(), upper.folder(folder), name)
 
 
 def move_in(upper: files.Tree, real: files.Tree, stage: Stage, path: bytes, slot: str) -> bool:

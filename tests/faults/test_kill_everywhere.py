@@ -46,6 +46,11 @@ AFTER: Tree = {
     b"new/inner/x": Node(FILE, b"x"),
     b"new/y": Node(FILE, b"y", 0o600),
     b"new/fifo": Node(FIFO, b"", 0o600),
+    b"fresh": FOLDER,
+    b"fresh/deep": FOLDER,
+    b"fresh/deep/z": Node(FILE, b"z"),
+    b"fresh/empty": FOLDER,
+    b"fresh/link": Node(SYMLINK, b"deep/z", 0o777),
     b"shut": Node(DIRECTORY, b"", 0o500),
     b"untouched": Node(FILE, b"mine", 0o640),
 }

@@ -1,0 +1,295 @@
+"""New directories come and go by one rename, and what the user does in them afterwards is as safe as anywhere."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from agent_dev.commands import merge, recover, undo
+from agent_dev.commands.sessions import Here
+from agent_dev.core.changes import Kind
+from agent_dev.core.journal import Act, Op
+from agent_dev.core.selection import all_of
+from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired
+from agent_dev.host import disk, journals, pending, store
+from tests.harness import faults, trees
+from tests.harness.ended import ENVIRON, Ended
+from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Mark, Node, Tree
+
+FOLDER = Node(DIRECTORY, b"", 0o755)
+BEFORE: Tree = {b"kept": Node(FILE, b"kept")}
+NEW: Tree = {
+    b"new": FOLDER,
+    b"new/a": Node(FILE, b"a"),
+    b"new/deep": Node(DIRECTORY, b"", 0o700),
+    b"new/deep/b": Node(FILE, b"b", 0o600),
+    b"new/deep/empty": FOLDER,
+    b"new/link": Node(SYMLINK, b"deep/b", 0o777),
+}
+AFTER: Tree = {**BEFORE, **NEW}
+
+
+@contextmanager
+def ended(tree: Tree = AFTER) -> Iterator[Ended]:
+    with TemporaryDirectory() as folder, Ended(Path(folder), BEFORE, trees.upper_of(BEFORE, tree, frozenset())) as session:
+        yield session
+
+
+def free(session: Ended) -> None:
+    """Give its lock up, as a command that was killed has."""
+    store.let_go(session.session)
+    session.session = store.Session(session.session.id, session.session.folder)
+
+
+def operations(session: Ended) -> list[Op]:
+    (name,) = (name for name in os.listdir(session.store.merges) if name != "pending")
+    return list(journals.read(f"{session.store.merges}/{name}").ops)
+
+
+def moves_of(act: Callable[[], object]) -> list[bytes]:
+    """Return the names that are moved into place while acting."""
+    names: list[bytes] = []
+
+    def note(call: str, words: tuple[object, ...]) -> None:
+        if call == "move" and isinstance(words[3], bytes):
+            names.append(words[3])
+
+    with faults.watched(note):
+        act()
+    return names
+
+
+def test_a_new_directory_comes_and_goes_by_one_rename() -> None:
+    with ended() as session:
+        inodes = {path: os.lstat(session.upper / os.fsdecode(path)).st_ino for path in NEW}
+
+        assert moves_of(session.merge_all) == [b"1", b"new"]
+        assert trees.read(session.real) == AFTER
+        assert {path: os.lstat(session.real / os.fsdecode(path)).st_ino for path in NEW} == inodes
+        assert moves_of(session.undo) == [b"1", b"new"]
+        assert (trees.read(session.real), session.kinds()) == (BEFORE, trees.differences(BEFORE, AFTER))
+        assert moves_of(session.redo) == [b"1", b"new"]
+        assert (trees.read(session.real), session.kinds()) == (AFTER, {})
+
+
+def test_no_mark_of_the_overlay_comes_with_it() -> None:
+    with ended() as session:
+        for name in ("new", "new/deep"):
+            os.setxattr(session.upper / name, "user.overlay.opaque", b"y")
+            os.setxattr(session.upper / name, "user.own", b"own")
+        session.merge_all()
+
+        for name in ("new", "new/deep"):
+            assert os.listxattr(session.real / name) == ["user.own"]
+        assert [op.act for op in operations(session)] == [Act.ATTACH]
+
+
+SPOILED: dict[str, Callable[[Ended], object]] = {
+    "a second name": lambda one: os.link(one.upper / "new/deep/b", one.upper / "twin"),
+    "an attribute of the overlay": lambda one: os.setxattr(one.upper / "new/deep/b", "user.overlay.origin", b"x"),
+    "special bits": lambda one: (one.upper / "new/deep/b").chmod(0o4755),
+    "special bits of a directory": lambda one: (one.upper / "new/deep").chmod(0o2755),
+    "a FIFO": lambda one: os.mkfifo(one.upper / "new/deep/fifo", 0o600),
+    "a socket": lambda one: os.mknod(one.upper / "new/deep/socket", 0o140600),
+    "a repository in it": lambda one: os.makedirs(one.upper / "new/deep/.git/objects"),
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_a_directory_in_which_something_is_left_out_or_changed_does_not_come_as_a_whole(how: str) -> None:
+    with ended() as session:
+        SPOILED[how](session)
+        inode = (session.upper / "new").stat().st_ino
+        session.merge_all()
+
+        assert (session.real / "new").stat().st_ino != inode
+        assert (session.real / "new/deep/b").read_bytes() == b"b"
+        assert not (session.real / "new/deep/b").stat().st_mode & 0o7000
+        assert (session.real / "new/deep/b").stat().st_nlink == 1
+        assert os.listxattr(session.real / "new/deep/b") == []
+        assert not (session.real / "new/deep/.git").exists()
+        assert not (session.real / "new/deep/socket").exists()
+
+
+def test_what_was_not_chosen_in_it_stays_in_the_session() -> None:
+    with ended() as session:
+        session.merge(b"new/deep/b")
+
+        assert set(trees.read(session.real)) == {b"kept", b"new", b"new/deep", b"new/deep/b"}
+        assert session.kinds() == dict.fromkeys((b"new/a", b"new/deep/empty", b"new/link"), Kind.ADDED)
+
+
+def test_a_directory_within_one_of_which_something_is_left_comes_as_a_whole() -> None:
+    with ended() as session:
+        inode = (session.upper / "new/deep").stat().st_ino
+        session.merge(b"new/deep/b", b"new/deep/empty")
+
+        assert (session.real / "new/deep").stat().st_ino == inode
+        assert session.kinds() == dict.fromkeys((b"new/a", b"new/link"), Kind.ADDED)
+
+
+# What the user does in it
+
+MINE = Node(FILE, b"mine")
+DEEDS: dict[str, tuple[Callable[[Path], object], Tree, set[bytes]]] = {
+    "edit": (lambda new: (new / "deep/b").write_bytes(b"mine"), {b"new/deep/b": Node(FILE, b"mine", 0o600)}, {b"new/deep/b"}),
+    "add": (lambda new: (new / "deep/mine").write_bytes(b"mine"), {b"new/deep/mine": Node(FILE, b"mine")}, set()),
+    "remove": (lambda new: (new / "deep/b").unlink(), {}, {b"new/deep/b"}),
+    "fill": (lambda new: (new / "deep/empty/mine").write_bytes(b"mine"), {b"new/deep/empty/mine": MINE}, {b"new/deep/empty"}),
+    "move it away": (lambda new: new.rename(new.parent / "away"), {}, {path for path in NEW if path.count(b"/")} - {b"new/deep"}),
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_an_undo_takes_the_rest_back_and_leaves_what_the_user_did(deed: str) -> None:
+    act, mine, left = DEEDS[deed]
+    with ended() as session:
+        session.merge_all()
+        act(session.real / "new")
+        undone = session.undo()
+
+        tree = trees.read(session.real)
+        files = {path: node for path, node in tree.items() if node.type is not DIRECTORY and not path.startswith(b"away")}
+        assert files == {b"kept": BEFORE[b"kept"], **mine}
+        assert {one.key.path for one in undone.left} == left
+        back = trees.differences(BEFORE, AFTER).keys() - left
+        assert session.kinds().keys() - left == back
+        assert pending.listed(session.store) == ()
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_such_an_undo_killed_anywhere_can_be_done_again(deed: str) -> None:
+    act, mine, _ = DEEDS[deed]
+    number, goes_on = 1, True
+    while goes_on:
+        with ended() as session:
+            session.merge_all()
+            act(session.real / "new")
+            now = trees.read(session.real)
+            free(session)
+            goes_on = faults.killed_at(number, session.undo)
+            recover.recover_here(session.store, str(session.real), ENVIRON, lambda _: None)
+            seen = trees.read(session.real)
+            assert {path: seen.get(path) for path in mine} == mine
+            if seen == now and deed != "move it away":
+                session.undo()
+                seen = trees.read(session.real)
+            assert b"new/link" not in seen, (
+                number,
+                {p: (now.get(p), seen.get(p)) for p in {*now, *seen} if now.get(p) != seen.get(p)},
+            )
+            assert {path: seen.get(path) for path in mine} == mine
+        number += 3
+
+
+def test_a_merge_that_was_killed_is_not_taken_back_over_what_the_user_did_in_it() -> None:
+    with ended() as session:
+        free(session)
+        assert faults.killed_at(_until_durable(), session.merge_all)
+        (session.real / "new/deep/b").write_bytes(b"mine")
+        (merge_id,) = pending.listed(session.store)
+
+        with pytest.raises(RecoveryRequired):
+            recover.recover_here(session.store, str(session.real), ENVIRON, lambda _: None)
+        assert (session.real / "new/deep/b").read_bytes() == b"mine"
+        assert (session.real / "new/a").read_bytes() == b"a"
+        with pytest.raises(CannotUndo):
+            session.undo(merge_id)
+        assert (session.real / "new/deep/b").read_bytes() == b"mine"
+        assert not (session.real / "new/a").exists()
+        assert {b"new/a", b"new/link"} <= session.kinds().keys()
+
+
+def _until_durable() -> int:
+    """Return the number of the first change to the disk behind the rename to the path."""
+    calls: list[tuple[str, object]] = []
+    with ended() as session, faults.watched(lambda call, words: calls.append((call, words[-1]))):
+        session.merge_all()
+    return calls.index(("move", b"new")) + 2
+
+
+def test_what_came_where_it_goes_stays_and_the_session_keeps_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ended() as session:
+        before, real_move = session.kinds(), disk.move
+
+        def late(old_folder: int, old: bytes, new_folder: int, new: bytes) -> None:
+            if new == b"new" and not (session.real / "new").exists():
+                (session.real / "new").write_bytes(b"mine")
+            real_move(old_folder, old, new_folder, new)
+
+        monkeypatch.setattr(disk, "move", late)
+        merged = session.merge_all()
+        monkeypatch.setattr(disk, "move", real_move)
+
+        assert merged.taken == ()
+        assert (session.real / "new").read_bytes() == b"mine"
+        (session.real / "new").unlink()
+        assert session.kinds() == before
+
+
+def test_what_came_where_one_goes_does_not_keep_the_rest_nor_its_own_from_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ended({**AFTER, b"x": Node(FILE, b"x"), b"y": Node(FILE, b"y")}) as session:
+        before, real_move = session.kinds(), disk.move
+
+        def late(old_folder: int, old: bytes, new_folder: int, new: bytes) -> None:
+            for name in {b"new", b"x"} & {new}:
+                (session.real / os.fsdecode(name)).write_bytes(b"mine")
+            real_move(old_folder, old, new_folder, new)
+
+        monkeypatch.setattr(disk, "move", late)
+        merged = session.merge_all()
+        monkeypatch.setattr(disk, "move", real_move)
+
+        assert [change.key.path for change in merged.taken] == [b"y"]
+        for name in ("new", "x"):
+            assert (session.real / name).read_bytes() == b"mine"
+            (session.real / name).unlink()
+        assert session.kinds() == {path: kind for path, kind in before.items() if path != b"y"}
+
+
+def test_a_redo_leaves_what_the_session_has_changed_in_it() -> None:
+    with ended() as session:
+        session.merge_all()
+        session.undo()
+        (session.upper / "new/a").write_bytes(b"more")
+        undone = session.redo()
+
+        assert [one.key.path for one in undone.left] == [b"new"]
+        assert trees.read(session.real) == BEFORE
+        assert (session.upper / "new/a").read_bytes() == b"more"
+
+
+def test_an_undo_gives_back_beside_what_the_session_has_made_since() -> None:
+    with ended() as session:
+        session.merge_all()
+        trees.write_upper(session.upper, [Mark(b"new", FOLDER), Mark(b"new/a", Node(FILE, b"newer"))])
+        session.undo()
+
+        assert (session.upper / "new/a").read_bytes() == b"newer"
+        assert (session.upper / "new/deep/b").read_bytes() == b"b"
+        assert trees.read(session.real) == BEFORE
+
+
+def test_what_changed_in_the_session_since_it_was_looked_at_is_not_taken() -> None:
+    with ended() as session:
+        review = session.review()
+        chosen = all_of(review.changes, risky=True, ignored=True)
+        planned = merge.plan(review, chosen, chosen.keys)
+        (session.upper / "new/a").write_bytes(b"other, and longer")
+        with pytest.raises(CannotMerge):
+            merge.carry_out(review, planned, session.store)
+        review.close()
+
+        assert trees.read(session.real) == BEFORE
+        assert session.kinds() == trees.differences(BEFORE, AFTER)
+
+
+def test_the_list_of_merges_tells_all_that_came() -> None:
+    with ended() as session:
+        merged = session.merge_all()
+        (one,) = undo.recorded(Here(session.store, str(session.real), str(session.real), ENVIRON))
+        assert {change.key for change in one.changes} == {change.key for change in merged.taken}
+        assert one.state == "merged"
