@@ -4,7 +4,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from benchmarks import commands, commits, imports, inside, large, merging, report, screen, startup, transactions
+from benchmarks import commands, commits, imports, inside, large, merging, much, report, screen, startup, transactions
 from benchmarks.ground import PROJECT, Ground, laid_out
 from benchmarks.measure import Section
 from benchmarks.process import ProgramFailed
@@ -14,6 +14,7 @@ BENCHMARKS: dict[str, Callable[[Ground], tuple[Section, ...]]] = {
     "large": large.run,
     "inside": inside.run,
     "merging": merging.run,
+    "much": much.run,
     "commits": commits.run,
     "transactions": transactions.run,
     "commands": commands.run,

@@ -18,7 +18,7 @@ _TAIL = """\
 ## Run it yourself
 
     make bench                                     # everything, and writes this page
-    .venv/bin/python -m benchmarks startup         # or large, inside, merging, commits, …; only prints
+    .venv/bin/python -m benchmarks startup         # or large, inside, merging, much, commits, …; only prints
     AGENT_DEV_BENCH_ROUNDS=200 make bench          # more rounds than 60
     AGENT_DEV_BENCH_BWRAP=/path/to/bwrap make bench    # beside the distribution's bubblewrap, this newer one
 
