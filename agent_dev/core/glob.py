@@ -27,12 +27,20 @@ class Patterns:
 
     def matching(self, path: bytes) -> set[int]:
         """Return the numbers of the patterns that this path matches."""
-        parts = fold(path).split("/")
-        keys = {"", *parts, *_wild_names(parts[-1])}
+        return self.matching_names(*names(path))
+
+    def matching_names(self, parts: list[str], keys: set[str]) -> set[int]:
+        """As `matching`, for what `names` says of a path: where several ask about one."""
         found: set[int] = set()
         for key in keys & self._by_name.keys():
             found.update(number for pattern, number in self._by_name[key] if number not in found and matches(parts, pattern))
         return found
+
+
+def names(path: bytes) -> tuple[list[str], set[str]]:
+    """Return a path's names, folded, and under what the patterns are found that it can match."""
+    parts = fold(path).split("/")
+    return parts, {"", *parts, *_wild_names(parts[-1])}
 
 
 def segments(pattern: str) -> tuple[str, ...]:
@@ -48,6 +56,8 @@ def segments(pattern: str) -> tuple[str, ...]:
 
 def matches(parts: list[str], pattern: tuple[str, ...]) -> bool:
     """Whether the names of a path, folded, match the segments of a pattern."""
+    if len(pattern) == 2 and pattern[0] == ANY != pattern[1]:
+        return _is_name(parts[-1], pattern[1])
     part = at = back = 0
     star = -1
     while part < len(parts):
@@ -67,8 +77,11 @@ def matches(parts: list[str], pattern: tuple[str, ...]) -> bool:
 
 def _is_name(name: str, pattern: str) -> bool:
     """Whether one name matches one segment: `*` is any number of characters, `?` is one."""
-    if "*" not in pattern and "?" not in pattern:
+    literal = pattern.partition("*")[0].partition("?")[0]
+    if len(literal) == len(pattern):
         return name == pattern
+    if not name.startswith(literal):
+        return False
     char = at = back = 0
     star = -1
     while char < len(name):

@@ -2,7 +2,7 @@
 
 from agent_dev.core.changes import Change, FileType, Kind, Risk
 from agent_dev.core.evidence import ADDS, LOOKED_AT, Before, differs_but_for, has_new_line, hides_text
-from agent_dev.core.glob import Patterns, fold
+from agent_dev.core.glob import Patterns, fold, names
 from agent_dev.value import Value
 
 _MACHO = ("feedface", "feedfacf", "cefaedfe", "cffaedfe", "cafebabf", "bfbafeca")
@@ -140,16 +140,19 @@ class _Index:
         self.rules = rules
         self.pathless = [number for number, rule in enumerate(rules) if not rule.paths]
         self.patterns = Patterns(tuple((pattern, number) for number, rule in enumerate(rules) for pattern in rule.paths))
-        self.exempt = tuple(Patterns(tuple((pattern, 0) for pattern in rule.unless)) if rule.unless else None for rule in rules)
+        self.exempt = tuple(
+            (Patterns(tuple((pattern, 0) for pattern in unless)), {n for n, rule in enumerate(rules) if rule.unless == unless})
+            for unless in dict.fromkeys(rule.unless for rule in rules if rule.unless)
+        )
 
     def candidates(self, path: bytes) -> list[int]:
         """Return the numbers of the rules that look at this path, in order."""
-        found = sorted({*self.pathless, *self.patterns.matching(path)})
-        return [number for number in found if not self._is_exempt(number, path)]
-
-    def _is_exempt(self, number: int, path: bytes) -> bool:
-        exempt = self.exempt[number]
-        return exempt is not None and bool(exempt.matching(path))
+        parts, keys = names(path)
+        found = {*self.pathless, *self.patterns.matching_names(parts, keys)}
+        for patterns, numbers in self.exempt:
+            if not numbers.isdisjoint(found) and patterns.matching_names(parts, keys):
+                found -= numbers
+        return sorted(found)
 
 
 _kept: dict[str, _Index] = {}
