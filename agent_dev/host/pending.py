@@ -36,14 +36,17 @@ def add(store: Store, merge_id: str, count: int = 0) -> None:
         pass
     folder = os.open(store.pending, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     name = f"{merge_id}~{count}"
+    others = [other for other in _names(store) if other != name and other.rpartition("~")[0] == merge_id]
     try:
-        os.close(disk.create(name.encode(), folder))
+        if others:
+            disk.replace(folder, others.pop().encode(), name.encode())  # one change: a power cut leaves one or the other
+        else:
+            os.close(disk.create(name.encode(), folder))
     except FileExistsError:
         pass
     try:
-        for other in _names(store):
-            if other != name and other.rpartition("~")[0] == merge_id:
-                disk.unlink(other.encode(), folder)
+        for other in others:
+            disk.unlink(other.encode(), folder)
         disk.fsync(folder)
     finally:
         os.close(folder)

@@ -21,32 +21,27 @@ def is_foreign(attribute: str) -> bool:
 
 
 def choose(candidates: tuple[str, ...], root: files.Tree) -> str | None:
-    """Return the first place from which a rename reaches the root; tried, not guessed (DESIGN.md section 5).
+    """Return the first place from which a rename would reach the root; tried, not guessed (DESIGN.md section 5).
 
-    The trial renames onto the root itself, with NOREPLACE: it changes nothing, and tells EXDEV from EEXIST. What the kernel
-    does not look at before it finds the name taken, a subvolume, shows in st_dev. Nothing of it stays.
+    The trial, from the directory in which the place would be made, renames onto the root itself, with NOREPLACE: the kernel
+    tells EXDEV from EEXIST before it looks for what is to be renamed, so nothing needs to be made for it, and nothing can be
+    left. What the kernel does not look at by then, a subvolume, shows in st_dev.
     """
-    for place in candidates:
-        try:
-            os.makedirs(place, 0o700)
-        except OSError:
-            continue
-        reaches = _reaches(place, root)
-        os.rmdir(place)
-        if reaches:
-            return place
-    return None
+    return next((place for place in candidates if _reaches(os.path.dirname(place), root)), None)
 
 
 def _reaches(place: str, root: files.Tree) -> bool:
-    folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.mkdir("probe", 0o700, dir_fd=folder)
-        kernel.rename(folder, b"probe", root.fd, b".", kernel.NOREPLACE)
+        folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True):
+            return False
+        kernel.rename(folder, b"agent-dev-probe", root.fd, b".", kernel.NOREPLACE)
     except OSError as error:
         return error.errno == errno.EEXIST and os.fstat(folder).st_dev == os.fstat(root.fd).st_dev
     finally:
-        os.rmdir("probe", dir_fd=folder)
         os.close(folder)
     return False
 
@@ -61,6 +56,7 @@ class Stage:
         if fd < 0:
             try:
                 disk.mkdir_path(path)
+                disk.sync_path(os.path.dirname(path))  # before anything of the session is moved into it
             except FileExistsError:
                 pass
             fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -11,6 +11,7 @@ from typing import TypeVar
 from agent_dev.core.changes import Change, Entry, FileType, Kind
 from agent_dev.core.overlay import Found, is_under_git, parents_of
 from agent_dev.host import disk, files, scan, whole
+from agent_dev.host.remove import remove_tree
 from agent_dev.host.stage import Stage
 
 _OPAQUE = "user.overlay.opaque"
@@ -156,6 +157,8 @@ def _new_folder(name: bytes, place: int, mode: int) -> None:
         disk.rmdir(made, place)
     except FileNotFoundError:
         pass
+    except OSError:
+        remove_tree(f"/proc/self/fd/{place}/{made.decode()}")  # a power cut took its name and left what is in it
     disk.mkdir(made, place, mode)
     disk.move(place, made, place, name)
 

@@ -27,11 +27,22 @@ ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
 class Ended:
     """A root without git, what an agent made of it, and what the commands do with that."""
 
-    def __init__(self, folder: Path, tree: Tree, marks: list[Mark]) -> None:
+    def __init__(self, folder: Path, tree: Tree, marks: list[Mark], state: Path | None = None) -> None:
         self.real = folder / "real"
         self.real.mkdir()
         trees.write(self.real, tree)
-        self.store = store.Store(str(folder / "state"))
+        self.store = store.Store(str(state or folder / "state"))
+        self._begin(marks)
+
+    @classmethod
+    def beside(cls, other: "Ended") -> Self:
+        """Make another session of the same root, as that is now, in which nothing was done yet."""
+        made = cls.__new__(cls)
+        made.real, made.store = other.real, other.store
+        made._begin([])
+        return made
+
+    def _begin(self, marks: list[Mark]) -> None:
         self.session = store.create(self.store)
         self.upper = Path(store.add_root(self.session, 0, str(self.real)).upper)
         base.take(self.session.base, base.Wish(roots=(str(self.real),)))

@@ -20,9 +20,17 @@ def watched(watcher: disk.Watcher) -> Iterator[None]:
         disk.watcher = None
 
 
-def killed_at(number: int, act: Callable[[], object]) -> bool:
-    """Act in a process of its own that ends before its `number`-th change (from 1); return whether it came to that."""
-    code = _in_child(lambda: _act(_Countdown(number, _end), act))
+def killed_at(number: int, act: Callable[[], object], *, before: Callable[[], None] = lambda: None) -> bool:
+    """Act in a process of its own that ends before its `number`-th change (from 1); return whether it came to that.
+
+    `before`: what is done in it then.
+    """
+
+    def end() -> None:
+        before()
+        os._exit(KILLED)
+
+    code = in_child(lambda: _act(_Countdown(number, end), act))
     assert code in (KILLED, DONE), "it failed instead; see its traceback above"
     return code == KILLED
 
@@ -44,7 +52,7 @@ def failing_at(number: int, error: int, act: Callable[[], object], *, is_lasting
             act()
         return KILLED if count[0] >= number else DONE
 
-    code = _in_child(run)
+    code = in_child(run)
     assert code in (KILLED, DONE), "it failed otherwise; see its traceback above"
     return code == KILLED
 
@@ -60,17 +68,14 @@ class _Countdown:
             self._act()
 
 
-def _end() -> None:
-    os._exit(KILLED)
-
-
 def _act(watcher: disk.Watcher, act: Callable[[], object]) -> int:
     with watched(watcher):
         act()
     return DONE
 
 
-def _in_child(run: Callable[[], int]) -> int:
+def in_child(run: Callable[[], int]) -> int:
+    """Run in a process of its own; return its exit code."""
     pid = os.fork()
     if pid == 0:
         code = FAILED
