@@ -245,8 +245,9 @@ def _is_harmless(told: str) -> bool:
 
 def test_strange_names_are_shown_harmlessly(world: World) -> None:
     shown = [_make_strange(world).err]
-    shown += [world.run(*words).out for words in (("status",), ("diff", "--stat"), ("merge", "--all", "--dry-run"))]
-    shown += [world.run("merge", "--all", "--include-risky").out]
+    everything = ("merge", "--all", "--include-risky")
+    shown += [world.run(*words).out for words in (("status",), ("diff", "--stat"), (*everything, "--dry-run"))]
+    shown += [world.run(*everything).out]
     assert all(map(_is_harmless, shown))
     assert [sum("added" in line for line in told.splitlines()) for told in shown] == [len(STRANGE)] * len(shown)
 

@@ -315,6 +315,12 @@ def test_files_of_etc_cannot_be_changed_in_place(agent_dev: AgentDev) -> None:
     assert set(agent_dev.show_inside(code).values()) == {"Read-only file system"}
 
 
+def is_own(path: str) -> bool:
+    """Whether a setting belongs to the IPC or pid namespace that the sandbox has of its own (ipc_namespaces(7))."""
+    name = path.removeprefix("/proc/sys/kernel/")
+    return path.startswith("/proc/sys/fs/mqueue/") or name.startswith(("msg", "shm", "sem", "auto_msgmni", "pid_max"))
+
+
 def test_no_setting_of_the_kernel_can_be_written(agent_dev: AgentDev) -> None:
     code = """if True:
         import json, os
@@ -330,9 +336,15 @@ def test_no_setting_of_the_kernel_can_be_written(agent_dev: AgentDev) -> None:
                     continue
                 if not os.stat(path).st_mode & 0o002:
                     found.append(path)
+                    if path.endswith("msgmax"):
+                        with open(path, "wb", 0) as file:
+                            file.write(b"4097")
         print(json.dumps(found))
     """
-    assert agent_dev.show_inside(code) == []
+    before = {path: Path(path).read_text() for path in map(str, Path("/proc/sys").glob("*/**/*")) if is_own(path)}
+    found = agent_dev.show_inside(code)
+    assert [path for path in found if not is_own(path)] == []
+    assert {path: Path(path).read_text() for path in before} == before  # the sandbox changed its own, and no other's
 
 
 def test_every_mount_is_nosuid(agent_dev: AgentDev) -> None:
