@@ -91,7 +91,7 @@ def _carry_out(terms: Terms, *, as_json: bool) -> int:
 
 def _check(listed: "dict[str, Any]", terms: Terms) -> None:
     if terms.allowed:
-        _check_rules(terms.allowed)
+        _check_rules(terms.allowed, terms.request.environ)
     if listed["many"] and terms.request.words:
         raise UsageError(message="tx: --many FILE has the commands; what is this one?", hint="agent-dev tx --help")
     if not listed["many"] and (listed["jobs"] or listed["first"]):
@@ -100,11 +100,11 @@ def _check(listed: "dict[str, Any]", terms: Terms) -> None:
         raise UsageError(message="tx: which command?", hint="agent-dev tx --help")
 
 
-def _check_rules(names: tuple[str, ...]) -> None:
+def _check_rules(names: tuple[str, ...], environ: dict[str, str]) -> None:
     from agent_dev.core import checks  # only with --allow
     from agent_dev.host import load
 
-    known = [rule.name for rule in load.risk_rules()]
+    known = [rule.name for rule in load.risk_rules(environ)]
     for name in names:
         if name not in known:
             raise UsageError(message=f"--allow {name}: no rule of risks.yaml{checks.nearest(name, known)}", hint=", ".join(known))

@@ -33,7 +33,7 @@ def examine(where: Here, options: Options) -> tuple[Finding, ...]:
     written = (expand(path, _home(where)) for path in (homes_folder(profile, _home(where)), *profile.overlay, *profile.rw))
     found = [_kernel(), *_namespaces(), _landlock(), *_bwrap(where, (where.root, home, *written)), _state(where)]
     found.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be made on first use"))
-    found += [_rules(), *_repository(where), _terminal(where)]
+    found += [_rules(where), *_repository(where), _terminal(where)]
     return (
         *found,
         *(_profile(name, where, options) for name, _, _ in load.names(_home(where), where.environ) if name != "default"),
@@ -114,9 +114,9 @@ def _state(where: Here) -> Finding:
     )
 
 
-def _rules() -> Finding:
+def _rules(where: Here) -> Finding:
     try:
-        rules = load.risk_rules()
+        rules = load.risk_rules(where.environ)
     except AgentDevError as error:
         return Finding("risk rules", error.message.splitlines()[0], is_wrong=True, cure="mend that file")
     return Finding("risk rules", f"{len(rules)} can be read")

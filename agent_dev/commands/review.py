@@ -129,7 +129,7 @@ def open_review(session: store.Session, environ: dict[str, str]) -> Review:
 def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
     found: list[Change] = []
     problems: list[str] = []
-    rules = load.risk_rules()
+    rules = load.risk_rules(environ)
     untrusted = store.untrusted(review.record)
     for number, tree in enumerate(review.uppers):
         changes = _root_changes(review, number, problems)

@@ -94,14 +94,13 @@ def names(home: str, environ: dict[str, str]) -> tuple[tuple[str, str, str], ...
     return tuple(found)
 
 
-def risk_rules() -> "tuple[RiskRule, ...]":
+def risk_rules(environ: dict[str, str]) -> "tuple[RiskRule, ...]":
     """Return the shipped rules in their order, then the user's own; one of a shipped rule's name takes its place.
 
     Raises BadConfiguration with a line for each problem.
     """
     from agent_dev.core.risk import RiskRule  # deferred: dataclasses and enum, not before the agent has started
 
-    environ = dict(os.environ)
     files = _Files(os.path.realpath(environ.get("HOME", "/")), environ, "risks.json")
     found: dict[str, dict[str, Any]] = {}
     for path in (f"{profiles_folder()}/risks.yaml", f"{files.config}/risks.yaml"):

@@ -514,14 +514,12 @@ def test_shipped_profiles_lie_in_the_package_or_beside_it(tmp_path: Path, monkey
     assert load.profiles_folder() == str(tmp_path / "agent_dev/profiles")
 
 
-def test_risk_rules_are_read_once_and_kept(user: User, parsed: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(user.home))
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    first = load.risk_rules()
+def test_risk_rules_are_read_once_and_kept(user: User, parsed: list[bytes]) -> None:
+    first = load.risk_rules({"HOME": str(user.home)})
     assert {"ci", "deletion", "executable", "git-internals"} <= {rule.name for rule in first}
     assert len(parsed) == 1
 
-    assert load.risk_rules() == first
+    assert load.risk_rules({"HOME": str(user.home)}) == first
     assert len(parsed) == 1
 
 
