@@ -21,7 +21,7 @@ from tests.harness import trees
 from tests.harness.trees import Mark, Tree
 
 Choose = Callable[[ChangeSet], Selection]
-ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/dev/null"}
 
 
 class Ended:

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-ENVIRON = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": "/nonexistent", "LC_ALL": "C"}
+ENVIRON = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": "/dev/null", "LC_ALL": "C"}
 _CONFIG = {
     "user.name": "Ada",
     "user.email": "ada@example.invalid",

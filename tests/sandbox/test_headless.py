@@ -79,7 +79,7 @@ def test_an_editor_that_leaves_a_marker_settles_nothing(changed: AgentDev) -> No
     [
         (("--take", "text:7"), "no block 7"),
         (("--take", "nothing:1"), "nothing changed at nothing"),
-        (("--patch", "/nonexistent"), "No such file"),
+        (("--patch", "missing"), "No such file"),
         (("--resolve", "text=mine"), "in no conflict"),
         (("--resolve", "text=theirs"), "how?"),
         (("--export", "out"), "--export what?"),

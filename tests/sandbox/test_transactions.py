@@ -171,7 +171,7 @@ def test_many_deletions_want_to_be_told(agent_dev: AgentDev) -> None:
         ("--timeout", "soon", "--", "true"),
         ("--allow", "no-such-rule", "--", "true"),
         ("--first", "--", "true"),
-        ("--many", "/nonexistent"),
+        ("--many", "missing"),
         ("--many", "/dev/null"),
         ("--jobs", "0", "--many", "/dev/null"),
     ],

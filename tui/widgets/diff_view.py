@@ -6,7 +6,7 @@ from tui import emphasis, picking
 from tui.document import Row, RowKind, Span, Tone
 from tui.events import Pane
 from tui.picking import State as Chosen
-from tui.state import Diff, State
+from tui.state import NO_DOCUMENT, Diff, State
 from tui.steps.moving import matches
 from tui.widgets.lines import Marks, cut, laid_out, pieces, seen
 from tui.widgets.paint import Piece, fitted
@@ -28,14 +28,17 @@ class DiffView(RowView):
     def __init__(self, state: State) -> None:
         super().__init__(id="diff")
         self._state, self._digits = state, 0
+        self._document, self._first = NO_DOCUMENT, frozenset[int]()
         self._learn(state)
 
     def _learn(self, state: State) -> None:
-        self._document = state.diff.document
-        self._choice = picking.choice_of(state.selection, self._document)
-        most = max(len(self._document.old), len(self._document.new))
+        document = state.diff.document
+        if document is not self._document:  # its starts are many: not again for every choice
+            self._document = document
+            self._first = frozenset(document.starts) if document.blocks else frozenset()
+        self._choice = picking.choice_of(state.selection, document)
+        most = max(len(document.old), len(document.new))
         self._digits = len(str(most)) if most and state.looks.has_numbers else 0
-        self._first = {row: at for at, row in reversed([*enumerate(self._document.starts)])} if self._document.blocks else {}
 
     def show(self, state: State) -> None:
         """Draw another state; scroll to the cursor when it moved."""
