@@ -52,14 +52,10 @@ def with_claude(home: Path, agent_dev: AgentDev) -> AgentDev:
     return agent_dev
 
 
-def options(server: ModelServer) -> list[str]:
-    return [word for name, value in claude.environment(server.url).items() for word in ("--env", f"{name}={value}")]
-
-
 def test_claude_works_inside_and_only_what_is_taken_comes_home(with_claude: AgentDev, repo: Path) -> None:
     before = tree(repo)
     with ModelServer(script(repo)) as server:
-        done = with_claude(*options(server), "claude", "-p", "do it")
+        done = with_claude(*claude.options(server.url), "claude", "-p", "do it")
     assert done.returncode == 0, done.stderr
     assert server.is_finished()
     assert tree(repo) == before
@@ -79,7 +75,7 @@ def test_claude_works_inside_and_only_what_is_taken_comes_home(with_claude: Agen
 
 def test_the_second_run_asks_nothing_and_the_screen_follows(with_claude: AgentDev, repo: Path) -> None:
     with ModelServer() as server:
-        words = [str(PROGRAM), *options(server), "claude"]
+        words = [str(PROGRAM), *claude.options(server.url), "claude"]
         environment = with_claude.terminal_environment()
         with Terminal(words, rows=30, cols=100, env=environment, cwd=repo) as terminal:
             assert claude.onboard(terminal)

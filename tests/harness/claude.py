@@ -43,6 +43,11 @@ def environment(url: str) -> dict[str, str]:
     }
 
 
+def options(url: str) -> list[str]:
+    """Return the same as options of agent-dev."""
+    return [word for name, value in environment(url).items() for word in ("--env", f"{name}={value}")]
+
+
 def onboard(terminal: Terminal, timeout: float = 60) -> list[str]:
     """Answer what it asks, as long as it asks, until it waits for a prompt; return the questions that came."""
     asked: list[str] = []

@@ -10,7 +10,7 @@ import json
 import select
 import socket
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -32,11 +32,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One answer of the model; one that is held begins and does not end before the client goes away."""
+    """One answer of the model; one that is held begins and does not end before the client goes away.
+
+    `meanwhile` is done while the client waits for it.
+    """
 
     text: str = ""
     calls: Sequence[Call] = ()
     held: bool = False
+    meanwhile: Callable[[], object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +233,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
         request = self._take(body)
+        if request.turn is not None and request.turn.meanwhile is not None:
+            request.turn.meanwhile()
         match _path(request):
             case "/v1/messages":
                 self._answer(request, request.turn or Turn(SIDE_WORD))
