@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 
 from agent_dev.commands import land, transact
 from agent_dev.commands.transact import FAILED, MERGED, Attempt, Result, Step, Terms
-from agent_dev.errors import NOT_STARTED, AgentDevError
+from agent_dev.errors import NOT_STARTED, AgentDevError, SessionBusy
 from agent_dev.host import leftovers, quick_json, store
 
 NOT_NEEDED = "not needed"  # the cause of those that came after the first to pass
 _CLOCK = 0.03  # seconds: what a merge wrote is older then than whatever starts next, by any file system's clock
 _LONGEST_OUTPUT = 1 << 20  # bytes of it that are shown
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PATIENCE = 30.0  # seconds for the lock of a session whose launcher is gone: what it had started still goes, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class _Running:
     """A transaction in a process of its own: what it tells at its end, and where its output goes."""
 
     pid: int
+    life: int  # its pidfd: what it started may hold the pipe open for longer
     told: int
     output: int
     text: bytes = b""
@@ -95,7 +98,7 @@ def _signals(work: _Work) -> Iterator[None]:
         work.is_over = work.was_ended = True
         _stop(work)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, end) for number in _ENDING}
     try:
         yield
     finally:
@@ -110,12 +113,25 @@ def _stop(work: _Work) -> None:
 
 def _start(work: _Work) -> None:
     batch = work.batch
-    while len(work.running) < batch.jobs and work.next < len(batch.lines) and not work.is_over:
+    while len(work.running) < batch.jobs and work.next < len(batch.lines):
         line = batch.lines[work.next]
         words = ("/bin/sh", "-c", line)
         terms = batch.terms.but(request=batch.terms.request.but(words=words, is_command=True))
-        work.running[work.next] = _forked(terms, work.gate)
+        with _undisturbed():  # who is asked to end meanwhile ends the new one too
+            if work.is_over:
+                return
+            work.running[work.next] = _forked(terms, work.gate)
         work.next += 1
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let the signals that end us wait."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _forked(terms: Terms, gate: int) -> _Running:
@@ -125,8 +141,7 @@ def _forked(terms: Terms, gate: int) -> _Running:
     if pid == 0:
         code = 1
         try:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_DFL)
+            _be_one_of_many()
             os.close(told)
             _leave_terminal(output)
             own = os.open(f"/proc/self/fd/{gate}", os.O_RDWR | os.O_CLOEXEC)  # a lock of its own, not its parent's
@@ -136,7 +151,15 @@ def _forked(terms: Terms, gate: int) -> _Running:
         finally:
             os._exit(code)
     os.close(tells)
-    return _Running(pid, told, output)
+    os.set_blocking(told, False)
+    return _Running(pid, os.pidfd_open(pid), told, output)
+
+
+def _be_one_of_many() -> None:
+    """Be ended by what ends a program, from the first moment on: until here our parent let those signals wait."""
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
 
 def _leave_terminal(output: int) -> None:
@@ -185,25 +208,34 @@ def _cut_short(place: store.Store, launcher: int) -> Attempt:
 
 
 def _ended(work: _Work) -> list[int]:
-    """Wait until something is told, and return the numbers of those that have told all."""
+    """Wait until something is told or one has ended; return the numbers of those that have."""
     poll = select.poll()
-    numbers = {one.told: number for number, one in work.running.items()}
-    for fd in numbers:
-        poll.register(fd, select.POLLIN)
-    ended = []
-    for fd, _ in poll.poll():
-        one = work.running[numbers[fd]]
-        piece = os.read(fd, 1 << 16)
-        one.text += piece
-        if not piece:
-            ended.append(numbers[fd])
-    return ended
+    for one in work.running.values():
+        poll.register(one.told, select.POLLIN)
+        poll.register(one.life, select.POLLIN)
+    ready = {fd for fd, _ in poll.poll()}
+    for one in work.running.values():
+        if one.told in ready or one.life in ready:
+            one.text += _all_told(one.told)
+    return [number for number, one in work.running.items() if one.life in ready]
+
+
+def _all_told(fd: int) -> bytes:
+    """Read what a pipe holds now."""
+    told = b""
+    try:
+        while piece := os.read(fd, 1 << 16):
+            told += piece
+    except BlockingIOError:
+        pass  # more may come
+    return told
 
 
 def _collect(work: _Work, number: int) -> tuple[Attempt, bytes]:
     one = work.running.pop(number)
     os.waitpid(one.pid, 0)
     os.close(one.told)
+    os.close(one.life)
     size = os.fstat(one.output).st_size
     output = os.pread(one.output, _LONGEST_OUTPUT, max(0, size - _LONGEST_OUTPUT))
     os.close(one.output)
@@ -239,7 +271,7 @@ def _land(work: _Work, notice: Callable[[str], None]) -> None:
             _discard(work, attempt)
             work.results[number] = _lost(attempt.result)
             continue
-        held = attempt.but(session=store.hold(attempt.session)) if attempt.session else attempt
+        held = attempt.but(session=_hold(attempt.session)) if attempt.session else attempt
         fcntl.flock(work.gate, fcntl.LOCK_EX)
         try:
             work.results[number] = land.land(held, work.batch.terms, notice)
@@ -257,9 +289,21 @@ def _won(work: _Work) -> None:
         _stop(work)
 
 
+def _hold(session: store.Session) -> store.Session:
+    """Hold the session of one that has ended; what its launcher had started may have the lock for a moment longer."""
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until and store.is_held(session):
+        time.sleep(_CLOCK)
+    return store.hold(session)
+
+
 def _discard(work: _Work, attempt: Attempt) -> None:
     """Put the session of one that lost a race into the trash."""
-    if attempt.session is not None:
-        session = store.hold(attempt.session)
-        land.discard(work.place, session, store.read(session))
-        store.let_go(session)
+    if attempt.session is None:
+        return
+    try:
+        session = _hold(attempt.session)
+    except SessionBusy:
+        return  # it stays among the sessions
+    land.discard(work.place, session, store.read(session))
+    store.let_go(session)

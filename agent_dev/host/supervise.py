@@ -8,6 +8,7 @@ from agent_dev.host.terminal import Terminal
 from agent_dev.value import Value
 
 _FAST, _SLOW = 60, 400  # ms between looks at the agent, with a terminal and without
+_UNHEARD = 10  # ms between tries to end an agent that is just being started
 _MERCY = 5000  # ms between asking an agent to end and ending it
 _LOOK_AT_REPO = 1000  # ms
 _LAST_PAUSE = 64_000  # ms: a view is refreshed after a move and again at pauses that double up to this
@@ -36,6 +37,7 @@ class Supervisor:
         self._continued = False
         self._asked_to_end = 0  # the signal that asked us
         self._mercy = _MERCY
+        self._has_heard = False  # that it shall end: bubblewrap does not pass it on to an agent that comes later
         self._marks = self._look()
         self._since_look = 0
         self._pause = _LAST_PAUSE * 2  # nothing to refresh
@@ -97,7 +99,9 @@ class Supervisor:
 
     def _left(self) -> int:
         """Return the ms until the deadline, at least 1; much when there is none or the agent was asked to end."""
-        if not self._watch.deadline or self._asked_to_end:
+        if self._asked_to_end:
+            return 1 << 30 if self._has_heard else _UNHEARD
+        if not self._watch.deadline:
             return 1 << 30
         return max(1, (self._watch.deadline - time.monotonic_ns()) // 1_000_000 + 1)
 
@@ -115,7 +119,8 @@ class Supervisor:
             self._asked_to_end, self.is_late = signals.TERM, True
         if not self._asked_to_end:
             return
-        if not self.ended_by:
+        if not self._has_heard:
+            self._has_heard = self._find_agent() != 0  # looked for before: one that is there now is there to hear
             self.ended_by = self._asked_to_end
             _signal_group(self._sandbox.group, self.ended_by)
             _signal_group(self._sandbox.group, signals.CONT)

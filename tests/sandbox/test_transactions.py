@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -226,11 +227,39 @@ def test_of_many_those_that_do_not_fit_the_ones_before_fail_whole(agent_dev: Age
 
 
 def test_the_first_to_pass_ends_the_others(agent_dev: AgentDev) -> None:
-    code, jobs = listed(agent_dev, ["sleep 600; echo a >x", "echo b >x", "exit 1", "echo late >x"], "--first", "--jobs", "3")
+    lines = ["sleep 600; echo a >x", "echo b >x", "exit 1", "sleep 600; echo late >x"]
+    code, jobs = listed(agent_dev, lines, "--first", "--jobs", "3")
     assert (code, (agent_dev.repo / "x").read_text()) == (0, "b\n")
     assert [job["state"] for job in jobs] == ["failed", "merged", "failed", "failed"]
     assert jobs[0]["cause"] == "not needed"
     assert waiting(agent_dev) == []
+
+
+# The first of all that are begun is told to end before it has done anything, and goes on when it knows of that.
+SLOW = """
+import os, signal, sys, time
+from agent_dev import cli
+from agent_dev.commands import many
+sys.argv[:2] = []
+fork = os.fork
+def forked():
+    os.fork, pid = fork, fork()
+    deadline = time.monotonic() + 20
+    while not pid and signal.SIGTERM not in signal.sigpending() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return pid
+os.fork = forked
+cli.main()
+"""
+
+
+def test_the_first_to_pass_ends_also_one_that_is_just_begun(agent_dev: AgentDev) -> None:
+    words = ("tx", "--json", "--many", "-", "--first", "--jobs", "2")
+    slow = (sys.executable, "-c", SLOW, "agent-dev")
+    done = agent_dev(*words, input="touch ~/ran; echo a >x\necho b >x\n", before=slow)
+    jobs = json.loads(done.stdout)["jobs"]
+    assert [job["state"] for job in jobs] == ["failed", "merged"]
+    assert not (agent_dev.agent_home / "ran").exists()
 
 
 def test_many_say_what_each_wrote(agent_dev: AgentDev) -> None:

@@ -1,0 +1,27 @@
+"""How a sandbox is ended: an agent that is only being started is told again, one that has heard is not."""
+
+import signal
+import time
+
+import pytest
+
+from agent_dev.host import launch, supervise
+from agent_dev.host.launch import Sandbox
+from agent_dev.host.supervise import Supervisor, Watch
+from agent_dev.host.terminal import Terminal
+
+LOOKS = 4  # of the supervisor, before the agent is there
+
+
+def test_an_agent_that_comes_after_the_signal_is_told_again_and_then_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    looks = iter([0] * LOOKS)
+    waits = iter(range(LOOKS * 2))
+    monkeypatch.setattr(supervise, "_signal_group", lambda _, number: sent.append(number))
+    monkeypatch.setattr(Supervisor, "_find_agent", lambda _: next(looks, 7))
+    monkeypatch.setattr(launch, "is_over", lambda *_: next(waits, -1) < 0)
+    sandbox = Sandbox(-1, -1, -1, -1, -1, -1, -1, has_keeper=True)
+    supervisor = Supervisor(sandbox, Terminal(), Watch(deadline=time.monotonic_ns()))
+    supervisor.wait()
+    assert sent == [signal.SIGTERM, signal.SIGCONT] * (LOOKS + 1)
+    assert supervisor.ended_by == signal.SIGTERM
