@@ -2,7 +2,7 @@
 
 import time
 
-from agent_dev.host import launch, machine, supervise
+from agent_dev.host import launch, machine, repo, supervise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ def watch(job: "Job") -> supervise.Watch:
 def _marks(job: "Job") -> tuple[str, ...]:
     """Return the files whose change means that the repository moved: HEAD, index, a merge of ours."""
     git, merges = job.prepared.place.git, job.prepared.store.merges
-    return (f"{git.folder}/HEAD", f"{git.folder}/index", merges) if git else (merges,)
+    if git is None:
+        return (merges,)
+    head = "reftable/tables.list" if repo.has_reftable(git.folder) else "HEAD"
+    return (f"{git.folder}/{head}", f"{git.folder}/index", merges)
 
 
 def _deadline(job: "Job") -> int:

@@ -1,6 +1,5 @@
 """Bring a session's commits home: checked, as refs, as a branch, or on the user's own branch with its files and index."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -128,7 +127,7 @@ def _stamp(one: IndexEntry) -> Stamp:
 
 def _files(work: Work, move: RefMove) -> tuple[Files, users_index.Copy]:
     """Plan what the work tree and the index need. Raises CannotBring while git is in the middle of something there."""
-    busy = [what for mark, what in UNFINISHED.items() if mark != "BISECT_LOG" and os.path.lexists(f"{work.user.folder}/{mark}")]
+    busy = [what for mark, what in UNFINISHED.items() if mark != "BISECT_LOG" and work.user.has_mark(mark)]
     if busy:
         raise CannotBring(
             message=f"you are in the middle of a {busy[0]} here; nothing was changed", hint="finish or abort it first"

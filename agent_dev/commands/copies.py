@@ -5,27 +5,35 @@ import os
 from agent_dev.commands.prepare import Prepared
 from agent_dev.core.plan import GitDir, Root
 from agent_dev.errors import StateUnusable
-from agent_dev.host import private_git, repo, store
+from agent_dev.host import machine, private_git, repo, store
+from agent_dev.value import Value
 
 
-def make(prepared: Prepared, session: store.Session, roots: tuple[Root, ...]) -> tuple[GitDir, ...]:
-    """Make a private twin of each root's git dir, the first one's first; what two roots share has one.
+class Job(Value):
+    """For whom twins are made. `roots`: those with uppers, none where the agent works in the real tree."""
 
-    `roots` are those with uppers: none where the agent works in the real tree.
-    """
-    found = [(0, prepared.place.git), *((n, repo.git_of(root.path)) for n, root in enumerate(roots) if n)]
+    prepared: Prepared
+    session: store.Session
+    roots: tuple[Root, ...]
+    environ: dict[str, str]  # the user's
+
+
+def make(job: Job) -> tuple[GitDir, ...]:
+    """Make a private twin of each root's git dir, the first one's first; what two roots share has one."""
+    found = [(0, job.prepared.place.git), *((n, repo.git_of(root.path)) for n, root in enumerate(job.roots) if n)]
     made: dict[str, GitDir] = {}
     for number, git in found:
         if git is not None and git.common not in made:
             if not made:
-                os.mkdir(f"{session.folder}/git", 0o700)
-            made[git.common] = _twin(git, session, number, prepared, roots)
+                os.mkdir(f"{job.session.folder}/git", 0o700)
+            made[git.common] = _twin(job, git, number)
     return tuple(made.values())
 
 
-def _twin(git: repo.Git, session: store.Session, number: int, prepared: Prepared, roots: tuple[Root, ...]) -> GitDir:
-    is_in_upper = git.inside and number < len(roots)
-    copy = f"{roots[number].upper}/.git" if is_in_upper else f"{session.folder}/git/{number}"
+def _twin(job: Job, git: repo.Git, number: int) -> GitDir:
+    session, prepared = job.session, job.prepared
+    is_in_upper = git.inside and number < len(job.roots)
+    copy = f"{job.roots[number].upper}/.git" if is_in_upper else f"{session.folder}/git/{number}"
     wish = private_git.Wish(
         source=git.common,
         copy=copy,
@@ -34,6 +42,8 @@ def _twin(git: repo.Git, session: store.Session, number: int, prepared: Prepared
         linked=git.folder if git.is_linked else "",
         roots=(prepared.place.root, *prepared.overlays),
         beside=session.id,
+        git=machine.program("git", job.environ, prepared.untrusted) or "",
+        environ=tuple(job.environ.items()),
     )
     made = private_git.make(wish, "" if is_in_upper else git.common)
     if is_in_upper:

@@ -112,6 +112,7 @@ def prepare(request: Request) -> Prepared:
         said=said,
     )
     _refuse(prepared)
+    _refuse_tables(prepared, environ)
     prepared = _with_versions(showing.with_tools(prepared))
     if profile.share:
         prepared = prepared.but(shared=_shared(prepared, environ))
@@ -243,6 +244,16 @@ def _refuse(prepared: Prepared) -> None:
         repo.refuse_kind(repo.Place(path, repo.git_of(path)))
     repo.refuse_kind(prepared.place)
     _refuse_owner(prepared)
+
+
+def _refuse_tables(prepared: Prepared, environ: dict[str, str]) -> None:
+    tables = [path for path in _git_dirs(prepared) if repo.has_reftable(path)]
+    if tables:
+        from agent_dev.host import reftable  # only for those: other starts need nothing of it
+
+        git = machine.program("git", environ, prepared.untrusted)
+        for path in tables:
+            reftable.refuse_unread(path, git, environ)
 
 
 def _git_dirs(prepared: Prepared) -> tuple[str, ...]:

@@ -138,7 +138,7 @@ def _job(prepared: Prepared, session: store.Session, home: Home, asked: repo.Ask
     roots = tuple(store.add_root(session, number, path) for number, path in enumerate(paths))
     direct = prepared.place.root if request.options.direct else ""
     roots = () if direct else roots  # the upper stays empty
-    git = copies.make(prepared, session, roots)
+    git = copies.make(copies.Job(prepared, session, roots, request.environ))
     given = settings_of(asked, request.environ, prepared)
     if prepared.place.git:
         handed.say(git[0].source, given.own)

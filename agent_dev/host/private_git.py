@@ -8,7 +8,7 @@ import os
 
 from agent_dev.core.plan import RUN, GitDir, is_below
 from agent_dev.core.refs import packed_refs, parse_ref
-from agent_dev.host import farm
+from agent_dev.host import farm, repo
 from agent_dev.host.remove import remove_tree
 from agent_dev.value import Value
 
@@ -28,6 +28,8 @@ class Wish(Value):
     linked: str = ""  # the git dir of the linked work tree in use, below source/worktrees
     roots: tuple[str, ...] = ()  # what is seen inside: work trees that lie there are usable, too
     beside: str = "farm"  # what a farm is called that must lie beside a store
+    git: str = ""  # the user's, where refs are in a reftable
+    environ: tuple[tuple[str, str], ...] = ()
 
     @property
     def note(self) -> str:
@@ -53,15 +55,36 @@ def make(wish: Wish, target: str) -> GitDir:
 
 
 def _git_dir(source: str, copy: str, wish: Wish, name: str, found: Found) -> None:
+    told = _told(source, wish)
     is_unseen = source == wish.source and wish.linked and not any(is_below(source, root) for root in wish.roots)
     for entry in farm.entries(source):
-        if entry.name not in _SKIPPED and not (is_unseen and _is_index(entry.name)):
+        is_told = entry.name in told or (told and entry.name == "reftable")
+        if entry.name not in _SKIPPED and not is_told and not (is_unseen and _is_index(entry.name)):
             _copy_entry(entry, f"{copy}/{entry.name}")
-    _copy_refs(source, copy)
-    _copy_logs(source, copy)
+    if told:
+        _write_refs(copy, told)
+    else:
+        _copy_refs(source, copy)
+        _copy_logs(source, copy)
     _copy_worktrees(source, copy, wish, name, found)
     _link_objects(source, copy, wish, name, found)  # after all that names objects
     _modules(source, copy, wish, f"{name}.m", found)
+
+
+def _told(source: str, wish: Wish) -> dict[str, bytes]:
+    """Return the files that a git dir would have if its refs were files; nothing where they are."""
+    if not (wish.git and repo.has_reftable(source)):
+        return {}
+    from agent_dev.host import reftable  # few have one: other starts need nothing of it
+
+    return reftable.files(reftable.Reader(wish.git, wish.environ), source)
+
+
+def _write_refs(copy: str, files: dict[str, bytes]) -> None:
+    for name in ("heads", "tags"):
+        os.makedirs(f"{copy}/refs/{name}", 0o755)
+    for name, data in files.items():
+        _write(f"{copy}/{name}", data)
 
 
 def _is_index(name: str) -> bool:
@@ -193,12 +216,14 @@ def _copy_worktrees(source: str, copy: str, wish: Wish, name: str, found: Found)
     """Copy what linked work trees there are; the index and the submodules only of those that are seen inside."""
     entries = [entry for entry in farm.entries(f"{source}/worktrees") if entry.is_dir(follow_symlinks=False)]
     if entries:
-        os.mkdir(f"{copy}/worktrees", 0o755)
+        os.makedirs(f"{copy}/worktrees", 0o755, exist_ok=True)
     for number, entry in enumerate(entries):
         below, is_seen = f"{copy}/worktrees/{entry.name}", _is_seen(entry.path, wish)
-        os.mkdir(below, 0o755)
+        is_told = os.path.isdir(below)  # its refs are no files
+        os.makedirs(below, 0o755, exist_ok=True)
         for part in farm.entries(entry.path):
-            if part.name != "modules" and (is_seen or not _is_index(part.name)):
+            is_ref = is_told and (part.name in ("refs", "reftable") or os.path.lexists(f"{below}/{part.name}"))
+            if part.name != "modules" and not is_ref and (is_seen or not _is_index(part.name)):
                 _copy_entry(part, f"{below}/{part.name}")
         if not _is_whole(below):
             remove_tree(below)

@@ -88,17 +88,19 @@ def refuse_git_dir(path: str) -> None:
 
 
 def refuse_kind(place: Place) -> None:
-    """Raise Refused for a repository that has no private twin: one whose refs are no files, and one that is part of its root."""
+    """Raise Refused for a repository that has no private twin: one that is part of its root."""
     git = place.git
     if git is None:
         return
-    if os.path.lexists(f"{git.common}/reftable"):
-        message = f"the refs of {git.common} are in a reftable, which agent-dev cannot read"
-        raise Refused(message=message, hint="git refs migrate --ref-format=files makes them files (git 2.46 or newer)")
     for folder in (git.folder, git.common):
         if not git.inside and is_below(folder, place.root):
             message = f"the git dir {folder} lies in {place.root}, as files that an agent could change"
             raise Refused(message=message, hint="work in a work tree of it, or move it with git init --separate-git-dir=DIR")
+
+
+def has_reftable(git_dir: str) -> bool:
+    """Whether the refs of a git dir are in a reftable, and its HEAD is nothing to be read."""
+    return os.path.lexists(f"{git_dir}/reftable")
 
 
 def _git_at(top: str, path: str) -> Git | None:

@@ -56,6 +56,11 @@ class UserGit:
         code, said, _ = self.run("symbolic-ref", "-q", "HEAD")
         return said.decode("utf-8", "surrogateescape").strip() if not code else ""
 
+    def has_mark(self, name: str) -> bool:
+        """Whether git is in the middle of what a file, or a ref where those are in a reftable, stands for."""
+        is_ref = name.endswith("_HEAD") and repo.has_reftable(self.folder)
+        return os.path.lexists(f"{self.folder}/{name}") or (is_ref and not self.run("rev-parse", "-q", "--verify", name)[0])
+
     def objects(self) -> str:
         """Return where its objects lie."""
         _, said, _ = self.run("rev-parse", "--path-format=absolute", "--git-path", "objects")

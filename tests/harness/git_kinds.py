@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.harness.new_git import take_new_git
 from tests.harness.program import AgentDev
 
 
@@ -137,6 +138,19 @@ def sha256(agent_dev: AgentDev, folder: Path) -> Place:
     return _made(agent_dev, folder, "--object-format=sha256")
 
 
+def reftable(agent_dev: AgentDev, folder: Path) -> Place:
+    """A repository whose refs are in a reftable."""
+    options = take_new_git(agent_dev)
+    return Place(_made(agent_dev, folder, "--ref-format=reftable").cwd, options)
+
+
+def linked_reftable(agent_dev: AgentDev, folder: Path) -> Place:
+    """A linked work tree of one, which has a reftable of its own."""
+    place = reftable(agent_dev, folder)
+    agent_dev.git("worktree", "add", "-q", "-b", "side", folder / "linked", cwd=place.cwd)
+    return Place(folder / "linked", place.options)
+
+
 def separate_git_dir(agent_dev: AgentDev, folder: Path) -> Place:
     """A work tree whose git dir lies elsewhere."""
     return _made(agent_dev, folder, f"--separate-git-dir={folder / 'elsewhere.git'}")
@@ -206,6 +220,8 @@ KINDS: dict[str, Kind] = {
     "sparse, cone": sparse_cone,
     "sparse index": sparse_index,
     "sha256": sha256,
+    "a reftable": reftable,
+    "a linked work tree of a reftable": linked_reftable,
     "a separate git dir": separate_git_dir,
     "a git dir behind a link": linked_git_dir,
     "a split index": split_index,
