@@ -9,6 +9,7 @@ from hashlib import sha256
 from threading import RLock
 from typing import Any
 
+from agent_dev import homecoming
 from agent_dev.commands import draft as drafts
 from agent_dev.commands import editor, fit, merge
 from agent_dev.commands.review import LARGEST_DIFF, Review, open_review
@@ -22,10 +23,10 @@ from agent_dev.core.renames import renames
 from agent_dev.core.selection import Selection
 from agent_dev.core.threeway import Merged, Side
 from agent_dev.errors import PARTLY, AgentDevError, AgentEnded
-from agent_dev.host import commits, store
+from agent_dev.host import store
 from agent_dev.output import merging
-from tui.events import Tab
-from tui.source import Content, Draft, Ended, Entry
+from tui.entries import Entry, Tab, Way
+from tui.source import Content, Draft, Ended
 from tui.totals import Count
 
 Answers = Sequence[Side | bytes | None] | bytes
@@ -41,8 +42,8 @@ class Reviewing:
 
     is_running = False
 
-    def __init__(self, review: Review, place: store.Store) -> None:
-        self._review, self._place = review, place
+    def __init__(self, review: Review, place: store.Store, *, with_trailers: bool = False) -> None:
+        self._review, self._place, self._with_trailers = review, place, with_trailers
         record = review.record
         self.session = str(record.get("name") or review.session.id)
         self.root = str(record["root"])
@@ -201,6 +202,18 @@ class Reviewing:
         stopped = tuple(Left(key, why) for key, why in moved.items())
         return Ended((*said, *merging.told(done, stopped, self._review)), PARTLY if done.conflicts or stopped else 0)
 
+    def commits(self) -> tuple[Entry, ...]:
+        """Return all that is known of the commits."""
+        with self._one_at_a_time:
+            return homecoming.told(self._review)
+
+    def bring(self, ids: Sequence[str], way: Way, name: str) -> Ended:
+        """Bring commits home."""
+        with self._one_at_a_time:
+            ended = homecoming.brought(self._review, self._place, ids, (way, name), with_trailers=self._with_trailers)
+        self.ended = ended if ended.is_done else self.ended
+        return ended
+
     def _moved(self, selection: Selection) -> dict[Key, str]:
         """Return the chosen changes that were shown with other bytes than the session holds now."""
         moved = {}
@@ -214,17 +227,8 @@ class Reviewing:
 
 def _tabs(review: Review) -> dict[Tab, tuple[Entry, ...]]:
     """Return what the screen shows beside the changes, of what there is any."""
-    found = {Tab.COMMITS: _commits(review), Tab.COMMANDS: _commands(review.session.folder)}
+    found = {Tab.COMMITS: homecoming.listed(review), Tab.COMMANDS: _commands(review.session.folder)}
     return {tab: rows for tab, rows in found.items() if rows}
-
-
-def _commits(review: Review) -> tuple[Entry, ...]:
-    try:
-        made = commits.made(review.session, review.record, review.environ)
-    except AgentDevError as error:
-        return (Entry("the commits cannot be read", (error.message,)),)
-    home = "agent-dev merge --commits brings them home with their files; --as NAME as a branch, --squash as one"
-    return tuple(Entry(f"{one.id[:10]} {one.subject}", (one.id, one.subject, "", home)) for one in made)
 
 
 def _commands(folder: str) -> tuple[Entry, ...]:

@@ -44,7 +44,7 @@ def show(review: Review, where: Here, *, is_plain: bool = False) -> int:
     looks = _looks(where)
 
     def run() -> int:
-        source = Reviewing(review, where.store)
+        source = Reviewing(review, where.store, with_trailers=where.profile.commit_trailers)
         code = choose(source, looks)
         for line in source.ended.lines if source.ended is not None else ("nothing was merged",):
             say(line)
@@ -71,7 +71,7 @@ def _ask(review: Review, where: Here) -> int:
     from agent_dev.reviewing import Reviewing
     from tui import plain
 
-    source = Reviewing(review, where.store)
+    source = Reviewing(review, where.store, with_trailers=where.profile.commit_trailers)
     code = plain.review(source, _Lines())
     for line in source.ended.lines if source.ended is not None else ():
         say(line)

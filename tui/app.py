@@ -20,15 +20,16 @@ from agent_dev.core.changes import Key
 from tui import checks, words
 from tui.bindings import REVIEW
 from tui.driver import Driver
-from tui.effects import Apply, Do, Edit, Effect, Finish, Load, Seek, Settle
-from tui.events import Event, Fact, Resized, Tab
+from tui.effects import Apply, Bring, Do, Edit, Effect, Finish, Load, ReadEntries, Seek, Settle
+from tui.entries import Entry, Tab
+from tui.events import Event, Fact, Resized
 from tui.keys import keys, meanings
-from tui.screens.pages import help_screen, leave_screen, result_screen, risk_screen, summary_screen
+from tui.screens.pages import bring_screen, help_screen, leave_screen, result_screen, risk_screen, summary_screen
 from tui.screens.progress import ProgressScreen
 from tui.screens.prompt import PromptScreen, meaning
 from tui.screens.question import PageScreen
 from tui.screens.review import ReviewScreen
-from tui.source import Draft, Entry, Source
+from tui.source import Draft, Source
 from tui.state import Face, State
 from tui.terminal import borrowed
 from tui.theme import DARK, LIGHT, Looks
@@ -163,7 +164,7 @@ class ReviewApp(App[None], inherit_bindings=False):
                 wanted = self._work.ask(effect, self._notes_of(key))
                 if wanted:
                     self.run_worker(self._work.read, thread=True)
-            case Settle() | Seek() | Apply():
+            case Settle() | Seek() | Apply() | ReadEntries() | Bring():
                 self.run_worker(lambda: self._work.do(effect), thread=True)
             case Edit(key):
                 self._edit(key)
@@ -199,6 +200,7 @@ class ReviewApp(App[None], inherit_bindings=False):
         pages: dict[Face, Callable[[], Screen[None]]] = {
             Face.RISK: lambda: risk_screen(state, self._source, self.send),
             Face.SUMMARY: lambda: summary_screen(state, self._source, self.send),
+            Face.BRING: lambda: bring_screen(state, self._source, self.send),
             Face.LEAVE: lambda: leave_screen(state, self._source, self.send),
             Face.HELP: lambda: help_screen(keys(review), meanings(review), self.send),
             Face.PROMPT: lambda: PromptScreen(state, keys(review)),

@@ -3,6 +3,7 @@
 from textual.binding import Binding, BindingType
 
 from agent_dev.core.threeway import Side
+from tui.entries import Tab
 from tui.events import (
     AllToggled,
     ApplyAsked,
@@ -31,7 +32,6 @@ from tui.events import (
     Shifted,
     Switch,
     Switched,
-    Tab,
     TabTurned,
     Toggled,
     Undone,

@@ -6,6 +6,7 @@ from agent_dev.core.changes import Key
 from agent_dev.core.selection import Selection
 from agent_dev.core.threeway import Side
 from tui.document import Look
+from tui.entries import Tab, Way
 
 Answers = tuple[Side | bytes | None, ...]
 
@@ -57,10 +58,26 @@ class Apply:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadEntries:
+    """Read all that is known of a tab's entries; say EntriesRead."""
+
+    tab: Tab
+
+
+@dataclass(frozen=True, slots=True)
+class Bring:
+    """Bring commits home, the newest first; say Finished."""
+
+    ids: tuple[str, ...]
+    way: Way
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Finish:
     """Leave the screen. `is_kept`: the choice waits for the next time."""
 
     is_kept: bool = True
 
 
-Effect = Load | Settle | Edit | Seek | Do | Apply | Finish
+Effect = Load | Settle | Edit | Seek | Do | Apply | ReadEntries | Bring | Finish

@@ -7,6 +7,7 @@ from enum import StrEnum
 from agent_dev.core.changes import Change, ChangeSet, Key
 from agent_dev.core.threeway import Side
 from tui.document import Colours, Document
+from tui.entries import Entry, Tab
 from tui.totals import Count
 
 
@@ -17,22 +18,16 @@ class Pane(StrEnum):
     DIFF = "diff"
 
 
-class Tab(StrEnum):
-    """What the screen is about."""
-
-    CHANGES = "changes"
-    COMMITS = "commits"
-    RISKS = "risks"
-    COMMANDS = "commands"
-    NETWORK = "network"
-
-
 class Asking(StrEnum):
     """What a line that is typed is for."""
 
     FILTER = "filter"
     SEARCH = "search"
     PALETTE = "palette"
+    BRANCH = "branch"
+
+
+NO, YES = 0, 1  # answers to a question; there may be more than one way to say yes
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,14 +238,16 @@ class HelpAsked:
 
 @dataclass(frozen=True, slots=True)
 class AnswerMoved:
-    """The other answer gets the focus."""
+    """Another answer gets the focus."""
+
+    by: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Yes or no; None is the answer in focus."""
+    """An answer by its number, NO or a YES; None is the one in focus."""
 
-    is_yes: bool | None = None
+    answer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,10 +321,19 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The merge is over: what to say of it, and the exit code."""
+    """The merge is over: what to say of it, and the exit code. `is_done`: something may have been changed."""
 
     lines: tuple[str, ...]
     code: int
+    is_done: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesRead:
+    """The entries of a tab are known in full."""
+
+    tab: Tab
+    entries: tuple[Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +343,6 @@ class Said:
     word: str
 
 
-Fact = Resized | DiffShown | Coloured | Counted | Changed | Refreshed | Sought | Progressed | Finished | Said
+Fact = Resized | DiffShown | Coloured | Counted | Changed | Refreshed | Sought | Progressed | Finished | EntriesRead | Said
 
 Event = Movement | Walk | Choice | View | Typing | Question | Fact

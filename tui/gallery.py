@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
 from agent_dev.core.selection import Selection
 from agent_dev.core.threeway import Merged, merge
 from tui.app import ReviewApp
-from tui.events import Tab
+from tui.entries import Entry as Row
+from tui.entries import Tab, Way
 from tui.source import Answers, Content, Draft, Ended, Tell
-from tui.source import Entry as Row
 from tui.totals import Count
 
 SIZE = (118, 32)
@@ -83,7 +83,10 @@ class Sample:
     command: tuple[str, ...] = ("claude",)
     is_running = False
     tabs: Mapping[Tab, tuple[Row, ...]] = {
-        Tab.COMMITS: (Row("2f8c1d0e6b Take discounts off the total"), Row("9ab03e77c1 Document prices"))
+        Tab.COMMITS: (
+            Row("2f8c1d0e6b Take discounts off the total", id="2f8c1d0e6b", paths=(b"shop/basket.py", b"package.json")),
+            Row("9ab03e77c1 Document prices", id="9ab03e77c1", paths=(b"docs/pricing.md",)),
+        )
     }
     draft = Draft()
     renamed: Mapping[Key, str] = {}
@@ -91,6 +94,7 @@ class Sample:
     def __init__(self) -> None:
         self.changes = ChangeSet(_changes())
         self.merges: list[Selection] = []
+        self.brought: list[tuple[tuple[str, ...], Way, str]] = []
 
     def content(self, key: Key) -> Content:
         """Return the basket, or something short."""
@@ -123,6 +127,15 @@ class Sample:
         """Return the lines that the sample claims."""
         table = self.changes.by_key()
         return {key: Count(1, table[key].insertions or 0, table[key].deletions or 0) for key in keys}
+
+    def commits(self) -> tuple[Row, ...]:
+        """Return the two."""
+        return self.tabs.get(Tab.COMMITS, ())
+
+    def bring(self, ids: Sequence[str], way: Way, name: str) -> Ended:
+        """Remember what was asked for."""
+        self.brought.append((tuple(ids), way, name))
+        return Ended(("took 2f8c1d0e6b Take discounts off the total", "branch main leads to 2f8c1d0e6b (agent-dev undo)"), 0)
 
     def refreshed(self) -> ChangeSet:
         """Return the same."""

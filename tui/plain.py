@@ -13,6 +13,8 @@ from tui import picking, words
 from tui.document import Document, Part, RowKind
 from tui.effects import Apply, Effect, Finish, Load, Settle
 from tui.events import (
+    NO,
+    YES,
     Answered,
     ApplyAsked,
     DiffShown,
@@ -267,7 +269,7 @@ class _Plain:
             if self._state.face is Face.SUMMARY:
                 count = words.number(self._state.chosen.changes, "change")
                 wanted = self._answer(f"merge {count}?", "yn", "y: merge; n: not now, the choice is kept") == "y"
-                self._send(Answered(is_yes=wanted))
+                self._send(Answered(YES if wanted else NO))
         except _Enough:
             self._send(GivenUp())
         if self._state.face is not Face.RESULT:
@@ -280,7 +282,7 @@ class _Plain:
         self._say(f"risky: {words.name(key, self._source.roots)}")
         for risk in self._table[key].risks:
             self._say(f"  {risk.why} ({risk.rule})")
-        self._send(Answered(is_yes=self._answer("take it nevertheless?", "yn", "y: take it; n: leave it out") == "y"))
+        self._send(Answered(YES if self._answer("take it nevertheless?", "yn", "y: take it; n: leave it out") == "y" else NO))
 
     def _keep(self) -> None:
         self._source.save(Draft(self._state.selection, self._state.parts, self._state.reviewed, self._state.diff.key))

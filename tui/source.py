@@ -7,7 +7,7 @@ from typing import Protocol
 from agent_dev.core.changes import Change, ChangeSet, Key
 from agent_dev.core.selection import NOTHING, Selection
 from agent_dev.core.threeway import Merged, Side
-from tui.events import Tab
+from tui.entries import Entry, Tab, Way
 from tui.totals import Count
 
 Content = tuple[bytes | None, bytes | None]
@@ -26,21 +26,12 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A row of another tab: one line, whether it wants a look, and what is said when the cursor is on it."""
-
-    line: str
-    about: tuple[str, ...] = ()
-    is_risky: bool = False
-    key: Key | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Ended:
-    """What came of a merge: what to say, and the exit code."""
+    """What came of a merge: what to say, and the exit code. `is_done`: something may have been changed."""
 
     lines: tuple[str, ...]
     code: int
+    is_done: bool = True
 
 
 class Source(Protocol):
@@ -125,4 +116,12 @@ class Source(Protocol):
 
     def merge(self, selection: Selection, tell: Tell) -> Ended:
         """Merge; `tell` how many of how many steps are done. Slow, and never to be stopped in the middle."""
+        ...
+
+    def commits(self) -> tuple[Entry, ...]:
+        """Return all that is known of the commits, the newest first, for their tab. Slow."""
+        ...
+
+    def bring(self, ids: Sequence[str], way: Way, name: str) -> Ended:
+        """Bring commits home (the newest first), as a branch of that name. Slow, and never to be stopped in the middle."""
         ...

@@ -10,9 +10,9 @@ from agent_dev.core.selection import NOTHING, Selection
 from tui import totals
 from tui.document import EVERYTHING, Colours, Document, Look
 from tui.effects import Answers, Effect
-from tui.events import Asking, Pane, Tab
+from tui.entries import Entry, Tab
+from tui.events import NO, Asking, Pane
 from tui.rows import ChangeRow, Listing, Row
-from tui.source import Entry
 from tui.totals import NONE, Count, Totals
 
 WIDE = 100  # columns from which both panes fit beside each other
@@ -28,6 +28,7 @@ class Face(StrEnum):
     REVIEW = "review"
     PROMPT = "prompt"
     RISK = "risk"
+    BRING = "bring"
     SUMMARY = "summary"
     LEAVE = "leave"
     HELP = "help"
@@ -104,7 +105,8 @@ class State:
     """All that the screen shows. `chosen_in` counts the chosen changes of each group; `word` is about the last key.
 
     `counts` are of whole changes, `parts` of what is chosen of those that are chosen in part. `asked` are the risky changes
-    that still have to be confirmed. `actions` are the palette's: a binding's id and what it does.
+    that still have to be confirmed, `answer` the one in focus, `picked` the ids of commits that are chosen. `actions` are the
+    palette's: a binding's id and what it does.
     """
 
     changes: ChangeSet
@@ -126,7 +128,7 @@ class State:
     face: Face = Face.REVIEW
     looks: Looks = Looks()
     columns: int = 80
-    is_yes: bool = False
+    answer: int = NO
     word: str = ""
     is_running: bool = False
     prompt: Prompt | None = None
@@ -136,6 +138,9 @@ class State:
     progress: tuple[int, int] = (0, 0)
     result: tuple[str, ...] = ()
     code: int = 0
+    is_done: bool = True
+    picked: frozenset[str] = frozenset()
+    is_told: bool = False  # all that is known of the commits is there
     actions: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -163,6 +168,11 @@ class State:
         """What is under the list's cursor on another tab."""
         entries = self.tabs.get(self.tab, ())
         return entries[self.cursor] if self.cursor < len(entries) else None
+
+    @property
+    def picked_entries(self) -> tuple[Entry, ...]:
+        """The commits that are chosen."""
+        return tuple(one for one in self.tabs.get(Tab.COMMITS, ()) if one.id and one.id in self.picked)
 
     @property
     def length(self) -> int:

@@ -6,9 +6,10 @@ from dataclasses import replace
 from agent_dev.core.changes import ChangeSet
 from agent_dev.core.selection import Selection
 from tui import rows, totals
-from tui.events import Choice, Event, Fact, Movement, Question, Tab, Typing, View, Walk
+from tui.entries import Entry, Tab
+from tui.events import Choice, Event, Fact, Movement, Question, Typing, View, Walk
 from tui.rows import ChangeRow
-from tui.source import Draft, Entry
+from tui.source import Draft
 from tui.state import Face, State, Step, with_selection
 from tui.steps import asking, choosing, learning, moving, typing, viewing, walking
 

@@ -9,8 +9,20 @@ from agent_dev.core.changes import Change, Key
 from agent_dev.errors import AgentDevError
 from tui import conflict, diff
 from tui.document import Document, Look, Row
-from tui.effects import Apply, Load, Seek, Settle
-from tui.events import Changed, Coloured, Counted, DiffShown, Fact, Finished, Progressed, Refreshed, Said, Sought
+from tui.effects import Apply, Bring, Load, ReadEntries, Seek, Settle
+from tui.events import (
+    Changed,
+    Coloured,
+    Counted,
+    DiffShown,
+    EntriesRead,
+    Fact,
+    Finished,
+    Progressed,
+    Refreshed,
+    Said,
+    Sought,
+)
 from tui.source import Source
 from tui.steps.moving import holds
 from tui.syntax import colours
@@ -114,8 +126,8 @@ class Work:
 
     # What takes its time
 
-    def do(self, effect: Settle | Seek | Apply) -> None:
-        """Settle, search, merge; runs on a worker thread."""
+    def do(self, effect: Settle | Seek | Apply | ReadEntries | Bring) -> None:
+        """Settle, search, merge, bring home; runs on a worker thread."""
         match effect:
             case Settle(key, answers):
                 self._tell(self._settled(key, self._source.settle(key, answers), "settled, and taken"))
@@ -123,7 +135,12 @@ class Work:
                 self._seek(text, keys)
             case Apply(selection):
                 ended = self._source.merge(selection, self._progress())
-                self._tell(Finished(ended.lines, ended.code))
+                self._tell(Finished(ended.lines, ended.code, ended.is_done))
+            case ReadEntries(tab):
+                self._tell(EntriesRead(tab, self._source.commits()))
+            case Bring(ids, way, name):
+                ended = self._source.bring(ids, way, name)
+                self._tell(Finished(ended.lines, ended.code, ended.is_done))
 
     def _settled(self, key: Key, change: Change | None, word: str) -> Fact:
         if change is None:

@@ -2,13 +2,14 @@
 
 import os
 import time
+from collections.abc import Iterator
 
 from agent_dev.commands.bring import Brought
 from agent_dev.commands.found import Looked
 from agent_dev.commands.pointers import Pointer
 from agent_dev.core.commits import Person, Told
 from agent_dev.core.found import HEADS, RefChange
-from agent_dev.output.words import as_document, few, line
+from agent_dev.output.words import as_document, fewer, line
 from agent_dev.text import visible
 
 _SIGNS = {"added": "+", "deleted": "-", "edited": "~", "retyped": "%"}
@@ -21,53 +22,61 @@ def commits(looked: Looked, session: str, *, as_json: bool) -> None:
     if as_json:
         _as_json(looked, session)
         return
-    for told in looked.found.commits:
-        _commit(told, looked.holds.get(told.id, ()))
-        for pointer in looked.pointers:
-            if pointer.commit == told.id:
-                _pointer(pointer)
+    for one in looked.found.commits:
+        line(f"{one.id} {visible(one.subject)}")
+        for row in (*about(one, looked.holds.get(one.id, ())), *links(looked, one.id)):
+            line(f"  {row}")
     if looked.found.is_cut:
         line("… and older ones")
     if not looked.found.commits:
         line("no commits")
-    _others(looked)
-
-
-def _others(looked: Looked) -> None:
-    found = looked.found
-    for ref in found.refs:
-        line(_ref(ref))
-    for stash in found.stashes:
-        line(f"stash: {visible(stash.subject)} ({stash.id[:_SHORT]}); it stays in the session")
-    for what in found.unfinished:
-        line(f"in the middle of a {what}: it stays in the session as it is")
-    if looked.uncommitted and found.commits:
-        few([f"not in its last commit: {visible(path)}" for path in looked.uncommitted], "not in its last commit: {} more")
-    if found.commits or found.refs:
+    for row in others(looked):
+        line(row)
+    if looked.found.commits or looked.found.refs:
         line("they stay in the session: agent-dev merge --commits [BRANCH] [--as NAME] brings them home")
 
 
-def _commit(told: Told, holds: tuple[bytes, ...]) -> None:
-    line(f"{told.id} {visible(told.subject)}")
+def others(looked: Looked) -> Iterator[str]:
+    """Yield what came of the session's git dir beside commits: refs that moved, stashes, what is half done or not committed."""
+    found = looked.found
+    yield from map(_ref, found.refs)
+    for stash in found.stashes:
+        yield f"stash: {visible(stash.subject)} ({stash.id[:_SHORT]}); it stays in the session"
+    for what in found.unfinished:
+        yield f"in the middle of a {what}: it stays in the session as it is"
+    if looked.uncommitted and found.commits:
+        left = [f"not in its last commit: {visible(path)}" for path in looked.uncommitted]
+        yield from fewer(left, "not in its last commit: {} more")
+
+
+def about(told: Told, holds: tuple[bytes, ...], most: int = _FILES) -> Iterator[str]:
+    """Yield who made a commit and when, its signature, up to `most` of its files, and which of the user's edits it holds."""
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(told.author.time))
     signed = f", with a signature ({told.signature}) that nobody has verified" if told.signature else ""
-    line(f"  {visible(told.author.name)} <{visible(told.author.email)}>, {when}{signed}")
-    for one in told.files[:_FILES]:
-        line(f"  {_SIGNS[one.kind]} {visible(one.path)}")
-    if len(told.files) > _FILES:
-        line(f"  … {len(told.files) - _FILES} more files")
+    yield f"{visible(told.author.name)} <{visible(told.author.email)}>, {when}{signed}"
+    for one in told.files[:most]:
+        yield f"{_SIGNS[one.kind]} {visible(one.path)}"
+    if len(told.files) > most:
+        yield f"… {len(told.files) - most} more files"
     for path in holds:
-        line(f"  holds what you had not committed of {visible(path)}")
+        yield f"holds what you had not committed of {visible(path)}"
 
 
-def _pointer(one: Pointer) -> None:
+def links(looked: Looked, commit: str) -> Iterator[str]:
+    """Yield what is said of submodules that point elsewhere since a commit."""
+    for one in looked.pointers:
+        if one.commit == commit:
+            yield from _link(one)
+
+
+def _link(one: Pointer) -> Iterator[str]:
     before, after = ((value or "nothing")[:_SHORT] for value in (one.old, one.new))
-    line(f"  submodule {visible(one.path)}: {before} → {after}")
+    yield f"submodule {visible(one.path)}: {before} → {after}"
     if one.log is None:
-        line("    its commits are not in the session")
+        yield "  its commits are not in the session"
     elif not one.log and one.old and one.new:
-        line("    back to an older commit")
-    few([f"    {row.id[:_SHORT]} {visible(row.subject)}" for row in one.log or ()], "    … {} more commits")
+        yield "  back to an older commit"
+    yield from fewer([f"  {row.id[:_SHORT]} {visible(row.subject)}" for row in one.log or ()], "  … {} more commits")
 
 
 def called(name: str) -> str:
@@ -88,18 +97,24 @@ def brought(done: Brought, *, is_dry: bool, as_json: bool) -> None:
     if as_json:
         _brought_as_json(done, is_dry=is_dry)
         return
+    for row in told(done, is_dry=is_dry):
+        line(row)
+
+
+def told(done: Brought, *, is_dry: bool = False) -> Iterator[str]:
+    """Yield what became of commits that were to come home."""
     for left in done.conflicts:
-        line(f"conflict: {visible(left.key.path)}: {visible(left.why)}")
+        yield f"conflict: {visible(left.key.path)}: {visible(left.why)}"
     word = "would take" if is_dry else "took"
-    few([f"{word} {told.id[:_SHORT]} {visible(told.subject)}" for told in done.commits], f"{word} {{}} more commits")
+    yield from fewer([f"{word} {one.id[:_SHORT]} {visible(one.subject)}" for one in done.commits], f"{word} {{}} more commits")
     if done.why:
-        line(visible(done.why))
+        yield visible(done.why)
     if done.merge or (is_dry and done.commits):
         verb = "would lead" if is_dry else "leads"
         files = f", {len(done.taken)} files changed" if done.taken else ""
-        line(f"{called(done.ref)} {verb} to {done.after[:_SHORT]}{files}{'' if is_dry else ' (agent-dev undo)'}")
+        yield f"{called(done.ref)} {verb} to {done.after[:_SHORT]}{files}{'' if is_dry else ' (agent-dev undo)'}"
     if done.next:
-        line(f"next: {visible(done.next)}")
+        yield f"next: {visible(done.next)}"
 
 
 def _brought_as_json(done: Brought, *, is_dry: bool) -> None:

@@ -69,10 +69,13 @@ def row_of(change: Change, roots: Sequence[str]) -> str:
 
 def few(rows: Sequence[str], rest: str) -> None:
     """Print rows, and past the first ones what `rest` says of their number."""
-    for row in rows[:MANY]:
+    for row in fewer(rows, rest):
         line(row)
-    if len(rows) > MANY:
-        line(rest.format(len(rows) - MANY))
+
+
+def fewer(rows: Sequence[str], rest: str) -> tuple[str, ...]:
+    """Return rows, and past the first ones what `rest` says of their number."""
+    return (*rows[:MANY], *([rest.format(len(rows) - MANY)] if len(rows) > MANY else ()))
 
 
 def left_rows(left: Iterable[Left], roots: Sequence[str]) -> list[dict[str, str]]:

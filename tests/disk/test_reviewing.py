@@ -14,7 +14,7 @@ from agent_dev.core.threeway import Side
 from agent_dev.reviewing import Reviewing
 from tests.harness.ended import Ended
 from tests.harness.trees import FILE, Mark, Node
-from tui.events import Tab
+from tui.entries import Tab
 from tui.source import Draft
 from tui.totals import Count
 

@@ -344,3 +344,88 @@ def test_it_stops_and_goes_on_as_a_job_of_the_shell(shop: AgentDev) -> None:
         shell.wait_quiet()
         shell.keys("X", "q")
         shell.wait_prompt()
+
+
+# Commits
+
+
+def committed(shop: AgentDev) -> None:
+    """Let an agent make two commits."""
+    work(
+        shop,
+        "sed -i 's/return 1$/return 100/' code.py; git commit -qam 'Raise one'; echo new >new.py; git add new.py; "
+        "git commit -qm 'Add new'",
+    )
+
+
+def bring(shop: AgentDev, *keys: str) -> str:
+    """Choose commits on their tab by some keys, the last of which answers; return the result page."""
+    with review(shop) as terminal:
+        terminal.keys("2")
+        terminal.wait_for("[ ]   ")
+        terminal.wait_for("+ new.py")  # all that is known of the first was read
+        *choosing, answer = keys
+        terminal.keys(*choosing)
+        terminal.wait_for(f"{max(1, 2 * choosing.count('A'))} of 2 commits chosen")
+        terminal.keys("c")
+        terminal.wait_for("home?")
+        terminal.keys(*(["right"] * 2 + ["enter"] if answer == "branch" else ["y"]))
+        if answer == "branch":
+            terminal.wait_for("name of the new branch")
+            terminal.send("topic")
+            terminal.wait_for("branch: topic")
+            terminal.keys("enter")
+        text = terminal.wait_for("agent-dev undo")
+        terminal.keys("enter")
+        terminal.wait_exit()
+    return text
+
+
+def files(repo: Path) -> dict[str, str]:
+    """Return the work tree: objects that came once may stay."""
+    return {path: what for path, what in tree(repo).items() if not path.startswith(".git")}
+
+
+def test_all_commits_onto_ones_own_branch_and_back(shop: AgentDev, repo: Path) -> None:
+    before, head = files(repo), shop.git("rev-parse", "HEAD")
+    committed(shop)
+    assert "leads to" in bring(shop, "A", "y")
+    assert shop.git("log", "--format=%s", "-2").split("\n")[:2] == ["Add new", "Raise one"]
+    assert "return 100" in (repo / "code.py").read_text()
+    assert (repo / "new.py").read_text() == "new\n"
+    assert not shop.git("status", "--porcelain")
+    assert shop("undo").returncode == 0
+    assert (shop.git("rev-parse", "HEAD"), files(repo)) == (head, before)
+
+
+def test_one_commit_of_two(shop: AgentDev, repo: Path) -> None:
+    committed(shop)
+    bring(shop, "space", "y")
+    assert shop.git("log", "--format=%s", "-1").strip() == "Add new"
+    assert (repo / "new.py").read_text() == "new\n"
+    assert "return 100" not in (repo / "code.py").read_text()
+
+
+def test_commits_as_a_branch_leave_the_files_alone(shop: AgentDev, repo: Path) -> None:
+    committed(shop)
+    head = shop.git("rev-parse", "HEAD")
+    bring(shop, "A", "branch")
+    assert shop.git("log", "--format=%s", "-2", "topic").split("\n")[:2] == ["Add new", "Raise one"]
+    assert (shop.git("rev-parse", "HEAD"), (repo / "new.py").exists()) == (head, False)
+
+
+def test_commits_in_the_way_of_ones_own_edit_say_so_and_the_review_goes_on(shop: AgentDev, repo: Path) -> None:
+    committed(shop)
+    (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
+    before = tree(repo)
+    with review(shop) as terminal:
+        terminal.keys("2")
+        terminal.wait_for("+ new.py")
+        terminal.keys("A", "c")
+        terminal.wait_for("home?")
+        terminal.keys("y")
+        terminal.wait_for("Nothing was changed")
+        terminal.wait_for("conflict: code.py")
+        terminal.keys("enter")
+        terminal.wait_for("2 of 2 commits chosen")
+        assert tree(repo) == before

@@ -15,7 +15,7 @@ from tests.harness import faults, trees
 from tests.harness.ended import ENVIRON, Ended
 from tests.harness.trees import DIRECTORY, FIFO, FILE, SYMLINK, Node, Tree
 
-STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "7")))  # of recoveries killed in their turn: every so many-th
+STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "29")))  # of recoveries killed in their turn: every so many-th
 
 FOLDER = Node(DIRECTORY, b"", 0o755)
 BEFORE: Tree = {

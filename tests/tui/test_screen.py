@@ -20,10 +20,11 @@ from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
 from agent_dev.core.threeway import Merged
 from agent_dev.errors import CannotMerge
 from tui.app import ReviewApp
-from tui.events import Pane, Tab
+from tui.entries import Entry as Row
+from tui.entries import Tab
+from tui.events import Pane
 from tui.gallery import Sample
 from tui.source import Content, Source
-from tui.source import Entry as Row
 from tui.state import Face
 from tui.widgets.change_list import ChangeList
 from tui.widgets.diff_view import DiffView
@@ -137,7 +138,9 @@ SCENES = {
     "result-80x24": ((80, 24), ("A", "c", "y")),
     "palette-80x24": ((80, 24), ("colon", "c", "o", "n", "f")),
     "tree-80x24": ((80, 24), ("t",)),
-    "commits-100x30": ((100, 30), ("2",)),
+    "commits-100x30": ((100, 30), ("2", "space")),
+    "bring-80x24": ((80, 24), ("2", "A", "c", "right")),
+    "bring-60x15": ((60, 15), ("2", "space", "c")),
     "whole-120x40": ((120, 40), (*TO_BASKET, "z", "w")),
 }
 

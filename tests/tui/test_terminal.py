@@ -34,6 +34,7 @@ def opened(*, rows: int = 24, cols: int = 80, **env: str) -> Terminal:
     """Return a terminal that shows the screen."""
     terminal = Terminal(argv(), rows=rows, cols=cols, cwd=ROOT, env=env)
     terminal.wait_for(READY)
+    terminal.wait_quiet()  # a key that is older than the first paint does nothing
     return terminal
 
 

@@ -14,7 +14,10 @@ from agent_dev.core.selection import NOTHING, all_of, is_safe
 from tui import diff, totals
 from tui.document import Document, Look, Row, RowKind
 from tui.effects import Apply, Effect, Finish, Load, Seek
+from tui.entries import Tab
 from tui.events import (
+    NO,
+    YES,
     AllToggled,
     Answered,
     AnswerMoved,
@@ -48,7 +51,6 @@ from tui.events import (
     Shifted,
     Switch,
     Switched,
-    Tab,
     TabTurned,
     Toggled,
     Typed,
@@ -366,7 +368,7 @@ def test_apply_with_nothing_chosen_only_says_so() -> None:
 
 def test_apply_asks_with_no_in_focus() -> None:
     state = after(shop(), Toggled(), ApplyAsked())
-    assert (state.face, state.is_yes) == (Face.SUMMARY, False)
+    assert (state.face, state.answer) == (Face.SUMMARY, NO)
 
 
 @pytest.mark.parametrize("event", [ApplyAsked(), LeaveAsked(), HelpAsked(), Toggled(), AllToggled(), Entered(), Escaped()])
@@ -384,7 +386,7 @@ def test_enter_on_the_question_means_no() -> None:
 
 def test_yes_merges_the_selection() -> None:
     state = after(shop(), Toggled(), ApplyAsked())
-    assert effects(state, Answered(is_yes=True)) == (Apply(state.selection),)
+    assert effects(state, Answered(YES)) == (Apply(state.selection),)
     assert effects(state, AnswerMoved(), Answered()) == (Apply(state.selection),)
 
 
@@ -392,10 +394,10 @@ def test_each_risky_change_is_asked_about_and_no_leaves_it_out() -> None:
     some = changes(change("a", risks=RISK), change("b", risks=RISK), change("c"))
     state = begin(some)[0]
     state = after(state, AllToggled(), Toggled(row(state, "a")), Toggled(row(state, "b")), ApplyAsked())
-    assert (state.face, state.asked, state.is_yes) == (Face.RISK, (key("a"), key("b")), False)
+    assert (state.face, state.asked, state.answer) == (Face.RISK, (key("a"), key("b")), NO)
     state = after(state, Answered())
     assert (state.face, state.asked, names(state)) == (Face.RISK, (key("b"),), {"b", "c"})
-    state = after(state, Answered(is_yes=True))
+    state = after(state, Answered(YES))
     assert (state.face, names(state)) == (Face.SUMMARY, {"b", "c"})
 
 
@@ -406,15 +408,15 @@ def test_escape_from_the_question_about_a_risk_goes_back_and_keeps_the_choice() 
 
 
 def test_no_key_stops_a_merge_that_has_begun() -> None:
-    state = after(shop(), Toggled(), ApplyAsked(), Answered(is_yes=True))
-    for event in (Answered(is_yes=True), GivenUp(), Escaped(), LeaveAsked(), Toggled()):
+    state = after(shop(), Toggled(), ApplyAsked(), Answered(YES))
+    for event in (Answered(YES), GivenUp(), Escaped(), LeaveAsked(), Toggled()):
         assert update(state, event) == (state, ())
     done = after(state, Finished(("1 change merged",), 0))
     assert (done.face, effects(done, GivenUp())) == (Face.RESULT, (Finish(is_kept=False),))
 
 
 def test_the_focus_is_on_no_again_the_next_time() -> None:
-    assert not after(shop(), Toggled(), ApplyAsked(), AnswerMoved(), Answered(is_yes=False), ApplyAsked()).is_yes
+    assert not after(shop(), Toggled(), ApplyAsked(), AnswerMoved(), Answered(NO), ApplyAsked()).answer
 
 
 def test_leaving_with_nothing_chosen_leaves() -> None:
@@ -424,16 +426,16 @@ def test_leaving_with_nothing_chosen_leaves() -> None:
 
 def test_leaving_with_something_chosen_asks_and_merges_nothing() -> None:
     state = after(shop(), Toggled(), LeaveAsked())
-    assert (state.face, state.is_yes) == (Face.LEAVE, False)
-    assert effects(state, Answered(is_yes=True)) == (Finish(),)
+    assert (state.face, state.answer) == (Face.LEAVE, NO)
+    assert effects(state, Answered(YES)) == (Finish(),)
 
 
-@pytest.mark.parametrize("answer", [Answered(), Answered(is_yes=True), Answered(is_yes=False)])
+@pytest.mark.parametrize("answer", [Answered(), Answered(YES), Answered(NO)])
 def test_no_answer_to_help_does_anything(answer: Answered) -> None:
     assert update(after(shop(), Toggled(), HelpAsked()), answer) == (after(shop(), Toggled()), ())
 
 
-@pytest.mark.parametrize("answer", [Answered(is_yes=True), AnswerMoved()])
+@pytest.mark.parametrize("answer", [Answered(YES), AnswerMoved()])
 def test_an_answer_without_a_question_does_nothing(answer: Event) -> None:
     state = after(shop(), Toggled())
     assert update(state, answer) == (state, ())
@@ -643,7 +645,7 @@ EVENTS = st.one_of(
     st.builds(MovedTo, st.integers(-1, 12), st.sampled_from([None, Pane.LIST, Pane.DIFF])),
     st.sampled_from([ChangeMoved(1), ChangeMoved(-1), BlockMoved(1), BlockMoved(-1), Shifted(8), Shifted(-8)]),
     st.sampled_from([Entered(), Opened(), Backed(), Escaped(), PaneSwapped(), Toggled(), Toggled(), AllToggled()]),
-    st.sampled_from([ApplyAsked(), LeaveAsked(), HelpAsked(), AnswerMoved(), Answered(), Answered(is_yes=False)]),
+    st.sampled_from([ApplyAsked(), LeaveAsked(), HelpAsked(), AnswerMoved(), Answered(), Answered(NO)]),
     st.sampled_from([Resized(60), Resized(120), Undone(), Redone(), NothingChosen(), KindToggled(), Reviewed(), RiskMoved(1)]),
     st.sampled_from([Switched(switch) for switch in Switch]),
     st.sampled_from([ContextChanged(3), Moved(1, is_range=True), GivenUp(), TabTurned(Tab.RISKS), TabTurned(Tab.CHANGES)]),
@@ -754,11 +756,11 @@ def test_nothing_finishes_but_a_yes_or_leaving_without_a_choice(some: ChangeSet,
         finished = [effect for effect in asked if isinstance(effect, Finish)]
         if finished:
             is_leaving = isinstance(event, LeaveAsked | Escaped) and not old.selection.keys
-            is_yes = isinstance(event, Answered) and event.is_yes is None and old.is_yes and old.face is Face.LEAVE
+            is_yes = isinstance(event, Answered) and event.answer is None and old.answer and old.face is Face.LEAVE
             assert is_leaving or is_yes
         if any(isinstance(effect, Apply) for effect in asked):
             assert isinstance(event, Answered)
-            assert (old.face, old.is_yes) == (Face.SUMMARY, True)
+            assert (old.face, old.answer) == (Face.SUMMARY, YES)
         state = shown(state, asked)
 
 

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Sequence
 
-from tui import words
+from tui import commits, words
 from tui.bindings import REVIEW
 from tui.cells import clean, wrap
 from tui.document import Line, Tone
-from tui.events import Event, Tab
+from tui.entries import Tab
+from tui.events import Event
 from tui.keys import Keys
 from tui.screens.question import PageScreen, QuestionScreen, as_pieces
 from tui.source import Source
 from tui.state import State
+from tui.steps.asking import WAYS
 from tui.summary import risk, summary
 from tui.widgets.paint import Piece
 
@@ -36,6 +38,13 @@ def summary_screen(state: State, source: Source, send: Send) -> QuestionScreen:
     return QuestionScreen((f"Merge {chosen}?", as_pieces(lines)), ("No, go back", f"Yes, merge {chosen}"), send)
 
 
+def bring_screen(state: State, source: Source, send: Send) -> QuestionScreen:
+    """Return the question how commits come home."""
+    lines = commits.summary(state, source.roots, min(state.columns - _FRAME, _WIDEST))
+    title = f"Bring {words.number(len(state.picked_entries), 'commit')} home?"
+    return QuestionScreen((title, as_pieces(lines)), ("No", *(way.value for way in WAYS)), send)
+
+
 def risk_screen(state: State, source: Source, send: Send) -> QuestionScreen:
     """Return the question about one risky change."""
     lines = risk(state, state.asked[0], source.roots, min(state.columns - _FRAME, _WIDEST))
@@ -47,16 +56,16 @@ def risk_screen(state: State, source: Source, send: Send) -> QuestionScreen:
 def result_screen(state: State, send: Send) -> PageScreen:
     """Return what came of a merge."""
     wrapped = [part for line in state.result for part in wrap(clean(line), state.columns - _FRAME)]
-    return PageScreen(
-        "Merged" if not state.code else "Merged in part", as_pieces([Line(Tone.PLAIN, text) for text in wrapped]), send
-    )
+    title = "Nothing was changed" if not state.is_done else "Merged in part" if state.code else "Merged"
+    return PageScreen(title, as_pieces([Line(Tone.PLAIN, text) for text in wrapped]), send)
 
 
 def leave_screen(state: State, source: Source, send: Send) -> QuestionScreen:
     """Return the question before a choice is thrown away."""
-    chosen = words.number(state.chosen.changes, "change")
+    some = [(state.chosen.changes, "change"), (len(state.picked_entries), "commit")]
+    chosen = " and ".join(words.number(*one) for one in some if one[0])
     lines = [
-        Line(Tone.PLAIN, f"{chosen} {'is' if state.chosen.changes == 1 else 'are'} chosen and not merged."),
+        Line(Tone.PLAIN, f"{chosen} {'is' if sum(count for count, _ in some) == 1 else 'are'} chosen and not merged."),
         Line(Tone.DIM, f"Nothing is lost: session {source.session} keeps everything, and the choice too."),
     ]
     wrapped = [Line(line.tone, part) for line in lines for part in wrap(clean(line.text), state.columns - _FRAME)]

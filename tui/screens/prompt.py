@@ -18,7 +18,12 @@ from tui.widgets.bars import Bar
 from tui.widgets.paint import Piece
 
 _ROWS = 12  # of the palette
-_LABELS = {Asking.FILTER: "names that hold", Asking.SEARCH: "search", Asking.PALETTE: "do"}
+_LABELS = {
+    Asking.FILTER: "names that hold",
+    Asking.SEARCH: "search",
+    Asking.PALETTE: "do",
+    Asking.BRANCH: "name of the new branch",
+}
 _ENDS = {"enter": True, "escape": False, "ctrl+c": False, "ctrl+q": False}
 _MOVES = {"up": -1, "down": 1, "ctrl+p": -1, "ctrl+n": 1}
 _SHORTER: dict[str, Callable[[str], str]] = {
@@ -60,9 +65,11 @@ class PromptScreen(ModalScreen[None], inherit_bindings=False):
         if prompt is None or not self._is_laid_out:
             return
         label = Piece(f" {_LABELS[prompt.what]}: ", "accent")
-        hint = {Asking.FILTER: "enter keeps, esc takes back ", Asking.SEARCH: "enter searches "}.get(
-            prompt.what, "enter does it "
-        )
+        hint = {
+            Asking.FILTER: "enter keeps, esc takes back ",
+            Asking.SEARCH: "enter searches ",
+            Asking.BRANCH: "enter makes it, esc does not ",
+        }.get(prompt.what, "enter does it ")
         self.query_one("#line", Bar).show([label, Piece(prompt.text), Piece("▏", "cursor")], [Piece(hint, Tone.DIM)])
         if prompt.what is Asking.PALETTE:
             self._show_actions(state, prompt.at)

@@ -20,6 +20,7 @@ from tui.widgets.paint import Piece
 
 Send = Callable[[Event], None]
 
+_TWO = 2
 _SCROLLING = ("page.line.down page.line.up", "scroll")
 _SCROLL: list[BindingType] = [
     Binding("j,down", "scroll(1)", "down", id="page.line.down"),
@@ -80,9 +81,9 @@ class PageScreen(ModalScreen[None], inherit_bindings=False):
     def show(self, state: State) -> None:
         """Draw a state: a page has nothing that changes."""
 
-    def action_answer(self, is_yes: bool | None) -> None:  # noqa: FBT001  (Textual passes actions' values by position)
+    def action_answer(self, answer: int | None) -> None:
         """Answer, None with the answer in focus."""
-        self._send(Answered(is_yes))
+        self._send(Answered(answer))
 
     def action_give_up(self) -> None:
         """Go back."""
@@ -104,20 +105,22 @@ class QuestionScreen(PageScreen, inherit_bindings=False):
     around: ClassVar[int] = 6
     BINDINGS: ClassVar[list[BindingType]] = [
         *_SCROLL,
-        Binding("y", "answer(True)", "yes", id="question.yes"),
-        Binding("n", "answer(False)", "no", id="question.no"),
+        Binding("y", "answer(1)", "yes", id="question.yes"),
+        Binding("n", "answer(0)", "no", id="question.no"),
         Binding("escape,q,ctrl+c,ctrl+q", "give_up", "back to the review", id="question.back"),
         Binding("enter", "answer(None)", "the answer in focus", id="question.enter"),
-        Binding("tab,shift+tab,left,right,h,l", "move", "the other answer", id="question.other"),
+        Binding("tab,right,l", "move(1)", "the next answer", id="question.other"),
+        Binding("shift+tab,left,h", "move(-1)", "the one before", id="question.before"),
     ]
 
-    def __init__(self, page: tuple[str, Sequence[Sequence[Piece]]], answers: tuple[str, str], send: Send) -> None:
+    def __init__(self, page: tuple[str, Sequence[Sequence[Piece]]], answers: Sequence[str], send: Send) -> None:
         super().__init__(*page, send)
         self._answers = answers
 
     def hints(self) -> Sequence[tuple[str, str]]:
-        """Name both answers' own keys."""
-        return [("question.yes", "yes"), ("question.no", "no"), ("question.back", "back"), _SCROLLING]
+        """Name the keys of the first two answers, and how to get to more."""
+        others = [("question.other", "next answer")] if len(self._answers) > _TWO else []
+        return [("question.yes", "yes"), ("question.no", "no"), *others, ("question.back", "back"), _SCROLLING]
 
     def below(self) -> ComposeResult:
         """Yield the answers."""
@@ -126,15 +129,15 @@ class QuestionScreen(PageScreen, inherit_bindings=False):
     def show(self, state: State) -> None:
         """Mark the answer in focus."""
         if self.is_mounted:
-            self.query_one(Answers).show(is_yes=state.is_yes)
+            self.query_one(Answers).show(state.answer)
 
-    def action_move(self) -> None:
-        """Put the focus on the other answer."""
-        self._send(AnswerMoved())
+    def action_move(self, by: int) -> None:
+        """Put the focus on another answer."""
+        self._send(AnswerMoved(by))
 
     @on(Answers.Given)
     def _given(self, event: Answers.Given) -> None:
-        self._send(Answered(event.is_yes))
+        self._send(Answered(event.answer))
 
 
 def as_pieces(lines: Sequence[Line]) -> list[list[Piece]]:

@@ -10,16 +10,16 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.screen import Screen
 
-from tui import words
+from tui import commits, words
 from tui.bindings import REVIEW, bindings
 from tui.cells import clean, crop, crop_start, width
 from tui.document import Tone
-from tui.events import Entered, Event, Moved, MovedTo, Pane, Resized, Tab, Toggled
+from tui.entries import Tab
+from tui.events import Entered, Event, Moved, MovedTo, Pane, Resized, Toggled
 from tui.keys import Keys, hints, keys
 from tui.rows import ChangeRow
 from tui.source import Source
 from tui.state import State
-from tui.summary import stay
 from tui.totals import sentence
 from tui.widgets import change_list, diff_view
 from tui.widgets.bars import Bar
@@ -33,6 +33,14 @@ Send = Callable[[Event], None]
 _ALWAYS = [("apply", "apply"), ("leave", "leave"), ("help", "help")]
 _LIST = [("toggle", "choose"), ("enter", "open"), ("all", "all safe"), ("filter", "filter"), ("search", "search")]
 _DIFF = [("toggle", "block"), ("lines", "lines"), ("escape", "list"), ("block.next", "next"), ("split", "side by side")]
+_COMMITS = [
+    ("apply", "bring home"),
+    ("leave", "leave"),
+    ("help", "help"),
+    ("toggle", "choose"),
+    ("all", "all"),
+    ("escape", "changes"),
+]
 _CONFLICT = [("mine", "yours"), ("agents", "agent's"), ("both", "both"), ("edit", "edit"), ("escape", "list")]
 
 
@@ -93,7 +101,7 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
             return [Piece(f" {state.word}", "accent")]
         if state.is_running:
             return [Piece(" the agent is still working: this shows what it has changed so far", Tone.RISK)]
-        return [Piece(f" {stay(len(state.tabs[Tab.COMMITS]))}", Tone.DIM)] if state.tabs.get(Tab.COMMITS) else []
+        return [Piece(f" {commits.word(state)}", Tone.DIM)] if state.tabs.get(Tab.COMMITS) else []
 
     def _arrange(self, state: State) -> None:
         left, right = self.query_one("#left"), self.query_one("#right")
@@ -163,6 +171,8 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
 
 
 def _hints(state: State) -> list[tuple[str, str]]:
+    if state.tab is Tab.COMMITS:
+        return _COMMITS
     if state.diff.document.conflicts >= 0 and state.change is not None:
         return [*_ALWAYS, *_CONFLICT]
     return [*_ALWAYS, *(_LIST if state.pane is Pane.LIST else _DIFF)]
@@ -185,5 +195,10 @@ def _tabs(state: State) -> list[Piece]:
 
 
 def _totals(state: State, cells: int) -> list[Piece]:
+    if state.tab is Tab.COMMITS:
+        picked = len(state.picked_entries)
+        return [
+            Piece(f" {picked:,} of {words.number(commits.count(state), 'commit')} chosen", "chosen" if picked else Tone.STRONG)
+        ]
     chosen, rest = sentence(state.chosen, state.whole, cells)
     return [Piece(chosen, "chosen" if state.chosen.changes else Tone.STRONG), Piece(rest)]

@@ -4,23 +4,25 @@ from dataclasses import replace
 from typing import assert_never
 
 from agent_dev.core import selection as core
-from tui.effects import Apply, Finish
-from tui.events import Answered, AnswerMoved, ApplyAsked, GivenUp, HelpAsked, LeaveAsked, Question
-from tui.state import Face, State, Step, with_selection
+from tui.effects import Apply, Bring, Finish
+from tui.entries import Tab, Way
+from tui.events import NO, YES, Answered, AnswerMoved, ApplyAsked, Asking, GivenUp, HelpAsked, LeaveAsked, Question
+from tui.state import Face, Prompt, State, Step, with_selection
 from tui.steps import walking
 
-_ASKING = (Face.RISK, Face.SUMMARY, Face.LEAVE)
+WAYS = tuple(Way)  # the answers to how commits come home, behind No
+_ANSWERS = {Face.RISK: 2, Face.SUMMARY: 2, Face.LEAVE: 2, Face.BRING: 1 + len(WAYS)}
 
 
 def ask(state: State, event: Question) -> Step:
     """Ask, or take an answer."""
     match event:
-        case Answered(is_yes):
-            return _answer(state, is_yes=state.is_yes if is_yes is None else is_yes)
-        case AnswerMoved():
-            return replace(state, is_yes=not state.is_yes and state.face in _ASKING), ()
+        case Answered(answer):
+            return _answer(state, state.answer if answer is None else answer)
+        case AnswerMoved(by):
+            return replace(state, answer=(state.answer + by) % _ANSWERS.get(state.face, 1)), ()
         case GivenUp():
-            return _given_up(state)
+            return _closed(state)
         case ApplyAsked() | LeaveAsked() | HelpAsked():
             return _begin(state, event) if state.face is Face.REVIEW else (state, ())
         case _:
@@ -30,11 +32,11 @@ def ask(state: State, event: Question) -> Step:
 def _begin(state: State, event: ApplyAsked | LeaveAsked | HelpAsked) -> Step:
     match event:
         case ApplyAsked():
-            return _apply(state), ()
+            return (_bring(state) if state.tab is Tab.COMMITS else _apply(state)), ()
         case LeaveAsked():
             return walking.leave(state)
         case HelpAsked():
-            return replace(state, face=Face.HELP, is_yes=False, word=""), ()
+            return replace(state, face=Face.HELP, answer=NO, word=""), ()
         case _:
             assert_never(event)
 
@@ -45,29 +47,53 @@ def _apply(state: State) -> State:
     if not state.selection.keys:
         return replace(state, word="nothing is chosen: space chooses, A takes all that is safe, q leaves")
     risky = tuple(c.key for c in state.changes.changes if c.risks and c.key in state.selection)
-    return replace(state, face=Face.RISK if risky else Face.SUMMARY, asked=risky, is_yes=False, word="")
+    return replace(state, face=Face.RISK if risky else Face.SUMMARY, asked=risky, answer=NO, word="")
 
 
-def _answer(state: State, *, is_yes: bool) -> Step:
+def _bring(state: State) -> State:
+    if state.is_running:
+        return replace(state, word="the agent is still working: bring its commits home when it has ended")
+    if not state.picked_entries:
+        return replace(state, word="no commit is chosen: space chooses, A takes all, 1 shows the files")
+    if not state.is_told:
+        return replace(state, word="the commits are still being read: once more, please")
+    return replace(state, face=Face.BRING, answer=NO, word="")
+
+
+def brought(state: State, way: Way, name: str = "") -> Step:
+    """Have the commits that are chosen brought home."""
+    ids = tuple(one.id for one in state.picked_entries)
+    return replace(state, face=Face.PROGRESS, answer=NO, progress=(0, 0)), (Bring(ids, way, name),)
+
+
+def _answer(state: State, answer: int) -> Step:
     match state.face:
         case Face.RISK:
-            return _about_risk(state, is_yes=is_yes)
-        case Face.SUMMARY if is_yes:
-            return replace(state, face=Face.PROGRESS, is_yes=False, progress=(0, 0)), (Apply(state.selection),)
-        case Face.LEAVE if is_yes:
+            return _about_risk(state, is_yes=answer == YES)
+        case Face.SUMMARY if answer == YES:
+            return replace(state, face=Face.PROGRESS, answer=NO, progress=(0, 0)), (Apply(state.selection),)
+        case Face.LEAVE if answer == YES:
             return replace(state, face=Face.REVIEW), (Finish(),)
-        case Face.RESULT:
-            return state, (Finish(is_kept=False),)
-        case Face.PROGRESS:
-            return state, ()  # what was begun is brought to its end
+        case Face.BRING if answer != NO:
+            return _way(state, WAYS[answer - 1])
         case _:
-            return replace(state, face=Face.REVIEW, is_yes=False), ()
+            return _closed(state)
 
 
-def _given_up(state: State) -> Step:
-    if state.face in (Face.PROGRESS, Face.RESULT):
-        return _answer(state, is_yes=False)
-    return replace(state, face=Face.REVIEW, is_yes=False, asked=()), ()
+def _closed(state: State) -> Step:
+    """Go back to the review, or out when there was something to see the result of."""
+    if state.face is Face.PROGRESS:
+        return state, ()  # what was begun is brought to its end
+    if state.face is Face.RESULT and state.is_done:
+        return state, (Finish(is_kept=False),)
+    return replace(state, face=Face.REVIEW, answer=NO, asked=()), ()
+
+
+def _way(state: State, way: Way) -> Step:
+    """Bring commits home one way; a branch first needs its name."""
+    if way is Way.BRANCH:
+        return replace(state, face=Face.PROMPT, prompt=Prompt(Asking.BRANCH), answer=NO), ()
+    return brought(state, way)
 
 
 def _about_risk(state: State, *, is_yes: bool) -> Step:
@@ -78,7 +104,7 @@ def _about_risk(state: State, *, is_yes: bool) -> Step:
         state = with_selection(state, left, "")
         rest = [one for one in rest if one in left]
     if rest:
-        return replace(state, asked=tuple(rest), is_yes=False), ()
+        return replace(state, asked=tuple(rest), answer=NO), ()
     if not state.selection.keys:
-        return replace(state, face=Face.REVIEW, asked=(), is_yes=False, word="nothing is chosen any more"), ()
-    return replace(state, face=Face.SUMMARY, asked=(), is_yes=False), ()
+        return replace(state, face=Face.REVIEW, asked=(), answer=NO, word="nothing is chosen any more"), ()
+    return replace(state, face=Face.SUMMARY, asked=(), answer=NO), ()

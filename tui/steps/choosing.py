@@ -13,20 +13,8 @@ from tui import choose as choices
 from tui import picking
 from tui.document import Document, RowKind
 from tui.effects import Answers, Edit, Settle
-from tui.events import (
-    AllToggled,
-    Choice,
-    EditAsked,
-    KindToggled,
-    NothingChosen,
-    Pane,
-    Redone,
-    Reviewed,
-    Settled,
-    Tab,
-    Toggled,
-    Undone,
-)
+from tui.entries import Tab
+from tui.events import AllToggled, Choice, EditAsked, KindToggled, NothingChosen, Pane, Redone, Reviewed, Settled, Toggled, Undone
 from tui.rows import ChangeRow, HeadRow, Row
 from tui.state import Before, State, Step, with_selection
 from tui.steps import moving, viewing
@@ -47,8 +35,27 @@ def choose(state: State, event: Choice) -> Step:
             return _settle(state, how)
         case EditAsked():
             return _edit(state)
+        case _ if state.tab is Tab.COMMITS:
+            return _pick_commits(state, event), ()
         case _:
             return _select(state, event), ()
+
+
+def _pick_commits(state: State, event: Choice) -> State:
+    """Choose on the commits tab: one, all or none of them."""
+    every = frozenset(one.id for one in state.tabs.get(Tab.COMMITS, ()) if one.id)
+    match event:
+        case Toggled(row):
+            entries = state.tabs[Tab.COMMITS]
+            at = state.cursor if row is None else row
+            picked = state.picked ^ {entries[at].id} if at < len(entries) and entries[at].id else state.picked
+        case AllToggled():
+            picked = frozenset() if every <= state.picked else every
+        case NothingChosen():
+            picked = frozenset[str]()
+        case _:
+            return replace(state, word="space chooses a commit, A all of them; c brings them home")
+    return replace(state, picked=picked)
 
 
 def _select(state: State, event: Toggled | AllToggled | NothingChosen | KindToggled | Undone | Redone) -> State:

@@ -14,6 +14,7 @@ from tui.events import (
     Coloured,
     Counted,
     DiffShown,
+    EntriesRead,
     Fact,
     Finished,
     Pane,
@@ -36,15 +37,27 @@ def learn(state: State, fact: Fact) -> Step:
             return _of_diff(state, fact)
         case Counted() | Changed() | Refreshed():
             return _of_changes(state, fact)
+        case Progressed() | Finished() | EntriesRead():
+            return _of_work(state, fact)
         case Resized(columns):
             made = replace(state, columns=columns)
             return moving.reloaded(made) if columns != state.columns else (made, ())
-        case Progressed(done, whole):
-            return replace(state, progress=(done, whole)), ()
-        case Finished(lines, code):
-            return replace(state, face=Face.RESULT, result=lines, code=code), ()
         case Said(word):
             return replace(state, word=word), ()
+        case _:
+            assert_never(fact)
+
+
+def _of_work(state: State, fact: Progressed | Finished | EntriesRead) -> Step:
+    match fact:
+        case Progressed(done, whole):
+            return replace(state, progress=(done, whole)), ()
+        case Finished(lines, code, is_done):
+            made = replace(state, face=Face.RESULT, result=lines, is_done=is_done)
+            return (replace(made, code=code) if is_done else made), ()
+        case EntriesRead(tab, entries):
+            made = replace(state, tabs={**state.tabs, tab: entries}, is_told=True)
+            return moving.shown(made) if state.tab is tab else (made, ())
         case _:
             assert_never(fact)
 

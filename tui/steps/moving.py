@@ -7,7 +7,8 @@ from agent_dev.core.changes import Key
 from tui.diff import FOLLOWING, overview
 from tui.document import Document, Row, RowKind
 from tui.effects import Effect, Load, Seek
-from tui.events import BlockMoved, ChangeMoved, Moved, MovedTo, Movement, Pane, RiskMoved, Shifted, Tab
+from tui.entries import Tab
+from tui.events import BlockMoved, ChangeMoved, Moved, MovedTo, Movement, Pane, RiskMoved, Shifted
 from tui.rows import ChangeRow, HeadRow
 from tui.state import Diff, State, Step
 

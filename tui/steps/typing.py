@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import assert_never
 
 from tui.effects import Do
+from tui.entries import Way
 from tui.events import Asking, LineAsked, Pane, Typed, TypedOut, Typing
 from tui.state import Face, Prompt, State, Step
-from tui.steps import moving, viewing
+from tui.steps import asking, moving, viewing
 
 
 def write(state: State, event: Typing) -> Step:
@@ -56,6 +57,8 @@ def _ended(state: State, *, is_meant: bool) -> Step:
         case Asking.PALETTE:
             found = state.found_actions
             return done, ((Do(found[prompt.at][0]),) if is_meant and found else ())
+        case Asking.BRANCH:
+            return asking.brought(done, Way.BRANCH, prompt.text.strip()) if is_meant and prompt.text.strip() else (done, ())
         case _:
             assert_never(prompt.what)
 

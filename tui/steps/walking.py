@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import assert_never
 
 from tui import rows
-from tui.effects import Finish
-from tui.events import Backed, Entered, Escaped, Opened, Pane, PaneSwapped, Tab, TabTurned, Toggled, Walk
+from tui.effects import Finish, ReadEntries
+from tui.entries import Tab
+from tui.events import NO, Backed, Entered, Escaped, Opened, Pane, PaneSwapped, TabTurned, Toggled, Walk
 from tui.rows import ChangeRow, HeadRow, NoteRow, ProblemRow
 from tui.state import Face, State, Step
 from tui.steps import choosing, moving, viewing
@@ -118,9 +119,9 @@ def _escape(state: State) -> Step:
 
 def leave(state: State) -> Step:
     """Leave at once when nothing is chosen, else ask."""
-    if not state.selection.keys:
+    if not (state.selection.keys or state.picked):
         return state, (Finish(),)
-    return replace(state, face=Face.LEAVE, is_yes=False, word=""), ()
+    return replace(state, face=Face.LEAVE, answer=NO, word=""), ()
 
 
 def _turn(state: State, tab: Tab) -> Step:
@@ -132,4 +133,5 @@ def _turn(state: State, tab: Tab) -> Step:
     if tab is Tab.CHANGES:
         first = next((row for row, one in enumerate(there.listing.rows) if isinstance(one, ChangeRow)), 0)
         return moving.at(there, first)
-    return moving.shown(there)
+    shown, effects = moving.shown(there)
+    return shown, ((*effects, ReadEntries(tab)) if tab is Tab.COMMITS and not state.is_told else effects)

@@ -1,4 +1,4 @@
-"""No and yes, the one in focus marked by more than colour."""
+"""The answers to a question, the one in focus marked by more than colour."""
 
 from typing import ClassVar
 
@@ -13,40 +13,43 @@ from tui.widgets.paint import TONES, Piece, paint
 
 
 class Answers(Widget, can_focus=False):
-    """Draws two answers on one line."""
+    """Draws answers on one line."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(TONES)
 
     class Given(Message):
         """An answer was clicked."""
 
-        def __init__(self, *, is_yes: bool) -> None:
-            self.is_yes = is_yes
+        def __init__(self, answer: int) -> None:
+            self.answer = answer
             super().__init__()
 
-    def __init__(self, no: str, yes: str) -> None:
+    def __init__(self, *answers: str) -> None:
         super().__init__()
-        self._words = (f" {no} ", f" {yes} ")
-        self._is_yes = False
+        self._words = tuple(f" {one} " for one in answers)
+        self._answer = 0
 
-    def show(self, *, is_yes: bool) -> None:
+    def show(self, answer: int) -> None:
         """Mark an answer as the one in focus."""
-        self._is_yes = is_yes
+        self._answer = answer
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """Draw the line."""
-        pieces = [piece for at in (0, 1) for piece in self._answer(at)] if y == 0 else []
+        pieces = [piece for at in range(len(self._words)) for piece in self._piece(at)] if y == 0 else []
         return paint(self, pieces, self.size.width, self.rich_style)
 
-    def _answer(self, at: int) -> list[Piece]:
-        if self._is_yes == bool(at):
+    def _piece(self, at: int) -> list[Piece]:
+        if self._answer == at:
             return [Piece("▸", "accent"), Piece(self._words[at], "chosen"), Piece("  ")]
         return [Piece(" "), Piece(self._words[at], Tone.DIM), Piece("  ")]
 
     def on_click(self, event: Click) -> None:
         """Say which answer was clicked; beside them nothing."""
         offset = event.get_content_offset(self)
-        first = width(self._words[0]) + 3
-        if offset and offset.x < first + width(self._words[1]) + 1:
-            self.post_message(self.Given(is_yes=offset.x >= first))
+        end = 0
+        for at, said in enumerate(self._words):
+            end += width(said) + 3
+            if offset and offset.x < end:
+                self.post_message(self.Given(at))
+                return

@@ -6,7 +6,8 @@ from agent_dev.core.changes import Change, Kind
 from tui import words
 from tui.cells import clean, crop, crop_start, width
 from tui.document import Tone
-from tui.events import Pane, Tab
+from tui.entries import Tab
+from tui.events import Pane
 from tui.rows import ChangeRow, Group, HeadRow, NoteRow, ProblemRow, Section
 from tui.state import State
 from tui.widgets.paint import Piece, row
@@ -53,7 +54,10 @@ class ChangeList(RowView):
         cursor = Piece(mark if index == self._state.cursor else " ", "cursor")
         if self._state.tab is not Tab.CHANGES:
             entry = self._state.tabs[self._state.tab][index]
-            return [cursor, Piece(f"{words.RISK if entry.is_risky else ' '} ", Tone.RISK), Piece(entry.line)]
+            risk = Piece(f"{words.RISK if entry.is_risky else ' '} ", Tone.RISK)
+            is_picked = entry.id in self._state.picked
+            box = [_box(is_possible=True, is_all=is_picked, is_some=is_picked), Piece(" ")] if entry.id else []
+            return [cursor, *box, risk, Piece(entry.line)]
         match self._state.listing.rows[index]:
             case HeadRow(group):
                 return [cursor, *self._head(group, cells - 1)]

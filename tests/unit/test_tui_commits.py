@@ -1,0 +1,200 @@
+"""Commits on the merge screen: chosen, asked about, brought home one of three ways, or left where they are."""
+
+import pytest
+
+from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
+from tui import commits
+from tui.effects import Bring, Effect, Finish, ReadEntries
+from tui.entries import Entry as Row
+from tui.entries import Tab, Way
+from tui.events import (
+    NO,
+    YES,
+    AllToggled,
+    Answered,
+    AnswerMoved,
+    ApplyAsked,
+    EntriesRead,
+    Event,
+    Finished,
+    GivenUp,
+    KindToggled,
+    LeaveAsked,
+    NothingChosen,
+    Pane,
+    TabTurned,
+    Toggled,
+    Typed,
+    TypedOut,
+    Undone,
+)
+from tui.state import Face, State
+from tui.update import begin, update
+
+FILE = Entry(FileType.FILE)
+HOOK = Risk("hook", "runs at the next commit")
+QUICK = (Row("bbbb two", id="bbbb"), Row("aaaa one", id="aaaa"))
+FULL = (Row("bbbb two", id="bbbb", paths=(b"hook", b"a")), Row("aaaa one", id="aaaa", paths=(b"a",)), Row("stash: x"))
+PICKED = frozenset(("bbbb",))
+ON_BRANCH, AS_BRANCH, AS_ONE = 1, 2, 3
+
+
+def opened(*, is_running: bool = False) -> State:
+    """Return the commits tab of a session with two, all of them read."""
+    some = ChangeSet(
+        (
+            Change(Key(0, b"a"), Kind.EDITED, FILE, FILE),
+            Change(Key(0, b"hook"), Kind.ADDED, None, FILE, risks=(HOOK,)),
+        )
+    )
+    state, _ = begin(some, tabs={Tab.COMMITS: QUICK}, is_running=is_running)
+    return after(state, TabTurned(Tab.COMMITS), EntriesRead(Tab.COMMITS, FULL))
+
+
+def after(state: State, *events: Event) -> State:
+    """Return the state after events."""
+    for event in events:
+        state, _ = update(state, event)
+    return state
+
+
+def asked(state: State, *events: Event) -> tuple[Effect, ...]:
+    """Return what the last of some events asks for."""
+    return update(after(state, *events[:-1]), events[-1])[1]
+
+
+def test_the_tab_is_read_in_full_when_it_is_turned_to_and_only_once() -> None:
+    state, _ = begin(ChangeSet(()), tabs={Tab.COMMITS: QUICK})
+    assert ReadEntries(Tab.COMMITS) in asked(state, TabTurned(Tab.COMMITS))
+    read = after(state, TabTurned(Tab.COMMITS), EntriesRead(Tab.COMMITS, FULL), TabTurned(Tab.CHANGES))
+    assert ReadEntries(Tab.COMMITS) not in asked(read, TabTurned(Tab.COMMITS))
+
+
+def test_what_is_read_while_its_tab_is_shown_stands_beside_it() -> None:
+    state, _ = begin(ChangeSet(()), tabs={Tab.COMMITS: QUICK})
+    told = Row("bbbb two", ("by Ada",), id="bbbb")
+    shown = after(state, TabTurned(Tab.COMMITS), EntriesRead(Tab.COMMITS, (told, QUICK[1])))
+    assert [row.text for row in shown.diff.document.rows] == ["by Ada"]
+
+
+def test_space_chooses_and_leaves_one() -> None:
+    assert after(opened(), Toggled()).picked == PICKED
+    assert after(opened(), Toggled(), Toggled()).picked == frozenset()
+    assert after(opened(), Toggled(1, Pane.LIST)).picked == {"aaaa"}
+
+
+def test_what_is_no_commit_cannot_be_chosen() -> None:
+    assert after(opened(), Toggled(2, Pane.LIST)).picked == frozenset()
+    assert after(opened(), Toggled(7, Pane.LIST)).picked == frozenset()
+
+
+def test_all_and_none() -> None:
+    every = after(opened(), AllToggled())
+    assert every.picked == {"aaaa", "bbbb"}
+    assert after(every, AllToggled()).picked == after(every, NothingChosen()).picked == frozenset()
+
+
+@pytest.mark.parametrize("event", [Undone(), KindToggled()])
+def test_other_choices_say_what_can_be_done_and_do_nothing(event: Event) -> None:
+    state = after(opened(), Toggled(), event)
+    assert (state.picked, "space" in state.word) == (PICKED, True)
+
+
+def test_choosing_commits_chooses_no_files() -> None:
+    assert not after(opened(), AllToggled()).selection.keys
+
+
+def test_nothing_is_asked_while_none_is_chosen() -> None:
+    state = after(opened(), ApplyAsked())
+    assert (state.face, "no commit is chosen" in state.word) == (Face.REVIEW, True)
+
+
+def test_nothing_is_asked_before_their_files_are_known() -> None:
+    state, _ = begin(ChangeSet(()), tabs={Tab.COMMITS: QUICK})
+    asking = after(state, TabTurned(Tab.COMMITS), Toggled(), ApplyAsked())
+    assert (asking.face, "still being read" in asking.word) == (Face.REVIEW, True)
+
+
+def test_nothing_is_chosen_while_the_agent_works() -> None:
+    assert not after(opened(is_running=True), AllToggled()).picked
+    assert after(opened(is_running=True), ApplyAsked()).face is Face.REVIEW
+
+
+def test_no_is_in_focus_and_changes_nothing() -> None:
+    state = after(opened(), Toggled(), ApplyAsked())
+    assert (state.face, state.answer) == (Face.BRING, NO)
+    for event in (Answered(), Answered(NO), GivenUp()):
+        there, effects = update(state, event)
+        assert (there.face, there.picked, effects) == (Face.REVIEW, PICKED, ())
+
+
+def test_the_answers_are_gone_through_in_both_directions() -> None:
+    state = after(opened(), Toggled(), ApplyAsked())
+    assert [after(state, *[AnswerMoved()] * times).answer for times in range(5)] == [NO, ON_BRANCH, AS_BRANCH, AS_ONE, NO]
+    assert after(state, AnswerMoved(-1)).answer == AS_ONE
+
+
+def test_yes_is_onto_ones_own_branch() -> None:
+    state = after(opened(), AllToggled(), ApplyAsked())
+    assert asked(state, Answered(YES)) == (Bring(("bbbb", "aaaa"), Way.YOURS),)
+    assert after(state, Answered(YES)).face is Face.PROGRESS
+    assert asked(state, AnswerMoved(), Answered()) == (Bring(("bbbb", "aaaa"), Way.YOURS),)
+
+
+def test_as_one_commit() -> None:
+    assert asked(opened(), Toggled(), ApplyAsked(), Answered(AS_ONE)) == (Bring(("bbbb",), Way.ONE),)
+
+
+def test_a_branch_gets_the_name_that_is_typed() -> None:
+    naming = (Toggled(), ApplyAsked(), Answered(AS_BRANCH))
+    assert after(opened(), *naming).face is Face.PROMPT
+    assert asked(opened(), *naming, Typed(" topic "), TypedOut(is_meant=True)) == (Bring(("bbbb",), Way.BRANCH, "topic"),)
+
+
+@pytest.mark.parametrize(("text", "is_meant"), [("topic", False), ("  ", True)])
+def test_a_branch_without_a_name_is_not_made(text: str, is_meant: bool) -> None:  # noqa: FBT001  (a table's column)
+    naming = (Toggled(), ApplyAsked(), Answered(AS_BRANCH), Typed(text))
+    there, effects = update(after(opened(), *naming), TypedOut(is_meant=is_meant))
+    assert (there.face, effects) == (Face.REVIEW, ())
+
+
+def test_after_it_the_screen_leaves() -> None:
+    state = after(opened(), Toggled(), ApplyAsked(), Answered(YES), Finished(("took it",), 0))
+    assert (state.face, state.result) == (Face.RESULT, ("took it",))
+    assert asked(state, Answered()) == (Finish(is_kept=False),)
+
+
+def test_after_a_refusal_the_review_goes_on_with_what_was_chosen() -> None:
+    state = after(opened(), Toggled(), ApplyAsked(), Answered(YES), Finished(("conflict: a",), 1, is_done=False))
+    assert (state.face, state.code) == (Face.RESULT, 0)
+    there, effects = update(state, GivenUp())
+    assert (there.face, there.picked, effects) == (Face.REVIEW, PICKED, ())
+
+
+def test_leaving_asks_when_commits_are_chosen() -> None:
+    assert after(opened(), Toggled(), LeaveAsked()).face is Face.LEAVE
+    assert asked(opened(), LeaveAsked()) == (Finish(),)
+
+
+def test_the_page_names_the_commits_and_the_risky_files_that_come_with_them() -> None:
+    def said(*events: Event) -> str:
+        return "\n".join(line.text for line in commits.summary(after(opened(), *events), ("/r",), 74))
+
+    with_hook, without = said(Toggled()), said(Toggled(1, Pane.LIST))
+    assert "bbbb two" in with_hook
+    assert "aaaa one" not in with_hook
+    assert ("hook" in with_hook, HOOK.why in with_hook) == (True, True)
+    assert "hook" not in without
+    assert all(way.value in without for way in Way)
+
+
+@pytest.mark.parametrize("cells", [30, 40, 74])
+def test_the_page_is_no_wider_than_it_may_be(cells: int) -> None:
+    lines = commits.summary(after(opened(), AllToggled()), ("/a/long/root",), cells)
+    assert max(len(line.text) for line in lines) <= cells
+
+
+def test_the_word_says_how_many_stay_and_where_they_are() -> None:
+    state, _ = begin(ChangeSet(()), tabs={Tab.COMMITS: QUICK})
+    assert commits.word(state) == "2 commits stay in the session: 2 chooses what comes home"
+    assert "space chooses" in commits.word(after(state, TabTurned(Tab.COMMITS)))

@@ -1,0 +1,39 @@
+"""What there is beside the changes: the tabs, and a row of one."""
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from agent_dev.core.changes import Key
+
+
+class Tab(StrEnum):
+    """What the screen is about."""
+
+    CHANGES = "changes"
+    COMMITS = "commits"
+    RISKS = "risks"
+    COMMANDS = "commands"
+    NETWORK = "network"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of another tab: one line, whether it wants a look, and what is said when the cursor is on it.
+
+    `key`: the change that it is about. `id`: what can be chosen by it, a commit, "" for nothing; `paths`: what that changes.
+    """
+
+    line: str
+    about: tuple[str, ...] = ()
+    is_risky: bool = False
+    key: Key | None = None
+    id: str = ""
+    paths: tuple[bytes, ...] = ()
+
+
+class Way(Enum):
+    """How commits come home."""
+
+    YOURS = "onto your branch"
+    BRANCH = "as a branch"
+    ONE = "squashed"
