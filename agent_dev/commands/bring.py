@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
-from agent_dev.commands import bring_files, goals, merge
+from agent_dev.commands import bring_beside, bring_files, goals, merge
+from agent_dev.commands.bring_beside import Beside, Submodule
 from agent_dev.commands.bring_files import Files, Ground, Stamp
 from agent_dev.commands.found import between
 from agent_dev.commands.goals import Goal, Work
@@ -43,6 +43,9 @@ class Brought:
     conflicts: tuple[Left, ...] = ()
     why: str = ""
     next: str = ""
+    large: int = 0  # contents of Git LFS that come along
+    refused: tuple[str, ...] = ()  # those of them that are not what their names say
+    submodules: tuple[Submodule, ...] = ()
 
 
 def bring(review: Review, wish: Wish, place: store.Store, notice: Notice, *, with_trailers: bool = False) -> Brought:
@@ -73,7 +76,10 @@ def bring(review: Review, wish: Wish, place: store.Store, notice: Notice, *, wit
                 why="nothing was changed",
                 next=f"agent-dev merge {work.label} --commits{goals.word(wish)} --as NAME",
             )
-        return _carry_out(work, goal, place, notice)
+        told = goals.between(work, goal.move.new, goal.move.old or goals.fork(work, goal.move.new))
+        with bring_beside.opened(work, told, goal.move.new) as beside:
+            done = _carry_out(work, goal, beside, told, (place, notice))
+        return replace(done, refused=tuple(beside.refused))
 
 
 def _ends(picks: Picks) -> Iterator[str]:
@@ -84,23 +90,28 @@ def _ends(picks: Picks) -> Iterator[str]:
 # Carrying it out
 
 
-def _carry_out(work: Work, goal: Goal, place: store.Store, notice: Notice) -> Brought:
+def _carry_out(work: Work, goal: Goal, beside: Beside, told: tuple[Told, ...], where: tuple[store.Store, Notice]) -> Brought:
     move = goal.move
-    told = goals.between(work, move.new, move.old or goals.fork(work, move.new))
     files, copy, expect = Files(), None, bring_index.look(work.user.folder)
     if goal.is_here:
         files, copy = _files(work, move)
     result = Brought(work.review.session.id, "", move.name, move.old, move.new, told, why=goal.why, next=goal.next)
+    result = replace(result, large=len(beside.large), submodules=beside.submodules)
     if files.conflicts:
         hint = f"commit or stash what you changed; or agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME"
-        return replace(result, commits=(), conflicts=tuple(files.conflicts), why="nothing was changed", next=hint)
+        nothing = replace(result, commits=(), large=0, submodules=())
+        return replace(nothing, conflicts=tuple(files.conflicts), why="nothing was changed", next=hint)
     if work.wish.is_dry:
         return replace(result, taken=tuple(files.changes))
     known = tuple(sorted(set(work.user.values().values())))
     blobs = tuple(one.new[1] for one in files.index if files.new_blobs and one.new[1])
     git = work.review.record["git"]
     assert git is not None  # noqa: S101  (looked at in `bring`)
-    adopt = partial(quarantine.adopt, work.place, git["common"], (move.new, *blobs), known)
+
+    def adopt() -> None:
+        quarantine.adopt(work.place, git["common"], (move.new, *blobs), known)
+        beside.adopt()
+
     side = GitSide(
         work.user.folder,
         work.user.program,
@@ -112,7 +123,7 @@ def _carry_out(work: Work, goal: Goal, place: store.Store, notice: Notice) -> Br
     tree = Tree(work.user.folder) if copy is not None else None
     try:
         home = Home(side, files.plan(), files.changes, adopt, tree, copy.path if copy is not None else "", expect)
-        merged = merge.bring_home(work.review, home, place, notice)
+        merged = merge.bring_home(work.review, home, *where)
     finally:
         if tree is not None:
             tree.close()

@@ -31,7 +31,7 @@ def moved(session: store.Session, record: store.Record, told: tuple[Told, ...], 
     stores = tuple(outside for outside, _ in record["stores"])
     with bare.temporary(session.folder) as place:
         skeleton = bare.skeleton(place, commits.git_program(record, environ), folder, stores)
-        for one in _git_dirs(folder):
+        for one in git_dirs(folder):
             bare.borrow(skeleton, one)
         return tuple(
             Pointer(
@@ -53,7 +53,7 @@ def _log(skeleton: bare.Bare, old: str, new: str) -> tuple[Commit, ...] | None:
     return None if code else parse_log(said)
 
 
-def _git_dirs(folder: str) -> list[str]:
+def git_dirs(folder: str) -> list[str]:
     """Return the git dirs of submodules in a private git dir, no link followed."""
     found: list[str] = []
     tops = [f"{folder}/modules", *(f"{entry.path}/modules" for entry in _folders(f"{folder}/worktrees"))]

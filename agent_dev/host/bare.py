@@ -125,9 +125,11 @@ def _end(git: "subprocess.Popen[bytes]") -> None:
 
 
 def last_line(said: bytes) -> str:
-    """Return the last line of what a program complained of."""
-    text = said.decode("utf-8", "replace").strip()
-    return text.splitlines()[-1] if text else "no reason given"
+    """Return the last line of what a program complained of; where that only says that a check failed, the line before."""
+    lines = said.decode("utf-8", "replace").strip().splitlines()
+    if len(lines) > 1 and lines[-1].startswith("fatal: fsck error"):
+        return lines[-2].removeprefix("error: ")
+    return lines[-1] if lines else "no reason given"
 
 
 def make(path: str, program: str, *, is_sha256: bool, stores: tuple[str, ...]) -> Bare:

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agent_dev.core.refs import parse_ref
 from agent_dev.errors import RefusedCommits
@@ -21,6 +21,15 @@ _STAY = "nothing was brought home; they stay in the session"
 _ERRORS = ("gitmodulesParse", "gitmodulesSymlink")
 
 
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Two git dirs: the agent's, and the (common) one of the user's that takes from it; `stores`: the farms."""
+
+    agent: str
+    common: str
+    stores: tuple[str, ...]
+
+
 @contextmanager
 def opened(session: store.Session, record: store.Record, user: UserGit, tips: tuple[str, ...]) -> Iterator[Bare]:
     """Have a repository that holds some of the agent's commits, checked, and borrows the rest from the user's.
@@ -30,12 +39,20 @@ def opened(session: store.Session, record: store.Record, user: UserGit, tips: tu
     git = record["git"]
     assert git is not None  # noqa: S101  (who has commits has a git dir)
     stores = tuple(str(outside) for outside, _ in record["stores"])
-    users = f"{git['common']}/objects"
-    with bare.temporary(session.folder) as place:
-        theirs = bare.skeleton(place, user.program, refs.private_dir(session, record) or os.devnull, (users, *stores))
+    sides = Sides(refs.private_dir(session, record) or os.devnull, git["common"], stores)
+    with between(session.folder, sides, user, tips) as ours:
+        yield ours
+
+
+@contextmanager
+def between(folder: str, sides: Sides, user: UserGit, tips: tuple[str, ...]) -> Iterator[Bare]:
+    """Have the same in a session's folder for any two git dirs. Raises the same."""
+    users = f"{sides.common}/objects"
+    with bare.temporary(folder) as place:
+        theirs = bare.skeleton(place, user.program, sides.agent, (users, *sides.stores))
         ours = bare.make(f"{place}/checked", user.program, is_sha256=theirs.is_sha256, stores=(users,))
         for one in (theirs, ours):
-            _be_shallow(git["common"], one)
+            _be_shallow(sides.common, one)
         is_partial = "extensions.partialclone" in user.config()
         _fetch(theirs, ours, tips, tuple(user.values().values()), is_partial=is_partial)
         yield replace(ours, environ=dict(user.environ))

@@ -1,5 +1,6 @@
 """The user's refs: asked, and moved by compare-and-swap, all of them or none (git: Documentation/git-update-ref.txt)."""
 
+import errno
 import os
 import subprocess
 
@@ -103,6 +104,15 @@ def _swap(user: UserGit, moves: tuple[RefMove, ...], what: str, lock: int) -> No
         now = user.values(*(one.name for one in moves))
         name = next((one.name for one in moves if now.get(one.name, "") != one.old), "")
         raise RefMovedError(name or moves[0].name, "it moved meanwhile" if name else why)
+
+
+def keep(user: UserGit, names: dict[str, str]) -> None:
+    """Let refs of ours lead to what nothing else leads to, durable on return. Raises OSError when git cannot."""
+    disk.about_to_move_refs(tuple(names))
+    question = "".join(f"update {name}\0{oid}\0\0" for name, oid in names.items())
+    code, _, why = user.run("-c", "core.fsync=all", "update-ref", "-z", "--stdin", question=question.encode())
+    if code:
+        raise OSError(errno.EIO, why, user.folder)
 
 
 def swap_rest(git: GitSide, merge_id: str, lock: int, *, is_forward: bool) -> None:

@@ -107,6 +107,7 @@ def told(done: Brought, *, is_dry: bool = False) -> Iterator[str]:
         yield f"conflict: {visible(left.key.path)}: {visible(left.why)}"
     word = "would take" if is_dry else "took"
     yield from fewer([f"{word} {one.id[:_SHORT]} {visible(one.subject)}" for one in done.commits], f"{word} {{}} more commits")
+    yield from _beside(done, word)
     if done.why:
         yield visible(done.why)
     if done.merge or (is_dry and done.commits):
@@ -115,6 +116,16 @@ def told(done: Brought, *, is_dry: bool = False) -> Iterator[str]:
         yield f"{called(done.ref)} {verb} to {done.after[:_SHORT]}{files}{'' if is_dry else ' (agent-dev undo)'}"
     if done.next:
         yield f"next: {visible(done.next)}"
+
+
+def _beside(done: Brought, word: str) -> Iterator[str]:
+    if done.large and (done.merge or word != "took"):
+        yield f"{word} {done.large - len(done.refused)} files of LFS"
+    for oid in done.refused:
+        yield f"left the LFS file {oid}: it is not what its name says"
+    for one in done.submodules:
+        name = f"submodule {visible(one.path)}, {one.commit[:_SHORT]}"
+        yield f"{name}: {visible(one.why)}" if one.why else f"{word} {name} (git submodule update checks it out)"
 
 
 def _brought_as_json(done: Brought, *, is_dry: bool) -> None:
@@ -132,6 +143,12 @@ def _brought_as_json(done: Brought, *, is_dry: bool) -> None:
             "conflicts": [{"path": os.fsdecode(left.key.path), "why": left.why} for left in done.conflicts],
             "why": done.why or None,
             "next": done.next or None,
+            "lfs": done.large,
+            "refused_lfs": list(done.refused),
+            "submodules": [
+                {"path": os.fsdecode(one.path), "commit": one.commit, "ref": one.ref or None, "why": one.why or None}
+                for one in done.submodules
+            ],
         }
     )
 

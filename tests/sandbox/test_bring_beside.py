@@ -1,0 +1,115 @@
+"""What comes home with commits beside git's own objects: contents of LFS that they name, and commits of submodules."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.git_kinds import KINDS
+from tests.harness.program import AgentDev
+
+PICTURE = "agent's picture\n"
+OID = hashlib.sha256(PICTURE.encode()).hexdigest()
+STORED = f".git/lfs/objects/{OID[:2]}/{OID[2:4]}/{OID}"
+DRAW = f'printf "{PICTURE[:-1]}\\n" >a.png && git add -A && git commit -qm Draw'
+
+
+@pytest.fixture
+def with_lfs(agent_dev: AgentDev) -> AgentDev:
+    agent_dev.git("lfs", "install")
+    (agent_dev.repo / ".gitattributes").write_text("*.png filter=lfs diff=lfs merge=lfs -text\n")
+    agent_dev.git("add", "-A")
+    agent_dev.git("commit", "-q", "-m", "Track pictures")
+    return agent_dev
+
+
+def bring(agent_dev: AgentDev, *words: str, cwd: Path | None = None) -> dict[str, Any]:
+    done = agent_dev("merge", "--commits", *words, "--json", cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_large_files_come_home_with_their_commits(with_lfs: AgentDev) -> None:
+    with_lfs("--", "sh", "-c", f"{DRAW} && echo other >b.png && git add b.png && git reset -q && rm b.png")
+    assert bring(with_lfs, "--as", "theirs", "--dry-run")["lfs"] == 1
+    assert not (with_lfs.repo / ".git/lfs/objects").exists()
+    assert bring(with_lfs, "--as", "theirs")["lfs"] == 1
+    assert [path.name for path in (with_lfs.repo / ".git/lfs/objects").rglob("*") if path.is_file()] == [OID]
+    assert list((with_lfs.repo / ".git/lfs/tmp").iterdir()) == []
+    with_lfs.git("checkout", "-q", "theirs")
+
+    assert (with_lfs.repo / "a.png").read_text() == PICTURE
+    with_lfs.git("lfs", "fsck")
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        f"chmod u+w {STORED}; tr a-z A-Z <a.png >{STORED}",
+        f"echo more >>{STORED}",
+        f"cp a.png /tmp/there; ln -sf /tmp/there {STORED}",
+        f"rm {STORED}; mkfifo {STORED}",
+        "mv .git/lfs /tmp/lfs; ln -s /tmp/lfs .git/lfs",
+    ],
+    ids=["other bytes", "more bytes", "a link", "a fifo", "links above it"],
+)
+def test_what_is_not_what_its_name_says_stays(with_lfs: AgentDev, forge: str) -> None:
+    with_lfs("--", "sh", "-c", f"{DRAW}; {forge}")
+    bring(with_lfs)
+
+    assert with_lfs.git("log", "-1", "--format=%s") == "Draw\n"
+    assert [path for path in (with_lfs.repo / ".git").glob("lfs/**/*") if not path.is_dir()] == []
+
+
+def test_forged_large_files_are_told(with_lfs: AgentDev) -> None:
+    with_lfs("--", "sh", "-c", f"{DRAW}; tr a-z A-Z <a.png >{STORED}")
+
+    assert f"{OID}: it is not what its name says" in with_lfs("merge", "--commits").stdout
+
+
+MOVE = "git -C lib commit -q --allow-empty -m one && git -C lib commit -q --allow-empty -m two && git commit -qam Moved"
+
+
+@pytest.mark.parametrize("kind", ["with a submodule", "a linked work tree with a submodule"])
+def test_commits_of_a_submodule_come_along(agent_dev: AgentDev, tmp_path: Path, kind: str) -> None:
+    cwd = KINDS[kind](agent_dev, tmp_path).cwd
+    refs = agent_dev.git("for-each-ref", "--format=%(objectname) %(refname)", cwd=cwd / "lib")
+    agent_dev("--", "sh", "-c", MOVE, cwd=cwd)
+    (row,) = bring(agent_dev, cwd=cwd)["submodules"]
+    (tmp_path / "library").rename(tmp_path / "gone")  # nothing can be fetched
+    agent_dev.git("submodule", "update", cwd=cwd)
+
+    assert row["why"] is None
+    assert agent_dev.git("log", "-2", "--format=%s", cwd=cwd / "lib") == "two\none\n"
+    after = agent_dev.git("for-each-ref", "--format=%(objectname) %(refname)", cwd=cwd / "lib")
+    assert sorted(after.splitlines()) == sorted([*refs.splitlines(), f"{row['commit']} {row['ref']}"])
+    assert agent_dev.git("fsck", "--no-progress", "--no-dangling", cwd=cwd / "lib") == ""
+    assert agent_dev.git("status", "--porcelain", cwd=cwd) == ""
+
+
+def test_hostile_commits_of_a_submodule_stay_and_the_rest_comes(agent_dev: AgentDev, tmp_path: Path) -> None:
+    cwd = KINDS["with a submodule"](agent_dev, tmp_path).cwd
+    before = agent_dev.git("count-objects", "-v", cwd=cwd / "lib")
+    tree = "printf '40000 .git\\0' >/tmp/t; git rev-parse HEAD^{tree} | xxd -r -p >>/tmp/t"
+    bad = f"cd lib; {tree}; new=$(git commit-tree -m bad $(git hash-object -t tree -w --literally /tmp/t))"
+    agent_dev("--", "sh", "-c", f"{bad}; git update-ref HEAD $new; cd ..; git add lib; git commit -qm Moved", cwd=cwd)
+    (row,) = bring(agent_dev, cwd=cwd)["submodules"]
+
+    assert agent_dev.git("log", "-1", "--format=%s", cwd=cwd) == "Moved\n"
+    assert "hasDotgit" in row["why"]
+    assert row["ref"] is None
+    assert agent_dev.git("for-each-ref", "refs/agent-dev", cwd=cwd / "lib") == ""
+    assert agent_dev.git("count-objects", "-v", cwd=cwd / "lib") == before
+
+
+def test_commits_of_a_new_submodule_are_told_to_stay(agent_dev: AgentDev, tmp_path: Path) -> None:
+    cwd = KINDS["with a submodule"](agent_dev, tmp_path).cwd
+    new = "git init -q /tmp/n; git -C /tmp/n commit -q --allow-empty -m first"
+    agent_dev(
+        "--", "sh", "-c", f"{new}; git -c protocol.file.allow=always submodule -q add /tmp/n new; git commit -qm New", cwd=cwd
+    )
+
+    assert "stays in the session" in agent_dev("merge", "--commits", cwd=cwd).stdout

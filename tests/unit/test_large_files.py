@@ -1,0 +1,33 @@
+"""Pointers of Git LFS in blobs that an agent wrote."""
+
+import pytest
+
+from agent_dev.core.large_files import Pointer, parse
+
+START = b"version https://git-lfs.github.com/spec/v1\n"
+OID = "0f" * 32
+
+
+def test_a_pointer_says_which_content_is_meant() -> None:
+    assert parse(START + f"oid sha256:{OID}\nsize 12\n".encode()) == Pointer(OID, 12)
+    assert parse(START + f"ext-0-x sha256:{OID[::-1]}\noid sha256:{OID}\nsize 12\n".encode()) == Pointer(OID, 12)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "",
+        "size 12\n",
+        f"oid sha256:{OID}\n",
+        f"oid sha256:{OID[:-1]}\nsize 12\n",
+        f"oid sha256:{OID.upper()}\nsize 12\n",
+        f"oid sha256:../../{OID[6:]}\nsize 12\n",
+        f"oid md5:{OID}\nsize 12\n",
+        f"oid sha256:{OID}\nsize -1\n",
+        f"oid sha256:{OID}\nsize {'9' * 30}\n",
+        f"oid sha256:{OID}\nsize 12\n" + "x" * 1000,
+    ],
+)
+def test_what_is_no_pointer_means_nothing(rest: str) -> None:
+    assert parse(START + rest.encode()) is None
+    assert parse(rest.encode()) is None
