@@ -26,6 +26,7 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "looking": ("status", "diff", "commits", "sessions"),
     "merging": ("merge", "undo", "redo", "merges"),
     "direct": ("restore",),
+    "backing": ("backup",),
     "session": ("discard", "stop", "resume"),
     "history": ("checkpoint", "checkpoints", "rollback", "log", "trash"),
     "machine": ("show", "profiles", "doctor"),
@@ -34,7 +35,6 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
 }
 _VERBS = {word: area for area, words in AREAS.items() for word in words}
 RESERVED = (
-    "backup",
     "shell",
     "install",
     "network",
@@ -61,6 +61,7 @@ agent-dev: run a coding agent on a copy-on-write view of a repository, take home
   agent-dev rollback CHECKPOINT [PATH…]     bring a session back to it, or some paths of it
   agent-dev trash [--bring PATH]            what was deleted in a session, and bringing it back
   agent-dev log [--commands|--changes]      what became of a session, what its agent ran, what changed when
+  agent-dev backup once|every DIR --to DIR  back a directory up, now or again and again
   agent-dev show AGENT                      what a run would look like; runs nothing
   agent-dev profiles | doctor               the agents there are; what this machine can do
   agent-dev policy check -- COMMAND         which rule decides what becomes of a command

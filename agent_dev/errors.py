@@ -157,3 +157,11 @@ class DamagedCheckpoint(AgentDevError):
 
 class CannotRollBack(AgentDevError):
     """{message}"""
+
+
+class BackupBusy(AgentDevError):
+    """another backup is being written to {target}"""
+
+
+class BackupFailed(AgentDevError):
+    """no backup of {source}: {reason}"""

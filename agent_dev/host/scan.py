@@ -3,10 +3,12 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from agent_dev.core.changes import Entry, FileType
 from agent_dev.core.overlay import Found
+
+Leave = Callable[[bytes, FileType], bool]
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OVERLAY = "user.overlay."
@@ -20,18 +22,23 @@ _TYPES = {
 
 
 def walk(
-    root: str, *, skip: tuple[bytes, ...] = (), attributes: bool = True, problems: list[str] | None = None
+    root: str,
+    *,
+    skip: tuple[bytes, ...] = (),
+    attributes: bool = True,
+    problems: list[str] | None = None,
+    leave: "Leave | None" = None,
 ) -> Iterator[Found]:
     """Yield all below a directory, parents before children. `skip`: names at the top that are passed over.
 
-    What cannot be read goes into `problems` with its reason.
+    What cannot be read goes into `problems` with its reason. `leave` says what is passed over with all that is in it.
     """
     told = problems if problems is not None else []
     here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     # One descriptor at any depth: down by openat, up by `..`.
     stack: list[tuple[bytes, list[bytes], int]] = []
     try:
-        found, below = _read(here, b"", told, attributes=attributes, skip=skip)
+        found, below = _left(_read(here, b"", told, attributes=attributes, skip=skip), leave)
         yield from found
         stack.append((b"", below, 0))
         while stack:
@@ -52,11 +59,19 @@ def walk(
                 stack[0] = (b"", below, os.fstat(here).st_ino)
             os.close(here)
             here = child
-            found, names = _read(here, inside, told, attributes=attributes)
+            found, names = _left(_read(here, inside, told, attributes=attributes), leave)
             yield from found
             stack.append((inside, names, os.fstat(here).st_ino))
     finally:
         os.close(here)
+
+
+def _left(read: tuple[list[Found], list[bytes]], leave: Leave | None) -> tuple[list[Found], list[bytes]]:
+    if leave is None:
+        return read
+    found = [one for one in read[0] if not leave(one.path, one.entry.type)]
+    kept = {one.path.rpartition(b"/")[2] for one in found}
+    return found, [name for name in read[1] if name in kept]
 
 
 def _down(here: int, name: bytes) -> int:

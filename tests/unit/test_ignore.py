@@ -1,0 +1,45 @@
+"""What a `.backupignore` leaves out, in a table; git itself is asked about random ones in tests/disk/test_backups.py."""
+
+import pytest
+
+from agent_dev.core import ignore
+
+
+@pytest.mark.parametrize(
+    ("text", "out", "kept"),
+    [
+        ("*.o", ["a.o", "x/y.o"], ["a.c", "o"]),
+        ("/build", ["build"], ["x/build"]),
+        ("x/build", ["x/build"], ["y/x/build", "build"]),
+        ("build/", ["build/"], ["build"]),
+        ("*.log\n!keep.log", ["a.log"], ["keep.log", "x/keep.log"]),
+        ("!a\na", ["a"], []),
+        ("# a\n\n\\#b", ["#b"], ["a", "# a", "b"]),
+        ("\\!a", ["!a"], ["a"]),
+        ("a/**", ["a/b", "a/b/c"], ["a/", "b/a"]),
+        ("**/a", ["a", "x/a", "x/y/a"], ["ab"]),
+        ("a/**/b", ["a/b", "a/x/b", "a/x/y/b"], ["b", "a/bb"]),
+        ("[a-c]x[!0-9]", ["axy", "cx-"], ["dxy", "ax1"]),
+        ("x[]]", ["x]"], ["x"]),
+        ("[[:digit:]]?", ["1a"], ["a1", "1"]),
+        ("a[", [], ["a[", "a"]),
+        ("a\\*", ["a*"], ["ab"]),
+        ("end  \nkept\\ ", ["end", "kept "], ["end  ", "kept"]),
+        ("\ufeffa\r\nb\r", ["a", "b"], []),
+        ("*a*a*a*a*a*a*a*a*b", [], ["a" * 255]),
+    ],
+)
+def test_a_path_is_left_out_or_kept(text: str, out: list[str], kept: list[str]) -> None:
+    rules = ignore.rules(text.encode())
+
+    def is_out(path: str) -> bool:
+        return ignore.is_left_out(path.rstrip("/").encode(), rules, is_folder=path.endswith("/"))
+
+    assert [path for path in out if not is_out(path)] == []
+    assert [path for path in kept if is_out(path)] == []
+
+
+def test_names_that_are_no_text_are_matched_too() -> None:
+    rules = ignore.rules(b"*.\xff\n")
+    assert ignore.is_left_out(b"dir/a.\xff", rules, is_folder=False)
+    assert not ignore.is_left_out(b"a.\xfe", rules, is_folder=False)
