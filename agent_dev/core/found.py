@@ -16,7 +16,7 @@ UNFINISHED = {
     "REVERT_HEAD": "revert",
     "BISECT_LOG": "bisect",
 }
-HEADS = "refs/heads/"
+HEADS, REMOTES = "refs/heads/", "refs/remotes/"
 
 
 class Motion(StrEnum):
@@ -55,7 +55,8 @@ class Stash:
 class Found:
     """All of it. `head` is the branch that the agent stood on ("" when on none), `start` the one the session began on.
 
-    `is_cut`: there are more commits than are told.
+    `is_cut`: there are more commits than are told. `fetched`: how many are on remote branches only, and not told; `remote`: ids
+    of commits that are there, too.
     """
 
     commits: tuple[Told, ...] = ()
@@ -65,6 +66,31 @@ class Found:
     head: str = ""
     start: str = ""
     is_cut: bool = False
+    fetched: int = 0
+    remote: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Tips:
+    """Ids that refs lead to: `new`, of those on `remote` branches, `own` (on neither these nor tags), and the `old` ones."""
+
+    new: tuple[str, ...] = ()
+    remote: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    old: tuple[str, ...] = ()
+
+
+def tips(before: Mapping[str, str], after: Mapping[str, str]) -> Tips:
+    """Return what refs lead to that they did not before; a stash is told apart.
+
+    A tag may have come by a fetch as well: what it leads to is fetched when a remote branch has it and none of the agent's.
+    """
+    moved = {name: oid for name, value in after.items() if before.get(name) != value and (oid := _oid(value)) is not None}
+    moved.pop("refs/stash", None)
+    remote = {oid for name, oid in moved.items() if name.startswith(REMOTES)}
+    own = {oid for name, oid in moved.items() if not name.startswith((REMOTES, "refs/tags/"))}
+    old = {oid for value in before.values() if (oid := _oid(value)) is not None}
+    return Tips(*(tuple(sorted(ids)) for ids in (set(moved.values()), remote, own, old)))
 
 
 def ref_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[RefChange, ...]:

@@ -11,23 +11,25 @@ from dataclasses import replace
 
 from agent_dev.core import found as finding
 from agent_dev.core.commits import Commit, Told, parse_commit, parse_diff, parse_log
-from agent_dev.core.found import Found
-from agent_dev.core.refs import parse_ref
+from agent_dev.core.found import Found, Tips
 from agent_dev.errors import CommandFailed
 from agent_dev.host import bare, machine, refs, store
 from agent_dev.host.bare import Bare
 
 MANY = 1000
+_MANY_FETCHED = 100_000
 
 
 def made(session: store.Session, record: store.Record, environ: dict[str, str]) -> tuple[Commit, ...]:
-    """Return the commits that the agent made, newest first. Raises CommandFailed when git cannot read them."""
-    new, old = _tips(session, record)
-    if not new:
+    """Return the commits that the agent made, newest first, not what it fetched. Raises CommandFailed."""
+    tips = _tips(session, record)
+    if not tips.new:
         return ()
     with opened(session, record, environ) as skeleton:
-        words = ("log", f"-{MANY}", "-z", "--format=%H%n%s", "--ignore-missing", "--stdin")
-        return parse_log(skeleton.ask(*words, question=_question(new, old)))
+        fetched = _fetched(skeleton, tips)
+        words = ("log", f"-{MANY + len(fetched)}", "-z", "--format=%H%n%s", "--ignore-missing", "--stdin")
+        every = parse_log(skeleton.ask(*words, question=_question(tips.new, tips.old)))
+        return tuple(one for one in every if one.id not in fetched)[:MANY]
 
 
 def found(session: store.Session, record: store.Record, skeleton: Bare) -> Found:
@@ -38,8 +40,14 @@ def found(session: store.Session, record: store.Record, skeleton: Bare) -> Found
     before, after = refs.remembered(session), refs.now(session, record)
     known = refs.remembered_stashes(session)
     stashes = tuple(one for one in finding.parse_stashes(refs.stash_log(folder)) if one.id not in known)
-    new, old = _tips(session, record)
-    told = _told(skeleton, new, old) if new else ()
+    tips = _tips(session, record)
+    fetched = _fetched(skeleton, tips)
+    every = _reached(skeleton, _question(tips.new, tips.old), MANY + 1 + len(fetched)) if tips.new else []
+    ids = [oid for oid in every if oid not in fetched][: MANY + 1]
+    told = with_files(skeleton, read(skeleton, ids)) if ids else ()
+    remote = (
+        frozenset(_reached(skeleton, _question(tips.remote, tips.old), _MANY_FETCHED)) if tips.remote and ids else frozenset()
+    )
     return Found(
         told[:MANY],
         tuple(one for one in finding.ref_changes(before, after) if one.name != "refs/stash"),
@@ -48,24 +56,32 @@ def found(session: store.Session, record: store.Record, skeleton: Bare) -> Found
         finding.branch_of(after.get("HEAD", "")),
         finding.branch_of(before.get("HEAD", "")),
         is_cut=len(told) > MANY,
+        fetched=len(fetched),
+        remote=remote.intersection(ids),
     )
 
 
-def _tips(session: store.Session, record: store.Record) -> tuple[list[str], list[str]]:
-    """Return the ids that are new among the agent's refs, and those that were there."""
+def _tips(session: store.Session, record: store.Record) -> Tips:
+    """Return what the agent's refs lead to that they did not before."""
     if refs.private_dir(session, record) is None:
-        return [], []
-    before, after = refs.remembered(session), refs.now(session, record)
-    new = {value for name, value in after.items() if before.get(name) != value and name != "refs/stash"}
-    return [sorted(filter(_is_id, values)) for values in (new, set(before.values()))]  # type: ignore[return-value]
+        return Tips()
+    return finding.tips(refs.remembered(session), refs.now(session, record))
 
 
-def _is_id(value: str) -> bool:
-    return parse_ref(value.encode("utf-8", "surrogateescape")) is not None
+def _question(new: tuple[str, ...], *old: tuple[str, ...]) -> bytes:
+    return ("".join(f"{oid}\n" for oid in new) + "".join(f"^{oid}\n" for ids in old for oid in ids)).encode()
 
 
-def _question(new: list[str], old: list[str]) -> bytes:
-    return ("".join(f"{oid}\n" for oid in new) + "".join(f"^{oid}\n" for oid in old)).encode()
+def _reached(skeleton: Bare, question: bytes, most: int) -> list[str]:
+    words = ("rev-list", f"-{most}", "--ignore-missing", "--stdin")
+    return skeleton.ask(*words, question=question).decode("ascii", "replace").split()
+
+
+def _fetched(skeleton: Bare, tips: Tips) -> frozenset[str]:
+    """Return the commits that are on remote branches only: the agent fetched them."""
+    if not tips.remote:
+        return frozenset()
+    return frozenset(_reached(skeleton, _question(tips.remote, tips.own, tips.old), _MANY_FETCHED))
 
 
 @contextmanager
@@ -83,12 +99,6 @@ def git_program(record: store.Record, environ: dict[str, str]) -> str:
     if program is None:
         raise CommandFailed(program="git", reason="it is not installed")
     return program
-
-
-def _told(skeleton: Bare, new: list[str], old: list[str]) -> tuple[Told, ...]:
-    words = ("rev-list", f"-{MANY + 1}", "--ignore-missing", "--stdin")
-    ids = skeleton.ask(*words, question=_question(new, old)).decode("ascii", "replace").split()
-    return with_files(skeleton, read(skeleton, ids))
 
 
 def read(place: Bare, ids: list[str]) -> tuple[Told, ...]:

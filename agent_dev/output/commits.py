@@ -23,7 +23,7 @@ def commits(looked: Looked, session: str, *, as_json: bool) -> None:
         _as_json(looked, session)
         return
     for one in looked.found.commits:
-        line(f"{one.id} {visible(one.subject)}")
+        line(f"{one.id} {visible(one.subject)}{' (on a remote branch, too)' if one.id in looked.found.remote else ''}")
         for row in (*about(one, looked.holds.get(one.id, ())), *links(looked, one.id)):
             line(f"  {row}")
     if looked.found.is_cut:
@@ -39,6 +39,8 @@ def commits(looked: Looked, session: str, *, as_json: bool) -> None:
 def others(looked: Looked) -> Iterator[str]:
     """Yield what came of the session's git dir beside commits: refs that moved, stashes, what is half done or not committed."""
     found = looked.found
+    if found.fetched:
+        yield f"fetched, and on remote branches only: {found.fetched} commits"
     yield from map(_ref, found.refs)
     for stash in found.stashes:
         yield f"stash: {visible(stash.subject)} ({stash.id[:_SHORT]}); it stays in the session"
@@ -159,8 +161,11 @@ def _as_json(looked: Looked, session: str) -> None:
         {
             "version": 1,
             "session": session,
-            "commits": [_row(told, looked.holds.get(told.id, ())) for told in found.commits],
+            "commits": [
+                _row(told, looked.holds.get(told.id, ())) | {"remote": told.id in found.remote} for told in found.commits
+            ],
             "cut": found.is_cut,
+            "fetched": found.fetched,
             "refs": [{"name": one.name, "motion": one.motion, "before": one.before, "after": one.after} for one in found.refs],
             "stashes": [{"id": one.id, "subject": one.subject} for one in found.stashes],
             "unfinished": list(found.unfinished),

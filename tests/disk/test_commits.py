@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_dev.core.commits import Commit
+from agent_dev.core.found import Found
 from agent_dev.errors import AgentDevError
 from agent_dev.host import bare, commits, private_git, refs, store
 from tests.harness.repository import ENVIRON, commit, git, has_run, plant, repository, trap
@@ -343,3 +344,56 @@ def test_replaced_objects_replace_nothing(session: Session) -> None:
     session.let_agent("replace", made, other)
 
     assert "true" in [one.subject for one in session.made()]
+
+
+# --- what was fetched ---
+
+
+def let_fetch(session: Session) -> str:
+    """Let somebody else have a commit with a tag, and the agent fetch it; return its id."""
+    other = repository(session.root.parent / "other")
+    (other / "theirs").touch()
+    theirs = commit(other, "upstream")
+    git(other, "tag", "v9")
+    session.let_agent("remote", "add", "origin", str(other))
+    session.let_agent("fetch", "-q", "--tags", "origin")
+    return theirs
+
+
+def look(session: Session) -> Found:
+    with commits.opened(session.session, session.record, ENVIRON) as skeleton:
+        return commits.found(session.session, session.record, skeleton)
+
+
+def test_what_was_only_fetched_is_not_the_agents(session: Session) -> None:
+    let_fetch(session)
+    own = session.let_commit("own")
+    found = look(session)
+
+    assert [one.id for one in session.made()] == [own]
+    assert [one.id for one in found.commits] == [own]
+    assert found.fetched >= 1
+    assert not found.remote
+    assert "refs/remotes/origin/main" in {one.name for one in found.refs}
+
+
+def test_what_is_on_a_branch_of_the_agents_is_told_wherever_else_it_is(session: Session) -> None:
+    theirs = let_fetch(session)
+    session.let_agent("checkout", "-q", "-b", "x", "origin/main")
+    own = session.let_commit("on top")
+    found = look(session)
+
+    assert {one.id for one in found.commits} >= {own, theirs}
+    assert theirs in found.remote
+    assert own not in found.remote
+    assert found.fetched == 0
+
+
+def test_what_the_agent_tagged_is_its_own(session: Session) -> None:
+    let_fetch(session)
+    session.let_agent("checkout", "-q", "--detach")
+    own = session.let_commit("tagged")
+    session.let_agent("tag", "mine")
+    session.let_agent("checkout", "-q", "main")
+
+    assert [one.id for one in look(session).commits] == [own]
