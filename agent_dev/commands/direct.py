@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_dev.commands import merge, run
 from agent_dev.commands.prepare import Prepared, Request
@@ -12,12 +12,16 @@ from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here
 from agent_dev.core import selection
 from agent_dev.core.changes import Entry, FileType
-from agent_dev.errors import AgentDevError, CannotStart, UsageError
-from agent_dev.host import base, copies, disk, files, machine, remove, scan, snapshots, store
+from agent_dev.core.history import Keep
+from agent_dev.core.profile import Profile
+from agent_dev.errors import AgentDevError, BackupBusy, BackupFailed, CannotStart, UsageError
+from agent_dev.host import backups, base, clock, copies, disk, files, machine, remove, scan, snapshots, store
+from agent_dev.host.backups import Backup
 from agent_dev.host.snapshots import Snapshot
 
-_ABOUT, _AFTER = "about.json", "after"
+_ABOUT, _AFTER, _ROUNDS = "about.json", "after", "rounds"
 _SKIP = (b".git",)
+_MINUTE = 60 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +75,36 @@ def after(taken: Taken, prepared: Prepared, environ: dict[str, str], notice: mer
         _write(Taken(taken.id, taken.folder, taken.root, taken.command, taken.started, time.time_ns(), taken.snapshot))
     except OSError as error:
         notice(f"what the tree holds now could not be noted ({error.strerror}): a restore would take all for changed since")
+    try:
+        _keep(taken, prepared.settings.profile)
+    except (BackupBusy, BackupFailed) as error:
+        notice(f"what the tree holds now is not kept: {error.message}")
     notice(f"agent-dev restore --dry-run {taken.id}   what it changed")
     notice(f"agent-dev restore {taken.id}             bring back what was there")
+
+
+def rounds(taken: Taken) -> tuple[Backup, ...]:
+    """Return what was kept of the tree while the agent worked and when it had ended, oldest first."""
+    return backups.listed(f"{taken.folder}/{_ROUNDS}")
+
+
+def _keep_on(taken: Taken, profile: Profile) -> None:
+    """Keep what the tree holds, every so many minutes when something changed; for a process of its own."""
+    while True:
+        time.sleep(profile.checkpoint_minutes * 60)
+        try:
+            _keep(taken, profile)
+        except (BackupBusy, BackupFailed):
+            continue  # a full disk, most of all: the agent goes on, and the one at the end says so
+
+
+def _keep(taken: Taken, profile: Profile) -> None:
+    """Keep what the tree holds now: all of it, since what is left out would be taken for made by the agent."""
+    root, place = taken.root, f"{taken.folder}/{_ROUNDS}"
+    skip = (*_SKIP, *map(os.fsencode, snapshots.within(root)))
+    backups.take(backups.Wish(root, place, skip=skip, first=taken.snapshot.path, first_at=taken.started))
+    keep = Keep(profile.keep_checkpoints, profile.keep_checkpoints_days * 24 * 60 * _MINUTE, profile.keep_checkpoints_mib << 20)
+    backups.let_go(place, keep, max(1, profile.checkpoint_minutes) * _MINUTE)
 
 
 def _write(taken: Taken) -> None:
@@ -113,7 +145,8 @@ def listed(where: Here, *, every: bool = False) -> tuple[Taken, ...]:
 
 
 def find(where: Here, name: str) -> Taken:
-    """Return the snapshot of that id, else the newest here. Raises UsageError, AgentDevError."""
+    """Return the snapshot of that id, or what `ID/ROUND` kept later, else the newest here. Raises UsageError, AgentDevError."""
+    name, _, later = name.partition("/")
     found = [one for one in listed(where, every=bool(name)) if not name or one.id == name]
     if not found:
         if name:
@@ -123,7 +156,18 @@ def find(where: Here, name: str) -> Taken:
         raise AgentDevError(
             message=f"the snapshot {found[-1].snapshot.path} is gone", hint="agent-dev restore --list shows others"
         )
-    return found[-1]
+    return _at(found[-1], later) if later else found[-1]
+
+
+def _at(taken: Taken, name: str) -> Taken:
+    for one in rounds(taken):
+        if one.name != name:
+            continue
+        if one.problems:  # what is not in it would be taken for made since
+            reason = f"{name} of snapshot {taken.id} is not whole: {one.problems[0]}"
+            raise AgentDevError(message=reason, hint="agent-dev restore --list shows others")
+        return replace(taken, snapshot=Snapshot(snapshots.COPY, name, one.path))
+    raise UsageError(message=f"snapshot {taken.id} has nothing called {name}", hint="agent-dev restore --list")
 
 
 def restoring(taken: Taken, paths: tuple[str, ...], where: Here) -> Review:
@@ -240,13 +284,16 @@ class _Filling:
 
 def run_direct(request: Request, notice: merge.Notice) -> run.Outcome:
     """Run an agent in the real tree. Raises AgentDevError; without a snapshot nothing is started."""
-    found: list[tuple[Taken, Prepared]] = []
+    found: list[tuple[Taken, Prepared, int]] = []
 
     def begin(prepared: Prepared) -> None:
-        found.append((before(prepared, request, notice), prepared))
+        taken, profile = before(prepared, request, notice), prepared.settings.profile
+        found.append((taken, prepared, clock.beside(lambda: _keep_on(taken, profile)) if profile.checkpoint_minutes else 0))
 
     try:
         return run.run(request, notice, begin)
     finally:
-        for taken, prepared in found:
+        for taken, prepared, timer in found:
+            if timer:
+                clock.end(timer)
             after(taken, prepared, request.environ, notice)

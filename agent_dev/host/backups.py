@@ -37,13 +37,17 @@ Identity = tuple[int, int, int, int]  # inode, ctime (0: too young to tell a cha
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is backed up, to where, without what; `first`: a copy of ours to compare with while there is no backup."""
+    """What is backed up, to where, without what.
+
+    `first`: a copy of ours to compare with while there is no backup, begun at `first_at` (ns since 1970).
+    """
 
     source: str
     target: str
     rules: tuple[ignore.Rule, ...] = ()
     skip: tuple[bytes, ...] = ()  # names at the top
     first: str = ""
+    first_at: int = 0
     progress: Progress = lambda _files, _bytes: None
 
 
@@ -232,15 +236,7 @@ class _Taking:
 
     def look(self) -> bool:
         """Look at everything; return whether anything is unlike the backup before."""
-        rules = self.wish.rules
-
-        def leave(path: bytes, kind: FileType) -> bool:
-            return ignore.is_left_out(path, rules, is_folder=kind is FileType.DIRECTORY)
-
-        walked = scan.walk(self.wish.source, skip=self.wish.skip, problems=self.problems, leave=leave if rules else None)
-        for one in walked:
-            if one.entry.type in (FileType.SOCKET, FileType.DEVICE):
-                continue
+        for one in self._walk(self.wish.source, self.problems):
             self.found.append(one)
             if self.last is not None and self._is_same(self.last, one.path, one.entry):
                 self.same.add(one.path)
@@ -248,20 +244,30 @@ class _Taking:
 
     def _has_lost(self, last: Tree) -> bool:
         names = {one.path for one in self.found}
-        were = self.known or [one.path for one in scan.walk(last.path, attributes=False)]
+        were = self.known or [one.path for one in self._walk(last.path, [])]
         return any(path not in names for path in were)
+
+    def _walk(self, root: str, problems: list[str]) -> Iterator[Found]:
+        rules = self.wish.rules
+
+        def leave(path: bytes, kind: FileType) -> bool:
+            return ignore.is_left_out(path, rules, is_folder=kind is FileType.DIRECTORY)
+
+        walked = scan.walk(root, skip=self.wish.skip, problems=problems, leave=leave if rules else None)
+        return (one for one in walked if one.entry.type not in (FileType.SOCKET, FileType.DEVICE))
 
     def _is_same(self, last: Tree, path: bytes, entry: Entry) -> bool:
         known = self.known.get(path)
         held = last.look(path, attributes=known is None or known[:2] != (entry.inode, entry.ctime))
         if held is None or held.type is not entry.type:
             return False
-        if entry.type is not FileType.SYMLINK and held.mode != entry.mode & 0o777:
+        if entry.type is not FileType.SYMLINK and held.mode & 0o777 != entry.mode & 0o777:
             return False
         is_file = entry.type is FileType.FILE
         if is_file and (held.size, held.mtime) != (entry.size, entry.mtime):
             return False
-        if known == (entry.inode, entry.ctime, entry.size, entry.mtime):
+        is_older = not self.known and entry.ctime < self.wish.first_at - _YOUNG
+        if is_older or known == (entry.inode, entry.ctime, entry.size, entry.mtime):
             return True
         if (held.target, held.attributes) != (entry.target, entry.attributes):
             return False

@@ -9,6 +9,10 @@ import time
 from agent_dev.host import kernel, signals, store
 from agent_dev.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _NICE = 19
 _FULL = 3600  # seconds without a checkpoint after one that the disk had no room for
 
@@ -23,13 +27,18 @@ class Wish(Value):
 
 
 def begin(session: store.Session, record: store.Record, wish: Wish) -> int:
-    """Start the process; return its pid for `end`."""
+    """Start the process that takes checkpoints; return its pid for `end`."""
+    return beside(lambda: _serve(session.but(lock=-1), record, wish))
+
+
+def beside(serve: "Callable[[], None]") -> int:
+    """Do something in a process of its own until the launcher ends, or `end` is called with what is returned."""
     launcher = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
             _part(launcher)
-            _serve(session.but(lock=-1), record, wish)
+            serve()
         finally:
             os._exit(1)
     return pid

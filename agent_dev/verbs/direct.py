@@ -17,7 +17,13 @@ from agent_dev.verbs.parser import Verb, parser_of
 def _restore(words: list[str], where: Here, _options: Options) -> int:
     about = "Bring back what was there before an agent ran with --direct. What you changed since it ended stays as you have it."
     parser = parser_of("restore", about, "agent-dev restore --dry-run")
-    parser.add_argument("snapshot", nargs="?", default="", metavar="SNAPSHOT", help="an id; else the newest here")
+    parser.add_argument(
+        "snapshot",
+        nargs="?",
+        default="",
+        metavar="SNAPSHOT",
+        help="an id, or ID/ROUND for what was kept later; else the newest here",
+    )
     parser.add_argument("--path", action="append", default=[], metavar="PATH", help="only PATH and all below it")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done")
     parser.add_argument("--list", action="store_true", help="the snapshots of this repository")
@@ -52,6 +58,7 @@ def _list(found: tuple[direct.Taken, ...], *, as_json: bool) -> None:
                 "path": one.snapshot.path,
                 "started": one.started,
                 "ended": one.ended or None,
+                "rounds": [{"round": later.name, "path": later.path, "time": later.time} for later in direct.rounds(one)],
             }
             for one in found
         ]
@@ -60,6 +67,8 @@ def _list(found: tuple[direct.Taken, ...], *, as_json: bool) -> None:
     for one in found:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.started // 10**9))
         line(f"{one.id}  {one.snapshot.provider:<8}  {when}  {visible(' '.join(one.command))}  {visible(one.snapshot.path)}")
+        for later in direct.rounds(one):
+            line(f"  {one.id}/{visible(later.name)}  kept later: {later.files:,} files, {later.linked:,} of them shared")
     if not found:
         line("no agent ever worked here directly")
 

@@ -114,13 +114,13 @@ class AgentDev:
 
     @contextmanager
     def started(
-        self, *words: str | Path, cwd: Path | None = None, env: Env | None = None, **more: Any
+        self, *words: str | Path, cwd: Path | None = None, env: Env | None = None, before: tuple[str, ...] = (), **more: Any
     ) -> Iterator[subprocess.Popen[str]]:
         """Start `agent-dev WORDS` with pipes; at the end it is stopped if it still runs, and waited for."""
         pipe = subprocess.PIPE
         keywords: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "stderr": pipe, **more}
         with subprocess.Popen(
-            [PROGRAM, *words],
+            [*before, PROGRAM, *words],
             cwd=cwd or self.repo,
             env=self.environment(env),
             encoding="utf-8",

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.harness import program
-from tests.harness.program import AgentDev
+from tests.harness.program import AgentDev, wait_until
 
 # Kinds of file systems to try on: where one can be mounted, and where not (an ordinary user) the one that is there.
 KINDS = ("here", "xfs", "btrfs", "btrfs, mounted there") if os.getuid() == 0 else ("here",)
@@ -145,6 +146,46 @@ def test_what_the_user_changed_since_stays(plain: AgentDev) -> None:
     assert not (plain.repo / "new").exists()
     assert plain("merge", "--resolve", "README.md=agent").returncode == 0  # settled: the snapshot's
     assert (plain.repo / "README.md").read_text() == "# Shop\n"
+
+
+def test_what_the_tree_held_at_the_end_is_kept(direct: AgentDev) -> None:
+    ran(direct, DAMAGE)
+    damaged = tree(direct.repo)
+    (row,) = snapshots(direct)
+    (later,) = row["rounds"]
+    assert f"{row['snapshot']}/{later['round']}" in direct("restore", "--list").stdout
+    held = tree(Path(later["path"]))
+    del held["."], damaged["."]
+    assert held == {path: entry for path, entry in damaged.items() if path != ".git"}
+    (direct.repo / "new").write_text("by the user\n")
+    mine = tree(direct.repo)
+    assert direct("restore", f"{row['snapshot']}/{later['round']}").returncode == 0
+    assert tree(direct.repo) == mine  # all that is not as then is the user's own
+
+
+def test_while_the_agent_works_the_tree_is_kept_again_and_again(plain: AgentDev) -> None:
+    config = Path(plain.env["XDG_CONFIG_HOME"]) / "agent-dev" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("checkpoint_minutes: 1\n")
+    quick = "import sys, time; nap = time.sleep; time.sleep = lambda s: nap(s / 600); from agent_dev import cli; "
+    quick += "sys.argv[:2] = []; sys.argv.insert(0, 'agent-dev'); cli.main()"
+    words = ("run", "--direct", "--", "sh", "-c", "echo one >kept; read go; rm kept; echo two >later")
+    with plain.started(*words, before=(sys.executable, "-c", quick)) as process:
+        kept = wait_until(lambda: list(plain.state.glob("snapshots/*/rounds/2*/kept")), "a round")
+        assert kept[0].read_text() == "one\n"
+        process.communicate("\n", timeout=60)
+    (row,) = snapshots(plain)
+    assert len(row["rounds"]) == 2
+    first, last = (Path(one["path"]) for one in row["rounds"])
+    assert ((first / "kept").exists(), (last / "kept").exists(), (last / "later").read_text()) == (True, False, "two\n")
+    assert (first / "marked").stat().st_ino == (last / "marked").stat().st_ino
+    assert plain("restore", f"{row['snapshot']}/{first.name}").returncode == 0
+    assert ((plain.repo / "kept").read_text(), (plain.repo / "later").exists()) == ("one\n", False)
+
+
+def test_an_agent_that_changed_nothing_leaves_nothing_to_keep(plain: AgentDev) -> None:
+    ran(plain, "true")
+    assert [row["rounds"] for row in snapshots(plain)] == [[]]
 
 
 def test_one_path_alone_is_brought_back(plain: AgentDev) -> None:
