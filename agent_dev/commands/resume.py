@@ -7,8 +7,9 @@ from agent_dev.commands import beside, run, showing
 from agent_dev.commands.prepare import Options, Prepared, Request, prepare
 from agent_dev.commands.sessions import Listed
 from agent_dev.core import bwrap, plan
+from agent_dev.core.overlay import CorruptUpperError
 from agent_dev.core.plan import GitDir
-from agent_dev.errors import Refused
+from agent_dev.errors import Refused, UnreadableSession
 from agent_dev.host import launch, refs, scan, store
 from agent_dev.host.base import Touched
 from agent_dev.host.homes import Home
@@ -93,8 +94,11 @@ def _git(one: Listed, record: store.Record) -> tuple[GitDir, ...]:
 
 
 def _touched(session: store.Session, record: store.Record, number: int) -> Touched:
-    """Note what the agent had changed: there the base of the session's first start stays true."""
+    """Note what the agent had changed: there the base of the session's first start stays true. Raises UnreadableSession."""
     skip = (b".git",) if refs.has_copy(record, number) else ()
     found = list(scan.walk(session.root(number, "").upper, skip=skip))
-    hiding = tuple(one.path for one in found if one.is_whiteout() or one.is_opaque())
+    try:
+        hiding = tuple(one.path for one in found if one.is_whiteout() or one.is_opaque())
+    except CorruptUpperError as error:
+        raise UnreadableSession(session=session.id, reason=str(error), hint="discard it, or look at it by hand") from None
     return Touched(frozenset(one.path for one in found), hiding)

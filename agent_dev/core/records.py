@@ -140,7 +140,22 @@ def _text(path: bytes) -> str:
 
 
 def _bytes(path: str) -> bytes:
-    return path.encode("utf-8", "surrogateescape")
+    """Return a path below a root; one that leads anywhere else was written by nobody who keeps journals."""
+    found = path.encode("utf-8", "surrogateescape")
+    if found and not _is_below(found):
+        raise CorruptJournalError(f"{path!r} is no path below a root")
+    return found
+
+
+def _slot(name: str) -> str:
+    if "/" in name or (name and not _is_below(name.encode("utf-8", "surrogateescape"))):
+        raise CorruptJournalError(f"{name!r} is no slot")
+    return name
+
+
+def _is_below(path: bytes) -> bool:
+    inside = b"/%b/" % path
+    return not any(bad in inside for bad in (b"//", b"/./", b"/../", b"\0"))
 
 
 def _op_row(op: Op) -> list[Any]:
@@ -221,7 +236,7 @@ def _with_begin(journal: Journal, record: dict[str, Any]) -> Journal:
 
 
 def _with_adopted(journal: Journal, record: dict[str, Any]) -> Journal:
-    adopted = tuple((Key(root, _bytes(path)), str(slot)) for root, path, slot in record["slots"])
+    adopted = tuple((Key(root, _bytes(path)), _slot(slot)) for root, path, slot in record["slots"])
     return replace(journal, adopted=journal.adopted + adopted)
 
 
@@ -291,7 +306,7 @@ def _op(row: list[Any]) -> Op:
     return Op(
         Act(act),
         Key(int(root), _bytes(path)),
-        str(slot),
+        _slot(slot),
         _mark(new),
         _mark(old),
         str(digest),

@@ -102,6 +102,7 @@ def take(folder: str, wish: Wish) -> None:
         "program": wish.program,
         "cut": budget.cut,
         "dropped": budget.dropped,
+        "marked": [budget.many_marked, *budget.marked],
     }
     with open(f"{folder}/manifest.new", "wb") as file:
         file.write(quick_json.dumps(manifest))
@@ -227,7 +228,7 @@ def _row(found: Found, stored: str) -> Row:
 
 
 def _notes(folder: str, data: dict[str, Any] | None) -> tuple[str, ...]:
-    """Say in one line what is missing of a base."""
+    """Say what a person should know of a base, a line each."""
     if data is None:
         return (f"{_problem(folder)}: what changed here since the start is a conflict",)
     words = []
@@ -236,7 +237,17 @@ def _notes(folder: str, data: dict[str, Any] | None) -> tuple[str, ...]:
     if data.get("dropped"):
         count = f"{data['dropped']:,} files were" if data["dropped"] > 1 else "1 file was"
         words.append(f"{count} past its bounds: what changes here of that has no base")
-    return (f"the base is not complete; {'; '.join(words)}",) if words else ()
+    lines = (f"the base is not complete; {'; '.join(words)}",) if words else ()
+    return (*lines, *_marks(data.get("marked", [0])))
+
+
+def _marks(marked: list[Any]) -> tuple[str, ...]:
+    """Name the real paths that an agent cannot see as they are: an earlier program left marks of an overlay on them."""
+    count, *names = marked
+    if not count:
+        return ()
+    more = " …" if count > len(names) else ""
+    return (f"marks of an overlay on {', '.join(names)}{more} here: no agent sees that as it is; setfattr -x takes them off",)
 
 
 def _problem(folder: str) -> str:

@@ -5,7 +5,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent_dev.core.changes import Entry, FileType
@@ -24,6 +24,7 @@ LARGE_FILE = 64 << 20
 MANY_CONVERTED_BYTES = 64 << 20  # of these, copies of unchanged files of which git keeps other bytes
 LARGE_CONVERTED_FILE = 1 << 20
 MANY_SECONDS = 60.0
+FEW_MARKED = 5
 COARSE = 10_000_000  # ns: by as much a file system's clock may be behind
 
 
@@ -37,6 +38,8 @@ class Budget:
     until: float = 0.0  # monotonic
     cut: str = ""
     dropped: int = 0
+    marked: list[str] = field(default_factory=list)  # what carries marks of an overlay: the first few
+    many_marked: int = 0
 
     def is_spent(self) -> bool:
         """Whether the walk must end; notes why."""
@@ -52,6 +55,12 @@ class Budget:
             self.dropped += 1
             return False
         return True
+
+    def note_mark(self, path: str) -> None:
+        """Count a path that carries a mark of an overlay."""
+        self.many_marked += 1
+        if len(self.marked) < FEW_MARKED:
+            self.marked.append(path)
 
     def spend(self, size: int, *, is_clean: bool) -> None:
         """Count a copy."""
@@ -88,6 +97,8 @@ def take(taking: Taking) -> Iterator[Placed]:
             if taking.budget.is_spent():
                 return
             seen.add(found.path)
+            if _is_marked(taking.root, found):
+                taking.budget.note_mark(os.fsdecode(found.path))
             if not taking.touched.covers(found.path):
                 taking.budget.paths -= 1
                 yield _placed(taking, found)
@@ -97,6 +108,17 @@ def take(taking: Taking) -> Iterator[Placed]:
         taking.budget.cut = "a directory was moved while it was taken"
         return
     yield from _gone_meanwhile(taking, seen)
+
+
+def _is_marked(root: str, found: Found) -> bool:
+    """Whether a real path carries what hides it, or what is below it, from every overlay: a whiteout, or an attribute."""
+    if found.entry.type not in (FileType.FILE, FileType.DIRECTORY):
+        return found.is_whiteout()
+    try:
+        names = os.listxattr(os.path.join(root, os.fsdecode(found.path)), follow_symlinks=False)
+    except OSError:
+        return False  # gone, or too deep to be named: the walk itself knows
+    return any(name.startswith("user.overlay.") for name in names)
 
 
 def _placed(taking: Taking, found: Found) -> Placed:

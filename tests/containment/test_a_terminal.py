@@ -1,6 +1,7 @@
 """CONTAINMENT A: the terminal, and what the user is shown."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,3 +96,53 @@ def test_a22_the_terminal_is_neither_killed_nor_locked(evening: Evening) -> None
     assert {name: evening.errors(request=name) for name in others} == {name: {"EPERM"} for name in others}
     assert evening.opened == "open"
     assert "line = 0" in evening.after
+
+
+@pytest.fixture
+def person(world: World) -> Iterator[Shell]:
+    """A person's shell in the repository."""
+    with Shell(env=world.program.terminal_environment(), cwd=world.repo) as shell:
+        yield shell
+
+
+LEFT_ON = r"\033[?1049h\033[?1002h\033[?1006h\033[?2004h\033[>1u\033[>4;2m\033[?25l\033[?1h\033=\033[?7l"
+SWITCHED_OFF = ("[?1049l", "[?1002l", "[?1006l", "[?2004l", "[<u", "[>4m", "[?25h", "[?1l", ">", "[?7h")
+
+
+@row(
+    "leave the terminal raw, on the other screen, with mouse, paste or keyboard modes on, by being killed",
+    "modes are restored from before the start, and everything an agent may have left on is switched off",
+)
+def test_a06_a_killed_agent_leaves_the_terminal_as_it_was(person: Shell) -> None:
+    before, start = person.stty(), len(person.raw)
+    person.run(f"{PROGRAM} --no-merge -- bash -c 'stty raw -echo -isig; printf \"{LEFT_ON}left-$((1+1))\"; kill -9 $$'", 60)
+    assert person.status == 137
+    assert person.stty() == before
+    after = person.raw[person.raw.index(b"left-2", start) :]
+    assert [code for code in SWITCHED_OFF if b"\x1b" + code.encode() not in after] == []
+    assert not person.screen.is_alternate()
+
+
+@row(
+    "stop itself, or go away while its group is in front, so that terminal and launcher hang",
+    "the launcher does as a shell does with its jobs: the stop is passed on, the terminal taken back",
+)
+def test_a23_an_agent_that_stops_itself_or_leaves_its_group_hangs_nothing(person: Shell) -> None:
+    person.send(f"{PROGRAM} -- bash -c 'echo new >new; kill -STOP $$; echo went-on'\r")
+    assert "Stopped" in person.wait_prompt(60)
+    assert person.foreground() == person.pid
+    person.start("fg")
+    person.wait_for("c apply", 60)  # the screen has opened
+    person.wait_quiet()
+    person.keys("ctrl+z")
+    person.wait_prompt(60)
+    person.send("fg\r")
+    person.wait_for("c apply", 60)
+    person.wait_quiet()
+    person.keys("q")
+    person.wait_prompt(60)
+    assert person.status == 0
+    lost = "import os, time; os.fork() and os._exit(3); os.setpgid(0, 0); time.sleep(0.1)"
+    person.run(f"{PROGRAM} --no-merge -- /usr/bin/python3 -I -c '{lost}'", 60)
+    assert person.status == 3
+    assert person.run("echo $((40+2))").strip() == "42"

@@ -226,3 +226,29 @@ def test_b20_sockets_are_of_few_families(found: dict[str, Any]) -> None:
     expected = {name: "EPROTONOSUPPORT" if name.startswith("netlink") else "EAFNOSUPPORT" for name in FAMILIES}
     assert found["families"] == expected | dict.fromkeys(OPEN, "done")
     assert found["pairs"] == ["done", "EAFNOSUPPORT"]
+
+
+@row(
+    "trick a proxy that filters names, by a NUL in a name",
+    "there is no filter of names to trick: `--net none` has no way to any proxy, `--net host` has no filter",
+)
+def test_b13_without_a_network_no_proxy_is_reached_whatever_the_name(world: World) -> None:
+    code = """if True:
+        import json, os, socket
+        told = []
+        for proxy in ("127.0.0.1", "localhost"):
+            try:
+                with socket.create_connection((proxy, int(os.environ["PROXY"])), 5) as to:
+                    to.sendall(b"\\x05\\x01\\x00\\x05\\x01\\x00\\x03\\x0ba\\x00.ok.com..\\x00\\x50")
+                told.append("connected")
+            except OSError as error:
+                told.append(type(error).__name__)
+        print(json.dumps(told))
+    """
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        address = f"socks5://127.0.0.1:{proxy.getsockname()[1]}"
+        words = ("--net", "none", "--env", f"PROXY={proxy.getsockname()[1]}", "--env", f"all_proxy={address}")
+        assert world.program.show_inside(code, *words) == ["ConnectionRefusedError"] * 2
+        proxy.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            proxy.accept()

@@ -206,6 +206,14 @@ def test_e24_a_mode_alone_is_a_change(merge: Merge) -> None:
     assert os.access(merge.repo / "run.sh", os.X_OK)
 
 
+@row("names that are options, patterns or commands to a shell", "no shell, no option from a name: merged as they are")
+def test_a17_names_that_are_words_of_a_shell_are_merged_literally(merge: Merge) -> None:
+    for name in ("-rf", "--help", "@x", "~", "$(touch x)", "*"):
+        assert (merge.repo / name).read_text() == "odd", name
+    assert not (merge.repo / "x").exists()
+    assert merge.change("-rf")["kind"] == "added"
+
+
 @row("names that look like options, shell or escapes", "no shell, bytes end to end, shown escaped")
 def test_e25_odd_names_are_merged_literally_within_the_root(merge: Merge) -> None:
     names = {os.fsencode(name) for name in os.listdir(merge.repo)}

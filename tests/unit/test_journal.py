@@ -1,6 +1,7 @@
 """What a journal's records say, and what the disk says of an operation: pure."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -122,6 +123,22 @@ def test_a_line_that_is_missing_doubled_or_out_of_place_is_damage(number: int) -
 def test_records_that_no_merge_writes_are_damage(records: tuple[Mapping[str, object], ...]) -> None:
     with pytest.raises(CorruptJournalError):
         read(written(*records))
+
+
+@pytest.mark.parametrize("path", [b"..", b"a/../b", b"/abs", b"a//b", b"a/", b"./a", b"a\0b"])
+def test_a_path_that_leads_elsewhere_is_damage(path: bytes) -> None:
+    key = Key(0, path)
+    whole = Op(Act.ATTACH, KEY, "1", FOLDER, whole=((path, mark(NEW)),))
+    for record in (adopt_record(((key, "1"),)), *(intent_record((op,), ()) for op in (replace(OP, key=key), whole))):
+        with pytest.raises(CorruptJournalError, match="no path below a root"):
+            read(written(begin_record(BEGIN), record))
+
+
+@pytest.mark.parametrize("slot", ["..", ".", "a/b", "/abs", "1\0"])
+def test_a_slot_that_is_no_name_is_damage(slot: str) -> None:
+    for record in (adopt_record(((KEY, slot),)), intent_record((replace(OP, slot=slot),), ())):
+        with pytest.raises(CorruptJournalError, match="no slot"):
+            read(written(begin_record(BEGIN), record))
 
 
 ATTACH, DETACH = Op(Act.ATTACH, KEY, "1", mark(NEW)), Op(Act.DETACH, KEY, "1", None, mark(OLD))

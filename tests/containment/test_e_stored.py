@@ -1,0 +1,177 @@
+"""CONTAINMENT E: what lies between an agent and the real tree: journals, stored sessions, the tree below, a live rollback."""
+
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+from tests.containment.rows import row
+from tests.containment.world import World
+from tests.harness.program import PYTHON, tree, wait_until
+
+MANY = int(os.environ.get("AGENT_DEV_TEST_MANY", "3000"))
+ELSEWHERE = ["../../evil", "/tmp/evil", "sub//app.py", "a\0b", "sub/./app.py"]
+
+
+def rewritten(journal: Path, path: str) -> None:
+    """Give every operation of a journal another path, with checksums that fit."""
+    lines, chain = [], 0
+    for line in journal.read_bytes().splitlines():
+        record = json.loads(line[9:])
+        for op in record.get("ops", ()) if record["record"] == "intent" else ():
+            op[2] = path
+        body = json.dumps(record, separators=(",", ":")).encode()
+        chain = zlib.crc32(body, chain)
+        lines.append(b"%08x %b\n" % (chain, body))
+    journal.write_bytes(b"".join(lines))
+
+
+@row(
+    "`..`, absolute or empty components in a journal that somebody wrote",
+    "checked when it is read: nothing is done, with the reason",
+)
+def test_e04_a_journal_that_leads_elsewhere_is_not_carried_out(world: World) -> None:
+    world.program("--no-merge", "--", "sh", "-c", "echo agent >README.md")
+    assert world.program("merge", "--all").returncode == 0
+    [journal] = world.program.state.glob("merges/*/journal")
+    good, before = journal.read_bytes(), tree(world.repo)
+    for path in ELSEWHERE:
+        rewritten(journal, path)
+        done = world.program("undo", journal.parent.name)
+        assert done.returncode != 0, path
+        assert "no path below a root" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert tree(world.repo) == before
+        journal.write_bytes(good)
+    assert world.program("undo").returncode == 0
+    assert (world.repo / "README.md").read_text() == "# Shop\n"
+
+
+def test_a_path_that_leads_elsewhere_cannot_be_chosen(world: World) -> None:
+    world.program("--no-merge", "--", "sh", "-c", "echo agent >README.md")
+    before = tree(world.folder)
+    for path in ("../../evil", "/etc/passwd", "sub/../../../x"):
+        assert world.program("merge", "--take", path).returncode != 0
+    assert {name: what for name, what in tree(world.folder).items() if "/state/" not in f"/{name}"} == {
+        name: what for name, what in before.items() if "/state/" not in f"/{name}"
+    }
+
+
+@row(
+    "marks of an overlay in the real tree, from a hostile clone or an earlier program: files that no agent can see or change",
+    "a merge never brings any; those that are there are looked for beside each run and named",
+)
+def test_e10_marks_of_an_overlay_in_the_real_tree_are_named(world: World) -> None:
+    (world.repo / "meta").write_text("real\n")
+    os.setxattr(world.repo / "meta", "user.overlay.metacopy", b"")
+    (world.repo / "sub/deep/opaque").mkdir()
+    os.setxattr(world.repo / "sub/deep/opaque", "user.overlay.opaque", b"y")
+    if os.getuid() == 0:
+        os.mknod(world.repo / "gone", 0o20000, 0)
+    for number in range(5):
+        os.mkdir(world.repo / f"red{number}")
+        os.setxattr(world.repo / f"red{number}", "user.overlay.redirect", b"/sub")
+    before = tree(world.repo)
+    world.program("--no-merge", "--", "sh", "-c", "echo new >new; cat meta; ls gone; sleep 0.3")
+    notes = " ".join(world.program.status()["notes"])
+    for name in ("meta", "red0", *(["gone"] if os.getuid() == 0 else [])):
+        assert name in notes
+    assert "…" in notes
+    assert "marks of an overlay" in world.program("status").stdout
+    assert world.program("merge", "--all").returncode == 0
+    (world.repo / "new").unlink()
+    assert tree(world.repo) == before
+
+
+def test_a_tree_without_such_marks_has_no_note(world: World) -> None:
+    os.setxattr(world.repo / "README.md", "user.mine", b"x")
+    world.program("--no-merge", "--", "sh", "-c", "echo new >new; sleep 0.3")
+    assert world.program.status()["notes"] == []
+
+
+@row(
+    "forge marks of an overlay in a stored session, between two runs",
+    "an unknown mark stops everything: nothing is merged or run",
+)
+def test_e12_a_forged_mark_in_a_stored_session_stops_everything(world: World) -> None:
+    program = world.program
+    program("--no-merge", "--name", "one", "--", "sh", "-c", "echo agent >README.md; mkdir d; echo x >d/new")
+    upper = next((program.state / "sessions").iterdir()) / "roots/0/upper"
+    before, kept = tree(world.repo), program("checkpoints").stdout
+    forged = {"redirect": ("d", b"/etc"), "metacopy": ("README.md", b""), "opaque": ("d", b"x")}
+    for name, (path, value) in forged.items():
+        os.setxattr(upper / path, f"user.overlay.{name}", value)
+        for words in (["status"], ["diff"], ["merge", "--all"], ["resume", "one", "--", "touch", "ran"]):
+            done = program(*words)
+            assert done.returncode != 0, (name, words)
+            assert f"carries the overlay attribute {name}" in done.stderr
+            assert "Traceback" not in done.stderr
+        assert tree(world.repo) == before
+        assert not (upper / "ran").exists()
+        os.removexattr(upper / path, f"user.overlay.{name}")
+    assert program("checkpoints").stdout == kept
+    assert program("merge", "--all").returncode == 0
+    assert (world.repo / "d/new").read_text() == "x\n"
+
+
+@row("more changes than anybody can look at", "all are listed and counted; a plan for each is made in one walk")
+def test_e19_thousands_of_changes_are_all_listed_and_merged(world: World) -> None:
+    script = f"mkdir d; cd d; seq {MANY} | split -l 1 -a 5; rm -f ../README.md"
+    assert world.program("--no-merge", "--", "sh", "-c", script).returncode == 0
+    changes = world.program.changes()
+    assert len([path for path, kind in changes.items() if kind == "added"]) == MANY
+    assert changes["README.md"] == "deleted"
+    assert world.program("merge", "--all", timeout=300).returncode == 0
+    assert len(os.listdir(world.repo / "d")) == MANY
+
+
+SWAPPING = """if True:
+    import os, sys
+    victim = sys.argv[1]
+    print("ready", flush=True)
+    os.symlink(victim, "link")
+    while not os.path.exists("/tmp/stop"):
+        try:
+            os.rename("made", "aside"); os.rename("link", "made")
+            os.rename("made", "link"); os.rename("aside", "made")
+        except OSError:  # the rollback was there in between
+            for name in ("link", "made", "aside"):
+                if os.path.islink(name) and name != "link": os.unlink(name)
+            if not os.path.islink("link"): os.symlink(victim, "link")
+            if not os.path.isdir("made"): os.makedirs("made", exist_ok=True)
+        if sys.stdin in __import__("select").select([sys.stdin], [], [], 0)[0]: break
+"""
+
+
+@row(
+    "swap a directory for a link to the host while a running session is rolled back",
+    "each step beneath a descriptor of the root, without links: no host file is made",
+)
+def test_e27_a_directory_swapped_while_a_rollback_writes_leads_nowhere(world: World) -> None:
+    victim = world.folder / "victim"
+    victim.mkdir()
+    (victim / "file").write_text("mine")
+    before = tree(victim)
+    make = (
+        "import os; os.mkdir('made'); [open(f'made/{n}', 'w').write('x') for n in range(60)]; print('made', flush=True);input();"
+    )
+    wait = f"exec(open({str(world.folder / 'swap.py')!r}).read())"
+    (world.folder / "swap.py").write_text(SWAPPING)
+    words: list[Any] = ["--ro", world.folder / "swap.py", "--", PYTHON, "-u", "-c", make + wait, victim]
+    with world.program.started(*words) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "made\n"
+        number = world.program("checkpoint").stdout.split()[1]
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(4):
+            done = world.program("rollback", number)
+            assert "Traceback" not in done.stderr
+            assert tree(victim) == before
+        process.stdin.write("end\n")
+        process.stdin.flush()
+        wait_until(lambda: process.poll() is not None, "the agent ends", 30)
+    assert tree(victim) == before
