@@ -15,7 +15,7 @@ demo: ## Set up, then show the main job in a throw-away repository
 
 test: ## Set up, then run every test
 	@.ci/setup --tests
-	$(PYTHON_IN_VENV) -m pytest -q
+	$(PYTHON_IN_VENV) -m pytest -q -n auto --dist loadfile
 
 check: ## Run the linters, the type check and the import contracts
 	@.ci/setup

@@ -111,9 +111,12 @@ def test_a_job_in_the_background_does_not_take_the_terminal(shell: Shell) -> Non
 
 
 def test_a_resize_reaches_the_agent(shell: Shell) -> None:
-    launched(shell, "ad bash -c 'trap \"stty size\" WINCH; echo agent-$((1+1)); while :; do sleep 0.05; done'", "agent-2")
+    # A bash that waits for a child which ends well takes no notice of a Ctrl-C meanwhile: so none runs when it is typed.
+    told = 'trap "stty size; echo told-$((2+2))" WINCH; echo agent-$((1+1)); while :; do read -t 0.05; done'
+    launched(shell, f"ad bash -c '{told}'", "agent-2")
     shell.resize(33, 101)
     shell.wait_for("33 101")
+    shell.wait_for("told-4")
     shell.send("\x03")
     shell.wait_prompt()
 

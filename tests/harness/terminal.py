@@ -24,7 +24,8 @@ from tests.harness.screen import Screen, SequenceFilter
 
 Predicate = Callable[[str], bool]
 
-PATIENCE = 15.0  # seconds to wait for something that should come at once, on a busy machine
+PATIENCE = 30.0  # seconds to wait for something that should come at once, on a busy machine
+_LOOK = 0.1  # seconds without output after which a condition is looked at again: not all of them show on the screen
 
 KEYS = {
     "enter": b"\r",
@@ -243,7 +244,7 @@ class Terminal:
         while not holds(self.text()):
             left = deadline - time.monotonic()
             assert left > 0, self._complaint(f"{complaint} in {timeout} s")
-            came = self._take(left)
+            came = self._take(min(left, _LOOK))
             assert came or self._can_read(), self._complaint(f"{complaint}, and the program has left the terminal")
         return self.screen.text()
 
