@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from agent_dev.commands import merge, sessions
+from agent_dev.commands import merge, sessions, transact
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here
 from agent_dev.commands.transact import FAILED, REFUSED, Attempt, Result, Terms
@@ -22,15 +22,23 @@ def land(attempt: Attempt, terms: Terms, notice: merge.Notice) -> Result:
         return attempt.result
     where = sessions.here(terms.request.options, terms.request.environ)
     try:
+        result = _opened(attempt.result, session, terms, where, notice)
+        if result.state == FAILED:
+            transact.note(session, result)
+        return result
+    finally:
+        store.let_go(session)
+
+
+def _opened(result: Result, session: store.Session, terms: Terms, where: Here, notice: merge.Notice) -> Result:
+    try:
         review = open_review(session, terms.request.environ)
         try:
-            return _land(attempt.result, review, terms, where, notice)
+            return _land(result, review, terms, where, notice)
         finally:
             review.close()
     except AgentDevError as error:
-        return _failed(attempt.result, "unreadable", error.message)
-    finally:
-        store.let_go(session)
+        return _failed(result, "unreadable", error.message)
 
 
 def _failed(result: Result, cause: str, reason: str) -> Result:
@@ -53,6 +61,7 @@ def _land(result: Result, review: Review, terms: Terms, where: Here, notice: mer
         paths = [(left.key, left.why) for left in done.conflicts]
         return _failed(result, "conflict", _why("in conflict with what you changed", paths, review))
     name = _namer(review)
+    transact.note(review.session, result.but(merge=done.id))  # before it is discarded, if nothing is left in it
     return result.but(
         merge=done.id,
         taken=tuple(name(change.key) for change in done.taken),

@@ -14,6 +14,8 @@ _SIGNALLED = 128
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from agent_dev.commands.run import Notice
 
 
@@ -126,7 +128,19 @@ def _attempt(outcome: "run.Outcome", steps: tuple[Step, ...], cause: str, reason
         name=outcome.name if session else "",
         commits=outcome.commits,
     )
+    if session is not None and cause:
+        note(session, result)
     return Attempt(result, session)
+
+
+def note(session: store.Session, result: Result) -> None:
+    """Write the verdict into the log of a held session."""
+    from agent_dev.host import events  # after the agent, and only where something is kept
+
+    row = result.row()
+    told: dict[str, Any] = {name: row[name] for name in ("cause", "reason", "merge", "steps")}
+    took, policy = sum(one.milliseconds for one in result.steps), store.read(session).get("policy")
+    events.note(session, events.TRANSACTION, at=0, verdict=result.state, milliseconds=took, policy=policy, **told)
 
 
 def _timed(before: "run.Outcome | None", request: Request, notice: "Notice") -> "tuple[run.Outcome, Step]":

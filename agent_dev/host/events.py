@@ -14,7 +14,7 @@ from typing import Any
 from agent_dev.host import command_log, store
 from agent_dev.host.command_log import Head
 
-START, END, CHECKPOINT, ROLLBACK = "start", "end", "checkpoint", "rollback"
+START, END, CHECKPOINT, ROLLBACK, TRANSACTION = "start", "end", "checkpoint", "rollback", "transaction"
 
 
 def _path(session: store.Session) -> str:

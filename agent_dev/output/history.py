@@ -110,6 +110,9 @@ def rolled_back(one: Listed, done: RolledBack) -> None:
     line(f"what it held before is checkpoint {done.before}")
 
 
+_UNTOLD = ("n", "time", "event", "steps")  # in lines: what is said otherwise, or has lines of its own in --json
+
+
 def log(one: Listed, told: Told, *, what: str, as_json: bool) -> None:
     """Print a session's events, or its agent's commands."""
     if as_json:
@@ -117,7 +120,7 @@ def log(one: Listed, told: Told, *, what: str, as_json: bool) -> None:
         as_document(document)
         return
     for row in told.rows:
-        more = [_pair(key, value) for key, value in row.items() if key not in ("n", "time", "event") and value not in (None, [])]
+        more = [_pair(key, value) for key, value in row.items() if key not in _UNTOLD and value not in (None, [])]
         moment = row.get("time")
         when = _when(moment) if isinstance(moment, int) else ""
         line(" ".join([when, f"{visible(str(row.get('event', '')))}", *more]).replace("  ", " ").rstrip())

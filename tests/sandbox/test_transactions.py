@@ -79,6 +79,31 @@ def test_a_failure_is_told_in_one_line(agent_dev: AgentDev) -> None:
     assert len(done.stderr.splitlines()) == 2
 
 
+def verdicts(agent_dev: AgentDev, *session: str) -> list[dict[str, Any]]:
+    done = agent_dev("log", *session, "--json")
+    assert done.returncode == 0, done.stderr
+    return [row for row in json.loads(done.stdout)["events"] if row["event"] == "transaction"]
+
+
+def test_a_verdict_stands_in_the_log(agent_dev: AgentDev) -> None:
+    _, told = outcome(agent_dev, "--validate", "false", "--", "sh", "-c", "echo x >x")
+    (row,) = verdicts(agent_dev)
+    assert (row["verdict"], row["cause"], row["reason"]) == ("failed", "validation", told["reason"])
+    assert [(step["command"][-1], step["exit"]) for step in row["steps"]] == [("echo x >x", 0), ("false", 1)]
+    assert row["milliseconds"] == sum(step["milliseconds"] for step in row["steps"])
+    _, told = outcome(agent_dev, "--take", "sub", "--", "sh", "-c", "echo a >sub/a; echo b >b")
+    (row,) = verdicts(agent_dev, told["session"])
+    assert (row["verdict"], row["cause"], row["merge"]) == ("merged", None, told["merge"])
+    _, told = outcome(agent_dev, "--", "sh", "-c", "chmod +x README.md")
+    (row,) = verdicts(agent_dev, told["session"])
+    assert (row["verdict"], row["cause"]) == ("failed", "risk")
+
+
+def test_the_verdicts_of_many_stand_in_their_logs(agent_dev: AgentDev) -> None:
+    _, jobs = listed(agent_dev, ["echo a >a; exit 3", "echo b >b; chmod +x README.md"])
+    assert [verdicts(agent_dev, job["session"])[0]["cause"] for job in jobs] == ["command", "risk"]
+
+
 def test_a_validation_sees_what_the_command_did_and_what_it_writes_comes_home(agent_dev: AgentDev) -> None:
     code, told = outcome(agent_dev, "--validate", "cat made >seen", "--", "sh", "-c", "echo one >made")
     assert (code, told["taken"], (agent_dev.repo / "seen").read_text()) == (0, ["made", "seen"], "one\n")
