@@ -117,8 +117,13 @@ def reached_record(reached: Reached) -> dict[str, Any]:
     return {"record": "reached", "stopped": list(reached.stopped.items()), "found": found}
 
 
-BACK = {"record": "back"}  # the last phase was driven back to where it began
 SETTLED = {"record": "settled"}
+BACK: dict[str, Any] = {"record": "back"}  # the last phase was driven back to where it began
+
+
+def back_record(found: Mapping[int, Mark]) -> dict[str, Any]:
+    """Return the record that the last phase was driven back; `found`: what stands again, with another ctime, by operation."""
+    return BACK | ({"found": [[number, _mark_row(mark)] for number, mark in found.items()]} if found else {})
 
 
 def moved_record(stages: tuple[str, ...], marks: Mapping[int, tuple[Mark | None, Mark | None]]) -> dict[str, Any]:
@@ -280,7 +285,7 @@ def _with_end(journal: Journal, record: dict[str, Any]) -> Journal:
     if record["record"] == "back":
         if last.reached is not None:
             raise CorruptJournalError("a phase that ended was driven back")
-        return replace(journal, phases=tuple(before))
+        return _seen_again(replace(journal, phases=tuple(before)), record)
     if (record["record"] == "reached") != (last.reached is None):
         raise CorruptJournalError("a phase ends twice")
     if record["record"] == "settled":
@@ -288,6 +293,16 @@ def _with_end(journal: Journal, record: dict[str, Any]) -> Journal:
     stopped = {int(number): str(why) for number, why in record["stopped"]}
     found = {int(number): _mark(row) for number, row in record["found"]}
     return journal.with_reached(Reached(stopped, found))
+
+
+def _seen_again(journal: Journal, record: dict[str, Any]) -> Journal:
+    """Return the journal with what stands at paths to which a phase that was driven back has brought it again."""
+    found = {int(number): _mark(row) for number, row in record.get("found", ())}
+    if not found:
+        return journal
+    if not journal.phases or (reached := journal.phases[-1].reached) is None:
+        raise CorruptJournalError("a phase was driven back to where none had ended")
+    return journal.with_reached(replace(reached, found=reached.found | found))
 
 
 def _with_moved(journal: Journal, record: dict[str, Any]) -> Journal:

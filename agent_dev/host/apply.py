@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.core import records
-from agent_dev.core.changes import Change, Key
-from agent_dev.core.journal import Begin, GitSide, Journal, Op, Phase, Place, Reached
+from agent_dev.core.changes import Change, FileType, Key
+from agent_dev.core.journal import Begin, GitSide, Journal, Mark, Op, Phase, Place, Reached, mark
 from agent_dev.core.merge import change_of
 from agent_dev.errors import CannotMerge, RecoveryRequired, UnknownOutcome
 from agent_dev.host import disk, files, journals, pending, upper, users_refs, whole
@@ -307,8 +307,20 @@ def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), past_stran
     failed = {ops_by_number[number].key: why for number, why in stopped.items() if why and not ops_by_number[number].is_loose}
     if failed and not past_strangers:
         return failed
-    merge.add(records.BACK)
+    merge.add(records.back_record(_seen_again(merge, tuple(number for number, _ in ops))))
     return {}
+
+
+def _seen_again(merge: Merge, numbers: tuple[int, ...]) -> dict[int, Mark]:
+    """Return what stands at paths as the phase before the last one left it, but for the ctime that renames have changed."""
+    seen = {}
+    for number, was in merge.journal.found().items():
+        if number in numbers and was is not None and was.type is FileType.FILE:
+            key = merge.journal.ops[number].key
+            now = merge.reals[key.root].look(key.path)
+            if now is not None and was.is_(now) and was.mode == now.mode and was.ctime != now.ctime:
+                seen[number] = mark(now)
+    return seen
 
 
 def part(merge: Merge, numbers: Iterable[int]) -> None:

@@ -20,6 +20,14 @@ def watched(watcher: disk.Watcher) -> Iterator[None]:
         disk.watcher = None
 
 
+def counted(act: Callable[[], object]) -> int:
+    """Act, and return how many changes it makes."""
+    calls: list[str] = []
+    with watched(lambda call, _: calls.append(call)):
+        act()
+    return len(calls)
+
+
 def killed_at(number: int, act: Callable[[], object], *, before: Callable[[], None] = lambda: None) -> bool:
     """Act in a process of its own that ends before its `number`-th change (from 1); return whether it came to that.
 

@@ -12,6 +12,7 @@ from agent_dev.core.records import (
     SETTLED,
     CorruptJournalError,
     adopt_record,
+    back_record,
     begin_record,
     chain_of,
     intent_record,
@@ -52,6 +53,14 @@ def test_what_is_written_is_read() -> None:
         Phase("merge", (0, 1, 2), is_forward=True, time=7, reached=Reached({1: "why"}, {0: mark(NEW), 2: None})),
     )
     assert (said.done(), said.found()) == (frozenset((0, 2)), {0: mark(NEW), 2: None})
+
+
+def test_what_stands_again_after_a_phase_was_driven_back_is_known() -> None:
+    moved = Mark(FileType.FILE, 2, 3, ctime=99)
+    said = read(written(*REACHED, SETTLED, phase_record(UNDO), back_record({0: moved})))
+
+    assert said.found() == {0: moved, 2: None}
+    assert (said.verdict, said.done()) == (Verdict.CLEAN, frozenset((0, 2)))
 
 
 UNDO = Phase("undo", (0, 2), is_forward=False, time=8)
@@ -115,6 +124,7 @@ def test_a_line_that_is_missing_doubled_or_out_of_place_is_damage(number: int) -
         (*BEGUN, reached_record(Reached())),
         (*UNDER_WAY, phase_record(FORWARD)),
         (*REACHED, BACK),
+        (*UNDER_WAY, back_record({0: mark(NEW)})),
         (*BEGUN, phase_record(Phase("merge", (3,), is_forward=True))),
         ({**begin_record(BEGIN), "version": 2},),
         (*BEGUN, {"record": "unheard of"}),
