@@ -13,7 +13,7 @@ from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Act, Op
 from agent_dev.core.overlay import parents_of
 from agent_dev.errors import AgentDevError
-from agent_dev.host import apply, events, files, pending, refs, secure, staging, store, upper, whole
+from agent_dev.host import apply, disk, events, files, pending, refs, secure, staging, store, upper, whole
 from agent_dev.host import base as bases
 from agent_dev.host.stage import Stage
 
@@ -98,6 +98,7 @@ def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
             upper.empty(tree, f"{aside}/{number}", skip)
         elif mine:
             upper.take_out(tree, mine, tuple(change for change in left if change.key.root == number), skip)
+    disk.sync_all(review.session.folder)  # else a power cut after `SETTLED` brings back what was taken out
     store.remove_aside(aside)
     return is_all
 

@@ -22,7 +22,7 @@ def settle(session: store.Session, record: store.Record, base: int, code: int, e
     """Settle an ended session. `base` is the pid of what takes its base."""
     bases.wait_for(base)
     store.drop_scaffold(session)
-    store.write(session, {**record, "state": store.WAITING, "exit": code, "ended": time.time_ns()})
+    store.write(session, {**record, "state": store.WAITING, "exit": code, "ended": time.time_ns()}, is_durable=True)
     store.settle(session)
     held = _count(session, record, environ)
     if not (held.changes or held.commits or held.refs):

@@ -141,6 +141,7 @@ def forget(store: Store, merge_id: str, stages: Iterable[str]) -> None:
     try:
         os.makedirs(store.gone, 0o700, exist_ok=True)
         os.rename(f"{store.merges}/{merge_id}", gone)
+        disk.sync_path(store.merges)  # else a power cut may bring it back without its journal
     except FileNotFoundError:
         pass
     remove_tree(gone)
@@ -165,12 +166,16 @@ def forget_if_possible(store: Store, merge_id: str, stages: Iterable[str]) -> No
 
 
 def disown(merge: Merge, uppers: tuple[files.Tree, ...]) -> None:
-    """Move what was adopted and did not arrive back into the session, where it is still in its slot. Raises OSError."""
+    """Move what was adopted and did not arrive back into the session, where it is still in its slot, durable. Raises OSError."""
     arrived = {merge.journal.ops[number].key for number in merge.journal.done()}
+    roots = set()
     for key, slot in merge.journal.adopted:
         stage = merge.stages[key.root]
         if key not in arrived and stage is not None and stage.look(slot) is not None:
             upper.move_in(uppers[key.root], merge.reals[key.root], stage, key.path, slot)
+            roots.add(key.root)
+    for root in roots:
+        disk.syncfs(uppers[root].fd)  # before the stage goes
 
 
 # Driving

@@ -70,6 +70,15 @@ def sync_path(path: str) -> None:
         os.close(fd)
 
 
+def sync_all(path: str) -> None:
+    """Make the whole file system durable on which a directory of ours lies."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        syncfs(fd)
+    finally:
+        os.close(fd)
+
+
 def mkdir(name: bytes, folder: int, mode: int = 0o700) -> None:
     """Make a directory; the umask has no say."""
     _pass("mkdir", folder, name)

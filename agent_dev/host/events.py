@@ -36,7 +36,7 @@ def note(session: store.Session, event: str, *, at: int = 0, **more: Any) -> Non
             log.close()
         if session.lock >= 0:
             end: store.LogRecord = {"count": log.head.count, "chain": log.head.chain, "dropped": log.head.dropped}
-            store.write(session, {**store.read(session), "events": end})
+            store.write(session, {**store.read(session), "events": end}, is_durable=True)
     except OSError:
         return  # as above: the log is there to be looked at, and stops nothing
     finally:

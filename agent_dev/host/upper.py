@@ -78,25 +78,44 @@ def give_back(
     """Put into an upper again what was undone; return the paths where the session has something else by now.
 
     Directories come first, from the outermost; a deletion is one whiteout at the outermost directory that is gone whole.
-    Slots are emptied, but for directories, unless `is_copied`.
+    Slots are emptied, but for directories, unless `is_copied`. Nothing leaves a slot before the directories for it are
+    durable: a power cut would take them with what is in them.
     """
-    kept = []
-    for one in sorted(given, key=lambda one: one.path.count(b"/")):
-        if one.slot == "":
-            _ensure_parents(upper, real, one.path + b"/")
-            _chmod(upper, one)
-        elif one.is_whole:
-            _bring_whole(upper, real, stage, one)
-        elif _ensure_parents(upper, real, one.path) and upper.look(one.path) is None:
-            if one.slot is None:
-                _whiteout(upper, one.path)
-            else:
-                _bring(upper, stage, one, is_copied=is_copied)
-        elif not _is_there(upper, stage, one):
-            kept.append(one.path)
+    ordered = sorted(given, key=lambda one: one.path.count(b"/"))
+    folders = [] if is_copied else [one for one in ordered if _is_folder(stage, one)]
+    made = {one.path for one in folders}
+    rest = [one for one in ordered if one.path not in made]
+    kept = [one.path for one in folders if not _give(upper, real, stage, one, is_copied=False)]
+    for one in rest:
+        if one.slot:
+            _ensure_parents(upper, real, one.path)
+    disk.syncfs(upper.fd)
+    kept += [one.path for one in rest if not _give(upper, real, stage, one, is_copied=is_copied)]
     upper.forget()
     disk.syncfs(upper.fd)
     return tuple(kept)
+
+
+def _is_folder(stage: Stage, one: Given) -> bool:
+    """Whether only a directory is made, or given a mode."""
+    entry = stage.look(one.slot) if one.slot and not one.is_whole else None
+    return one.slot == "" or (entry is not None and entry.type is FileType.DIRECTORY)
+
+
+def _give(upper: files.Tree, real: files.Tree, stage: Stage, one: Given, *, is_copied: bool) -> bool:
+    """Put one thing into an upper again; return False where the session has something else by now."""
+    if one.slot == "":
+        _ensure_parents(upper, real, one.path + b"/")
+        _chmod(upper, one)
+    elif one.is_whole:
+        _bring_whole(upper, real, stage, one)
+    elif not _ensure_parents(upper, real, one.path) or upper.look(one.path) is not None:
+        return _is_there(upper, stage, one)
+    elif one.slot is None:
+        _whiteout(upper, one.path)
+    else:
+        _bring(upper, stage, one, is_copied=is_copied)
+    return True
 
 
 def hand_over(upper: files.Tree, stage: Stage, path: bytes, slot: str, entry: Entry) -> str:

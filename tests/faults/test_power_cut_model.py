@@ -1,0 +1,28 @@
+"""A power cut anywhere in a merge, its undo and its redo, on a model of a disk that keeps of them what it likes."""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from tests.harness.cuts import NAMES, first_failure, play, whole
+from tests.harness.powercut import Model
+
+MOST = int(os.environ.get("AGENT_DEV_TEST_STATES", "1"))  # up to so many sets of names are tried at each cut, else some
+SEED = int(os.environ.get("AGENT_DEV_TEST_SEED", "1"))
+
+
+@pytest.mark.parametrize("plan", NAMES)
+def test_after_a_power_cut_all_is_before_or_all_after(plan: str, record_property: Callable[[str, object], None]) -> None:
+    played = whole(plan)
+
+    assert first_failure(played, Model(played.tape, seed=SEED, most=MOST)) == "", f"AGENT_DEV_TEST_SEED={SEED}"
+    record_property("points", played.tried)
+
+
+@pytest.mark.parametrize("killed", [40, 55, 70, 85])
+def test_after_a_power_cut_in_a_recovery_too(killed: int, record_property: Callable[[str, object], None]) -> None:
+    played = play("three", killed=killed)
+
+    assert first_failure(played, Model(played.tape, seed=SEED, most=MOST)) == "", f"AGENT_DEV_TEST_SEED={SEED}"
+    record_property("points", played.tried)
