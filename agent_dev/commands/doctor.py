@@ -10,7 +10,7 @@ from agent_dev.commands.prepare import Options, Request, flags, locate, prepare
 from agent_dev.commands.sessions import Here
 from agent_dev.core.plan import expand, home_place, homes_folder
 from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
-from agent_dev.host import explain, kernel, load, machine, probe, trust
+from agent_dev.host import explain, kernel, load, machine, probe, trust, wall
 
 _PATIENCE = 60  # s
 
@@ -77,11 +77,12 @@ def _namespaces() -> list[Finding]:
 
 def _landlock() -> Finding:
     """Say what Landlock does here; nothing depends on it."""
-    version = kernel.landlock()
+    version, missing = kernel.landlock(), wall.missing()
+    behind = f"no second wall where `nested: false`: {missing}" if missing else "a second wall where `nested: false`"
     if kernel.has_scopes():
-        return Finding("Landlock", f"version {version}: signals and abstract sockets of the host are out of reach")
+        return Finding("Landlock", f"version {version}: signals and abstract sockets of the host are out of reach; {behind}")
     cure = "with the host's network, abstract sockets of the host can be reached: --net none, or Linux 6.12 with Landlock"
-    return Finding("Landlock", f"version {version} cannot scope" if version else "is not there", cure=cure)
+    return Finding("Landlock", f"version {version} cannot scope; {behind}" if version else f"is not there; {behind}", cure=cure)
 
 
 def _bwrap(where: Here, untrusted: tuple[str, ...]) -> list[Finding]:

@@ -58,6 +58,7 @@ class Order(Value):
     empty: str  # an empty file, for masks
     watch: bytes = b""  # a filter that tells of each execve; empty: none
     limits: tuple[tuple[str, int], ...] = ()
+    has_wall: bool = False  # whether a step inside puts Landlock on: a layer of ours would forbid it to let anything be moved
 
     def encoded(self) -> bytes:
         """Return the order as bytes, of plain values only."""
@@ -159,7 +160,7 @@ def _enter(launcher: int) -> OSError | None:
 
 def _become(order: Order, pipes: Pipes) -> int:
     """Be bubblewrap, without namespaces of our own: it makes them alone."""
-    _restrict({**dict(order.limits), "processes": 0})  # those of the whole user would be counted
+    _restrict(order, {**dict(order.limits), "processes": 0})  # those of the whole user would be counted
     os.write(pipes.report, b"%d %d" % (os.getpid(), _listen(order.watch)))
     os.close(pipes.report)
     if os.read(pipes.go, 1):
@@ -167,13 +168,13 @@ def _become(order: Order, pipes: Pipes) -> int:
     return 125
 
 
-def _restrict(limits: dict[str, int]) -> None:
+def _restrict(order: Order, limits: dict[str, int]) -> None:
     """Put on what everything in the sandbox inherits; a core dump would be a file in the repository."""
     kernel.limit(kernel.CORE, 0)
     for name, value in limits.items():
         if value and name in _LIMITS:
             kernel.limit(_LIMITS[name], value)
-    if kernel.has_scopes():
+    if kernel.has_scopes() and not order.has_wall:
         kernel.scope()
 
 
@@ -229,7 +230,7 @@ def _be_init(order: Order, pipes: Pipes, ready: int) -> None:
     try:
         os.setpgid(0, 0)
         kernel.die_with_parent()
-        _restrict(dict(order.limits))
+        _restrict(order, dict(order.limits))
         os.write(ready, b"%d" % _listen(order.watch))
         os.close(ready)
         os.close(pipes.report)

@@ -131,6 +131,11 @@ def _streams() -> "Streams | None":
 
 def start(plan: SandboxPlan, program: str, overlays: str, empty: str, kept: Keeper, terminal: Terminal) -> Sandbox:
     """Build the sandbox and hold it before the agent starts; raises KeeperFailed or CannotStart, with nothing left."""
+    command = plan.command
+    if not plan.nested:
+        from agent_dev.host import wall  # few profiles forbid sandboxes inside
+
+        plan = wall.add(plan)
     share = bwrap.divide(plan, overlays)
     made = [mount for mount in share.bwrap if isinstance(mount, File | Mask)]
     numbers = {mount.target: number for number, mount in enumerate(made)}
@@ -148,6 +153,7 @@ def start(plan: SandboxPlan, program: str, overlays: str, empty: str, kept: Keep
         empty=empty,
         watch=_watching() if kept.watcher is not None else b"",
         limits=plan.limits,
+        has_wall=plan.command != command,
     )
     return kept.carry_out(order, terminal)
 

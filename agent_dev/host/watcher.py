@@ -150,15 +150,16 @@ class _Service:
         self.asked = self.denied = 0
         self.last_denied: tuple[int, tuple[str, ...], float] = (0, (), 0.0)
         self.log: Log | None = None
+        self.has_begun = False
 
     def run(self) -> None:
         """Serve. Never returns."""
         import time  # the clock of this process; what else it needs comes while the sandbox is built
 
-        from agent_dev.core import policy
+        from agent_dev.core import policy, wall
         from agent_dev.host import notify
 
-        self.time, self.rules = time, policy
+        self.time, self.rules, self.step = time, policy, wall.SCRIPT
         try:
             self.policy = load.policy(self.watch.policy, self.watch.home, self.watch.environ)
         except BadConfiguration as error:
@@ -208,6 +209,9 @@ class _Service:
             return
         try:
             call = self.listener.words(told)
+            if self._is_our_step(call):
+                self.listener.go_on(told[0])
+                return
             is_of_interest = self._is_of_interest(call)
             if is_of_interest and call.is_cut:
                 call = self.listener.words(told, all_of_it=True)
@@ -220,6 +224,11 @@ class _Service:
             return
         found = self.rules.decide(self.policy, self._command(call, row)) if is_of_interest else self.rules.ALLOWED
         self._do(call, found, row)
+
+    def _is_our_step(self, call: "Call") -> bool:
+        """Whether a call is the first, and the step of ours that puts Landlock on before the agent."""
+        is_first, self.has_begun = not self.has_begun, True
+        return is_first and self.step in call.argv[:5]
 
     def _is_of_interest(self, call: "Call") -> bool:
         policy = self.policy

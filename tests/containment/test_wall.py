@@ -1,0 +1,179 @@
+"""The second wall: Landlock's file rules behind the mounts, where a profile forbids sandboxes inside."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_dev.host import kernel, wall
+from tests.containment.rows import row
+from tests.containment.world import Services, World
+from tests.harness.program import PROGRAM, PYTHON, tree
+from tests.harness.terminal import Terminal
+
+# The program with a hole in its plan: a directory of the host shown where nothing should be.
+HOLED = """#!{python}
+import sys
+sys.path.insert(0, {root!r})
+from agent_dev.core import bwrap
+whole = bwrap.arguments
+def holed(*parts):
+    words = whole(*parts)
+    return (*words[:-2], "--bind", {secret!r}, "/leak", *words[-2:])
+bwrap.arguments = holed
+from agent_dev.cli import main
+main()
+"""
+TRY = """if True:
+    import errno, json, os
+    def told(act):
+        try:
+            return act() or "done"
+        except OSError as error:
+            return errno.errorcode[error.errno]
+    print(json.dumps({
+        "read": told(lambda: open("/leak/secret").read()),
+        "write": told(lambda: open("/leak/secret", "a").close()),
+        "make": told(lambda: open("/leak/new", "w").close()),
+        "run": told(lambda: os.execv("/leak/run", ["run"])),
+        "remove": told(lambda: os.unlink("/leak/secret")),
+        "cut": told(lambda: os.truncate("/leak/secret", 0)),
+        "out": told(lambda: os.rename("/leak/secret", "/tmp/secret")),
+    }))
+"""
+
+
+@pytest.fixture(autouse=True)
+def landlock() -> None:
+    """A kernel with it, and a Python that is there inside."""
+    if wall.missing():
+        pytest.skip(wall.missing())
+
+
+@pytest.fixture
+def closed(world: World) -> Path:
+    """A profile that forbids sandboxes inside."""
+    path = world.folder / "closed.yaml"
+    path.write_text("nested: false\n")
+    return path
+
+
+@row(
+    "make files outside through a mount that should not be there",
+    "where `nested: false`, Landlock's rules stand behind the mounts: what the plan does not name cannot be read or changed",
+)
+def test_d10_behind_a_hole_in_the_mounts_stands_a_second_wall(world: World, closed: Path) -> None:
+    secret = world.folder / "secret"
+    secret.mkdir(0o755)
+    (secret / "secret").write_text("canary")
+    (secret / "run").write_text("#!/bin/sh\n")
+    (secret / "run").chmod(0o755)
+    program = world.folder / "holed"
+    program.write_text(HOLED.format(python=sys.executable, root=str(Path(kernel.__file__).parents[2]), secret=str(secret)))
+    program.chmod(0o755)
+    before = tree(secret)
+
+    def tried(*options: str | Path, code: str = TRY) -> Any:
+        words = [program, "--no-merge", *options, "--", PYTHON, "-I", "-c", code]
+        done = subprocess.run(words, cwd=world.repo, env=world.program.environment(), capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    found = tried("--profile", closed)
+    assert found.pop("out") in ("EACCES", "EXDEV")
+    assert found == dict.fromkeys(("read", "write", "make", "run", "remove", "cut"), "EACCES")
+    assert tree(secret) == before
+    looked = "import json; print(json.dumps({'read': open('/leak/secret').read()}))"
+    assert tried(code=looked) == {"read": "canary"}  # the hole is one
+
+
+WORK = """
+set -e
+echo new >new; mkdir -p a/b; mv new a/b/; ln a/b/new a/twin; ln -s twin a/link; rm -r sub/deep; : >README.md
+echo x >/tmp/x; mv /tmp/x "$HOME/x"; echo y >/dev/shm/y; echo z >/dev/null; echo w | cat >/dev/stdout
+printf '#!/bin/sh\\necho ran\\n' >run; chmod +x run; ./run; mkfifo f; rm f; ls / >/dev/null; ls -d /home/* >/dev/null || :
+git add -A; git commit -qm work; cat <(echo substituted); sort /etc/passwd >/dev/null
+yes | head -n 1; trap -p; env | grep -c LC_CTYPE || :
+"""
+
+
+def test_work_goes_on_behind_it_as_without(world: World, closed: Path) -> None:
+    env = {"LANG": None}
+    free = world.program("--no-merge", "--", "bash", "-c", WORK, env=env)
+    world.program("discard")
+    walled = world.program("--no-merge", "--profile", closed, "--", "bash", "-c", WORK, env=env)
+    assert (walled.returncode, walled.stdout) == (free.returncode, free.stdout), walled.stderr
+    assert walled.returncode == 0, walled.stderr
+    assert world.program.changes()["a/b/new"] == "added"
+    assert world.program("merge", "--all", "--include-risky", "--yes-delete-many").returncode == 0
+    assert (world.repo / "a/b/new").read_text() == "new\n"
+
+
+def test_signals_are_as_without_it(world: World, closed: Path) -> None:
+    code = "grep -E 'Sig(Ign|Blk)' /proc/self/status; tr '\\0' '\\n' </proc/self/environ | grep -v ^AGENT_DEV_SESSION | sort"
+    free = world.program("--", "sh", "-c", code, env={"LANG": None})
+    assert world.program("--profile", closed, "--", "sh", "-c", code, env={"LANG": None}).stdout == free.stdout
+
+
+def test_a_terminal_can_be_opened_anew_behind_it(world: World, closed: Path) -> None:
+    words = [str(PROGRAM), "--no-merge", "--profile", str(closed), "--", "sh", "-c"]
+    words += ["echo one >/dev/stderr; echo two >/proc/self/fd/1; echo three >/dev/tty; stty size"]
+    env = world.program.terminal_environment()
+    with Terminal(words, env=env, cwd=world.repo) as terminal:
+        assert terminal.wait_exit(60) == 0, terminal.text()
+        assert terminal.text().split()[:5] == ["one", "two", "three", "24", "80"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["/nonexistent/x"], 127), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -9 $$"], 137)]
+)
+def test_how_the_agent_ended_is_told_as_without_it(world: World, closed: Path, words: list[str], code: int) -> None:
+    assert world.program("--", *words).returncode == code
+    assert world.program("--profile", closed, "--", *words).returncode == code
+
+
+def test_a_policy_writes_down_the_agents_commands_as_without_it(world: World, closed: Path) -> None:
+    folder = Path(world.program.env["XDG_CONFIG_HOME"]) / "agent-dev"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("policy: guard\n")
+    world.program("--no-merge", "--profile", closed, "--", "sh", "-c", "echo x >new; /bin/true")
+    rows = json.loads(world.program("log", "--commands", "--json").stdout)["commands"]
+    assert [row["argv"][0] for row in rows] == ["sh", "/bin/true"]
+
+
+def test_abstract_sockets_and_signals_are_scoped_as_without_it(world: World, closed: Path) -> None:
+    services = Services(world)
+    code = """if True:
+        import json, os, socket, sys
+        told = []
+        with socket.socket(socket.AF_UNIX) as to:
+            try:
+                to.connect(os.environ["NAME"].replace("@", "\\0"))
+                told.append("connected")
+            except OSError as error:
+                told.append(error.errno)
+        with socket.socket(socket.AF_UNIX) as own, socket.socket(socket.AF_UNIX) as to:
+            own.bind("\\0own-one")
+            own.listen()
+            to.connect("\\0own-one")
+        print(json.dumps(told))
+    """
+    try:
+        name = services.abstract[0].replace("\0", "@")
+        assert world.program.show_inside(code, "--profile", closed, "--env", f"NAME={name}") == [1]
+    finally:
+        services.close()
+
+
+def test_doctor_tells_of_it(world: World) -> None:
+    assert "second wall" in world.program("doctor").stdout
+
+
+def test_a_profile_that_lets_sandboxes_be_has_none(world: World) -> None:
+    assert world.program("--", "cat", "/proc/self/comm").returncode == 0
+    assert world.program("--", "ls", "/run/agent-dev").stdout.split().count("wall") == 0
+    assert os.path.exists(PYTHON)
