@@ -20,7 +20,9 @@ def _text(merge_id: str) -> bytes:
 
 def take(folder: int, stage: Stage, merge_id: str) -> None:
     """Take the lock of an open git dir. Raises FileExistsError when a git holds it, OSError."""
-    if stage.look("lock") is None:
+    if refs.regular(f"{stage.path}/lock", _LONGEST) != _text(merge_id):
+        if stage.look("lock") is not None:
+            disk.unlink(b"lock", stage.fd)  # half of one, by a drive that was killed: nobody would know it as ours
         stage.put("lock", _text(merge_id), Entry(FileType.FILE, 0o644))
     try:
         disk.move(stage.fd, b"lock", folder, _NAME)

@@ -1,11 +1,14 @@
 """Killed at any step while commits come home, or go back: refs, reflogs, stash, index and files all before, or all after."""
 
+import atexit
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Self
 
 import pytest
@@ -31,20 +34,32 @@ class State:
     files: dict[str, bytes]
 
 
+@cache
+def template() -> Path:
+    """Return a repository with a stash, a staged and an unstaged edit, made once."""
+    folder = Path(mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    root = repository(folder / "root")
+    git(root, "config", "user.name", "Grace")
+    git(root, "config", "user.email", "grace@example.invalid")
+    (root / "a.txt").write_text("stashed\n")
+    git(root, "stash", "-q")
+    (root / "staged").write_text("mine\n")
+    git(root, "add", "staged")
+    (root / "sub/c.txt").write_text("mine\n")
+    return root
+
+
 class World:
     """A session with commits, in a repository with a stash, a staged and an unstaged edit."""
 
     def __init__(self, folder: Path) -> None:
-        root = repository(folder / "root")
-        git(root, "config", "user.name", "Grace")
-        git(root, "config", "user.email", "grace@example.invalid")
-        (root / "a.txt").write_text("stashed\n")
-        git(root, "stash", "-q")
-        (root / "staged").write_text("mine\n")
-        git(root, "add", "staged")
-        (root / "sub/c.txt").write_text("mine\n")
+        root = folder / "root"
+        shutil.copytree(template(), root, symlinks=True)
+        git(root, "update-index", "-q", "--refresh")
         self.session = GitSession(folder, root)
         self.root = root
+        os.makedirs(self.session.store.pending, 0o700)  # as it is after any other merge
         (self.session.agent / "sub/b.txt").unlink()
         self.session.write("new/deep/file", "new\n")
         self.session.write("a.txt", "agent\n")
@@ -58,6 +73,11 @@ class World:
     def pack(self) -> Path:
         """Where its packs lie."""
         return self.root / ".git/objects/pack"
+
+    def ours(self) -> set[str]:
+        """Return what merges keep: paths, and how long each file is."""
+        folders = [Path(self.session.store.merges), Path(self.session.store.pending)]
+        return {f"{path} {path.is_file() and path.stat().st_size}" for folder in folders for path in folder.rglob("*")}
 
     def state(self) -> State:
         logs = {str(path): path.read_bytes() for path in (self.root / ".git/logs").rglob("*") if path.is_file()}
@@ -104,6 +124,7 @@ class Worlds:
         self.one: World | None = None
         self.before: State | None = None
         self.packs: set[str] = set()
+        self.ours: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -118,15 +139,20 @@ class Worlds:
             self.one = self.open.enter_context(world())
             self.prepare(self.one)
             self.before, self.packs = self.one.state(), set(os.listdir(self.one.pack))
+            self.ours = self.one.ours()
         return self.one, self.before
 
-    def give_back(self, *, is_as_before: bool) -> None:
-        """Take it again for the next deed, without the pack that nobody refers to, which a crash may leave."""
-        if is_as_before and self.one is not None:
-            for name in set(os.listdir(self.one.pack)) - self.packs:
-                (self.one.pack / name).unlink()
-        else:
+    def is_kept(self, *, is_as_before: bool) -> bool:
+        """Whether it is taken again for the next deed, then without the pack that nobody refers to, which a crash may leave.
+
+        Where a merge has something more in its folder, the next deed would take other steps.
+        """
+        if self.one is None or not is_as_before or self.one.ours() != self.ours:
             self.one = None
+            return False
+        for name in set(os.listdir(self.one.pack)) - self.packs:
+            (self.one.pack / name).unlink()
+        return True
 
 
 def bring(one: World) -> None:
@@ -221,7 +247,26 @@ def test_killed_anywhere_all_is_before_or_all_is_after(deed: str, record_propert
             assert state.stash == before.stash
             one.expect_rest()
             sides.add(side)
-            worlds.give_back(is_as_before=side == "before")
+            if not worlds.is_kept(is_as_before=side == "before") and side == "before" and number % 2:
+                act(one)  # it can be done again
+                one.expect_rest()
+                assert without_time(one.state()) == end, number
     record_property("points", len(numbers))
     assert "before" in sides
     assert "after" in sides
+
+
+@pytest.mark.parametrize("deed", ["an undo", "a redo"])
+def test_killed_again_and_again_it_can_be_done_at_last(deed: str) -> None:
+    prepare, act = DEEDS[deed]
+    end, _ = after(prepare, act)
+    with world() as one:
+        prepare(one)
+        for number in range(1, 25):
+            faults.killed_at(number, lambda: act(one))
+            one.recover()
+            one.expect_rest()
+        act(one)
+
+        one.expect_rest()
+        assert without_time(one.state()) == end
