@@ -35,10 +35,10 @@ def told(review: Review) -> tuple[Entry, ...]:
         return (Entry("the commits cannot be read", (error.message,)),)
     rows = []
     for one in looked.found.commits:
-        about = [one.id, *output.about(one, looked.holds.get(one.id, ()), _MOST_FILES)]
+        about = [one.id, *output.about(one, looked, _MOST_FILES)]
         about[2:2] = ["", *(visible(line) for line in one.message.decode("utf-8", "surrogateescape").split("\n")), ""]
         paths = tuple(file.path for file in one.files)
-        rows.append(Entry(_line(one.id, one.subject), (*about, *output.links(looked, one.id)), id=one.id, paths=paths))
+        rows.append(Entry(_line(one.id, one.subject), (*about, *output.links(looked.pointers, one.id)), id=one.id, paths=paths))
     return (*rows, *(Entry(line) for line in output.others(looked)))
 
 

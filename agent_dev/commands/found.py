@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from agent_dev.commands.pointers import Pointer, moved
 from agent_dev.commands.review import LARGEST_DIFF, Review
 from agent_dev.core import edits
-from agent_dev.core.changes import Entry, FileType
+from agent_dev.core.changes import Entry, FileType, Risk
+from agent_dev.core.commit_risks import of_commit
 from agent_dev.core.commits import TreeChange, parse_diff
 from agent_dev.core.found import Found
 from agent_dev.core.refs import parse_ref
 from agent_dev.errors import CommandFailed
-from agent_dev.host import commits, refs
+from agent_dev.host import commits, load, refs
 from agent_dev.host.bare import Bare
 from agent_dev.host.files import Tree
 
@@ -27,12 +28,14 @@ class Looked:
     """All of it. `uncommitted`: paths at which the agent's work tree is not its last commit, None where that is not known.
 
     `holds`: by commit the paths whose edits the user had not committed when the session began. `pointers`: submodules that moved.
+    `risks`: by commit and path why it needs a careful look.
     """
 
     found: Found
     uncommitted: tuple[bytes, ...] | None = None
     holds: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
     pointers: tuple[Pointer, ...] = ()
+    risks: Mapping[str, Mapping[bytes, tuple[Risk, ...]]] = field(default_factory=dict)
 
 
 def look(review: Review) -> Looked:
@@ -50,7 +53,9 @@ def look(review: Review) -> Looked:
         except CommandFailed:
             uncommitted = None  # of what the agent removed or broke; its commits are told all the same
         links = moved(review.session, review.record, found.commits, review.environ)
-        return Looked(found, uncommitted, _holding(tree, skeleton, found, start), links)
+        rules = load.risk_rules(review.environ)
+        risks = {one.id: risky for one in found.commits if (risky := of_commit(one, rules))}
+        return Looked(found, uncommitted, _holding(tree, skeleton, found, start), links, risks)
 
 
 def head_of(values: Mapping[str, str]) -> str:

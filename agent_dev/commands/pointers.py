@@ -41,6 +41,16 @@ def moved(session: store.Session, record: store.Record, told: tuple[Told, ...], 
         )
 
 
+def of_session(session: store.Session, record: store.Record, ids: list[str], environ: dict[str, str]) -> tuple[Pointer, ...]:
+    """Return the same of some commits by their ids, where the agent had submodules. Raises CommandFailed."""
+    folder = refs.private_dir(session, record)
+    if not ids or folder is None or not git_dirs(folder):
+        return ()
+    with commits.opened(session, record, environ) as skeleton:
+        told = commits.with_files(skeleton, commits.read(skeleton, ids))
+    return moved(session, record, told, environ)
+
+
 def _id(mode: int, oid: str) -> str:
     return oid if mode == GITLINK else ""
 

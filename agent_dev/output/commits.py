@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agent_dev.commands.bring import Brought
 from agent_dev.commands.found import Looked
@@ -14,6 +14,7 @@ from agent_dev.text import visible
 
 _SIGNS = {"added": "+", "deleted": "-", "edited": "~", "retyped": "%"}
 _FILES = 6  # of a commit: past that a number stands for the rest
+_RISKY = 200  # of them that are looked at for risks to name
 _SHORT = 10
 
 
@@ -24,7 +25,7 @@ def commits(looked: Looked, session: str, *, as_json: bool) -> None:
         return
     for one in looked.found.commits:
         line(f"{one.id} {visible(one.subject)}{' (on a remote branch, too)' if one.id in looked.found.remote else ''}")
-        for row in (*about(one, looked.holds.get(one.id, ())), *links(looked, one.id)):
+        for row in (*about(one, looked), *links(looked.pointers, one.id)):
             line(f"  {row}")
     if looked.found.is_cut:
         line("… and older ones")
@@ -51,29 +52,35 @@ def others(looked: Looked) -> Iterator[str]:
         yield from fewer(left, "not in its last commit: {} more")
 
 
-def about(told: Told, holds: tuple[bytes, ...], most: int = _FILES) -> Iterator[str]:
-    """Yield who made a commit and when, its signature, up to `most` of its files, and which of the user's edits it holds."""
+def about(told: Told, looked: Looked, most: int = _FILES) -> Iterator[str]:
+    """Yield who made a commit and when, its signature, up to `most` of its files, and which of the user's edits it holds.
+
+    Of files beyond that, those with risks.
+    """
+    risks = looked.risks.get(told.id, {})
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(told.author.time))
     signed = f", with a signature ({told.signature}) that nobody has verified" if told.signature else ""
     yield f"{visible(told.author.name)} <{visible(told.author.email)}>, {when}{signed}"
-    for one in told.files[:most]:
-        yield f"{_SIGNS[one.kind]} {visible(one.path)}"
-    if len(told.files) > most:
-        yield f"… {len(told.files) - most} more files"
-    for path in holds:
+    shown = [one for number, one in enumerate(told.files) if number < most or (one.path in risks and number < _RISKY)]
+    for one in shown:
+        why = ", ".join(risk.rule for risk in risks.get(one.path, ()))
+        yield f"{_SIGNS[one.kind]} {visible(one.path)}{f' ! {why}' if why else ''}"
+    if len(told.files) > len(shown):
+        yield f"… {len(told.files) - len(shown)} more files"
+    for path in looked.holds.get(told.id, ()):
         yield f"holds what you had not committed of {visible(path)}"
 
 
-def links(looked: Looked, commit: str) -> Iterator[str]:
-    """Yield what is said of submodules that point elsewhere since a commit."""
-    for one in looked.pointers:
+def links(pointers: Sequence[Pointer], commit: str) -> Iterator[str]:
+    """Yield what is said of submodules that point elsewhere since a commit: always a risk."""
+    for one in pointers:
         if one.commit == commit:
             yield from _link(one)
 
 
 def _link(one: Pointer) -> Iterator[str]:
     before, after = ((value or "nothing")[:_SHORT] for value in (one.old, one.new))
-    yield f"submodule {visible(one.path)}: {before} → {after}"
+    yield f"! submodule {visible(one.path)}: {before} → {after}"
     if one.log is None:
         yield "  its commits are not in the session"
     elif not one.log and one.old and one.new:
@@ -161,15 +168,13 @@ def _as_json(looked: Looked, session: str) -> None:
         {
             "version": 1,
             "session": session,
-            "commits": [
-                _row(told, looked.holds.get(told.id, ())) | {"remote": told.id in found.remote} for told in found.commits
-            ],
+            "commits": [_row(told, looked) for told in found.commits],
             "cut": found.is_cut,
             "fetched": found.fetched,
             "refs": [{"name": one.name, "motion": one.motion, "before": one.before, "after": one.after} for one in found.refs],
             "stashes": [{"id": one.id, "subject": one.subject} for one in found.stashes],
             "unfinished": list(found.unfinished),
-            "submodules": [_moved(one) for one in looked.pointers],
+            "submodules": [moved(one) for one in looked.pointers],
             "start": found.start or None,
             "head": found.head or None,
             "uncommitted": None if looked.uncommitted is None else [os.fsdecode(path) for path in looked.uncommitted],
@@ -177,12 +182,14 @@ def _as_json(looked: Looked, session: str) -> None:
     )
 
 
-def _moved(one: Pointer) -> dict[str, object]:
+def moved(one: Pointer) -> dict[str, object]:
+    """Return a submodule that moved as plain data."""
     log = None if one.log is None else [{"id": row.id, "subject": row.subject} for row in one.log]
     return {"commit": one.commit, "path": os.fsdecode(one.path), "before": one.old or None, "after": one.new or None, "log": log}
 
 
-def _row(told: Told, holds: tuple[bytes, ...]) -> dict[str, object]:
+def _row(told: Told, looked: Looked) -> dict[str, object]:
+    risks = looked.risks.get(told.id, {})
     return {
         "id": told.id,
         "subject": told.subject,
@@ -191,8 +198,12 @@ def _row(told: Told, holds: tuple[bytes, ...]) -> dict[str, object]:
         "author": _person(told.author),
         "committer": _person(told.committer),
         "signature": told.signature or None,
-        "files": [{"path": os.fsdecode(one.path), "kind": one.kind} for one in told.files],
-        "holds": [os.fsdecode(path) for path in holds],
+        "files": [
+            {"path": os.fsdecode(one.path), "kind": one.kind, "risks": [risk.rule for risk in risks.get(one.path, ())]}
+            for one in told.files
+        ],
+        "holds": [os.fsdecode(path) for path in looked.holds.get(told.id, ())],
+        "remote": told.id in looked.found.remote,
     }
 
 

@@ -4,12 +4,16 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from agent_dev.commands.pointers import Pointer
 from agent_dev.commands.review import Review
 from agent_dev.commands.sessions import Listed
 from agent_dev.core import blocks
 from agent_dev.core.changes import Change, ChangeSet, Key
+from agent_dev.core.commit_risks import MOVED
 from agent_dev.core.commits import Commit
+from agent_dev.output.commits import links, moved
 from agent_dev.output.words import as_document, line, name, roots_of, row_of, rows_of
 from agent_dev.text import visible
 
@@ -29,8 +33,24 @@ def _change(change: Change, roots: Sequence[str]) -> dict[str, object]:
     }
 
 
-def status(one: Listed, changes: ChangeSet, made: Sequence[Commit], *, as_json: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a session holds: changes, commits, and the submodules that these moved."""
+
+    changes: ChangeSet
+    commits: Sequence[Commit] = ()
+    pointers: Sequence[Pointer] = ()
+
+
+def _commit(commit: Commit, pointers: Sequence[Pointer]) -> dict[str, object]:
+    own = [one for one in pointers if one.commit == commit.id]
+    risks = [{"rule": MOVED.rule, "why": MOVED.why, **moved(one)} for one in own]
+    return {"id": commit.id, "subject": commit.subject, "risks": risks}
+
+
+def status(one: Listed, held: Held, *, as_json: bool) -> None:
     """Print what a session holds."""
+    changes = held.changes
     roots = roots_of(one.record)
     if as_json:
         as_document(
@@ -42,15 +62,17 @@ def status(one: Listed, changes: ChangeSet, made: Sequence[Commit], *, as_json: 
                 "exit": one.record.get("exit"),
                 "changes": [_change(change, roots) for change in changes.changes],
                 "notes": list(changes.notes),
-                "commits": [{"id": commit.id, "subject": commit.subject} for commit in made],
+                "commits": [_commit(commit, held.pointers) for commit in held.commits],
             }
         )
         return
     words = one.record["command"]
     line(f"session {one.name}, {one.state}: {visible(' '.join(map(str, words)))} in {visible(str(one.record['root']))}")
     _list(changes, roots)
-    for commit in made:
+    for commit in held.commits:
         line(f"commit {commit.id[:10]} {visible(commit.subject)}")
+        for row in links(held.pointers, commit.id):
+            line(f"  {row}")
 
 
 def summary(review: Review, count: int, made: int) -> None:

@@ -14,7 +14,7 @@ from agent_dev.output import commits as commits_output
 from agent_dev.output import history as history_output
 from agent_dev.output import looking as output
 from agent_dev.verbs import bringing
-from agent_dev.verbs.opening import commits_of, opened
+from agent_dev.verbs.opening import commits_of, opened, pointers_of
 from agent_dev.verbs.parser import Verb, add_session, below, parser_of, session_parser
 
 _SPAN = re.compile(r"\d+\.\.\d*")
@@ -32,8 +32,8 @@ def _status(words: list[str], where: Here, _options: Options) -> int:
         raise SessionBusy(session=one.name, hint=f"agent-dev stop {one.name}, or wait until the agent has ended")
     with opened(one, where) as review:
         made = commits_of(review, where)
-        counted = review.counted()
-        output.status(replace(one, record=review.record), counted, made, as_json=args.json)
+        held = output.Held(review.counted(), made, pointers_of(review, where, made))
+        output.status(replace(one, record=review.record), held, as_json=args.json)
     return DONE
 
 

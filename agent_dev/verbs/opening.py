@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agent_dev.cli import say
-from agent_dev.commands import sessions
+from agent_dev.commands import pointers, sessions
+from agent_dev.commands.pointers import Pointer
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here, Listed
 from agent_dev.core.commits import Commit
@@ -32,4 +33,13 @@ def commits_of(review: Review, where: Here) -> tuple[Commit, ...]:
         return commits.made(review.session, review.record, where.environ)
     except CommandFailed as error:
         say(f"its commits cannot be read: {error.message}")
+        return ()
+
+
+def pointers_of(review: Review, where: Here, made: tuple[Commit, ...]) -> tuple[Pointer, ...]:
+    """Return the submodules that commits moved; as in `commits_of` where git cannot read them."""
+    try:
+        return pointers.of_session(review.session, review.record, [one.id for one in made], where.environ)
+    except CommandFailed as error:
+        say(f"what its commits did to submodules cannot be read: {error.message}")
         return ()

@@ -32,9 +32,9 @@ def nothing(_: Path) -> None:
 def is_said(capsys: pytest.CaptureFixture[str], review: Review, words: str) -> None:
     """Check that status, its JSON, the list after a run and the screen say something in one line."""
     listed = Listed(review.session, review.record, store.WAITING, str(review.record["name"] or review.session.id))
-    looking.status(listed, review.changes, (), as_json=False)
+    looking.status(listed, looking.Held(review.changes), as_json=False)
     assert [line.strip().startswith("note: ") for line in capsys.readouterr().out.splitlines() if words in line] == [True]
-    looking.status(listed, review.changes, (), as_json=True)
+    looking.status(listed, looking.Held(review.changes), as_json=True)
     assert words in capsys.readouterr().out
     looking.summary(review, 1, 0)
     assert words in capsys.readouterr().err

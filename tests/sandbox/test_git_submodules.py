@@ -75,3 +75,29 @@ def test_what_cannot_be_read_is_told_without_its_log(agent_dev: AgentDev, tmp_pa
     found = pointers(agent_dev, cwd)
     assert {one["path"] for one in found} == {"lib"}
     assert agent_dev("commits", cwd=cwd).returncode == 0
+
+
+def test_a_pointer_that_moved_is_a_risk(agent_dev: AgentDev, tmp_path: Path) -> None:
+    cwd = KINDS["with a submodule"](agent_dev, tmp_path).cwd
+    old = agent_dev.git("rev-parse", "HEAD:lib", cwd=cwd).strip()
+    new = agent_dev("--", "sh", "-c", f"{MOVE}; git rev-parse HEAD:lib", cwd=cwd).stdout.strip()
+    (made,) = agent_dev.status(cwd=cwd)["commits"]
+    (risk,) = made["risks"]
+
+    assert (risk["rule"], risk["path"], risk["before"], risk["after"]) == ("submodule-moved", "lib", old, new)
+    assert subjects(risk) == ["two", "one"]
+    assert f"! submodule lib: {old[:10]} → {new[:10]}" in agent_dev("status", cwd=cwd).stdout
+    assert f"! submodule lib: {old[:10]} → {new[:10]}" in agent_dev("commits", cwd=cwd).stdout
+
+
+@pytest.mark.parametrize("name", [".gitattributes", ".gitmodules", ".lfsconfig", "vendor/.gitattributes"])
+def test_settings_of_git_are_a_risk_in_files_and_in_commits_of_any_branch(agent_dev: AgentDev, name: str) -> None:
+    write = f"mkdir -p vendor; echo '[x]' >{name}; echo plain >plain; git add -A; git commit -qm settings"
+    agent_dev("--", "sh", "-c", f"git checkout -qb other; {write}; git checkout -q main; mkdir -p vendor; echo '[x]' >{name}")
+    changed = {one["path"]: [risk["rule"] for risk in one["risks"]] for one in agent_dev.status()["changes"]}
+    (made,) = json.loads(agent_dev("commits", "--json").stdout)["commits"]
+    risks = {file["path"]: file["risks"] for file in made["files"]}
+
+    assert changed[name] == ["git-settings"]
+    assert risks == {name: ["git-settings"], "plain": []}
+    assert f"{name} ! git-settings\n" in agent_dev("commits").stdout
