@@ -83,8 +83,8 @@ def _bring_to_rest(merging: apply.Merge, place: store.Store, environ: dict[str, 
         conclude.forget_times(merging, session)
         store.let_go(session)
     if merging.journal.verdict is Verdict.CLEAN:
+        secure.secure(merging)  # first: from a stage beside the tree no rename may reach the session
         conclude.settle_slots(merging, place, environ)
-        secure.secure(merging)
         pending.remove(place, merging.id)
     elif not conclude.disown(merging, place):
         merging.keeps = True

@@ -191,6 +191,7 @@ def _take_again(merging: apply.Merge, review: Review | None, numbers: tuple[int,
 
 def _rest(where: Here, merging: apply.Merge, review: Review | None) -> None:
     """Leave a merge as it was when nothing came of what was begun."""
+    secure.secure(merging)
     if review is not None:
         conclude.give_back_again(merging, review)
     undo_git.release(merging)

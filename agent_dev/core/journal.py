@@ -235,7 +235,8 @@ class GitSide:
 class Begin:
     """What a merge is about. `roots`: path, device and inode of each; `stages`: where each root's slots lie ("": nowhere).
 
-    `git`: a git dir whose index is replaced too; it is the last root then, and no root of the session's.
+    `git`: a git dir whose index is replaced too; it is the last root then, and no root of the session's. `boot`: the kernel's
+    id of its start: devices have other numbers after another one.
     """
 
     id: str
@@ -244,6 +245,12 @@ class Begin:
     stages: tuple[str, ...]
     time: int
     git: str = ""
+    boot: str = ""
+
+    def is_root(self, number: int, device: int, inode: int, boot: str) -> bool:
+        """Whether a directory is the root that it was: by its inode, and by its device too while the numbers of those stay."""
+        _, was_device, was_inode = self.roots[number]
+        return inode == was_inode and (device == was_device or boot != self.boot)
 
     @property
     def session_roots(self) -> int:

@@ -41,6 +41,7 @@ def begin_record(begin: Begin) -> dict[str, Any]:
         "roots": begin.roots,
         "stages": begin.stages,
         "time": begin.time,
+        "boot": begin.boot,
         **({"git": begin.git} if begin.git else {}),
     }
 
@@ -275,7 +276,8 @@ def _begin(record: dict[str, Any]) -> Begin:
         raise CorruptJournalError(f"it has version {record['version']}: another version of agent-dev made it")
     roots = tuple((str(path), int(device), int(inode)) for path, device, inode in record["roots"])
     stages = tuple(map(str, record["stages"]))
-    return Begin(str(record["id"]), str(record["session"]), roots, stages, int(record["time"]), str(record.get("git", "")))
+    told = (str(record.get("git", "")), str(record.get("boot", "")))
+    return Begin(str(record["id"]), str(record["session"]), roots, stages, int(record["time"]), *told)
 
 
 def _with_end(journal: Journal, record: dict[str, Any]) -> Journal:

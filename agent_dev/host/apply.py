@@ -16,7 +16,7 @@ from agent_dev.core.changes import Change, FileType, Key
 from agent_dev.core.journal import Begin, GitSide, Journal, Mark, Op, Phase, Place, Reached, mark
 from agent_dev.core.merge import change_of
 from agent_dev.errors import CannotMerge, RecoveryRequired, UnknownOutcome
-from agent_dev.host import disk, files, journals, pending, upper, users_refs, whole
+from agent_dev.host import disk, files, journals, leftovers, pending, upper, users_refs, whole
 from agent_dev.host.drive import Driver
 from agent_dev.host.remove import remove_tree
 from agent_dev.host.stage import Stage, choose
@@ -107,7 +107,9 @@ def begin(store: Store, merge_id: str, session: str, grounds: Grounds, wanted: I
         pending.add(store, merge_id)
         file = journals.JournalFile(folder)
         disk.sync_path(store.merges)  # else a power cut may take the folder with all that is in it
-        about = Begin(merge_id, session, tuple(map(_root, grounds.reals)), places, time.time_ns(), grounds.git)
+        about = Begin(
+            merge_id, session, tuple(map(_root, grounds.reals)), places, time.time_ns(), grounds.git, leftovers.boot_id()
+        )
         (line,) = file.add(records.begin_record(about))
         stages = tuple(Stage(place) if place else None for place in places)
     except (OSError, journals.UnknownOutcomeError) as error:
@@ -353,10 +355,10 @@ def open_merge(store: Store, merge_id: str) -> Merge:
     reals: list[files.Tree] = []
     stages: list[Stage | None] = []
     try:
-        for path, device, inode in said.begin.roots:
+        for number, (path, _, _) in enumerate(said.begin.roots):
             reals.append(files.Tree(path))
             status = os.fstat(reals[-1].fd)
-            if (status.st_dev, status.st_ino) != (device, inode):
+            if not said.begin.is_root(number, status.st_dev, status.st_ino, leftovers.boot_id()):
                 raise RecoveryRequired(merge=merge_id, reason=f"{path} is another directory than it was")
         stages.extend(Stage(place) if place and os.path.isdir(place) else None for place in said.begin.stages)
         file = journals.JournalFile(folder)

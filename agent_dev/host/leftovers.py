@@ -22,12 +22,12 @@ class Life(Value):
 
 def life(init: int, pid_namespace: int) -> Life:
     """Return the life of a running namespace, to be recorded."""
-    return Life(pid_namespace, init, _start_of(init), _boot())
+    return Life(pid_namespace, init, _start_of(init), boot_id())
 
 
 def is_there(recorded: Life) -> bool:
     """Whether the init that was recorded is still running, and not another process of its number."""
-    return recorded.boot == _boot() and recorded.started == _start_of(recorded.init)
+    return recorded.boot == boot_id() and recorded.started == _start_of(recorded.init)
 
 
 def end(recorded: Life, patience: int = 5000) -> int:
@@ -65,7 +65,8 @@ def _start_of(pid: int) -> str:
         return ""
 
 
-def _boot() -> str:
+def boot_id() -> str:
+    """Return what the kernel calls this start of the machine."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
 

@@ -182,3 +182,16 @@ def test_the_inodes_tell_how_far_a_drive_got(
 
 def test_an_empty_journal_asks_for_nothing() -> None:
     assert read(b"") == Journal()
+
+
+@pytest.mark.parametrize(
+    ("device", "inode", "boot", "is_it"),
+    [(1, 2, "this", True), (9, 2, "this", False), (9, 2, "next", True), (1, 3, "this", False), (1, 3, "next", False)],
+)
+def test_a_root_is_known_by_its_inode_and_by_its_device_until_the_machine_starts_again(
+    device: int,
+    inode: int,
+    boot: str,
+    is_it: bool,  # noqa: FBT001  a column
+) -> None:
+    assert replace(BEGIN, boot="this").is_root(0, device, inode, boot) is is_it

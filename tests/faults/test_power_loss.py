@@ -1,0 +1,127 @@
+"""The power fails at any change to a real ext4 or xfs: after the next start all is before, or all after, and nothing is lost.
+
+The state directory lies on the same file system, or on another that keeps its power: there a record may be durable while what it
+tells of is not.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from agent_dev.commands import recover, undo
+from agent_dev.commands.sessions import Here
+from agent_dev.host import disk as hand
+from agent_dev.host import leftovers, pending, store
+from agent_dev.host.remove import remove_tree
+from tests.harness import faults, loop, trees
+from tests.harness.ended import ENVIRON, Ended
+from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node, Tree
+
+STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "29")))  # every so many-th change
+
+BEFORE: Tree = {
+    b"edited": Node(FILE, b"one\ntwo\n" * 2000, 0o644),
+    b"gone": Node(FILE, b"gone", 0o600),
+    b"dir": Node(DIRECTORY, b"", 0o2775),
+    b"dir/lost": Node(FILE, b"lost"),
+    b"turned": Node(DIRECTORY, b"", 0o755),
+    b"turned/c": Node(FILE, b"c"),
+    b"mode": Node(DIRECTORY, b"", 0o755),
+    b"untouched": Node(FILE, b"mine", 0o640),
+}
+AFTER: Tree = {
+    b"edited": Node(FILE, b"one\n2\nthree\n" * 3000, 0o755),
+    b"link": Node(SYMLINK, b"edited", 0o777),
+    b"turned": Node(FILE, b"a file now"),
+    b"mode": Node(DIRECTORY, b"", 0o700),
+    b"new": Node(DIRECTORY, b"", 0o750),
+    b"new/x": Node(FILE, b"x" * 5000),
+    b"shut": Node(DIRECTORY, b"", 0o500),
+    b"untouched": Node(FILE, b"mine", 0o640),
+}
+
+
+class World:
+    """A session that has ended on a file system of its own, and what was told of it."""
+
+    def __init__(self, folder: Path, state: Path) -> None:
+        self.ended = Ended(folder, BEFORE, trees.upper_of(BEFORE, AFTER), state)
+        os.close(self.ended.session.lock)
+        self.real = str(self.ended.real)
+        self.here = Here(self.ended.store, self.real, self.real, ENVIRON)
+        self.all = trees.differences(BEFORE, AFTER)
+
+    def merge(self) -> None:
+        self.ended.merge_all()
+
+    def undo(self) -> None:
+        undo.undo(self.here, "", lambda _: None)
+
+    def redo(self) -> None:
+        undo.redo(self.here, "", lambda _: None)
+
+    def recover(self) -> None:
+        recover.recover_here(self.ended.store, self.real, ENVIRON, lambda _: None)
+
+    def expect_rest(self) -> str:
+        tree = trees.read(self.ended.real)
+        assert tree in (BEFORE, AFTER), {path for path in {*tree, *BEFORE, *AFTER} if tree.get(path) != BEFORE.get(path)}
+        side = "before" if tree == BEFORE else "after"
+        assert (self.ended.kinds(), self.ended.conflicts()) == ((self.all if side == "before" else {}), {}), side
+        assert pending.listed(self.ended.store) == ()
+        return side
+
+
+DEEDS: dict[str, tuple[tuple[Callable[[World], None], ...], str]] = {
+    "merge": ((World.merge,), "after"),
+    "undo": ((World.merge, World.undo), "before"),
+    "redo": ((World.merge, World.undo, World.redo), "after"),
+}
+
+
+@contextmanager
+def world(kind: str, where: str) -> Iterator[tuple[World, loop.Disk]]:
+    with loop.disk(kind) as disk, tempfile.TemporaryDirectory() if where == "elsewhere" else nullcontext() as other:
+        folder = disk.folder / "project"
+        folder.mkdir()
+        one = World(folder, Path(other) / "state" if other else folder / "state")
+        hand.sync_all(str(disk.folder))
+        with mock.patch.object(store, "remove_aside", remove_tree):  # no other process holds the disk
+            yield one, disk
+
+
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+@pytest.mark.parametrize("kind", loop.SIZES)
+@pytest.mark.parametrize("deed", DEEDS)
+def test_after_a_power_cut_anywhere_all_is_before_or_all_after(
+    deed: str, kind: str, where: str, record_property: Callable[[str, object], None]
+) -> None:
+    reason = loop.why_not(kind)
+    if os.getuid() != 0:
+        return  # an ordinary user's run has no such test
+    if reason:
+        pytest.skip(reason)
+    (*prepare, act), end = DEEDS[deed]
+    number, tried, more, sides = 1, 0, True, set()
+    while more:
+        with world(kind, where) as (one, disk):
+            for earlier in prepare:
+                earlier(one)
+            hand.sync_all(str(disk.folder))
+            more = faults.killed_at(number, lambda: act(one), before=disk.cut)
+            if not more:
+                disk.cut()
+            disk.reboot()
+            with mock.patch.object(leftovers, "boot_id", return_value="another one"):
+                one.recover()
+                sides.add(side := one.expect_rest())
+            assert more or side == end, "it was told that it was done"
+        tried += 1
+        number += STRIDE
+    record_property("points", tried)
+    assert sides == {"before", "after"}
