@@ -9,7 +9,7 @@ from textual.widget import Widget
 
 from tui.cells import width
 from tui.document import Tone
-from tui.widgets.paint import TONES, Piece, paint
+from tui.widgets.paint import TONES, Palette, Piece, paint
 
 
 class Answers(Widget, can_focus=False):
@@ -37,7 +37,7 @@ class Answers(Widget, can_focus=False):
     def render_line(self, y: int) -> Strip:
         """Draw the line."""
         pieces = [piece for at in range(len(self._words)) for piece in self._piece(at)] if y == 0 else []
-        return paint(self, pieces, self.size.width, self.rich_style)
+        return paint(Palette(self), pieces, self.size.width)
 
     def _piece(self, at: int) -> list[Piece]:
         if self._answer == at:

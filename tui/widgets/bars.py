@@ -6,7 +6,7 @@ from typing import ClassVar
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.widgets.paint import TONES, Piece, paint, row
+from tui.widgets.paint import TONES, Palette, Piece, paint, row
 from tui.widgets.row_view import RowView
 
 Pieces = Sequence[Piece]
@@ -31,7 +31,7 @@ class Bar(Widget, can_focus=False):
     def render_line(self, y: int) -> Strip:
         """Draw the line."""
         cells = self.size.width
-        return paint(self, row(self._left, self._right, cells) if y == 0 else (), cells, self.rich_style)
+        return paint(Palette(self), row(self._left, self._right, cells) if y == 0 else (), cells)
 
 
 class Page(RowView):

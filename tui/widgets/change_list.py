@@ -22,6 +22,7 @@ _TONES = {
     Kind.RETYPED: Tone.CHANGED,
     Kind.METADATA: Tone.CHANGED,
 }
+_SEEN = ("listing", "changes", "selection", "parts", "chosen_in", "counts", "reviewed", "tab", "tabs", "picked", "pane", "cursor")
 _TITLES = {
     Section.RISKY: "look at these: risky, or in conflict",
     Section.LOCKS: "lock files",
@@ -37,8 +38,10 @@ class ChangeList(RowView):
         self._state, self._roots = state, roots
 
     def show(self, state: State) -> None:
-        """Draw another state."""
-        self._state = state
+        """Draw another state, unless all that is seen of it here is the same."""
+        old, self._state = self._state, state
+        if self.is_drawn and all(getattr(old, name) is getattr(state, name) for name in _SEEN):
+            return
         self.show_rows(state.length)
         self.reveal(state.cursor)
 

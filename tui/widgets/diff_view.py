@@ -19,6 +19,7 @@ _TINTS = {RowKind.OLD: ("removed",), RowKind.NEW: ("added",)}
 _SIGNS = {RowKind.OLD: "-", RowKind.NEW: "+"}
 _BOXES = {Chosen.ALL: ("[x]", "chosen"), Chosen.SOME: ("[~]", Tone.CHANGED), Chosen.NONE: ("[ ]", Tone.DIM)}
 _DOTS = {Chosen.ALL: (" x ", "chosen"), Chosen.SOME: (" ~ ", Tone.CHANGED), Chosen.NONE: (" · ", Tone.DIM)}
+_SEEN = ("diff", "selection", "looks", "pane", "search")
 _LONGEST = 4_000  # bytes of a line in which changed words are looked for
 
 
@@ -42,12 +43,16 @@ class DiffView(RowView):
 
     def show(self, state: State) -> None:
         """Draw another state; scroll to the cursor when it moved."""
-        old, new = self._state.diff, state.diff
+        before, self._state = self._state, state
+        if self.is_drawn and all(getattr(before, name) is getattr(state, name) for name in _SEEN):
+            return
+        self._show(before, state)
+
+    def _show(self, before: State, state: State) -> None:
+        old, new = before.diff, state.diff
         is_other = new.document is not old.document
-        if is_other or state.selection is not self._state.selection or state.looks is not self._state.looks:
-            self._state = state
+        if is_other or state.selection is not before.selection or state.looks is not before.looks:
             self._learn(state)
-        self._state = state
         self.show_rows(len(new.document.rows))
         if old.key != new.key or (new.key is None and is_other):
             self.scroll_to(y=0, animate=False, force=True)

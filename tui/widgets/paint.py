@@ -24,25 +24,45 @@ _SYNTAX = ("comment", "string", "number", "keyword", "name")
 TONES = frozenset(f"tone--{tone}" for tone in (*Tone, *_MORE, *_SYNTAX))
 
 
-def paint(widget: Widget, pieces: Iterable[Piece], cells: int, base: Style) -> Strip:
+class Palette:
+    """What the style sheet says of a widget and of tones in it, asked once for all rows that are painted together."""
+
+    def __init__(self, widget: Widget) -> None:
+        self._widget = widget
+        self._found: dict[str, Style] = {}
+        self.base = widget.rich_style
+
+    def tone(self, tone: str) -> Style:
+        """Return the style of a tone, without a background."""
+        if tone not in self._found:
+            self._found[tone] = self._widget.get_component_rich_style(f"tone--{tone}", partial=True)
+        return self._found[tone]
+
+    def row(self, name: str) -> Style:
+        """Return the background of a row with a look."""
+        name = f"row--{name}"
+        if name not in self._found:
+            self._found[name] = Style(bgcolor=self._widget.get_component_rich_style(name).bgcolor)
+        return self._found[name]
+
+
+def paint(palette: Palette, pieces: Iterable[Piece], cells: int, looks: Iterable[str] = ()) -> Strip:
     """Return one row of exactly this width."""
-    return Strip([*_segments(widget, pieces, cells, base)], cells)
+    base = palette.base
+    for name in looks:
+        base += palette.row(name)
+    return Strip([*_segments(palette, pieces, cells, base)], cells)
 
 
-def _segments(widget: Widget, pieces: Iterable[Piece], cells: int, base: Style) -> Iterator[Segment]:
+def _segments(palette: Palette, pieces: Iterable[Piece], cells: int, base: Style) -> Iterator[Segment]:
     room = cells
     for piece in pieces:
         text = crop(clean(piece.text), room)
         if text:
-            yield Segment(text, base + style(widget, piece.tone))
+            yield Segment(text, base + palette.tone(piece.tone))
             room -= width(text)
     if room:
         yield Segment(" " * room, base)
-
-
-def style(widget: Widget, tone: str) -> Style:
-    """Return what the style sheet says about a tone, without a background."""
-    return widget.get_component_rich_style(f"tone--{tone}", partial=True)
 
 
 def row(left: Iterable[Piece], right: Iterable[Piece], cells: int) -> list[Piece]:

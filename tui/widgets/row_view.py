@@ -1,19 +1,27 @@
 """A pane of rows of which only those on the screen are ever drawn."""
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from rich.style import Style
 from textual.events import Click
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.widgets.paint import TONES, Piece, paint
+from tui.widgets.paint import TONES, Palette, Piece, paint
 
 _MARGIN = 2  # rows that stay visible above and below the cursor
 _LEAD = 3  # rows above a place that was jumped to
+
+
+class _Shown(NamedTuple):
+    """A row as it was drawn."""
+
+    number: int
+    cells: int
+    looks: tuple[str, ...]
+    pieces: tuple[Piece, ...]
 
 
 class RowView(ScrollView, can_focus=False):
@@ -41,11 +49,26 @@ class RowView(ScrollView, can_focus=False):
         """Return the classes of a row as a whole, the strongest last."""
         return ()
 
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  (Textual's name)
+        super().__init__(id=id)
+        self._palette: Palette | None = None
+        self._shown: dict[int, _Shown] = {}
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether rows were drawn already."""
+        return bool(self._shown)
+
     def show_rows(self, count: int) -> None:
-        """Have this many rows."""
+        """Have this many rows, and paint those in sight again that are drawn otherwise now."""
         if self.virtual_size.height != count:
             self.virtual_size = Size(1, count)
-        self.refresh()
+        cells = self.size.width
+        for y in range(self.size.height):
+            now = self._row(y)
+            if now != self._shown.get(y):
+                self._shown[y] = now
+                self.refresh(Region(0, y, cells, 1))
 
     def reveal(self, row: int, *, is_jump: bool = False) -> None:
         """Scroll as little as needed to see a row; after a jump with what follows it."""
@@ -61,18 +84,23 @@ class RowView(ScrollView, can_focus=False):
             )
             self.scroll_to(y=max(0, min(wanted, self.virtual_size.height - height)), animate=False, force=True)
 
-    def render_line(self, y: int) -> Strip:
-        """Draw one row of the screen."""
+    def _row(self, y: int) -> _Shown:
         index, cells = y + self.scroll_offset.y, self.size.width
-        base = self.rich_style
         if index >= self.virtual_size.height:
-            return Strip.blank(cells, base)
-        for name in self.look(index):
-            base += self._row_style(name)
-        return paint(self, self.draw(index, cells), cells, base)
+            return _Shown(index, cells, (), ())
+        return _Shown(index, cells, self.look(index), tuple(self.draw(index, cells)))
 
-    def _row_style(self, name: str) -> Style:
-        return Style(bgcolor=self.get_component_rich_style(f"row--{name}").bgcolor)
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Paint some rows, asking the style sheet once for all of them."""
+        self._palette = Palette(self)
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        """Paint one row of the screen: as it was drawn last, unless it is another one or the width changed."""
+        shown, cells = self._shown.get(y), self.size.width
+        if shown is None or (shown.number, shown.cells) != (y + self.scroll_offset.y, cells):
+            shown = self._shown[y] = self._row(y)
+        return paint(self._palette or Palette(self), shown.pieces, cells, shown.looks)
 
     def on_click(self, event: Click) -> None:
         """Say which row was clicked."""
