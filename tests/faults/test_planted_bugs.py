@@ -9,6 +9,7 @@ from agent_dev.core import records
 from agent_dev.core.journal import Journal, Reached, Verdict
 from agent_dev.errors import RecoveryRequired
 from agent_dev.host import apply, disk
+from tests.faults import test_races
 from tests.faults.test_kill_everywhere import world
 from tests.harness import faults
 from tests.harness.cuts import first_failure, play, whole
@@ -84,6 +85,26 @@ def test_a_replacement_that_overwrites_is_found(monkeypatch: pytest.MonkeyPatch)
                 one.recover()
                 one.expect_rest()
             except (AssertionError, RecoveryRequired):
+                found = True
+        number += 1
+
+    assert found
+
+
+def replacing(old_folder: int, old: bytes, new_folder: int, new: bytes) -> None:
+    """Move something to a place where the user may have put something meanwhile."""
+    disk._pass("move", old_folder, old, new_folder, new)
+    os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
+
+
+def test_a_move_over_what_the_user_put_there_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "move", replacing)
+    found, number, more = False, 1, True
+    while more and not found:
+        with test_races.world() as one:
+            try:
+                more = test_races.interfered(one, test_races.World.merge, number, "save", "added")
+            except AssertionError:
                 found = True
         number += 1
 

@@ -77,24 +77,13 @@ def play(plan: str, *, killed: int = 0) -> Played:
         return _play(plan, killed)
 
 
-@cache
-def _quick() -> str | None:
-    """Return a file system in memory, where one is that keeps attributes."""
-    try:
-        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-            os.setxattr(folder, "user.agent-dev", b"")
-    except OSError:
-        return None
-    return "/dev/shm"
-
-
 def _beside(review: Review, _: store.Store, merge_id: str) -> tuple[tuple[str, ...], ...]:
     return tuple((f"{real.path}/.agent-dev-stage.{merge_id}",) for real in review.reals)
 
 
 def _play(plan: str, killed: int) -> Played:
     before, after = (tree | UNTOUCHED for tree in PLANS[plan.removesuffix(BESIDE)])
-    folder = Path(tempfile.mkdtemp(prefix="agent-dev-cut-", dir=_quick()))
+    folder = Path(tempfile.mkdtemp(prefix="agent-dev-cut-", dir=faults.quick()))
     ended = Ended(folder, before, trees.upper_of(before, after))
     os.close(ended.session.lock)
     recorder = Recorder(folder, ended.real if plan.endswith(BESIDE) else None)

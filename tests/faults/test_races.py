@@ -1,0 +1,289 @@
+"""A user who works in the tree before, between and in the middle of merges: nothing of his is lost, nothing unchosen changes."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from unittest import mock
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+
+from agent_dev.commands import recover, undo
+from agent_dev.commands.merge import Merged
+from agent_dev.commands.sessions import Here
+from agent_dev.core.changes import Key
+from agent_dev.core.selection import NOTHING, take
+from agent_dev.errors import CannotUndo
+from agent_dev.host import kernel, pending, store
+from agent_dev.host.remove import remove_tree
+from tests.harness import faults, trees
+from tests.harness.ended import ENVIRON, Ended
+from tests.harness.rivals import AGENT_DEEDS, DEEDS, Agent, User, words_of
+from tests.harness.trees import DIRECTORY, FILE, Node, Tree
+
+HISTORIES = int(os.environ.get("AGENT_DEV_TEST_HISTORIES", "80"))
+STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "37")))  # of the moments: every so many-th
+SEED = int(os.environ.get("AGENT_DEV_TEST_SEED", "1"))
+
+FOLDER = Node(DIRECTORY, b"", 0o755)
+PATHS = ("a", "b", "d", "d/a", "d/e", "d/e/a", "n", "n/a")
+START: Tree = {
+    b"a": Node(FILE, b"one\n<base1>\nthree\n"),
+    b"b": Node(FILE, b"one\n<base2>\nthree\n"),
+    b"d": FOLDER,
+    b"d/a": Node(FILE, b"one\n<base3>\nthree\n"),
+    b"d/e": FOLDER,
+    b"d/e/a": Node(FILE, b"one\n<base4>\nthree\n"),
+}
+
+
+class Machine(RuleBasedStateMachine):
+    """Histories of a user, one or two agents, merges, undos, redos and their ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory(prefix="agent-dev-races-", dir=faults.quick())
+        self._patches = ExitStack()
+        self._patches.enter_context(mock.patch.object(os, "fsync", return_value=None))  # nothing loses its power here
+        self._patches.enter_context(mock.patch.object(kernel, "syncfs", return_value=None))
+        self._patches.enter_context(mock.patch.object(store, "remove_aside", remove_tree))
+
+    def teardown(self) -> None:
+        self._patches.close()
+        self._folder.cleanup()
+
+    @initialize()
+    def begin(self) -> None:
+        folder = Path(self._folder.name)
+        first = Ended(folder, START, [])
+        os.close(first.session.lock)
+        self.sessions = [first]
+        self.real = first.real
+        self.user = User(self.real, folder / "outside")
+        self.outside = folder / "outside"
+        self.agents = [Agent(first.upper, self.real, b"agent")]
+        self.here = Here(first.store, str(self.real), str(self.real), ENVIRON)
+        self.model = trees.read(self.real)
+
+    # who writes
+
+    @rule(deed=st.sampled_from(DEEDS), path=st.sampled_from(PATHS))
+    def the_user_does(self, deed: str, path: str) -> None:
+        self.user.do(deed, path)
+        self.model = trees.read(self.real)
+
+    @rule(deed=st.sampled_from(AGENT_DEEDS), path=st.sampled_from(PATHS), which=st.integers(0, 1))
+    def an_agent_does(self, deed: str, path: str, which: int) -> None:
+        self.agents[which % len(self.agents)].do(deed, path)
+
+    @precondition(lambda self: len(self.sessions) == 1)
+    @rule()
+    def a_second_session_begins(self) -> None:
+        second = Ended.beside(self.sessions[0])
+        os.close(second.session.lock)
+        self.sessions.append(second)
+        self.agents.append(Agent(second.upper, self.real, b"other"))
+
+    # who merges
+
+    @rule(which=st.integers(0, 1), chosen=st.lists(st.sampled_from(PATHS), min_size=1, max_size=4), crash=st.integers(0, 60))
+    def somebody_merges(self, which: int, chosen: list[str], crash: int) -> None:
+        ended = self.sessions[which % len(self.sessions)]
+        changes = ended.changes()
+        keys = frozenset(change.key for change in changes.changes if os.fsdecode(change.key.path) in chosen)
+        if not keys:
+            return
+        wanted = take(NOTHING, keys, changes).keys
+        told = {change.key.path: change for change in changes.changes}
+        before = dict(self.model)
+        if self._runs(crash, lambda: ended.merge(*(key.path for key in keys))):
+            done = ended.merge(*(key.path for key in keys))
+            self._expect_told(wanted, done)
+            taken = {change.key.path for change in done.taken}
+        else:
+            taken = {path for path, change in told.items() if change.is_clean and change.key in wanted}
+        now = trees.read(self.real)
+        moved = {path for path in {*before, *now} if before.get(path) != now.get(path)}
+        assert all(any(_is_near(path, other) for other in taken) for path in moved), (moved, taken)
+        for path in taken & moved:
+            assert told[path].is_clean, f"{path!r} was in conflict"
+        self.model = now
+
+    @staticmethod
+    def _expect_told(wanted: frozenset[Key], done: Merged) -> None:
+        told = {change.key for change in done.taken} | {one.key for one in (*done.left, *done.conflicts)}
+        assert wanted <= told, "something was neither merged nor told"
+
+    @rule(is_forward=st.booleans(), crash=st.integers(0, 60))
+    def somebody_goes_back(self, is_forward: bool, crash: int) -> None:  # noqa: FBT001  drawn
+        deed = undo.redo if is_forward else undo.undo
+        before = dict(self.model)
+        try:
+            if self._runs(crash, lambda: self._again(deed)):
+                done = deed(self.here, "", lambda _: None)
+                near = {key.path for key in done.paths}
+                now = trees.read(self.real)
+                moved = {path for path in {*before, *now} if before.get(path) != now.get(path)}
+                assert all(any(_is_near(path, other) for other in near) for path in moved), (moved, near)
+        except CannotUndo:
+            pass
+        self.model = trees.read(self.real)
+
+    def _again(self, deed: Callable[[Here, str, Callable[[str], None]], object]) -> None:
+        try:
+            deed(self.here, "", lambda _: None)
+        except CannotUndo:
+            pass
+
+    def _runs(self, crash: int, act: Callable[[], object]) -> bool:
+        """Let a third of all deeds be killed, and brought to rest; return whether it is still to be done."""
+        if crash > 20 or not faults.killed_at(crash + 1, act):
+            return crash > 20
+        recover.recover_here(self.here.store, self.here.root, ENVIRON, lambda _: None)
+        return False
+
+    # what must hold
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        assert trees.read(self.real) == self.model
+        kept = words_of(self.real, self.outside, Path(self.here.store.merges))
+        assert self.user.alive <= kept, self.user.alive - kept
+        for agent, ended in zip(self.agents, self.sessions, strict=True):
+            known = kept | words_of(ended.upper)
+            assert agent.alive - self.user.overwritten <= known, agent.alive - known
+        assert pending.listed(self.here.store) == ()
+        assert not [path for path in self.model if b"agent-dev" in path]
+
+
+def _is_near(path: bytes, other: bytes) -> bool:
+    """Whether a path is another, or lies above or below it."""
+    return path == other or path.startswith(other + b"/") or other.startswith(path + b"/")
+
+
+def test_nothing_of_anybodys_is_lost_in_any_history() -> None:
+    machine = hypothesis.seed(SEED)(Machine)
+    wish = settings(
+        max_examples=HISTORIES,
+        stateful_step_count=14,
+        deadline=None,
+        database=None,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    try:
+        run_state_machine_as_test(machine, settings=wish)
+    except BaseException as error:
+        error.add_note(f"AGENT_DEV_TEST_SEED={SEED} AGENT_DEV_TEST_HISTORIES={HISTORIES}")
+        raise
+
+
+# In the middle of it
+
+BEFORE: Tree = {
+    b"edited": Node(FILE, b"one\n<base1>\n"),
+    b"gone": Node(FILE, b"<base2>"),
+    b"dir": FOLDER,
+    b"dir/lost": Node(FILE, b"<base3>"),
+    b"deep": FOLDER,
+    b"deep/edited": Node(FILE, b"<base4>"),
+    b"untouched": Node(FILE, b"<base5>"),
+}
+AFTER: Tree = {
+    b"edited": Node(FILE, b"one\n<agent1>\n", 0o755),
+    b"deep": FOLDER,
+    b"deep/edited": Node(FILE, b"<agent2>"),
+    b"added": Node(FILE, b"<agent4>"),
+    b"new": FOLDER,
+    b"new/x": Node(FILE, b"<agent3>"),
+    b"untouched": Node(FILE, b"<base5>"),
+}
+RIVALRY = [
+    (deed, path) for deed in DEEDS for path in ("edited", "gone", "dir", "dir/lost", "deep", "deep/edited", "new", "new/x")
+]
+
+
+class World:
+    def __init__(self, folder: Path) -> None:
+        self.ended = Ended(folder, BEFORE, trees.upper_of(BEFORE, AFTER))
+        os.close(self.ended.session.lock)
+        self.real = self.ended.real
+        self.user = User(self.real, folder / "outside")
+        self.here = Here(self.ended.store, str(self.real), str(self.real), ENVIRON)
+
+    def merge(self) -> None:
+        self.ended.merge_all()
+
+    def undo(self) -> None:
+        undo.undo(self.here, "", lambda _: None)
+
+    def redo(self) -> None:
+        undo.redo(self.here, "", lambda _: None)
+
+
+ACTS: dict[str, tuple[Callable[[World], None], ...]] = {
+    "merge": (World.merge,),
+    "undo": (World.merge, World.undo),
+    "redo": (World.merge, World.undo, World.redo),
+}
+
+
+@contextmanager
+def world() -> Iterator[World]:
+    with (
+        tempfile.TemporaryDirectory(dir=faults.quick()) as folder,
+        mock.patch.object(os, "fsync", return_value=None),
+        mock.patch.object(kernel, "syncfs", return_value=None),
+        mock.patch.object(store, "remove_aside", remove_tree),
+    ):
+        yield World(Path(folder))
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize(("deed", "path"), RIVALRY)
+def test_what_the_user_does_at_any_moment_of_it_is_not_lost(
+    act: str, deed: str, path: str, record_property: Callable[[str, object], None]
+) -> None:
+    (*prepare, last), number, more = ACTS[act], 1, True
+    while more:
+        with world() as one:
+            for earlier in prepare:
+                earlier(one)
+            more = interfered(one, last, number, deed, path)
+        number += STRIDE
+    record_property("points", number // STRIDE)
+
+
+def interfered(one: World, act: Callable[[World], None], number: int, deed: str, path: str) -> bool:
+    count = [0]
+    there: list[bool] = []
+
+    def interfere(call: str, _words: tuple[object, ...]) -> None:
+        count[0] += 1
+        if count[0] == number:
+            there.append(os.path.lexists(one.real / path))
+            one.user.do(deed, path)
+
+    with faults.watched(interfere):
+        act(one)
+    if not there:
+        return False
+    where = f"{deed} {path} before call {number}"
+    kept = words_of(one.real, one.real.parent / "outside", Path(one.here.store.merges))
+    assert one.user.alive <= kept, where
+    known = kept | words_of(one.ended.upper) | one.user.overwritten
+    assert {b"<agent1>", b"<agent2>", b"<agent3>", b"<agent4>"} <= known, where
+    if deed == "remove" and there[0]:
+        assert not words_of(one.real / path), f"{where}: it is there again"
+    assert (one.real / "untouched").read_bytes() == b"<base5>", where
+    assert pending.listed(one.here.store) == (), where
+    recover.recover_here(one.here.store, one.here.root, ENVIRON, lambda _: None)
+    one.ended.changes()
+    return True
