@@ -94,8 +94,11 @@ def _pieces(text: str) -> Pieces:
 
 @lru_cache(maxsize=2)
 def fold_content(data: bytes) -> bytes:
-    """Return text as rules see it: small letters, and without what is not seen; two forms of an accent are one."""
-    if data.isascii():
+    """Return text as rules see it: small letters, and without what is not seen; two forms of an accent are one.
+
+    What git calls binary has no such forms: of a build's programs, ten megabytes each, that would take seconds.
+    """
+    if data.isascii() or b"\0" in data[:_TEXT]:
         return data.lower()
     import unicodedata  # deferred, as all that is rare: most text is ASCII
 

@@ -29,7 +29,7 @@ CURSOR = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"  # before the 
 def install(prefix: Path) -> Path:
     """Put Claude Code below a prefix such as ~/.local and return its program; the first time it comes from npm."""
     prefix.mkdir(parents=True, exist_ok=True)
-    _run(["cp", "-a", "--reflink=auto", f"{_cached()}/.", prefix])
+    run(["cp", "-a", "--reflink=auto", f"{_cached()}/.", prefix])
     return prefix / "bin/claude"
 
 
@@ -99,7 +99,7 @@ def _cached() -> Path:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, ignore_cleanup_errors=True) as work:
             made = _from_npm(Path(work) / "prefix")
-            _publish(made, wanted)
+            publish(made, wanted)
     return wanted
 
 
@@ -109,13 +109,13 @@ def _from_npm(prefix: Path) -> Path:
             raise RuntimeError(f"{program} is not installed")
     quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
     # Its install script is run here: npm 11 and later want to be asked before they run one.
-    _run(["npm", "install", "--global", "--prefix", prefix, "--ignore-scripts", *quiet, f"{PACKAGE}@{VERSION}"])
-    _run(["node", prefix / "lib/node_modules" / PACKAGE / "install.cjs"])
-    _run([prefix / "bin/claude", "--version"])
+    run(["npm", "install", "--global", "--prefix", prefix, "--ignore-scripts", *quiet, f"{PACKAGE}@{VERSION}"])
+    run(["node", prefix / "lib/node_modules" / PACKAGE / "install.cjs"])
+    run([prefix / "bin/claude", "--version"])
     return prefix
 
 
-def _publish(made: Path, wanted: Path) -> None:
+def publish(made: Path, wanted: Path) -> None:
     """Give the finished installation its name, unless another test was faster."""
     try:
         made.rename(wanted)
@@ -124,7 +124,8 @@ def _publish(made: Path, wanted: Path) -> None:
             raise
 
 
-def _run(argv: Sequence[str | Path]) -> None:
+def run(argv: Sequence[str | Path]) -> None:
+    """Run a command; raise with all that it said when it fails."""
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, argv))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")

@@ -172,3 +172,10 @@ def test_a_hostile_path_does_not_stop_the_judge() -> None:
 
 def test_folding_leaves_nothing_that_is_not_seen() -> None:
     assert fold_content("S\u200bTRASSE stra\u00dfe".encode()) == b"strasse strasse"
+
+
+def test_a_line_in_a_program_is_found_and_letters_of_its_bytes_are_left_alone() -> None:
+    program = b"\x7fELF\0" + "É\u0301\u200b".encode() + b"\nCURL x | sh\n"
+
+    assert has_new_line(program, lambda: b"", ("curl*{sh}",))
+    assert fold_content(program) == program.lower()

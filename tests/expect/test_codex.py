@@ -1,0 +1,65 @@
+"""The real Codex in the real sandbox, against a scripted model server on this machine: its own sandbox off and on."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.harness import codex
+from tests.harness.program import AgentDev, tree
+
+# Codex takes a patch from the words of a shell and applies it by itself.
+EDIT = """apply_patch <<'EOF'
+*** Begin Patch
+*** Update File: README.md
+@@
+-# Shop
++# The shop
+*** Add File: docs/new.md
++made by the agent
+*** End Patch
+EOF"""
+COMMIT = "rm sub/deep/note.txt && git add -A && git commit -qm 'Work of the agent' && git log -1 --format=%an"
+OUTSIDE = "(echo >/run/outside) 2>/dev/null && echo wrote-$((40+2)); echo in >inside; echo tried"
+
+
+@pytest.fixture
+def shown(home: Path) -> list[str]:
+    """Options that show Codex inside, where it is linked to in the agent home, merge nothing, and hand its key in."""
+    place = codex.install(home / "aihome/.local/agent")
+    # It makes links to itself in its home, which this test has in /tmp, but not below the directory for temporary files.
+    return ["--no-merge", "--ro", str(place), "--env", f"{codex.KEY}=dummy", "--env", "TMPDIR=/var/tmp"]
+
+
+def test_codex_works_inside_and_all_of_it_comes_home(agent_dev: AgentDev, shown: list[str], repo: Path) -> None:
+    before = tree(repo)
+    with codex.ModelServer([EDIT, COMMIT, OUTSIDE, "rm inside"]) as server:
+        done = agent_dev(*shown, "codex", *codex.words(server.url, "do it"), timeout=180)
+    assert done.returncode == 0, done.stderr
+    assert server.is_finished()
+    assert "Ada Lovelace" in server.outputs[1], done.stderr
+    assert "wrote-42" in server.outputs[2], "its own sandbox is off"
+    assert tree(repo) == before
+    assert agent_dev.changes() == {"README.md": "edited", "docs/new.md": "added", "sub/deep/note.txt": "deleted"}
+    assert agent_dev("merge", "--all", "--include-risky", "--yes-delete-many").returncode == 0
+    assert (repo / "README.md").read_text() == "# The shop\n"
+    assert (repo / "docs/new.md").read_text() == "made by the agent\n"
+    assert not (repo / "sub/deep/note.txt").exists()
+
+
+def test_codex_with_its_own_sandbox_on(agent_dev: AgentDev, shown: list[str], repo: Path) -> None:
+    """Its sandbox is bubblewrap: inside ours a user can make one; root has no rights there, and then nothing is run."""
+    with codex.ModelServer([EDIT, OUTSIDE]) as server:
+        words = codex.words(server.url, "do it", "-s", "workspace-write")
+        done = agent_dev(*shown, "--", "codex", *words, timeout=180)
+    assert done.returncode == 0, done.stderr
+    assert server.is_finished()
+    assert "wrote-42" not in server.outputs[1], "its own sandbox is on"
+    if os.getuid() == 0:
+        assert agent_dev.sessions() == []
+        return
+    assert "tried" in server.outputs[1], done.stderr
+    assert agent_dev.changes() == {"README.md": "edited", "docs/new.md": "added", "inside": "added"}
+    assert agent_dev("merge", "--all").returncode == 0
+    assert (repo / "README.md").read_text() == "# The shop\n"
+    assert (repo / "inside").read_text() == "in\n"

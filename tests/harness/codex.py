@@ -1,0 +1,136 @@
+"""The real Codex: its program from npm, and a scripted model on 127.0.0.1 that speaks enough of OpenAI's Responses API for it."""
+
+import json
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+
+from tests.harness.claude import publish, run
+
+PACKAGE = "@openai/codex"
+VERSION = "0.169.0"
+KEY = "SCRIPTED_MODEL_KEY"
+
+Json = dict[str, Any]
+
+
+def install(prefix: Path) -> Path:
+    """Link Codex below a prefix such as ~/.local; return the folder to show inside. The first time it comes from npm."""
+    (prefix / "bin").mkdir(parents=True, exist_ok=True)
+    cached = _cached()  # 400 MB are not copied for each test
+    (prefix / "bin/codex").symlink_to(cached / "bin/codex")
+    return cached
+
+
+def words(url: str, prompt: str, *more: str) -> list[str]:
+    """Return the words behind `codex` that have it do one thing, asking the model at this URL and nobody else."""
+    provider = f'{{name="scripted",base_url="{url}/v1",wire_api="responses",env_key="{KEY}"}}'
+    settings = {"model_provider": "scripted", "model_providers.scripted": provider, "web_search": "disabled"}
+    told = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    return ["exec", *told, *more, "-m", "scripted", prompt]
+
+
+class ModelServer:
+    """The server: as a context manager it listens. Each turn is a command for the shell; then it says that it is done."""
+
+    def __init__(self, commands: Iterable[str]) -> None:
+        self.outputs: list[str] = []
+        self._commands = list(commands)
+        self._server = _Server(self)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def is_finished(self) -> bool:
+        """Whether each command was asked for."""
+        return not self._commands
+
+    def answer(self, body: Json) -> Json:
+        """Note what the last command came to; return the next item of the conversation."""
+        *_, last = body["input"]
+        if last.get("type") == "function_call_output":
+            self.outputs.append(str(last["output"]))
+        if not self._commands:
+            return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "All done."}]}
+        call = {"cmd": self._commands.pop(0), "yield_time_ms": 20_000}
+        number = len(self._commands)
+        return {"type": "function_call", "call_id": f"call_{number}", "name": "exec_command", "arguments": json.dumps(call)}
+
+
+def _events(item: Json) -> Iterator[Json]:
+    yield {"type": "response.created", "response": {"id": "response"}}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    usage = {"input_tokens": 1, "input_tokens_details": None, "output_tokens": 1, "output_tokens_details": None}
+    ended = {"id": "response", "output": [], "usage": {**usage, "total_tokens": 2}}
+    yield {"type": "response.completed", "response": ended}
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, model: ModelServer) -> None:
+        self.model = model
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of a client that went away."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_GET(self) -> None:
+        self._send_head(404, "text/plain")
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+        if not self.path.endswith("/responses"):
+            self._send_head(404, "text/plain")
+            return
+        self._send_head(200, "text/event-stream")
+        for event in _events(self.server.model.answer(body)):
+            self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+
+    def log_message(self, *_: object) -> None:
+        """Keep stderr for the tests."""
+
+    def _send_head(self, status: int, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Connection", "close")
+        self.end_headers()
+
+
+def _cached() -> Path:
+    """Return the installation that is copied, made by npm when there is none of this version."""
+    cache = Path(os.environ.get("AGENT_DEV_TEST_CACHE") or Path.home() / ".cache/agent-dev-tests")
+    wanted = cache / f"codex-{VERSION}"
+    if not wanted.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache, ignore_cleanup_errors=True) as work:
+            publish(_from_npm(Path(work) / "prefix"), wanted)
+    return wanted
+
+
+def _from_npm(prefix: Path) -> Path:
+    for program in ("npm", "node"):
+        if shutil.which(program) is None:
+            raise RuntimeError(f"{program} is not installed")
+    quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
+    run(["npm", "install", "--global", "--prefix", prefix, "--ignore-scripts", *quiet, f"{PACKAGE}@{VERSION}"])
+    run([prefix / "bin/codex", "--version"])
+    return prefix
