@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from agent_dev.core.changes import Key
-from tui import checks, words
+from tui import words
 from tui.bindings import REVIEW
 from tui.driver import Driver
 from tui.effects import Apply, Bring, Do, Edit, Effect, Finish, Load, ReadEntries, Seek, Settle
@@ -222,9 +222,7 @@ def _tabs(source: Source) -> Mapping[Tab, tuple[Entry, ...]]:
     risky = tuple(
         Entry(
             f"{words.name(change.key, source.roots)}: {', '.join(risk.rule for risk in change.risks)}",
-            tuple(
-                text for risk in change.risks for text in (f"{words.RISK} {risk.why}", f"look at: {checks.what(risk.rule)}", "")
-            ),
+            tuple(text for risk in change.risks for text in (f"{words.RISK} {risk.why}", f"look at: {words.look(risk)}", "")),
             is_risky=True,
             key=change.key,
         )

@@ -51,7 +51,7 @@ def _file(path: str, kind: Kind, before: Entry | None, after: Entry | None, **mo
 
 
 _F, _X = Entry(FileType.FILE, size=1200), Entry(FileType.FILE, mode=0o755, size=1300)
-_CI = Risk("ci", "runs in CI with the repository's secrets at the next push")
+_CI = Risk("ci", "runs in CI with the repository's secrets at the next push", "each command, and which secrets it can read")
 _HOOK = Risk("runs-on-install", "runs on every machine that installs the package")
 _OUT = Risk("leaves-root", "points outside the repository")
 

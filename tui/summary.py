@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from agent_dev.core.changes import Change, FileType, Key, Kind
-from tui import checks, words
+from tui import words
 from tui.cells import clean, crop_start, wrap
 from tui.document import Line, Tone
 from tui.state import State
@@ -120,7 +120,7 @@ def risk(state: State, key: Key, roots: Sequence[str], cells: int) -> tuple[Line
     change = state.changes.by_key()[key]
     said = [(Tone.STRONG, words.name(key, roots)), (Tone.DIM, words.kind(change)), (Tone.PLAIN, "")]
     for one in change.risks:
-        said += [(Tone.RISK, f"{words.RISK} {one.why} ({one.rule})"), (Tone.DIM, f"look at: {checks.what(one.rule)}")]
+        said += [(Tone.RISK, f"{words.RISK} {one.why} ({one.rule})"), (Tone.DIM, f"look at: {words.look(one)}")]
     said += [(Tone.PLAIN, ""), (Tone.DIM, "no leaves it in the session; esc goes back to look at it")]
     return tuple(Line(tone, part) for tone, text in said for part in wrap(clean(text), cells))
 

@@ -3,7 +3,7 @@
 import stat
 from collections.abc import Iterator, Sequence
 
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.core.changes import Change, Entry, FileType, Key, Kind, Risk
 
 SIGNS = {Kind.ADDED: "+", Kind.EDITED: "~", Kind.DELETED: "-", Kind.RETYPED: "%", Kind.METADATA: "m"}
 RISK = "!"
@@ -133,3 +133,8 @@ def lines(insertions: int | None, deletions: int | None) -> str:
     parts = [f"+{insertions:,}"] if insertions else []
     parts += [f"-{deletions:,}"] if deletions else []
     return " ".join(parts)
+
+
+def look(risk: Risk) -> str:
+    """Return what a look at a risky change should look at."""
+    return risk.check or "each line: what would run, where, with whose rights, and what it could read or send"

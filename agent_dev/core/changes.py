@@ -51,10 +51,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """Why a change needs a careful look: the rule's name and one sentence."""
+    """Why a change needs a careful look: the rule's name, one sentence, and what to look at ("" for nothing special)."""
 
     rule: str
     why: str
+    check: str = ""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -6,7 +6,9 @@ from agent_dev.core.risk import RiskRule, judge
 
 GITLINK, _SYMLINK = 0o160000, 0o120000
 MOVED = Risk(
-    "submodule-moved", "The next update of the submodule checks out another commit, and what is built or run of it is that."
+    "submodule-moved",
+    "The next update of the submodule checks out another commit, and what is built or run of it is that.",
+    "the commits between the two, and the branch they are on",
 )
 
 

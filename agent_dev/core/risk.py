@@ -37,6 +37,7 @@ class RiskRule(Value):
 
     name: str
     why: str
+    check: str = ""
     paths: tuple[str, ...] = ()  # one of these patterns; empty: any path
     unless: tuple[str, ...] = ()  # none of these
     kinds: tuple[str, ...] = _NOT_DELETED
@@ -65,7 +66,7 @@ def judge(
     sides = (after, before) if after and change.kind is not Kind.METADATA else None
     near = (rules[number] for number in index.candidates(change.key.path) if is_embedded or not rules[number].in_repository)
     met = (rule for rule in near if _meets(rule, change, after, sides))
-    return tuple(Risk(rule.name, rule.why) for rule in met)
+    return tuple(Risk(rule.name, rule.why, rule.check) for rule in met)
 
 
 def _meets(rule: RiskRule, change: Change, after: bytes, sides: Sides | None) -> bool:

@@ -56,7 +56,7 @@ def rules(document: Node | None, choices: dict[str, tuple[str, ...]]) -> Checked
         rule = _fields(found, node, table, {}, f"{name.text}.")
         if "why" not in rule:
             found.complain(node, name.text, "says no why")
-        if not set(rule) - {"why", "unless"}:
+        if not set(rule) - {"why", "check", "unless"}:
             found.complain(node, name.text, "has no condition, so it would mean everything")
         fields[name.text] = rule
     return Checked(fields, found.lines, tuple(found.problems))
@@ -164,7 +164,7 @@ _COMMAND_RULE: "dict[str, Check]" = {
     "message": a_line,
 }
 _RULE: "dict[str, Check]" = {
-    "why": a_line,
+    **dict.fromkeys(("why", "check"), a_line),
     "paths": list_of(a_line),
     "unless": list_of(a_line),
     "lines": list_of(a_line),
