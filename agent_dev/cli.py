@@ -23,7 +23,8 @@ _VALUES = {
 _SWITCHES = {"--no-merge": {"merge": False}, "--debug": {"debug": True}}
 _LISTS = {"--ro": "ro", "--rw": "rw", "--overlay": "overlay", "--env": "env", "--share": "share", "--limit": "limit"}
 AREAS = {  # the words, by the module of agent_dev/verbs that knows them
-    "looking": ("status", "diff", "commits", "sessions"),
+    "telling": ("status", "commits", "sessions"),
+    "looking": ("diff",),
     "merging": ("merge", "undo", "redo", "merges"),
     "direct": ("restore",),
     "backing": ("backup",),

@@ -139,6 +139,7 @@ class _Index:
 
     def __init__(self, rules: tuple[RiskRule, ...]) -> None:
         self.rules = rules
+        self.known: dict[bytes, list[int]] = {}  # a path is asked for again by each commit that changes it
         self.pathless = [number for number, rule in enumerate(rules) if not rule.paths]
         self.patterns = Patterns(tuple((pattern, number) for number, rule in enumerate(rules) for pattern in rule.paths))
         self.exempt = tuple(
@@ -148,6 +149,11 @@ class _Index:
 
     def candidates(self, path: bytes) -> list[int]:
         """Return the numbers of the rules that look at this path, in order."""
+        if path not in self.known:
+            self.known[path] = self._candidates(path)
+        return self.known[path]
+
+    def _candidates(self, path: bytes) -> list[int]:
         parts, keys = names(path)
         found = {*self.pathless, *self.patterns.matching_names(parts, keys)}
         for patterns, numbers in self.exempt:

@@ -258,6 +258,12 @@ def _problem(folder: str) -> str:
         return "there is no base"
 
 
+def _by_path(rows: list[Row]) -> dict[bytes, Row]:
+    """Return rows by their paths, which are encoded at once: for one at a time, 50,000 take 30 ms."""
+    paths = "\0".join([str(row[0]) for row in rows]).encode("utf-8", "surrogateescape").split(b"\0")
+    return dict(zip(paths, rows, strict=True)) if rows else {}
+
+
 class Base:
     """A taken base, read back. Without a manifest every path is unknown. `notes`: what a person should know of it."""
 
@@ -270,7 +276,7 @@ class Base:
         self.notes = _notes(folder, data)
         if data is not None:
             self.is_complete = bool(data["complete"])
-            self._tables = [{os.fsencode(row[0]): row for row in rows} for rows in data["roots"]]
+            self._tables = [_by_path(rows) for rows in data["roots"]]
             self._stores, self._program = data.get("stores", []), data.get("program", "")
 
     def is_known(self) -> bool:

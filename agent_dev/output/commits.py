@@ -3,14 +3,17 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from agent_dev.commands.bring import Brought
 from agent_dev.commands.found import Looked
 from agent_dev.commands.pointers import Pointer
 from agent_dev.core.commits import Person, Told
 from agent_dev.core.found import HEADS, RefChange
 from agent_dev.output.words import as_document, fewer, line
 from agent_dev.text import visible
+
+if TYPE_CHECKING:
+    from agent_dev.commands.bring import Brought  # with all of merging, which telling of commits does not need
 
 _SIGNS = {"added": "+", "deleted": "-", "edited": "~", "retyped": "%"}
 _FILES = 6  # of a commit: past that a number stands for the rest
@@ -101,7 +104,7 @@ def _ref(ref: RefChange) -> str:
     return f"{called(ref.name)}: {ref.motion}, {before} → {after}"
 
 
-def brought(done: Brought, *, is_dry: bool, as_json: bool) -> None:
+def brought(done: "Brought", *, is_dry: bool, as_json: bool) -> None:
     """Print what became of commits that were to come home."""
     if as_json:
         _brought_as_json(done, is_dry=is_dry)
@@ -110,7 +113,7 @@ def brought(done: Brought, *, is_dry: bool, as_json: bool) -> None:
         line(row)
 
 
-def told(done: Brought, *, is_dry: bool = False) -> Iterator[str]:
+def told(done: "Brought", *, is_dry: bool = False) -> Iterator[str]:
     """Yield what became of commits that were to come home."""
     for left in done.conflicts:
         yield f"conflict: {visible(left.key.path)}: {visible(left.why)}"
@@ -127,7 +130,7 @@ def told(done: Brought, *, is_dry: bool = False) -> Iterator[str]:
         yield f"next: {visible(done.next)}"
 
 
-def _beside(done: Brought, word: str) -> Iterator[str]:
+def _beside(done: "Brought", word: str) -> Iterator[str]:
     if done.large and (done.merge or word != "took"):
         yield f"{word} {done.large - len(done.refused)} files of LFS"
     for oid in done.refused:
@@ -137,7 +140,7 @@ def _beside(done: Brought, word: str) -> Iterator[str]:
         yield f"{name}: {visible(one.why)}" if one.why else f"{word} {name} (git submodule update checks it out)"
 
 
-def _brought_as_json(done: Brought, *, is_dry: bool) -> None:
+def _brought_as_json(done: "Brought", *, is_dry: bool) -> None:
     as_document(
         {
             "version": 1,

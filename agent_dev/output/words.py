@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from agent_dev.core.changes import Change, ChangeSet, Key, Kind
 from agent_dev.core.merge import Left
@@ -19,9 +19,18 @@ def line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def as_document(value: object) -> None:
-    """Print a value as one JSON document."""
-    line(json.dumps(value, indent=1))
+def as_document(value: Mapping[str, object]) -> None:
+    """Print a value as one JSON document: a line for each key, and for each item of a list.
+
+    Not by `indent`, for which Python has no quick way: 200 commits took 25 ms.
+    """
+    line("{\n " + ",\n ".join(f"{json.dumps(key)}: {_part(part)}" for key, part in value.items()) + "\n}")
+
+
+def _part(value: object) -> str:
+    if not (isinstance(value, list) and value):
+        return json.dumps(value)
+    return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
 
 
 def name(key: Key, roots: Sequence[str]) -> str:

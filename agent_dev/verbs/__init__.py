@@ -4,10 +4,11 @@ import gc
 from importlib import import_module
 
 from agent_dev.cli import say
-from agent_dev.commands import recover, sessions
+from agent_dev.commands import sessions
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
 from agent_dev.errors import PARTLY, CannotStart, RecoveryRequired
+from agent_dev.host import pending
 from agent_dev.verbs.parser import Verb
 
 
@@ -32,6 +33,10 @@ def run_verb(place: tuple[str, str], words: list[str], options: Options, environ
 
 def _recover(verb: str, where: Here) -> None:
     """Bring to rest what was interrupted here; what is not understood stops only what would build on it."""
+    if not pending.listed(where.store):
+        return
+    from agent_dev.commands import recover  # all of merging: most words have nothing to recover, and need none of it
+
     try:
         recover.recover_here(where.store, where.root, where.environ, say)
     except RecoveryRequired as error:

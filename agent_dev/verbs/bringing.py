@@ -5,13 +5,11 @@ import argparse
 from agent_dev import taking
 from agent_dev.cli import say
 from agent_dev.commands import bring as command
-from agent_dev.commands import sessions
-from agent_dev.commands.sessions import Here, Listed
+from agent_dev.commands.sessions import Here
 from agent_dev.core.bring import Wish
-from agent_dev.errors import DONE, PARTLY, NoSession, UsageError
-from agent_dev.host import store
+from agent_dev.errors import DONE, PARTLY, UsageError
 from agent_dev.output import commits as output
-from agent_dev.verbs.opening import opened
+from agent_dev.verbs.opening import opened, with_commits
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -42,15 +40,7 @@ def is_asked(args: argparse.Namespace) -> bool:
 def bring(args: argparse.Namespace, where: Here) -> int:
     """Bring commits home and say what came."""
     wish = Wish(tuple(args.commits), args.name, args.squash, args.onto_current, args.message, is_dry=args.dry_run)
-    with opened(found(args.session, where), where) as review:
+    with opened(with_commits(args.session, where), where) as review:
         done = command.bring(review, wish, where.store, say, with_trailers=where.profile.commit_trailers)
     output.brought(done, is_dry=args.dry_run, as_json=args.json)
     return PARTLY if done.conflicts or done.why else DONE
-
-
-def found(name: str, where: Here) -> Listed:
-    """Return the session whose commits are meant: where none waits, the newest whose files came home already."""
-    try:
-        return sessions.find(where, name, sessions.OPEN)
-    except NoSession:
-        return sessions.find(where, name, (store.MERGED,))

@@ -9,7 +9,7 @@ from agent_dev.commands.pointers import Pointer
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here, Listed
 from agent_dev.core.commits import Commit
-from agent_dev.errors import CommandFailed
+from agent_dev.errors import CommandFailed, NoSession
 from agent_dev.host import commits, store
 
 
@@ -43,3 +43,11 @@ def pointers_of(review: Review, where: Here, made: tuple[Commit, ...]) -> tuple[
     except CommandFailed as error:
         say(f"what its commits did to submodules cannot be read: {error.message}")
         return ()
+
+
+def with_commits(name: str, where: Here) -> Listed:
+    """Return the session whose commits are meant: where none waits, the newest whose files came home already."""
+    try:
+        return sessions.find(where, name, sessions.OPEN)
+    except NoSession:
+        return sessions.find(where, name, (store.MERGED,))

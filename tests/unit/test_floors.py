@@ -83,6 +83,10 @@ def test_the_way_to_an_agent_really_was_loaded(on_the_way: set[str]) -> None:
     assert {"agent_dev.cli", "agent_dev.commands.run", "agent_dev.core.plan", "agent_dev.host.launch"} <= on_the_way
 
 
+def test_words_that_only_tell_load_nothing_of_merging() -> None:
+    assert loaded_by("agent_dev.verbs.telling").isdisjoint({"agent_dev.host.apply", "agent_dev.commands.conclude"})
+
+
 def test_the_way_to_an_agent_loads_no_screen(on_the_way: set[str]) -> None:
     assert not {name for name in on_the_way if name == "tui" or name.startswith("tui.")}
 
