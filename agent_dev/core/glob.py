@@ -2,6 +2,14 @@
 
 import unicodedata
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    T = TypeVar("T")
+    P = TypeVar("P")
+
 ANY = "**"
 # Characters that HFS+ leaves out of a name: there `.g\u200cit` is `.git` (git's own rule, core.protectHFS).
 _IGNORED = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
@@ -58,21 +66,29 @@ def matches(parts: list[str], pattern: tuple[str, ...]) -> bool:
     """Whether the names of a path, folded, match the segments of a pattern."""
     if len(pattern) == 2 and pattern[0] == ANY != pattern[1]:
         return _is_name(parts[-1], pattern[1])
-    part = at = back = 0
+    return fits(parts, pattern, ANY.__eq__, _is_name)
+
+
+def fits(some: "Sequence[T]", pattern: "Sequence[P]", is_star: "Callable[[P], bool]", is_one: "Callable[[T, P], bool]") -> bool:
+    """Whether things in a row fit a pattern of which some are stars, each any number of things, and the others one each.
+
+    At most as many steps as the two lengths multiplied: only the last star is ever tried again.
+    """
+    here = at = back = 0
     star = -1
-    while part < len(parts):
-        if at < len(pattern) and pattern[at] == ANY:
-            star, back = at, part
+    while here < len(some):
+        if at < len(pattern) and is_star(pattern[at]):
+            star, back = at, here
             at += 1
-        elif at < len(pattern) and _is_name(parts[part], pattern[at]):
-            part += 1
+        elif at < len(pattern) and is_one(some[here], pattern[at]):
+            here += 1
             at += 1
         elif star >= 0:
             back += 1
-            part, at = back, star + 1
+            here, at = back, star + 1
         else:
             return False
-    return all(rest == ANY for rest in pattern[at:])
+    return all(is_star(rest) for rest in pattern[at:])
 
 
 def _is_name(name: str, pattern: str) -> bool:
@@ -82,21 +98,11 @@ def _is_name(name: str, pattern: str) -> bool:
         return name == pattern
     if not name.startswith(literal):
         return False
-    char = at = back = 0
-    star = -1
-    while char < len(name):
-        if at < len(pattern) and pattern[at] == "*":
-            star, back = at, char
-            at += 1
-        elif at < len(pattern) and pattern[at] in ("?", name[char]):
-            char += 1
-            at += 1
-        elif star >= 0:
-            back += 1
-            char, at = back, star + 1
-        else:
-            return False
-    return not pattern[at:].strip("*")
+    return fits(name, pattern, "*".__eq__, _is_char)
+
+
+def _is_char(char: str, pattern: str) -> bool:
+    return pattern in ("?", char)
 
 
 def _name(pattern: str) -> str:

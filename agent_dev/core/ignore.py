@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent_dev.core.glob import fits
+
 _ANY_NAMES = "**"
 _CLASSES: dict[str, Callable[[str], bool]] = {
     "alnum": str.isalnum,
@@ -154,41 +156,19 @@ def _is_path(names: list[str], pattern: "tuple[_Name | str, ...]") -> bool:
 
 
 def _has_names(names: list[str], pattern: "tuple[_Name | str, ...]") -> bool:
-    name = at = back = 0
-    star = -1
-    while name < len(names):
-        if at < len(pattern) and pattern[at] == _ANY_NAMES:
-            star, back = at, name
-            at += 1
-        elif at < len(pattern) and _is_name(names[name], pattern[at]):
-            name += 1
-            at += 1
-        elif star >= 0:
-            back += 1
-            name, at = back, star + 1
-        else:
-            return False
-    return all(rest == _ANY_NAMES for rest in pattern[at:])
+    return fits(names, pattern, _is_any_names, _is_name)
+
+
+def _is_any_names(one: "_Name | str") -> bool:
+    return one == _ANY_NAMES
 
 
 def _is_name(name: str, pattern: "_Name | str") -> bool:
-    """Whether one name matches: at most a pattern's length times the name's."""
-    char = at = back = 0
-    star = -1
-    while char < len(name):
-        token = pattern[at] if at < len(pattern) else ""
-        if isinstance(token, _Any) and token.is_many:
-            star, back = at, char
-            at += 1
-        elif token and _is_char(name[char], token):
-            char += 1
-            at += 1
-        elif star >= 0:
-            back += 1
-            char, at = back, star + 1
-        else:
-            return False
-    return all(isinstance(rest, _Any) and rest.is_many for rest in pattern[at:])
+    return fits(name, pattern, _is_many, _is_char)
+
+
+def _is_many(token: "_Token | str") -> bool:
+    return isinstance(token, _Any) and token.is_many
 
 
 def _is_char(char: str, token: _Token) -> bool:
