@@ -13,7 +13,7 @@ from typing import Any
 
 from agent_dev.core import records
 from agent_dev.core.changes import Change, FileType, Key
-from agent_dev.core.journal import Begin, GitSide, Journal, Mark, Op, Phase, Place, Reached, mark
+from agent_dev.core.journal import Act, Begin, GitSide, Journal, Mark, Op, Phase, Place, Reached, mark
 from agent_dev.core.merge import change_of
 from agent_dev.errors import CannotMerge, RecoveryRequired, UnknownOutcome
 from agent_dev.host import disk, files, journals, leftovers, pending, upper, users_refs, whole
@@ -66,7 +66,8 @@ class Merge:
 
     def driver(self) -> Driver:
         """Return what drives its operations."""
-        return Driver(self.reals, self.stages)
+        modes = {op.key for op in self.journal.ops if op.act is Act.MODE}
+        return Driver(self.reals, self.stages, frozenset(op.key for op in self.journal.ops if op.act is not Act.MODE) & modes)
 
     def add(self, *rows: Row, says: Journal | None = None) -> None:
         """Write records, and take them in as a later command would. Raises OSError, or UnknownOutcome.
@@ -322,10 +323,10 @@ def _seen_again(merge: Merge, numbers: tuple[int, ...]) -> dict[int, Mark]:
     """Return what stands at paths as the phase before the last one left it, but for the ctime that renames have changed."""
     seen = {}
     for number, was in merge.journal.found().items():
-        if number in numbers and was is not None and was.type is FileType.FILE:
+        if number in numbers and was is not None and was.type is not FileType.DIRECTORY:
             key = merge.journal.ops[number].key
             now = merge.reals[key.root].look(key.path)
-            if now is not None and was.is_(now) and was.mode == now.mode and was.ctime != now.ctime:
+            if now is not None and was.is_(now) and (was.mode, was.mtime) == (now.mode, now.mtime) and was.ctime != now.ctime:
                 seen[number] = mark(now)
     return seen
 

@@ -10,7 +10,7 @@ import errno
 import os
 from collections.abc import Iterable
 
-from agent_dev.core.changes import Entry, FileType
+from agent_dev.core.changes import Entry, FileType, Key
 from agent_dev.core.journal import Act, Mark, Op, Place, mark, place
 from agent_dev.host import disk, files, scan, whole
 from agent_dev.host.stage import Stage
@@ -30,9 +30,13 @@ class StrangerError(Exception):
 class Driver:
     """Drives operations between real trees and their stages, by descriptors only."""
 
-    def __init__(self, reals: tuple[files.Tree, ...], stages: tuple[Stage | None, ...]) -> None:
+    def __init__(
+        self, reals: tuple[files.Tree, ...], stages: tuple[Stage | None, ...], twofold: frozenset[Key] = frozenset()
+    ) -> None:
+        """`twofold`: what comes and gets its mode by two operations: when one of them fails, nothing may stay halfway."""
         self._reals = reals
         self._stages = stages
+        self._twofold = twofold
         self._touched: dict[tuple[int, bytes], None] = {}
         self._fresh: set[tuple[int, bytes]] = set()  # attached directories whose entry is not yet durable
         self.keeps = False  # a slot holds what the user saved, for which the path has no room
@@ -67,7 +71,7 @@ class Driver:
             except StrangerError as error:
                 stopped[number] = str(error)
             except OSError as error:
-                if error.errno in FATAL:
+                if error.errno in FATAL or op.key in self._twofold:
                     raise
                 stopped[number] = error.strerror or str(error)
         return stopped

@@ -6,12 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
+from agent_dev.core.changes import FileType
 from agent_dev.errors import AgentDevError
-from tests.faults.test_kill_everywhere import DEEDS, STRIDE, World, world
-from tests.harness import faults
+from tests.faults.test_kill_everywhere import AFTER, BEFORE, DEEDS, STRIDE, World, differing, world
+from tests.harness import faults, trees
 
 # The disk or the process is at its end: nothing more is tried.
 FATAL = ["ENOSPC", "EDQUOT", "EIO", "EROFS", "EMFILE", "ESTALE"]
+
+
+# One path's fault: the others come.
+OF_A_PATH = ["EACCES", "ENAMETOOLONG", "EXDEV"]
 
 
 def said(act: Callable[[], object]) -> None:
@@ -41,6 +46,39 @@ def test_a_disk_that_fails_anywhere_leaves_all_before_or_all_after(
         number += STRIDE
     record_property("points", points)
     assert sides == {"before", "after"}
+
+
+def expect_all_but_empty_folders(one: World, side: str) -> None:
+    """Check as `expect_rest`; a directory that lost all it held, and could not be removed then, may stay."""
+    tree, wanted = trees.read(one.ended.real), BEFORE if side == "before" else AFTER
+    stayed = {path: node for path, node in tree.items() if path not in wanted and node.type is FileType.DIRECTORY}
+    assert {path: node for path, node in tree.items() if path not in stayed} == wanted, differing(tree)
+    assert (one.ended.kinds(), one.ended.conflicts()) == (one.all if side == "before" else {}, {})
+
+
+@pytest.mark.parametrize("is_lasting", [False, True], ids=["once", "for good"])
+@pytest.mark.parametrize("name", OF_A_PATH)
+@pytest.mark.parametrize("deed", DEEDS)
+def test_what_fails_for_a_path_leaves_each_path_before_or_after_and_the_next_try_brings_the_rest(
+    *, deed: str, name: str, is_lasting: bool, record_property: Callable[[str, object], None]
+) -> None:
+    prepare, act = DEEDS[deed]
+    number, points, more = 1 + OF_A_PATH.index(name) % STRIDE, 0, True
+    while more:
+        with world(faults.quick()) as one:
+            prepare(one)
+            more = faults.failing_at(number, getattr(errno, name), lambda one=one: said(lambda: act(one)), is_lasting=is_lasting)  # type: ignore[misc]
+            one.recover()
+            tree = trees.read(one.ended.real)
+            assert all(tree.get(path) in (BEFORE.get(path), AFTER.get(path)) for path in {*tree, *BEFORE, *AFTER}), differing(
+                tree
+            )
+            for again in (act, World.undo if deed == "undo" else World.merge):  # what a redo left lies in the session again
+                said(lambda one=one, again=again: again(one))  # type: ignore[misc]
+            expect_all_but_empty_folders(one, "before" if deed == "undo" else "after")
+        points += more
+        number += STRIDE
+    record_property("points", points)
 
 
 @pytest.mark.parametrize("deed", DEEDS)

@@ -117,8 +117,8 @@ def differing(tree: Tree) -> str:
 
 
 @contextmanager
-def world() -> Iterator[World]:
-    with TemporaryDirectory() as folder:
+def world(place: str | None = None) -> Iterator[World]:
+    with TemporaryDirectory(dir=place) as folder:
         made = World(Path(folder))
         made.let_go()
         yield made
