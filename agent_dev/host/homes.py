@@ -29,6 +29,8 @@ class Home:
         """Make the mount points of a plan below the home, no link followed; return those that were missing."""
         files = _file_targets(plan)
         made: list[str] = []
+        # Written down before any is made: a launcher killed in between would leave them for good.
+        os.write(self._lock, b"".join(os.fsencode(path) + b"\0" for path in self._missing(points)))
         for point in points:
             try:
                 made += (folders.make_file if point in files else folders.make)(self._fd, point)
@@ -38,8 +40,25 @@ class Home:
                     message=f"{self.path}/{point} cannot be a mount point: a link or a file is in the way ({error.strerror})",
                     hint=f"look at it and move it away: {self.path}",
                 ) from None
-        os.write(self._lock, b"".join(os.fsencode(path) + b"\0" for path in made))
         return tuple(made)
+
+    def _missing(self, points: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the points, and the directories above them, that are not there yet, outermost first."""
+        found: dict[str, None] = {}
+        for point in points:
+            parts = point.split("/")
+            for number in range(len(parts)):
+                path = "/".join(parts[: number + 1])
+                if path not in found and not self._has(path):
+                    found[path] = None
+        return tuple(found)
+
+    def _has(self, path: str) -> bool:
+        try:
+            os.stat(path, dir_fd=self._fd, follow_symlinks=False)
+        except OSError:
+            return False
+        return True
 
     def leave(self) -> None:
         """Stop using the home; the last to leave removes all mount points that are empty, a killed session's too."""

@@ -291,8 +291,12 @@ def _prune(upper: files.Tree, skip: tuple[bytes, ...], left: set[bytes], opaque:
     """Remove directories that hold nothing any more and are no change themselves."""
     upper.forget()
     folders = [one.path for one in scan.walk(upper.path, skip=skip, attributes=False) if one.entry.type is FileType.DIRECTORY]
+    hiding: set[bytes] = set()
+    for path in folders:  # those above come first
+        if path in opaque or path.rpartition(b"/")[0] in hiding:
+            hiding.add(path)
     for path in reversed(folders):
-        if path not in left and not is_under_git(path) and opaque.isdisjoint((path, *parents_of(path))):
+        if path not in left and not is_under_git(path) and path not in hiding:
             folder, _, name = path.rpartition(b"/")
             place = upper.folder(folder)
             try:
