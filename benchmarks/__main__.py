@@ -4,7 +4,20 @@ import signal
 import sys
 from collections.abc import Callable
 
-from benchmarks import commands, commits, imports, inside, large, merging, much, report, screen, startup, transactions
+from benchmarks import (
+    checkpoints,
+    commands,
+    commits,
+    imports,
+    inside,
+    large,
+    merging,
+    much,
+    report,
+    screen,
+    startup,
+    transactions,
+)
 from benchmarks.ground import PROJECT, Ground, laid_out
 from benchmarks.measure import Section
 from benchmarks.process import ProgramFailed
@@ -18,6 +31,7 @@ BENCHMARKS: dict[str, Callable[[Ground], tuple[Section, ...]]] = {
     "commits": commits.run,
     "transactions": transactions.run,
     "commands": commands.run,
+    "checkpoints": checkpoints.run,
     "screen": screen.run,
     "imports": imports.run,
 }

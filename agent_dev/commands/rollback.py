@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agent_dev.commands.sessions import Listed
@@ -37,9 +37,10 @@ def roll_back(one: Listed, number: int, paths: tuple[str, ...] = ()) -> RolledBa
     session, record = one.session, store.read(one.session)
     checkpoints.find(session, number)
     before = checkpoints.take(session, record, checkpoints.ROLLBACK, f"to {number}", always=True)
-    _verify(session, [step.steps for step in _steps(session, record, number, paths)])
+    trees = _trees(session, record, number, checkpoints.tables(session, before), paths)
+    _verify(session, [tree.steps for tree in trees])
     _write_pending(session, number, paths)
-    done, problems = _bring(session, record, number, paths)
+    done, problems = _bring(session, record, number, trees)
     return _noted(session, RolledBack(number, before.number, done, problems))
 
 
@@ -52,7 +53,12 @@ def go_on(session: store.Session) -> None:
     """Finish a rollback that was cut short, of a session that is held and has ended. Raises CannotRollBack."""
     with open(f"{session.folder}/{_PENDING}", encoding="utf-8", errors="surrogateescape", newline="") as file:
         number, *paths = file.read().split("\0")
-    _bring(session, store.read(session), int(number), tuple(paths))
+    record = store.read(session)
+    try:
+        now = checkpoints.now(session, record)
+    except OSError as error:
+        raise _stopped(int(number), error) from error
+    _bring(session, record, int(number), _trees(session, record, int(number), now, tuple(paths)))
 
 
 def _write_pending(session: store.Session, number: int, paths: tuple[str, ...]) -> None:
@@ -87,9 +93,11 @@ class _Tree:
     steps: history.Restore
 
 
-def _steps(session: store.Session, record: store.Record, number: int, paths: tuple[str, ...]) -> tuple[_Tree, ...]:
+def _trees(
+    session: store.Session, record: store.Record, number: int, now: Mapping[str, Table], paths: tuple[str, ...]
+) -> tuple[_Tree, ...]:
+    """Return what makes a checkpoint of what the trees of a session that has ended hold now."""
     wanted = checkpoints.tables(session, checkpoints.find(session, number))
-    now = checkpoints.now(session, record)
     found = []
     for name, place in checkpoints.places(session, record).items():
         if name == _FIRST or not paths:
@@ -109,21 +117,25 @@ def _verify(session: store.Session, steps: list[history.Restore]) -> None:
 
 
 def _bring(
-    session: store.Session, record: store.Record, number: int, paths: tuple[str, ...]
+    session: store.Session, record: store.Record, number: int, trees: tuple[_Tree, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Make the trees of a session what they were, and take the mark away; done again it changes nothing."""
     done: list[str] = []
     problems: list[str] = []
     try:
-        for tree in _steps(session, record, number, paths):
+        for tree in trees:
             problems += [tree.prefix + problem for problem in _restore(session, tree)]
             done += [tree.prefix + path for path in tree.steps.paths]
         store.reopen(session, len(record["roots"]))
         _end_pending(session)
     except OSError as error:
-        hint = "the next command that opens the session goes on"
-        raise CannotRollBack(message=f"the rollback to {number} stopped: {error.strerror}", hint=hint) from error
+        raise _stopped(number, error) from error
     return tuple(done), tuple(problems)
+
+
+def _stopped(number: int, error: OSError) -> CannotRollBack:
+    hint = "the next command that opens the session goes on"
+    return CannotRollBack(message=f"the rollback to {number} stopped: {error.strerror}", hint=hint)
 
 
 def _restore(session: store.Session, tree: _Tree) -> list[str]:

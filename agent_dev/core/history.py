@@ -93,7 +93,7 @@ def restoring(current: Table, wanted: Table) -> Restore:
     for path in sorted(wanted):
         node, before = wanted[path], None if path in gone else current.get(path)
         stayed = frozenset(twin for twin in were.get(path, ()) if twin in wanted) if path in were else frozenset()
-        is_same = before is not None and before.state == node.state
+        is_same = before is not None and (before == node or before.state == node.state)  # the first is quick, and mostly true
         if node.kind == DIRECTORY:
             if before is None:
                 made.append(node)

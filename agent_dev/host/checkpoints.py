@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
 
 from agent_dev.core import history
 from agent_dev.core.history import Held, Keep, Node
@@ -227,7 +229,8 @@ def table(folder: str, one: About, name: str) -> dict[str, Node]:
     if hashlib.sha256(data).hexdigest() != digest:
         raise DamagedCheckpoint(number=one.number, reason=f"{name}.table is not as it was written")
     rows = marshal.loads(data)  # noqa: S302  (ours: its digest was compared)
-    return {row[0]: node for row, node in zip(rows, map(Node._make, rows), strict=True)}
+    nodes = map(partial(tuple.__new__, Node), rows)  # Node._make does the same at four times the cost
+    return dict(zip(map(itemgetter(0), rows), nodes, strict=True))
 
 
 def tables(session: store.Session, one: About) -> dict[str, dict[str, Node]]:

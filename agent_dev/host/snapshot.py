@@ -16,6 +16,7 @@ from agent_dev.host import digest, files, kernel
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_ONCE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CLONE = 0x40049409  # FICLONE
 _YOUNG = 20_000_000  # ns: two clock ticks; a change within one leaves the same ctime
 _TRIES = 3
@@ -44,14 +45,6 @@ class Pool:
     _unasked: int = 0
     _temp: str = field(default_factory=lambda: f".new-{os.getpid()}")
 
-    def has(self, name: str) -> bool:
-        """Whether a content is there."""
-        try:
-            os.stat(name, dir_fd=self.fd, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        return True
-
     def add(self, source: int, size: int) -> str:
         """Copy an open file's bytes; return their name. Raises OSError: ENOSPC while there is still room for the agent."""
         if size <= files.CHUNK:
@@ -70,15 +63,27 @@ class Pool:
         if len(data) != size:
             data += files.read_all(source)
         seen = hashlib.sha256(data).hexdigest()
-        if not self.has(seen):
-            self.leave_room(len(data))
-            target = os.open(self._temp, _NEW, 0o600, dir_fd=self.fd)
-            try:
-                files.write_all(target, data)
-            finally:
-                os.close(target)
-            self._publish(seen, len(data))
+        self.leave_room(len(data))
+        try:
+            target = os.open(seen, _ONCE, 0o600, dir_fd=self.fd)
+        except FileExistsError:
+            if os.stat(seen, dir_fd=self.fd, follow_symlinks=False).st_size == len(data):
+                return seen
+            target = os.open(self._temp, _NEW, 0o600, dir_fd=self.fd)  # one that was killed here left a part
+        else:
+            self._fill(target, data)
+            self.copied += len(data)
+            return seen
+        self._fill(target, data)
+        self._publish(seen, len(data))
         return seen
+
+    @staticmethod
+    def _fill(target: int, data: bytes) -> None:
+        try:
+            files.write_all(target, data)
+        finally:
+            os.close(target)
 
     def _publish(self, name: str, size: int) -> None:
         os.rename(self._temp, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
@@ -152,6 +157,15 @@ class Snapshot:
     problems: list[str] = field(default_factory=list)
 
 
+def _is_as_known(old: Node, status: os.stat_result) -> bool:
+    return (
+        old.ctime == status.st_ctime_ns
+        and old.inode == status.st_ino
+        and old.size == status.st_size
+        and old.links == status.st_nlink
+    )
+
+
 class _Taking:
     """One walk over one tree."""
 
@@ -172,31 +186,33 @@ class _Taking:
             if not path:
                 self.entry(here, ".", "", os.fstat(here))
             with os.scandir(here) as entries:
-                found = [(one.name, one) for one in entries]
-            below = []
-            prefix = path + "/" if path else ""
-            for name, one in found:
-                try:
-                    status = one.stat(follow_symlinks=False)
-                    self.entry(here, name, prefix + name, status)
-                except FileNotFoundError:
-                    continue  # removed in this instant
-                if status.st_mode & 0o170000 == stat.S_IFDIR:
-                    below.append(prefix + name)
-            return below
+                found = list(entries)
+            return self._entries(here, path + "/" if path else "", found)
         finally:
             os.close(here)
+
+    def _entries(self, here: int, prefix: str, found: "list[os.DirEntry[str]]") -> list[str]:
+        """Take up the entries of one directory; what ten thousand of them pass through, so that nothing is called twice."""
+        known, nodes, below = self.known, self.taken.nodes, []
+        for one in found:
+            path = prefix + one.name
+            try:
+                status = one.stat(follow_symlinks=False)
+                old = known.get(path)
+                if old is not None and _is_as_known(old, status):
+                    nodes[path] = old
+                else:
+                    self.entry(here, one.name, path, status)
+            except FileNotFoundError:
+                continue  # removed in this instant
+            if status.st_mode & 0o170000 == stat.S_IFDIR:
+                below.append(path)
+        return below
 
     def entry(self, folder: int, name: str, path: str, status: os.stat_result) -> None:
         """Take up one entry: as it was known while its ctime is the same, else anew."""
         old = self.known.get(path)
-        if (
-            old is not None
-            and old.ctime == status.st_ctime_ns
-            and old.inode == status.st_ino
-            and old.size == status.st_size
-            and old.links == status.st_nlink
-        ):
+        if old is not None and _is_as_known(old, status):
             self.taken.nodes[path] = old
             return
         try:

@@ -1,6 +1,7 @@
 """A checkpoint holds what an upper held, and a rollback brings exactly that back, wherever it is killed."""
 
 import errno
+import hashlib
 import os
 import shutil
 import stat
@@ -243,6 +244,19 @@ def test_a_damaged_table_is_told(world: World) -> None:
 def test_an_unknown_checkpoint_is_told(world: World) -> None:
     with pytest.raises(UnknownCheckpoint):
         rollback.roll_back(world.listed, 7)
+
+
+@pytest.mark.parametrize("size", [5, 3 << 20])
+def test_a_content_of_which_a_killed_one_left_a_part_is_written_anew(world: World, size: int) -> None:
+    data = b"whole" * (size // 5)
+    (world.upper / "file").write_bytes(data)
+    part = world.folder / "checkpoints/objects" / hashlib.sha256(data).hexdigest()
+    part.parent.mkdir(parents=True)
+    part.write_bytes(data[: len(data) // 2])
+    number = world.take()
+    (world.upper / "file").unlink()
+    rollback.roll_back(world.listed, number)
+    assert (world.upper / "file").read_bytes() == data
 
 
 def full(_pool: snapshot.Pool, _size: int) -> None:

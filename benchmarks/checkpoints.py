@@ -1,0 +1,106 @@
+"""What checkpoints cost: many new files against `cp -a`, a few changes among many files, and a rollback of some."""
+
+import itertools
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from agent_dev.commands import rollback
+from agent_dev.commands.sessions import Listed
+from agent_dev.host import checkpoints, store
+from benchmarks import measure
+from benchmarks.ground import Ground
+from benchmarks.measure import Row, Section, Subject
+
+TITLE = "Checkpoints"
+FEW = 50.0  # ms for ten changed files
+_NEW, _SIZE = 5000, 50_000  # files and bytes of each: 250 MB
+_MANY, _CHANGED = 10_000, 10
+_OLD = 0.05  # seconds: a change that is younger is looked at again
+
+
+class _World:
+    """An ended session with so many files in its upper."""
+
+    def __init__(self, folder: Path, files: int, size: int) -> None:
+        self.session = store.Session(folder.name, str(folder))
+        self.upper = folder / "roots" / "0" / "upper"
+        lower = folder / "lower"
+        lower.mkdir(parents=True)
+        self.record: store.Record = {**store.BLANK, "state": store.WAITING, "root": str(lower), "roots": [str(lower)]}
+        self.paths = [self.upper / f"d{number // 100}" / f"f{number}" for number in range(files)]
+        data = os.urandom(size)
+        for number, path in enumerate(self.paths):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(number.to_bytes(8, "big") + data)
+        store.write(self.session, self.record)
+        self._edits = itertools.count()
+
+    def edit(self) -> None:
+        for path in self.paths[:: _MANY // _CHANGED]:
+            with path.open("a") as file:
+                file.write(f"{next(self._edits)}\n")
+        time.sleep(_OLD)
+
+    def take(self) -> float:
+        since = time.perf_counter()
+        checkpoints.take(self.session, self.record, checkpoints.MANUAL)
+        return (time.perf_counter() - since) * 1000
+
+
+def run(ground: Ground) -> tuple[Section, ...]:
+    """Measure in this process: a checkpoint is taken by one that runs already."""
+    return _new(ground.folder / "new"), _few(ground.folder / "few")
+
+
+def _new(folder: Path) -> Section:
+    world, copy = _World(folder, _NEW, _SIZE), folder.with_name("copy")
+
+    def taken() -> dict[str, float]:
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+        return {"time": world.take()}
+
+    def copied() -> dict[str, float]:
+        shutil.rmtree(copy, ignore_errors=True)
+        since = time.perf_counter()
+        subprocess.run(("cp", "-a", world.upper, copy), check=True)
+        return {"time": (time.perf_counter() - since) * 1000}
+
+    found = measure.in_turns((Subject("cp -a", copied), Subject("a checkpoint", taken)), measure.rounds(6))
+    plain, ours = found["cp -a"]["time"], found["a checkpoint"]["time"]
+    ratio = measure.ratio(ours, plain)
+    rows = (Row("cp -a", measure.spread(plain)), Row("a checkpoint", measure.spread(ours), "cp -a", ratio, target=1.0))
+    fastest = measure.fastest({"cp -a": plain, "a checkpoint": ours}, "cp -a")
+    return Section(
+        f"{TITLE}: new files", f"{_NEW:,} files, {_NEW * _SIZE // 10**6} MB, by content into the pool.", rows, (fastest,)
+    )
+
+
+def _few(folder: Path) -> Section:
+    world = _World(folder, _MANY, 1000)
+    time.sleep(_OLD)
+    world.take()
+    number = checkpoints.listed(world.session)[-1].number
+
+    def taken() -> dict[str, float]:
+        world.edit()
+        return {"time": world.take()}
+
+    def back() -> dict[str, float]:
+        one = Listed(world.session, world.record, store.WAITING)
+        since = time.perf_counter()
+        done = rollback.roll_back(one, number)
+        took = (time.perf_counter() - since) * 1000
+        if len(done.paths) != _CHANGED:
+            raise AssertionError(done.paths)
+        time.sleep(_OLD)
+        return {"time": took}
+
+    count = measure.rounds(3)
+    found = measure.in_turns((Subject("a checkpoint", taken), Subject("a rollback", back)), count)
+    rows = tuple(Row(what, measure.spread(figures["time"]), limit=FEW) for what, figures in found.items())
+    fastest = ", ".join(f"{what} {min(figures['time']):.1f} ms" for what, figures in found.items())
+    about = f"{_CHANGED} files of {_MANY:,} changed; a rollback takes a checkpoint first, and reads what it writes."
+    return Section(f"{TITLE}: few changes", about, rows, (f"The fastest round of each: {fastest}.",))
