@@ -64,7 +64,7 @@ def mess(rolls: random.Random) -> str:
             f"truncate -s 2M {one}",
             "rm -rf *",
         )
-        steps.append(f"({rolls.choice(step[:-1] * 3 + step[-1:])}) 2>/dev/null")
+        steps.append(f"timeout -k 1 2 sh -c '{rolls.choice(step[:-1] * 3 + step[-1:])}' 2>/dev/null")  # a FIFO may wait
     return "; ".join(steps)
 
 
