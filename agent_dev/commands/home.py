@@ -16,6 +16,9 @@ from agent_dev.host import files, home_index, kernel, load, machine
 
 _LARGEST_LOGIN = 4 << 20  # bytes
 
+_TIDYING = 5.0  # seconds for which a session that is over may still remove mount points from its home
+_LOOK = 0.02  # seconds between two looks whether it does
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -118,12 +121,21 @@ def _lock(state: str, place: str) -> int:
     """Hold a home against sessions, which share its lock."""
     os.makedirs(f"{state}/homes", 0o700, exist_ok=True)
     lock = os.open(home_index.place(state, place), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + _TIDYING
+    while not _locked(lock):
+        if time.monotonic() > deadline:
+            os.close(lock)
+            raise HomeBusy(path=place, hint="agent-dev sessions --all lists what is running")
+        time.sleep(_LOOK)
+    return lock
+
+
+def _locked(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.close(lock)
-        raise HomeBusy(path=place, hint="agent-dev sessions --all lists what is running") from None
-    return lock
+        return False
+    return True
 
 
 def _aside(trash: str, place: str) -> str:
