@@ -13,7 +13,7 @@ from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Act, Op
 from agent_dev.core.overlay import parents_of
 from agent_dev.errors import AgentDevError
-from agent_dev.host import apply, disk, events, files, pending, refs, secure, staging, store, upper, whole
+from agent_dev.host import apply, disk, ended, events, files, pending, refs, secure, staging, store, upper, whole
 from agent_dev.host import base as bases
 from agent_dev.host.stage import Stage
 
@@ -23,8 +23,8 @@ def done_changes(merge: apply.Merge, numbers: tuple[int, ...] | None = None) -> 
     wanted = merge.journal.done() if numbers is None else frozenset(numbers)
     ops = [op for number, op in enumerate(merge.journal.ops) if number not in wanted and not op.is_loose]
     not_done = {op.key for op in ops} | {key for op in ops if op.whole for key, _ in op.below()}
-    ended = [phase for phase in merge.journal.phases if phase.reached is not None]
-    if numbers is None and not (ended and ended[-1].is_forward):
+    over = [phase for phase in merge.journal.phases if phase.reached is not None]
+    if numbers is None and not (over and over[-1].is_forward):
         not_done |= {change.key for change in merge.changes() if change.is_dropped}
     return tuple(change for change in merge.changes() if change.key not in not_done)
 
@@ -84,7 +84,7 @@ def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
         _remember_state(review, store.MERGED)
     if left:
         apply.disown(merge, review.uppers)
-    aside = store.set_aside(place, f"{merge.id}.taken")
+    aside = ended.set_aside(place, f"{merge.id}.taken")
     for number, tree in enumerate(review.uppers):
         tree.forget()
         skip = (b".git",) if refs.has_copy(review.record, number) else ()
@@ -99,7 +99,7 @@ def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
         elif mine:
             upper.take_out(tree, mine, tuple(change for change in left if change.key.root == number), skip)
     disk.sync_all(review.session.folder)  # else a power cut after `SETTLED` brings back what was taken out
-    store.remove_aside(aside)
+    ended.remove_aside(aside)
     return is_all
 
 

@@ -15,7 +15,7 @@ from agent_dev.core.changes import Entry, FileType
 from agent_dev.core.history import Keep
 from agent_dev.core.profile import Profile
 from agent_dev.errors import AgentDevError, BackupBusy, BackupFailed, CannotStart, UsageError
-from agent_dev.host import backups, base, clock, copies, disk, files, machine, remove, scan, snapshots, store
+from agent_dev.host import backups, base, clock, copies, disk, ended, files, machine, remove, scan, snapshots, store
 from agent_dev.host.backups import Backup
 from agent_dev.host.snapshots import Snapshot
 
@@ -186,7 +186,7 @@ def restoring(taken: Taken, paths: tuple[str, ...], where: Here) -> Review:
         store.settle(session)
         return open_review(session, where.environ)
     except BaseException:
-        store.drop(session)
+        ended.drop(session)
         raise
 
 

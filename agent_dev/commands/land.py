@@ -11,7 +11,7 @@ from agent_dev.core import selection
 from agent_dev.core.changes import Change, Key
 from agent_dev.core.selection import Selection
 from agent_dev.errors import AgentDevError
-from agent_dev.host import store
+from agent_dev.host import ended, store
 from agent_dev.text import visible
 
 
@@ -148,5 +148,5 @@ def _is_waiting(review: Review, where: Here, done: merge.Merged, *, has_commits:
 
 def discard(place: store.Store, session: store.Session, record: store.Record) -> None:
     """Put a held session that nobody needs into the trash."""
-    folder = store.to_trash(place, session)
+    folder = ended.to_trash(place, session)
     store.write(session.but(folder=folder), {**record, "state": store.DISCARDED})

@@ -10,7 +10,7 @@ from agent_dev.core import bwrap, plan
 from agent_dev.core.overlay import CorruptUpperError
 from agent_dev.core.plan import GitDir
 from agent_dev.errors import Refused, UnreadableSession
-from agent_dev.host import launch, refs, scan, store
+from agent_dev.host import ended, launch, refs, scan, store
 from agent_dev.host.base import Touched
 from agent_dev.host.homes import Home
 
@@ -32,7 +32,7 @@ def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
     session = one.session
     record = one.record
     touched = tuple(_touched(session, record, number) for number in range(len(prepared.overlays) + 1))
-    store.drop_scaffold(session)
+    ended.drop_scaffold(session)
     for number in range(len(touched)):
         store.renew_work(session, number)
     home = Home(prepared.store.path, prepared.agent_home)

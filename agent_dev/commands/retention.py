@@ -6,7 +6,7 @@ import time
 from agent_dev.commands import undo
 from agent_dev.commands.recover import Notice
 from agent_dev.commands.sessions import Here
-from agent_dev.host import journals, pending, store
+from agent_dev.host import ended, journals, pending, store
 
 _DAY = 86_400 * 10**9  # ns
 
@@ -48,10 +48,10 @@ def _is_due(place: store.Store) -> bool:
 def _let_go(place: store.Store, merge_id: str) -> None:
     if merge_id in pending.listed(place):
         return
-    aside = store.set_aside(place, merge_id)
+    aside = ended.set_aside(place, merge_id)
     os.rmdir(aside)
     os.rename(f"{place.merges}/{merge_id}", aside)
-    store.remove_aside(aside)
+    ended.remove_aside(aside)
 
 
 def _size(folder: str) -> int:

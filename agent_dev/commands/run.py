@@ -9,7 +9,7 @@ from agent_dev.commands.prepare import Prepared, Request, prepare, setting
 from agent_dev.core import bwrap, plan
 from agent_dev.core.plan import GitDir, Root, SandboxPlan, Setting
 from agent_dev.errors import StateUnusable
-from agent_dev.host import handed, launch, leftovers, look, machine, refs, repo, store, supervise
+from agent_dev.host import ended, handed, launch, leftovers, look, machine, refs, repo, store, supervise
 from agent_dev.host.homes import Home
 from agent_dev.host.terminal import Terminal
 from agent_dev.value import Value
@@ -124,7 +124,7 @@ def _drop_unborn(session: store.Session) -> None:
     except Exception:  # noqa: BLE001  (whatever is wrong with it: it was never born)
         record = store.BLANK
     if "launched" not in record and os.path.isdir(session.folder):
-        store.drop(session)
+        ended.drop(session)
 
 
 def ask_git(prepared: Prepared, environ: dict[str, str]) -> repo.Asked | None:
@@ -317,7 +317,7 @@ def _settle(
     if not is_kept:
         if base is not None:
             _cancel(base)
-        store.drop_aside(job.prepared.store, job.session, job.home.leave)
+        ended.drop_aside(job.prepared.store, job.session, job.home.leave)
         job.home.hand_over()
         return outcome
     from agent_dev.commands import settle  # after the agent: it reads changes, which is no part of a start

@@ -8,7 +8,7 @@ from agent_dev.commands.prepare import Options, flags
 from agent_dev.core.plan import expand
 from agent_dev.core.profile import Profile
 from agent_dev.errors import NoSession, SessionBusy, UnknownSession, UnreadableSession
-from agent_dev.host import leftovers, load, machine, repo, signals, store
+from agent_dev.host import ended, leftovers, load, machine, repo, signals, store
 
 OPEN = (store.RUNNING, store.WAITING, store.KILLED)
 _PATIENCE = 10_000  # ms
@@ -52,7 +52,7 @@ def here(options: Options, environ: dict[str, str]) -> Here:
 def listed(place: store.Store) -> tuple[Listed, ...]:
     """Return all sessions, oldest first, with the state that is true now."""
     found = []
-    store.sweep(place)
+    ended.sweep(place)
     for session in store.all_sessions(place):
         try:
             record = store.read(session)
@@ -108,7 +108,7 @@ def hold(one: Listed) -> Listed:
     life = one.record.get("life")
     if one.state == store.KILLED and life:
         leftovers.end(leftovers.Life(*life))
-        store.drop_scaffold(session)
+        ended.drop_scaffold(session)
     finish_rollback(session)
     return Listed(session, store.read(session), one.state)
 
@@ -144,7 +144,7 @@ def stop(where: Here, one: Listed) -> Listed:
 def discard(where: Here, one: Listed) -> str:
     """Move an ended session into the trash; return where it lies. Raises SessionBusy."""
     held = hold(one)
-    place = store.to_trash(where.store, held.session)
+    place = ended.to_trash(where.store, held.session)
     try:
         store.write(held.session.but(folder=place), {**held.record, "state": store.DISCARDED})
     except OSError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agent_dev.commands.review import open_review
 from agent_dev.errors import AgentDevError
 from agent_dev.host import base as bases
-from agent_dev.host import commits, refs, store
+from agent_dev.host import commits, ended, refs, store
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class Held:
 def settle(session: store.Session, record: store.Record, base: int, code: int, environ: dict[str, str]) -> Held:
     """Settle an ended session. `base` is the pid of what takes its base."""
     bases.wait_for(base)
-    store.drop_scaffold(session)
+    ended.drop_scaffold(session)
     store.write(session, {**record, "state": store.WAITING, "exit": code, "ended": time.time_ns()}, is_durable=True)
     store.settle(session)
     held = _count(session, record, environ)
     if not (held.changes or held.commits or held.refs):
-        store.drop(session)
+        ended.drop(session)
     return held
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agent_dev.errors import CommandFailed
-from agent_dev.host import debug, refs, repo, store
+from agent_dev.host import debug, ended, refs, repo, store
 
 SECONDS = 20
 _LARGEST_OBJECT = 1 << 30
@@ -161,10 +161,10 @@ def temporary(folder: str) -> Iterator[str]:
     try:
         yield place
     finally:
-        gone = store.set_aside(store.Store(os.path.dirname(os.path.dirname(folder))), os.path.basename(place))
+        gone = ended.set_aside(store.Store(os.path.dirname(os.path.dirname(folder))), os.path.basename(place))
         os.rmdir(gone)
         os.rename(place, gone)
-        store.remove_aside(gone)
+        ended.remove_aside(gone)
 
 
 def skeleton(place: str, program: str, folder: str, stores: tuple[str, ...]) -> Bare:

@@ -7,16 +7,14 @@ import time
 from agent_dev.core.plan import Root
 from agent_dev.errors import SessionBusy, StateUnusable, UnreadableSession
 from agent_dev.host import quick_json
-from agent_dev.host.remove import remove_session, remove_tree
+from agent_dev.host.remove import remove_tree
 from agent_dev.value import Value
 
 VERSION = 1
-_YOUNG = 10  # seconds
 RUNNING, WAITING, MERGED, DISCARDED, KILLED = "running", "waiting", "merged", "discarded", "killed"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import TypedDict
 
     class GitRecord(TypedDict):
@@ -285,23 +283,6 @@ def all_sessions(store: Store) -> tuple[Session, ...]:
     return tuple(Session(name, f"{store.sessions}/{name}") for name in names)
 
 
-def sweep(place: Store) -> None:
-    """Move sessions that were never born, killed before they had a record, into the trash; finish removals.
-
-    Young ones are let be: one that is just being made has no lock for an instant.
-    """
-    if os.path.isdir(place.gone):
-        for name in os.listdir(place.gone):
-            remove_session(f"{place.gone}/{name}")
-    for session in all_sessions(place):
-        if _is_old(session) and not os.path.lexists(f"{session.folder}/session.json") and not is_held(session):
-            to_trash(place, session)
-
-
-def _is_old(session: Session) -> bool:
-    return os.path.isdir(session.folder) and time.time() - os.stat(session.folder).st_mtime > _YOUNG
-
-
 def is_held(session: Session) -> bool:
     """Whether a living process holds the session's lock."""
     try:
@@ -327,75 +308,6 @@ def let_go(session: Session) -> None:
         os.close(session.lock)
 
 
-def drop(session: Session) -> None:
-    """Remove a session that changed nothing, with all that was made for it."""
-    remove_session(session.folder)
-    let_go(session)
-
-
-def drop_aside(place: Store, session: Session, leave_home: "Callable[[], None]") -> None:
-    """Remove a session that changed nothing, without making the user wait: it is gone at once, its files a moment later."""
-    gone = set_aside(place, session.id)
-    os.rmdir(gone)
-    os.rename(session.folder, gone)
-    remove_aside(gone, leave_home)
-    let_go(session)
-
-
-def set_aside(place: Store, name: str) -> str:
-    """Make and return an empty directory for what is to be removed."""
-    gone, count = f"{place.gone}/{name}", 0
-    while True:
-        try:
-            os.makedirs(gone, 0o700)
-        except FileExistsError:
-            count += 1  # one of that name is still being removed
-            gone = f"{place.gone}/{name}.{count}"
-        else:
-            return gone
-
-
-def remove_aside(gone: str, also: "Callable[[], None] | None" = None) -> None:
-    """Remove what was set aside in a child of ours, which nobody waits for.
-
-    Taking thirty directories and some mount points apart costs more than bubblewrap's whole start, freeing thousands of
-    files more than merging them. `sweep` and the next to leave the home finish what a killed child left.
-    """
-    told, tells = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setpgid(0, 0)
-            for standard in range(3):
-                os.close(standard)  # whoever reads our output need not wait
-            if also is not None:
-                os.close(tells)
-                also()
-            else:
-                os.closerange(3, 4096)  # locks of ours among them
-            remove_session(gone)
-        finally:
-            os._exit(0)
-    os.close(tells)
-    os.read(told, 1)  # the end of it: the child holds no lock any more
-    os.close(told)
-    try:
-        os.setpgid(pid, pid)  # here too: our own end, as a terminal's first process, hangs up on our group
-    except OSError:
-        pass  # it has ended
-
-
-def drop_scaffold(session: Session) -> None:
-    """Remove what an ended session no longer needs: work directories and the throw-away uppers of caches."""
-    remove_tree(f"{session.folder}/caches")
-    try:
-        numbers = os.listdir(f"{session.folder}/roots")
-    except FileNotFoundError:
-        return
-    for number in numbers:
-        remove_tree(f"{session.folder}/roots/{number}/work")
-
-
 def reopen(session: Session, count: int) -> None:
     """Let us into the uppers again: the mode of an upper's root is the agent's `chmod` on the root itself."""
     for number in range(count):
@@ -410,15 +322,3 @@ def renew_work(session: Session, number: int) -> None:
     work = f"{session.folder}/roots/{number}/work"
     remove_tree(work)
     os.mkdir(work, 0o700)
-
-
-def to_trash(store: Store, session: Session) -> str:
-    """Move a session into the trash and return its new place."""
-    os.makedirs(store.trash, 0o700, exist_ok=True)
-    place = f"{store.trash}/{session.id}"
-    os.rename(session.folder, place)
-    for folder in (store.trash, store.sessions):
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        os.fsync(fd)
-        os.close(fd)
-    return place

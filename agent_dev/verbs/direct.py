@@ -7,7 +7,7 @@ from agent_dev.commands import direct
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
 from agent_dev.errors import DONE, PARTLY
-from agent_dev.host import store
+from agent_dev.host import ended, store
 from agent_dev.output import merging
 from agent_dev.output.words import as_document, line
 from agent_dev.text import visible
@@ -41,7 +41,7 @@ def _restore(words: list[str], where: Here, _options: Options) -> int:
     finally:
         review.close()
     if is_needless:
-        store.drop(review.session)
+        ended.drop(review.session)
     else:
         store.let_go(review.session)
     return PARTLY if done.conflicts else DONE

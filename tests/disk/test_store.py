@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent_dev.errors import SessionBusy, StateUnusable, UnreadableSession
-from agent_dev.host import quick_json, store
+from agent_dev.host import ended, quick_json, store
 from agent_dev.host.store import Session, Store
 from tests.harness.users import as_ordinary, open_place
 
@@ -167,10 +167,10 @@ def test_what_is_gone_is_held_by_nobody(place: Store) -> None:
 
 def test_sessions_begin_and_are_looked_at_by_many_at_once_without_harm(place: Store) -> None:
     begin = "for _ in range(150):\n    one = store.create(place)\n    store.write(one, store.BLANK)\n    store.let_go(one)\n"
-    look = "for _ in range(150):\n    store.sweep(place)\n    [store.is_held(one) for one in store.all_sessions(place)]\n"
+    look = "for _ in range(150):\n    ended.sweep(place)\n    [store.is_held(one) for one in store.all_sessions(place)]\n"
     start = (
         f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
-        f"from agent_dev.host import store\nplace = store.Store({place.path!r})\n"
+        f"from agent_dev.host import ended, store\nplace = store.Store({place.path!r})\n"
     )
     running = [
         subprocess.Popen([sys.executable, "-c", start + code], stderr=subprocess.PIPE, text=True)
@@ -237,7 +237,7 @@ def test_a_session_that_was_never_born_goes_to_the_trash(place: Store, session: 
     Path(session.folder, "kept").touch()
     store.let_go(session)
     os.utime(session.folder, (1, 1))
-    store.sweep(place)
+    ended.sweep(place)
 
     assert listed(place) == []
     assert sorted(os.listdir(f"{place.trash}/{session.id}")) == ["kept", "roots"]
@@ -245,14 +245,14 @@ def test_a_session_that_was_never_born_goes_to_the_trash(place: Store, session: 
 
 def test_a_session_without_a_record_that_somebody_holds_stays(place: Store, session: Session) -> None:
     os.utime(session.folder, (1, 1))
-    store.sweep(place)
+    ended.sweep(place)
 
     assert listed(place) == [session.id]
 
 
 def test_a_session_that_may_just_be_being_made_stays(place: Store, session: Session) -> None:
     store.let_go(session)
-    store.sweep(place)
+    ended.sweep(place)
 
     assert listed(place) == [session.id]
 
@@ -262,7 +262,7 @@ def test_a_session_with_any_record_stays(place: Store, session: Session, data: b
     Path(session.folder, "session.json").write_bytes(data)
     store.let_go(session)
     os.utime(session.folder, (1, 1))
-    store.sweep(place)
+    ended.sweep(place)
 
     assert listed(place) == [session.id]
 
@@ -270,13 +270,13 @@ def test_a_session_with_any_record_stays(place: Store, session: Session, data: b
 def test_a_removal_that_was_cut_short_is_finished(place: Store, session: Session) -> None:
     os.makedirs(f"{place.gone}/x/roots/0/work/work")
     os.chmod(f"{place.gone}/x/roots/0/work/work", 0)
-    store.sweep(place)
+    ended.sweep(place)
 
     assert os.listdir(place.gone) == []
 
 
 def test_sweeping_where_nothing_is_makes_nothing(place: Store) -> None:
-    store.sweep(place)
+    ended.sweep(place)
 
     assert not os.path.exists(place.path)
 
@@ -285,7 +285,7 @@ def test_a_stray_file_among_the_sessions_harms_nothing(place: Store, session: Se
     Path(place.sessions, "stray").touch()
     os.utime(Path(place.sessions, "stray"), (1, 1))
     store.write(session, store.BLANK)
-    store.sweep(place)
+    ended.sweep(place)
 
     assert session.id in listed(place)
     assert Path(place.sessions, "stray").exists()
@@ -297,14 +297,14 @@ def test_a_stray_file_among_the_sessions_harms_nothing(place: Store, session: Se
 def test_a_dropped_session_leaves_nothing(place: Store, session: Session) -> None:
     os.makedirs(f"{session.folder}/roots/0/work/work")
     os.chmod(f"{session.folder}/roots/0/work/work", 0)
-    store.drop(session)
+    ended.drop(session)
 
     assert listed(place) == []
 
 
 def test_a_session_dropped_aside_is_gone_at_once(place: Store, session: Session) -> None:
     left: list[str] = []
-    store.drop_aside(place, session, lambda: left.append("home"))
+    ended.drop_aside(place, session, lambda: left.append("home"))
 
     assert listed(place) == []
     for _ in range(500):
@@ -316,7 +316,7 @@ def test_a_session_dropped_aside_is_gone_at_once(place: Store, session: Session)
 
 def test_the_trash_holds_a_session_as_it_was(place: Store, session: Session) -> None:
     store.write(session, store.BLANK)
-    moved = store.to_trash(place, session)
+    moved = ended.to_trash(place, session)
 
     assert moved == f"{place.trash}/{session.id}"
     assert sorted(os.listdir(moved)) == ["roots", "session.json"]
@@ -328,7 +328,7 @@ def test_the_scaffold_goes_and_the_upper_stays(session: Session, tmp_path: Path)
     store.add_cache(session, 0, "/x")
     Path(root.upper, "made").touch()
     os.mkdir(f"{root.work}/work", 0)
-    store.drop_scaffold(session)
+    ended.drop_scaffold(session)
 
     assert os.listdir(os.path.dirname(root.upper)) == ["upper"]
     assert os.listdir(root.upper) == ["made"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_dev.host import kernel, store
+from agent_dev.host import ended, kernel
 from agent_dev.host.remove import remove_tree
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Recorder:
         kept += [
             (kernel, "rename", kernel.rename),
             (kernel, "syncfs", kernel.syncfs),
-            (store, "remove_aside", store.remove_aside),
+            (ended, "remove_aside", ended.remove_aside),
         ]
         for owner, name, call in kept:
             replaced = remove_tree if name == "remove_aside" else self._wrapped(name, call)
