@@ -11,7 +11,7 @@ from agent_dev.core import records
 from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Mark, RefMove, Verdict, mark
 from agent_dev.core.merge import Left
-from agent_dev.errors import CannotUndo, RecoveryRequired, UnknownOutcome
+from agent_dev.errors import AgentDevError, CannotUndo, RecoveryRequired, UnknownOutcome
 from agent_dev.host import apply, digest, journals, pending, secure, store
 
 
@@ -67,7 +67,7 @@ def _recorded(where: Here, merge_id: str) -> Recorded | None:
     try:
         said = apply.read(f"{where.store.merges}/{merge_id}", merge_id)
     except RecoveryRequired as error:
-        return Recorded(merge_id, "", (), 0, (), (), error.message)
+        return Recorded(merge_id, "", _roots(where, merge_id), _made(merge_id) * 10**6, (), (), error.message)
     if said.begin is None or not said.phases:
         return None
     roots = tuple(path for path, _, _ in said.begin.roots)
@@ -75,6 +75,23 @@ def _recorded(where: Here, merge_id: str) -> Recorded | None:
     everything = conclude.done_changes(table, said.phases[0].numbers)
     done, refs = conclude.done_changes(table), said.git.refs if said.git is not None else ()
     return Recorded(merge_id, said.begin.session, roots, said.begin.time, everything, done, refs=refs, stands=said.stands)
+
+
+def _roots(where: Here, merge_id: str) -> tuple[str, ...]:
+    """Return the roots of a merge whose journal cannot be read, by its session's record; all that is known where that is gone."""
+    session = merge_id.rpartition(".")[0]
+    try:
+        return tuple(store.read(store.Session(session, f"{where.store.sessions}/{session}"))["roots"])
+    except (AgentDevError, OSError):
+        return (where.root,)
+
+
+def _made(merge_id: str) -> int:
+    """Return when a merge was made, as its id has it: ms since 1970; 0 for an id that is none of ours."""
+    try:
+        return int(merge_id.rpartition(".")[2], 16)
+    except ValueError:
+        return 0
 
 
 def undo(where: Here, merge_id: str, notice: Notice) -> Undone:
@@ -118,12 +135,20 @@ def _recover(where: Here, merge_id: str, notice: Notice) -> None:
 
 def _newest(where: Here, *, is_forward: bool) -> str:
     found = [one for one in recorded(where) if not one.problem and _can_be_driven(one, is_forward=is_forward)]
+    _demand_none_newer(where, found[-1].id if found else "")
     if not found:
         word = "undone" if is_forward else "merged"
         raise CannotUndo(message=f"nothing of {where.root} was {word}", hint="agent-dev merges --all lists those of other places")
     if is_forward:
         return max(found, key=lambda one: _last_time(where, one.id)).id
     return found[-1].id
+
+
+def _demand_none_newer(where: Here, chosen: str) -> None:
+    """Raise CannotUndo for a newer merge that cannot be read: it may be the one that is meant."""
+    for one in recorded(where):
+        if one.problem and _made(one.id) > _made(chosen):
+            raise CannotUndo(message=one.problem, hint="agent-dev merges lists the others: name the one that you mean")
 
 
 def _can_be_driven(one: Recorded, *, is_forward: bool) -> bool:

@@ -138,3 +138,17 @@ def test_merges_lists_what_stands(changed: AgentDev) -> None:
     assert text(changed) == AGENT
     assert changed("redo").returncode == 1
     assert changed("undo", "no-such-merge").returncode == 1
+
+
+def test_an_undo_passes_over_no_merge_that_cannot_be_read(changed: AgentDev) -> None:
+    assert changed("merge", "--take", "text:2").returncode == 0
+    assert changed("merge", "--all").returncode == 0
+    newest = json.loads(changed("merges", "--json").stdout)["merges"][-1]["merge"]
+    journal = changed.state / "merges" / newest / "journal"
+    whole = journal.read_bytes()
+    journal.write_bytes(b"torn" + whole[4:])
+    done = changed("undo")
+    assert (done.returncode, text(changed)) == (1, AGENT), done.stderr
+    assert newest in changed("merges").stdout
+    journal.write_bytes(whole)
+    assert (changed("undo").returncode, text(changed)) == (0, BEFORE.replace("line 20\n", "agent 20\n"))
