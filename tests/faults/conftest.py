@@ -8,9 +8,9 @@ from agent_dev.host import load
 from tests.harness.ended import ENVIRON
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def rules_read_once() -> Iterator[None]:
-    """Read the shipped rules of risk once for all the thousands of reviews: nothing is broken while they are read."""
+    """Read the shipped rules of risk once for all the hundreds of reviews of a module: nothing is broken while they are read."""
     rules = load.risk_rules(ENVIRON)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(load, "risk_rules", lambda _: rules)
