@@ -1,6 +1,7 @@
 """What tests of the whole program share: a user's home, a repository in it, and the program. Skips fail in strict runs."""
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -10,6 +11,12 @@ from hypothesis import settings
 from tests.harness.program import AgentDev
 
 IS_STRICT = os.environ.get("AGENT_DEV_TESTS_STRICT") == "1"
+
+# A shell without job control lets what it starts in the background ignore the keyboard's signals, and so would all programs
+# that the tests start.
+for number in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 # An example is as slow as the machine is busy: time is no law of any of these tests.
 settings.register_profile("agent-dev", deadline=None)
