@@ -315,7 +315,7 @@ class _Taking:
                     raise
                 _take_back(copier.target, path)
                 if error.errno != errno.ENOENT:
-                    self.problems.append(f"{os.fsdecode(path)}: {error.strerror}")
+                    self.problems.append(f"{os.fsdecode(path)}: {os.strerror(error.errno or errno.EIO)}")
                 return
             now = self.source.look(path) if entry.type is FileType.FILE else None
             if now is None or now.type is not entry.type or _is_still(entry, now):

@@ -16,7 +16,7 @@ import pytest
 from agent_dev.commands import recover, undo
 from agent_dev.commands.sessions import Here
 from agent_dev.host import disk as hand
-from agent_dev.host import leftovers, pending, store
+from agent_dev.host import ended, leftovers, pending
 from agent_dev.host.remove import remove_tree
 from tests.harness import faults, loop, trees
 from tests.harness.ended import ENVIRON, Ended
@@ -91,7 +91,7 @@ def world(kind: str, where: str) -> Iterator[tuple[World, loop.Disk]]:
         folder.mkdir()
         one = World(folder, Path(other) / "state" if other else folder / "state")
         hand.sync_all(str(disk.folder))
-        with mock.patch.object(store, "remove_aside", remove_tree):  # no other process holds the disk
+        with mock.patch.object(ended, "remove_aside", remove_tree):  # no other process holds the disk
             yield one, disk
 
 

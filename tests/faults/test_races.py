@@ -19,7 +19,7 @@ from agent_dev.commands.sessions import Here
 from agent_dev.core.changes import Key
 from agent_dev.core.selection import NOTHING, take
 from agent_dev.errors import CannotUndo
-from agent_dev.host import kernel, pending, store
+from agent_dev.host import ended, kernel, pending
 from agent_dev.host.remove import remove_tree
 from tests.harness import faults, trees
 from tests.harness.ended import ENVIRON, Ended
@@ -51,7 +51,7 @@ class Machine(RuleBasedStateMachine):
         self._patches = ExitStack()
         self._patches.enter_context(mock.patch.object(os, "fsync", return_value=None))  # nothing loses its power here
         self._patches.enter_context(mock.patch.object(kernel, "syncfs", return_value=None))
-        self._patches.enter_context(mock.patch.object(store, "remove_aside", remove_tree))
+        self._patches.enter_context(mock.patch.object(ended, "remove_aside", remove_tree))
 
     def teardown(self) -> None:
         self._patches.close()
@@ -156,8 +156,8 @@ class Machine(RuleBasedStateMachine):
         assert trees.read(self.real) == self.model
         kept = words_of(self.real, self.outside, Path(self.here.store.merges))
         assert self.user.alive <= kept, self.user.alive - kept
-        for agent, ended in zip(self.agents, self.sessions, strict=True):
-            known = kept | words_of(ended.upper)
+        for agent, over in zip(self.agents, self.sessions, strict=True):
+            known = kept | words_of(over.upper)
             assert agent.alive - self.user.overwritten <= known, agent.alive - known
         assert pending.listed(self.here.store) == ()
         assert not [path for path in self.model if b"agent-dev" in path]
@@ -241,7 +241,7 @@ def world() -> Iterator[World]:
         tempfile.TemporaryDirectory(dir=faults.quick()) as folder,
         mock.patch.object(os, "fsync", return_value=None),
         mock.patch.object(kernel, "syncfs", return_value=None),
-        mock.patch.object(store, "remove_aside", remove_tree),
+        mock.patch.object(ended, "remove_aside", remove_tree),
     ):
         yield World(Path(folder))
 

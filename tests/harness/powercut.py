@@ -21,7 +21,7 @@ from unittest import mock
 from agent_dev.core.changes import Entry
 from agent_dev.core.journal import Mark
 from agent_dev.core.overlay import Found
-from agent_dev.host import kernel, scan, stage, store
+from agent_dev.host import ended, kernel, scan, stage
 from agent_dev.host.remove import remove_tree
 from tests.harness.recorded import Event, Id, Meta, Place, Seen, Tape
 
@@ -297,7 +297,7 @@ class Rebuilt:
             mock.patch.object(stage, "_mark", _mark),
             mock.patch.object(os, "fsync", return_value=None),
             mock.patch.object(kernel, "syncfs", return_value=None),
-            mock.patch.object(store, "remove_aside", remove_tree),
+            mock.patch.object(ended, "remove_aside", remove_tree),
         ):
             yield
 
