@@ -7,6 +7,7 @@ Directories are bound over it, each as it is now: what changes below them does n
 """
 
 import binascii
+import fcntl
 import os
 import time
 
@@ -48,7 +49,7 @@ def mounts(environ: dict[str, str], made: tuple[tuple[str, bytes], ...]) -> tupl
     shown = tuple(Bind(path, path) for path in (f"/etc/{name}" for name in folders))
     key = _key(folders, made)
     image = f"{cache.folder(environ)}/etc-{binascii.crc32(key):08x}"
-    if _is_made(image, key) or _make(image, key, folders, made):
+    if _is_made(image, key) or _make_alone(image, key, folders, made):
         return (Bind("/etc", image), *shown)
     copies = tuple(File(path, data, is_copy=True) for name in _FILES if (data := _read(path := f"/etc/{name}")) is not None)
     return (*shown, *copies, *(File(f"/etc/{name}", data) for name, data in made), Symlink("/etc/gitconfig", GITCONFIG))
@@ -84,11 +85,27 @@ def _mark_used(image: str) -> None:
         return  # a cache that cannot be written, where nothing is removed either
 
 
+def _make_alone(image: str, key: bytes, folders: tuple[str, ...], made: tuple[tuple[str, bytes], ...]) -> bool:
+    """Make an image unless another start is at it: its image must not be taken away while a sandbox is made of it."""
+    place = os.path.dirname(image)
+    try:
+        os.makedirs(place, 0o700, exist_ok=True)
+        lock = os.open(f"{place}/etc.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _is_made(image, key) or _make(image, key, folders, made)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+
+
 def _make(image: str, key: bytes, folders: tuple[str, ...], made: tuple[tuple[str, bytes], ...]) -> bool:
     """Make an image beside its place and move it there; the key comes last and says that it is whole."""
     temp = f"{image}.{os.getpid()}"
     try:
-        os.makedirs(os.path.dirname(image), 0o700, exist_ok=True)
         _remove_old(os.path.dirname(image))
         os.mkdir(temp, 0o755)
         for name in folders:

@@ -2,7 +2,9 @@
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -71,3 +73,15 @@ def test_without_a_cache_each_file_is_handed_over_by_itself(tmp_path: Path) -> N
     targets = [mount.target for mount in mounts]
     assert "/etc" not in targets
     assert {"/etc/passwd", "/etc/hosts", "/etc/gitconfig"} <= set(targets)
+
+
+def test_sessions_that_begin_at_once_share_one_image(tmp_path: Path) -> None:
+    together = Barrier(6)
+
+    def begin(place: Path) -> int:
+        together.wait(60)
+        return image(place).stat().st_ino
+
+    for number in range(10):
+        with ThreadPoolExecutor(6) as pool:
+            assert len(set(pool.map(begin, [tmp_path / str(number)] * 6))) == 1
