@@ -1,6 +1,5 @@
 """CONTAINMENT D: what is mounted, the environment, what stays between sessions."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from agent_dev.core import credentials
 from tests.containment.rows import RESIDUAL, row
 from tests.containment.world import World
-from tests.harness.program import AgentDev, tree
+from tests.harness.program import AgentDev, tree, wait_until
 
 CANARY = "canary-of-containment"
 SECRETS = [
@@ -231,11 +230,11 @@ def test_d25_a_running_session_cannot_be_started_twice(agent_dev: AgentDev) -> N
 def test_d26_links_for_an_older_bubblewrap_make_nothing_outside(agent_dev: AgentDev, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
+    place = tmp_path / "agents/src"
     for prefix in ("/oldroot", "/newroot", ""):
         agent_dev("--home", tmp_path / "agents", "--", "sh", "-c", "true")
-        place = tmp_path / "agents/src"
-        if place.is_dir() and not place.is_symlink():
-            os.rmdir(place)
+        # A child tidies the mount points up after the command has ended.
+        wait_until(lambda: place.is_symlink() or not place.exists(), "the mount points are removed")
         place.unlink(missing_ok=True)
         place.symlink_to(f"{prefix}{outside}")
         done = agent_dev("--home", tmp_path / "agents", "--", "true")
