@@ -8,7 +8,7 @@ from agent_dev.commands.recover import Notice
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here
 from agent_dev.core import records
-from agent_dev.core.changes import Change, Entry, FileType, Key
+from agent_dev.core.changes import Change, Entry, FileType, Key, in_order
 from agent_dev.core.journal import Mark, RefMove, Verdict, mark
 from agent_dev.core.merge import Left
 from agent_dev.errors import AgentDevError, CannotUndo, RecoveryRequired, UnknownOutcome
@@ -192,19 +192,24 @@ def _drive_with(where: Here, merging: apply.Merge, review: Review | None, *, is_
         _rest(where, merging, review)
         if not left:
             raise CannotUndo(message=f"merge {merging.id} is {'not undone' if is_forward else 'undone already'}")
-        return Undone(merging.id, roots, (), left)
+        return Undone(merging.id, roots, (), _left_in_order(*left))
     secure.restage(merging, _first_places(merging))
     reached = apply.again(merging, "redo" if is_forward else "undo", numbers, is_forward=is_forward)
     undo_git.release(merging)
     late = tuple(Left(ops[number].key, why) for number, why in reached.stopped.items() if why and not ops[number].is_loose)
     if merging.journal.verdict is not Verdict.FINISH:
         _rest(where, merging, review)
-        return Undone(merging.id, roots, (), (*left, *late))
-    paths = tuple(change.key for change in conclude.done_changes(merging, tuple(set(numbers) - reached.stopped.keys())))
+        return Undone(merging.id, roots, (), _left_in_order(*left, *late))
+    driven = conclude.done_changes(merging, tuple(set(numbers) - reached.stopped.keys()))
     conclude.conclude(merging, where.store, where.environ, review)
     git = merging.journal.git
     moves = git.refs if git is not None else ()
-    return Undone(merging.id, roots, paths, (*left, *late), moves if is_forward else tuple(one.reversed() for one in moves))
+    refs = moves if is_forward else tuple(one.reversed() for one in moves)
+    return Undone(merging.id, roots, tuple(change.key for change in in_order(driven)), _left_in_order(*left, *late), refs)
+
+
+def _left_in_order(*left: Left) -> tuple[Left, ...]:
+    return tuple(sorted(left, key=lambda one: (one.key.root, one.key.path)))
 
 
 def _take_again(merging: apply.Merge, review: Review | None, numbers: tuple[int, ...]) -> dict[int, str]:

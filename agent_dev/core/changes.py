@@ -1,6 +1,6 @@
 """What an agent changed: one `Change` for each path that differs between its upper and the base."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -150,6 +150,11 @@ class ChangeSet:
             for change in self.changes
             if change.key.root == root and (change.key.path == path or change.key.path.startswith(inside))
         )
+
+
+def in_order(changes: Iterable[Change]) -> list[Change]:
+    """Return changes by root and path, as a session lists them."""
+    return sorted(changes, key=lambda one: (one.key.root, one.key.path))
 
 
 def closure(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:

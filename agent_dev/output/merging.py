@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from agent_dev.commands.merge import Merged
 from agent_dev.commands.review import Review
 from agent_dev.commands.undo import Recorded, Undone
+from agent_dev.core.changes import in_order
 from agent_dev.core.merge import Left
 from agent_dev.output.commits import called
 from agent_dev.output.words import MANY, as_document, few, left_rows, line, name, roots_of, row_of
@@ -96,7 +97,7 @@ def merges(found: Sequence[Recorded], *, as_json: bool, with_roots: bool) -> Non
                 "roots": list(one.roots),
                 "time": one.time,
                 "state": one.state,
-                "changes": [{"path": name(change.key, one.roots), "kind": change.kind} for change in one.changes],
+                "changes": [{"path": name(change.key, one.roots), "kind": change.kind} for change in in_order(one.changes)],
                 "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in one.refs],
                 "problem": one.problem or None,
             }

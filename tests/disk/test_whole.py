@@ -293,3 +293,19 @@ def test_the_list_of_merges_tells_all_that_came() -> None:
         (one,) = undo.recorded(Here(session.store, str(session.real), str(session.real), ENVIRON))
         assert {change.key for change in one.changes} == {change.key for change in merged.taken}
         assert one.state == "merged"
+
+
+def test_an_undo_and_a_redo_tell_paths_in_the_order_in_which_a_session_lists_them() -> None:
+    names = [b"new/f%d" % number for number in range(40)]
+    more = {name: Node(FILE, name) for name in names} | {b"a": Node(FILE, b"first")}
+    with ended(AFTER | more) as session:
+        listed = [change.key for change in session.merge_all().taken]
+        (session.real / "a").write_bytes(b"mine")
+        for name in reversed(names[::3]):
+            (session.real / os.fsdecode(name)).write_bytes(b"mine")
+        undone = session.undo()
+        left = [one.key for one in undone.left]
+
+        assert left == [key for key in listed if key.path in (b"a", *names[::3])]
+        assert list(undone.paths) == [key for key in listed if key not in left]
+        assert session.redo().paths == undone.paths

@@ -1,5 +1,6 @@
 """A journal that is damaged in any way: recovered to all before or all after, or stopped with nothing changed; never wrong."""
 
+import json
 import os
 import random
 from collections.abc import Callable
@@ -7,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.core import records
 from agent_dev.core.records import CorruptJournalError, read
 from agent_dev.errors import RecoveryRequired
 from agent_dev.host import pending
 from tests.faults.test_kill_everywhere import World, world
-from tests.harness import faults
+from tests.harness import faults, trees
 
-FLIPS = int(os.environ.get("AGENT_DEV_TEST_FLIPS", "120"))  # of each interrupted journal, spread over all its bytes
-POINTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.95)  # of a merge's changes: killed before, amid and after its operations
+FLIPS = int(os.environ.get("AGENT_DEV_TEST_FLIPS", "120"))  # of each interrupted journal, spread over all its lines
+POINTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.95)  # of the changes of a deed: killed before, amid and after its operations
 
 
 def journal_of(one: World) -> Path:
@@ -28,15 +30,29 @@ def snapshot(folder: Path) -> dict[str, tuple[int, ...]]:
     return {path: (one.st_ino, one.st_mode, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for path, one in statuses.items()}
 
 
-def changes_of_a_merge() -> int:
-    count = [0]
+def long_history(one: World) -> None:
+    """Merge what has a twin, begin an undo that is driven back, and put something into a directory that came as a whole."""
+    twin = one.ended.real.with_name("twin")
+    os.link(one.ended.real / "edited", twin)
+    one.merge()
+    twin.unlink()
+    assert faults.killed_at(40, one.undo)
+    one.recover()
+    (one.ended.real / "fresh/deep/mine").write_bytes(b"the user's, since")
 
-    def watch(_call: str, _words: tuple[object, ...]) -> None:
-        count[0] += 1
 
-    with world() as one, faults.watched(watch):
-        one.merge()
-    return count[0]
+Deed = tuple[Callable[[World], None], Callable[[World], None]]  # what comes before, and what is killed
+DEEDS: dict[str, Deed] = {"merge": (lambda _: None, World.merge), "undo": (long_history, World.undo)}
+
+
+def how(deed: Deed) -> tuple[int, tuple[trees.Tree, trees.Tree]]:
+    """Return how many changes a deed makes, and the trees before and after it."""
+    prepare, act = deed
+    with world() as one:
+        prepare(one)
+        before = trees.read(one.ended.real)
+        count = faults.counted(lambda: act(one))
+        return count, (before, trees.read(one.ended.real))
 
 
 def recover(one: World) -> bool:
@@ -54,11 +70,12 @@ def damages(data: bytes, seed: int) -> list[bytes]:
     """Return damaged copies: bits flipped, cut off, lines doubled, dropped and swapped."""
     chance = random.Random(seed)  # noqa: S311  (no secret)
     found = []
+    lines = data.splitlines(keepends=True)
     for _ in range(FLIPS):
-        at = chance.randrange(len(data))
+        number = chance.randrange(len(lines))  # every line as often: some are short
+        at = len(b"".join(lines[:number])) + chance.randrange(len(lines[number]))
         found.append(data[:at] + bytes((data[at] ^ chance.choice((1, 2, 0x20, 0x80, 0xFF)),)) + data[at + 1 :])
     found += [data[: chance.randrange(len(data))] for _ in range(FLIPS // 2)]
-    lines = data.splitlines(keepends=True)
     for number in range(len(lines)):
         found.append(b"".join(lines[:number] + lines[number + 1 :]))
         found.append(b"".join([*lines[: number + 1], lines[number], *lines[number + 1 :]]))
@@ -67,12 +84,16 @@ def damages(data: bytes, seed: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("deed", DEEDS)
 def test_a_damaged_journal_is_recovered_or_stops_and_is_never_wrong(
-    point: float, record_property: Callable[[str, object], None]
+    deed: str, point: float, record_property: Callable[[str, object], None]
 ) -> None:
-    number = int(changes_of_a_merge() * point)
+    prepare, act = DEEDS[deed]
+    count, sides = how(DEEDS[deed])
+    number = int(count * point)
     with world() as one:
-        assert faults.killed_at(number, one.merge)
+        prepare(one)
+        assert faults.killed_at(number, lambda: act(one))
         data = journal_of(one).read_bytes()
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")  # noqa: T201  (shown when it fails)
@@ -84,12 +105,24 @@ def test_a_damaged_journal_is_recovered_or_stops_and_is_never_wrong(
     record_property("points", len(ways))
     for way in (*sound[:12], *[way for way in ways if not _is_sound(way)][:12]):
         with world() as one:
-            faults.killed_at(number, one.merge)
+            prepare(one)
+            faults.killed_at(number, lambda one=one: act(one))  # type: ignore[misc]
             path = journal_of(one)
-            # The lines of this very merge, damaged the same way: ids and inodes differ from one world to the next.
+            # The lines of this very journal, damaged the same way: ids and inodes differ from one world to the next.
             path.write_bytes(_same_damage(way, data, path.read_bytes()))
             if not recover(one):
-                one.expect_side()
+                assert trees.read(one.ended.real) in sides
+
+
+def test_every_kind_of_record_is_among_those_that_are_damaged() -> None:
+    prepare, act = DEEDS["undo"]
+    with world() as one:
+        prepare(one)
+        act(one)
+        (journal,) = Path(one.ended.store.merges).glob("*/journal")
+        kinds = {json.loads(line.partition(b" ")[2])["record"] for line in journal.read_bytes().splitlines()}
+
+    assert kinds == set(records._RECORDS)
 
 
 def _is_sound(data: bytes) -> bool:
