@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from agent_dev.core import bwrap, plan
+from agent_dev.core import wall as rules
 from agent_dev.core.plan import Bind, Cover, Mask, SandboxPlan, Tmpfs
-from agent_dev.host import kernel, launch, room, seccomp
+from agent_dev.host import kernel, launch, room, seccomp, wall
 
 FOLDER = Path(__file__).parent
 PROGRAM = """#!{python}
@@ -22,7 +23,8 @@ import runpy, sys
 sys.path.insert(0, {root!r})
 runpy.run_module("tests.containment.mutations", run_name="__main__")
 """
-A, B, C, D = (f"tests/containment/test_{name}.py" for name in ("a_terminal", "b_sockets", "c_processes", "d_mounts"))
+_FILES = ("a_terminal", "b_sockets", "c_processes", "d_mounts", "wall")
+A, B, C, D, W = (f"tests/containment/test_{name}.py" for name in _FILES)
 
 
 def _built(change: Callable[[SandboxPlan], SandboxPlan]) -> Callable[[], None]:
@@ -68,6 +70,10 @@ def _without_rule(table: str, name: str) -> Callable[[], None]:
     return lambda: setattr(seccomp, table, tuple(rule for rule in getattr(seccomp, table) if rule.name != name))
 
 
+def _no_second_wall() -> None:
+    vars(wall)["add"] = lambda made: made
+
+
 def _everything_of_the_environment() -> None:
     vars(plan)["allowed_env"] = lambda _, environ: tuple(environ.items())
 
@@ -83,6 +89,8 @@ MUTATIONS: dict[str, tuple[Callable[[], None], str]] = {
     "a root that is read-only": (_without_words("--remount-ro", "/"), f"{D} -k d10"),
     "an environment from a list": (_everything_of_the_environment, f"{D} -k d13"),
     "Landlock's scopes": (_nothing(kernel, "scope"), f"{B} -k b01"),
+    "the second wall": (_no_second_wall, f"{W} -k d10"),
+    "the second wall's list": (_nothing(rules, "rules", ("w/",)), f"{W} -k d10"),
     "pipes for redirected files": (_nothing(launch, "_streams"), f"{B} -k b15"),
     "limits of processes": (_nothing(kernel, "limit"), f"{C} -k c25"),
     "the watch over disks": (_nothing(room.Room, "look", 0), f"{C} -k c24"),
@@ -96,6 +104,11 @@ MUTATIONS |= {f"filter: {r.name}": (_without_rule("ALWAYS", r.name), _TESTS.get(
 MUTATIONS |= {f"filter: {r.name}": (_without_rule("NESTED", r.name), f"{C} -k c09") for r in seccomp.NESTED}
 # Without the row the kernel of many machines gives the same answer: it has no such call.
 SAME_ON_MANY_KERNELS = ("filter: kernel log", "filter: kexec", "filter: modules", "filter: old", "filter: userfaultfd")
+
+
+def take_out(name: str) -> None:
+    """Change this process as a mutation says."""
+    MUTATIONS[name][0]()
 
 
 def main(names: list[str]) -> int:
@@ -139,7 +152,7 @@ if __name__ == "__main__":
     mutation = os.environ.get("AGENT_DEV_TEST_MUTATION")
     if mutation is None:
         sys.exit(main(sys.argv[1:]))
-    MUTATIONS[mutation][0]()
+    take_out(mutation)
     from agent_dev.cli import main as agent_dev
 
     agent_dev()

@@ -15,9 +15,9 @@ from tests.containment.world import Services, World
 from tests.harness.program import PROGRAM, PYTHON, tree
 from tests.harness.terminal import Terminal
 
-# The program with a hole in its plan: a directory of the host shown where nothing should be.
+# The program with a hole in its plan: a directory of the host shown where nothing should be. Mutations reach it, too.
 HOLED = """#!{python}
-import sys
+import os, sys
 sys.path.insert(0, {root!r})
 from agent_dev.core import bwrap
 whole = bwrap.arguments
@@ -25,6 +25,9 @@ def holed(*parts):
     words = whole(*parts)
     return (*words[:-2], "--bind", {secret!r}, "/leak", *words[-2:])
 bwrap.arguments = holed
+if os.environ.get("AGENT_DEV_TEST_MUTATION"):
+    from tests.containment import mutations
+    mutations.take_out(os.environ["AGENT_DEV_TEST_MUTATION"])
 from agent_dev.cli import main
 main()
 """

@@ -1,0 +1,107 @@
+"""A package registry on 127.0.0.1 as npm and pip read one: a document and its tarball, a simple index (PEP 503) and a wheel."""
+
+import base64
+import hashlib
+import io
+import json
+import tarfile
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self
+
+HOOK = "echo ran >hook"  # a script of the package's own that an installation runs
+_INFO = "left-1.0.dist-info"
+_WHEEL = "left-1.0-py3-none-any.whl"
+
+
+class Registry:
+    """The server: as a context manager it listens. `asked` lists the paths that were fetched, in order."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._server = _Server(self)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        tarball, wheel = _tarball(), _wheel()
+        self.files = {
+            "/left": json.dumps(_document(f"{self.url}/left/-/left-1.0.0.tgz", tarball)).encode(),
+            "/left/-/left-1.0.0.tgz": tarball,
+            "/simple/left/": f'<a href="/files/{_WHEEL}#sha256={hashlib.sha256(wheel).hexdigest()}">{_WHEEL}</a>'.encode(),
+            f"/files/{_WHEEL}": wheel,
+        }
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of a client that went away."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_GET(self) -> None:
+        registry = self.server.registry
+        registry.asked.append(self.path)
+        data = registry.files.get(self.path)
+        self.send_response(404 if data is None else 200)
+        kinds = {".tgz": "application/octet-stream", ".whl": "application/octet-stream", "": "application/json"}
+        kind = "text/html" if self.path.startswith("/simple/") else kinds.get(self.path[-4:], kinds[""])
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data or b"")))
+        self.end_headers()
+        self.wfile.write(data or b"")
+
+    def log_message(self, *_: object) -> None:
+        """Keep stderr for the tests."""
+
+
+def _package() -> dict[str, object]:
+    return {"name": "left", "version": "1.0.0", "bin": {"left": "left.js"}, "scripts": {"postinstall": HOOK}}
+
+
+def _document(url: str, tarball: bytes) -> dict[str, object]:
+    digest = base64.b64encode(hashlib.sha512(tarball).digest()).decode()
+    version = {**_package(), "hasInstallScript": True, "dist": {"tarball": url, "integrity": f"sha512-{digest}"}}
+    return {"name": "left", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
+
+
+def _tarball() -> bytes:
+    made = io.BytesIO()
+    files = {"package.json": json.dumps(_package()), "left.js": '#!/usr/bin/env node\nconsole.log("left " + 1)\n'}
+    with tarfile.open(fileobj=made, mode="w:gz") as archive:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(f"package/{name}")
+            entry.size, entry.mode = len(text), 0o755
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return made.getvalue()
+
+
+def _wheel() -> bytes:
+    files = {
+        "left.py": 'print("left", 1)\n',
+        f"{_INFO}/METADATA": "Metadata-Version: 2.1\nName: left\nVersion: 1.0\n",
+        f"{_INFO}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{_INFO}/RECORD"] = "".join(f"{name},,\n" for name in (*files, f"{_INFO}/RECORD"))
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return made.getvalue()
