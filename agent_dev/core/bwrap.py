@@ -66,6 +66,8 @@ def arguments(plan: SandboxPlan, mounts: tuple[Mount, ...], descriptors: dict[st
     """Return bubblewrap's options, without the command; `descriptors`, numbers of files' data by target, stay numbers."""
     words: list[str | int] = ["--die-with-parent", "--cap-drop", "ALL", "--hostname", plan.hostname]
     words += [f"--unshare-{name}" for name in plan.unshare]
+    for option, number in zip(("--uid", "--gid"), plan.ids, strict=False):
+        words += (option, str(number))
     for name, value in plan.env:
         words += ("--setenv", name, value)
     for mount in mounts:

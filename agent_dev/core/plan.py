@@ -7,6 +7,7 @@ from agent_dev.value import Value
 
 GIB = 1 << 30
 RUN = "/run/agent-dev"  # ours inside: object stores, terminfo, the demo's script
+ORDINARY, ORDINARY_NAME = 1000, "agent"  # what root is inside
 
 
 class Bind(Value):
@@ -99,6 +100,11 @@ class Machine(Value):
     system: tuple[str, ...]  # directories shown whole, read-only
     etc: tuple[Mount, ...]  # what shows the parts of /etc that programs need
 
+    @property
+    def is_root(self) -> bool:
+        """Whether root started it. Inside it is an ordinary user then (docs/decisions/0027-root-inside.md)."""
+        return self.uid == 0
+
 
 class Root(Value):
     """One directory that the agent changes through an overlay."""
@@ -153,6 +159,7 @@ class SandboxPlan(Value):
     agent_home: str  # on the host
     home: str  # inside
     nested: bool = True  # whether sandboxes can be made inside
+    ids: tuple[int, ...] = ()  # uid and gid inside where they are not the user's own
     limits: tuple[tuple[str, int], ...] = ()  # those that the keeper sets, for each process
 
     def writable(self) -> tuple[str, ...]:
@@ -205,6 +212,7 @@ def build(profile: Profile, machine: Machine, setting: Setting) -> SandboxPlan:
         agent_home=setting.agent_home,
         home=machine.home,
         nested=profile.nested,
+        ids=(ORDINARY, ORDINARY) if machine.is_root else (),
         limits=profile.limits,
     )
 
@@ -217,7 +225,7 @@ def _system(machine: Machine, size: int) -> tuple[Mount, ...]:
         Proc("/proc"),
         # What root owns there root can write, without any capability. For others nothing covers a part of /proc: the kernel
         # would then refuse one to the sandboxes that an agent makes itself.
-        *((Bind("/proc/sys", "/proc/sys"),) if machine.uid == 0 else ()),
+        *((Bind("/proc/sys", "/proc/sys"),) if machine.is_root else ()),
         Dev("/dev"),
         Tmpfs("/dev/shm", size or GIB, "1777"),
         Tmpfs("/tmp", size or 4 * GIB, "1777"),
@@ -252,10 +260,11 @@ def _roots(setting: Setting) -> tuple[Mount, ...]:
 
 def _env(profile: Profile, machine: Machine, setting: Setting) -> tuple[tuple[str, str], ...]:
     env = dict(setting.env)
+    user = ORDINARY_NAME if machine.is_root else machine.user
     env |= {
         "HOME": machine.home,
-        "USER": machine.user,
-        "LOGNAME": machine.user,
+        "USER": user,
+        "LOGNAME": user,
         "SHELL": machine.shell,
         "PATH": ":".join(inside_path(profile, machine.home)),
         "AGENT_DEV_SESSION": setting.session,

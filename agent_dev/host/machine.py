@@ -4,7 +4,7 @@ import os
 import pwd
 
 from agent_dev.core.bwrap import BY_BWRAP, BY_LAUNCHER, HAS_OVERLAY
-from agent_dev.core.plan import Machine, is_below
+from agent_dev.core.plan import ORDINARY, ORDINARY_NAME, Machine, is_below
 from agent_dev.errors import CannotStart
 from agent_dev.host import cache, etc
 
@@ -149,6 +149,8 @@ def _account(environ: dict[str, str]) -> tuple[str, str]:
 def _users(user: str, home: str, shell: str) -> tuple[tuple[str, bytes], ...]:
     """Make passwd and group of nobody but root, the user and nobody: the others' names are not the agent's business."""
     uid, gid = os.getuid(), os.getgid()
+    if uid == 0:
+        uid, gid, user = ORDINARY, ORDINARY, ORDINARY_NAME
     people = {0: ("root", 0, "/root", "/bin/sh"), 65534: ("nobody", 65534, "/nonexistent", "/usr/sbin/nologin")}
     people[uid] = (user, gid, home, shell)
     passwd = "".join(f"{name}:x:{number}:{group}::{at}:{sh}\n" for number, (name, group, at, sh) in people.items())

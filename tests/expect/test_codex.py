@@ -1,6 +1,5 @@
 """The real Codex in the real sandbox, against a scripted model server on this machine: its own sandbox off and on."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -48,16 +47,13 @@ def test_codex_works_inside_and_all_of_it_comes_home(agent_dev: AgentDev, shown:
 
 
 def test_codex_with_its_own_sandbox_on(agent_dev: AgentDev, shown: list[str], repo: Path) -> None:
-    """Its sandbox is bubblewrap: inside ours a user can make one; root has no rights there, and then nothing is run."""
+    """Its sandbox is bubblewrap, inside ours; as root without a /proc of its own, which Codex then does without."""
     with codex.ModelServer([EDIT, OUTSIDE]) as server:
         words = codex.words(server.url, "do it", "-s", "workspace-write")
         done = agent_dev(*shown, "--", "codex", *words, timeout=180)
     assert done.returncode == 0, done.stderr
     assert server.is_finished()
     assert "wrote-42" not in server.outputs[1], "its own sandbox is on"
-    if os.getuid() == 0:
-        assert agent_dev.sessions() == []
-        return
     assert "tried" in server.outputs[1], done.stderr
     assert agent_dev.changes() == {"README.md": "edited", "docs/new.md": "added", "inside": "added"}
     assert agent_dev("merge", "--all").returncode == 0

@@ -1,18 +1,22 @@
 """What an agent finds inside, and what it does not: files, processes, variables, descriptors, rights."""
 
+import io
 import json
 import os
 import pwd
 import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_dev.core.plan import ORDINARY, ORDINARY_NAME
 from tests.harness.program import PYTHON, AgentDev
 
 # Directories of the system that are shown whole; what they hold is the distribution's.
 WHOLE = {"/usr", "/opt", "/nix", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin"}
+NAME = pwd.getpwuid(os.getuid()).pw_name if os.getuid() else ORDINARY_NAME
 LINKS = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
 DEVICES = {"full", "null", "ptmx", "random", "tty", "urandom", "zero", "fd", "core", "stdin", "stdout", "stderr", "pts", "shm"}
@@ -155,7 +159,7 @@ def test_mounts_name_no_place_of_the_overlays(agent_dev: AgentDev) -> None:
 
 def test_other_users_of_the_machine_have_no_names_inside(agent_dev: AgentDev) -> None:
     done = agent_dev("--", "cut", "-d:", "-f1", "/etc/passwd")
-    assert set(done.stdout.split()) == {"root", "nobody", pwd.getpwuid(os.getuid()).pw_name}
+    assert set(done.stdout.split()) == {"root", "nobody", NAME}
 
 
 # The environment
@@ -279,10 +283,22 @@ def test_no_program_gives_new_privileges(agent_dev: AgentDev) -> None:
 
 
 @pytest.mark.parametrize(("name", "number"), [("uid_map", os.getuid()), ("gid_map", os.getgid())])
-def test_one_id_is_mapped_to_itself(agent_dev: AgentDev, name: str, number: int) -> None:
+def test_one_id_is_mapped_to_itself_and_roots_to_an_ordinary_one(agent_dev: AgentDev, name: str, number: int) -> None:
     fields = agent_dev("--", "cat", f"/proc/self/{name}").stdout.split()
     assert len(fields) == 3
-    assert (fields[0], fields[2]) == (str(number), "1")
+    assert (fields[0], fields[2]) == (str(number if os.getuid() else ORDINARY), "1")
+
+
+def test_the_users_files_are_the_agents_own(agent_dev: AgentDev, repo: Path) -> None:
+    entry = tarfile.TarInfo("taken.txt")
+    entry.uid, entry.size = 4711, 6  # root would give what it unpacks to its owner, and may not
+    with tarfile.open(repo / "archive.tar", "w") as archive:
+        archive.addfile(entry, io.BytesIO(b"taken\n"))
+    done = agent_dev("--", "sh", "-euc", 'stat -c %U README.md . ~ /tmp | sort -u; id -un; echo "$USER"; tar -xf archive.tar')
+    assert done.returncode == 0, done.stderr
+    assert len(set(done.stdout.split())) == 1
+    assert agent_dev("merge", "--take", "taken.txt").returncode == 0
+    assert (repo / "taken.txt").stat().st_uid == os.getuid()
 
 
 def test_the_system_is_read_only(agent_dev: AgentDev) -> None:
@@ -391,8 +407,7 @@ def test_the_users_name_and_home_are_found(agent_dev: AgentDev) -> None:
     code = (
         "import json, os, pwd; e = pwd.getpwuid(os.getuid()); print(json.dumps([e.pw_name, e.pw_dir, os.path.isdir(e.pw_dir)]))"
     )
-    name = pwd.getpwuid(os.getuid()).pw_name
-    assert agent_dev.show_inside(code) == [name, str(agent_dev.home), True]
+    assert agent_dev.show_inside(code) == [NAME, str(agent_dev.home), True]
 
 
 def test_the_users_group_has_a_name(agent_dev: AgentDev) -> None:
