@@ -3,16 +3,18 @@
 from collections.abc import Mapping, Sequence
 
 from agent_dev.commands import found
-from agent_dev.commands.bring import bring
+from agent_dev.commands.bring import Brought, bring
+from agent_dev.commands.merge import Notice
 from agent_dev.commands.review import Review
 from agent_dev.core.bring import Wish
+from agent_dev.core.clash import Answers
 from agent_dev.core.found import HEADS, branch_of
-from agent_dev.errors import PARTLY, AgentDevError
+from agent_dev.errors import AgentDevError
 from agent_dev.host import commits, refs, store
 from agent_dev.output import commits as output
+from agent_dev.settling import Bring
 from agent_dev.text import visible
 from tui.entries import Entry, Way
-from tui.source import Ended
 
 _SHORT = 10
 _MOST_FILES = 200  # of a commit that are named
@@ -46,18 +48,17 @@ def _line(oid: str, subject: str) -> str:
     return f"{oid[:_SHORT]} {subject}"
 
 
-def brought(review: Review, place: store.Store, ids: Sequence[str], wish: tuple[Way, str], *, with_trailers: bool) -> Ended:
-    """Bring commits home (the newest first) one way, as a branch of some name; say what came of it."""
+def bringer(review: Review, place: store.Store, ids: Sequence[str], wish: tuple[Way, str], *, with_trailers: bool) -> Bring:
+    """Return what brings commits home (the newest first) one way, as a branch of some name, with answers to their conflicts."""
     way, name = wish
-    said: list[str] = []
-    try:
-        words = _words(review, ids)
-        is_onto = way is not Way.BRANCH
-        asked = Wish(words, "" if is_onto else name, squash=way is Way.ONE, onto_current=is_onto)
-        done = bring(review, asked, place, said.append, with_trailers=with_trailers)
-    except AgentDevError as error:
-        return Ended((*said, error.message, *([f"→ {error.hint}"] if error.hint else [])), PARTLY, is_done=False)
-    return Ended((*said, *output.told(done)), PARTLY if done.conflicts or done.why else 0, is_done=bool(done.merge))
+    is_onto = way is not Way.BRANCH
+    words = _words(review, ids)
+
+    def again(answers: Answers, notice: Notice) -> Brought:
+        asked = Wish(words, "" if is_onto else name, squash=way is Way.ONE, onto_current=is_onto, answers=answers)
+        return bring(review, asked, place, notice, with_trailers=with_trailers)
+
+    return again
 
 
 def _words(review: Review, ids: Sequence[str]) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from agent_dev.core.threeway import Merged, Side
 from agent_dev.errors import PARTLY, AgentDevError, AgentEnded
 from agent_dev.host import store
 from agent_dev.output import merging
+from agent_dev.settling import Settling, attempt
 from tui.entries import Entry, Tab, Way
 from tui.source import Content, Draft, Ended
 from tui.totals import Count
@@ -41,6 +42,7 @@ class Reviewing:
     """A review behind the screen. What it says is read when it is asked for, and never twice what does not change."""
 
     is_running = False
+    is_settling = False
 
     def __init__(self, review: Review, place: store.Store, *, with_trailers: bool = False) -> None:
         self._review, self._place, self._with_trailers = review, place, with_trailers
@@ -56,6 +58,7 @@ class Reviewing:
         self._one_at_a_time = RLock()  # the trees of a review remember where they are
         self._renamed: dict[Key, str] | None = None
         self.ended: Ended | None = None
+        self._settling: Settling | None = None
         self.draft = self._draft()
 
     @property
@@ -209,10 +212,21 @@ class Reviewing:
 
     def bring(self, ids: Sequence[str], way: Way, name: str) -> Ended:
         """Bring commits home."""
+        self._settling = None
         with self._one_at_a_time:
-            ended = homecoming.brought(self._review, self._place, ids, (way, name), with_trailers=self._with_trailers)
+            try:
+                again = homecoming.bringer(self._review, self._place, ids, (way, name), with_trailers=self._with_trailers)
+            except AgentDevError as error:
+                return Ended((error.message, f"→ {error.hint}"), PARTLY, is_done=False)
+            ended, done = attempt(again, {})
+        if done is not None and done.met:
+            self._settling = Settling(done, again, (self.session, self.root), self._review.environ)
         self.ended = ended if ended.is_done else self.ended
         return ended
+
+    def settling(self) -> Settling | None:
+        """Return the conflicts of the commits that were to come home last, as a screen of their own."""
+        return self._settling
 
     def _moved(self, selection: Selection) -> dict[Key, str]:
         """Return the chosen changes that were shown with other bytes than the session holds now."""

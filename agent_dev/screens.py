@@ -14,6 +14,9 @@ from agent_dev.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from agent_dev.commands.bring import Brought
+    from agent_dev.reviewing import Reviewing
+    from agent_dev.settling import Bring, Settling
     from tui.theme import Looks
 
 
@@ -45,14 +48,39 @@ def show(review: Review, where: Here, *, is_plain: bool = False) -> int:
 
     def run() -> int:
         source = Reviewing(review, where.store, with_trailers=where.profile.commit_trailers)
-        code = choose(source, looks)
-        for line in source.ended.lines if source.ended is not None else ("nothing was merged",):
-            say(line)
-        return source.ended.code if source.ended is not None else code
+        return _told(source, choose(source, looks))
 
     code = apart.run(run, say)
     review.record = store.read(review.session)  # what was merged there is written down
     return code
+
+
+def settle(review: Review, where: Here, stopped: "Brought", again: "Bring") -> int:
+    """Let the user settle conflicts of commits, that were met when they were to come home; then they do."""
+    from agent_dev.settling import Settling
+    from tui.app import review as choose
+
+    looks = _looks(where)
+    about = (str(review.record["name"] or review.session.id), str(review.record["root"]))
+
+    def run() -> int:
+        source = Settling(stopped, again, about, where.environ)
+        return _told(source, choose(source, looks) or PARTLY)  # left without settling, nothing came
+
+    code = apart.run(run, say)
+    review.record = store.read(review.session)
+    return code
+
+
+def _told(source: "Reviewing | Settling", code: int) -> int:
+    """Say what came of it at last, and return the exit code."""
+    last: Reviewing | Settling | None = source
+    ended = None
+    while last is not None:
+        ended, last = last.ended or ended, last.settling()
+    for line in ended.lines if ended is not None else ("nothing was merged",):
+        say(line)
+    return ended.code if ended is not None else code
 
 
 def _looks(where: Here) -> "Looks":

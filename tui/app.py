@@ -24,7 +24,7 @@ from tui.effects import Apply, Bring, Do, Edit, Effect, Finish, Load, ReadEntrie
 from tui.entries import Entry, Tab
 from tui.events import Event, Fact, Resized
 from tui.keys import keys, meanings
-from tui.screens.pages import bring_screen, help_screen, leave_screen, result_screen, risk_screen, summary_screen
+from tui.screens.pages import bring_screen, clash_screen, help_screen, leave_screen, result_screen, risk_screen, summary_screen
 from tui.screens.progress import ProgressScreen
 from tui.screens.prompt import PromptScreen, meaning
 from tui.screens.question import PageScreen
@@ -49,10 +49,16 @@ class Learned(Message):
 
 
 def review(source: Source, looks: Looks = Looks()) -> int:  # noqa: B008  (a constant)
-    """Let the user choose and merge; return the exit code: 0, or 1 for what was merged in part."""
-    with borrowed():  # around the App too: it believes COLUMNS when it is made
-        app = ReviewApp(source, looks)
-        app.run()
+    """Let the user choose and merge; return the exit code: 0, or 1 for what was merged in part.
+
+    Conflicts of commits that are to be settled get a screen of their own, those of each commit one after the other.
+    """
+    shown: Source | None = source
+    while shown is not None:
+        with borrowed():  # around the App too: it believes COLUMNS when it is made
+            app = ReviewApp(shown, looks)
+            app.run()
+        shown = shown.settling() if app.state.is_onward else None
     return app.state.code
 
 
@@ -73,7 +79,13 @@ class ReviewApp(App[None], inherit_bindings=False):
         self.set_keymap(dict(looks.keys))
         self._source = source
         self._work = Work(source, lambda fact: self.post_message(Learned(fact)))
-        self.state, self._first = begin(source.changes, draft=source.draft, tabs=_tabs(source), is_running=source.is_running)
+        self.state, self._first = begin(
+            source.changes,
+            draft=source.draft,
+            tabs=_tabs(source),
+            is_running=source.is_running,
+            is_settling=source.is_settling,
+        )
         self._opened = inf
         self._ending: int | None = None
 
@@ -155,7 +167,7 @@ class ReviewApp(App[None], inherit_bindings=False):
         ):
             self._turn(self.state)
         self._draw()
-        if self._ending is not None and old.face is Face.PROGRESS and self.state.face is Face.RESULT:
+        if self._ending is not None and old.face is Face.PROGRESS and self.state.face is not Face.PROGRESS:
             self._leave(is_kept=False)
 
     def _do(self, effect: Effect) -> None:
@@ -201,6 +213,7 @@ class ReviewApp(App[None], inherit_bindings=False):
             Face.RISK: lambda: risk_screen(state, self._source, self.send),
             Face.SUMMARY: lambda: summary_screen(state, self._source, self.send),
             Face.BRING: lambda: bring_screen(state, self._source, self.send),
+            Face.CLASH: lambda: clash_screen(state, self.send),
             Face.LEAVE: lambda: leave_screen(state, self._source, self.send),
             Face.HELP: lambda: help_screen(keys(review), meanings(review), self.send),
             Face.PROMPT: lambda: PromptScreen(state, keys(review)),

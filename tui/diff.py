@@ -33,6 +33,8 @@ def notes(change: Change, names: Sequence[str], cells: int, renamed: str = "") -
 
 
 def _fits(change: Change) -> str:
+    if change.is_apart:
+        return "settled: this is what the commits bring home"
     if change.is_dropped:
         return "yours stays as it is, and the change leaves the session"
     return "you changed it too: both fit together, and what lands has both"

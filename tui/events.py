@@ -321,11 +321,15 @@ class Progressed:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The merge is over: what to say of it, and the exit code. `is_done`: something may have been changed."""
+    """The merge is over: what to say of it, and the exit code. `is_done`: something may have been changed.
+
+    `conflicts`: in so many files commits are in the way of each other, and that can be settled.
+    """
 
     lines: tuple[str, ...]
     code: int
     is_done: bool = True
+    conflicts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

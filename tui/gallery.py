@@ -82,6 +82,7 @@ class Sample:
     roots: tuple[str, ...] = ("/home/ada/src/shop",)
     command: tuple[str, ...] = ("claude",)
     is_running = False
+    is_settling = False
     tabs: Mapping[Tab, tuple[Row, ...]] = {
         Tab.COMMITS: (
             Row("2f8c1d0e6b Take discounts off the total", id="2f8c1d0e6b", paths=(b"shop/basket.py", b"package.json")),
@@ -136,6 +137,9 @@ class Sample:
         """Remember what was asked for."""
         self.brought.append((tuple(ids), way, name))
         return Ended(("took 2f8c1d0e6b Take discounts off the total", "branch main leads to 2f8c1d0e6b (agent-dev undo)"), 0)
+
+    def settling(self) -> None:
+        """Return nothing: what comes home fits."""
 
     def refreshed(self) -> ChangeSet:
         """Return the same."""

@@ -27,11 +27,15 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What came of a merge: what to say, and the exit code. `is_done`: something may have been changed."""
+    """What came of a merge: what to say, and the exit code. `is_done`: something may have been changed.
+
+    `conflicts`: so many files of commits can be settled, and then they come home (`Source.settling`).
+    """
 
     lines: tuple[str, ...]
     code: int
     is_done: bool = True
+    conflicts: int = 0
 
 
 class Source(Protocol):
@@ -60,6 +64,11 @@ class Source(Protocol):
     @property
     def is_running(self) -> bool:
         """Whether the agent still works: then there is nothing to choose yet."""
+        ...
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether all there is are conflicts of commits, which come home when each is settled."""
         ...
 
     @property
@@ -124,4 +133,8 @@ class Source(Protocol):
 
     def bring(self, ids: Sequence[str], way: Way, name: str) -> Ended:
         """Bring commits home (the newest first), as a branch of that name. Slow, and never to be stopped in the middle."""
+        ...
+
+    def settling(self) -> "Source | None":
+        """Return the conflicts of the commits that were to come home last, to be settled on a screen of their own."""
         ...

@@ -34,6 +34,7 @@ class Face(StrEnum):
     HELP = "help"
     PROGRESS = "progress"
     RESULT = "result"
+    CLASH = "clash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,8 @@ class State:
 
     `counts` are of whole changes, `parts` of what is chosen of those that are chosen in part. `asked` are the risky changes
     that still have to be confirmed, `answer` the one in focus, `picked` the ids of commits that are chosen. `actions` are the
-    palette's: a binding's id and what it does.
+    palette's: a binding's id and what it does. `is_settling`: the changes are conflicts of commits, which come home when each is
+    settled; `is_onward`: such conflicts are to be settled next, on a screen of their own.
     """
 
     changes: ChangeSet
@@ -131,6 +133,8 @@ class State:
     answer: int = NO
     word: str = ""
     is_running: bool = False
+    is_settling: bool = False
+    is_onward: bool = False
     prompt: Prompt | None = None
     search: str = ""
     answers: Mapping[Key, Answers] = field(default_factory=dict)

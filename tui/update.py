@@ -23,6 +23,7 @@ def begin(
     draft: Draft = _NO_DRAFT,
     tabs: Mapping[Tab, tuple[Entry, ...]] | None = None,
     is_running: bool = False,
+    is_settling: bool = False,
 ) -> Step:
     """Return the screen as it opens: nothing chosen but what was the last time, the cursor on the first change."""
     made = rows.listing(changes)
@@ -35,6 +36,7 @@ def begin(
         tabs=tabs or {},
         reviewed=draft.reviewed,
         is_running=is_running,
+        is_settling=is_settling,
     )
     if draft.selection.keys:
         state = with_selection(state, _possible(draft.selection, changes), "what you chose the last time is chosen", draft.parts)

@@ -23,7 +23,7 @@ from tui.events import (
     Said,
     Sought,
 )
-from tui.source import Source
+from tui.source import Ended, Source
 from tui.steps.moving import holds
 from tui.syntax import colours
 
@@ -134,13 +134,11 @@ class Work:
             case Seek(text, keys):
                 self._seek(text, keys)
             case Apply(selection):
-                ended = self._source.merge(selection, self._progress())
-                self._tell(Finished(ended.lines, ended.code, ended.is_done))
+                self._tell(_finished(self._source.merge(selection, self._progress())))
             case ReadEntries(tab):
                 self._tell(EntriesRead(tab, self._source.commits()))
             case Bring(ids, way, name):
-                ended = self._source.bring(ids, way, name)
-                self._tell(Finished(ended.lines, ended.code, ended.is_done))
+                self._tell(_finished(self._source.bring(ids, way, name)))
 
     def _settled(self, key: Key, change: Change | None, word: str) -> Fact:
         if change is None:
@@ -180,3 +178,7 @@ class Work:
                 return
             sleep(0)
         self._tell(Sought(None))
+
+
+def _finished(ended: Ended) -> Finished:
+    return Finished(ended.lines, ended.code, ended.is_done, ended.conflicts)

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from agent_dev.commands import bring_beside, bring_files, goals, merge
+from agent_dev.commands import bring_beside, bring_files, clashes, goals, merge
 from agent_dev.commands.bring_beside import Beside, Submodule
 from agent_dev.commands.bring_files import Files, Ground, Stamp
+from agent_dev.commands.clashes import Met
 from agent_dev.commands.found import between
 from agent_dev.commands.goals import Goal, Work
 from agent_dev.commands.merge import Home, Notice
@@ -31,6 +32,7 @@ class Brought:
     """What came. `merge`: its id, "" when nothing did; `commits`: those that are new, the oldest first.
 
     `conflicts`: paths that are in each other's way, with the reason. `next`: what to type when it is not what was asked for.
+    `met`: those of the commits that answers in the wish would settle, and `subject` of which commit they are.
     """
 
     session: str
@@ -46,6 +48,8 @@ class Brought:
     large: int = 0  # contents of Git LFS that come along
     refused: tuple[str, ...] = ()  # those of them that are not what their names say
     submodules: tuple[Submodule, ...] = ()
+    met: tuple[Met, ...] = ()
+    subject: str = ""
 
 
 def bring(review: Review, wish: Wish, place: store.Store, notice: Notice, *, with_trailers: bool = False) -> Brought:
@@ -69,17 +73,23 @@ def bring(review: Review, wish: Wish, place: store.Store, notice: Notice, *, wit
         try:
             goal = goals.to_branch(work, chosen) if isinstance(chosen, Branch) else goals.to_picks(work, chosen, before)
         except ConflictError as error:
-            why = f"it does not fit what is there now: {error.subject}"
-            return Brought(
-                review.session.id,
-                conflicts=tuple(Left(Key(0, path), why) for path in error.paths),
-                why="nothing was changed",
-                next=f"agent-dev merge {work.label} --commits{goals.word(wish)} --as NAME",
-            )
+            return _stopped(work, error)
         told = goals.between(work, goal.move.new, goal.move.old or goals.fork(work, goal.move.new))
         with bring_beside.opened(work, told, goal.move.new) as beside:
             done = _carry_out(work, goal, beside, told, (place, notice))
         return replace(done, refused=tuple(beside.refused))
+
+
+def _stopped(work: Work, error: ConflictError) -> Brought:
+    why = f"it does not fit what is there now: {error.subject}"
+    return Brought(
+        work.review.session.id,
+        conflicts=tuple(Left(Key(0, path), why) for path in error.paths),
+        why="nothing was changed",
+        next=f"agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME",
+        met=clashes.read(work.place, error.clashes),
+        subject=error.subject,
+    )
 
 
 def _ends(picks: Picks) -> Iterator[str]:

@@ -237,9 +237,9 @@ def _maker(work: Work, *, makes: bool) -> Maker:
     """Return what makes commits as the user; asked only when some are made, for it takes an identity. Raises CannotBring."""
     signing = replay.signing(work.config, work.review.environ, store.untrusted(work.review.record))
     if not (makes or work.trailers or signing):
-        return Maker(work.place, b"", b"")
+        return Maker(work.place, b"", b"", answers=work.wish.answers)
     people = [_ident(work.user, role) for role in ("AUTHOR", "COMMITTER")]
-    return Maker(work.place, people[0], people[1], work.trailers, signing, work.review.environ)
+    return Maker(work.place, people[0], people[1], work.trailers, signing, work.review.environ, work.wish.answers)
 
 
 def _ident(user: UserGit, role: str) -> bytes:

@@ -1,10 +1,11 @@
 """Which of a session's commits are meant, and where they may go: decided over values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent_dev.core import edits, threeway
 from agent_dev.core.blocks import LARGEST, is_binary
+from agent_dev.core.clash import Answers
 from agent_dev.core.found import HEADS
 from agent_dev.core.refs import parse_ref
 from agent_dev.errors import UsageError
@@ -14,7 +15,10 @@ _SHORTEST = 4
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is asked for. `words`: what stands behind each --commits ("": the branch the session began on)."""
+    """What is asked for. `words`: what stands behind each --commits ("": the branch the session began on).
+
+    `answers`: how conflicts of the commits are settled that were met before.
+    """
 
     words: tuple[str, ...]
     name: str = ""  # of a new branch
@@ -22,6 +26,7 @@ class Wish:
     onto_current: bool = False
     message: str = ""
     is_dry: bool = False
+    answers: Answers = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

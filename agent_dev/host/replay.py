@@ -3,30 +3,34 @@
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from agent_dev.core import message
+from agent_dev.core import clash, message
+from agent_dev.core.clash import NOTHING, Answers, Blob, Clash, Tangle
 from agent_dev.core.commits import Person, Told
+from agent_dev.core.journal import IndexMove
+from agent_dev.core.threeway import Side
 from agent_dev.errors import CannotBring
-from agent_dev.host import commits, machine
+from agent_dev.host import commits, machine, users_index
 from agent_dev.host.bare import Bare
 
 _SIGNERS = {"openpgp": ("gpg.program", "gpg"), "ssh": ("gpg.ssh.program", "ssh-keygen"), "x509": ("gpg.x509.program", "gpgsm")}
 
 
 class ConflictError(Exception):
-    """Changes that are in each other's way: `paths`, and the subject of the commit that brings them."""
+    """Changes that are in each other's way: where, and the subject of the commit that brings them."""
 
-    def __init__(self, paths: tuple[bytes, ...], subject: str) -> None:
+    def __init__(self, tangle: Tangle, subject: str) -> None:
         super().__init__(subject)
-        self.paths, self.subject = paths, subject
+        self.paths, self.clashes, self.subject = tangle.paths, tangle.clashes, subject
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
     """What makes commits: where, as whom (`Name <email> seconds zone`), with which trailers, and how they are signed.
 
-    `signing`: what git needs for that as configuration, empty when the user does not sign; `environ` the user's.
+    `signing`: what git needs for that as configuration, empty when the user does not sign; `environ` the user's. `answers`:
+    how conflicts are settled that were met before.
     """
 
     place: Bare
@@ -35,6 +39,7 @@ class Maker:
     trailers: tuple[tuple[str, str], ...] = ()
     signing: tuple[tuple[str, str], ...] = ()
     environ: Mapping[str, str] | None = None
+    answers: Answers = field(default_factory=dict)
 
     @property
     def changes_all(self) -> bool:
@@ -115,14 +120,31 @@ def _empty(place: Bare) -> str:
 
 
 def _merged(maker: Maker, mine: str, theirs: str, subject: str) -> str:
-    words = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", "--allow-unrelated-histories", mine, theirs)
+    words = ("merge-tree", "--write-tree", "-z", "--messages", "--allow-unrelated-histories", mine, theirs)
     code, said, why = maker.place.run(*words)
-    tree, *paths = said.split(b"\0")
-    if code == 1:
-        raise ConflictError(tuple(sorted({path for path in paths if path})), subject)
-    if code:
+    if code not in (0, 1):
         raise CannotBring(message=f"git cannot merge in memory: {why}", hint="it takes git 2.38 or newer")
-    return tree.decode("ascii").strip()
+    if not code:
+        return said.partition(b"\0")[0].decode("ascii").strip()
+    tangle = clash.parse(said)
+    if not tangle.clashes or not maker.answers.keys() >= set(tangle.clashes):
+        raise ConflictError(tangle, subject)
+    return _settled(maker, tangle)
+
+
+def _settled(maker: Maker, tangle: Tangle) -> str:
+    """Return the tree with what was answered in place of git's marks."""
+    copy = users_index.Copy(maker.place, f"{maker.place.path}/settled", {})
+    maker.place.ask("read-tree", tangle.tree, env={"GIT_INDEX_FILE": copy.path})
+    users_index.change(copy, tuple(IndexMove(one.path, NOTHING, _answer(maker, one)) for one in tangle.clashes))
+    return maker.place.ask("write-tree", env={"GIT_INDEX_FILE": copy.path}).decode("ascii").strip()
+
+
+def _answer(maker: Maker, one: Clash) -> Blob:
+    how = maker.answers[one]
+    if isinstance(how, bytes):
+        return one.mode, maker.place.ask("hash-object", "-w", "--stdin", question=how).decode("ascii").strip()
+    return one.mine if how is Side.MINE else one.agent
 
 
 def _made(maker: Maker, tree: str, parents: tuple[str, ...], one: Told) -> str:

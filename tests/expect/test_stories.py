@@ -429,3 +429,76 @@ def test_commits_in_the_way_of_ones_own_edit_say_so_and_the_review_goes_on(shop:
         terminal.keys("enter")
         terminal.wait_for("2 of 2 commits chosen")
         assert tree(repo) == before
+
+
+def test_conflicts_of_commits_are_settled_one_commit_after_the_other(shop: AgentDev, repo: Path) -> None:
+    committed(shop)
+    (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
+    (repo / "new.py").write_text("mine\n")
+    shop.git("add", "-A")
+    shop.git("commit", "-qm", "Mine")
+    with review(shop) as terminal:
+        terminal.keys("2")
+        terminal.wait_for("+ new.py")
+        terminal.keys("A", "c")
+        terminal.wait_for("home?")
+        terminal.keys("y")
+        terminal.wait_for("Settle that now?")
+        terminal.wait_for("conflict: code.py")
+        terminal.keys("y")
+        terminal.wait_for("Raise one")
+        terminal.wait_for("conflict 1: not settled")
+        terminal.wait_quiet()
+        terminal.keys("c")
+        terminal.wait_for("1 more to settle")
+        terminal.keys("b")
+        terminal.wait_for("conflict 1: both")
+        terminal.wait_for("chosen 1 of 1 change")
+        terminal.keys("c")
+        terminal.wait_for("Bring the commits home with this?")
+        terminal.keys("y")
+        terminal.wait_for("Settle that now?")
+        terminal.wait_for("conflict: new.py")
+        terminal.keys("y")
+        terminal.wait_for("Add new")
+        terminal.wait_for("conflict 1: not settled")
+        terminal.wait_quiet()
+        terminal.keys(">")
+        terminal.wait_for("chosen 1 of 1 change")
+        terminal.keys("c")
+        terminal.wait_for("Bring the commits home with this?")
+        terminal.keys("y")
+        terminal.wait_for("agent-dev undo")
+        terminal.keys("enter")
+        terminal.wait_exit()
+    assert shop.git("log", "--format=%s", "-3").split("\n")[:3] == ["Add new", "Raise one", "Mine"]
+    assert "return 111\n    return 100\n" in (repo / "code.py").read_text()
+    assert (repo / "new.py").read_text() == "new\n"
+    assert not shop.git("status", "--porcelain")
+
+
+def test_commits_that_are_asked_for_by_words_have_their_conflicts_settled_too(shop: AgentDev, repo: Path) -> None:
+    committed(shop)
+    (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
+    shop.git("commit", "-qam", "Mine")
+    head = shop.git("rev-parse", "HEAD")
+    assert shop("merge", "--commits", "--onto-current").returncode == 1
+    with session(shop, "merge", "--commits", "--onto-current", rows=24, cols=120) as terminal:
+        terminal.wait_for("conflict 1: not settled")
+        terminal.wait_quiet()
+        terminal.keys("q")
+        terminal.wait_exit()
+    assert shop.git("rev-parse", "HEAD") == head
+    with session(shop, "merge", "--commits", "--onto-current", rows=24, cols=120) as terminal:
+        terminal.wait_for("conflict 1: not settled")
+        terminal.wait_quiet()
+        terminal.keys("<")
+        terminal.wait_for("chosen 1 of 1 change")
+        terminal.keys("c")
+        terminal.wait_for("Bring the commits home with this?")
+        terminal.keys("y")
+        terminal.wait_for("agent-dev undo")
+        terminal.keys("enter")
+        terminal.wait_exit()
+    assert shop.git("log", "--format=%s", "-2").split("\n")[:2] == ["Add new", "Mine"]
+    assert "return 111" in (repo / "code.py").read_text()

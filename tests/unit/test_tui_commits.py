@@ -1,10 +1,13 @@
 """Commits on the merge screen: chosen, asked about, brought home one of three ways, or left where they are."""
 
+from dataclasses import replace
+
 import pytest
 
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
+from agent_dev.core.selection import Selection
 from tui import commits
-from tui.effects import Bring, Effect, Finish, ReadEntries
+from tui.effects import Apply, Bring, Effect, Finish, ReadEntries
 from tui.entries import Entry as Row
 from tui.entries import Tab, Way
 from tui.events import (
@@ -14,6 +17,7 @@ from tui.events import (
     Answered,
     AnswerMoved,
     ApplyAsked,
+    Changed,
     EntriesRead,
     Event,
     Finished,
@@ -169,6 +173,32 @@ def test_after_a_refusal_the_review_goes_on_with_what_was_chosen() -> None:
     assert (state.face, state.code) == (Face.RESULT, 0)
     there, effects = update(state, GivenUp())
     assert (there.face, there.picked, effects) == (Face.REVIEW, PICKED, ())
+
+
+STOPPED = (Toggled(), ApplyAsked(), Answered(YES), Finished(("conflict: a",), 1, is_done=False, conflicts=1))
+
+
+def test_conflicts_that_can_be_settled_are_asked_about_and_no_is_in_focus() -> None:
+    state = after(opened(), *STOPPED)
+    assert (state.face, state.answer, state.code) == (Face.CLASH, NO, 0)
+    for event in (Answered(), Answered(NO), GivenUp()):
+        there, effects = update(state, event)
+        assert (there.face, there.picked, there.is_onward, effects) == (Face.REVIEW, PICKED, False, ())
+
+
+def test_yes_ends_this_screen_for_that_of_the_conflicts() -> None:
+    there, effects = update(after(opened(), *STOPPED), Answered(YES))
+    assert (there.is_onward, effects) == (True, (Finish(),))
+
+
+def test_conflicts_of_commits_are_brought_home_only_when_each_is_settled() -> None:
+    some = ChangeSet(tuple(Change(Key(0, path), Kind.EDITED, FILE, FILE, conflict="both") for path in (b"a", b"b")))
+    state, _ = begin(some, is_settling=True)
+    one, two = (Changed(replace(change, conflict=None, is_merged=True), is_taken=True) for change in some.changes)
+    half = after(state, one, ApplyAsked())
+    assert (half.face, half.word.startswith("1 more to settle")) == (Face.REVIEW, True)
+    assert after(state, one, two, ApplyAsked()).face is Face.SUMMARY
+    assert asked(state, one, two, ApplyAsked(), Answered(YES)) == (Apply(Selection(frozenset(c.key for c in some.changes))),)
 
 
 def test_leaving_asks_when_commits_are_chosen() -> None:

@@ -20,6 +20,7 @@ Send = Callable[[Event], None]
 
 _WIDEST = 104  # columns of a page's text at most
 _FRAME = 6  # columns that a page's frame, margin and scrollbar take
+_SETTLE = ("No, leave all as it is", "Yes, settle it")
 _LEGEND = (
     ("[x] [ ] [~]", "chosen, not chosen, some of it"),
     ("x ·", "a line of a block: chosen, not chosen"),
@@ -34,6 +35,9 @@ _LEGEND = (
 def summary_screen(state: State, source: Source, send: Send) -> QuestionScreen:
     """Return the last page before a merge."""
     lines = summary(state, source.roots, len(state.tabs.get(Tab.COMMITS, ())), min(state.columns - _FRAME, _WIDEST))
+    if state.is_settling:
+        answers = ("No, go back", "Yes, bring them home")
+        return QuestionScreen(("Bring the commits home with this?", as_pieces(lines)), answers, send)
     chosen = words.number(state.chosen.changes, "change")
     return QuestionScreen((f"Merge {chosen}?", as_pieces(lines)), ("No, go back", f"Yes, merge {chosen}"), send)
 
@@ -60,13 +64,21 @@ def result_screen(state: State, send: Send) -> PageScreen:
     return PageScreen(title, as_pieces([Line(Tone.PLAIN, text) for text in wrapped]), send)
 
 
+def clash_screen(state: State, send: Send) -> QuestionScreen:
+    """Return the question whether conflicts of commits are to be settled now."""
+    wrapped = [part for line in state.result for part in wrap(clean(line), state.columns - _FRAME)]
+    page = as_pieces([Line(Tone.PLAIN, text) for text in wrapped])
+    return QuestionScreen(("These commits and yours are in each other's way. Settle that now?", page), _SETTLE, send)
+
+
 def leave_screen(state: State, source: Source, send: Send) -> QuestionScreen:
     """Return the question before a choice is thrown away."""
     some = [(state.chosen.changes, "change"), (len(state.picked_entries), "commit")]
     chosen = " and ".join(words.number(*one) for one in some if one[0])
+    kept = f"session {source.session} keeps everything{'' if state.is_settling else ', and the choice too'}"
     lines = [
         Line(Tone.PLAIN, f"{chosen} {'is' if sum(count for count, _ in some) == 1 else 'are'} chosen and not merged."),
-        Line(Tone.DIM, f"Nothing is lost: session {source.session} keeps everything, and the choice too."),
+        Line(Tone.DIM, f"Nothing is lost: {kept}."),
     ]
     wrapped = [Line(line.tone, part) for line in lines for part in wrap(clean(line.text), state.columns - _FRAME)]
     return QuestionScreen(("Leave without merging?", as_pieces(wrapped)), ("No, stay", "Yes, leave"), send)

@@ -101,6 +101,8 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
             return [Piece(f" {state.word}", "accent")]
         if state.is_running:
             return [Piece(" the agent is still working: this shows what it has changed so far", Tone.RISK)]
+        if state.is_settling:
+            return [Piece(" what the commits and yours both change: settle each, and they come home", Tone.RISK)]
         return [Piece(f" {commits.word(state)}", Tone.DIM)] if state.tabs.get(Tab.COMMITS) else []
 
     def _arrange(self, state: State) -> None:

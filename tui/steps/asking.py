@@ -11,7 +11,7 @@ from tui.state import Face, Prompt, State, Step, with_selection
 from tui.steps import walking
 
 WAYS = tuple(Way)  # the answers to how commits come home, behind No
-_ANSWERS = {Face.RISK: 2, Face.SUMMARY: 2, Face.LEAVE: 2, Face.BRING: 1 + len(WAYS)}
+_ANSWERS = {Face.RISK: 2, Face.SUMMARY: 2, Face.LEAVE: 2, Face.BRING: 1 + len(WAYS), Face.CLASH: 2}
 
 
 def ask(state: State, event: Question) -> Step:
@@ -44,6 +44,8 @@ def _begin(state: State, event: ApplyAsked | LeaveAsked | HelpAsked) -> Step:
 def _apply(state: State) -> State:
     if state.is_running:
         return replace(state, word="the agent is still working: merge when it has ended")
+    if state.is_settling and (left := len(state.changes.changes) - len(state.selection)):
+        return replace(state, word=f"{left} more to settle: < takes yours, > the agent's, b both, e opens an editor")
     if not state.selection.keys:
         return replace(state, word="nothing is chosen: space chooses, A takes all that is safe, q leaves")
     risky = tuple(c.key for c in state.changes.changes if c.risks and c.key in state.selection)
@@ -72,6 +74,8 @@ def _answer(state: State, answer: int) -> Step:
             return _about_risk(state, is_yes=answer == YES)
         case Face.SUMMARY if answer == YES:
             return replace(state, face=Face.PROGRESS, answer=NO, progress=(0, 0)), (Apply(state.selection),)
+        case Face.CLASH if answer == YES:
+            return replace(state, face=Face.REVIEW, is_onward=True), (Finish(),)
         case Face.LEAVE if answer == YES:
             return replace(state, face=Face.REVIEW), (Finish(),)
         case Face.BRING if answer != NO:

@@ -52,8 +52,8 @@ def _of_work(state: State, fact: Progressed | Finished | EntriesRead) -> Step:
     match fact:
         case Progressed(done, whole):
             return replace(state, progress=(done, whole)), ()
-        case Finished(lines, code, is_done):
-            made = replace(state, face=Face.RESULT, result=lines, is_done=is_done)
+        case Finished(lines, code, is_done, conflicts):
+            made = replace(state, face=Face.CLASH if conflicts else Face.RESULT, result=lines, is_done=is_done)
             return (replace(made, code=code) if is_done else made), ()
         case EntriesRead(tab, entries):
             made = replace(state, tabs={**state.tabs, tab: entries}, is_told=True)

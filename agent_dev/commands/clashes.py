@@ -1,0 +1,76 @@
+"""Conflicts of commits as changes that can be settled: mine is what the branch holds, the agent's what a commit makes of it."""
+
+from dataclasses import dataclass, replace
+
+from agent_dev.commands.fit import Fit, Sides, resolved, settled
+from agent_dev.commands.found import SYMLINK, blobs
+from agent_dev.core import threeway
+from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.core.clash import NOTHING, Answer, Blob, Clash
+from agent_dev.core.merge import Result
+from agent_dev.core.threeway import Side
+from agent_dev.host.bare import Bare
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A clash with the bytes of its sides."""
+
+    clash: Clash
+    sides: Sides
+
+
+def read(place: Bare, some: tuple[Clash, ...]) -> tuple[Met, ...]:
+    """Read the sides of clashes. Raises CommandFailed."""
+    wanted = {oid for one in some for _, oid in (one.base, one.mine, one.agent) if oid}
+    texts = blobs(place, sorted(wanted))
+    return tuple(Met(one, Sides(*(texts.get(oid) for _, oid in (one.base, one.mine, one.agent)))) for one in some)
+
+
+def opened(met: Met) -> Fit:
+    """Return a clash as a change in conflict, with the merge of its lines where it is one of lines."""
+    one, sides = met.clash, met.sides
+    before, mine, after = (_entry(*both) for both in zip((one.base, one.mine, one.agent), _bytes(sides), strict=True))
+    kind = Kind.DELETED if after is None else Kind.ADDED if before is None else Kind.EDITED
+    change = Change(Key(0, one.path), kind, before, after, conflict=_why(one), mine=mine, is_apart=True)
+    is_lines = sides.is_text and SYMLINK not in (one.mine[0], one.agent[0]) and NOTHING not in (one.mine, one.agent)
+    merged = threeway.merge(sides.base or b"", sides.mine or b"", sides.agent or b"") if is_lines else None
+    if merged is None or merged.is_clean:
+        return Fit(change)
+    return Fit(change, Result(b"", one.mode & 0o777), merged)
+
+
+def _bytes(sides: Sides) -> tuple[bytes | None, bytes | None, bytes | None]:
+    return sides.base, sides.mine, sides.agent
+
+
+def _entry(blob: Blob, data: bytes | None) -> Entry | None:
+    if blob == NOTHING or data is None:
+        return None
+    if blob[0] == SYMLINK:
+        return Entry(FileType.SYMLINK, 0o777, len(data), target=data)
+    return Entry(FileType.FILE, blob[0] & 0o777, len(data))
+
+
+def _why(one: Clash) -> str:
+    if one.agent == NOTHING:
+        return "the agent's commit removes it, and yours change it"
+    if one.mine == NOTHING:
+        return "yours remove it, and the agent's commit changes it"
+    return "your commits and the agent's both change it" if one.base != NOTHING else "your commits and the agent's both add it"
+
+
+def answered(fit: Fit, answers: tuple[Side | bytes | None, ...] | bytes) -> tuple[Change, Answer] | None:
+    """Settle a clash: one answer for each place, or the whole file. Return its change and what lands; None for no meaning."""
+    change = fit.change
+    if change is None or not (isinstance(answers, bytes) or answers):
+        return None
+    if fit.merged is not None:
+        made = resolved(change, fit, answers) if isinstance(answers, bytes) else settled(change, fit, answers)
+        if made is None or made.change is None or made.result is None:
+            return None
+        return made.change, made.result.content
+    how = answers if isinstance(answers, bytes) else answers[0]
+    if not isinstance(how, Side) or how is Side.BOTH:
+        return None
+    return replace(change, conflict=None, is_merged=True), how

@@ -1,0 +1,119 @@
+"""Conflicts of commits as the merge screen wants them: the same three panes, and the commits come home when all are settled."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from agent_dev.commands import clashes, editor
+from agent_dev.commands.bring import Brought
+from agent_dev.commands.merge import Notice
+from agent_dev.core.changes import Change, ChangeSet, Key
+from agent_dev.core.clash import Answer, Answers, Clash
+from agent_dev.core.selection import Selection
+from agent_dev.core.threeway import Merged
+from agent_dev.errors import PARTLY, AgentDevError
+from agent_dev.output import commits as output
+from tui.entries import Entry, Tab, Way
+from tui.source import Answers as Given
+from tui.source import Content, Draft, Ended, Tell
+from tui.totals import Count
+
+Bring = Callable[[Answers, Notice], Brought]
+
+
+class Settling:
+    """Conflicts behind the screen, those of one commit at a time; `ended` is what came of it at last."""
+
+    is_running = False
+    is_settling = True
+    tabs: Mapping[Tab, tuple[Entry, ...]] = {}
+    renamed: Mapping[Key, str] = {}
+    draft = Draft()
+
+    def __init__(self, stopped: Brought, bring: Bring, about: tuple[str, str], environ: Mapping[str, str]) -> None:
+        """Take what came so far, what tries again with answers, the session's name with the root's path, and the environment."""
+        self.session, self.root = about
+        self.roots: tuple[str, ...] = (self.root,)
+        self.command: tuple[str, ...] = (stopped.subject,)
+        self._bring, self._environ = bring, environ
+        self._fits = {Key(0, one.clash.path): clashes.opened(one) for one in stopped.met}
+        self._clashes = {Key(0, one.clash.path): one.clash for one in stopped.met}
+        self._sides = {Key(0, one.clash.path): one.sides for one in stopped.met}
+        self.changes = ChangeSet(tuple(one.change for one in self._fits.values() if one.change is not None))
+        self._known: dict[Clash, Answer] = {}  # of commits before this one
+        self._answers: dict[Key, Answer] = {}
+        self._next: Settling | None = None
+        self.ended: Ended | None = None
+
+    # Looking
+
+    def content(self, key: Key) -> Content:
+        """Return both sides of the commit."""
+        return self._sides[key].base, self._sides[key].agent
+
+    def mine(self, key: Key) -> bytes | None:
+        """Return what the branch holds."""
+        return self._sides[key].mine
+
+    def merged(self, key: Key) -> Merged | None:
+        """Return the merge of lines."""
+        return self._fits[key].merged
+
+    def count(self, _keys: Iterable[Key]) -> dict[Key, Count]:
+        """Count nothing: what a conflict brings is known when it is settled."""
+        return {}
+
+    def refreshed(self) -> ChangeSet:
+        """Return the same."""
+        return self.changes
+
+    def commits(self) -> tuple[Entry, ...]:
+        """Return none: these are conflicts of some that were chosen."""
+        return ()
+
+    # Settling
+
+    def settle(self, key: Key, answers: Given) -> Change | None:
+        """Settle a conflict; None where that way means nothing."""
+        found = clashes.answered(self._fits[key], answers if isinstance(answers, bytes) else tuple(answers))
+        if found is None:
+            return None
+        self._answers[key] = found[1]
+        return found[0]
+
+    def edit(self, key: Key) -> bytes | None:
+        """Let the user edit a conflict."""
+        merged = self._fits[key].merged
+        return editor.settled(key.path, merged, self._environ) if merged is not None else None
+
+    def save(self, draft: Draft) -> None:
+        """Keep nothing: what was settled and not brought home is asked again."""
+
+    # Bringing home
+
+    def merge(self, selection: Selection, _tell: Tell) -> Ended:
+        """Bring the commits home with what was settled; those of a later commit are the next to settle."""
+        answers = self._known | {self._clashes[key]: one for key, one in self._answers.items() if key in selection}
+        ended, done = attempt(self._bring, answers)
+        if done is not None and done.met:
+            self._next = Settling(done, self._bring, (self.session, self.root), self._environ)
+            self._next._known = answers  # noqa: SLF001  (of its own kind)
+        self.ended = ended if ended.is_done else None
+        return ended
+
+    def bring(self, _ids: Sequence[str], _way: Way, _name: str) -> Ended:
+        """Bring nothing: no commit can be chosen here."""
+        return Ended((), PARTLY, is_done=False)
+
+    def settling(self) -> "Settling | None":
+        """Return the conflicts of a later commit."""
+        return self._next
+
+
+def attempt(bring: Bring, answers: Answers) -> tuple[Ended, Brought | None]:
+    """Bring commits home; return what to say of it, and what came, None where nothing could."""
+    said: list[str] = []
+    try:
+        done = bring(answers, said.append)
+    except AgentDevError as error:
+        return Ended((*said, error.message, *([f"→ {error.hint}"] if error.hint else [])), PARTLY, is_done=False), None
+    code = PARTLY if done.conflicts or done.why else 0
+    return Ended((*said, *output.told(done)), code, is_done=bool(done.merge), conflicts=len(done.met)), done

@@ -1,0 +1,281 @@
+"""Conflicts of commits that are settled: the commits come home with what was answered, and with nothing else."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from agent_dev.commands.review import Review
+from agent_dev.core.changes import Key
+from agent_dev.core.selection import Selection
+from agent_dev.core.threeway import Side
+from agent_dev.homecoming import bringer
+from agent_dev.settling import Settling, attempt
+from tests.harness import repository as made
+from tests.harness.git_session import GitSession
+from tests.harness.repository import ENVIRON, git, repository
+from tui.entries import Way
+from tui.source import Answers, Ended
+
+LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
+MINE, AGENT = LINES.replace("two", "MINE"), LINES.replace("two", "AGENT").replace("seven", "SEVEN")
+YOURS, THEIRS, BOTH = ((side,) for side in (Side.MINE, Side.AGENT, Side.BOTH))
+
+
+def commit(place: Path, subject: str, **files: str) -> str:
+    """Commit files as the user does."""
+    for name, text in files.items():
+        (place / name).write_text(text)
+    return made.commit(place, subject)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    place = repository(tmp_path / "root")
+    git(place, "config", "user.name", "Grace")
+    git(place, "config", "user.email", "grace@example.invalid")
+    commit(place, "lines", text=LINES, bin="\0a", gone="g\n")
+    return place
+
+
+@pytest.fixture
+def session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
+    with GitSession(tmp_path, root) as opened:
+        yield opened
+
+
+@pytest.fixture
+def review(session: GitSession) -> Iterator[Callable[[], Review]]:
+    opened: list[Review] = []
+
+    def opens() -> Review:
+        opened.append(session.review())
+        return opened[-1]
+
+    yield opens
+    for one in opened:
+        one.close()
+
+
+def head(root: Path) -> str:
+    return git(root, "rev-parse", "HEAD").strip()
+
+
+def begin(session: GitSession, review: Review, way: Way = Way.YOURS) -> tuple[Ended, Settling | None]:
+    """Bring all that was committed home, and return what stops it."""
+    known = [one.id for one in session.look().found.commits]
+    again = bringer(review, session.store, known, (way, ""), with_trailers=False)
+    ended, done = attempt(again, {})
+    return ended, Settling(done, again, ("s", str(session.root)), ENVIRON) if done is not None and done.met else None
+
+
+def settle(source: Settling, answers: Mapping[bytes, Answers]) -> Ended:
+    """Settle some paths, and bring the commits home."""
+    for path, answer in answers.items():
+        made = source.settle(Key(0, path), answer)
+        assert made is not None
+        assert made.is_clean
+    return source.merge(Selection(frozenset(Key(0, path) for path in answers)), lambda _done, _whole: None)
+
+
+def meet(session: GitSession, review: Callable[[], Review], way: Way = Way.YOURS) -> Settling:
+    """End a session whose commits are in the way of the user's, and return the conflicts."""
+    session.end()
+    ended, source = begin(session, review(), way)
+    assert (ended.is_done, source is not None) == (False, True)
+    assert source is not None
+    assert ended.conflicts == len(source.changes.changes)
+    return source
+
+
+@pytest.mark.parametrize(
+    ("answer", "landed"),
+    [
+        (YOURS, MINE.replace("seven", "SEVEN")),
+        (THEIRS, AGENT),
+        (BOTH, AGENT.replace("AGENT", "MINE\nAGENT")),
+        (b"as edited\n", "as edited\n"),
+    ],
+)
+def test_a_conflict_is_settled_each_way(session: GitSession, review: Callable[[], Review], answer: Answers, landed: str) -> None:
+    session.commit("one", text=AGENT, new="n\n")
+    mine = commit(session.root, "mine", text=MINE)
+    ended = settle(meet(session, review), {b"text": answer})
+
+    assert (ended.is_done, ended.code) == (True, 0)
+    assert git(session.root, "log", "--format=%an, %cn: %s", "-1") == "Ada, Grace: one\n"
+    assert git(session.root, "rev-parse", "HEAD^").strip() == mine
+    assert git(session.root, "show", "HEAD:text") == landed
+    assert (session.root / "text").read_text() == landed
+    assert (session.root / "new").read_text() == "n\n"
+    assert git(session.root, "status", "--porcelain") == ""
+    assert git(session.root, "fsck", "--strict", "--no-dangling") == ""
+
+
+def test_an_undo_takes_all_of_it_back(session: GitSession, review: Callable[[], Review]) -> None:
+    session.commit("one", text=AGENT, new="n\n")
+    mine = commit(session.root, "mine", text=MINE)
+    before = session.files()
+    settle(meet(session, review), {b"text": BOTH})
+    session.undo()
+
+    assert (head(session.root), session.files()) == (mine, before)
+    assert git(session.root, "status", "--porcelain") == ""
+
+
+def test_nothing_is_changed_before_all_is_settled(session: GitSession, review: Callable[[], Review]) -> None:
+    session.commit("one", text=AGENT, new="agent\n")
+    mine = commit(session.root, "mine", text=MINE, new="mine\n")
+    before = session.files()
+    source = meet(session, review)
+    ended = settle(source, {b"text": YOURS})
+
+    assert (ended.is_done, ended.conflicts) == (False, 2)
+    assert (head(session.root), session.files()) == (mine, before)
+
+
+def test_what_was_settled_and_left_out_again_is_not_settled(session: GitSession, review: Callable[[], Review]) -> None:
+    session.commit("one", text=AGENT)
+    commit(session.root, "mine", text=MINE)
+    source = meet(session, review)
+    source.settle(Key(0, b"text"), YOURS)
+    ended = source.merge(Selection(), lambda _done, _whole: None)
+
+    assert (ended.is_done, ended.conflicts) == (False, 1)
+
+
+def test_commits_that_each_conflict_are_settled_one_after_the_other(session: GitSession, review: Callable[[], Review]) -> None:
+    session.commit("one", text=AGENT)
+    session.commit("two", gone="agent\n")
+    session.commit("three", text=AGENT.replace("five", "FIVE"))
+    commit(session.root, "mine", text=MINE, gone="mine\n")
+    first = meet(session, review)
+    stopped = settle(first, {b"text": THEIRS})
+    second = first.settling()
+
+    assert (first.command, [change.key.path for change in first.changes.changes]) == (("one",), [b"text"])
+    assert (stopped.is_done, stopped.conflicts) == (False, 1)
+    assert second is not None
+    assert (second.command, [change.key.path for change in second.changes.changes]) == (("two",), [b"gone"])
+    assert settle(second, {b"gone": BOTH}).is_done
+    assert git(session.root, "log", "--format=%s", "-4") == "three\ntwo\none\nmine\n"
+    assert (session.root / "gone").read_text() == "mine\nagent\n"
+    assert git(session.root, "show", "HEAD~2:text") == AGENT
+    assert (session.root / "text").read_text() == AGENT.replace("five", "FIVE")
+
+
+@pytest.mark.parametrize(("answer", "landed"), [(YOURS, None), (THEIRS, "agent\n")])
+def test_what_one_side_removed_is_removed_or_stays(
+    session: GitSession, review: Callable[[], Review], answer: Answers, landed: str | None
+) -> None:
+    session.commit("one", gone="agent\n")
+    git(session.root, "rm", "-q", "gone")
+    git(session.root, "commit", "-qm", "mine")
+    source = meet(session, review)
+    assert source.settle(Key(0, b"gone"), BOTH) is None
+    assert source.merged(Key(0, b"gone")) is None
+    ended = settle(source, {b"gone": answer})
+
+    if landed is None:  # nothing of the commit is left
+        assert not ended.is_done
+        assert "nothing" in " ".join(ended.lines)
+    else:
+        assert ended.is_done
+        assert (session.root / "gone").read_text() == landed
+    assert git(session.root, "status", "--porcelain") == ""
+
+
+def test_a_file_that_the_agent_removed_is_removed(session: GitSession, review: Callable[[], Review]) -> None:
+    (session.agent / "gone").unlink()
+    session.commit("one", new="n\n")
+    commit(session.root, "mine", gone="mine\n")
+
+    assert settle(meet(session, review), {b"gone": THEIRS}).is_done
+    assert not (session.root / "gone").exists()
+    assert git(session.root, "status", "--porcelain") == ""
+
+
+def test_of_binary_files_one_is_taken_whole(session: GitSession, review: Callable[[], Review]) -> None:
+    session.commit("one", bin="\0agent")
+    commit(session.root, "mine", bin="\0mine")
+    source = meet(session, review)
+    assert source.merged(Key(0, b"bin")) is None
+    assert settle(source, {b"bin": THEIRS}).is_done
+    assert (session.root / "bin").read_text() == "\0agent"
+
+
+def test_the_mode_comes_from_the_side_that_changed_it(session: GitSession, review: Callable[[], Review]) -> None:
+    (session.agent / "text").chmod(0o755)
+    session.commit("one", text=AGENT)
+    commit(session.root, "mine", text=MINE)
+
+    assert settle(meet(session, review), {b"text": YOURS}).is_done
+    assert git(session.root, "ls-files", "-s", "text").startswith("100755")
+    assert (session.root / "text").stat().st_mode & 0o111
+
+
+def test_a_merge_of_the_agents_is_settled_as_one(session: GitSession, review: Callable[[], Review]) -> None:
+    session.let_agent("checkout", "-q", "-b", "topic")
+    session.commit("topic", topic="t\n")
+    session.let_agent("checkout", "-q", "main")
+    session.commit("one", text=AGENT)
+    session.let_agent("merge", "-q", "--no-ff", "-m", "merged", "topic")
+    session.let_agent("branch", "-D", "topic")
+    mine = commit(session.root, "mine", text=MINE)
+
+    assert settle(meet(session, review), {b"text": BOTH}).is_done
+    assert git(session.root, "rev-parse", "HEAD^1").strip() == mine
+    assert "MINE\nAGENT\n" in (session.root / "text").read_text()
+    assert (session.root / "topic").read_text() == "t\n"
+
+
+def test_squashed_the_answers_are_in_the_one_commit(session: GitSession, review: Callable[[], Review]) -> None:
+    session.commit("one", text=AGENT)
+    session.commit("two", new="n\n")
+    mine = commit(session.root, "mine", text=MINE)
+
+    assert settle(meet(session, review, Way.ONE), {b"text": YOURS}).is_done
+    assert git(session.root, "rev-parse", "HEAD^").strip() == mine
+    assert (session.root / "new").read_text() == "n\n"
+
+
+def test_an_answer_is_not_used_for_what_was_not_shown(session: GitSession, review: Callable[[], Review]) -> None:
+    session.commit("one", text=AGENT)
+    commit(session.root, "mine", text=MINE)
+    source = meet(session, review)
+    again = commit(session.root, "more", text=MINE.replace("MINE", "MINE, AGAIN"))
+    stopped = settle(source, {b"text": THEIRS})
+
+    assert (stopped.is_done, stopped.conflicts, head(session.root)) == (False, 1, again)
+    shown = source.settling()
+    assert shown is not None
+    assert b"AGAIN" in (shown.mine(Key(0, b"text")) or b"")
+
+
+def test_a_directory_against_a_file_is_told_and_not_settled(session: GitSession, review: Callable[[], Review]) -> None:
+    session.commit("one", sub___new="n\n")
+    git(session.root, "rm", "-rq", "sub")
+    commit(session.root, "mine", sub="a file\n")
+    session.end()
+    ended, source = begin(session, review())
+
+    assert (ended.is_done, ended.conflicts, source) == (False, 0, None)
+    assert any(line.startswith("conflict: sub") for line in ended.lines)
+
+
+def test_an_editor_gets_the_marked_text_and_its_result_lands(
+    session: GitSession, review: Callable[[], Review], tmp_path: Path
+) -> None:
+    session.commit("one", text=AGENT)
+    commit(session.root, "mine", text=MINE)
+    source = meet(session, review)
+    editor = tmp_path / "editor"
+    editor.write_text(f'#!/bin/sh\ncp "$1" {tmp_path}/seen\nprintf \'by hand\\n\' >"$1"\n')
+    editor.chmod(0o755)
+    source._environ = {**ENVIRON, "EDITOR": str(editor)}
+    edited = source.edit(Key(0, b"text"))
+
+    assert edited == b"by hand\n"
+    assert {"MINE", "AGENT"} <= set((tmp_path / "seen").read_text().split())
+    assert settle(source, {b"text": edited}).is_done
+    assert (session.root / "text").read_text() == "by hand\n"
