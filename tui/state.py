@@ -13,7 +13,7 @@ from tui.effects import Answers, Effect
 from tui.entries import Entry, Tab
 from tui.events import NO, Asking, Pane
 from tui.rows import ChangeRow, Listing, Row
-from tui.totals import NONE, Count, Totals
+from tui.totals import NONE, Count, Tally, Totals
 
 WIDE = 100  # columns from which both panes fit beside each other
 CONTEXT = 3
@@ -114,7 +114,7 @@ class State:
     changes: ChangeSet
     listing: Listing
     whole: Totals
-    counts: Mapping[Key, Count] = field(default_factory=dict)
+    counts: Tally = field(default_factory=Tally)
     parts: Mapping[Key, Count] = field(default_factory=dict)
     selection: Selection = NOTHING
     chosen: Totals = NONE

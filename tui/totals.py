@@ -1,6 +1,7 @@
 """The numbers that the screen always shows: how much is there, and how much of it is chosen."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from agent_dev.core.changes import Change, Key, Kind
@@ -43,6 +44,36 @@ class Totals(NamedTuple):
 
 NONE = Totals()
 Counts = Mapping[Key, Count]
+
+
+class Tally(Mapping[Key, Count]):
+    """What was counted, in layers of which each is smaller than the one before.
+
+    100,000 changes are counted a few at a time; a dictionary made anew for each time would copy 25 million entries.
+    """
+
+    def __init__(self, layers: tuple[dict[Key, Count], ...] = ()) -> None:
+        self.layers = layers
+
+    def plus(self, counts: Counts) -> "Tally":
+        """Return a tally that knows these as well; the newer count of a change holds."""
+        layers, top = self.layers, dict(counts)
+        while layers and len(layers[-1]) <= len(top):
+            top = {**layers[-1], **top}
+            layers = layers[:-1]
+        return Tally((*layers, top))
+
+    def __getitem__(self, key: Key) -> Count:
+        for layer in reversed(self.layers):
+            if key in layer:
+                return layer[key]
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(dict.fromkeys(chain.from_iterable(self.layers)))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def count(changes: Iterable[Change], counts: Counts, parts: Counts) -> Totals:

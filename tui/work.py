@@ -1,5 +1,6 @@
 """What the screen lets others do: reading, counting, searching, merging on worker threads, which only say what they found."""
 
+import gc
 from collections.abc import Callable
 from threading import Event as Flag
 from threading import Lock
@@ -41,6 +42,7 @@ class Work:
         self._wanted: tuple[Load, tuple[str, ...]] | None = None
         self._is_busy = False
         self._stopped = Flag()
+        self._heard = Flag()
         self._pressed = 0.0
         self._changed: dict[Key, Change] = {}
 
@@ -51,6 +53,10 @@ class Work:
     def wait_for_user(self) -> None:
         """Let what is not urgent wait: a key was pressed."""
         self._pressed = monotonic()
+
+    def go_on(self) -> None:
+        """Count more: what was counted last has been taken in."""
+        self._heard.set()
 
     # Diffs
 
@@ -103,14 +109,21 @@ class Work:
     # Numbers
 
     def count(self) -> None:
-        """Count all changes, a few at a time, while no key is pressed; runs on a worker thread."""
+        """Count all changes, a few at a time, while no key is pressed; runs on a worker thread.
+
+        Each time it waits until the screen has taken them in: a key would stand in line behind all that was told.
+        """
         keys = [change.key for change in self._source.changes.changes]
         for start in range(0, len(keys), _BATCH):
             while monotonic() - self._pressed < _REST and not self._stopped.wait(_REST):
                 pass
             if self._stopped.is_set():
                 return
+            self._heard.clear()
             self._tell(Counted(self._source.count(keys[start : start + _BATCH])))
+            while not self._heard.wait(_REST) and not self._stopped.is_set():
+                pass
+        gc.freeze()  # the numbers stay: no collection has to look at them again
 
     def refresh(self) -> None:
         """Look again at a session that still runs; runs on a worker thread."""

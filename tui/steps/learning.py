@@ -114,7 +114,7 @@ def _counted(state: State, counts: Mapping[Key, Count]) -> State:
     table = state.changes.by_key()
     fresh = {key: count for key, count in counts.items() if key in table}
     touched = [table[key] for key in fresh]
-    every = {**state.counts, **fresh}
+    every = state.counts.plus(fresh)
     whole = state.whole - totals.count(touched, state.counts, {}) + totals.count(touched, every, {})
     ours = [change for change in touched if change.key in state.selection]
     chosen = state.chosen - totals.count(ours, state.counts, state.parts) + totals.count(ours, every, state.parts)

@@ -43,7 +43,8 @@ class Page(RowView):
 
     def on_mount(self) -> None:
         """Have as many rows as lines."""
-        self.show_rows(len(self._lines))
+        self.have_rows(len(self._lines))
+        self.show_rows()
 
     def draw(self, index: int, _cells: int) -> Iterable[Piece]:
         """Draw one line."""

@@ -42,8 +42,9 @@ class ChangeList(RowView):
         old, self._state = self._state, state
         if self.is_drawn and all(getattr(old, name) is getattr(state, name) for name in _SEEN):
             return
-        self.show_rows(state.length)
+        self.have_rows(state.length)
         self.reveal(state.cursor)
+        self.show_rows()
 
     def look(self, index: int) -> tuple[str, ...]:
         """Tint the row under the cursor."""

@@ -53,13 +53,14 @@ class DiffView(RowView):
         is_other = new.document is not old.document
         if is_other or state.selection is not before.selection or state.looks is not before.looks:
             self._learn(state)
-        self.show_rows(len(new.document.rows))
+        self.have_rows(len(new.document.rows))
         if old.key != new.key or (new.key is None and is_other):
             self.scroll_to(y=0, animate=False, force=True)
             if new.cursor:
                 self.reveal(new.cursor, is_jump=True)
         elif old.cursor != new.cursor or is_other:
             self.reveal(new.cursor, is_jump=_is_jump(old, new))
+        self.show_rows()
 
     def look(self, index: int) -> tuple[str, ...]:
         """Tint added and removed lines, a range, and the row under the cursor."""

@@ -13,15 +13,22 @@ from tui.widgets.paint import TONES, Palette, Piece, paint
 
 _MARGIN = 2  # rows that stay visible above and below the cursor
 _LEAD = 3  # rows above a place that was jumped to
+_KEPT = 500  # painted rows: a few screens
 
 
-class _Shown(NamedTuple):
-    """A row as it was drawn."""
+class _Drawn(NamedTuple):
+    """A row as it was drawn, wherever it stands."""
 
-    number: int
     cells: int
     looks: tuple[str, ...]
     pieces: tuple[Piece, ...]
+
+
+class _Shown(NamedTuple):
+    """A row of the pane, and what was drawn there."""
+
+    number: int
+    drawn: _Drawn
 
 
 class RowView(ScrollView, can_focus=False):
@@ -53,22 +60,32 @@ class RowView(ScrollView, can_focus=False):
         super().__init__(id=id)
         self._palette: Palette | None = None
         self._shown: dict[int, _Shown] = {}
+        self._strips: dict[_Drawn, Strip] = {}  # rows that scroll are painted once
+        self._top = 0
 
     @property
     def is_drawn(self) -> bool:
         """Whether rows were drawn already."""
         return bool(self._shown)
 
-    def show_rows(self, count: int) -> None:
-        """Have this many rows, and paint those in sight again that are drawn otherwise now."""
+    def have_rows(self, count: int) -> None:
+        """Have this many rows."""
         if self.virtual_size.height != count:
             self.virtual_size = Size(1, count)
-        cells = self.size.width
-        for y in range(self.size.height):
-            now = self._row(y)
-            if now != self._shown.get(y):
-                self._shown[y] = now
-                self.refresh(Region(0, y, cells, 1))
+
+    def show_rows(self) -> None:
+        """Paint those rows in sight again that are drawn otherwise now; after scrolling Textual paints them all."""
+        if self.scroll_offset.y != self._top:
+            self._top = self.scroll_offset.y
+            self._shown.clear()
+            self.refresh()
+            return
+        cells, height = self.size
+        now = {y: self._row(y, cells) for y in range(height)}
+        other = [y for y in now if now[y] != self._shown.get(y)]
+        self._shown = now
+        if other:
+            self.refresh(*(Region(0, y, cells, 1) for y in other))
 
     def reveal(self, row: int, *, is_jump: bool = False) -> None:
         """Scroll as little as needed to see a row; after a jump with what follows it."""
@@ -84,23 +101,36 @@ class RowView(ScrollView, can_focus=False):
             )
             self.scroll_to(y=max(0, min(wanted, self.virtual_size.height - height)), animate=False, force=True)
 
-    def _row(self, y: int) -> _Shown:
-        index, cells = y + self.scroll_offset.y, self.size.width
+    def _row(self, y: int, cells: int) -> _Shown:
+        index = y + self.scroll_offset.y
         if index >= self.virtual_size.height:
-            return _Shown(index, cells, (), ())
-        return _Shown(index, cells, self.look(index), tuple(self.draw(index, cells)))
+            return _Shown(index, _Drawn(cells, (), ()))
+        return _Shown(index, _Drawn(cells, self.look(index), tuple(self.draw(index, cells))))
+
+    def notify_style_update(self) -> None:
+        """Paint all anew: colours may have changed."""
+        super().notify_style_update()
+        self._strips.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint some rows, asking the style sheet once for all of them."""
-        self._palette = Palette(self)
+        palette = Palette(self)
+        if self._palette is None or palette.base != self._palette.base or len(self._strips) > _KEPT:
+            self._strips.clear()
+        self._palette = palette
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Paint one row of the screen: as it was drawn last, unless it is another one or the width changed."""
         shown, cells = self._shown.get(y), self.size.width
-        if shown is None or (shown.number, shown.cells) != (y + self.scroll_offset.y, cells):
-            shown = self._shown[y] = self._row(y)
-        return paint(self._palette or Palette(self), shown.pieces, cells, shown.looks)
+        if shown is None or (shown.number, shown.drawn.cells) != (y + self.scroll_offset.y, cells):
+            shown = self._shown[y] = self._row(y, cells)
+        return self._strips.get(shown.drawn) or self._painted(shown.drawn)
+
+    def _painted(self, drawn: _Drawn) -> Strip:
+        strip = paint(self._palette or Palette(self), drawn.pieces, drawn.cells, drawn.looks)
+        self._strips[drawn] = strip
+        return strip
 
     def on_click(self, event: Click) -> None:
         """Say which row was clicked."""

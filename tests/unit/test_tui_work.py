@@ -1,0 +1,89 @@
+"""What the screen's workers promise it: numbers a few at a time, each taken in before the next, and nothing after the end."""
+
+from collections.abc import Iterable
+from queue import SimpleQueue
+from threading import Thread
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from tests.harness.program import PATIENCE
+from tui.events import Counted, Fact
+from tui.gallery import Sample
+from tui.totals import Count, Tally
+from tui.work import Work
+
+_KEYS = st.integers(0, 40).map(lambda number: Key(0, b"%d" % number))
+_COUNTS = st.dictionaries(_KEYS, st.builds(Count, st.integers(0, 9)), max_size=12)
+
+
+class Many(Sample):
+    """More changes than are counted at a time."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        file = Entry(FileType.FILE, size=10)
+        keys = (Key(0, b"%05d" % number) for number in range(count))
+        self.changes = ChangeSet(tuple(Change(key, Kind.EDITED, file, file) for key in keys))
+        self.asked: list[int] = []
+
+    def count(self, keys: Iterable[Key]) -> dict[Key, Count]:
+        """Count each as one line."""
+        found = {key: Count(1, 1, 1) for key in keys}
+        self.asked.append(len(found))
+        return found
+
+
+def started(source: Many) -> tuple[Work, SimpleQueue[Fact], Thread]:
+    told: SimpleQueue[Fact] = SimpleQueue()
+    work = Work(source, told.put)
+    thread = Thread(target=work.count, daemon=True)
+    thread.start()
+    return work, told, thread
+
+
+def test_numbers_wait_until_the_last_ones_were_taken_in() -> None:
+    source = Many(1000)
+    work, told, thread = started(source)
+    found: dict[Key, Count] = {}
+    while len(found) < 1000:
+        fact = told.get(timeout=PATIENCE)
+        assert isinstance(fact, Counted)
+        found.update(fact.counts)
+        assert told.empty(), "more was told before this was taken in: a key would wait behind it"
+        assert sum(source.asked) == len(found)
+        work.go_on()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert len(source.asked) > 1
+
+
+def test_counting_ends_with_the_screen_also_when_nobody_takes_the_numbers_in() -> None:
+    source = Many(1000)
+    work, told, thread = started(source)
+    told.get(timeout=PATIENCE)
+    work.stop()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    assert sum(source.asked) < 1000
+
+
+@given(st.lists(_COUNTS, max_size=20))
+def test_a_tally_is_the_dictionary_that_all_updates_would_make(some: list[dict[Key, Count]]) -> None:
+    tally, expected = Tally(), dict[Key, Count]()
+    for counts in some:
+        before, known = tally, dict(tally)
+        tally = tally.plus(counts)
+        expected.update(counts)
+        assert dict(tally) == expected
+        assert len(tally) == len(expected)
+        assert dict(before) == known, "what was there before was changed"
+
+
+def test_a_tally_of_many_small_sums_has_few_layers() -> None:
+    tally = Tally()
+    for start in range(0, 10_000, 10):
+        tally = tally.plus({Key(0, b"%d" % number): Count(1) for number in range(start, start + 10)})
+    assert len(tally) == 10_000
+    assert len(tally.layers) <= 11
