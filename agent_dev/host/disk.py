@@ -4,6 +4,7 @@ All of them pass `watcher` first. Tests put one there that kills the process at 
 calls down for a model of what a power cut leaves.
 """
 
+import errno
 import os
 from collections.abc import Callable
 
@@ -174,9 +175,15 @@ def chmod(fd: int, mode: int) -> None:
 
 
 def chmod_at(name: bytes, folder: int, mode: int) -> None:
-    """Give something of ours that is no link a mode, by its name."""
+    """Give something that is no link a mode, by its name: a link that somebody put there meanwhile is not followed."""
     _pass("chmod", folder, name, mode)
-    os.chmod(name, mode, dir_fd=folder)
+    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if os.fstat(fd).st_mode & 0o170000 == 0o120000:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        os.chmod(f"/proc/self/fd/{fd}", mode)
+    finally:
+        os.close(fd)
 
 
 def set_time(fd: int, mtime: int) -> None:

@@ -62,8 +62,17 @@ def _enter(parent: int, name: str) -> int:
     try:
         return os.open(name, _OPEN, dir_fd=parent)
     except PermissionError:
-        os.chmod(name, 0o700, dir_fd=parent)
+        _let_us_in(parent, name)
         return os.open(name, _OPEN, dir_fd=parent)
+
+
+def _let_us_in(parent: int, name: str) -> None:
+    """Make a directory ours to enter; a link that an agent put in its place meanwhile is not followed."""
+    fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", 0o700)
+    finally:
+        os.close(fd)
 
 
 def _up(here: int) -> int:

@@ -2,9 +2,11 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agent_dev.host import disk
 from agent_dev.host.remove import remove_tree
 from tests.disk.test_scan import make_deep
 from tests.harness import trees
@@ -97,3 +99,41 @@ def test_any_name_is_removed(tmp_path: Path, name: bytes) -> None:
     remove_tree(str(tmp_path / "tree"))
 
     assert os.listdir(tmp_path) == []
+
+
+def test_a_link_that_takes_a_shut_directorys_place_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("tree/shut", "victim"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "victim").chmod(0o755)
+    real = os.open
+    swapped: list[bool] = []
+
+    def swapping(path: str, *words: Any, **more: Any) -> int:
+        if path == "shut" and not swapped:
+            swapped.append(True)
+            (tmp_path / "tree/shut").rmdir()
+            (tmp_path / "tree/shut").symlink_to(tmp_path / "victim")
+            raise PermissionError(13, "shut")
+        return real(path, *words, **more)
+
+    monkeypatch.setattr(os, "open", swapping)
+    with pytest.raises(OSError, match="Not a directory"):
+        remove_tree(str(tmp_path / "tree"))
+
+    assert swapped
+    assert (tmp_path / "victim").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_mode_that_is_given_by_name_goes_to_no_links_target(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / "link").symlink_to("victim")
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        disk.chmod_at(b"fifo", folder, 0o644)
+        with pytest.raises(OSError, match="symbolic links"):
+            disk.chmod_at(b"link", folder, 0o777)
+    finally:
+        os.close(folder)
+
+    assert [oct((tmp_path / name).stat().st_mode & 0o777) for name in ("fifo", "victim")] == ["0o644", "0o644"]
