@@ -2,19 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 
-from agent_dev.commands import found
+from agent_dev.commands import found, pointers
 from agent_dev.commands.bring import Brought, bring
 from agent_dev.commands.merge import Notice
+from agent_dev.commands.pointers import Pointer
 from agent_dev.commands.review import Review
 from agent_dev.core.bring import Wish
+from agent_dev.core.changes import Key
 from agent_dev.core.clash import Answers
+from agent_dev.core.commit_risks import MOVED
+from agent_dev.core.commits import Commit, Told
 from agent_dev.core.found import HEADS, branch_of
 from agent_dev.errors import AgentDevError
 from agent_dev.host import commits, refs, store
 from agent_dev.output import commits as output
 from agent_dev.settling import Bring
 from agent_dev.text import visible
-from tui.entries import Entry, Way
+from tui.entries import Entry, Risky, Way
 
 _SHORT = 10
 _MOST_FILES = 200  # of a commit that are named
@@ -26,7 +30,8 @@ def listed(review: Review) -> tuple[Entry, ...]:
         made = commits.made(review.session, review.record, review.environ)
     except AgentDevError as error:
         return (Entry("the commits cannot be read", (error.message,)),)
-    return tuple(Entry(_line(one.id, one.subject), (one.id, one.subject), id=one.id) for one in made)
+    links = pointers.of_session(review.session, review.record, [one.id for one in made], review.environ)
+    return tuple(_entry(one, (one.id, one.subject), _moved_links(links, one.id)) for one in made)
 
 
 def told(review: Review) -> tuple[Entry, ...]:
@@ -39,13 +44,30 @@ def told(review: Review) -> tuple[Entry, ...]:
     for one in looked.found.commits:
         about = [one.id, *output.about(one, looked, _MOST_FILES)]
         about[2:2] = ["", *(visible(line) for line in one.message.decode("utf-8", "surrogateescape").split("\n")), ""]
-        paths = tuple(file.path for file in one.files)
-        rows.append(Entry(_line(one.id, one.subject), (*about, *output.links(looked.pointers, one.id)), id=one.id, paths=paths))
+        rows.append(_entry(one, (*about, *output.links(looked.pointers, one.id)), _risky(review, looked, one)))
     return (*rows, *(Entry(line) for line in output.others(looked)))
 
 
-def _line(oid: str, subject: str) -> str:
-    return f"{oid[:_SHORT]} {subject}"
+def _entry(one: Commit | Told, about: tuple[str, ...], risky: tuple[Risky, ...]) -> Entry:
+    return Entry(f"{one.id[:_SHORT]} {one.subject}", about, bool(risky), id=one.id, risky=risky)
+
+
+def _risky(review: Review, looked: found.Looked, one: Told) -> tuple[Risky, ...]:
+    """Return what of a commit wants a look: by the rules over its paths and modes, and over what the session's files hold."""
+    table, rows = review.changes.by_key(), []
+    links = {link.path: link for link in _moved_links(looked.pointers, one.id)}
+    for file in one.files:
+        change = table.get(Key(0, file.path))
+        every = (*(change.risks if change is not None else ()), *looked.risks.get(one.id, {}).get(file.path, ()))
+        if every:
+            risks = tuple({risk.rule: risk for risk in every}.values())
+            rows.append(Risky(file.path, risks, links[file.path].about if file.path in links else ()))
+    return tuple(rows)
+
+
+def _moved_links(links: Sequence[Pointer], commit: str) -> tuple[Risky, ...]:
+    ours = (one for one in links if one.commit == commit)
+    return tuple(Risky(one.path, (MOVED,), tuple(output.links((one,), commit))) for one in ours)
 
 
 def bringer(review: Review, place: store.Store, ids: Sequence[str], wish: tuple[Way, str], *, with_trailers: bool) -> Bring:

@@ -18,7 +18,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from agent_dev.core.changes import Key
-from tui import words
+from tui import commits, words
 from tui.bindings import REVIEW
 from tui.driver import Driver
 from tui.effects import Apply, Bring, Do, Edit, Effect, Finish, Load, ReadEntries, Seek, Settle
@@ -240,6 +240,7 @@ class ReviewApp(App[None], inherit_bindings=False):
 
 
 def _tabs(source: Source) -> Mapping[Tab, tuple[Entry, ...]]:
+    known = {change.key for change in source.changes.changes if change.risks}
     risky = tuple(
         Entry(
             f"{words.name(change.key, source.roots)}: {', '.join(risk.rule for risk in change.risks)}",
@@ -249,6 +250,15 @@ def _tabs(source: Source) -> Mapping[Tab, tuple[Entry, ...]]:
         )
         for change in source.changes.changes
         if change.risks
+    )
+    risky += tuple(
+        Entry(
+            f"{words.text(one.path)}: {', '.join(risk.rule for risk in one.risks)}",
+            (*(text for risk in one.risks for text in (f"{words.RISK} {risk.why}", f"look at: {words.look(risk)}")), *one.about),
+            is_risky=True,
+        )
+        for key, one in commits.risky(source.tabs.get(Tab.COMMITS, ())).items()
+        if key not in known
     )
     return {**source.tabs, Tab.RISKS: risky} if risky else source.tabs
 

@@ -1,12 +1,12 @@
 """What is said of the commits that come home, or stay."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from agent_dev.core.changes import Change, Key
+from agent_dev.core.changes import Key
 from tui import words
 from tui.cells import clean, crop, crop_start, wrap
 from tui.document import Line, Tone
-from tui.entries import Tab, Way
+from tui.entries import Entry, Risky, Tab, Way
 from tui.state import State
 
 _WHAT = {
@@ -34,20 +34,42 @@ def summary(state: State, roots: Sequence[str], cells: int) -> tuple[Line, ...]:
     """Return the page that is read before commits come home, at most `cells` wide."""
     chosen = state.picked_entries
     lines = [Line(Tone.PLAIN, f"  {crop(clean(one.line), cells - 2)}") for one in chosen]
-    paths = {Key(0, path) for one in chosen for path in one.paths}
-    risky = [change for change in state.changes.changes if change.risks and change.key in paths]
-    return (*lines, *_risky(risky, roots, cells), Line(Tone.PLAIN, ""), *_ways(cells))
+    return (*lines, *_risky(tuple(risky(chosen).values()), roots, cells), Line(Tone.PLAIN, ""), *_ways(cells))
 
 
-def _risky(some: Sequence[Change], roots: Sequence[str], cells: int) -> Iterator[Line]:
+def risky(entries: Iterable[Entry]) -> dict[Key, Risky]:
+    """Return what of some commits wants a look, by path: all that any of them says of it."""
+    found: dict[Key, Risky] = {}
+    for one in (one for entry in entries for one in entry.risky):
+        key = Key(0, one.path)
+        old = found.get(key, Risky(one.path, ()))
+        new = tuple(risk for risk in one.risks if risk.rule not in {known.rule for known in old.risks})
+        found[key] = Risky(one.path, (*old.risks, *new), (*old.about, *one.about))
+    return found
+
+
+def risk(state: State, key: Key, roots: Sequence[str], cells: int) -> tuple[Line, ...]:
+    """Return the page that is read before commits with one risky path come home."""
+    one = risky(state.picked_entries)[key]
+    said = [(Tone.STRONG, words.name(key, roots)), (Tone.PLAIN, "")]
+    for each in one.risks:
+        said += [(Tone.RISK, f"{words.RISK} {each.why} ({each.rule})"), (Tone.DIM, f"look at: {words.look(each)}")]
+    said += [(Tone.PLAIN, text) for text in one.about]
+    said += [(Tone.PLAIN, ""), (Tone.DIM, "in these commits:")]
+    said += [(Tone.DIM, f"  {entry.line}") for entry in state.picked_entries if any(at.path == one.path for at in entry.risky)]
+    said += [(Tone.PLAIN, ""), (Tone.DIM, "no leaves these commits in the session; esc goes back to look at them")]
+    return tuple(Line(tone, part) for tone, text in said for part in wrap(clean(text), cells))
+
+
+def _risky(some: Sequence[Risky], roots: Sequence[str], cells: int) -> Iterator[Line]:
     if not some:
         return
     yield Line(Tone.PLAIN, "")
     yield Line(Tone.STRONG, f"Risky, and with them ({len(some):,})")
-    for change in some:
-        yield Line(Tone.RISK, f"  {words.RISK}  {crop_start(clean(words.name(change.key, roots)), cells - _INDENT)}")
-        for risk in change.risks:
-            yield from (Line(Tone.DIM, " " * _INDENT + part) for part in wrap(clean(risk.why), cells - _INDENT))
+    for one in some:
+        yield Line(Tone.RISK, f"  {words.RISK}  {crop_start(clean(words.name(Key(0, one.path), roots)), cells - _INDENT)}")
+        for each in one.risks:
+            yield from (Line(Tone.DIM, " " * _INDENT + part) for part in wrap(clean(each.why), cells - _INDENT))
 
 
 def _ways(cells: int) -> Iterator[Line]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
-from agent_dev.core.changes import Key
+from agent_dev.core.changes import Key, Risk
 
 
 class Tab(StrEnum):
@@ -17,10 +17,20 @@ class Tab(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Risky:
+    """A path of a commit that wants a look: why, and what else is to be said of it."""
+
+    path: bytes
+    risks: tuple[Risk, ...]
+    about: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A row of another tab: one line, whether it wants a look, and what is said when the cursor is on it.
 
-    `key`: the change that it is about. `id`: what can be chosen by it, a commit, "" for nothing; `paths`: what that changes.
+    `key`: the change that it is about. `id`: what can be chosen by it, a commit, "" for nothing; `risky`: what of that
+    wants a look, before it comes home, too.
     """
 
     line: str
@@ -28,7 +38,7 @@ class Entry:
     is_risky: bool = False
     key: Key | None = None
     id: str = ""
-    paths: tuple[bytes, ...] = ()
+    risky: tuple[Risky, ...] = ()
 
 
 class Way(Enum):

@@ -11,7 +11,7 @@ from agent_dev.core.selection import Selection
 from agent_dev.core.threeway import Merged, merge
 from tui.app import ReviewApp
 from tui.entries import Entry as Row
-from tui.entries import Tab, Way
+from tui.entries import Risky, Tab, Way
 from tui.source import Answers, Content, Draft, Ended, Tell
 from tui.totals import Count
 
@@ -56,6 +56,9 @@ _HOOK = Risk("runs-on-install", "runs on every machine that installs the package
 _OUT = Risk("leaves-root", "points outside the repository")
 
 
+_RISKY = (Risky(b"package.json", (_HOOK,)),)
+
+
 def _changes() -> tuple[Change, ...]:
     cache = tuple(_file(f"node_modules/.cache/{number:04}.json", Kind.ADDED, None, _F, ignored=True) for number in range(1, 1842))
     return (
@@ -85,8 +88,8 @@ class Sample:
     is_settling = False
     tabs: Mapping[Tab, tuple[Row, ...]] = {
         Tab.COMMITS: (
-            Row("2f8c1d0e6b Take discounts off the total", id="2f8c1d0e6b", paths=(b"shop/basket.py", b"package.json")),
-            Row("9ab03e77c1 Document prices", id="9ab03e77c1", paths=(b"docs/pricing.md",)),
+            Row("2f8c1d0e6b Take discounts off the total", id="2f8c1d0e6b", is_risky=True, risky=_RISKY),
+            Row("9ab03e77c1 Document prices", id="9ab03e77c1"),
         )
     }
     draft = Draft()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.expect.test_person import session
+from tests.harness.git_kinds import KINDS
 from tests.harness.program import PROGRAM, AgentDev, tree, wait_until
 from tests.harness.terminal import Shell, Terminal
 
@@ -502,3 +503,41 @@ def test_commits_that_are_asked_for_by_words_have_their_conflicts_settled_too(sh
         terminal.wait_exit()
     assert shop.git("log", "--format=%s", "-2").split("\n")[:2] == ["Add new", "Mine"]
     assert "return 111" in (repo / "code.py").read_text()
+
+
+def test_a_submodule_that_commits_move_is_marked_and_asked_about(agent_dev: AgentDev, tmp_path: Path) -> None:
+    place = KINDS["with a submodule"](agent_dev, tmp_path).cwd
+    head = agent_dev.git("rev-parse", "HEAD", cwd=place)
+    move = (
+        "git -C lib commit -q --allow-empty -m one; git commit -qam Moved; echo plain >plain; git add plain; git commit -qm Plain"
+    )
+    assert agent_dev("--no-merge", "--", "sh", "-ec", move, cwd=place).returncode == 0
+    environment = agent_dev.terminal_environment()
+    with Terminal([str(PROGRAM), "merge"], rows=24, cols=120, env=environment, cwd=place) as terminal:
+        terminal.wait_for("c apply")
+        terminal.wait_quiet()
+        terminal.keys("3")
+        terminal.wait_for("lib: submodule-moved")
+        terminal.wait_quiet()
+        terminal.keys("2")
+        terminal.wait_for(lambda text: any("] ! " in line and "Moved" in line for line in text.splitlines()))
+        terminal.wait_for("+ plain")
+        terminal.keys("A", "c")
+        terminal.wait_for("Bring this risky change home?")
+        terminal.wait_for("one")
+        terminal.keys("n")
+        terminal.wait_for("Bring 1 commit home?")
+        terminal.keys("n")
+        terminal.wait_for(lambda text: "Bring 1" not in text)
+        terminal.keys("A")
+        terminal.wait_for("2 of 2 commits chosen")
+        terminal.keys("c")
+        terminal.wait_for("Bring this risky change home?")
+        terminal.keys("y")
+        terminal.wait_for("Bring 2 commits home?")
+        assert agent_dev.git("rev-parse", "HEAD", cwd=place) == head
+        terminal.keys("y")
+        terminal.wait_for("agent-dev undo")
+        terminal.keys("enter")
+        terminal.wait_exit()
+    assert agent_dev.git("log", "--format=%s", "-2", cwd=place) == "Plain\nMoved\n"

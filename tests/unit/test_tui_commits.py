@@ -9,7 +9,7 @@ from agent_dev.core.selection import Selection
 from tui import commits
 from tui.effects import Apply, Bring, Effect, Finish, ReadEntries
 from tui.entries import Entry as Row
-from tui.entries import Tab, Way
+from tui.entries import Risky, Tab, Way
 from tui.events import (
     NO,
     YES,
@@ -38,13 +38,17 @@ from tui.update import begin, update
 FILE = Entry(FileType.FILE)
 HOOK = Risk("hook", "runs at the next commit")
 QUICK = (Row("bbbb two", id="bbbb"), Row("aaaa one", id="aaaa"))
-FULL = (Row("bbbb two", id="bbbb", paths=(b"hook", b"a")), Row("aaaa one", id="aaaa", paths=(b"a",)), Row("stash: x"))
+FULL = (Row("bbbb two", id="bbbb"), Row("aaaa one", id="aaaa"), Row("stash: x"))
+MOVED = Risk("moved", "checks out another commit")
+WITH_HOOK = Row("bbbb two", id="bbbb", risky=(Risky(b"hook", (HOOK,)),))
+WITH_BOTH = Row("aaaa one", id="aaaa", risky=(Risky(b"lib", (MOVED,), ("1111 → 2222",)), Risky(b"hook", (HOOK,))))
+RISKY = (WITH_HOOK, WITH_BOTH, Row("cccc zero", id="cccc"))
 PICKED = frozenset(("bbbb",))
 ON_BRANCH, AS_BRANCH, AS_ONE = 1, 2, 3
 
 
-def opened(*, is_running: bool = False) -> State:
-    """Return the commits tab of a session with two, all of them read."""
+def opened(told: tuple[Row, ...] = FULL, *, is_running: bool = False) -> State:
+    """Return the commits tab of a session, all of them read."""
     some = ChangeSet(
         (
             Change(Key(0, b"a"), Kind.EDITED, FILE, FILE),
@@ -52,7 +56,7 @@ def opened(*, is_running: bool = False) -> State:
         )
     )
     state, _ = begin(some, tabs={Tab.COMMITS: QUICK}, is_running=is_running)
-    return after(state, TabTurned(Tab.COMMITS), EntriesRead(Tab.COMMITS, FULL))
+    return after(state, TabTurned(Tab.COMMITS), EntriesRead(Tab.COMMITS, told))
 
 
 def after(state: State, *events: Event) -> State:
@@ -201,6 +205,47 @@ def test_conflicts_of_commits_are_brought_home_only_when_each_is_settled() -> No
     assert asked(state, one, two, ApplyAsked(), Answered(YES)) == (Apply(Selection(frozenset(c.key for c in some.changes))),)
 
 
+HOOKED, LIB = Key(0, b"hook"), Key(0, b"lib")
+
+
+def test_each_risky_path_is_asked_about_once_before_it_is_asked_how() -> None:
+    state = after(opened(RISKY), AllToggled(), ApplyAsked())
+    assert (state.face, state.answer, state.asked) == (Face.RISK, NO, (HOOKED, LIB))
+    assert after(state, Answered(YES)).asked == (LIB,)
+    asking = after(state, Answered(YES), Answered(YES))
+    assert (asking.face, asking.asked, asking.answer, len(asking.picked)) == (Face.BRING, (), NO, 3)
+
+
+def test_no_to_a_risky_path_leaves_every_commit_that_has_it() -> None:
+    state = after(opened(RISKY), AllToggled(), ApplyAsked())
+    assert after(state, Answered(NO)).picked == {"cccc"}
+    assert after(state, Answered(NO)).face is Face.BRING
+    without = after(state, Answered(YES), Answered(NO))
+    assert (without.face, set(without.picked)) == (Face.BRING, {"bbbb", "cccc"})
+
+
+def test_when_no_commit_is_left_nothing_is_asked_any_more() -> None:
+    state = after(opened(RISKY), Toggled(), ApplyAsked(), Answered(NO))
+    assert (state.face, state.picked, state.asked) == (Face.REVIEW, frozenset(), ())
+
+
+def test_giving_up_at_a_risky_path_changes_nothing() -> None:
+    state = after(opened(RISKY), AllToggled(), ApplyAsked(), Answered(YES), GivenUp())
+    assert (state.face, len(state.picked), state.asked) == (Face.REVIEW, 3, ())
+
+
+def test_nothing_is_asked_about_commits_without_risks() -> None:
+    assert after(opened(RISKY), Toggled(2, Pane.LIST), ApplyAsked()).face is Face.BRING
+
+
+def test_the_page_of_a_risky_path_says_why_what_came_and_with_which_commits() -> None:
+    state = after(opened(RISKY), AllToggled())
+    text = "\n".join(line.text for line in commits.risk(state, LIB, ("/r",), 74))
+    assert all(part in text for part in ("lib", MOVED.why, "1111 → 2222", "aaaa one", "look at:"))
+    assert "bbbb two" not in text
+    assert all(part in "".join(line.text for line in commits.risk(state, HOOKED, ("/r",), 74)) for part in ("aaaa", "bbbb"))
+
+
 def test_leaving_asks_when_commits_are_chosen() -> None:
     assert after(opened(), Toggled(), LeaveAsked()).face is Face.LEAVE
     assert asked(opened(), LeaveAsked()) == (Finish(),)
@@ -208,9 +253,9 @@ def test_leaving_asks_when_commits_are_chosen() -> None:
 
 def test_the_page_names_the_commits_and_the_risky_files_that_come_with_them() -> None:
     def said(*events: Event) -> str:
-        return "\n".join(line.text for line in commits.summary(after(opened(), *events), ("/r",), 74))
+        return "\n".join(line.text for line in commits.summary(after(opened(RISKY), *events), ("/r",), 74))
 
-    with_hook, without = said(Toggled()), said(Toggled(1, Pane.LIST))
+    with_hook, without = said(Toggled()), said(Toggled(2, Pane.LIST))
     assert "bbbb two" in with_hook
     assert "aaaa one" not in with_hook
     assert ("hook" in with_hook, HOOK.why in with_hook) == (True, True)
@@ -220,7 +265,8 @@ def test_the_page_names_the_commits_and_the_risky_files_that_come_with_them() ->
 
 @pytest.mark.parametrize("cells", [30, 40, 74])
 def test_the_page_is_no_wider_than_it_may_be(cells: int) -> None:
-    lines = commits.summary(after(opened(), AllToggled()), ("/a/long/root",), cells)
+    state = after(opened(RISKY), AllToggled())
+    lines = [*commits.summary(state, ("/a/long/root",), cells), *commits.risk(state, LIB, ("/a/long/root",), cells)]
     assert max(len(line.text) for line in lines) <= cells
 
 

@@ -51,10 +51,12 @@ def bring_screen(state: State, source: Source, send: Send) -> QuestionScreen:
 
 def risk_screen(state: State, source: Source, send: Send) -> QuestionScreen:
     """Return the question about one risky change."""
-    lines = risk(state, state.asked[0], source.roots, min(state.columns - _FRAME, _WIDEST))
-    left = len(state.asked)
-    title = f"Take this risky change? ({left} to confirm)" if left > 1 else "Take this risky change?"
-    return QuestionScreen((title, as_pieces(lines)), ("No, leave it out", "Yes, take it"), send)
+    is_commits, left = state.tab is Tab.COMMITS, len(state.asked)
+    said = commits.risk if is_commits else risk
+    lines = said(state, state.asked[0], source.roots, min(state.columns - _FRAME, _WIDEST))
+    answers = ("No, leave its commits", "Yes, bring it") if is_commits else ("No, leave it out", "Yes, take it")
+    title = "Bring this risky change home?" if is_commits else "Take this risky change?"
+    return QuestionScreen((f"{title} ({left} to confirm)" if left > 1 else title, as_pieces(lines)), answers, send)
 
 
 def result_screen(state: State, send: Send) -> PageScreen:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from agent_dev.core import selection as core
+from tui import commits
 from tui.effects import Apply, Bring, Finish
 from tui.entries import Tab, Way
 from tui.events import NO, YES, Answered, AnswerMoved, ApplyAsked, Asking, GivenUp, HelpAsked, LeaveAsked, Question
@@ -59,7 +60,8 @@ def _bring(state: State) -> State:
         return replace(state, word="no commit is chosen: space chooses, A takes all, 1 shows the files")
     if not state.is_told:
         return replace(state, word="the commits are still being read: once more, please")
-    return replace(state, face=Face.BRING, answer=NO, word="")
+    risky = tuple(commits.risky(state.picked_entries))
+    return replace(state, face=Face.RISK if risky else Face.BRING, asked=risky, answer=NO, word="")
 
 
 def brought(state: State, way: Way, name: str = "") -> Step:
@@ -102,6 +104,8 @@ def _way(state: State, way: Way) -> Step:
 
 def _about_risk(state: State, *, is_yes: bool) -> Step:
     """Keep a risky change or leave it out; then ask about the next, at last about all."""
+    if state.tab is Tab.COMMITS:
+        return _about_risk_of_commits(state, is_yes=is_yes), ()
     key, *rest = state.asked
     if not is_yes:
         left = core.leave(state.selection, frozenset((key,)), state.changes)
@@ -112,3 +116,16 @@ def _about_risk(state: State, *, is_yes: bool) -> Step:
     if not state.selection.keys:
         return replace(state, face=Face.REVIEW, asked=(), answer=NO, word="nothing is chosen any more"), ()
     return replace(state, face=Face.SUMMARY, asked=(), answer=NO), ()
+
+
+def _about_risk_of_commits(state: State, *, is_yes: bool) -> State:
+    """Keep the commits that change a risky path, or leave them; then ask about the next, at last how all of them come."""
+    key, *rest = state.asked
+    if not is_yes:
+        gone = frozenset(one.id for one in state.picked_entries if any(at.path == key.path for at in one.risky))
+        state = replace(state, picked=state.picked - gone)
+        left = commits.risky(state.picked_entries)
+        rest = [one for one in rest if one in left]
+    if not state.picked_entries:
+        return replace(state, face=Face.REVIEW, asked=(), answer=NO, word="no commit is chosen any more")
+    return replace(state, face=Face.RISK if rest else Face.BRING, asked=tuple(rest), answer=NO)
