@@ -33,21 +33,34 @@ class Submodule:
 class Beside:
     """All of it: what is to come, and what came. `refused`: large files that are not what their names say."""
 
-    large: tuple[pointing.Pointer, ...] = ()
     submodules: tuple[Submodule, ...] = ()
     refused: list[str] = field(default_factory=list)
-    _git_dir: str = ""
-    _storage: str = ""
+    _large: list["_Large"] = field(default_factory=list)
     _checked: list["_Checked"] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """How many large files there are."""
+        return sum(len(some.pointers) for some in self._large)
 
     def adopt(self) -> None:
         """Put it among the user's: all of it only adds. Raises OSError."""
-        for one in self.large:
-            if not large_files.bring(self._git_dir, self._storage, one):
-                self.refused.append(one.oid)
+        for some in self._large:
+            for one in some.pointers:
+                if not large_files.bring(some.git_dir, some.storage, one):
+                    self.refused.append(one.oid)
         for checked in self._checked:
             quarantine.adopt(checked.place, checked.user.folder, tuple(checked.refs.values()), checked.known)
             users_refs.keep(checked.user, checked.refs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Large:
+    """Large files out of one git dir of the agent's, and where the user's twin of it keeps them."""
+
+    git_dir: str
+    storage: str
+    pointers: tuple[pointing.Pointer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +80,13 @@ def opened(work: Work, told: tuple[Told, ...], tip: str) -> Iterator[Beside]:
     if folder is None or git is None:
         yield Beside()
         return
-    place = large_files.storage(git["common"], work.config)
-    large = _large(work, folder, place, tip) if large_files.are_in(folder) else ()
+    large = _large(Sides(folder, git["common"], _stores(work)), work.user, work.place, (tip,))
     with ExitStack() as stack:
-        modules = _Modules(work, stack, _links(work, told, folder))
+        modules = _Modules(work, stack, _links(work.place, told) if git_dirs(folder) else {}, [large])
         for one in git_dirs(folder) if modules.left else ():
             modules.check(Sides(one, git["common"] + one.removeprefix(folder), _stores(work)))
         rows = (*modules.rows, *(Submodule(path, oid, why=_NOWHERE) for oid, path in modules.left.items()))
-        yield Beside(large, rows, _git_dir=folder, _storage=place, _checked=modules.checked)
+        yield Beside(rows, _large=modules.large, _checked=modules.checked)
 
 
 def _stores(work: Work) -> tuple[str, ...]:
@@ -84,40 +96,47 @@ def _stores(work: Work) -> tuple[str, ...]:
 # Large files
 
 
-def _large(work: Work, folder: str, place: str, tip: str) -> tuple[pointing.Pointer, ...]:
-    """Return what pointers in the commits name, that the agent has and the user has not."""
-    question = f"{tip}\n" + "".join(f"^{oid}\n" for oid in sorted(set(work.user.values().values())))
-    rows = work.place.ask(
-        "rev-list", "--objects", "--no-object-names", "--missing=allow-any", "--stdin", question=question.encode()
-    )
+def _large(sides: Sides, user: UserGit, place: Bare, tips: tuple[str, ...]) -> _Large:
+    """Return what pointers in commits name, that the agent has and the user has not."""
+    if not large_files.are_in(sides.agent):
+        return _Large(sides.agent, "", ())
+    storage = large_files.storage(sides.common, user.config())
+    question = _new(user, tips)
+    rows = place.ask("rev-list", "--objects", "--no-object-names", "--missing=allow-any", "--stdin", question=question.encode())
     words = ("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)")
     small = []
-    for row in work.place.ask(*words, question=rows).split(b"\n"):
+    for row in place.ask(*words, question=rows).split(b"\n"):
         oid, _, kind = row.partition(b" ")
         what, _, size = kind.partition(b" ")
         if what == b"blob" and int(size) <= pointing.LARGEST:
             small.append(oid.decode("ascii"))
-    found = {one for data in blobs(work.place, small).values() if (one := pointing.parse(data)) is not None}
-    wanted = (one for one in found if not large_files.is_there(place, one) and large_files.is_offered(folder, one))
-    return tuple(sorted(wanted, key=lambda one: one.oid))
+    found = {one for data in blobs(place, small).values() if (one := pointing.parse(data)) is not None}
+    wanted = (one for one in found if not large_files.is_there(storage, one) and large_files.is_offered(sides.agent, one))
+    return _Large(sides.agent, storage, tuple(sorted(wanted, key=lambda one: one.oid)))
+
+
+def _new(user: UserGit, tips: tuple[str, ...]) -> str:
+    """Return how git is asked for what some commits have and the user has not."""
+    return "".join(f"{oid}\n" for oid in tips) + "".join(f"^{oid}\n" for oid in sorted(set(user.values().values())))
 
 
 # Submodules
 
 
-def _links(work: Work, told: tuple[Told, ...], folder: str) -> dict[str, bytes]:
-    """Return the commits of submodules that commits move to, with a path of theirs; nothing where nobody has submodules."""
-    if not git_dirs(folder):
-        return {}
-    every = commits.with_files(work.place, told)
-    return {file.new: file.path for one in every for file in one.files if file.new_mode == GITLINK}
+def _links(place: Bare, told: tuple[Told, ...], above: bytes = b"") -> dict[str, bytes]:
+    """Return the commits of submodules that commits move to, with a path of theirs below that of their own submodule."""
+    every = commits.with_files(place, told)
+    return {file.new: above + file.path for one in every for file in one.files if file.new_mode == GITLINK}
 
 
 class _Modules:
-    """Commits of submodules by path, those of which nothing is known yet in `left`; and what of them is checked."""
+    """Commits of submodules by path, those of which nothing is known yet in `left`; and what of them is checked.
 
-    def __init__(self, work: Work, stack: ExitStack, links: dict[str, bytes]) -> None:
-        self.work, self.stack, self.left = work, stack, dict(links)
+    Git dirs are asked from the top down, so what a submodule's own commits name is found in those below its.
+    """
+
+    def __init__(self, work: Work, stack: ExitStack, links: dict[str, bytes], large: list[_Large]) -> None:
+        self.work, self.stack, self.left, self.large = work, stack, dict(links), large
         self.rows: list[Submodule] = []
         self.checked: list[_Checked] = []
 
@@ -140,9 +159,17 @@ class _Modules:
     def _take(self, sides: Sides, user: UserGit, paths: dict[str, bytes]) -> None:
         session = self.work.review.session
         place = self.stack.enter_context(quarantine.between(session.folder, sides, user, tuple(paths)))
+        large = _large(sides, user, place, tuple(paths))
+        for tip, path in paths.items():
+            self.left |= _links(place, _told(place, _new(user, (tip,))), path + b"/")
+        self.large.append(large)
         names = {f"refs/agent-dev/{session.id}/{oid}": oid for oid in paths}
         self.rows += [Submodule(paths[oid], oid, name) for name, oid in names.items()]
         self.checked.append(_Checked(place, user, names, tuple(sorted(set(user.values().values())))))
+
+
+def _told(place: Bare, question: str) -> tuple[Told, ...]:
+    return commits.read(place, place.ask("rev-list", "--stdin", question=question.encode()).decode("ascii").split())
 
 
 def _commits(place: Bare | UserGit, ids: Collection[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,77 @@ def test_commits_of_a_submodule_come_along(agent_dev: AgentDev, tmp_path: Path, 
     assert sorted(after.splitlines()) == sorted([*refs.splitlines(), f"{row['commit']} {row['ref']}"])
     assert agent_dev.git("fsck", "--no-progress", "--no-dangling", cwd=cwd / "lib") == ""
     assert agent_dev.git("status", "--porcelain", cwd=cwd) == ""
+
+
+def with_inner(agent_dev: AgentDev, folder: Path) -> Path:
+    """Make a repository with a submodule `lib` that has a submodule `inner`; return where it is."""
+    for name in ("deep", "middle"):
+        agent_dev.git("clone", "-q", agent_dev.repo, folder / name)
+    add = ("-c", "protocol.file.allow=always", "submodule", "-q", "add")
+    agent_dev.git(*add, folder / "deep", "inner", cwd=folder / "middle")
+    agent_dev.git("commit", "-qm", "Add inner", cwd=folder / "middle")
+    agent_dev.git(*add, folder / "middle", "lib")
+    agent_dev.git("commit", "-qm", "Add lib")
+    agent_dev.git("-c", "protocol.file.allow=always", "submodule", "-q", "update", "--init", "--recursive")
+    for name in ("deep", "middle"):
+        (folder / name).rename(folder / f"{name} is gone")  # nothing can be fetched
+    return agent_dev.repo
+
+
+INNER = "cd lib/inner && echo deep >deep && git add deep && git commit -qm Deep && cd .. && git commit -qam Middle && cd .. "
+BOTH = f"{INNER} && git commit -qam Top"
+
+
+def test_commits_of_submodules_of_submodules_come_along(agent_dev: AgentDev, tmp_path: Path) -> None:
+    place = with_inner(agent_dev, tmp_path)
+    assert agent_dev("--", "sh", "-ec", BOTH).returncode == 0
+    rows = bring(agent_dev)["submodules"]
+    agent_dev.git("submodule", "update", "--recursive")
+
+    assert [(row["path"], row["why"]) for row in rows] == [("lib", None), ("lib/inner", None)]
+    assert (place / "lib/inner/deep").read_text() == "deep\n"
+    for one in ("lib", "lib/inner"):
+        assert agent_dev.git("fsck", "--no-progress", "--no-dangling", cwd=place / one) == ""
+    assert agent_dev.git("status", "--porcelain") == ""
+
+
+def test_an_inner_submodule_that_the_user_has_not_is_told(agent_dev: AgentDev, tmp_path: Path) -> None:
+    place = with_inner(agent_dev, tmp_path)
+    assert agent_dev("--", "sh", "-ec", BOTH).returncode == 0
+    agent_dev.git("submodule", "-q", "deinit", "-f", "inner", cwd=place / "lib")
+    shutil.rmtree(place / ".git/modules/lib/modules/inner")
+    rows = {row["path"]: row for row in bring(agent_dev)["submodules"]}
+
+    assert rows["lib"]["why"] is None
+    assert "stays in the session" in rows["lib/inner"]["why"]
+
+
+def test_large_files_of_a_submodule_come_into_the_submodule(agent_dev: AgentDev, tmp_path: Path) -> None:
+    agent_dev.git("lfs", "install")
+    place = KINDS["with a submodule"](agent_dev, tmp_path).cwd
+    track = "echo '*.png filter=lfs diff=lfs merge=lfs -text' >.gitattributes"
+    done = agent_dev("--", "sh", "-ec", f"cd lib; {track}; {DRAW}; cd ..; git commit -qam Moved")
+    assert done.returncode == 0, done.stderr
+    found = bring(agent_dev)
+    agent_dev.git("submodule", "update", cwd=place)
+
+    assert (found["lfs"], found["refused_lfs"]) == (1, [])
+    assert (place / "lib/a.png").read_text() == PICTURE
+    assert [path.name for path in (place / ".git/modules/lib/lfs/objects").rglob("*") if path.is_file()] == [OID]
+    assert not (place / ".git/lfs/objects").exists()
+    agent_dev.git("lfs", "fsck", cwd=place / "lib")
+
+
+def test_forged_large_files_of_a_submodule_stay(agent_dev: AgentDev, tmp_path: Path) -> None:
+    agent_dev.git("lfs", "install")
+    place = KINDS["with a submodule"](agent_dev, tmp_path).cwd
+    track = "echo '*.png filter=lfs diff=lfs merge=lfs -text' >.gitattributes"
+    stored = STORED.replace(".git/", ".git/modules/lib/")
+    forge = f"cd ..; chmod u+w {stored}; tr a-z A-Z <lib/a.png >{stored}"
+    assert agent_dev("--", "sh", "-ec", f"cd lib; {track}; {DRAW}; {forge}; git commit -qam Moved").returncode == 0
+
+    assert bring(agent_dev)["refused_lfs"] == [OID]
+    assert [path for path in (place / ".git/modules/lib/lfs").rglob("*") if path.is_file()] == []
 
 
 def test_hostile_commits_of_a_submodule_stay_and_the_rest_comes(agent_dev: AgentDev, tmp_path: Path) -> None:
