@@ -85,7 +85,7 @@ def bringer(review: Review, place: store.Store, ids: Sequence[str], wish: tuple[
 
 def _words(review: Review, ids: Sequence[str]) -> tuple[str, ...]:
     """Return what stands behind each --commits: the branch that the session began on when that is all there is, else ids."""
-    before, after = refs.remembered(review.session), refs.now(review.session, review.record)
+    before, after = refs.remembered(review.session), refs.now(review.session, review.record, review.environ)
     made = commits.made(review.session, review.record, review.environ)
     if len(ids) == len(made) and _moved(before, after) == [branch_of(before.get("HEAD", ""))]:
         return ("",)

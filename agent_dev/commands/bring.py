@@ -60,7 +60,7 @@ def bring(review: Review, wish: Wish, place: store.Store, notice: Notice, *, wit
     git = review.record.get("git")
     if git is None:
         raise CannotBring(message="the session has no git directory, so no commits", hint="agent-dev merge takes its files")
-    before, after = refs.remembered(review.session), refs.now(review.session, review.record)
+    before, after = refs.remembered(review.session), refs.now(review.session, review.record, review.environ)
     made = commits.made(review.session, review.record, review.environ) if any(wish.words) else ()
     chosen = core.chosen(wish.words, before, after, [one.id for one in made])
     user = UserGit(git["folder"], commits.git_program(review.record, review.environ), review.environ)

@@ -42,9 +42,9 @@ def look(review: Review) -> Looked:
     """Look at a session's git dir and work tree. Raises CommandFailed when git cannot read what the agent left."""
     if refs.private_dir(review.session, review.record) is None:
         return Looked(Found())
-    start, end = head_of(refs.remembered(review.session)), head_of(refs.now(review.session, review.record))
+    start, end = head_of(refs.remembered(review.session)), head_of(refs.now(review.session, review.record, review.environ))
     with commits.opened(review.session, review.record, review.environ) as skeleton:
-        found = commits.found(review.session, review.record, skeleton)
+        found = commits.found(review.session, review.record, skeleton, review.environ)
         if not (review.changes.changes or found.commits or start != end):
             return Looked(found, ())
         tree = WorkTree(review)

@@ -101,7 +101,8 @@ def _is_behind(work: Work, one: str, other: str) -> bool:
 
 def others(work: Work, but: str) -> list[str]:
     """Return the agent's branches with commits of its own."""
-    before, after = refs.remembered(work.review.session), refs.now(work.review.session, work.review.record)
+    review = work.review
+    before, after = refs.remembered(review.session), refs.now(review.session, review.record, review.environ)
     moved = [name for name in after if name.startswith(HEADS) and name != but and before.get(name) != after[name]]
     return [name.removeprefix(HEADS) for name in sorted(moved)]
 

@@ -32,7 +32,7 @@ def settle(session: store.Session, record: store.Record, base: int, code: int, e
 
 def _count(session: store.Session, record: store.Record, environ: dict[str, str]) -> Held:
     """Count what came of a session; one that cannot be read counts as one change, so that it is kept and shown."""
-    moved = len(refs.moved(session, record))
+    moved = _moved(session, record, environ)
     try:
         review = open_review(session, environ)
         changes = len(review.changes.changes) + len(review.changes.problems)
@@ -44,3 +44,10 @@ def _count(session: store.Session, record: store.Record, environ: dict[str, str]
     except AgentDevError:
         return Held(changes, 0, moved or 1)  # whatever HEAD leads to: kept, until git can say what it is
     return Held(changes, made, moved)
+
+
+def _moved(session: store.Session, record: store.Record, environ: dict[str, str]) -> int:
+    try:
+        return len(refs.moved(session, record, environ))
+    except AgentDevError:
+        return 1  # what they are cannot be read here: the session is kept, and says so when it is asked

@@ -22,7 +22,7 @@ _MANY_FETCHED = 100_000
 
 def made(session: store.Session, record: store.Record, environ: dict[str, str]) -> tuple[Commit, ...]:
     """Return the commits that the agent made, newest first, not what it fetched. Raises CommandFailed."""
-    tips = _tips(session, record)
+    tips = _tips(session, record, environ)
     if not tips.new:
         return ()
     with opened(session, record, environ) as skeleton:
@@ -32,15 +32,15 @@ def made(session: store.Session, record: store.Record, environ: dict[str, str]) 
         return tuple(one for one in every if one.id not in fetched)[:MANY]
 
 
-def found(session: store.Session, record: store.Record, skeleton: Bare) -> Found:
+def found(session: store.Session, record: store.Record, skeleton: Bare, environ: dict[str, str]) -> Found:
     """Return all that came of the agent's git dir, by a skeleton of it. Raises CommandFailed when git cannot read it."""
-    folder = refs.private_dir(session, record)
+    folder = refs.place(session, record, environ)
     if folder is None:
         return Found()
-    before, after = refs.remembered(session), refs.now(session, record)
+    before, after = refs.remembered(session), refs.now(session, record, environ)
     known = refs.remembered_stashes(session)
     stashes = tuple(one for one in finding.parse_stashes(refs.stash_log(folder)) if one.id not in known)
-    tips = _tips(session, record)
+    tips = _tips(session, record, environ)
     fetched = _fetched(skeleton, tips)
     every = _reached(skeleton, _question(tips.new, tips.old), MANY + 1 + len(fetched)) if tips.new else []
     ids = [oid for oid in every if oid not in fetched][: MANY + 1]
@@ -52,7 +52,7 @@ def found(session: store.Session, record: store.Record, skeleton: Bare) -> Found
         told[:MANY],
         tuple(one for one in finding.ref_changes(before, after) if one.name != "refs/stash"),
         stashes,
-        refs.unfinished(session, record),
+        refs.unfinished(session, record, folder),
         finding.branch_of(after.get("HEAD", "")),
         finding.branch_of(before.get("HEAD", "")),
         is_cut=len(told) > MANY,
@@ -61,11 +61,11 @@ def found(session: store.Session, record: store.Record, skeleton: Bare) -> Found
     )
 
 
-def _tips(session: store.Session, record: store.Record) -> Tips:
+def _tips(session: store.Session, record: store.Record, environ: dict[str, str]) -> Tips:
     """Return what the agent's refs lead to that they did not before."""
     if refs.private_dir(session, record) is None:
         return Tips()
-    return finding.tips(refs.remembered(session), refs.now(session, record))
+    return finding.tips(refs.remembered(session), refs.now(session, record, environ))
 
 
 def _question(new: tuple[str, ...], *old: tuple[str, ...]) -> bytes:

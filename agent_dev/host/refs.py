@@ -10,6 +10,8 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LARGEST_REFS = 16 << 20
 _MANY_REFS = 20_000
 _PACKED = "packed-refs"
+TABLES = "reftable/tables.list"
+_NO_HEAD = b"ref: refs/heads/.invalid"  # stands in place of one that is in a reftable (git: reftable-backend.c)
 _STASHES = "stashes"  # beside the refs in what is remembered: no ref is called so
 
 
@@ -49,24 +51,48 @@ def has_moved(session: store.Session, record: store.Record) -> bool:
     folder = private_dir(session, record)
     if folder is None:
         return False
+    if has_tables(folder):
+        return True
     if _packed(folder) != regular(f"{session.folder}/git/{_PACKED}", _LARGEST_REFS):
-        return now(session, record) != remembered(session)
+        return _all(folder, _linked(record)) != remembered(session)
     before = _own(session)
     before.pop(_STASHES, None)
     return _loose(folder, _linked(record)) != before
 
 
-def moved(session: store.Session, record: store.Record) -> tuple[str, ...]:
-    """Return the branches, tags and other refs that were made, moved or removed; HEAD alone is only where the agent stood."""
-    before, after = remembered(session), now(session, record)
+def moved(session: store.Session, record: store.Record, environ: dict[str, str]) -> tuple[str, ...]:
+    """Return the branches, tags and other refs that were made, moved or removed; HEAD alone is only where the agent stood.
+
+    Raises CommandFailed as `now`.
+    """
+    before, after = remembered(session), now(session, record, environ)
     names = sorted({*before, *after} - {"HEAD"})
     return tuple(name for name in names if before.get(name) != after.get(name))
 
 
-def now(session: store.Session, record: store.Record) -> dict[str, str]:
-    """Return all refs of the private git dir and its HEAD: name → object id, or `ref: …` for a symbolic HEAD."""
-    folder = private_dir(session, record)
+def now(session: store.Session, record: store.Record, environ: dict[str, str]) -> dict[str, str]:
+    """Return all refs of the private git dir and its HEAD: name → object id, or `ref: …` for a symbolic HEAD.
+
+    Raises CommandFailed where the agent moved them into a reftable that the user's git cannot read.
+    """
+    folder = place(session, record, environ)
     return {} if folder is None else _all(folder, _linked(record))
+
+
+def place(session: store.Session, record: store.Record, environ: dict[str, str]) -> str | None:
+    """Return where the refs of the private git dir are files: there, or read out of the agent's reftable. Raises as `now`."""
+    folder = private_dir(session, record)
+    if folder is None or not has_tables(folder):
+        return folder
+    from agent_dev.host import moved_refs  # it runs git, which nothing does before an agent
+
+    return moved_refs.files(session, record, folder, environ)
+
+
+def has_tables(folder: str) -> bool:
+    """Whether an agent moved the refs of its git dir into a reftable."""
+    has_some = os.path.lexists(f"{folder}/{TABLES}") and is_real(folder, "reftable")
+    return has_some and regular(f"{folder}/HEAD", 4096).strip() == _NO_HEAD
 
 
 def _linked(record: store.Record) -> str:
@@ -100,8 +126,8 @@ def stash_log(folder: str) -> bytes:
     return regular(f"{folder}/logs/refs/stash", _LARGEST_REFS) if is_real(folder, "logs", "logs/refs") else b""
 
 
-def unfinished(session: store.Session, record: store.Record) -> tuple[str, ...]:
-    """Return in words what the agent's git is in the middle of, and the user's is not."""
+def unfinished(session: store.Session, record: store.Record, told: str) -> tuple[str, ...]:
+    """Return in words what the agent's git is in the middle of, and the user's is not; `told` is where refs are files."""
     from agent_dev.core.found import UNFINISHED  # only after an agent
 
     folder, git = private_dir(session, record), record["git"]
@@ -109,8 +135,9 @@ def unfinished(session: store.Session, record: store.Record) -> tuple[str, ...]:
         return ()
     linked = _linked(record)
     has_linked = linked and is_real(folder, "worktrees", f"worktrees/{linked}")
-    place = f"{folder}/worktrees/{linked}" if has_linked else folder
-    marks = (mark for mark in UNFINISHED if os.path.lexists(f"{place}/{mark}") and not os.path.lexists(f"{git['folder']}/{mark}"))
+    places = (f"{folder}/worktrees/{linked}" if has_linked else folder, told)
+    here = [mark for mark in UNFINISHED if any(os.path.lexists(f"{one}/{mark}") for one in places)]
+    marks = (mark for mark in here if not os.path.lexists(f"{git['folder']}/{mark}"))
     return tuple(UNFINISHED[mark] for mark in marks)
 
 

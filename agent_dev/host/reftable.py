@@ -10,8 +10,8 @@ from agent_dev.errors import Refused
 from agent_dev.host import farm, repo
 from agent_dev.value import Value
 
-_FORMAT = "--format=%(objectname) %(symref) %(refname)"
-_ENTRY = "%H%x00%gd%x00%gn%x00%ge%x00%gs"  # of a reflog, with --date=raw
+FORMAT = "--format=%(objectname) %(symref) %(refname)"
+ENTRY = "%H%x00%gd%x00%gn%x00%ge%x00%gs"  # of a reflog, with --date=raw
 _KEY = b"refstorage=reftable"
 
 
@@ -48,7 +48,7 @@ def files(reader: Reader, git_dir: str) -> dict[str, bytes]:
     found, packed = every.told()
     if not (found or packed):
         return {}
-    found["packed-refs"] = _packed(packed)
+    found["packed-refs"] = packed_file(packed)
     found["config"] = config(farm.read(f"{git_dir}/config"))
     for name, one in others.items():
         own, refs = one.told()
@@ -56,29 +56,29 @@ def files(reader: Reader, git_dir: str) -> dict[str, bytes]:
         found |= {f"worktrees/{name}/{ref}": data for ref, data in own.items()}
     branch = os.fsdecode(found.get("HEAD", b"").removeprefix(b"ref:").strip())
     logs = {ref: _ask_log(reader, git_dir, ref) for ref in ("refs/stash", branch) if ref.startswith("refs/")}
-    return found | {f"logs/{ref}": data for ref, one in logs.items() if (data := _log(repo.answer(one)[1]))}
+    return found | {f"logs/{ref}": data for ref, one in logs.items() if (data := log_file(repo.answer(one)[1]))}
 
 
 def _ask_log(reader: Reader, git_dir: str, ref: str) -> repo.Asked:
-    return reader.start(git_dir, "log", "-g", "-z", "--date=raw", f"--format={_ENTRY}", ref, "--")
+    return reader.start(git_dir, "log", "-g", "-z", "--date=raw", f"--format={ENTRY}", ref, "--")
 
 
 class _Asked:
     """The questions that a git dir has been asked, at once: its refs, where an unborn HEAD leads, and where HEAD was."""
 
     def __init__(self, reader: Reader, git_dir: str) -> None:
-        self.refs = reader.start(git_dir, "for-each-ref", "--include-root-refs", _FORMAT)
+        self.refs = reader.start(git_dir, "for-each-ref", "--include-root-refs", FORMAT)
         self.head = reader.start(git_dir, "symbolic-ref", "-q", "HEAD")
         self.log = _ask_log(reader, git_dir, "HEAD")
 
     def told(self) -> tuple[dict[str, bytes], dict[str, str]]:
         """Return what stays a file, and the other refs."""
-        found, packed = _parted(repo.answer(self.refs)[1])
-        name, log = repo.answer(self.head)[1], _log(repo.answer(self.log)[1])
+        found, packed = parted(repo.answer(self.refs)[1])
+        name, log = repo.answer(self.head)[1], log_file(repo.answer(self.log)[1])
         return found | ({"HEAD": b"ref: " + name} if name else {}) | ({"logs/HEAD": log} if log else {}), packed
 
 
-def _parted(said: bytes) -> tuple[dict[str, bytes], dict[str, str]]:
+def parted(said: bytes) -> tuple[dict[str, bytes], dict[str, str]]:
     """Return those that are files, symbolic ones and those outside refs/, and the others by name."""
     apart: dict[str, bytes] = {}
     plain: dict[str, str] = {}
@@ -94,12 +94,13 @@ def _parted(said: bytes) -> tuple[dict[str, bytes], dict[str, str]]:
     return apart, plain
 
 
-def _packed(refs: dict[str, str]) -> bytes:
+def packed_file(refs: dict[str, str]) -> bytes:
+    """Return refs as one file has them."""
     rows = "".join(f"{value} {name}\n" for name, value in sorted(refs.items(), key=lambda item: os.fsencode(item[0])))
     return os.fsencode("# pack-refs with: sorted \n" + rows)
 
 
-def _log(said: bytes) -> bytes:
+def log_file(said: bytes) -> bytes:
     """Return a reflog as a file has it, the oldest entry first; git tells the newest first, and not what was before."""
     rows, before = [], b""
     for entry in reversed([one.split(b"\0") for one in _records(said)]):

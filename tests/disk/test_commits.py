@@ -141,7 +141,7 @@ def test_moved_are_branches_and_tags_and_not_head_alone(session: Session, words:
     again = Session(session.root.parent / "again", session.root)
     again.let_agent(*words.split())
 
-    assert refs.moved(again.session, again.record) == moved
+    assert refs.moved(again.session, again.record, ENVIRON) == moved
     assert again.made() == ()
 
 
@@ -362,7 +362,7 @@ def let_fetch(session: Session) -> str:
 
 def look(session: Session) -> Found:
     with commits.opened(session.session, session.record, ENVIRON) as skeleton:
-        return commits.found(session.session, session.record, skeleton)
+        return commits.found(session.session, session.record, skeleton, ENVIRON)
 
 
 def test_what_was_only_fetched_is_not_the_agents(session: Session) -> None:

@@ -1,12 +1,15 @@
 """A repository whose refs are in a reftable: the agent's git sees them all, and what it commits comes home."""
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.harness.git_kinds import linked_reftable, reftable
+from tests.harness.new_git import take_new_git
 from tests.harness.program import AgentDev
 
 # What git says of refs, each on its own: the same outside and inside.
@@ -132,3 +135,94 @@ def test_a_config_that_says_it_otherwise_is_understood(world: World) -> None:
     (common / "config").write_text(text.replace("[extensions]\n\trefstorage = reftable", "[Extensions] refStorage=reftable"))
 
     assert world.run("git log -1 --format=%s") == "Make it\n"
+
+
+# --- an agent that moves its refs there ---
+
+MIGRATE = "rm -rf .git/logs && git refs migrate --ref-format=reftable"  # git < 2.48 cannot migrate logs
+
+
+@pytest.fixture
+def newer(agent_dev: AgentDev) -> tuple[str, ...]:
+    """Let a git that knows reftables be the user's and the agent's; return the options."""
+    return take_new_git(agent_dev)
+
+
+def told(agent_dev: AgentDev) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(agent_dev("commits", "--json").stdout)
+    return found
+
+
+def test_refs_that_the_agent_moved_into_a_reftable_are_read(agent_dev: AgentDev, newer: tuple[str, ...]) -> None:
+    work = "echo x >new && git add -A && git commit -qm Before"
+    after = "git commit -q --allow-empty -m After && git branch topic && git tag v1 && echo y >new && git stash -q"
+    assert agent_dev(*newer, "--", "sh", "-ec", f"{work} && {MIGRATE} && {after}").returncode == 0
+    found = told(agent_dev)
+
+    assert [one["subject"] for one in found["commits"]] == ["After", "Before"]
+    assert [(one["name"], one["motion"]) for one in found["refs"]] == [
+        ("refs/heads/main", "moved"),
+        ("refs/heads/topic", "new"),
+        ("refs/tags/v1", "new"),
+    ]
+    assert (found["head"], len(found["stashes"])) == ("refs/heads/main", 1)
+    done = agent_dev("merge", "--commits")
+    assert done.returncode == 0, done.stderr
+    assert agent_dev.git("log", "-2", "--format=%s") == "After\nBefore\n"
+    assert agent_dev.git("status", "--porcelain") == ""
+
+
+def test_refs_that_were_only_moved_there_are_no_change(agent_dev: AgentDev, newer: tuple[str, ...]) -> None:
+    done = agent_dev(*newer, "--", "sh", "-ec", MIGRATE)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(agent_dev("sessions", "--json").stdout)["sessions"] == []
+
+
+def test_what_is_done_after_a_look_is_seen_too(agent_dev: AgentDev, newer: tuple[str, ...]) -> None:
+    assert agent_dev(*newer, "--", "sh", "-ec", f"git commit -q --allow-empty -m One && {MIGRATE}").returncode == 0
+    assert len(told(agent_dev)["commits"]) == 1
+    assert agent_dev(*newer, "resume", "--", "sh", "-ec", "git commit -q --allow-empty -m Two").returncode == 0
+    assert [one["subject"] for one in told(agent_dev)["commits"]] == ["Two", "One"]
+
+
+def test_a_cherry_pick_in_the_middle_is_told(agent_dev: AgentDev, newer: tuple[str, ...]) -> None:
+    script = f"git commit -q --allow-empty -m One && {MIGRATE} && git update-ref CHERRY_PICK_HEAD HEAD"
+    assert agent_dev(*newer, "--", "sh", "-ec", script).returncode == 0
+    assert told(agent_dev)["unfinished"] == ["cherry-pick"]
+
+
+UNREAD = {
+    "garbage": "for one in .git/reftable/*.ref; do chmod u+w $one; echo garbage >$one; done",
+    "a link": "for one in .git/reftable/*.ref; do cp $one /tmp/one; ln -sf /tmp/one $one; done",
+    "a FIFO": "for one in .git/reftable/*.ref; do rm $one; mkfifo $one; done",
+    "more than one way up": "echo ../../../x.ref >>.git/reftable/tables.list",
+}
+
+
+@pytest.mark.parametrize("plant", UNREAD.values(), ids=UNREAD)
+def test_what_cannot_be_read_of_a_reftable_is_told_and_stays(agent_dev: AgentDev, newer: tuple[str, ...], plant: str) -> None:
+    head = agent_dev.git("rev-parse", "HEAD")
+    script = f"git commit -q --allow-empty -m One && {MIGRATE} && {plant}"
+    assert agent_dev(*newer, "--", "sh", "-ec", script).returncode == 0
+    done = agent_dev("merge", "--commits")
+
+    assert done.returncode != 0
+    assert "moved its refs into a reftable" in done.stderr
+    assert agent_dev.git("rev-parse", "HEAD") == head
+    assert len(json.loads(agent_dev("sessions", "--json").stdout)["sessions"]) == 1
+    assert agent_dev("status").returncode == 0
+
+
+def test_a_git_that_knows_no_reftables_says_so(agent_dev: AgentDev) -> None:
+    path = agent_dev.env["PATH"]
+    options = take_new_git(agent_dev)
+    agent_dev.env["PATH"] = path  # the agent's alone
+    if subprocess.run(["git", "refs"], env={"PATH": path}, capture_output=True, check=False).returncode == 129:
+        pytest.skip("the machine's own git knows them")
+    assert agent_dev(*options, "--", "sh", "-ec", f"echo x >new && git add -A && git commit -qm One && {MIGRATE}").returncode == 0
+    done = agent_dev("commits")
+
+    assert "git 2.45 or newer" in done.stderr
+    assert agent_dev("status").returncode == 0
+    assert agent_dev("merge", "--all").returncode == 0
+    assert (agent_dev.repo / "new").read_text() == "x\n"
