@@ -138,7 +138,8 @@ def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
         for change in changes:
             is_embedded = embedded.is_in(change.key.path, inner)
             risks = judge(change, rules, _agent_bytes(tree, change), review.base_bytes(change), is_embedded=is_embedded)
-            found.append(replace(change, ignored=change.key.path in hidden, risks=risks))
+            is_hidden = change.key.path in hidden
+            found.append(replace(change, ignored=is_hidden, risks=risks) if is_hidden or risks else change)
     return ChangeSet(tuple(found), tuple(problems), review.base.notes)
 
 
@@ -248,5 +249,6 @@ def _real(tree: files.Tree, changes: tuple[Change, ...]) -> dict[bytes, Entry | 
     for change in changes:
         for path in (*overlay.parents_of(change.key.path), change.key.path):
             if path not in found:
-                found[path] = tree.look(path, attributes=False)
+                is_bare = found.get(path.rpartition(b"/")[0], True) is None  # nothing is below nothing
+                found[path] = None if is_bare else tree.look(path, attributes=False)
     return found

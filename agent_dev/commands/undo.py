@@ -1,6 +1,7 @@
 """Take a merge back, do it again, and list them: what was there comes back, what the user changed since stays."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_dev.commands import conclude, recover, undo_git
@@ -17,7 +18,10 @@ from agent_dev.host import apply, digest, journals, pending, secure, store
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A merge as lists show it. Time in ns since 1970; `changes` are all it brought, `done` those that stand now."""
+    """A merge as lists show it. Time in ns since 1970; `changes` are all it brought, `done` those that stand now.
+
+    `last`: when it was last merged, undone or redone.
+    """
 
     id: str
     session: str
@@ -28,6 +32,7 @@ class Recorded:
     problem: str = ""
     refs: tuple[RefMove, ...] = ()
     stands: bool = False
+    last: int = 0
 
     @property
     def state(self) -> str:
@@ -54,13 +59,16 @@ class Undone:
 
 def recorded(where: Here, *, every: bool = False) -> tuple[Recorded, ...]:
     """Return the merges of this repository, oldest first; `every`: of all."""
-    try:
-        names = sorted(os.listdir(where.store.merges))
-    except FileNotFoundError:
-        return ()
-    found = [_recorded(where, name) for name in names]
+    found = [_recorded(where, name) for name in _names(where)]
     mine = [one for one in found if one is not None and (every or where.root in one.roots)]
     return tuple(sorted(mine, key=lambda one: one.time))
+
+
+def _names(where: Here) -> list[str]:
+    try:
+        return sorted(os.listdir(where.store.merges))
+    except FileNotFoundError:
+        return []
 
 
 def _recorded(where: Here, merge_id: str) -> Recorded | None:
@@ -74,7 +82,8 @@ def _recorded(where: Here, merge_id: str) -> Recorded | None:
     table = apply.Merge(where.store, merge_id, "", said, (), (), None)  # type: ignore[arg-type]  # only its journal is asked
     everything = conclude.done_changes(table, said.phases[0].numbers)
     done, refs = conclude.done_changes(table), said.git.refs if said.git is not None else ()
-    return Recorded(merge_id, said.begin.session, roots, said.begin.time, everything, done, refs=refs, stands=said.stands)
+    begin, last = said.begin, said.phases[-1].time
+    return Recorded(merge_id, begin.session, roots, begin.time, everything, done, refs=refs, stands=said.stands, last=last)
 
 
 def _roots(where: Here, merge_id: str) -> tuple[str, ...]:
@@ -134,31 +143,50 @@ def _recover(where: Here, merge_id: str, notice: Notice) -> None:
 
 
 def _newest(where: Here, *, is_forward: bool) -> str:
-    found = [one for one in recorded(where) if not one.problem and _can_be_driven(one, is_forward=is_forward)]
-    _demand_none_newer(where, found[-1].id if found else "")
-    if not found:
+    """Return the newest merge that stands, or the one undone last. Raises CannotUndo.
+
+    Journals are read from the newest on, and no more of them than that takes: there may be hundreds. One that cannot be read may
+    be the one that is meant.
+    """
+    found: Recorded | None = None
+    for at, name in _ages(where, _touched if is_forward else _made_ns):
+        if found is not None and found.last >= at:
+            break
+        one = _recorded(where, name)
+        if one is None or where.root not in one.roots:
+            continue
+        if one.problem:
+            raise CannotUndo(message=one.problem, hint="agent-dev merges lists the others: name the one that you mean")
+        if _can_be_driven(one, is_forward=is_forward) and (found is None or one.last > found.last):
+            found = one
+            if not is_forward:
+                break
+    if found is None:
         word = "undone" if is_forward else "merged"
         raise CannotUndo(message=f"nothing of {where.root} was {word}", hint="agent-dev merges --all lists those of other places")
-    if is_forward:
-        return max(found, key=lambda one: _last_time(where, one.id)).id
-    return found[-1].id
+    return found.id
 
 
-def _demand_none_newer(where: Here, chosen: str) -> None:
-    """Raise CannotUndo for a newer merge that cannot be read: it may be the one that is meant."""
-    for one in recorded(where):
-        if one.problem and _made(one.id) > _made(chosen):
-            raise CannotUndo(message=one.problem, hint="agent-dev merges lists the others: name the one that you mean")
+def _ages(where: Here, age: Callable[[Here, str], int]) -> list[tuple[int, str]]:
+    return sorted(((age(where, name), name) for name in _names(where)), reverse=True)
+
+
+def _touched(where: Here, merge_id: str) -> int:
+    """Return when a journal was last written to, ns since 1970: not before its last phase began."""
+    try:
+        return os.stat(f"{where.store.merges}/{merge_id}/{journals.JOURNAL}").st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _made_ns(_where: Here, merge_id: str) -> int:
+    return _made(merge_id) * 10**6
 
 
 def _can_be_driven(one: Recorded, *, is_forward: bool) -> bool:
     if one.refs and one.stands != is_forward:
         return True
     return len(one.done) < len(one.changes) if is_forward else bool(one.done)
-
-
-def _last_time(where: Here, merge_id: str) -> int:
-    return apply.read(f"{where.store.merges}/{merge_id}", merge_id).phases[-1].time
 
 
 def _drive(where: Here, merging: apply.Merge, *, is_forward: bool) -> Undone:

@@ -64,16 +64,15 @@ def judge(
     """
     index = _index(rules)
     sides = (after, before) if after and change.kind is not Kind.METADATA else None
-    near = (rules[number] for number in index.candidates(change.key.path) if is_embedded or not rules[number].in_repository)
+    able = index.able(change.kind, change.type, is_embedded=is_embedded)
+    near = (rules[number] for number in index.candidates(change.key.path) if number in able)
     met = (rule for rule in near if _meets(rule, change, after, sides))
     return tuple(Risk(rule.name, rule.why, rule.check) for rule in met)
 
 
 def _meets(rule: RiskRule, change: Change, after: bytes, sides: Sides | None) -> bool:
     return (
-        change.kind in rule.kinds
-        and change.type in rule.types
-        and (not rule.content or any(_begins(after, word) for word in rule.content))
+        (not rule.content or any(_begins(after, word) for word in rule.content))
         and (not rule.executable or _is_executable(change))
         and (not rule.leaves_root or _leaves_root(change))
         and (not rule.special_bits or _adds(change, _SPECIAL))
@@ -139,6 +138,7 @@ class _Index:
 
     def __init__(self, rules: tuple[RiskRule, ...]) -> None:
         self.rules = rules
+        self._able: dict[tuple[Kind, FileType, bool], frozenset[int]] = {}
         self.known: dict[bytes, list[int]] = {}  # a path is asked for again by each commit that changes it
         self.pathless = [number for number, rule in enumerate(rules) if not rule.paths]
         self.patterns = Patterns(tuple((pattern, number) for number, rule in enumerate(rules) for pattern in rule.paths))
@@ -146,6 +146,14 @@ class _Index:
             (Patterns(tuple((pattern, 0) for pattern in unless)), {n for n, rule in enumerate(rules) if rule.unless == unless})
             for unless in dict.fromkeys(rule.unless for rule in rules if rule.unless)
         )
+
+    def able(self, kind: Kind, type_: FileType, *, is_embedded: bool) -> frozenset[int]:
+        """Return the numbers of the rules that look at changes of this kind and type."""
+        key = (kind, type_, is_embedded)
+        if key not in self._able:
+            some = ((n, rule) for n, rule in enumerate(self.rules) if kind in rule.kinds and type_ in rule.types)
+            self._able[key] = frozenset(n for n, rule in some if is_embedded or not rule.in_repository)
+        return self._able[key]
 
     def candidates(self, path: bytes) -> list[int]:
         """Return the numbers of the rules that look at this path, in order."""

@@ -49,10 +49,10 @@ _unshare, _setns, _prctl, _mount, _renameat2, _syncfs, _syscall, _setrlimit = ma
 )
 
 
-def _checked(result: int, what: str) -> int:
+def _checked(result: int, what: str | bytes) -> int:
     if result < 0:
         number = _ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{os.fsdecode(what)}: {os.strerror(number)}")
     return result
 
 
@@ -130,6 +130,7 @@ def attach_mount(fd: int, target: int) -> None:
 
 
 _LONGEST = 2000  # bytes of a path in one call: PATH_MAX is 4096
+_hows: dict[tuple[int, int], bytes] = {}  # struct open_how by its flags and mode
 
 
 def open_below(folder: int, path: bytes, flags: int, mode: int = 0) -> int:
@@ -155,8 +156,11 @@ def open_across(folder: int, path: bytes, flags: int) -> int:
 
 
 def _open_below(folder: int, path: bytes, flags: int, mode: int) -> int:
-    how = _numbers(flags | os.O_CLOEXEC, mode, _RESOLVE)
-    return _checked(_syscall(_OPENAT2, folder, path, how, 24), os.fsdecode(path))
+    key = flags, mode
+    how = _hows.get(key)
+    if how is None:  # made once: a merge opens as many files as it brings
+        how = _hows[key] = _numbers(flags | os.O_CLOEXEC, mode, _RESOLVE)
+    return _checked(_syscall(_OPENAT2, folder, path, how, 24), path)
 
 
 def is_in_root(root: int, path: bytes) -> bool:

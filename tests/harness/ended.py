@@ -109,7 +109,7 @@ class Ended:
         """Take a merge back; the lock is given up for it, as another command's would be."""
         store.let_go(self.session)
         try:
-            return undoing.undo(self._here(), merge_id, lambda _: None)
+            return undoing.undo(self.here(), merge_id, lambda _: None)
         finally:
             self.session = store.hold(self.session)
 
@@ -117,11 +117,11 @@ class Ended:
         """Do a merge again."""
         store.let_go(self.session)
         try:
-            return undoing.redo(self._here(), merge_id, lambda _: None)
+            return undoing.redo(self.here(), merge_id, lambda _: None)
         finally:
             self.session = store.hold(self.session)
 
-    def _here(self) -> Here:
+    def here(self) -> Here:
         return Here(self.store, str(self.real), str(self.real), ENVIRON)
 
     def _merge(self, choose: Choose) -> Merged:
