@@ -27,8 +27,8 @@ def after_run(outcome: Outcome, request: Request) -> int:
 def _offer(outcome: Outcome, request: Request) -> None:
     if outcome.moves:
         say(f"the repository changed {outcome.moves} times while the agent worked; its view was refreshed")
-    if outcome.unkept:
-        say(outcome.unkept)
+    for told in filter(None, (outcome.undone, outcome.unkept)):
+        say(told)
     where = sessions.here(request.options, request.environ)
     review = open_review(outcome.session, where.environ)
     try:

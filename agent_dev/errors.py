@@ -159,6 +159,14 @@ class CannotRollBack(AgentDevError):
     """{message}"""
 
 
+class PartlyRolledBack(AgentDevError):
+    """not all could be brought back: {what}"""
+
+
+class UndoneWithOuter(AgentDevError):
+    """it was rolled back with the transaction around it"""
+
+
 class BackupBusy(AgentDevError):
     """another backup is being written to {target}"""
 

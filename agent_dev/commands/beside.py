@@ -74,24 +74,77 @@ def with_root(parts: Setting, root: str) -> Setting:
     hidden = tuple(f"{root}/{name}" for name in snapshots.within(root))
     if hidden:
         os.makedirs(parts.blank, 0o755, exist_ok=True)
-    return parts.but(direct=root, blanks=(*parts.blanks, *hidden))
+    return parts.but(direct=root, blanks=(*parts.blanks, *hidden), door=None)
 
 
-def begin_checkpoints(job: "Job", record: store.Record) -> int:
-    """Start what takes checkpoints while the agent runs; return its pid, 0 where none are wanted."""
-    if not _has_checkpoints(job):
-        return 0
-    from agent_dev.host import clock  # needless for a run that ends at once
+def open_door(job: "Job") -> int:
+    """Make the socket at which the agent makes transactions of its session; return its descriptor, -1 where there is none."""
+    if job.parts.door is None:
+        return -1
+    from agent_dev.host import door  # only for those
 
-    return clock.begin(job.session, record, _wish(job))
+    return door.listen(job.session)
 
 
-def end_checkpoints(pid: int) -> None:
-    """End what takes checkpoints."""
-    if pid:
+def begin(job: "Job", record: store.Record, door: int) -> tuple[int, int]:
+    """Start what takes checkpoints while the agent runs, and what answers at its door; return their pids, 0 for none."""
+    timed = answers = 0
+    if _has_checkpoints(job):
+        from agent_dev.host import clock  # needless for a run that ends at once
+
+        timed = clock.begin(job.session, record, _wish(job))
+    if door >= 0:
+        answers = _answer(job, record, door)
+    return timed, answers
+
+
+def _answer(job: "Job", record: store.Record, door: int) -> int:
+    from agent_dev.host import clock  # as above
+
+    def serve() -> None:
+        from agent_dev.commands import nested  # in this process alone
+
+        nested.serve(job.session.but(lock=-1), record, 3, _wish(job))
+
+    pid = clock.beside(serve, door, 0)
+    os.close(door)  # when that process is gone nobody waits for an answer
+    return pid
+
+
+def end(job: "Job", pids: tuple[int, int], door: int) -> None:
+    """End both, and take the door away."""
+    timed, answers = pids
+    if timed:
         from agent_dev.host import clock  # as above
 
-        clock.end(pid)
+        clock.end(timed)
+    if door < 0:
+        return
+    from agent_dev.host import clock  # as above
+    from agent_dev.host import door as doors
+
+    if answers:
+        clock.end_well(answers)
+    else:
+        os.close(door)
+    doors.remove(job.session)
+
+
+def undo_open(job: "Job", record: store.Record, keeper: int) -> store.Record:
+    """Roll back what the agent had begun and not ended, once no mount is left; return the record, which says so then."""
+    if job.parts.door is None:
+        return record
+    from agent_dev.host import door  # as above
+
+    if not door.marked(job.session):
+        return record
+    from agent_dev.commands import nested  # rare
+
+    try:
+        os.waitid(os.P_PID, keeper, os.WEXITED | os.WNOWAIT)
+    except ChildProcessError:
+        pass  # waited for already
+    return {**record, "undone": nested.finish(job.session)}
 
 
 def last_checkpoint(job: "Job", record: store.Record) -> str:

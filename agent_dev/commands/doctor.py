@@ -10,7 +10,7 @@ from agent_dev.commands.prepare import Options, Request, flags, locate, prepare
 from agent_dev.commands.sessions import Here
 from agent_dev.core.plan import expand, home_place, homes_folder
 from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
-from agent_dev.host import explain, kernel, load, machine, probe, trust, wall
+from agent_dev.host import door, explain, kernel, load, machine, probe, trust, wall
 
 _PATIENCE = 60  # s
 
@@ -31,7 +31,7 @@ def examine(where: Here, options: Options) -> tuple[Finding, ...]:
     profile = load.settings(request).profile
     home = home_place(profile, _home(where), where.root)
     written = (expand(path, _home(where)) for path in (homes_folder(profile, _home(where)), *profile.overlay, *profile.rw))
-    found = [_kernel(), *_namespaces(), _landlock(), *_bwrap(where, (where.root, home, *written)), _state(where)]
+    found = [_kernel(), *_namespaces(), _landlock(), _door(), *_bwrap(where, (where.root, home, *written)), _state(where)]
     found.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be made on first use"))
     found += [_rules(where), *_repository(where), _terminal(where)]
     return (
@@ -83,6 +83,11 @@ def _landlock() -> Finding:
         return Finding("Landlock", f"version {version}: signals and abstract sockets of the host are out of reach; {behind}")
     cure = "with the host's network, abstract sockets of the host can be reached: --net none, or Linux 6.12 with Landlock"
     return Finding("Landlock", f"version {version} cannot scope; {behind}" if version else f"is not there; {behind}", cure=cure)
+
+
+def _door() -> Finding:
+    """Say whether an agent can make transactions of its session."""
+    return Finding("tx inside", "can be run" if door.is_possible() else "there is none: it needs a Python below /usr")
 
 
 def _bwrap(where: Here, untrusted: tuple[str, ...]) -> list[Finding]:

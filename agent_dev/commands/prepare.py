@@ -342,6 +342,14 @@ def _files(prepared: Prepared, environ: dict[str, str]) -> tuple[tuple[str, byte
         return (*files, (f"{plan.RUN}/demo-agent.sh", file.read()))
 
 
+def _door(prepared: Prepared, folder: str) -> plan.Door | None:
+    if not prepared.settings.profile.tx_inside:
+        return None
+    from agent_dev.host import door  # only where an agent makes transactions of its own
+
+    return door.door(folder, prepared.machine.system, prepared.untrusted)
+
+
 def _shared(prepared: Prepared, environ: dict[str, str]) -> tuple[Shared, ...]:
     from agent_dev.host import shares  # most runs hand nothing in
 
@@ -362,6 +370,7 @@ def setting(prepared: Prepared, parts: Setting, environ: dict[str, str]) -> Sett
         shares=tuple(mount for one in prepared.shared for mount in one.mounts),
         ro=prepared.ro,
         rw=prepared.rw,
+        door=_door(prepared, f"{prepared.store.sessions}/{parts.session}"),
         files=(*parts.files, *_files(prepared, environ)),
         env=(*plan.allowed_env(prepared.settings.profile, environ), *(pair for one in prepared.shared for pair in one.env)),
     )

@@ -47,6 +47,7 @@ def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
             "state": store.RUNNING,
             "resumed": time.time_ns(),
             "launcher": os.getpid(),
+            "undone": "",
             "command": list(parts.command),
         }
         job = run.Job(

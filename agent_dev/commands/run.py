@@ -46,11 +46,12 @@ class Outcome(Value):
     denied: int = 0  # commands that the policy did not let start
     why: str = ""  # the limit that ended it
     unkept: str = ""  # why there is no checkpoint of its end
+    undone: str = ""  # what became of a transaction that the agent had begun and not ended
 
     @property
     def is_kept(self) -> bool:
         """Whether the session holds something."""
-        return bool(self.changes or self.commits or self.refs)
+        return bool(self.changes or self.commits or self.refs or self.undone)
 
 
 class Job(Value):
@@ -238,7 +239,7 @@ def carry_out(job: Job, keeper: launch.Keeper) -> Outcome:
 
 
 def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: list[bool | None]) -> Outcome:
-    facts = job.prepared.machine
+    facts, door = job.prepared.machine, beside.open_door(job)
     sandbox = launch.start_best(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty, keeper, terminal)
     record: store.Record = {
         **job.record,
@@ -249,15 +250,15 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
     store.write(job.session, record)
     supervisor = supervise.Supervisor(sandbox, terminal, bounds.watch(job))
     supervisor.begin()
-    base, clock = _base_before(job, record) if job.gate >= 0 else None, 0
+    base, others = _base_before(job, record) if job.gate >= 0 else None, (0, 0)
     launch.release(sandbox)
     if not supervisor.is_over_within(GRACE):
         base = _begin_base(job, record) if base is None else base
-        clock = beside.begin_checkpoints(job, record)
+        others = beside.begin(job, record, door)
         store.settle(job.session)
         supervisor.room = bounds.room(job)
         supervisor.wait()
-    beside.end_checkpoints(clock)
+    beside.end(job, others, door)
     told = launch.exit_code(sandbox)
     keeper.finish_streams()
     terminal.take_back()
@@ -270,6 +271,7 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
         _fail(job, base)
     code = 128 + supervisor.ended_by if supervisor.ended_by else (137 if told is None else told)
     why = bounds.reason(job, keeper, supervisor, code)
+    record = beside.undo_open(job, record, sandbox.keeper)
     outcome = _settle(job, record, base, code, (supervisor, keeper.watcher)).but(why=why)
     if base is not None:
         _note_home(job)
@@ -306,8 +308,9 @@ def _settle(
     name = str(record["name"] or job.session.id)
     merge = job.prepared.settings.profile.merge and not supervisor.ended_by
     outcome = Outcome(code, job.session, name, 0, 0, merge, supervisor.moves, supervisor.ended_by, 0, supervisor.is_late)
+    outcome = outcome.but(undone=record.get("undone", ""))
     store.reopen(job.session, len(record["roots"]))
-    is_kept = job.is_resumed or _may_hold(job.session, record)
+    is_kept = job.is_resumed or bool(outcome.undone) or _may_hold(job.session, record)
     if watcher is not None:
         from agent_dev.commands import watching  # as above
 

@@ -8,7 +8,7 @@ from agent_dev.commands.prepare import Options, flags
 from agent_dev.core.plan import expand
 from agent_dev.core.profile import Profile
 from agent_dev.errors import NoSession, SessionBusy, UnknownSession, UnreadableSession
-from agent_dev.host import ended, leftovers, load, machine, repo, signals, store
+from agent_dev.host import door, ended, leftovers, load, machine, repo, signals, store
 
 OPEN = (store.RUNNING, store.WAITING, store.KILLED)
 _PATIENCE = 10_000  # ms
@@ -119,6 +119,10 @@ def finish_rollback(session: store.Session) -> None:
         from agent_dev.commands import rollback  # rare, and it imports this module
 
         rollback.go_on(session)
+    if os.path.lexists(f"{session.folder}/{door.MARK}"):
+        from agent_dev.commands import nested  # as above
+
+        nested.finish(session)
 
 
 def stop(where: Here, one: Listed) -> Listed:

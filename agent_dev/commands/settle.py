@@ -19,13 +19,16 @@ class Held:
 
 
 def settle(session: store.Session, record: store.Record, base: int, code: int, environ: dict[str, str]) -> Held:
-    """Settle an ended session. `base` is the pid of what takes its base."""
+    """Settle an ended session. `base` is the pid of what takes its base.
+
+    One of which all was undone at its end is kept: its checkpoints hold what was there.
+    """
     bases.wait_for(base)
     ended.drop_scaffold(session)
     store.write(session, {**record, "state": store.WAITING, "exit": code, "ended": time.time_ns()}, is_durable=True)
     store.settle(session)
     held = _count(session, record, environ)
-    if not (held.changes or held.commits or held.refs):
+    if not (held.changes or held.commits or held.refs or record.get("undone")):
         ended.drop(session)
     return held
 

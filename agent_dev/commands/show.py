@@ -53,7 +53,7 @@ def _parts(prepared: Prepared, request: Request) -> Setting:
         files=given.files,
         caches=caches,
     )
-    return setting(prepared, parts, request.environ)
+    return setting(prepared, parts, request.environ).but(door=None)  # by hand there is nobody at it
 
 
 def _settings(prepared: Prepared) -> list[tuple[str, str, str]]:
@@ -66,6 +66,7 @@ def _settings(prepared: Prepared) -> list[tuple[str, str, str]]:
         ("state", prepared.store.path, origins.get("state", BUILT_IN)),
         ("net", profile.net, origins.get("net", BUILT_IN)),
         ("nested", "allowed" if profile.nested else "refused", origins.get("nested", BUILT_IN)),
+        ("tx_inside", "yes" if profile.tx_inside else "no", origins.get("tx_inside", BUILT_IN)),
         ("bwrap", f"{prepared.machine.bwrap} {'.'.join(map(str, prepared.machine.bwrap_version))}", ""),
     ]
     rows += [("repository", said, "") for said in prepared.said]

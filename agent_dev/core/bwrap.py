@@ -78,8 +78,8 @@ def arguments(plan: SandboxPlan, mounts: tuple[Mount, ...], descriptors: dict[st
 
 def _mount(mount: Mount, descriptors: dict[str, int]) -> tuple[str | int, ...]:  # noqa: C901, PLR0911  (a case for each kind)
     match mount:
-        case File(target, _, _):
-            return ("--perms", "0444", "--file", descriptors[target], target)
+        case File(target, _, _, is_program):
+            return ("--perms", "0555" if is_program else "0444", "--file", descriptors[target], target)
         case Mask(target):
             return ("--perms", "0444", "--ro-bind-data", descriptors[target], target)
         case Bind(target, source, writable):

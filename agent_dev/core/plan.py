@@ -8,6 +8,7 @@ from agent_dev.value import Value
 GIB = 1 << 30
 RUN = "/run/agent-dev"  # ours inside: object stores, terminfo, the demo's script
 ORDINARY, ORDINARY_NAME = 1000, "agent"  # what root is inside
+PROGRAMS = f"{RUN}/bin"
 
 
 class Bind(Value):
@@ -67,6 +68,7 @@ class File(Value):
     target: str
     data: bytes
     is_copy: bool = False  # of the same path on the host
+    is_program: bool = False
 
 
 class Mask(Value):
@@ -123,6 +125,13 @@ class GitDir(Value):
     large: tuple[tuple[str, str], ...] = ()  # the same of LFS objects
 
 
+class Door(Value):
+    """Where an agent makes transactions of its session: the socket, on the host, and the program that speaks to it inside."""
+
+    source: str
+    script: bytes
+
+
 class Setting(Value):
     """The session's part of a plan, every path absolute and checked to exist (`shown` tools and caches)."""
 
@@ -140,6 +149,7 @@ class Setting(Value):
     blanks: tuple[str, ...] = ()  # directories
     blank: str = ""  # an empty directory
     shares: tuple[Mount, ...] = ()  # sockets that the user hands in
+    door: Door | None = None
     ro: tuple[str, ...] = ()
     rw: tuple[str, ...] = ()
     direct: str = ""  # the root itself, written directly, instead of an overlay
@@ -242,7 +252,15 @@ def _home(machine: Machine, setting: Setting) -> tuple[Mount, ...]:
         *_shown(setting, setting.tools),
         *(Overlay(cache.path, cache.path, cache.upper, cache.work) for cache in setting.caches),
         *setting.shares,
+        *_door(setting.door),
     )
+
+
+def _door(door: Door | None) -> tuple[Mount, ...]:
+    if door is None:
+        return ()
+    program, other = f"{PROGRAMS}/tx", f"{PROGRAMS}/agent-dev"
+    return (Bind(f"{RUN}/door", door.source), File(program, door.script, is_program=True), Symlink(other, "tx"))
 
 
 def _shown(setting: Setting, paths: tuple[str, ...]) -> tuple[Mount, ...]:
@@ -266,7 +284,7 @@ def _env(profile: Profile, machine: Machine, setting: Setting) -> tuple[tuple[st
         "USER": user,
         "LOGNAME": user,
         "SHELL": machine.shell,
-        "PATH": ":".join(inside_path(profile, machine.home)),
+        "PATH": ":".join((*inside_path(profile, machine.home), *((PROGRAMS,) if setting.door else ()))),
         "AGENT_DEV_SESSION": setting.session,
     }
     if any(is_below(path, f"{RUN}/terminfo") for path, _ in setting.files):

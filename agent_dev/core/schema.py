@@ -141,6 +141,7 @@ _BOTH: "dict[str, Check]" = {
     "share": list_of(one_of(SHARES)),
     "merge": a_flag,
     "policy": a_line,
+    "tx_inside": a_flag,
 }
 PROFILE: "dict[str, Check]" = {"about": a_line, "command": a_command, "extends": a_line, "install": a_line, **_BOTH}
 CONFIG: "dict[str, Check]" = {

@@ -5,6 +5,8 @@ import select
 
 from agent_dev.host import kernel, signals
 
+_EXITING = 0x4  # PF_EXITING among a task's flags, proc_pid_stat(5)
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.host.notify import Call
@@ -15,6 +17,20 @@ def parent(pid: int) -> int:
     fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
     try:
         return int(os.read(fd, 1024).rpartition(b")")[2].split(None, 2)[1])
+    finally:
+        os.close(fd)
+
+
+def is_ending(pid: int) -> bool:
+    """Whether a process has ended, or has begun to."""
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+    except OSError:
+        return True
+    try:
+        return bool(int(os.read(fd, 1024).rpartition(b")")[2].split(None, 7)[6]) & _EXITING)
+    except OSError:
+        return True
     finally:
         os.close(fd)
 

@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import marshal
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from operator import itemgetter
 from agent_dev.core import history
 from agent_dev.core.history import Held, Keep, Node
 from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpoint
-from agent_dev.host import events, quick_json, snapshot, store
+from agent_dev.host import door, events, quick_json, snapshot, store
 from agent_dev.host.remove import remove_tree
 
 VERSION = 1
@@ -254,7 +255,8 @@ def let_go(session: store.Session, keep: Keep, interval: int, *, is_dry: bool = 
     with _alone(folder):
         found = {one.number: one for one in listed(session)}
         held = tuple(Held(one.number, one.time, one.copied) for one in found.values())
-        gone = history.thinned(held, time.time_ns(), interval, keep)
+        open_since = door.marked(session) or sys.maxsize  # what the agent may have to be rolled back to stays
+        gone = tuple(one for one in history.thinned(held, time.time_ns(), interval, keep) if one < open_since)
         if not is_dry and gone:
             for number in gone:
                 remove_tree(f"{folder}/{number}")

@@ -4,6 +4,7 @@ A process of its own at the lowest priority: the agent waits for none of it. It 
 """
 
 import os
+import select
 import time
 
 from agent_dev.host import kernel, signals, store
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _NICE = 19
+_AGAIN = 50  # ms
 _FULL = 3600  # seconds without a checkpoint after one that the disk had no room for
 
 
@@ -31,13 +33,17 @@ def begin(session: store.Session, record: store.Record, wish: Wish) -> int:
     return beside(lambda: _serve(session.but(lock=-1), record, wish))
 
 
-def beside(serve: "Callable[[], None]") -> int:
-    """Do something in a process of its own until the launcher ends, or `end` is called with what is returned."""
+def beside(serve: "Callable[[], None]", kept: int = -1, nice: int = _NICE) -> int:
+    """Do something in a process of its own until the launcher ends, or `end` is called with what is returned.
+
+    `kept`: a descriptor that stays open there, as number 3.
+    """
     launcher = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
-            _part(launcher)
+            _part(launcher, kept)
+            os.nice(nice)
             serve()
         finally:
             os._exit(1)
@@ -50,8 +56,21 @@ def end(pid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def _part(launcher: int) -> None:
-    """Leave the terminal and every descriptor of the launcher's, its lock above all."""
+def end_well(pid: int) -> None:
+    """End one that ends by SIGTERM when what it does is done. Asked again: just after its fork it would not hear."""
+    pidfd = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    while True:
+        os.kill(pid, signals.TERM)
+        if poll.poll(_AGAIN):
+            break
+    os.close(pidfd)
+    os.waitpid(pid, 0)
+
+
+def _part(launcher: int, kept: int) -> None:
+    """Leave the terminal and every descriptor of the launcher's but one, its lock above all."""
     os.setsid()
     kernel.die_with_parent()
     if os.getppid() != launcher:
@@ -61,8 +80,9 @@ def _part(launcher: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-    os.nice(_NICE)
+    if kept >= 0:
+        os.dup2(kept, 3, inheritable=False)
+    os.closerange(3 if kept < 0 else 4, os.sysconf("SC_OPEN_MAX"))
 
 
 def _serve(session: store.Session, record: store.Record, wish: Wish) -> None:

@@ -15,6 +15,7 @@ from agent_dev.host import command_log, store
 from agent_dev.host.command_log import Head
 
 START, END, CHECKPOINT, ROLLBACK, TRANSACTION = "start", "end", "checkpoint", "rollback", "transaction"
+INSIDE = "inside"  # a transaction that the agent made of its own session
 
 
 def _path(session: store.Session) -> str:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         homes: str
         large: list[list[str]]  # as `stores`: LFS objects
         copies: list[int]  # roots with a private git dir in the upper
+        undone: str  # what became of a transaction that the agent left open
         bound: list[list[str]]  # other roots' private git dirs, and where they are shown
         policy: PolicyRecord
         commands: LogRecord

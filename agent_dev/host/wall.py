@@ -16,7 +16,7 @@ _SYSTEM = "/usr/bin/python3"
 
 def add(plan: SandboxPlan) -> SandboxPlan:
     """Return the plan with the step that puts them on; the plan itself where that cannot be done."""
-    python = next((path for path in _pythons() if wall.is_shown(plan, path)), "")
+    python = next((path for path in pythons() if wall.is_shown(plan, path)), "")
     if kernel.landlock() < _SINCE or not python:
         return plan
     with open(os.path.join(os.path.dirname(__file__), "wall_inside.py"), "rb") as file:
@@ -27,9 +27,10 @@ def missing() -> str:
     """Say why they cannot be put on here; nothing where they can."""
     if kernel.landlock() < _SINCE:
         return "needs Linux 5.19 with Landlock"
-    return "" if any(path.startswith("/usr/") for path in _pythons()) else "needs a Python below /usr"
+    return "" if any(path.startswith("/usr/") for path in pythons()) else "needs a Python below /usr"
 
 
-def _pythons() -> tuple[str, ...]:
+def pythons() -> tuple[str, ...]:
+    """Return the Pythons that a sandbox may show, by their real paths."""
     found = (os.path.realpath(sys.executable), os.path.realpath(_SYSTEM))
     return tuple(path for path in found if os.access(path, os.X_OK))

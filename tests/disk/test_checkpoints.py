@@ -14,7 +14,7 @@ from agent_dev.commands import checkpoint, rollback, sessions
 from agent_dev.commands.sessions import Listed
 from agent_dev.core.history import Keep
 from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpoint
-from agent_dev.host import checkpoints, snapshot, store
+from agent_dev.host import checkpoints, door, snapshot, store
 from tests.harness import faults, trees
 from tests.harness.trees import Tree
 
@@ -270,6 +270,37 @@ def test_little_room_stops_a_checkpoint_and_leaves_nothing_of_it(world: World, m
         world.take()
     assert told.value.hint
     assert (world.contents(), checkpoints.listed(world.session)) == (0, ())
+
+
+def test_what_an_open_transaction_may_go_back_to_is_not_let_go(world: World) -> None:
+    for number in range(8):
+        (world.upper / "moves").write_text(f"{number}")
+        world.take()
+    door.mark(world.session, 3)
+    checkpoints.let_go(world.session, Keep(3), 60 * 10**9)
+    assert [one.number for one in checkpoints.listed(world.session)] == [3, 4, 5, 6, 7, 8]
+    door.mark(world.session, 0)
+    checkpoints.let_go(world.session, Keep(3), 60 * 10**9)
+    assert [one.number for one in checkpoints.listed(world.session)] == [6, 7, 8]
+
+
+def test_a_transaction_that_nobody_ended_is_rolled_back_by_who_holds_the_session_next_and_once(world: World) -> None:
+    (world.upper / "file").write_text("before")
+    door.mark(world.session, world.take())
+    (world.upper / "file").write_text("half")
+    (world.upper / "new").write_text("half")
+    world.hold_again()
+    assert {path.name: path.read_text() for path in world.upper.iterdir()} == {"file": "before"}
+    (world.upper / "file").write_text("later")
+    world.hold_again()
+    assert (world.upper / "file").read_text() == "later"
+
+
+def test_one_whose_checkpoint_is_gone_does_not_keep_the_session_shut(world: World) -> None:
+    (world.upper / "file").write_text("half")
+    door.mark(world.session, 7)
+    world.hold_again()
+    assert ((world.upper / "file").read_text(), door.marked(world.session)) == ("half", 0)
 
 
 def test_letting_go_takes_the_contents_that_nobody_names_and_no_other(world: World) -> None:

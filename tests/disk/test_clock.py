@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -80,3 +81,22 @@ def test_the_process_holds_neither_the_lock_nor_anything_else_of_ours(world: Wor
         assert os.getpriority(os.PRIO_PROCESS, pid) == 19
     finally:
         clock.end(pid)
+
+
+def test_a_process_that_does_not_hear_at_first_is_asked_again() -> None:
+    heard, tells = os.pipe()
+
+    pid = os.fork()
+    if pid == 0:
+        try:
+            asked: list[int] = []
+            signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+            os.write(tells, b"+")
+            while len(asked) < 2:
+                signal.pause()
+        finally:
+            os._exit(1)
+    assert os.read(heard, 1) == b"+"
+    clock.end_well(pid)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)

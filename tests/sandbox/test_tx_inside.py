@@ -1,0 +1,158 @@
+"""`tx` inside a session: what a command that fails changed there is rolled back, in one another, beside one another, killed."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.program import AgentDev, wait_until
+
+LOOK = "for name in *; do echo $name: $(cat $name 2>/dev/null); done"
+NAMES = "README.md: # Shop\nsub:\n"
+
+
+@pytest.fixture
+def inside(agent_dev: AgentDev) -> AgentDev:
+    """The program with a door in each session, and no checkpoints by the clock."""
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("tx_inside: true\ncheckpoint_minutes: 0\n")
+    return agent_dev
+
+
+def sh(agent_dev: AgentDev, script: str) -> tuple[str, str]:
+    """Run a script inside; return what it wrote to stdout and stderr."""
+    done = agent_dev("--no-merge", "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def verdicts(agent_dev: AgentDev, session: str = "") -> list[str]:
+    rows: list[dict[str, Any]] = json.loads(agent_dev("log", *([session] if session else []), "--json").stdout)["events"]
+    return [row["verdict"] for row in rows if row["event"] == "inside"]
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("sh -c 'echo x >new; rm -r sub; exit 3'", 3),
+        ("sh -c 'echo x >new; kill -9 $$'", 137),
+        ("/nowhere", 127),
+        ("./README.md", 126),
+    ],
+)
+def test_what_a_command_that_fails_changed_is_gone_and_its_code_is_kept(inside: AgentDev, command: str, code: int) -> None:
+    said, told = sh(inside, f"echo before >kept; tx {command}; echo $?; {LOOK}; cat sub/app.py")
+    assert said == f"{code}\nREADME.md: # Shop\nkept: before\nsub:\nprint('two')\n"
+    assert f"rolled back to checkpoint 1, since {command.split(maxsplit=1)[0]} ended with {code}" in told
+
+
+def test_what_a_command_that_passes_changed_stays(inside: AgentDev) -> None:
+    said, told = sh(inside, f"agent-dev tx -- sh -c 'echo x >new; rm -r sub'; echo $?; {LOOK}")
+    assert (said, told.count("rolled back")) == ("0\nREADME.md: # Shop\nnew: x\n", 0)
+    assert verdicts(inside) == ["committed"]
+
+
+def test_of_two_in_one_another_the_inner_goes_alone_and_the_outer_takes_the_inner_with_it(inside: AgentDev) -> None:
+    inner = "echo a >a; tx sh -c 'echo b >b; exit 1'; tx sh -c 'echo c >c'"
+    said, _ = sh(inside, f'tx sh -c "{inner}"; echo $?; {LOOK}; tx sh -c "echo d >a; {inner}; exit 2"; echo $?; {LOOK}')
+    one = "README.md: # Shop\na: a\nc: c\nsub:\n"
+    assert said == f"0\n{one}2\n{one}"
+    assert verdicts(inside) == ["rolled back", "committed", "committed", "rolled back", "committed", "rolled back"]
+
+
+def test_two_side_by_side_take_turns_and_neither_takes_the_others_changes_back(inside: AgentDev) -> None:
+    script = f"""
+    mkfifo /tmp/go
+    tx sh -c 'echo a >a; read x </tmp/go; exit 1' & first=$!
+    until test -e a; do sleep 0.02; done
+    tx sh -c 'echo b >b' 2>/tmp/told & second=$!
+    until grep -q waiting /tmp/told; do sleep 0.02; done
+    echo >/tmp/go
+    wait $first; echo $?; wait $second; echo $?; {LOOK}"""
+    said, _ = sh(inside, script)
+    assert said == "1\n0\nREADME.md: # Shop\nb: b\nsub:\n"
+
+
+def test_one_that_is_killed_is_rolled_back(inside: AgentDev) -> None:
+    said, _ = sh(inside, f"tx sh -c 'echo x >new; kill -9 $PPID; exec true'; while test -e new; do sleep 0.02; done; {LOOK}")
+    assert said == NAMES
+
+
+def test_the_inner_of_one_that_was_killed_and_rolled_back_cannot_commit(inside: AgentDev) -> None:
+    inner = "echo b >b; : >/tmp/in; read x </tmp/go"
+    script = f"""
+    mkfifo /tmp/go
+    tx sh -c 'echo a >a; echo $PPID >/tmp/outer; tx sh -c "{inner}" 2>/tmp/told; echo $? >/tmp/code; : >/tmp/out' &
+    until test -e /tmp/in; do sleep 0.02; done
+    kill -9 $(cat /tmp/outer)
+    while test -e a; do sleep 0.02; done
+    echo >/tmp/go
+    until test -e /tmp/out; do sleep 0.02; done
+    cat /tmp/code /tmp/told; {LOOK}"""
+    said, _ = sh(inside, script)
+    assert said == f"1\nagent-dev: it was rolled back with the transaction around it\n{NAMES}"
+
+
+OPEN = "tx sh -c 'echo x >x; : >/tmp/in; exec sleep 60' & until test -e /tmp/in; do sleep 0.02; done; echo y >y"
+
+
+def test_one_that_is_open_when_the_session_ends_is_rolled_back_and_that_can_be_undone(inside: AgentDev) -> None:
+    done = inside("--no-merge", "--", "sh", "-c", f"echo k >kept; {OPEN}")
+    assert "a transaction of the agent's was never ended: rolled back to checkpoint 1" in done.stderr
+    assert inside.changes() == {"kept": "added"}
+    before = done.stderr.partition("what was there is checkpoint ")[2].split()[0]
+    assert inside("rollback", before).returncode == 0
+    assert inside.changes() == {"kept": "added", "x": "added", "y": "added"}
+
+
+def test_a_session_of_which_all_was_rolled_back_at_its_end_is_kept(inside: AgentDev) -> None:
+    inside("--no-merge", "--", "sh", "-c", OPEN)
+    [row] = inside.sessions()
+    assert verdicts(inside, row["session"]) == ["left open"]
+
+
+def test_one_that_is_open_when_the_launcher_is_killed_is_rolled_back_by_who_holds_the_session_next(inside: AgentDev) -> None:
+    with inside.started("--no-merge", "--", "sh", "-c", f"echo k >kept; {OPEN}; echo ready; read x") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=30)
+    wait_until(lambda: inside.sessions()[0]["state"] == "killed", "the session is over")
+    assert inside("resume", "--", "sh", "-c", f"{LOOK} >/tmp/x; cat /tmp/x").stdout == "README.md: # Shop\nkept: k\nsub:\n"
+
+
+def test_checkpoints_and_rollbacks_of_its_own(inside: AgentDev) -> None:
+    script = "echo 1 >new; agent-dev checkpoint -m one; echo 2 >new; agent-dev rollback 1; cat new; agent-dev rollback 99 2>&1"
+    done = inside("--no-merge", "--", "sh", "-c", script)
+    assert done.stdout == "checkpoint 1\nas at checkpoint 1\n1\nagent-dev: there is no such checkpoint\n"
+    assert done.returncode == 1
+    told = json.loads(inside("checkpoints", "--json").stdout)["checkpoints"][0]
+    assert (told["cause"], told["message"]) == ("the agent", "one")
+
+
+@pytest.mark.parametrize("words", ["tx", "tx --", "tx --take x -- true", "agent-dev", "agent-dev merge", "agent-dev rollback x"])
+def test_words_that_it_does_not_know_are_refused_with_its_help(inside: AgentDev, words: str) -> None:
+    said, told = sh(inside, f"{words}; echo $?")
+    assert said == "2\n"
+    assert "usage: tx" in told
+
+
+def test_a_session_without_it_has_no_door(agent_dev: AgentDev) -> None:
+    said, _ = sh(agent_dev, "ls -d /run/agent-dev/door /run/agent-dev/bin 2>/dev/null; echo $PATH | grep -c agent-dev/bin; true")
+    assert said == "0\n"
+
+
+def test_nothing_of_the_door_is_left_when_the_session_is_over(inside: AgentDev) -> None:
+    sh(inside, "tx sh -c 'echo x >new'")
+    [folder] = (inside.state / "sessions").iterdir()
+    assert sorted(path.name for path in folder.iterdir() if path.name in ("door", "transaction")) == []
+
+
+def test_a_secret_in_a_command_is_masked_where_it_is_written_down(inside: AgentDev) -> None:
+    sh(inside, "echo x >new; tx env TOKEN=hunter2hunter2 true")
+    [folder] = (inside.state / "sessions").iterdir()
+    assert "hunter2" not in (folder / "events.jsonl").read_text()
+    assert "hunter2" not in inside("checkpoints", "--json").stdout
