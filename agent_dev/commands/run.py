@@ -86,6 +86,8 @@ def run(request: Request, notice: "Notice", before: "Callable[[Prepared], None] 
         prepared = prepare(request)
         if look.is_interrupted(prepared.store):
             beside.recover(prepared, request.environ, notice)
+        if ended.has_leavings(prepared.store):
+            ended.sweep_aside(prepared.store)
         if before is not None:
             before(prepared)
         asked = ask_git(prepared, request.environ)

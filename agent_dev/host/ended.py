@@ -1,33 +1,61 @@
 """Sessions that are over: gone at once and their files a moment later, in the trash, or swept up when nobody did."""
 
+import fcntl
 import os
 import time
 
 from agent_dev.host.remove import remove_session, remove_tree
-from agent_dev.host.store import Session, Store, all_sessions, is_held, let_go
+from agent_dev.host.store import Session, Store, all_sessions, is_held, is_unborn, let_go, lock_births
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_YOUNG = 10  # seconds
+_YOUNG = 10  # seconds: a removal that somebody is at changes its directory all the time
 
 
 def sweep(place: Store) -> None:
-    """Move sessions that were never born, killed before they had a record, into the trash; finish removals.
+    """Move sessions that were never born, killed before they had a record, into the trash; finish removals."""
+    for name in _gone(place):
+        remove_session(f"{place.gone}/{name}")
+    if not any(map(is_unborn, all_sessions(place))):
+        return
+    births = lock_births(place, fcntl.LOCK_EX)
+    try:
+        for session in all_sessions(place):
+            if is_unborn(session) and not is_held(session):
+                to_trash(place, session)
+    finally:
+        os.close(births)
 
-    Young ones are let be: one that is just being made has no lock for an instant.
-    """
-    if os.path.isdir(place.gone):
-        for name in os.listdir(place.gone):
-            remove_session(f"{place.gone}/{name}")
-    for session in all_sessions(place):
-        if _is_old(session) and not os.path.lexists(f"{session.folder}/session.json") and not is_held(session):
-            to_trash(place, session)
+
+def has_leavings(place: Store) -> bool:
+    """Whether there may be something to sweep that a killed process left: a quick look."""
+    return any(map(is_unborn, all_sessions(place))) or any(_is_old(f"{place.gone}/{name}") for name in _gone(place))
 
 
-def _is_old(session: Session) -> bool:
-    return os.path.isdir(session.folder) and time.time() - os.stat(session.folder).st_mtime > _YOUNG
+def sweep_aside(place: Store) -> None:
+    """Sweep in a child of ours, which nobody waits for."""
+
+    def work(_: int) -> None:
+        os.closerange(3, 4096)  # what the keeper waits for the end of
+        sweep(place)
+
+    _aside(work)
+
+
+def _gone(place: Store) -> list[str]:
+    try:
+        return os.listdir(place.gone)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _is_old(folder: str) -> bool:
+    try:
+        return time.time() - os.lstat(folder).st_ctime > _YOUNG
+    except OSError:
+        return False  # it went just now
 
 
 def drop(session: Session) -> None:
@@ -64,6 +92,20 @@ def remove_aside(gone: str, also: "Callable[[], None] | None" = None) -> None:
     Taking thirty directories and some mount points apart costs more than bubblewrap's whole start, freeing thousands of
     files more than merging them. `sweep` and the next to leave the home finish what a killed child left.
     """
+
+    def work(tells: int) -> None:
+        if also is not None:
+            os.close(tells)
+            also()
+        else:
+            os.closerange(3, 4096)  # locks of ours among them
+        remove_session(gone)
+
+    _aside(work)
+
+
+def _aside(work: "Callable[[int], None]") -> None:
+    """Do it in a child with a process group of its own, and go on as soon as it has closed the descriptor that it gets."""
     told, tells = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -71,12 +113,7 @@ def remove_aside(gone: str, also: "Callable[[], None] | None" = None) -> None:
             os.setpgid(0, 0)
             for standard in range(3):
                 os.close(standard)  # whoever reads our output need not wait
-            if also is not None:
-                os.close(tells)
-                also()
-            else:
-                os.closerange(3, 4096)  # locks of ours among them
-            remove_session(gone)
+            work(tells)
         finally:
             os._exit(0)
     os.close(tells)

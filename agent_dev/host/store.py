@@ -171,6 +171,26 @@ def create(store: Store) -> Session:
 
 
 def _create(store: Store) -> Session:
+    if not os.path.isdir(store.sessions):
+        _prepare(store)
+    births = lock_births(store, fcntl.LOCK_SH)
+    try:
+        return _created(store)
+    finally:
+        os.close(births)
+
+
+def lock_births(store: Store, how: int) -> int:
+    """Lock the making of sessions (shared) or keep all from being made (exclusive); closing the descriptor ends it.
+
+    A session has no lock of its own for an instant: whoever holds this alone knows that one without a holder has none for good.
+    """
+    fd = os.open(store.sessions, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fcntl.flock(fd, how)
+    return fd
+
+
+def _created(store: Store) -> Session:
     while True:
         now = time.time_ns()
         stamp = time.strftime("%y%m%d-%H%M%S", time.gmtime(now // 10**9))
@@ -178,12 +198,10 @@ def _create(store: Store) -> Session:
         folder = f"{store.sessions}/{name}"
         try:
             os.mkdir(folder, 0o700)
-        except FileNotFoundError:
-            _prepare(store)
         except FileExistsError:
             continue
         else:
-            session = Session(name, folder, _locked(folder))
+            session = Session(name, folder, _locked(folder, fcntl.LOCK_EX))  # at once: others only look whether it is held
             os.mkdir(f"{folder}/roots", 0o700)
             return session
 
@@ -199,10 +217,10 @@ def _prepare(store: Store) -> None:
         pass
 
 
-def _locked(folder: str) -> int:
+def _locked(folder: str, how: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int:
     """Lock a session by its directory: no file to make, and the lock ends with its holder."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(fd, how)
     return fd
 
 
@@ -273,6 +291,11 @@ def read(session: Session) -> Record:
 def untrusted(record: Record) -> tuple[str, ...]:
     """Return the places that a session's agent may have written, from which the host takes no program."""
     return (*record["roots"], record["agent_home"], record.get("homes", record["agent_home"]), *record.get("rw", ()))
+
+
+def is_unborn(session: Session) -> bool:
+    """Whether it has no record: it is just being made, or whoever made it was killed."""
+    return os.path.isdir(session.folder) and not os.path.lexists(f"{session.folder}/session.json")
 
 
 def all_sessions(store: Store) -> tuple[Session, ...]:

@@ -236,7 +236,6 @@ def test_a_session_without_a_record_cannot_be_read(session: Session) -> None:
 def test_a_session_that_was_never_born_goes_to_the_trash(place: Store, session: Session) -> None:
     Path(session.folder, "kept").touch()
     store.let_go(session)
-    os.utime(session.folder, (1, 1))
     ended.sweep(place)
 
     assert listed(place) == []
@@ -244,24 +243,33 @@ def test_a_session_that_was_never_born_goes_to_the_trash(place: Store, session: 
 
 
 def test_a_session_without_a_record_that_somebody_holds_stays(place: Store, session: Session) -> None:
-    os.utime(session.folder, (1, 1))
     ended.sweep(place)
 
     assert listed(place) == [session.id]
 
 
-def test_a_session_that_may_just_be_being_made_stays(place: Store, session: Session) -> None:
-    store.let_go(session)
-    ended.sweep(place)
+def test_a_removal_that_somebody_may_be_at_is_no_reason_to_sweep(place: Store, session: Session) -> None:
+    store.write(session, store.BLANK)
+    os.makedirs(f"{place.gone}/x")
 
-    assert listed(place) == [session.id]
+    assert not ended.has_leavings(place)
+
+
+def test_an_old_removal_and_a_session_without_a_record_are(
+    place: Store, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ended.has_leavings(place)
+    store.write(session, store.BLANK)
+    assert not ended.has_leavings(place)
+    os.makedirs(f"{place.gone}/x")
+    monkeypatch.setattr(ended, "_YOUNG", -1)
+    assert ended.has_leavings(place)
 
 
 @pytest.mark.parametrize("data", [b"", b'{"version": 99}'])
 def test_a_session_with_any_record_stays(place: Store, session: Session, data: bytes) -> None:
     Path(session.folder, "session.json").write_bytes(data)
     store.let_go(session)
-    os.utime(session.folder, (1, 1))
     ended.sweep(place)
 
     assert listed(place) == [session.id]
@@ -283,7 +291,6 @@ def test_sweeping_where_nothing_is_makes_nothing(place: Store) -> None:
 
 def test_a_stray_file_among_the_sessions_harms_nothing(place: Store, session: Session) -> None:
     Path(place.sessions, "stray").touch()
-    os.utime(Path(place.sessions, "stray"), (1, 1))
     store.write(session, store.BLANK)
     ended.sweep(place)
 

@@ -10,9 +10,10 @@ import pytest
 
 from tests.harness.program import AgentDev, processes, tree, wait_until
 
-POINTS = int(os.environ.get("AGENT_DEV_TEST_POINTS", "40"))  # how many of a run's steps are tried
+POINTS = int(os.environ.get("AGENT_DEV_TEST_POINTS", "20"))  # how many of a run's steps are tried; 1000: all
 REPOSITORY = Path(__file__).parents[2]
-# It counts the calls of the kernel that change something, in the launcher alone, and ends it before the one that is wanted.
+# Each of its processes counts its calls of the kernel that change something; the one that is wanted is killed before one of
+# them. `0` is the launcher, `0.1` the first that it forks, which is the keeper, `0.1.1` what becomes bubblewrap.
 PROGRAM = """#!{python}
 import os, sys
 sys.path.insert(0, {root!r})
@@ -20,21 +21,31 @@ SEEN = frozenset((
     "mkdir", "rename", "replace", "link", "symlink", "unlink", "rmdir", "remove", "truncate", "ftruncate", "chmod", "fchmod",
     "setxattr", "removexattr", "open", "write", "fsync", "fork", "posix_spawn", "pipe", "pipe2", "pidfd_open", "kill", "waitpid",
     "waitid", "setpgid", "tcsetpgrp", "close", "flock", "read", "dup2", "utime", "memfd_create"))
-wanted, launcher, count = int(os.environ["STEP"]), os.getpid(), 0
+wanted, step, counts = os.environ["WHO"], int(os.environ["STEP"]), os.environ.get("COUNT")
+me, count, forks = "0", 0, 0
 def look(frame, event, called):
     global count
-    if event == "c_call" and called.__name__ in SEEN and called.__module__ in ("posix", "fcntl") and os.getpid() == launcher:
+    if event == "c_call" and called.__name__ in SEEN and called.__module__ in ("posix", "fcntl"):
         count += 1
-        if count == wanted:
-            os.kill(launcher, 9)
-leave = os._exit
-def left(code):
-    if os.getpid() == launcher and os.environ.get("COUNT"):
+        if count == step and me == wanted:
+            os.kill(os.getpid(), 9)
+def forking():
+    global forks
+    forks += 1
+def forked():
+    global me, count, forks
+    me, count, forks = f"{{me}}.{{forks}}", 0, 0
+os.register_at_fork(before=forking, after_in_child=forked)
+def noting(leave):
+    def left(*words):
         sys.setprofile(None)
-        with open(os.environ["COUNT"], "w") as file:
-            file.write(str(count))
-    leave(code)
-os._exit = left
+        if counts:
+            file = os.open(counts, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.write(file, f"{{me}} {{count}}\\n".encode())
+            os.close(file)
+        leave(*words)
+    return left
+os._exit, os.execve = noting(os._exit), noting(os.execve)
 from agent_dev.cli import main
 sys.setprofile(look)
 main()
@@ -65,12 +76,26 @@ def stepped(tmp_path: Path) -> Path:
     return path
 
 
-def run(agent_dev: AgentDev, program: Path, marker: str, step: int, **env: str) -> int:
-    """Run an agent that changes a file, and end its launcher at a step; return how it ended."""
+def run(agent_dev: AgentDev, program: Path, marker: str, who: str, step: int, **env: str) -> int:
+    """Run an agent that changes a file, and kill one of its processes at a step; return how the launcher ended."""
     words = [str(program), "--no-merge", "--", "sh", "-c", "echo new >new; sleep 0.05", marker]
-    environ = agent_dev.environment({"STEP": str(step), **env})
+    environ = agent_dev.environment({"WHO": who, "STEP": str(step), **env})
     done = subprocess.run(words, cwd=agent_dev.repo, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
     return done.returncode
+
+
+def counted(agent_dev: AgentDev, program: Path, folder: Path) -> dict[str, int]:
+    """Return how many steps each process of a run takes."""
+    for number in range(2):  # the first start of all does more
+        assert run(agent_dev, program, "counted", "", 0, COUNT=str(folder / f"count{number}")) == 0
+        agent_dev("discard")
+    assert agent_dev("--", "true").returncode == 0
+    wait_until(lambda: not unswept(agent_dev), "the run that changed nothing is gone", 60)
+    rows = (line.split() for line in (folder / "count1").read_text().splitlines())
+    for number in range(2):
+        (folder / f"count{number}").unlink()
+    return {who: int(count) for who, count in rows}
 
 
 def rest(agent_dev: AgentDev) -> dict[str, str]:
@@ -78,26 +103,43 @@ def rest(agent_dev: AgentDev) -> dict[str, str]:
     return {path: what for path, what in tree(agent_dev.home).items() if not f"{path}/".startswith("aihome/")}
 
 
-def test_killed_at_each_step_of_start_and_end_nothing_is_left(agent_dev: AgentDev, stepped: Path, tmp_path: Path) -> None:
-    marker, counted = f"marker-{token_hex(6)}", tmp_path / "count"
-    for _ in range(2):  # the first start of all does more
-        assert run(agent_dev, stepped, marker, 0, COUNT=str(counted)) == 0
-        agent_dev("discard")
-    steps = int(counted.read_text())
-    assert steps > 60
-    counted.unlink()
+def kept(agent_dev: AgentDev) -> set[str]:
+    """Return the names in the directories for state and caches, but for the trash and what is noted of homes beside runs."""
+    found = (place for top in (agent_dev.state, agent_dev.home.parent / "cache") for place in os.walk(top))
+    names = (f"{place}/{name}" for place, folders, files in found for name in (*folders, *files))
+    return {name for name in names if not name.startswith((f"{agent_dev.state}/trash/", f"{agent_dev.state}/homes/"))}
+
+
+def unswept(agent_dev: AgentDev) -> list[str]:
+    """Return what a start takes away: sessions without a record, and removals that are not at their end."""
+    sessions = (path for path in agent_dev.leavings() if path.startswith("sessions/"))
+    unborn = [path for path in sessions if not (agent_dev.state / path / "session.json").exists()]
+    return unborn + [path for path in agent_dev.leavings() if path.startswith("gone/")]
+
+
+@pytest.mark.parametrize("which", ["launcher", "others"])
+def test_killed_at_each_step_of_start_and_end_nothing_is_left(
+    agent_dev: AgentDev, stepped: Path, tmp_path: Path, which: str
+) -> None:
+    marker, steps = f"marker-{token_hex(6)}", counted(agent_dev, stepped, tmp_path)
+    chosen = {who: steps[who] for who in steps if (who == "0") == (which == "launcher")}
+    assert sum(chosen.values()) > 60
+    points = [(who, step) for who, count in sorted(chosen.items()) for step in range(1, count + 1)]
     home, host, temporary, folders = rest(agent_dev), mounts(), ours(), sorted(os.listdir(tmp_path))
-    agents = tree(agent_dev.agent_home)
-    for step in range(1, steps, max(1, steps // POINTS)):
-        code = run(agent_dev, stepped, marker, step)
-        assert code == -9 or (code == 0 and step > 0.5 * steps), step  # how often it looks at its agent differs
-        wait_until(lambda: not processes(marker), f"every process is gone after step {step}", 60)
-        assert agent_dev("--", "true").returncode == 0, step
-        assert rest(agent_dev) == home, step
-        assert mounts() == host, step
-        assert ours() == temporary, step
-        assert sorted(os.listdir(tmp_path)) == folders, step
-        wait_until(lambda: tree(agent_dev.agent_home) == agents, f"the agent home is as it was after step {step}", 60)
+    agents, store = tree(agent_dev.agent_home), kept(agent_dev)
+    for at in points[:: max(1, len(points) // POINTS)]:
+        code = run(agent_dev, stepped, marker, *at)
+        # How often the launcher looks at its agent differs.
+        assert which == "others" or code == -9 or (code == 0 and at[1] > 0.5 * chosen["0"]), at
+        wait_until(lambda: not processes(marker), f"every process is gone after step {at}", 60)
+        assert agent_dev("--", "true").returncode == 0, at
+        wait_until(lambda: not unswept(agent_dev), f"the next start sweeps what is left of step {at}", 60)
+        assert rest(agent_dev) == home, at
+        assert mounts() == host, at
+        assert ours() == temporary, at
+        assert sorted(os.listdir(tmp_path)) == folders, at
+        wait_until(lambda: tree(agent_dev.agent_home) == agents, f"the agent home is as it was after step {at}", 60)
         for session in agent_dev.sessions():
-            assert session["state"] in ("waiting", "killed"), step
-            assert agent_dev("discard", session["session"]).returncode == 0, step
+            assert session["state"] in ("waiting", "killed"), at
+            assert agent_dev("discard", session["session"]).returncode == 0, at
+        wait_until(lambda: kept(agent_dev) == store, f"state and cache as before step {at}: {kept(agent_dev) ^ store}", 60)
