@@ -154,7 +154,8 @@ def program(machine: str = "", *, nested: bool = True, more: tuple[Rule, ...] = 
             bpf.if_none_of((architecture,), bpf.answer(_ENOSYS)),
             bpf.load(bpf.NUMBER),
             bpf.if_at_least(_X32, bpf.answer(_ENOSYS)),
-            *(_piece(rule, column) for rule in rules),
+            *_judged(rules, column),
+            *(_piece(rule.calls, bpf.answer(rule.verdict), column) for rule in rules if not rule.checks),
             bpf.answer(bpf.ALLOW),
         )
     )
@@ -185,9 +186,23 @@ def watching(machine: str) -> bytes:
     )
 
 
-def _piece(rule: Rule, column: int) -> bytes:
+def _judged(rules: tuple[Rule, ...], column: int) -> tuple[bytes, ...]:
+    """Return a piece for each call that is judged by its arguments, with all rows that are about it.
+
+    They come first and decide by themselves: the kernel runs the filter for these calls alone, and remembers the others' verdict.
+    """
+    calls = dict.fromkeys(call for rule in rules if rule.checks for call in rule.calls)
+    looks = {call: b"".join(_look(rule) for rule in rules if call in rule.calls) for call in calls}
+    return tuple(_piece((call,), look + bpf.answer(bpf.ALLOW), column) for call, look in looks.items())
+
+
+def _look(rule: Rule) -> bytes:
     then = bpf.answer(rule.verdict)
     for check in reversed(rule.checks):
         then = check.around(then)
-    numbers = tuple(number for call in rule.calls if (number := NUMBERS[call][column]) >= 0)
+    return then
+
+
+def _piece(calls: tuple[str, ...], then: bytes, column: int) -> bytes:
+    numbers = tuple(number for call in calls if (number := NUMBERS[call][column]) >= 0)
     return bpf.load(bpf.NUMBER) + bpf.if_one_of(numbers, then) if numbers else b""

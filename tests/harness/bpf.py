@@ -30,14 +30,19 @@ def steps(program: bytes) -> list[Step]:
 
 def run(program: bytes, machine: str | int, number: int, *arguments: int) -> str:
     """Return what a filter says to one system call of a machine (a name, or an AUDIT_ARCH)."""
+    return followed(program, machine, number, *arguments)[0]
+
+
+def followed(program: bytes, machine: str | int, number: int, *arguments: int) -> tuple[str, int]:
+    """Return what it says, and after how many instructions."""
     called = MACHINES[machine] if isinstance(machine, str) else machine
     given = [argument & (2**64 - 1) for argument in (*arguments, *[0] * (6 - len(arguments)))]
     data = struct.pack("<IIQ6Q", number & 0xFFFFFFFF, called, 0, *given)
-    taken = place = 0
+    taken = place = count = 0
     code = steps(program)
     while True:
         step = code[place]
-        place += 1
+        place, count = place + 1, count + 1
         match step.code:
             case 0x20:
                 (taken,) = struct.unpack_from("<I", data, step.value)
@@ -50,6 +55,6 @@ def run(program: bytes, machine: str | int, number: int, *arguments: int) -> str
             case 0x45:
                 place += step.if_true if taken & step.value else step.if_false
             case 0x06:
-                return _VERDICTS.get(step.value, hex(step.value))
+                return _VERDICTS.get(step.value, hex(step.value)), count
             case _:
                 raise AssertionError(f"instruction {step.code:#x}")

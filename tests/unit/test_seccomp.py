@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent_dev.core import bpf
 from agent_dev.host.seccomp import ALWAYS, NESTED, NUMBERS, Check, Rule, program
-from tests.harness.bpf import ALLOW, MACHINES, run, steps
+from tests.harness.bpf import ALLOW, MACHINES, followed, run, steps
 
 I386 = 0x40000003
 COLUMN = {"x86_64": 0, "aarch64": 1}
@@ -209,6 +209,14 @@ def test_the_x32_twins_of_all_calls_do_not_exist(number: int) -> None:
 
 def test_a_negative_number_does_not_exist(machine: str) -> None:
     assert run(FILTERS[machine, True], machine, -1) == ENOSYS
+
+
+@pytest.mark.parametrize("call", ["ioctl", "socket", "socketpair"])
+def test_a_call_that_is_judged_by_its_arguments_leaves_the_filter_before_all_other_rows(machine: str, call: str) -> None:
+    told, count = followed(FILTERS[machine, True], machine, NUMBERS[call][COLUMN[machine]], 1, 0x5413)
+
+    assert told == ALLOW
+    assert count <= 20
 
 
 def test_a_rule_that_is_added_is_looked_at_first(machine: str) -> None:
