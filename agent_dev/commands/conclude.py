@@ -106,7 +106,13 @@ def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
 def _kept(merge: apply.Merge, what: str) -> dict[Key, str]:
     """Return by key the slots in which a merge put something aside for the session."""
     slots = ((change.key, row.get(what)) for change, row in zip(merge.changes(), merge.journal.rows, strict=True))
-    return {key: str(slot) for key, slot in slots if slot}
+    later = {merge.journal.ops[number].key: one.agent for number, one in merge.journal.replaced.items() if what == "agent"}
+    return {key: str(slot) for key, slot in (*slots, *later.items()) if slot}
+
+
+def is_in_slot(merge: apply.Merge, key: Key) -> bool:
+    """Whether an undo gives back to the session what it takes from a path: not what was put aside, nor what commits brought."""
+    return key not in _kept(merge, "agent") and key not in _kept(merge, "part") and key not in _apart(merge)
 
 
 def _parts(merge: apply.Merge, review: Review, number: int, parts: dict[Key, str]) -> dict[bytes, bytes]:
@@ -176,8 +182,10 @@ def _undone(merge: apply.Merge, review: Review) -> bool:
 
 
 def _theirs(merge: apply.Merge, number: int) -> frozenset[bytes]:
-    """Return the paths of a root that a merge found other than the base was."""
-    return frozenset(change.key.path for change in merge.changes() if change.is_merged and change.key.root == number)
+    """Return the paths of a root that a merge found other than the base was, or that an undo leaves other."""
+    merged = {change.key for change in merge.changes() if change.is_merged}
+    merged |= {merge.journal.ops[one].key for one in merge.journal.replaced}
+    return frozenset(key.path for key in merged if key.root == number)
 
 
 def _apart(merge: apply.Merge) -> frozenset[Key]:
@@ -250,9 +258,13 @@ def take_again(merge: apply.Merge, review: Review, numbers: tuple[int, ...]) -> 
     Until the redo is done, a crash gives it back (`give_back_again`). Raises OSError.
     """
     missing = {}
+    aside = _kept(merge, "agent")
     for number in numbers:
         op = merge.journal.ops[number]
         stage = merge.stages[op.key.root]
+        if op.key in aside and not _is_given(merge, review.uppers[op.key.root], op.key, aside[op.key]):
+            missing[number] = "the session has something else there now"
+            continue
         if has_slot(merge, number) or stage is None or op.new is None:
             continue
         tree = review.uppers[op.key.root]
@@ -273,6 +285,18 @@ def _is_still(tree: files.Tree, op: Op, found: Entry | None) -> bool:
     if op.whole:
         return whole.is_as_at(tree, op)
     return op.new is not None and found is not None and op.new.is_(found) and found.links < 2
+
+
+def _is_given(merge: apply.Merge, tree: files.Tree, key: Key, slot: str) -> bool:
+    """Whether a session holds what was put aside for it: a redo takes that out of it again."""
+    kept = files.Tree(staging.aside(merge.folder, key.root), is_ours=True)
+    try:
+        wanted, found = kept.look(slot.encode()), tree.look(key.path)
+        if wanted is None or found is None or (found.type, found.size, found.target) != (wanted.type, wanted.size, wanted.target):
+            return False
+        return wanted.type is not FileType.FILE or kept.read(slot.encode(), wanted.size) == tree.read(key.path, found.size)
+    finally:
+        kept.close()
 
 
 def settle_slots(merge: apply.Merge, place: store.Store, environ: dict[str, str]) -> None:

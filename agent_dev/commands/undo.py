@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agent_dev.commands import conclude, recover, undo_git
+from agent_dev.commands import conclude, recover, undo_git, undo_three_way
 from agent_dev.commands.recover import Notice
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here
+from agent_dev.commands.undo_three_way import CHANGED, Apart, told_apart
 from agent_dev.core import records
 from agent_dev.core.changes import Change, Entry, FileType, Key, in_order
 from agent_dev.core.journal import Mark, RefMove, Verdict, mark
@@ -48,13 +49,38 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What an undo or a redo did: the merge, the paths it drove, and those it left as they are, with the reason."""
+    """What an undo or a redo did: the merge, the paths it drove, and those it left as they are, with the reason.
+
+    `offered`: of those left, what a three-way would take back; `kept`: of those driven, where what the user did since stays.
+    """
 
     merge: str
     roots: tuple[str, ...]
     paths: tuple[Key, ...]
     left: tuple[Left, ...]
     refs: tuple[RefMove, ...] = ()
+    offered: frozenset[Key] = frozenset()
+    kept: frozenset[Key] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Which way a merge is driven; `is_three_way`: what the user changed since too, where both fit."""
+
+    is_forward: bool
+    is_three_way: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Possible:
+    """The operations that can be driven, what is left, and files that a three-way tells apart, by operation."""
+
+    numbers: tuple[int, ...]
+    left: tuple[Left, ...]
+    apart: dict[int, Apart]
+
+    def keys(self, merging: apply.Merge) -> frozenset[Key]:
+        return frozenset(merging.journal.ops[number].key for number in self.apart)
 
 
 def recorded(where: Here, *, every: bool = False) -> tuple[Recorded, ...]:
@@ -103,26 +129,29 @@ def _made(merge_id: str) -> int:
         return 0
 
 
-def undo(where: Here, merge_id: str, notice: Notice) -> Undone:
-    """Take a merge back: the named one, else the newest here that stands. Raises CannotUndo, RecoveryRequired."""
-    return _again(where, merge_id, notice, is_forward=False)
+def undo(where: Here, merge_id: str, notice: Notice, *, is_three_way: bool = False) -> Undone:
+    """Take a merge back: the named one, else the newest here that stands. Raises CannotUndo, RecoveryRequired.
+
+    `is_three_way`: of a file that the user has changed since, what the merge did is taken back alone where both fit.
+    """
+    return _again(where, merge_id, notice, _Way(is_forward=False, is_three_way=is_three_way))
 
 
 def redo(where: Here, merge_id: str, notice: Notice) -> Undone:
     """Do a merge again that was undone: the named one, else the one undone last."""
-    return _again(where, merge_id, notice, is_forward=True)
+    return _again(where, merge_id, notice, _Way(is_forward=True))
 
 
-def _again(where: Here, merge_id: str, notice: Notice, *, is_forward: bool) -> Undone:
+def _again(where: Here, merge_id: str, notice: Notice, way: _Way) -> Undone:
     with journals.alone(where.store, notice) as lock:
         _recover(where, merge_id, notice)
-        chosen = merge_id or _newest(where, is_forward=is_forward)
+        chosen = merge_id or _newest(where, is_forward=way.is_forward)
         if "/" in chosen or not os.path.isdir(f"{where.store.merges}/{chosen}"):
             raise CannotUndo(message=f"no merge {chosen} here", hint="agent-dev merges lists them")
         merging = apply.open_merge(where.store, chosen)
         merging.lock = lock
         try:
-            return _drive(where, merging, is_forward=is_forward)
+            return _drive(where, merging, way)
         except OSError as error:
             raise UnknownOutcome(
                 merge=chosen, reason=error.strerror, hint="the next command of agent-dev here goes on"
@@ -189,13 +218,13 @@ def _can_be_driven(one: Recorded, *, is_forward: bool) -> bool:
     return len(one.done) < len(one.changes) if is_forward else bool(one.done)
 
 
-def _drive(where: Here, merging: apply.Merge, *, is_forward: bool) -> Undone:
+def _drive(where: Here, merging: apply.Merge, way: _Way) -> Undone:
     session = conclude.session_of(merging, where.store)  # raises SessionBusy: an agent works on it
     review = None
     try:
         review = open_review(session, where.environ) if session is not None else None
-        with undo_git.ready(merging, is_forward=is_forward):
-            return _drive_with(where, merging, review, is_forward=is_forward)
+        with undo_git.ready(merging, is_forward=way.is_forward):
+            return _drive_with(where, merging, review, way)
     finally:
         if review is not None:
             review.close()
@@ -203,41 +232,56 @@ def _drive(where: Here, merging: apply.Merge, *, is_forward: bool) -> Undone:
             store.let_go(session)
 
 
-def _drive_with(where: Here, merging: apply.Merge, review: Review | None, *, is_forward: bool) -> Undone:
+def _drive_with(where: Here, merging: apply.Merge, review: Review | None, way: _Way) -> Undone:
     if merging.journal.begin is None:
         raise CannotUndo(message=f"merge {merging.id} never began")
-    numbers, left = undo_git.with_index(merging, *_possible(merging, is_forward=is_forward), is_forward=is_forward)
-    roots = tuple(path for path, _, _ in merging.journal.begin.roots)
+    able = _possible(merging, way)
+    numbers, left = undo_git.with_index(merging, able.numbers, able.left, is_forward=way.is_forward)
     ops = merging.journal.ops
     pending.add(where.store, merging.id, merging.journal.begun)
-    if is_forward:
+    if way.is_forward:
         missing = _take_again(merging, review, numbers)
         numbers = tuple(number for number in numbers if number not in missing)
         left += tuple(Left(ops[number].key, why) for number, why in missing.items())
-    stands = bool(conclude.done_changes(merging)) if merging.journal.git is None else merging.journal.stands
-    is_dropping = not ops and stands != is_forward  # it only took changes out of the session
-    if not is_dropping and not any(not ops[number].is_loose for number in numbers):
+    if not _is_dropping(merging, way) and not any(not ops[number].is_loose for number in numbers):
         _rest(where, merging, review)
         if not left:
-            raise CannotUndo(message=f"merge {merging.id} is {'not undone' if is_forward else 'undone already'}")
-        return Undone(merging.id, roots, (), _left_in_order(*left))
+            raise CannotUndo(message=f"merge {merging.id} is {'not undone' if way.is_forward else 'undone already'}")
+        return _untouched(merging, able, left, way)
     secure.restage(merging, _first_places(merging))
-    reached = apply.again(merging, "redo" if is_forward else "undo", numbers, is_forward=is_forward)
+    instead = undo_three_way.stage(merging, able.apart) if way.is_three_way else ()
+    why = "redo" if way.is_forward else "undo"
+    reached = apply.again(merging, why, numbers, is_forward=way.is_forward, instead=instead)
     undo_git.release(merging)
-    late = tuple(Left(ops[number].key, why) for number, why in reached.stopped.items() if why and not ops[number].is_loose)
+    left += tuple(Left(ops[number].key, why) for number, why in reached.stopped.items() if why and not ops[number].is_loose)
     if merging.journal.verdict is not Verdict.FINISH:
         _rest(where, merging, review)
-        return Undone(merging.id, roots, (), _left_in_order(*left, *late))
+        return _untouched(merging, able, left, way)
     driven = conclude.done_changes(merging, tuple(set(numbers) - reached.stopped.keys()))
     conclude.conclude(merging, where.store, where.environ, review)
     git = merging.journal.git
     moves = git.refs if git is not None else ()
-    refs = moves if is_forward else tuple(one.reversed() for one in moves)
-    return Undone(merging.id, roots, tuple(change.key for change in in_order(driven)), _left_in_order(*left, *late), refs)
+    paths = tuple(change.key for change in in_order(driven))
+    return replace(
+        _untouched(merging, able, left, way),
+        paths=paths,
+        refs=moves if way.is_forward else tuple(one.reversed() for one in moves),
+        kept=able.keys(merging) & frozenset(paths),
+    )
 
 
-def _left_in_order(*left: Left) -> tuple[Left, ...]:
-    return tuple(sorted(left, key=lambda one: (one.key.root, one.key.path)))
+def _is_dropping(merging: apply.Merge, way: _Way) -> bool:
+    """Whether a merge only took changes out of the session, and there is nothing in the real tree to be driven."""
+    stands = bool(conclude.done_changes(merging)) if merging.journal.git is None else merging.journal.stands
+    return not merging.journal.ops and stands != way.is_forward
+
+
+def _untouched(merging: apply.Merge, able: _Possible, left: tuple[Left, ...], way: _Way) -> Undone:
+    """Return what is told where nothing was driven."""
+    begin = merging.journal.begin
+    offered = frozenset() if way.is_three_way else able.keys(merging) & {one.key for one in left}
+    roots = tuple(path for path, _, _ in begin.roots) if begin is not None else ()
+    return Undone(merging.id, roots, (), tuple(sorted(left, key=lambda one: (one.key.root, one.key.path))), offered=offered)
 
 
 def _take_again(merging: apply.Merge, review: Review | None, numbers: tuple[int, ...]) -> dict[int, str]:
@@ -262,15 +306,17 @@ def _first_places(merging: apply.Merge) -> tuple[str, ...]:
     return first.stages if first is not None else ()
 
 
-def _possible(merging: apply.Merge, *, is_forward: bool) -> tuple[tuple[int, ...], tuple[Left, ...]]:
+def _possible(merging: apply.Merge, way: _Way) -> _Possible:
     """Tell the operations that can be driven from those whose path the user has changed since."""
+    is_forward = way.is_forward
     if not is_forward:
         apply.part(merging, merging.journal.done())
     done, found, ops = merging.journal.done(), merging.journal.found(), merging.journal.ops
     first = merging.journal.phases[0]
     stopped = first.reached.stopped if first.reached else {}
     wanted = [number for number in first.numbers if number not in stopped and (number in done) != is_forward]
-    numbers, left = [], []
+    numbers: list[int] = []
+    changed: dict[int, Entry | None] = {}
     moved: dict[int, tuple[Mark | None, Mark | None]] = {}
     for number in wanted:
         op = ops[number]
@@ -287,11 +333,31 @@ def _possible(merging: apply.Merge, *, is_forward: bool) -> tuple[tuple[int, ...
             numbers.append(number)
             moved[number] = (op.new, mark(now)) if is_forward else (mark(now), op.old)
         elif not op.is_loose:
-            left.append(Left(op.key, _why(was, now)))
+            changed[number] = now
     if moved:
         stages = merging.journal.begin.stages if merging.journal.begin else ()
         merging.add(records.moved_record(stages, moved))
-    return tuple(numbers), tuple(left)
+    return _with_changed(merging, numbers, changed, way)
+
+
+def _with_changed(merging: apply.Merge, numbers: list[int], changed: dict[int, Entry | None], way: _Way) -> _Possible:
+    """Return what can be driven, with what the user has changed since as far as that was asked for."""
+    found, ops = merging.journal.found(), merging.journal.ops
+    left: list[Left] = []
+    apart: dict[int, Apart] = {}
+    for number, now in changed.items():
+        was = found.get(number)
+        why = _why(was, now)
+        if why == CHANGED and not way.is_forward:
+            told = told_apart(merging, number, was, now)
+            if isinstance(told, Apart):
+                apart[number] = told
+            else:
+                why = told
+        if number not in apart or not way.is_three_way:
+            left.append(Left(ops[number].key, why))
+    every = sorted((*numbers, *apart)) if way.is_three_way else numbers
+    return _Possible(tuple(every), tuple(left), apart)
 
 
 def _is_that_link(was: Mark, now: Entry | None) -> bool:
@@ -302,7 +368,7 @@ def _is_that_link(was: Mark, now: Entry | None) -> bool:
 def _why(was: Mark | None, now: Entry | None) -> str:
     if now is None:
         return "you removed it since"
-    return "something was put there since" if was is None else "you changed it since"
+    return "something was put there since" if was is None else CHANGED
 
 
 def _has_same_bytes(merging: apply.Merge, number: int, was: Mark) -> bool:

@@ -6,7 +6,7 @@ ways: a merge drives operations forward, a rollback and an undo drive them back,
 phase: it begins with a record of what it will do and ends with one of what it reached.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -160,6 +160,28 @@ def _in_mode(at: Entry | None, arriving: Mark | None, leaving: Mark | None) -> P
 
 
 @dataclass(frozen=True, slots=True)
+class Instead:
+    """What an undo drives instead of an operation where the user has changed what the merge left.
+
+    `op`: its `new` is the user's file, its `old` the same without what the merge did. `agent`: where what the merge had
+    brought is kept for the session, "" where the session has it otherwise.
+    """
+
+    number: int
+    op: Op
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """An operation instead of which another stands, and what the merge left at its path; see `Instead`."""
+
+    op: Op
+    found: Mark | None
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reached:
     """How a phase ended. `stopped`: operations that were not done, and why. `found`: what stands at the paths now."""
 
@@ -177,6 +199,7 @@ class Phase:
     time: int = 0
     reached: Reached | None = None
     is_settled: bool = False  # the session and the copies that are kept agree with the tree
+    instead: tuple[Instead, ...] = ()
 
     def with_parts(self, number: int, marks: Mapping[int, Mark | None]) -> "Phase":
         """Return the phase with more operations, which went as one of its own did; their marks by number."""
@@ -280,6 +303,7 @@ class Journal:
     begun: int = 0  # how many phases were begun, those that were driven back too
     chain: int = 0  # the checksum of the last line
     git: GitSide | None = None
+    replaced: Mapping[int, Replaced] = field(default_factory=dict)  # by operation, until a redo or a rollback
 
     @property
     def verdict(self) -> Verdict:
@@ -293,12 +317,34 @@ class Journal:
 
     def with_phase(self, phase: Phase) -> "Journal":
         """Return the journal with one more phase begun."""
-        return replace(self, phases=(*self.phases, phase), begun=self.begun + 1)
+        ops, replaced = self.ops, self.replaced
+        if phase.instead:
+            found = self.found()
+            own = {one.number: Replaced(ops[one.number], found.get(one.number), one.agent) for one in phase.instead}
+            others = {one.number: one.op for one in phase.instead}
+            ops, replaced = tuple(others.get(number, op) for number, op in enumerate(ops)), {**replaced, **own}
+        return replace(self, ops=ops, replaced=replaced, phases=(*self.phases, phase), begun=self.begun + 1)
 
     def with_reached(self, reached: Reached) -> "Journal":
-        """Return the journal with its last phase ended."""
+        """Return the journal with its last phase ended. After a redo all is as it was before other operations were driven."""
         *before, last = self.phases
-        return replace(self, phases=(*before, replace(last, reached=reached)))
+        driven = last.numbers if last.is_forward else (one.number for one in last.instead)
+        over = [number for number in driven if number in self.replaced and (number in reached.stopped) != last.is_forward]
+        if over:
+            reached = replace(reached, found=reached.found | {number: self.replaced[number].found for number in over})
+        return replace(self._with_own(over), phases=(*before, replace(last, reached=reached)))
+
+    def driven_back(self) -> "Journal":
+        """Return the journal as if its last phase had never begun."""
+        *before, last = self.phases
+        return replace(self._with_own(one.number for one in last.instead), phases=tuple(before))
+
+    def _with_own(self, numbers: Iterable[int]) -> "Journal":
+        own = {number: self.replaced[number].op for number in numbers}
+        if not own:
+            return self
+        ops = tuple(own.get(number, op) for number, op in enumerate(self.ops))
+        return replace(self, ops=ops, replaced={number: one for number, one in self.replaced.items() if number not in own})
 
     def parted(self, number: int, digests: tuple[str, ...]) -> "Journal":
         """Return the journal with one whole directory as many operations; what was done with it was done with each."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_dev.core.changes import FileType, Key, Kind
-from agent_dev.core.journal import Act, Begin, GitSide, IndexMove, Journal, Mark, Op, Phase, Reached, RefMove
+from agent_dev.core.journal import Act, Begin, GitSide, IndexMove, Instead, Journal, Mark, Op, Phase, Reached, RefMove
 
 VERSION = 1
 
@@ -108,8 +108,10 @@ def _git(row: Mapping[str, Any]) -> GitSide:
 
 
 def phase_record(phase: Phase) -> dict[str, Any]:
-    """Return the record that begins a phase."""
-    return {"record": "phase", "why": phase.why, "ops": phase.numbers, "forward": phase.is_forward, "time": phase.time}
+    """Return the record that begins a phase; of another kind where it drives other operations than the merge did."""
+    said = {"record": "phase", "why": phase.why, "ops": phase.numbers, "forward": phase.is_forward, "time": phase.time}
+    others = [[one.number, one.op.slot, _mark_row(one.op.new), _mark_row(one.op.old), one.agent] for one in phase.instead]
+    return said | {"record": "instead", "instead": others} if others else said
 
 
 def reached_record(reached: Reached) -> dict[str, Any]:
@@ -263,8 +265,19 @@ def _with_phase(journal: Journal, record: dict[str, Any]) -> Journal:
     numbers = tuple(record["ops"])
     if any(not 0 <= number < len(journal.ops) for number in numbers) or _is_open(journal):
         raise CorruptJournalError("a phase stands where it cannot")
-    phase = Phase(record["why"], numbers, bool(record["forward"]), record["time"])
+    instead = tuple(_instead(journal, row) for row in record.get("instead", ()))
+    phase = Phase(record["why"], numbers, bool(record["forward"]), record["time"], instead=instead)
+    if instead and (phase.is_forward or not {one.number for one in instead} <= set(numbers)):
+        raise CorruptJournalError("what is not undone was replaced")
     return journal.with_phase(phase)
+
+
+def _instead(journal: Journal, row: list[Any]) -> Instead:
+    number, slot, new, old, agent = row
+    op = journal.ops[number]
+    if op.act is not Act.EXCHANGE or number in journal.replaced or new is None or old is None:
+        raise CorruptJournalError("what does not change places was replaced")
+    return Instead(number, replace(op, slot=_slot(slot), new=_mark(new), old=_mark(old), digest=""), _slot(agent))
 
 
 def _is_open(journal: Journal) -> bool:
@@ -287,7 +300,7 @@ def _with_end(journal: Journal, record: dict[str, Any]) -> Journal:
     if record["record"] == "back":
         if last.reached is not None:
             raise CorruptJournalError("a phase that ended was driven back")
-        return _seen_again(replace(journal, phases=tuple(before)), record)
+        return _seen_again(journal.driven_back(), record)
     if (record["record"] == "reached") != (last.reached is None):
         raise CorruptJournalError("a phase ends twice")
     if record["record"] == "settled":
@@ -355,6 +368,7 @@ _RECORDS: dict[str, Callable[[Journal, dict[str, Any]], Journal]] = {
     "adopt": _with_adopted,
     "intent": _with_intent,
     "phase": _with_phase,
+    "instead": _with_phase,
     "parted": _with_parts,
     "moved": _with_moved,
     "reached": _with_end,

@@ -13,7 +13,7 @@ from typing import Any
 
 from agent_dev.core import records
 from agent_dev.core.changes import Change, FileType, Key
-from agent_dev.core.journal import Act, Begin, GitSide, Journal, Mark, Op, Phase, Place, Reached, mark
+from agent_dev.core.journal import Act, Begin, GitSide, Instead, Journal, Mark, Op, Phase, Place, Reached, mark
 from agent_dev.core.merge import change_of
 from agent_dev.errors import CannotMerge, RecoveryRequired, UnknownOutcome
 from agent_dev.host import disk, files, journals, leftovers, pending, upper, users_refs, whole
@@ -202,9 +202,12 @@ def carry_out(
     return _drive(merge, phase, is_atomic=is_atomic)
 
 
-def again(merge: Merge, why: str, numbers: tuple[int, ...], *, is_forward: bool) -> Reached:
-    """Drive some operations of an earlier merge back (undo) or forward (redo); as `carry_out`."""
-    phase = Phase(why, numbers, is_forward, time.time_ns())
+def again(merge: Merge, why: str, numbers: tuple[int, ...], *, is_forward: bool, instead: tuple[Instead, ...] = ()) -> Reached:
+    """Drive some operations of an earlier merge back (undo) or forward (redo); as `carry_out`.
+
+    `instead`: what an undo drives instead of some of them, staged and durable.
+    """
+    phase = Phase(why, numbers, is_forward, time.time_ns(), instead=instead)
     try:
         merge.add(records.phase_record(phase))
         pending.add(merge.store, merge.id, merge.journal.begun)

@@ -83,6 +83,14 @@ class Stage:
         except FileNotFoundError:
             return None
 
+    def read(self, slot: str) -> bytes:
+        """Return the bytes of a file in a slot. Raises OSError."""
+        fd = os.open(slot, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.fd)
+        try:
+            return files.read_all(fd)
+        finally:
+            os.close(fd)
+
     # filling slots
 
     def adopt(self, slot: str, folder: int, base: bytes, entry: Entry) -> str:

@@ -10,6 +10,7 @@ from agent_dev.core.merge import SPECIAL_BITS, MakeFolder, MergePlan, Prune, Put
 from agent_dev.errors import CannotMerge
 from agent_dev.host import files, upper, whole
 from agent_dev.host.apply import Merge
+from agent_dev.host.results import Results, is_wanted
 from agent_dev.host.stage import Stage
 
 Kept = dict[Key, dict[str, str]]
@@ -33,12 +34,14 @@ def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tupl
         for key in plan.dropped:
             staging.drop(key)
         staging.adopt()
+        staging.results.settle()
         for one in (*merge.stages, *staging.asides.values()):
             if one is not None:
                 one.settle()
     except OSError as error:
         raise CannotMerge(path=error.filename or merge.folder, reason=f"{error.strerror}; nothing was changed") from error
     finally:
+        staging.results.close()
         for one in staging.asides.values():
             one.close()
     folders = sorted(staging.folders, key=lambda op: op.key.path.count(b"/"))
@@ -61,6 +64,7 @@ class _Staging:
         self.wholes: list[tuple[whole.Whole, str]] = []  # with their slots
         self._within: set[Key] = set()  # what comes with them
         self.asides: dict[int, Stage] = {}
+        self.results = Results(merge.folder)
 
     def find_whole(self, plan: MergePlan) -> None:
         """Find the new directories that can come by one rename each, from a stage that is the merge's own."""
@@ -125,6 +129,7 @@ class _Staging:
             new, digest = stage.put(slot, step.content, replace(step.after, mtime=step.after.mtime or time.time_ns()))
             self._keep(step, slot, upper)
         self.rest.append(Op(act, step.key, slot, new, old, digest))
+        self._keep_result(step, self.rest[-1])
 
     def _is_adoptable(self, step: Put, stage: Stage) -> bool:
         """Whether the session's own file can come instead of a copy: no other name leads to it, and nothing must be taken off."""
@@ -145,6 +150,12 @@ class _Staging:
         for place, step, slot in self.adopted:
             tree, stage = self._uppers[step.key.root], self._stage(step.key)
             self.rest[place] = replace(self.rest[place], digest=upper.hand_over(tree, stage, step.key.path, slot, step.after))
+            self._keep_result(step, self.rest[place])
+
+    def _keep_result(self, step: Put, op: Op) -> None:
+        """Keep what is left of an edited file once more: an undo can then tell it from what the user does later."""
+        if is_wanted(step.expect, step.after):
+            self.results.add(step.content if step.content is not None else self._stage(step.key).read(op.slot), op.digest)
 
     def _keep(self, step: Put, slot: str, upper: files.Tree) -> None:
         """Put aside what the session needs when something else than its own file lands."""

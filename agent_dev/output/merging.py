@@ -68,15 +68,28 @@ def told(done: Merged, more: Sequence[Left], review: Review) -> tuple[str, ...]:
 def undone(done: Undone, *, as_json: bool, word: str) -> None:
     """Print what an undo or a redo did."""
     if as_json:
-        paths = [name(key, done.roots) for key in done.paths]
-        refs = [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in done.refs]
-        as_document({"version": 1, "merge": done.merge, "refs": refs, "paths": paths, "left": left_rows(done.left, done.roots)})
+        as_document(
+            {
+                "version": 1,
+                "merge": done.merge,
+                "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in done.refs],
+                "paths": [name(key, done.roots) for key in done.paths],
+                "left": left_rows(done.left, done.roots),
+                "offered": [name(one.key, done.roots) for one in done.left if one.key in done.offered],
+                "kept": [name(key, done.roots) for key in done.paths if key in done.kept],
+            }
+        )
         return
     for ref in done.refs:
         line(f"{called(ref.name)} leads to {ref.new[:10] or 'nothing'} again")
-    few([f"{word} {visible(name(key, done.roots))}" for key in done.paths], f"{word} {{}} more")
+    rows = [
+        f"{word} {visible(name(key, done.roots))}{' (what you changed since stays)' * (key in done.kept)}" for key in done.paths
+    ]
+    few(rows, f"{word} {{}} more")
+    how = "after a redo, --three-way" if done.refs else "--three-way"  # refs that are back cannot go back again
     for left in done.left:
-        line(f"left {visible(name(left.key, done.roots))}: {visible(left.why)}; it stays as you have it")
+        offer = f" ({how} takes back what the merge did, and keeps what you did)" * (left.key in done.offered)
+        line(f"left {visible(name(left.key, done.roots))}: {visible(left.why)}; it stays as you have it{offer}")
     line(f"merge {done.merge}: {len(done.paths)} {word}, {len(done.left) or 'nothing'} left")
 
 

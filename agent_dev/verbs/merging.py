@@ -84,9 +84,11 @@ def _undo(words: list[str], where: Here, _options: Options) -> int:
     about = "Take a merge back: what was there comes back, but for what you changed since; its changes are in the session again."
     parser = parser_of("undo", about, "agent-dev undo")
     parser.add_argument("merge", nargs="?", default="", metavar="MERGE", help="the newest here when none is named")
+    three_way = "of a file that you changed since, take back what the merge did and keep what you did, where both fit together"
+    parser.add_argument("--three-way", action="store_true", help=three_way)
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     args = parser.parse_args(words)
-    return _told(undo.undo(where, args.merge, say), as_json=args.json, word="undone")
+    return _told(undo.undo(where, args.merge, say, is_three_way=args.three_way), as_json=args.json, word="undone")
 
 
 def _redo(words: list[str], where: Here, _options: Options) -> int:

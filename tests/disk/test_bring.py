@@ -128,6 +128,34 @@ def test_an_undo_leaves_what_was_edited_or_staged_since(session: GitSession) -> 
     assert status(session.root) == "M  a.txt\n"
 
 
+TEXT = "".join(f"line {number}\n" for number in range(9))
+
+
+@pytest.mark.parametrize("is_second", [False, True], ids=["at once", "after a plain undo and a redo"])
+def test_an_undo_takes_back_what_a_commit_did_to_a_file_that_the_user_edited_since(tmp_path: Path, *, is_second: bool) -> None:
+    root = repository(tmp_path / "root")
+    (root / "text").write_text(TEXT)
+    git(root, "add", "text")
+    git(root, "commit", "-q", "-m", "text")
+    with GitSession(tmp_path, root) as session:
+        session.commit("one", text=TEXT.replace("line 2", "agent 2"), new="n\n")
+        session.end()
+        session.bring()
+        mine = TEXT.replace("line 2", "agent 2").replace("line 7", "mine 7")
+        (root / "text").write_text(mine)
+        if is_second:
+            assert {key.path for key in session.undo().offered} == {b"text"}
+            session.redo()
+        undone = session.undo(is_three_way=True)
+
+        assert (undone.left, {key.path for key in undone.kept}) == ((), {b"text"})
+        assert (root / "text").read_text() == TEXT.replace("line 7", "mine 7")
+        assert status(root) == " M text\n"
+        session.redo()
+        assert (root / "text").read_text() == mine
+        assert status(root) == " M text\n"
+
+
 def test_an_undo_is_refused_when_the_branch_went_on(session: GitSession) -> None:
     session.commit("one", a__txt="agent\n")
     session.end()

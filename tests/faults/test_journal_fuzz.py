@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.commands import undo as undoing
 from agent_dev.core import records
 from agent_dev.core.records import CorruptJournalError, read
 from agent_dev.errors import RecoveryRequired
@@ -31,7 +32,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, ...]]:
 
 
 def long_history(one: World) -> None:
-    """Merge what has a twin, begin an undo that is driven back, and put something into a directory that came as a whole."""
+    """Merge what has a twin, begin an undo that is driven back, put something into a directory that came as a whole, edit."""
     twin = one.ended.real.with_name("twin")
     os.link(one.ended.real / "edited", twin)
     one.merge()
@@ -39,10 +40,16 @@ def long_history(one: World) -> None:
     assert faults.killed_at(40, one.undo)
     one.recover()
     (one.ended.real / "fresh/deep/mine").write_bytes(b"the user's, since")
+    (one.ended.real / "edited").write_bytes(b"the user's, since\n" + trees.read(one.ended.real)[b"edited"].content)
+
+
+def undo(one: World) -> None:
+    """Take all back, also of what the user has changed since."""
+    undoing.undo(one.here, "", one.said.append, is_three_way=True)
 
 
 Deed = tuple[Callable[[World], None], Callable[[World], None]]  # what comes before, and what is killed
-DEEDS: dict[str, Deed] = {"merge": (lambda _: None, World.merge), "undo": (long_history, World.undo)}
+DEEDS: dict[str, Deed] = {"merge": (lambda _: None, World.merge), "undo": (long_history, undo)}
 
 
 def how(deed: Deed) -> tuple[int, tuple[trees.Tree, trees.Tree]]:

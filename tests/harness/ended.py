@@ -105,11 +105,11 @@ class Ended:
         finally:
             review.close()
 
-    def undo(self, merge_id: str = "") -> undoing.Undone:
+    def undo(self, merge_id: str = "", *, is_three_way: bool = False) -> undoing.Undone:
         """Take a merge back; the lock is given up for it, as another command's would be."""
         store.let_go(self.session)
         try:
-            return undoing.undo(self.here(), merge_id, lambda _: None)
+            return undoing.undo(self.here(), merge_id, lambda _: None, is_three_way=is_three_way)
         finally:
             self.session = store.hold(self.session)
 

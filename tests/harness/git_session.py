@@ -116,11 +116,11 @@ class GitSession:
         finally:
             review.close()
 
-    def undo(self) -> Undone:
+    def undo(self, *, is_three_way: bool = False) -> Undone:
         """Take the last merge back; the lock is given up for it, as another command's would be."""
         store.let_go(self.session)
         try:
-            return undoing.undo(self.here, "", self.said.append)
+            return undoing.undo(self.here, "", self.said.append, is_three_way=is_three_way)
         finally:
             self.session = store.hold(self.session)
 

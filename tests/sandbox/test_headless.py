@@ -122,9 +122,27 @@ def test_undo_leaves_what_the_user_changed_since(changed: AgentDev) -> None:
     done = changed("undo", "--json")
     told = json.loads(done.stdout)
     assert (done.returncode, told["paths"]) == (1, ["new"])
-    assert told["left"] == [{"path": "other", "why": "you changed it since"}]
+    assert told["left"] == [{"path": "other", "why": "you changed it since, in the same lines as the merge"}]
+    assert (told["offered"], told["kept"]) == ([], [])
     assert (changed.repo / "other").read_text() == "mine since\n"
     assert not (changed.repo / "new").exists()
+
+
+def test_an_undo_offers_to_take_back_what_the_merge_did_and_to_keep_what_the_user_did_since(changed: AgentDev) -> None:
+    changed("merge", "--all")
+    mine = AGENT.replace("line 27\n", "mine 27\n")
+    (changed.repo / "text").write_text(mine)
+    done = changed("undo")
+    assert (done.returncode, text(changed)) == (1, mine)
+    (offer,) = (line for line in done.stdout.splitlines() if line.startswith("left text: you changed it since"))
+    assert "--three-way" in offer
+    assert json.loads(changed("undo", "--json").stdout)["offered"] == ["text"]
+    done = changed("undo", "--three-way")
+    assert (done.returncode, text(changed)) == (0, BEFORE.replace("line 27\n", "mine 27\n")), done.stderr
+    assert "undone text (what you changed since stays)\n" in done.stdout
+    assert "edited   text +2 -2 (with what you changed)\n" in changed("status").stdout
+    assert (changed("redo").returncode, text(changed)) == (0, mine)
+    assert json.loads(changed("undo", "--three-way", "--json").stdout)["kept"] == ["text"]
 
 
 def test_merges_lists_what_stands(changed: AgentDev) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from agent_dev.core.changes import Entry, FileType, Key
-from agent_dev.core.journal import Act, Begin, Journal, Mark, Op, Phase, Place, Reached, Verdict, mark, place
+from agent_dev.core.journal import Act, Begin, Instead, Journal, Mark, Op, Phase, Place, Reached, Replaced, Verdict, mark, place
 from agent_dev.core.records import (
     BACK,
     SETTLED,
@@ -64,6 +64,40 @@ def test_what_stands_again_after_a_phase_was_driven_back_is_known() -> None:
 
 
 UNDO = Phase("undo", (0, 2), is_forward=False, time=8)
+USERS, WITHOUT = Mark(FileType.FILE, 4, 5, ctime=6), Mark(FileType.FILE, 5, 5)
+OTHER_OP = replace(OP, slot="1.apart", new=USERS, old=WITHOUT, digest="")
+APART = replace(UNDO, instead=(Instead(0, OTHER_OP, "1"),))
+UNDONE_APART = (*REACHED, SETTLED, phase_record(APART), reached_record(Reached({}, {0: WITHOUT, 2: None})), SETTLED)
+REDO = Phase("redo", (0, 2), is_forward=True, time=9)
+
+
+def test_an_undo_may_drive_another_operation_instead() -> None:
+    said = read(written(*UNDONE_APART))
+
+    assert said.ops == (OTHER_OP, *OPS[1:])
+    assert said.replaced == {0: Replaced(OP, mark(NEW), "1")}
+    assert (said.done(), said.found()) == (frozenset(), {0: WITHOUT, 2: None})
+
+
+def test_after_a_redo_all_is_as_before_that() -> None:
+    again = reached_record(Reached({}, {0: USERS, 2: None}))
+    said = read(written(*UNDONE_APART, phase_record(REDO), again, SETTLED))
+
+    assert (said.ops, said.replaced, said.done()) == (OPS, {}, frozenset((0, 2)))
+    assert said.found()[0] == mark(NEW)
+
+
+def test_a_redo_that_was_stopped_there_leaves_the_other_operation() -> None:
+    said = read(written(*UNDONE_APART, phase_record(REDO), reached_record(Reached({0: "why"}, {2: None}))))
+
+    assert (said.ops[0], said.found()[0]) == (OTHER_OP, WITHOUT)
+
+
+@pytest.mark.parametrize("end", [BACK, reached_record(Reached({0: "why"}, {2: None}))], ids=["back", "stopped"])
+def test_what_was_not_undone_keeps_its_operation(end: Mapping[str, object]) -> None:
+    said = read(written(*REACHED, SETTLED, phase_record(APART), end))
+
+    assert (said.ops, said.replaced, said.found()[0]) == (OPS, {}, mark(NEW))
 
 
 @pytest.mark.parametrize(
@@ -128,6 +162,13 @@ def test_a_line_that_is_missing_doubled_or_out_of_place_is_damage(number: int) -
         (*BEGUN, phase_record(Phase("merge", (3,), is_forward=True))),
         ({**begin_record(BEGIN), "version": 2},),
         (*BEGUN, {"record": "unheard of"}),
+        (*REACHED, SETTLED, phase_record(replace(APART, is_forward=True))),
+        (*REACHED, SETTLED, phase_record(replace(APART, numbers=(2,)))),
+        (*REACHED, SETTLED, phase_record(replace(APART, instead=(Instead(2, OTHER_OP),)))),
+        (*REACHED, SETTLED, phase_record(replace(APART, instead=(Instead(0, replace(OTHER_OP, slot="../1")),)))),
+        (*REACHED, SETTLED, phase_record(replace(APART, instead=(Instead(0, OTHER_OP, "../1"),)))),
+        (*REACHED, SETTLED, phase_record(replace(APART, instead=(Instead(0, replace(OTHER_OP, old=None)),)))),
+        (*UNDONE_APART, phase_record(APART)),
     ],
 )
 def test_records_that_no_merge_writes_are_damage(records: tuple[Mapping[str, object], ...]) -> None:

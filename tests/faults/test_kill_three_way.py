@@ -1,0 +1,156 @@
+"""Killed, or a disk that fails, at any step of an undo that keeps what the user did since, and of its redo: nothing is lost."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
+
+import pytest
+
+from agent_dev.commands import merge, recover, undo
+from agent_dev.commands.sessions import Here
+from agent_dev.errors import AgentDevError
+from agent_dev.host import pending
+from tests.harness import cuts, faults, trees
+from tests.harness.ended import ENVIRON, Ended
+from tests.harness.trees import FILE, Node, Tree
+
+STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "29")) // 4)
+STEPS = {"home": 1, "beside": min(3, STRIDE)}
+BEFORE: Tree = {b"text": Node(FILE, b"1\n2\n3\n4\n"), b"other": Node(FILE, b"other")}
+AGENT: Tree = {b"text": Node(FILE, b"one\n2\n3\n4\n"), b"other": Node(FILE, b"agent's"), b"new": Node(FILE, b"new")}
+MINE: Tree = AGENT | {b"text": Node(FILE, b"one\n2\n3\nmine\n")}
+APART: Tree = BEFORE | {b"text": Node(FILE, b"1\n2\n3\nmine\n")}
+KINDS = trees.differences(BEFORE, AGENT)
+
+
+class World:
+    """A merged session of which the user has edited a file since."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ended = Ended(folder, BEFORE, trees.upper_of(BEFORE, AGENT))
+        os.close(self.ended.session.lock)
+        self.here = Here(self.ended.store, str(self.ended.real), str(self.ended.real), ENVIRON)
+        self.ended.merge_all()
+        (self.ended.real / "text").write_bytes(MINE[b"text"].content)
+
+    def undo(self, *, is_three_way: bool = True) -> None:
+        undo.undo(self.here, "", lambda _: None, is_three_way=is_three_way)
+
+    def redo(self) -> None:
+        undo.redo(self.here, "", lambda _: None)
+
+    def recover(self) -> None:
+        recover.recover_here(self.here.store, self.here.root, ENVIRON, lambda _: None)
+
+    def side(self) -> str:
+        """Return which tree there is at rest, with a session that fits."""
+        tree = trees.read(self.ended.real)
+        assert tree in (MINE, APART), tree
+        assert self.ended.kinds() == (KINDS if tree == APART else {})
+        assert self.ended.conflicts() == {}
+        assert pending.listed(self.here.store) == ()
+        assert {path.name for path in self.ended.real.parent.iterdir()} == {"real", "state"}
+        return "apart" if tree == APART else "mine"
+
+    def expect_nothing_lost(self) -> None:
+        """Check that either side can still be had, the agent's change, and what stood there before the merge."""
+        if self.side() == "mine":
+            self.undo()
+        assert self.side() == "apart"
+        assert (self.ended.upper / "text").read_bytes() == AGENT[b"text"].content
+        self.redo()
+        assert self.side() == "mine"
+        (self.ended.real / "text").write_bytes(AGENT[b"text"].content)
+        self.undo(is_three_way=False)
+        assert trees.read(self.ended.real) == BEFORE
+
+
+@contextmanager
+def world(place: str) -> Iterator[World]:
+    """A world whose slots lie with the merge, or beside the tree, as where a rename from the one does not reach the other."""
+    beside = mock.patch.object(merge, "_places", cuts._beside) if place == "beside" else nullcontext()
+    with beside, TemporaryDirectory(dir=faults.quick()) as folder:
+        yield World(Path(folder))
+
+
+def undone(one: World) -> None:
+    one.undo()
+
+
+DEEDS: dict[str, tuple[Callable[[World], None], Callable[[World], None]]] = {
+    "undo": (lambda _: None, undone),
+    "redo": (undone, World.redo),
+}
+
+
+@pytest.mark.parametrize("place", ["home", "beside"])
+@pytest.mark.parametrize("deed", DEEDS)
+def test_killed_anywhere_nothing_is_lost(deed: str, place: str, record_property: Callable[[str, object], None]) -> None:
+    prepare, act = DEEDS[deed]
+    sides, points, number, more = set(), 0, 1, True
+    while more:
+        with world(place) as one:
+            prepare(one)
+            more = faults.killed_at(number, lambda one=one: act(one))  # type: ignore[misc]
+            one.recover()
+            sides.add(one.side())
+            one.expect_nothing_lost()
+        points += more
+        number += STEPS[place]
+    record_property("points", points)
+    assert sides == {"mine", "apart"}
+
+
+@pytest.mark.parametrize("place", ["home", "beside"])
+@pytest.mark.parametrize("deed", DEEDS)
+def test_a_recovery_killed_anywhere_is_finished_by_the_next(
+    deed: str, place: str, record_property: Callable[[str, object], None]
+) -> None:
+    prepare, act = DEEDS[deed]
+    points, number, more = 0, 1, True
+    while more:
+        second, goes_on = 1, True
+        while goes_on:
+            with world(place) as one:
+                prepare(one)
+                more = faults.killed_at(number, lambda one=one: act(one))  # type: ignore[misc]
+                goes_on = faults.killed_at(second, one.recover)
+                one.recover()
+                one.expect_nothing_lost()
+            points += goes_on
+            second += STRIDE
+        number += STRIDE
+    record_property("points", points)
+
+
+def said(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except AgentDevError:
+        return
+
+
+@pytest.mark.parametrize("is_lasting", [False, True], ids=["once", "for good"])
+@pytest.mark.parametrize("name", ["ENOSPC", "EIO", "EACCES"])
+@pytest.mark.parametrize("deed", DEEDS)
+def test_a_disk_that_fails_anywhere_loses_nothing(
+    *, deed: str, name: str, is_lasting: bool, record_property: Callable[[str, object], None]
+) -> None:
+    prepare, act = DEEDS[deed]
+    points, number, more = 0, 1, True
+    while more:
+        with world("home") as one:
+            prepare(one)
+            error = getattr(errno, name)
+            more = faults.failing_at(number, error, lambda one=one: said(lambda: act(one)), is_lasting=is_lasting)  # type: ignore[misc]
+            one.recover()
+            if name == "EACCES":  # of one path: the others went
+                said(lambda one=one: act(one))  # type: ignore[misc]
+            one.expect_nothing_lost()
+        points += more
+        number += STRIDE
+    record_property("points", points)
