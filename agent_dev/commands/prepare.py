@@ -111,7 +111,7 @@ def prepare(request: Request) -> Prepared:
         hidden=(),
         said=said,
     )
-    _refuse(prepared)
+    _refuse(prepared, request)
     _refuse_tables(prepared, environ)
     prepared = _with_versions(showing.with_tools(prepared))
     if profile.share:
@@ -218,7 +218,8 @@ def _paths(paths: tuple[str, ...], home: str, field: str, settings: Settings) ->
     return tuple(found)
 
 
-def _refuse(prepared: Prepared) -> None:
+def _refuse(prepared: Prepared, request: Request) -> None:
+    is_direct = bool(request.options.direct)
     ground = refuse.Ground(
         home=prepared.machine.home,
         own=(
@@ -228,10 +229,11 @@ def _refuse(prepared: Prepared) -> None:
         ),
         mounts=_mounts(),
         git=_git_dirs(prepared),
+        believed=_believed(prepared, request) if prepared.rw or is_direct else (),
     )
     word = "the repository" if prepared.place.git else "the directory"
     wanted = (
-        refuse.Wanted(word, prepared.place.root, is_root=True),
+        refuse.Wanted(word, prepared.place.root, is_root=True, is_writable=is_direct),
         *(refuse.Wanted("--overlay", path, is_root=True) for path in prepared.overlays),
         *(refuse.Wanted("--ro", path) for path in prepared.ro),
         *(refuse.Wanted("--rw", path, is_writable=True) for path in prepared.rw),
@@ -244,6 +246,10 @@ def _refuse(prepared: Prepared) -> None:
         repo.refuse_kind(repo.Place(path, repo.git_of(path)))
     repo.refuse_kind(prepared.place)
     _refuse_owner(prepared)
+
+
+def _believed(prepared: Prepared, request: Request) -> tuple[str, ...]:
+    return load.believed(prepared.machine.home, request.environ, request.options.config)
 
 
 def _refuse_tables(prepared: Prepared, environ: dict[str, str]) -> None:

@@ -20,6 +20,7 @@ class Ground(Value):
     own: tuple[tuple[str, str], ...]  # ("the state directory", path) …
     mounts: tuple[str, ...] = ()
     git: tuple[str, ...] = ()  # the user's git dirs, of which an agent only ever gets copies
+    believed: tuple[str, ...] = ()  # settings and programs of agent-dev's own: what an agent wrote there would be believed
 
 
 def reason(wanted: tuple[Wanted, ...], ground: Ground) -> tuple[str, str] | None:
@@ -44,7 +45,18 @@ def _one(want: Wanted, ground: Ground) -> tuple[str, str] | None:
             return f"{want.word} {want.path} holds {name} ({own})", "choose a smaller directory, or move it"
         if is_below(want.path, own):
             return f"{want.word} {want.path} lies in {name} ({own})", "work somewhere else"
-    return _mount_below(want, ground) if want.is_root else _git_dir(want, ground) if want.is_writable else None
+    found = _believed(want, ground) if want.is_writable else None
+    if found or want.is_root:
+        return found or _mount_below(want, ground)
+    return _git_dir(want, ground) if want.is_writable else None
+
+
+def _believed(want: Wanted, ground: Ground) -> tuple[str, str] | None:
+    for place in ground.believed:
+        if is_below(place, want.path) or is_below(want.path, place):
+            message = f"{want.word} {want.path} would open {place}, settings or programs of agent-dev's own, to be written"
+            return message, "choose a smaller directory"
+    return None
 
 
 def _git_dir(want: Wanted, ground: Ground) -> tuple[str, str] | None:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 
 from agent_dev import __version__
 from agent_dev.core.plan import expand
@@ -150,12 +151,28 @@ def profiles_folder() -> str:
     return inside if os.path.isdir(inside) else os.path.dirname(package) + "/profiles"
 
 
+def config_folder(home: str, environ: dict[str, str]) -> str:
+    """Return where the user's own settings are."""
+    base = environ.get("XDG_CONFIG_HOME", "")
+    return (base if base.startswith("/") else home + "/.config") + "/agent-dev"
+
+
+def believed(home: str, environ: dict[str, str], chosen: str = "") -> tuple[str, ...]:
+    """Return all places of settings, links resolved: the folder, each file in it, `chosen`, and ourselves with our Python's."""
+    folder = config_folder(home, environ)
+    files = [f"{place}/{name}" for place, _, names in os.walk(folder) for name in names]
+    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    python = (sys.prefix,) if sys.prefix != sys.base_prefix else ()  # of a virtual environment, which is ours alone
+    chosen = chosen or environ.get("AGENT_DEV_CONFIG", "")
+    places = (folder, *files, *((expand(chosen, home),) if chosen else ()), own, profiles_folder(), *python)
+    return tuple(dict.fromkeys(map(os.path.realpath, places)))
+
+
 class _Files:
     """The YAML files of one request, read through the cache. Problems are gathered, and raised together at the end."""
 
     def __init__(self, home: str, environ: dict[str, str], kept: str = "profiles.json") -> None:
-        base = environ.get("XDG_CONFIG_HOME", "")
-        self.config = (base if base.startswith("/") else home + "/.config") + "/agent-dev"
+        self.config = config_folder(home, environ)
         self.folders = (self.config + "/profiles", profiles_folder())
         self.problems: list[str] = []
         self._place = f"{cache.folder(environ)}/{kept}" if environ.get("HOME") or environ.get("XDG_CACHE_HOME") else ""

@@ -1,11 +1,13 @@
 """CONTAINMENT D: what is mounted, the environment, what stays between sessions."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_dev.core import credentials
+from agent_dev.host import load
 from tests.containment.rows import RESIDUAL, row
 from tests.containment.world import World
 from tests.harness.program import AgentDev, tree, wait_until
@@ -94,6 +96,23 @@ def test_d08_places_that_hold_one_another_are_refused(agent_dev: AgentDev, tmp_p
     assert not agent_dev.state.exists()
     assert not agent_dev.agent_home.exists()
     assert not (agent_dev.repo / "inside").exists()
+
+
+@row("write agent-dev's own settings or program in a place that the user lets it write directly", "refused with 125")
+def test_d08_no_settings_and_no_program_of_ours_are_ever_written_directly(agent_dev: AgentDev, tmp_path: Path) -> None:
+    config, dotfiles = tmp_path / "config/agent-dev", agent_dev.home / "dotfiles"
+    config.mkdir(parents=True)
+    dotfiles.mkdir()
+    (dotfiles / "agent-dev.yaml").write_text("net: none\n")
+    (config / "config.yaml").symlink_to(dotfiles / "agent-dev.yaml")
+    program = Path(load.__file__).parents[1]
+    for place in (config, config.parent, dotfiles, program, program / "host", Path(sys.prefix)):
+        done = agent_dev("--rw", place, "--", "touch", place / "planted")
+        assert (done.returncode, "agent-dev's own" in done.stderr) == (125, True), place
+        assert not (place / "planted").exists()
+    done = agent_dev("run", "--direct", "--", "touch", "planted", cwd=dotfiles)
+    assert (done.returncode, list(dotfiles.iterdir())) == (125, [dotfiles / "agent-dev.yaml"]), done.stderr
+    assert agent_dev("--", "true", cwd=dotfiles).returncode == 0  # through an overlay, what it writes waits
 
 
 @row("hide something by a mount inside the repository", "such a mount is found and named before the start")
