@@ -28,7 +28,7 @@ class Value:
     __match_args__: tuple[str, ...] = ()
 
     def __init_subclass__(cls) -> None:
-        own = cls.__dict__.get("__annotations__", {})  # noqa: RUF063  (inspect.get_annotations costs 5 ms)
+        own = cls.__annotations__  # of the class itself, also where they are made when asked for (Python 3.14)
         cls.__match_args__ = (*cls.__match_args__, *own)  # type: ignore[misc]  # of the subclass's own
 
     def __init__(self, *args: object, **named: object) -> None:
