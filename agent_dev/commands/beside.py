@@ -130,21 +130,20 @@ def end(job: "Job", pids: tuple[int, int], door: int) -> None:
     doors.remove(job.session)
 
 
-def undo_open(job: "Job", record: store.Record, keeper: int) -> store.Record:
-    """Roll back what the agent had begun and not ended, once no mount is left; return the record, which says so then."""
-    if job.parts.door is None:
-        return record
-    from agent_dev.host import door  # as above
+def put_right(job: "Job", record: store.Record, keeper: int) -> store.Record:
+    """Finish what a killed rollback left, and undo what the agent had begun and not ended, once no mount is left.
 
-    if not door.marked(job.session):
+    Return the record, which says so when something was undone.
+    """
+    if not any(os.path.lexists(f"{job.session.folder}/{name}") for name in ("rollback.shown", "transaction")):
         return record
-    from agent_dev.commands import nested  # rare
+    from agent_dev.commands import sessions  # rare
 
     try:
         os.waitid(os.P_PID, keeper, os.WEXITED | os.WNOWAIT)
     except ChildProcessError:
         pass  # waited for already
-    return {**record, "undone": nested.finish(job.session)}
+    return {**record, "undone": sessions.finish_rollback(job.session)}
 
 
 def last_checkpoint(job: "Job", record: store.Record) -> str:

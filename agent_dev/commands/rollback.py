@@ -1,8 +1,10 @@
 """Going back to a checkpoint: an ended session on its uppers, a running one through its own mount."""
 
 import errno
+import fcntl
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from agent_dev.commands.sessions import Listed
@@ -12,6 +14,7 @@ from agent_dev.errors import CannotRollBack, DamagedCheckpoint
 from agent_dev.host import checkpoints, events, kernel, live, restore, snapshot, store
 
 _PENDING = "rollback.pending"
+SHOWN = "rollback.shown"  # not empty: a running session is being brought back
 _TEMP = b"rollback.new"
 _SHOWN_TEMP = b".agent-dev-rollback"  # in a running sandbox: in its root, since only there a rename reaches all of it
 _FIRST = "root-0"
@@ -178,7 +181,12 @@ def roll_back_live(one: Listed, number: int, paths: tuple[str, ...] = ()) -> Rol
     What the agent writes meanwhile stays or goes, file by file; what it holds open it goes on writing to unseen. Killed
     anywhere it can be done again. Raises as `roll_back`.
     """
-    session, record = one.session, store.read(one.session)
+    with _alone(one.session):
+        return _roll_back_live(one.session, number, paths)
+
+
+def _roll_back_live(session: store.Session, number: int, paths: tuple[str, ...]) -> RolledBack:
+    record = store.read(session)
     wanted = checkpoints.tables(session, checkpoints.find(session, number))
     before = checkpoints.take(session, record, checkpoints.ROLLBACK, f"to {number}", always=True)
     now = checkpoints.tables(session, before)
@@ -198,6 +206,32 @@ def roll_back_live(one: Listed, number: int, paths: tuple[str, ...] = ()) -> Rol
         hint = f"agent-dev rollback {number} goes on; what was there before is checkpoint {before.number}"
         raise CannotRollBack(message=f"the rollback to {number} stopped: {error.strerror}", hint=hint) from error
     return _noted(session, RolledBack(number, before.number, tuple(done), tuple(problems)))
+
+
+@contextmanager
+def _alone(session: store.Session) -> Iterator[None]:
+    """Be the only one that brings a running session back, and note it as long as a folder of ours may stand in a root."""
+    fd = os.open(f"{session.folder}/{SHOWN}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        os.pwrite(fd, b"+", 0)
+        yield
+        os.ftruncate(fd, 0)
+    finally:
+        os.close(fd)
+
+
+def tidy(session: store.Session) -> None:
+    """Take away what a rollback that was killed while the session ran left in its uppers; it has ended, and is held."""
+    place = f"{session.folder}/{SHOWN}"
+    roots = range(len(store.read(session)["roots"])) if os.stat(place).st_size else ()
+    for number in roots:
+        upper = os.open(session.root(number, "").upper, _OPEN)
+        try:
+            restore.clear(upper, _SHOWN_TEMP)
+        finally:
+            os.close(upper)
+    os.unlink(place)
 
 
 def _bring_root(
@@ -242,11 +276,17 @@ def _reader(session: store.Session, lower: live.Lower) -> Callable[[Node], int]:
 
 def put_back(one: Listed, brought: Table) -> RolledBack:
     """Put files of the first root back that were deleted, of a running session or a held one; a checkpoint is taken first."""
-    session, record = one.session, store.read(one.session)
+    if one.state != store.RUNNING:
+        return _put_back(one.session, brought, is_running=False)
+    with _alone(one.session):
+        return _put_back(one.session, brought, is_running=True)
+
+
+def _put_back(session: store.Session, brought: Table, *, is_running: bool) -> RolledBack:
+    record = store.read(session)
     before = checkpoints.take(session, record, checkpoints.ROLLBACK, "something is brought back", always=True)
     upper = checkpoints.tables(session, before)[_FIRST]
     path = record["roots"][0]
-    is_running = one.state == store.RUNNING
     root = live.open_root(record, path) if is_running else os.open(checkpoints.places(session, record)[_FIRST], _OPEN)
     folder = root if is_running else os.open(session.folder, _OPEN)
     lower = live.Lower(path)

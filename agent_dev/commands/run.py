@@ -273,7 +273,7 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
         _fail(job, base)
     code = 128 + supervisor.ended_by if supervisor.ended_by else (137 if told is None else told)
     why = bounds.reason(job, keeper, supervisor, code)
-    record = beside.undo_open(job, record, sandbox.keeper)
+    record = beside.put_right(job, record, sandbox.keeper)
     outcome = _settle(job, record, base, code, (supervisor, keeper.watcher)).but(why=why)
     if base is not None:
         _note_home(job)

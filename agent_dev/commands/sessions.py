@@ -113,16 +113,22 @@ def hold(one: Listed) -> Listed:
     return Listed(session, store.read(session), one.state)
 
 
-def finish_rollback(session: store.Session) -> None:
-    """Go on with a rollback that was killed: what it left is neither the one state nor the other."""
+def is_unfinished(session: store.Session) -> bool:
+    """Whether a rollback was killed, or a transaction of the agent's was never ended."""
+    return any(os.path.lexists(f"{session.folder}/{name}") for name in ("rollback.pending", "rollback.shown", door.MARK))
+
+
+def finish_rollback(session: store.Session) -> str:
+    """Go on with a rollback that was killed: what it left is neither the one state nor the other. Return what there is to say."""
+    if not is_unfinished(session):
+        return ""
+    from agent_dev.commands import nested, rollback  # rare, and they import this module
+
     if os.path.lexists(f"{session.folder}/rollback.pending"):
-        from agent_dev.commands import rollback  # rare, and it imports this module
-
         rollback.go_on(session)
-    if os.path.lexists(f"{session.folder}/{door.MARK}"):
-        from agent_dev.commands import nested  # as above
-
-        nested.finish(session)
+    if os.path.lexists(f"{session.folder}/rollback.shown"):
+        rollback.tidy(session)
+    return nested.finish(session) if door.marked(session) else ""
 
 
 def stop(where: Here, one: Listed) -> Listed:

@@ -90,13 +90,13 @@ def _remove(ground: Ground, path: str, opened: dict[str, int]) -> None:
             return
         raise
     try:
-        _clear(fd, name)
+        clear(fd, name)
     finally:
         os.close(fd)
         opened.pop(path, None)
 
 
-def _clear(folder: int, name: bytes) -> None:
+def clear(folder: int, name: bytes) -> None:
     """Remove a name with all that is below it, and nothing when it is gone already."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
@@ -122,7 +122,7 @@ def _make(ground: Ground, node: Node, steps: Restore, opened: dict[str, int]) ->
         if node.kind == history.DIRECTORY:
             _make_folder(fd, name)
             return
-        _clear(ground.temp, _SOME)
+        clear(ground.temp, _SOME)
         twin = steps.twins.get(node.path)
         if twin is not None:
             _link(ground, twin, opened)
@@ -146,7 +146,7 @@ def _place(ground: Ground, folder: int, name: bytes) -> None:
     try:
         disk.put(ground.temp, _SOME, folder, name)
     except IsADirectoryError:
-        _clear(folder, name)
+        clear(folder, name)
         disk.put(ground.temp, _SOME, folder, name)
 
 
@@ -255,7 +255,7 @@ def _shut(ground: Ground, path: str, mode: int) -> None:
 
 def open_temp(folder: int, name: bytes) -> int:
     """Make an empty folder of ours in a directory, whatever a killed restore left there, and open it."""
-    _clear(folder, name)
+    clear(folder, name)
     disk.mkdir(name, folder)
     return kernel.open_below(folder, name, _FOLDER)
 
@@ -263,4 +263,4 @@ def open_temp(folder: int, name: bytes) -> int:
 def close_temp(folder: int, name: bytes, fd: int) -> None:
     """Take the folder of ours away."""
     os.close(fd)
-    _clear(folder, name)
+    clear(folder, name)

@@ -93,6 +93,7 @@ def shown(process: "subprocess.Popen[str]") -> dict[str, str]:
     process.stdin.flush()
     found: dict[str, str] = {}
     while (row := process.stdout.readline()) != "end\n":
+        assert row, "the agent has ended"
         path, _, rest = row.rstrip("\n").partition("\t")
         found[path] = rest
     return found
@@ -100,11 +101,14 @@ def shown(process: "subprocess.Popen[str]") -> dict[str, str]:
 
 LOOK = (
     "import os,stat,sys,hashlib\n"
+    "def attributes(p): return str(sorted((n,os.getxattr(p,n)) for n in os.listxattr(p)))\n"
     "def one(p):\n"
     "  s=os.lstat(p); m=oct(s.st_mode)\n"
     "  if stat.S_ISLNK(s.st_mode): return m+os.readlink(p)\n"
-    "  if stat.S_ISREG(s.st_mode): return m+str(s.st_mtime_ns)+open(p).read()[:20].strip()+str(sorted(os.listxattr(p)))\n"
-    "  return m\n"
+    "  if stat.S_ISDIR(s.st_mode): return m+attributes(p)\n"
+    "  if not stat.S_ISREG(s.st_mode): return m\n"
+    "  d=open(p,'rb').read(); d=str(d[:20])+hashlib.sha1(d).hexdigest()\n"
+    "  return m+' '+str(s.st_nlink)+' '+str(s.st_mtime_ns)+d+attributes(p)\n"  # not st_ino: the overlay may give twins two
     "for line in sys.stdin:\n"
     "  if line=='look\\n':\n"
     "    for top,ds,fs in os.walk('.'):\n"
