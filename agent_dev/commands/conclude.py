@@ -13,7 +13,7 @@ from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Act, Op
 from agent_dev.core.overlay import parents_of
 from agent_dev.errors import AgentDevError
-from agent_dev.host import apply, disk, ended, events, files, pending, refs, secure, staging, store, upper, whole
+from agent_dev.host import access, apply, disk, ended, events, files, pending, refs, secure, staging, store, upper, whole
 from agent_dev.host import base as bases
 from agent_dev.host.stage import Stage
 
@@ -276,6 +276,8 @@ def take_again(merge: apply.Merge, review: Review, numbers: tuple[int, ...]) -> 
             upper.hand_over_whole(tree, stage, op.key.path, op.slot)
             continue
         if found is not None:
+            if op.old is not None and op.old.type is FileType.FILE:
+                found = access.with_that_of(found, merge.reals[op.key.root], op.key.path)
             upper.hand_over(tree, stage, op.key.path, op.slot, found)
     return missing
 

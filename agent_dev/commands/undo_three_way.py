@@ -14,7 +14,7 @@ from agent_dev.core.changes import Entry, FileType
 from agent_dev.core.decision import Verdict, decide
 from agent_dev.core.journal import Act, Instead, Mark, Op, mark
 from agent_dev.core.merge import SPECIAL_BITS
-from agent_dev.host import apply, disk, results, staging
+from agent_dev.host import access, apply, disk, results, staging
 from agent_dev.host.stage import Stage
 
 CHANGED = "you changed it since"
@@ -109,7 +109,8 @@ def _stage(merging: apply.Merge, number: int, one: Apart, asides: dict[int, Stag
     place = merging.stages[op.key.root]
     assert place is not None  # noqa: S101  (it holds what stood there before)
     slot, agent = f"{op.slot}.apart", ""
-    old = _put(place, slot, one.content, replace(one.mine, mode=one.mode, mtime=time.time_ns()))
+    like = access.with_that_of(replace(one.mine, mode=one.mode, mtime=time.time_ns()), merging.reals[op.key.root], op.key.path)
+    old = _put(place, slot, one.content, like)
     if conclude.is_in_slot(merging, op.key):
         aside, agent = asides.get(op.key.root) or Stage(staging.aside(merging.folder, op.key.root)), op.slot
         asides[op.key.root] = aside

@@ -5,7 +5,7 @@ from dataclasses import replace
 from agent_dev.core import records
 from agent_dev.core.changes import FileType
 from agent_dev.core.journal import Act, Mark, Op, mark
-from agent_dev.host import disk, files
+from agent_dev.host import access, disk, files
 from agent_dev.host.apply import Merge, remove_for_good
 from agent_dev.host.stage import Stage
 
@@ -83,7 +83,7 @@ def _bring(op: Op, stage: Stage, into: Stage, *, is_done: bool) -> tuple[Mark | 
     try:
         _clear(into, slot)
         if entry.type is FileType.FILE:
-            copy, _ = into.copy(slot, source, op.slot.encode(), entry)
+            copy, _ = into.copy(slot, source, op.slot.encode(), access.with_that_of(entry, source, op.slot.encode()))
         else:
             copy = into.make(slot, entry)
     finally:

@@ -4,10 +4,11 @@ import errno
 import hashlib
 import os
 import stat
+from dataclasses import replace
 
 from agent_dev.core.changes import Entry, FileType
 from agent_dev.core.journal import Mark, mark
-from agent_dev.host import digest, disk, files, kernel, scan
+from agent_dev.host import access, digest, disk, files, kernel, scan
 from agent_dev.host.remove import remove_tree
 
 # Attributes that a copy would not have either: the overlay's, capabilities, access lists.
@@ -108,9 +109,7 @@ class Stage:
             status = os.fstat(fd)
             if (status.st_ino, status.st_size, status.st_mtime_ns) != (entry.inode, entry.size, entry.mtime):
                 raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), os.fsdecode(base))
-            for attribute in os.listxattr(fd):
-                if is_foreign(attribute):
-                    disk.remove_attribute(fd, attribute)
+            _dress_anew(fd, entry, status.st_mode)
             seen = digest.Running()
             for at, piece in digest.pieces(fd, entry.size):
                 seen.add(at, piece)
@@ -130,7 +129,9 @@ class Stage:
         if entry.type is FileType.FILE:
             fd = source.open(path, os.O_RDONLY)
             try:
-                return self._fill(slot, entry, fd, None)
+                own = any(name == access.LIST for name, _ in entry.attributes)
+                mode = entry.mode if own else access.without(entry.mode, access.read(fd))
+                return self._fill(slot, replace(entry, mode=mode), fd, None)
             finally:
                 os.close(fd)
         return self.make(slot, entry), ""
@@ -167,9 +168,7 @@ class Stage:
             told = hashlib.sha256(data).hexdigest() if data is not None else _pour(source, out, entry.size)
             if data is not None:
                 disk.write(out, data)
-            for attribute, value in entry.attributes:
-                disk.set_attribute(out, attribute, value)
-            disk.chmod(out, entry.mode & 0o777)
+            disk.chmod(out, _dressed(out, entry) & 0o777)
             disk.set_time(out, entry.mtime)
             self._unsynced += 1
             if self._unsynced <= _FEW and self._is_ours_to_sync:
@@ -191,6 +190,32 @@ class Stage:
         else:
             disk.fsync(self.fd)
         self._unsynced = 0
+
+
+def _dressed(fd: int, entry: Entry) -> int:
+    """Give a new file its attributes; return its mode. Where no access lists can be kept it loses its own."""
+    mode = entry.mode
+    for attribute, value in entry.attributes:
+        try:
+            disk.set_attribute(fd, attribute, value)
+        except OSError as error:
+            if attribute != access.LIST or error.errno != errno.ENOTSUP:
+                raise
+            mode = access.without(mode, value)
+    return mode
+
+
+def _dress_anew(fd: int, entry: Entry, mode: int) -> None:
+    """Take attributes off a file that do not come home, and give it the access list that an entry has, or none."""
+    own, agents = dict(entry.attributes).get(access.LIST), None
+    for attribute in os.listxattr(fd):
+        if is_foreign(attribute):
+            agents = access.read(fd) if attribute == access.LIST else agents
+            disk.remove_attribute(fd, attribute)
+    if own is not None:
+        disk.set_attribute(fd, access.LIST, own)
+    if own is not None or agents is not None:
+        disk.chmod(fd, stat.S_IMODE(mode if own is not None else access.without(mode, agents)))
 
 
 def _mark(status: os.stat_result) -> Mark:

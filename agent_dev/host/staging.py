@@ -8,7 +8,7 @@ from agent_dev.core.changes import Entry, FileType, Key
 from agent_dev.core.journal import Act, Op, mark
 from agent_dev.core.merge import SPECIAL_BITS, MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step
 from agent_dev.errors import CannotMerge
-from agent_dev.host import files, upper, whole
+from agent_dev.host import access, files, upper, whole
 from agent_dev.host.apply import Merge
 from agent_dev.host.results import Results, is_wanted
 from agent_dev.host.stage import Stage
@@ -91,7 +91,8 @@ class _Staging:
             return
         match step:
             case MakeFolder():
-                self._folder(step.key, Entry(FileType.DIRECTORY, step.mode, attributes=step.attributes))
+                mode = access.without(step.mode, access.of(self._uppers[step.key.root], step.key.path))
+                self._folder(step.key, Entry(FileType.DIRECTORY, mode, attributes=step.attributes))
             case Put():
                 self._put(step)
             case Remove():
@@ -112,9 +113,22 @@ class _Staging:
         if entry.mode & 0o777 != new.mode:
             self.closing.append(Op(Act.MODE, key, new=replace(new, mode=entry.mode & 0o777), old=new))
 
+    def _with_access(self, step: Put) -> Put:
+        """Return a step whose file has the access list of the one whose place it takes, or none."""
+        key, after = step.key, step.after
+        if after.type is not FileType.FILE:
+            return step
+        if step.expect is not None and step.expect.type is FileType.FILE:
+            after = access.with_that_of(after, self._merge.reals[key.root], key.path)
+        if after is step.after and step.content is not None:
+            after = replace(after, mode=access.without(after.mode, access.of(self._uppers[key.root], key.path)))
+        return replace(step, after=after)
+
     def _put(self, step: Put) -> None:
+        step = self._with_access(step)
         if step.after.type is FileType.DIRECTORY:
-            self._folder(step.key, step.after, step.expect, is_loose=False)
+            mode = access.without(step.after.mode, access.of(self._uppers[step.key.root], step.key.path))
+            self._folder(step.key, replace(step.after, mode=mode), step.expect, is_loose=False)
             return
         slot, stage = self._slot(), self._stage(step.key)
         act, old = (Act.ATTACH, None) if step.expect is None else (Act.EXCHANGE, mark(step.expect))

@@ -1,12 +1,15 @@
 """Merging by flags, with the real program: blocks, patches, conflicts, writing out, the guard, undo and redo."""
 
 import json
+import os
 import re
+import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from agent_dev.host.access import LIST
 from tests.harness.program import AgentDev
 
 BEFORE = "".join(f"line {number}\n" for number in range(30))
@@ -143,6 +146,24 @@ def test_an_undo_offers_to_take_back_what_the_merge_did_and_to_keep_what_the_use
     assert "edited   text +2 -2 (with what you changed)\n" in changed("status").stdout
     assert (changed("redo").returncode, text(changed)) == (0, mine)
     assert json.loads(changed("undo", "--three-way", "--json").stdout)["kept"] == ["text"]
+
+
+def test_access_lists_of_the_user_stay_through_a_merge_an_undo_and_a_redo(changed: AgentDev) -> None:
+    place = changed.repo / "text"
+    probe = struct.pack("<I", 2) + b"".join(
+        struct.pack("<HHI", tag, bits, 0xFFFFFFFF) for tag, bits in ((1, 6), (4, 0), (16, 6), (32, 0))
+    )
+    try:
+        os.setxattr(place, LIST, probe)
+    except OSError:
+        pytest.skip("no access lists on this file system")
+    changed("discard", "--all")
+    assert changed("--", "sh", "-c", "echo more >>text; echo new >new").returncode == 0
+    for verb in (("merge", "--all"), ("undo",), ("redo",)):
+        assert changed(*verb).returncode == 0
+        assert (os.getxattr(place, LIST), place.stat().st_mode & 0o777) == (probe, 0o660)
+    assert text(changed) == BEFORE + "more\n"
+    assert LIST not in os.listxattr(changed.repo / "new")
 
 
 def test_merges_lists_what_stands(changed: AgentDev) -> None:
