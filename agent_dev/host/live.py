@@ -5,7 +5,7 @@ import stat
 
 from agent_dev.core import history
 from agent_dev.core.history import Node
-from agent_dev.host import files, kernel, leftovers, scan, snapshot, store, supervise
+from agent_dev.host import files, kernel, leftovers, scan, snapshot, store, supervise, view
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _KINDS = {
@@ -27,38 +27,10 @@ def open_root(record: store.Record, path: str) -> int:
         raise ProcessLookupError(3, "the session has ended")
     init = leftovers.Life(*life).init
     for pid in (supervise.first_child(init), init):
-        fd = _open(pid, path) if pid else -1
+        fd = view.open_overlay(pid, path) if pid else -1
         if fd >= 0:
             return fd
     raise FileNotFoundError(2, "its overlay is not to be found")
-
-
-def _open(pid: int, path: str) -> int:
-    try:
-        top = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return -1
-    try:
-        fd = kernel.open_across(top, os.fsencode(path.lstrip("/")), _FOLDER)
-    except OSError:
-        return -1
-    finally:
-        os.close(top)
-    if _is_overlay(pid, os.fstat(fd).st_dev):
-        return fd
-    os.close(fd)
-    return -1
-
-
-def _is_overlay(pid: int, device: int) -> bool:
-    """Whether a device is an overlay's in the mount namespace of a process, which the agent cannot mount in."""
-    wanted = b"%d:%d" % (os.major(device), os.minor(device))
-    with open(f"/proc/{pid}/mountinfo", "rb") as file:
-        for line in file:
-            words = line.split()
-            if words[2] == wanted and words[words.index(b"-") + 1] == b"overlay":
-                return True
-    return False
 
 
 class Lower:

@@ -252,13 +252,18 @@ def refresh(pid: int, roots: tuple[str, ...]) -> bool:
 
 
 def _remount(pid: int, roots: tuple[str, ...]) -> None:
-    import fcntl  # only in the child that needs it
+    import fcntl  # only in the child that needs them
 
+    from agent_dev.host import view
+
+    opened = [view.open_overlay(pid, root) for root in roots]  # not by path: the agent could lead it to another mount
+    if -1 in opened:
+        raise FileNotFoundError(2, "an overlay is not where it was mounted")
     mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     owner = fcntl.ioctl(mounts, _NS_GET_USERNS)
     for _ in range(3):
         try:
-            _remount_as(owner, mounts, roots)
+            _remount_as(owner, mounts, opened)
         except PermissionError:
             owner = fcntl.ioctl(owner, _NS_GET_PARENT)  # the overlay was mounted by the keeper, one namespace out
             continue
@@ -266,7 +271,7 @@ def _remount(pid: int, roots: tuple[str, ...]) -> None:
     raise PermissionError(1, "not the owner of the overlay")
 
 
-def _remount_as(owner: int, mounts: int, roots: tuple[str, ...]) -> None:
+def _remount_as(owner: int, mounts: int, roots: list[int]) -> None:
     child = os.fork()
     if child == 0:
         code = 1
@@ -274,7 +279,8 @@ def _remount_as(owner: int, mounts: int, roots: tuple[str, ...]) -> None:
             kernel.setns(owner, kernel.NEWUSER)
             kernel.setns(mounts, kernel.NEWNS)
             for root in roots:
-                kernel.mount(None, root, None, kernel.REMOUNT | kernel.NOSUID | kernel.NODEV | kernel.RELATIME)
+                os.fchdir(root)
+                kernel.mount(None, ".", None, kernel.REMOUNT | kernel.NOSUID | kernel.NODEV | kernel.RELATIME)
             code = 0
         except OSError:
             pass  # said by the exit code
