@@ -5,7 +5,7 @@ import os
 from agent_dev.commands.prepare import Prepared
 from agent_dev.core.plan import GitDir, Root
 from agent_dev.errors import StateUnusable
-from agent_dev.host import machine, private_git, repo, store
+from agent_dev.host import cache, machine, private_git, repo, store
 from agent_dev.value import Value
 
 
@@ -44,6 +44,7 @@ def _twin(job: Job, git: repo.Git, number: int) -> GitDir:
         beside=session.id,
         git=machine.program("git", job.environ, prepared.untrusted) or "",
         environ=tuple(job.environ.items()),
+        cache=cache.folder(job.environ),
     )
     made = private_git.make(wish, "" if is_in_upper else git.common)
     if is_in_upper:

@@ -8,7 +8,8 @@ import os
 
 from agent_dev.core.plan import RUN, GitDir, is_below
 from agent_dev.core.refs import packed_refs, parse_ref
-from agent_dev.host import farm, repo
+from agent_dev.host import farm, kept_refs, repo
+from agent_dev.host.kept_refs import Kept, Look
 from agent_dev.host.remove import remove_tree
 from agent_dev.value import Value
 
@@ -30,6 +31,7 @@ class Wish(Value):
     beside: str = "farm"  # what a farm is called that must lie beside a store
     git: str = ""  # the user's, where refs are in a reftable
     environ: tuple[tuple[str, str], ...] = ()
+    cache: str = ""  # where refs by the thousand are kept for the next start
 
     @property
     def note(self) -> str:
@@ -64,7 +66,7 @@ def _git_dir(source: str, copy: str, wish: Wish, name: str, found: Found) -> Non
     if told:
         _write_refs(copy, told)
     else:
-        _copy_refs(source, copy)
+        _copy_refs(source, copy, wish)
         _copy_logs(source, copy)
     _copy_worktrees(source, copy, wish, name, found)
     _link_objects(source, copy, wish, name, found)  # after all that names objects
@@ -136,7 +138,7 @@ def copy_file(source: str, copy: str) -> None:
         os.close(fd)
 
 
-def _copy_refs(source: str, copy: str) -> None:
+def _copy_refs(source: str, copy: str, wish: Wish) -> None:
     """Write all refs as one packed-refs; symbolic ones and those that git keeps loose stay files."""
     os.mkdir(f"{copy}/refs", 0o755)
     if os.path.isfile(f"{source}/refs/heads") or os.path.isdir(f"{source}/reftable"):
@@ -144,17 +146,41 @@ def _copy_refs(source: str, copy: str) -> None:
         return
     for name in ("heads", "tags"):
         os.mkdir(f"{copy}/refs/{name}", 0o755)
-    loose: dict[str, bytes] = {}
-    _collect(f"{source}/refs", "refs", loose)
-    packed = farm.read(f"{source}/packed-refs")  # after them: what is packed meanwhile is in both, or here
-    for name, data in (_pack(loose, packed, copy) if len(loose) > _MANY_REFS else loose).items():
+    look = Look(source, wish.cache)
+    kept = look.known()
+    if kept is None:
+        kept = _read_refs(source, look)
+    else:
+        kept.apart.update(_current(source, wish))
+    for name, data in kept.apart.items():
         _write(f"{copy}/{name}", data)
-    if packed and len(loose) <= _MANY_REFS:
-        _write(f"{copy}/packed-refs", packed)
+    if kept.packed:
+        _write(f"{copy}/packed-refs", kept.packed)
 
 
-def _pack(loose: dict[str, bytes], data: bytes, copy: str) -> dict[str, bytes]:
-    """Write refs as one packed-refs; return those that stay files: symbolic ones, and those that git keeps loose."""
+def _current(source: str, wish: Wish) -> dict[str, bytes]:
+    """Return the current branch where it is a file: of all refs the likeliest that somebody writes by hand."""
+    head = farm.read(f"{wish.linked if wish.linked and source == wish.source else source}/HEAD")
+    name = os.fsdecode(head.removeprefix(b"ref:").strip())
+    data = farm.read(f"{source}/{name}") if name.startswith("refs/heads/") and ".." not in name else b""
+    return {name: data} if data else {}
+
+
+def _read_refs(source: str, look: Look) -> Kept:
+    """Read all refs: a few stay as they are, more become one packed-refs."""
+    loose: dict[str, bytes] = {}
+    _collect(source, "refs", loose, look)
+    packed = farm.read(f"{source}/packed-refs")  # after them: what is packed meanwhile is in both, or here
+    if len(loose) <= _MANY_REFS:
+        return Kept(packed, loose)
+    kept = _pack(loose, packed)
+    if len(loose) >= kept_refs.FEWEST:
+        look.keep(kept)
+    return kept
+
+
+def _pack(loose: dict[str, bytes], data: bytes) -> Kept:
+    """Return refs as one packed-refs, and those that stay files: symbolic ones, and those that git keeps loose."""
     left, packed = {}, packed_refs(data)
     for name, text in loose.items():
         value = None if name.startswith(_LOOSE_ONLY) else parse_ref(text)
@@ -163,8 +189,7 @@ def _pack(loose: dict[str, bytes], data: bytes, copy: str) -> dict[str, bytes]:
         else:
             packed[name] = value
     lines = "".join(f"{value} {name}\n" for name, value in sorted(packed.items(), key=lambda item: os.fsencode(item[0])))
-    _write(f"{copy}/packed-refs", os.fsencode("# pack-refs with: sorted \n" + lines))
-    return left
+    return Kept(os.fsencode("# pack-refs with: sorted \n" + lines), left)
 
 
 def _copy_entries(source: str, copy: str) -> None:
@@ -173,11 +198,12 @@ def _copy_entries(source: str, copy: str) -> None:
             _copy_entry(entry, f"{copy}/{entry.name}")
 
 
-def _collect(folder: str, name: str, found: dict[str, bytes]) -> None:
-    files = []
+def _collect(source: str, name: str, found: dict[str, bytes], look: Look) -> None:
+    folder, files = f"{source}/{name}", []
+    look.see(name)
     for entry in farm.entries(folder):
         if entry.is_dir(follow_symlinks=False):
-            _collect(entry.path, f"{name}/{entry.name}", found)
+            _collect(source, f"{name}/{entry.name}", found, look)
         elif entry.is_file(follow_symlinks=False) and not entry.name.endswith(".lock"):
             files.append(entry.name)
     if files:
