@@ -61,7 +61,8 @@ class Rule(Value):
 
     `programs`: patterns of the file name. `words`: what the arguments that are no options begin with. `options`: a letter
     (`-r`, in a cluster too) or a word (`--recursive`, `-delete`). `arguments`: patterns of any argument as it stands; `paths`: of
-    any operand as a path, made absolute; `only`: of every operand so, and none in or above `cwd`; `lines`: of the whole line;
+    any operand as a path, made absolute; `only`: of every operand so, and none in or above `cwd`; `names`: of the last part of
+    every operand; `lines`: of the whole line;
     `cwd`: of the working directory. `over`: more operands than that. In patterns `*` stands for anything, in those of paths a
     leading `~` for the home.
     """
@@ -74,6 +75,7 @@ class Rule(Value):
     arguments: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     cwd: tuple[str, ...] = ()
     over: int = -1
@@ -212,6 +214,7 @@ class _Line:
             and (not rule.arguments or _any(rule.arguments, self.command.argv[1:]))
             and (not rule.paths or _any(self._expanded(rule.paths), map(self._absolute, self.operands)))
             and (not rule.only or self._are_all(rule.only))
+            and (not rule.names or self._have_names(rule.names))
             and (not rule.lines or _any(rule.lines, (self.text,)))
             and (not rule.cwd or _any(self._expanded(rule.cwd), (self.command.cwd,)))
         )
@@ -223,6 +226,9 @@ class _Line:
         expanded = self._expanded(patterns)
         paths = [self._absolute(operand) for operand in self.operands]
         return bool(paths) and all(_any(expanded, (path,)) and not self._is_near(path) for path in paths)
+
+    def _have_names(self, patterns: tuple[str, ...]) -> bool:
+        return bool(self.operands) and all(_any(patterns, (operand.rpartition("/")[2],)) for operand in self.operands)
 
     def _is_near(self, path: str) -> bool:
         """Whether a path lies in the working directory or holds it."""

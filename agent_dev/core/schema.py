@@ -160,7 +160,7 @@ CONFIG: "dict[str, Check]" = {
 _ITEMS: "dict[str, Check]" = {"env": a_variable, "set": a_variable, "share": one_of(SHARES)}
 _COMMAND_RULE: "dict[str, Check]" = {
     "name": a_line,
-    **dict.fromkeys(("programs", "words", "options", "arguments", "paths", "only", "lines", "cwd"), list_of(a_line)),
+    **dict.fromkeys(("programs", "words", "options", "arguments", "paths", "only", "names", "lines", "cwd"), list_of(a_line)),
     "over": a_number(0, 1000),
     "message": a_line,
 }

@@ -1,6 +1,8 @@
 """Command lines by class, spelt out from the tables of commands.txt: harmless, those that only harm, those to be careful with."""
 
+import json
 import shlex
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -9,6 +11,23 @@ _SECTIONS = {
     for title, _, text in (part.partition("]") for part in Path(__file__).with_suffix(".txt").read_text().split("\n[")[1:])
 }
 _USUAL = [("rm", "-rf", "build")] * 5  # what builds do too, as often as they do it
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A command that a build started, how often, and where."""
+
+    times: int
+    cwd: str
+    argv: tuple[str, ...]
+
+
+def recorded(repository: str) -> list[Recorded]:
+    """Return what real builds started in a session of a repository, each line once."""
+    text = Path(__file__).with_name("recorded_lines.txt").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+    places = {cwd: repository + cwd[1:] if cwd.startswith(".") else cwd for _, cwd, _ in rows}
+    return [Recorded(int(times), places[cwd], tuple(json.loads(words))) for times, cwd, words in rows]
 
 
 def of(section: str) -> list[tuple[str, ...]]:

@@ -61,6 +61,40 @@ def test_builds_are_left_alone() -> None:
     assert stopped == []
 
 
+# What the table calls uncertain, and builds do too: packages installed, all that was built or checked out thrown away.
+CAREFUL = ("install-", "clean-builds", "reset-hard", "restore-files")
+
+
+def test_what_real_builds_started_is_left_alone() -> None:
+    lines = commands.recorded(CWD)
+    found = [(one, decide(GUARD, Command(one.argv[0], one.argv, one.cwd, HOME))) for one in lines]
+    alarms = [(one, told) for one, told in found if told.decision != ALLOW]
+    times, all_times = sum(one.times for one, _ in alarms), sum(one.times for one in lines)
+    harmless = [(one, told) for one, told in alarms if not told.rule.startswith(CAREFUL)]
+    print(f"{times} of {all_times} not simply allowed; of {len(lines)} lines {len(alarms)}, {len(harmless)} of them harmless")  # noqa: T201
+    assert len(lines) >= 2000
+    assert [(one.argv, told.rule) for one, told in alarms if told.decision != CHECKPOINT] == []
+    assert times / all_times < 0.005
+    assert len(harmless) / len(lines) < 0.005
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("rm -rf conftest.dSYM conftest.oo", ALLOW),
+        ("rm -fr .libs sub/_libs", ALLOW),
+        ("rm -rf conftest.dir src", CHECKPOINT),  # every operand
+        ("rm -rf conftest.dir/../src", CHECKPOINT),
+        ("rm -rf conftest.dir/..", CHECKPOINT),
+        ("rm -rf src/", CHECKPOINT),
+        ("rm -rf", CHECKPOINT),  # xargs may add some
+        ("rm -rf / .libs", DENY),
+    ],
+)
+def test_the_scratch_of_configure_goes_without_a_checkpoint_and_nothing_else(words: str, wanted: str) -> None:
+    assert becomes(tuple(words.split())) == wanted
+
+
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
