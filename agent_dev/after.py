@@ -32,7 +32,7 @@ def _offer(outcome: Outcome, request: Request) -> None:
     where = sessions.here(request.options, request.environ)
     review = open_review(outcome.session, where.environ)
     try:
-        if outcome.changes and outcome.merge and screens.is_possible(request.environ):
+        if (outcome.changes or outcome.commits) and outcome.merge and screens.is_possible(request.environ):
             screens.show(review, where)
             retention.thin(where, say)
         else:

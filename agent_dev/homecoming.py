@@ -84,12 +84,20 @@ def bringer(review: Review, place: store.Store, ids: Sequence[str], wish: tuple[
 
 
 def _words(review: Review, ids: Sequence[str]) -> tuple[str, ...]:
-    """Return what stands behind each --commits: the branch that the session began on when that is all there is, else ids."""
+    """Return what stands behind each --commits: the branch that the session began on when that is what they are, else ids."""
     before, after = refs.remembered(review.session), refs.now(review.session, review.record, review.environ)
     made = commits.made(review.session, review.record, review.environ)
-    if len(ids) == len(made) and _moved(before, after) == [branch_of(before.get("HEAD", ""))]:
+    start, moved = branch_of(before.get("HEAD", "")), _moved(before, after)
+    is_all_there_is = len(ids) == len(made) and moved == [start]
+    if is_all_there_is or (start in moved and _is_branch(review, ids, after[start], before.get(start, ""))):
         return ("",)
     return tuple(reversed(ids))
+
+
+def _is_branch(review: Review, ids: Sequence[str], tip: str, before: str) -> bool:
+    """Whether commits are all that a branch has now and had not before: it may hold merges, which cannot be picked."""
+    with commits.opened(review.session, review.record, review.environ) as skeleton:
+        return commits.reached(skeleton, (tip,), (before,) if before else (), len(ids) + 1) == frozenset(ids)
 
 
 def _moved(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

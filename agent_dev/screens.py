@@ -31,7 +31,7 @@ def is_possible(environ: dict[str, str]) -> bool:
 
 def show(review: Review, where: Here, *, is_plain: bool = False) -> int:
     """Let the user choose and merge; without a capable terminal say what to type."""
-    if not (review.changes.changes or review.changes.problems):
+    if not (review.changes.changes or review.changes.problems or (not is_plain and _has_commits(review, where))):
         say("there is nothing to merge")
         return DONE
     if is_plain:
@@ -53,6 +53,13 @@ def show(review: Review, where: Here, *, is_plain: bool = False) -> int:
     code = apart.run(run, say)
     review.record = store.read(review.session)  # what was merged there is written down
     return code
+
+
+def _has_commits(review: Review, where: Here) -> bool:
+    """Whether a screen could show commits, where no file differs."""
+    from agent_dev import homecoming
+
+    return is_possible(where.environ) and bool(homecoming.listed(review))
 
 
 def settle(review: Review, where: Here, stopped: "Brought", again: "Bring") -> int:

@@ -104,7 +104,8 @@ class ReviewApp(App[None], inherit_bindings=False):
         self.app_resume_signal.subscribe(self, self._repaint)
         self.call_after_refresh(self._open)
         self.state, asked = update(_with_actions(self.state), Resized(self.size.width))
-        for effect in asked or self._first:
+        others = tuple(one for one in self._first if not isinstance(one, Load))
+        for effect in (*others, *asked) if asked else self._first:
             self._do(effect)
         self._draw()
 

@@ -7,7 +7,7 @@ from agent_dev.core.changes import ChangeSet
 from agent_dev.core.selection import Selection
 from tui import rows, totals
 from tui.entries import Entry, Tab
-from tui.events import Choice, Event, Fact, Movement, Question, Typing, View, Walk
+from tui.events import Choice, Event, Fact, Movement, Question, TabTurned, Typing, View, Walk
 from tui.rows import ChangeRow
 from tui.source import Draft
 from tui.state import Face, State, Step, with_selection
@@ -25,7 +25,10 @@ def begin(
     is_running: bool = False,
     is_settling: bool = False,
 ) -> Step:
-    """Return the screen as it opens: nothing chosen but what was the last time, the cursor on the first change."""
+    """Return the screen as it opens: nothing chosen but what was the last time, the cursor on the first change.
+
+    Where only commits are to be chosen from, it opens with them.
+    """
     made = rows.listing(changes)
     state = State(
         changes=changes,
@@ -38,6 +41,8 @@ def begin(
         is_running=is_running,
         is_settling=is_settling,
     )
+    if tabs and Tab.COMMITS in tabs and not (changes.changes or changes.problems):
+        return walking.walk(state, TabTurned(Tab.COMMITS))
     if draft.selection.keys:
         state = with_selection(state, _possible(draft.selection, changes), "what you chose the last time is chosen", draft.parts)
     return moving.at(state, _first(state, draft))

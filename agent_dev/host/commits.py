@@ -77,6 +77,11 @@ def _reached(skeleton: Bare, question: bytes, most: int) -> list[str]:
     return skeleton.ask(*words, question=question).decode("ascii", "replace").split()
 
 
+def reached(skeleton: Bare, new: tuple[str, ...], old: tuple[str, ...], most: int) -> frozenset[str]:
+    """Return some of the commits that lead from old ones to new ones, at most so many. Raises CommandFailed."""
+    return frozenset(_reached(skeleton, _question(new, old), most))
+
+
 def _fetched(skeleton: Bare, tips: Tips) -> frozenset[str]:
     """Return the commits that are on remote branches only: the agent fetched them."""
     if not tips.remote:

@@ -220,7 +220,6 @@ def test_a_merge_of_the_agents_is_settled_as_one(session: GitSession, review: Ca
     session.let_agent("checkout", "-q", "main")
     session.commit("one", text=AGENT)
     session.let_agent("merge", "-q", "--no-ff", "-m", "merged", "topic")
-    session.let_agent("branch", "-D", "topic")
     mine = commit(session.root, "mine", text=MINE)
 
     assert settle(meet(session, review), {b"text": BOTH}).is_done

@@ -541,3 +541,19 @@ def test_a_submodule_that_commits_move_is_marked_and_asked_about(agent_dev: Agen
         terminal.keys("enter")
         terminal.wait_exit()
     assert agent_dev.git("log", "--format=%s", "-2", cwd=place) == "Plain\nMoved\n"
+
+
+def test_commits_without_a_changed_file_have_the_screen_too(shop: AgentDev, repo: Path) -> None:
+    side = "git checkout -q -b side; echo x >side.py; git add side.py; git commit -qm Side; git checkout -q main"
+    work(shop, side)
+    with session(shop, "merge", rows=24, cols=120) as terminal:
+        terminal.wait_for("+ side.py")
+        terminal.wait_quiet()
+        terminal.keys("A", "c")
+        terminal.wait_for("Bring 1 commit home?")
+        terminal.keys("y")
+        terminal.wait_for("agent-dev undo")
+        terminal.keys("enter")
+        terminal.wait_exit()
+    assert shop.git("log", "-1", "--format=%s") == "Side\n"
+    assert (repo / "side.py").read_text() == "x\n"

@@ -38,6 +38,7 @@ from tui.update import begin, update
 FILE = Entry(FileType.FILE)
 HOOK = Risk("hook", "runs at the next commit")
 QUICK = (Row("bbbb two", id="bbbb"), Row("aaaa one", id="aaaa"))
+ONE = ChangeSet((Change(Key(0, b"a"), Kind.EDITED, FILE, FILE),))
 FULL = (Row("bbbb two", id="bbbb"), Row("aaaa one", id="aaaa"), Row("stash: x"))
 MOVED = Risk("moved", "checks out another commit")
 WITH_HOOK = Row("bbbb two", id="bbbb", risky=(Risky(b"hook", (HOOK,)),))
@@ -72,17 +73,24 @@ def asked(state: State, *events: Event) -> tuple[Effect, ...]:
 
 
 def test_the_tab_is_read_in_full_when_it_is_turned_to_and_only_once() -> None:
-    state, _ = begin(ChangeSet(()), tabs={Tab.COMMITS: QUICK})
+    state, _ = begin(ONE, tabs={Tab.COMMITS: QUICK})
     assert ReadEntries(Tab.COMMITS) in asked(state, TabTurned(Tab.COMMITS))
     read = after(state, TabTurned(Tab.COMMITS), EntriesRead(Tab.COMMITS, FULL), TabTurned(Tab.CHANGES))
     assert ReadEntries(Tab.COMMITS) not in asked(read, TabTurned(Tab.COMMITS))
 
 
 def test_what_is_read_while_its_tab_is_shown_stands_beside_it() -> None:
-    state, _ = begin(ChangeSet(()), tabs={Tab.COMMITS: QUICK})
+    state, _ = begin(ONE, tabs={Tab.COMMITS: QUICK})
     told = Row("bbbb two", ("by Ada",), id="bbbb")
     shown = after(state, TabTurned(Tab.COMMITS), EntriesRead(Tab.COMMITS, (told, QUICK[1])))
     assert [row.text for row in shown.diff.document.rows] == ["by Ada"]
+
+
+def test_where_there_are_only_commits_the_screen_opens_with_them() -> None:
+    state, effects = begin(ChangeSet(()), tabs={Tab.COMMITS: QUICK})
+    assert (state.tab, ReadEntries(Tab.COMMITS) in effects) == (Tab.COMMITS, True)
+    assert begin(ChangeSet(()))[0].tab is Tab.CHANGES
+    assert begin(ONE, tabs={Tab.COMMITS: QUICK})[0].tab is Tab.CHANGES
 
 
 def test_space_chooses_and_leaves_one() -> None:
@@ -118,7 +126,7 @@ def test_nothing_is_asked_while_none_is_chosen() -> None:
 
 
 def test_nothing_is_asked_before_their_files_are_known() -> None:
-    state, _ = begin(ChangeSet(()), tabs={Tab.COMMITS: QUICK})
+    state, _ = begin(ONE, tabs={Tab.COMMITS: QUICK})
     asking = after(state, TabTurned(Tab.COMMITS), Toggled(), ApplyAsked())
     assert (asking.face, "still being read" in asking.word) == (Face.REVIEW, True)
 
@@ -271,6 +279,6 @@ def test_the_page_is_no_wider_than_it_may_be(cells: int) -> None:
 
 
 def test_the_word_says_how_many_stay_and_where_they_are() -> None:
-    state, _ = begin(ChangeSet(()), tabs={Tab.COMMITS: QUICK})
+    state, _ = begin(ONE, tabs={Tab.COMMITS: QUICK})
     assert commits.word(state) == "2 commits stay in the session: 2 chooses what comes home"
     assert "space chooses" in commits.word(after(state, TabTurned(Tab.COMMITS)))
