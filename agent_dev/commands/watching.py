@@ -1,7 +1,7 @@
 """The policy of a run: the process that watches its commands, and what the session's record says of it."""
 
 from agent_dev.commands.prepare import Prepared
-from agent_dev.host import load, store
+from agent_dev.host import store
 from agent_dev.host.watcher import Tally, Watch, Watcher
 
 
@@ -19,11 +19,7 @@ def begin(prepared: Prepared, session: store.Session, environ: dict[str, str]) -
     return Watcher(Watch(profile.policy, session.folder, home, environ, profile.ask_seconds, roll_back))
 
 
-def noted(record: store.Record, prepared: Prepared, environ: dict[str, str], tally: Tally) -> store.Record:
+def noted(record: store.Record, prepared: Prepared, tally: Tally) -> store.Record:
     """Return the session's record with the policy's version and the end of the log."""
-    from hashlib import sha256  # after the agent
-
-    policy = load.policy(prepared.settings.profile.policy, prepared.machine.home, environ)
-    digest = sha256(repr([rule.but(origin="") for rule in policy.rules]).encode("utf-8", "replace")).hexdigest()
     log: store.LogRecord = {"count": tally.count, "chain": tally.chain, "dropped": tally.dropped}
-    return {**record, "policy": {"set": policy.name, "digest": digest}, "commands": log}
+    return {**record, "policy": {"set": prepared.settings.profile.policy, "digest": tally.digest}, "commands": log}

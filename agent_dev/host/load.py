@@ -137,6 +137,13 @@ def policy(name: str, home: str, environ: dict[str, str]) -> "Policy":
     return policies.Policy(name, tuple(rules))
 
 
+def digest(policy: "Policy") -> str:
+    """Return what names a set's rules, wherever they stand."""
+    from hashlib import sha256  # when a session ends
+
+    return sha256(repr([rule.but(origin="") for rule in policy.rules]).encode("utf-8", "replace")).hexdigest()
+
+
 def _command_rule(path: str, fields: dict[str, object]) -> "Rule":
     from agent_dev.core.policy import Rule  # deferred: as above
 

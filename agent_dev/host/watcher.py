@@ -54,6 +54,7 @@ class Tally(Value):
     chain: str = ""
     dropped: int = 0
     denied: int = 0
+    digest: str = ""  # of the rules
 
 
 class Watcher:
@@ -95,8 +96,8 @@ class Watcher:
         while not said.endswith(b"\n") and (piece := os.read(self._told, 4096)):
             said += piece
         self.pid = 0  # it ends by itself, and holds nothing: not waited for
-        words = said.decode().split()
-        return Tally(int(words[0]), words[1].strip("-"), int(words[2]), int(words[3])) if len(words) == 4 else Tally()
+        count, chain, dropped, denied, digest = said.decode().split() or ("0", "-", "0", "0", "-")
+        return Tally(int(count), chain.strip("-"), int(dropped), int(denied), digest.strip("-"))
 
     def dismiss(self) -> None:
         """End it: there is nothing to write."""
@@ -325,8 +326,7 @@ class _Service:
 
     def _held(self, row: "dict[str, Any]") -> int:
         """Return for how many ms a command was held."""
-        held: int = (self.time.time_ns() - row["time"]) // 1_000_000
-        return held
+        return int(self.time.time_ns() - row["time"]) // 1_000_000
 
     def _note(self, row: "dict[str, Any]") -> None:
         """Keep a row; the next place on the PATH of the same process takes the place of the one before."""
@@ -391,9 +391,10 @@ class _Service:
 
     def _tell_end(self) -> None:
         """Do as the launcher says, tell how far the log goes, and end."""
-        if os.read(_CONTROL, 16).startswith(b"write"):
+        is_kept = os.read(_CONTROL, 16).startswith(b"write")
+        if is_kept:
             self._write()
-        head = self.log.head if self.log is not None else None
-        log = f"{head.count} {head.chain} {head.dropped}" if head is not None else "0 - 0"
-        os.write(_TOLD, f"{log} {self.denied}\n".encode())
+        digest = load.digest(self.policy) if is_kept else "-"  # of what decided, whatever the file says by now
+        head = self.log.head if self.log is not None else Tally()
+        os.write(_TOLD, f"{head.count} {head.chain or '-'} {head.dropped} {self.denied} {digest}\n".encode())
         os._exit(0)

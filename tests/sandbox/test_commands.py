@@ -87,6 +87,21 @@ def test_every_command_is_written_down_in_a_chain_that_ends_in_the_record(guarde
     assert "changed after line 1" in verify(str(path), wanted).problem
 
 
+def test_the_rules_that_decided_are_noted_and_a_file_that_was_spoilt_meanwhile_stops_nothing(guarded: AgentDev) -> None:
+    sh(guarded, "touch one")
+    before = json.loads((session(guarded) / "session.json").read_text())["policy"]
+    own = Path(guarded.env["XDG_CONFIG_HOME"]) / "agent-dev/policy.yaml"
+    with guarded.started("--no-merge", "--", "sh", "-c", "touch two; echo ready; read x") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        own.write_text("guard: [this is no set of rules\n")
+        _, said = process.communicate("\n", timeout=60)
+    assert (process.returncode, "waits:" in said) == (0, True)
+    own.write_text(OWN)
+    record = json.loads((session(guarded) / "session.json").read_text())
+    assert (record["state"], record["policy"]) == ("waiting", before)
+
+
 def test_a_resumed_session_goes_on_with_its_log(guarded: AgentDev) -> None:
     sh(guarded, "touch x")
     before = len(log(guarded))

@@ -51,7 +51,7 @@ def mess(rolls: random.Random) -> str:
     """Return what changes a tree somehow; a step that cannot be fails alone."""
     steps = []
     for number in range(rolls.randrange(1, 9)):
-        one, other, mode = rolls.choice(NAMES), rolls.choice(NAMES), rolls.choice((700, 711, 755, 2755, 4711, 1777, 640))
+        one, other, mode = rolls.choice(NAMES), rolls.choice(NAMES), rolls.choice((700, 711, 755, 2755, 4711, 1777, 744))
         step = (
             f"rm -f {one}; echo {number} >{one}",  # a FIFO would wait for a reader
             f"rm -rf {one}",
