@@ -152,6 +152,31 @@ def test_e08_no_attribute_of_the_kernels_comes_home(merge: Merge) -> None:
     assert [name for name in os.listxattr(merge.repo / "attributes") if not name.startswith("user.")] == []
 
 
+CAPABLE = """if True:
+    import os, struct
+    os.makedirs("new/deep")
+    for path in ("new/deep/program", "README.md"):
+        with open(path, "a") as file:
+            file.write("#!/bin/sh")
+        os.chmod(path, 0o755)
+        os.setxattr(path, "security.capability", struct.pack("<5I", 0x02000001, 0x1000, 0, 0, 0))
+"""
+
+
+@row(
+    "file capabilities from a user namespace made inside, which for root's agent are the host's",
+    "they are stored where only you can look, and never come home",
+)
+def test_e08_capabilities_given_in_a_sandbox_inside_do_not_come_home(agent_dev: AgentDev) -> None:
+    done = agent_dev("--no-merge", "--", "unshare", "-r", PYTHON, "-I", "-c", CAPABLE)
+    assert done.returncode == 0, done.stderr
+    assert "security.capability" in os.listxattr(next(agent_dev.state.glob("sessions/*/roots/0/upper/README.md")))
+    assert agent_dev.state.stat().st_mode & 0o077 == agent_dev.agent_home.stat().st_mode & 0o077 == 0
+    assert agent_dev("merge", "--all", "--include-risky").returncode == 0
+    assert (agent_dev.repo / "new/deep/program").exists()
+    assert [path for path in agent_dev.repo.rglob("*") if "security.capability" in os.listxattr(path)] == []
+
+
 @row("attributes of the overlay's own, made inside", "they are stored escaped, and never come home")
 def test_e09_no_attribute_of_the_overlay_comes_home(merge: Merge) -> None:
     found = [path for path in merge.repo.iterdir() if not path.is_symlink() and path.name != "deep"]
