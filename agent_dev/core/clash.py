@@ -65,6 +65,9 @@ def _kinds(messages: bytes) -> Iterator[bytes]:
     for count in fields:
         if not count:
             return
+        if not count.isdigit():  # advice in sentences, as of submodules: what it is about is not settled here
+            yield b"CONFLICT"
+            return
         for _ in range(int(count)):
             next(fields, b"")
         yield next(fields, b"")

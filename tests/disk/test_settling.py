@@ -1,6 +1,9 @@
 """Conflicts of commits that are settled: the commits come home with what was answered, and with nothing else."""
 
+import os
+import random
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,7 @@ import pytest
 from agent_dev.commands.review import Review
 from agent_dev.core.changes import Key
 from agent_dev.core.selection import Selection
-from agent_dev.core.threeway import Side
+from agent_dev.core.threeway import Merged, Side
 from agent_dev.homecoming import bringer
 from agent_dev.settling import Settling, attempt
 from tests.harness import repository as made
@@ -278,3 +281,112 @@ def test_an_editor_gets_the_marked_text_and_its_result_lands(
     assert {"MINE", "AGENT"} <= set((tmp_path / "seen").read_text().split())
     assert settle(source, {b"text": edited}).is_done
     assert (session.root / "text").read_text() == "by hand\n"
+
+
+@pytest.mark.parametrize(("answer", "target"), [(YOURS, "mine"), (THEIRS, "agent")])
+def test_of_links_one_is_taken(session: GitSession, review: Callable[[], Review], answer: Answers, target: str) -> None:
+    for place, name in ((session.agent, "agent"), (session.root, "mine")):
+        (place / "text").unlink()
+        (place / "text").symlink_to(name)
+    session.commit("one", new="n\n")
+    commit(session.root, "mine")
+
+    assert settle(meet(session, review), {b"text": answer}).is_done
+    assert (session.root / "text").readlink() == Path(target)
+    assert git(session.root, "status", "--porcelain") == ""
+
+
+def test_a_submodule_in_conflict_is_told_and_not_settled(session: GitSession, review: Callable[[], Review]) -> None:
+    for run, oid in ((session.let_agent, "1" * 40), (partial(git, session.root), "2" * 40)):
+        run("update-index", "--add", "--cacheinfo", f"160000,{oid},lib")
+        run("commit", "-qm", "link")
+    session.end()
+    ended, source = begin(session, review())
+
+    assert (ended.is_done, source) == (False, None)
+    assert any(line.startswith("conflict: lib") for line in ended.lines)
+
+
+def renamed(name: str) -> Callable[[Path], object]:
+    return lambda place: (place / "text").rename(place / name)
+
+
+def removed(place: Path) -> None:
+    (place / "text").unlink()
+
+
+def linked(place: Path) -> None:
+    removed(place)
+    (place / "text").symlink_to("bin")
+
+
+def edited(place: Path) -> None:
+    (place / "text").write_text(MINE)
+
+
+OTHERS = {
+    "two new names": (renamed("one"), renamed("other")),
+    "a new name, and removed": (renamed("one"), removed),
+    "removed, and a new name": (removed, renamed("one")),
+    "a link, and lines": (linked, edited),
+    "lines, and a link": (edited, linked),
+}
+
+
+@pytest.mark.parametrize(("theirs", "mine"), OTHERS.values(), ids=OTHERS)
+def test_other_conflicts_are_told_and_not_settled(
+    session: GitSession, review: Callable[[], Review], theirs: Callable[[Path], object], mine: Callable[[Path], object]
+) -> None:
+    theirs(session.agent)
+    session.commit("one")
+    mine(session.root)
+    now = commit(session.root, "mine")
+    session.end()
+    ended, source = begin(session, review())
+
+    assert (ended.is_done, source, head(session.root)) == (False, None, now)
+    assert any(line.startswith("conflict: ") for line in ended.lines)
+
+
+@pytest.mark.parametrize("way", [Way.YOURS, Way.ONE])
+def test_every_random_text_is_what_git_would_have_made_of_the_same_answers(
+    session: GitSession, review: Callable[[], Review], way: Way
+) -> None:
+    seed = int(os.environ.get("AGENT_DEV_TEST_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
+    print(f"AGENT_DEV_TEST_SEED={seed}")  # noqa: T201  (shown when it fails)
+    chance = random.Random(seed)  # noqa: S311  (no secret)
+
+    def changed(text: str, name: str) -> str:
+        lines = [f"{name} {number}" if chance.random() < 0.3 else line for number, line in enumerate(text.splitlines())]
+        return "\n".join([*lines[:2], f"{name} conflicts", *lines[3:]]) + "\n"
+
+    one = changed(LINES, "agent")
+    session.commit("one", text=one)
+    session.commit("two", text=one.replace("agent conflicts", "agent conflicts, too"))
+    mine = changed(LINES, "mine")
+    commit(session.root, "mine", text=mine)
+    expected = _by_git(session.root, mine, one, one.replace("agent conflicts", "agent conflicts, too"))
+    source: Settling | None = meet(session, review, way)
+    while source is not None:
+        ended = settle(source, {b"text": (Side.AGENT,) * len(_merged(source).conflicts)})
+        source = source.settling()
+
+    assert ended.is_done
+    assert (session.root / "text").read_text() == expected
+
+
+def _merged(source: Settling) -> Merged:
+    found = source.merged(Key(0, b"text"))
+    assert found is not None
+    return found
+
+
+def _by_git(root: Path, mine: str, *agents: str) -> str:
+    """Return what `git merge-file --theirs` makes of one after the other."""
+    base, now = LINES, mine
+    for agent in agents:
+        for name, text in (("base", base), ("now", now), ("agent", agent)):
+            (root.parent / f"{name}.txt").write_text(text)
+        now = git(root.parent, "merge-file", "-p", "--diff3", "--theirs", "now.txt", "base.txt", "agent.txt")
+        base = agent
+    return now

@@ -48,6 +48,11 @@ def test_nothing_can_be_settled_where_one_conflict_is_of_more_than_a_path(kind: 
     assert (tangle.paths, tangle.clashes) == ((b"x",), ())
 
 
+def test_nothing_can_be_settled_where_git_says_what_is_not_understood() -> None:
+    tangle = parse(said(LINES, b"CONFLICT (contents)") + b"Recursive merging with submodules\n - come back\n")
+    assert (tangle.paths, tangle.clashes) == ((b"x",), ())
+
+
 def test_a_submodule_cannot_be_settled() -> None:
     assert not parse(said(LINES.replace(b"100755", b"160000"), b"CONFLICT (contents)")).clashes
 
