@@ -192,6 +192,13 @@ class Stage:
         self._unsynced = 0
 
 
+def is_stuck(tree: files.Tree, path: bytes) -> bool:
+    """Whether a file has what its owner may not take off: capabilities, from a user namespace that was made inside."""
+    folder, _, name = path.rpartition(b"/")
+    names = os.listxattr(b"/proc/self/fd/%d/%b" % (tree.folder(folder), name), follow_symlinks=False)
+    return any(one.startswith("security.") and is_foreign(one) for one in names)
+
+
 def _dressed(fd: int, entry: Entry) -> int:
     """Give a new file its attributes; return its mode. Where no access lists can be kept it loses its own."""
     mode = entry.mode

@@ -11,7 +11,7 @@ from agent_dev.errors import CannotMerge
 from agent_dev.host import access, files, upper, whole
 from agent_dev.host.apply import Merge
 from agent_dev.host.results import Results, is_wanted
-from agent_dev.host.stage import Stage
+from agent_dev.host.stage import Stage, is_stuck
 
 Kept = dict[Key, dict[str, str]]
 
@@ -149,7 +149,9 @@ class _Staging:
         """Whether the session's own file can come instead of a copy: no other name leads to it, and nothing must be taken off."""
         after = step.after
         is_plain = after.type is FileType.FILE and after.links == 1 and after.mode & (SPECIAL_BITS | 0o400) == 0o400
-        return is_plain and step.content is None and stage.path.startswith(self._merge.folder)
+        if not is_plain or step.content is not None or not stage.path.startswith(self._merge.folder):
+            return False
+        return not is_stuck(self._uppers[step.key.root], step.key.path)
 
     def adopt(self) -> None:
         """Move what can be moved, once the journal says what: a merge that comes to nothing gives it back."""
