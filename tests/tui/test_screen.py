@@ -250,6 +250,46 @@ def test_leaving_with_a_choice_asks_and_stays_by_default() -> None:
     play(Sample(), (80, 24), "space", "escape", scene=scene)
 
 
+# Conflicts of commits
+
+
+class Conflicts(Made):
+    """Two files that commits and the user's both change."""
+
+    is_settling = True
+
+    def __init__(self) -> None:
+        super().__init__(edited(b"one", conflict="both", mine=FILE), edited(b"two", conflict="both", mine=FILE))
+
+
+def settled(*keys: str) -> tuple[ReviewApp, str]:
+    """Settle both, one key after the other has done its work; return the screen after more keys."""
+    found = []
+
+    async def scene(pilot: Pilot[None]) -> None:
+        assert isinstance(pilot.app, ReviewApp)
+        for key in ("greater_than_sign", "exclamation_mark", "less_than_sign", *keys):
+            await pilot.press(key)
+            await quiet(pilot)
+        found.append(text(pilot.app))
+
+    return play(Conflicts(), (100, 24), scene=scene), found[0]
+
+
+def test_conflicts_of_commits_are_applied_only_when_each_is_settled() -> None:
+    assert "1 more to settle: < takes yours, > the agent's" in drawn(Conflicts(), (100, 24), "greater_than_sign", "c")
+    app, shown = settled("c")
+    assert app.state.face is Face.SUMMARY
+    assert "Bring the commits home with this?" in shown
+
+
+def test_conflicts_of_commits_say_what_they_are_for_and_what_leaving_means() -> None:
+    assert "what the commits and yours both change: settle each, and they come home" in drawn(Conflicts(), (100, 24))
+    _, left = settled("q")
+    assert "keeps everything." in left
+    assert "the choice too" not in left
+
+
 # Keys
 
 

@@ -143,6 +143,8 @@ def _with_changes(state: State, changes: ChangeSet) -> State:
 def _changed(state: State, change: Change, word: str, *, is_taken: bool) -> Step:
     at = state.change.key if state.change else None
     some = tuple(change if one.key == change.key else one for one in state.changes.changes)
+    left = sum(not one.is_clean for one in some) if state.is_settling else 0
+    word += f"; {left} more to settle: ! goes to the next" if left else ""
     made = replace(_with_changes(state, replace(state.changes, changes=some)), word=word)
     if is_taken and change.is_clean and change.key not in made.selection:
         made = with_selection(made, core.take(made.selection, frozenset((change.key,)), made.changes), word)
