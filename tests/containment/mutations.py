@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent_dev.core import bwrap, plan
+from agent_dev.core import bwrap, door, plan
 from agent_dev.core import wall as rules
 from agent_dev.core.plan import Bind, Cover, Mask, SandboxPlan, Tmpfs
 from agent_dev.host import kernel, launch, room, seccomp, wall
@@ -23,8 +23,8 @@ import runpy, sys
 sys.path.insert(0, {root!r})
 runpy.run_module("tests.containment.mutations", run_name="__main__")
 """
-_FILES = ("a_terminal", "b_sockets", "c_processes", "d_mounts", "wall")
-A, B, C, D, W = (f"tests/containment/test_{name}.py" for name in _FILES)
+_FILES = ("a_terminal", "b_sockets", "c_processes", "d_mounts", "wall", "door")
+A, B, C, D, W, DOOR = (f"tests/containment/test_{name}.py" for name in _FILES)
 
 
 def _built(change: Callable[[SandboxPlan], SandboxPlan]) -> Callable[[], None]:
@@ -91,6 +91,8 @@ MUTATIONS: dict[str, tuple[Callable[[], None], str]] = {
     "Landlock's scopes": (_nothing(kernel, "scope"), f"{B} -k b01"),
     "the second wall": (_no_second_wall, f"{W} -k d10"),
     "the second wall's list": (_nothing(rules, "rules", ("w/",)), f"{W} -k d10"),
+    "the door's words": (_nothing(door, "parse", door.Request(door.CHECKPOINT)), f"{DOOR} -k b21"),
+    "paths beneath a root": (lambda: setattr(kernel, "_RESOLVE", 0), f"{DOOR} -k b23"),
     "pipes for redirected files": (_nothing(launch, "_streams"), f"{B} -k b15"),
     "limits of processes": (_nothing(kernel, "limit"), f"{C} -k c25"),
     "the watch over disks": (_nothing(room.Room, "look", 0), f"{C} -k c24"),

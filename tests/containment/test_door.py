@@ -97,19 +97,26 @@ def fill():
             try:
                 open(f"{name}/f{number}", "w").write("mine"); os.mkfifo(f"{name}/p{number}"); os.chmod(f"{name}/p{number}", 0o777)
             except OSError: pass
+    for number in range(60):
+        try: os.makedirs(f"made/a/d{number}")
+        except OSError: pass
 fill()
 over = threading.Event()
 def swap():
+    turn = 0
     while not over.is_set():
-        for name, place in (("made/a", "made"), ("made", "."), (".agent-dev-rollback", ".")):
-            try:
-                os.rename(name, f"{place}/aside"); os.symlink(victim, name); os.unlink(name); os.rename(f"{place}/aside", name)
+        for name in ("made", "made/a", "made", ".agent-dev-rollback", "made", ".agent-dev-rollback/new"):
+            turn += 1
+            try: os.rename(name, f"/tmp/aside{turn}" if name.endswith("new") else f"aside{turn}")
             except OSError: pass
-            try: os.symlink(victim, ".agent-dev-rollback")
+            try: os.symlink(victim + ("/new" if name.endswith("new") else ""), name)
+            except OSError: continue
+            for _ in range(300): os.path.lexists(name)
+            try: os.unlink(name)
             except OSError: pass
-            try: os.unlink(".agent-dev-rollback/new"); os.symlink(victim + "/new", ".agent-dev-rollback/new")
+            try: os.rename(f"aside{turn}", name)
             except OSError: pass
-for _ in range(8):
+for _ in range(12):
     kept = ask(b"checkpoint").split()[1]
     thread = threading.Thread(target=swap); over.clear()
     shutil.rmtree("made", ignore_errors=True)
@@ -132,7 +139,7 @@ def test_b23_links_planted_while_it_rolls_back_lead_it_nowhere(world: World) -> 
     before, repo = tree(victim), tree(world.repo)
     done = world.program("--no-merge", "--env", f"VICTIM={victim}", "--", PYTHON, "-I", "-c", RACE, timeout=180)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 8
+    assert len(done.stdout.splitlines()) == 12
     assert (tree(victim), tree(world.repo)) == (before, repo)
 
 

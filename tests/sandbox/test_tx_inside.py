@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.program import AgentDev, wait_until
+from tests.harness.program import PYTHON, AgentDev, wait_until
 
 LOOK = "for name in *; do echo $name: $(cat $name 2>/dev/null); done"
 NAMES = "README.md: # Shop\nsub:\n"
@@ -39,6 +39,8 @@ def verdicts(agent_dev: AgentDev, session: str = "") -> list[str]:
     [
         ("sh -c 'echo x >new; rm -r sub; exit 3'", 3),
         ("sh -c 'echo x >new; kill -9 $$'", 137),
+        ("sh -c 'echo x >new; kill -INT $$'", 130),
+        ("sh -c 'echo x >new; kill -TERM $PPID; exec sleep 60'", 143),  # passed on to the command
         ("/nowhere", 127),
         ("./README.md", 126),
     ],
@@ -53,6 +55,33 @@ def test_what_a_command_that_passes_changed_stays(inside: AgentDev) -> None:
     said, told = sh(inside, f"agent-dev tx -- sh -c 'echo x >new; rm -r sub'; echo $?; {LOOK}")
     assert (said, told.count("rolled back")) == ("0\nREADME.md: # Shop\nnew: x\n", 0)
     assert verdicts(inside) == ["committed"]
+
+
+@pytest.mark.parametrize("more", ["nested: false", "policy: guard", "net: none", "nested: false\npolicy: guard\nnet: none"])
+def test_it_goes_together_with_the_walls_and_the_policy(inside: AgentDev, more: str) -> None:
+    config = Path(inside.env["XDG_CONFIG_HOME"]) / "agent-dev/config.yaml"
+    config.write_text(f"{config.read_text()}{more}\n")
+    said, _ = sh(inside, f"tx sh -c 'rm -rf sub; exit 3'; echo $?; tx sh -c 'rm -rf sub; echo y >new'; echo $?; {LOOK}")
+    assert said == "3\n0\nREADME.md: # Shop\nnew: y\n"
+
+
+SETUP = "from setuptools import setup; setup(name='shop', version='1', packages=['shop'])"
+PIP = f"{PYTHON} -m pip --disable-pip-version-check"
+FILES = "find . -path ./.git -prune -o -type f -print | sort | sed s/^/:/"
+
+
+def test_an_installation_by_pip_that_fails_leaves_what_was_there(inside: AgentDev) -> None:
+    if inside("--", "sh", "-c", f"{PIP} --version && {PYTHON} -c 'import setuptools, wheel'").returncode:
+        pytest.skip("the system's Python has no pip, setuptools and wheel")
+    install = f"{PIP} install -q --no-index --no-deps --no-build-isolation --target lib"
+    script = f"""
+    mkdir -p one/shop two; echo one >one/shop/__init__.py; echo "{SETUP}" >one/setup.py; echo 'raise SystemExit(9)' >two/setup.py
+    tx {install} ./one >&2; echo $?; cat lib/shop/__init__.py
+    {FILES} >/tmp/before
+    tx {install} --upgrade ./one ./two >/dev/null 2>&1; echo $?
+    {FILES} | cmp - /tmp/before && cat lib/shop/__init__.py"""
+    said, told = sh(inside, script)
+    assert said == "0\none\n1\none\n", told
 
 
 def test_of_two_in_one_another_the_inner_goes_alone_and_the_outer_takes_the_inner_with_it(inside: AgentDev) -> None:
