@@ -98,7 +98,7 @@ MUTATIONS: dict[str, tuple[Callable[[], None], str]] = {
     "the watch over disks": (_nothing(room.Room, "look", 0), f"{C} -k c24"),
 }
 if os.getuid() == 0:
-    MUTATIONS["dropped capabilities"] = (_without_words("--cap-drop", "ALL"), f"{C} -k c06")
+    MUTATIONS["dropped capabilities"] = (_without_words("--cap-drop", "ALL"), f"{C} -k c07")
     MUTATIONS["a /run of its own"] = (_instead("/run"), f"{B} -k b02")
 _TESTS = {"terminal": f"{A} -k a01", "console": f"{A} -k a22", "keyring": f"{B} -k b18"}
 _TESTS |= dict.fromkeys(("socket families", "netlink", "socket pairs"), f"{B} -k b20")
