@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _NICE = 19
-_AGAIN = 50  # ms
+_AGAIN, _PATIENCE = 50, 60_000  # ms
 _FULL = 3600  # seconds without a checkpoint after one that the disk had no room for
 
 
@@ -56,15 +56,20 @@ def end(pid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def end_well(pid: int) -> None:
-    """End one that ends by SIGTERM when what it does is done. Asked again: just after its fork it would not hear."""
+def end_well(pid: int, patience: int = _PATIENCE) -> None:
+    """End one that ends by SIGTERM when what it does is done, or after so many ms whatever it does.
+
+    It is asked again and again: just after its fork it would not hear.
+    """
     pidfd = os.pidfd_open(pid)
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
-    while True:
+    for _ in range(0, patience, _AGAIN):
         os.kill(pid, signals.TERM)
         if poll.poll(_AGAIN):
             break
+    else:
+        os.kill(pid, signals.KILL)
     os.close(pidfd)
     os.waitpid(pid, 0)
 

@@ -83,6 +83,20 @@ def test_the_process_holds_neither_the_lock_nor_anything_else_of_ours(world: Wor
         clock.end(pid)
 
 
+def test_a_process_that_never_hears_is_ended_all_the_same() -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            while True:
+                signal.pause()
+        finally:
+            os._exit(1)
+    clock.end_well(pid, 200)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
 def test_a_process_that_does_not_hear_at_first_is_asked_again() -> None:
     heard, tells = os.pipe()
 
