@@ -257,18 +257,15 @@ class Driver:
             self._touched[(op.key.root, op.key.path)] = None
 
     def sync(self) -> None:
-        """Make the directories durable whose entries changed, the stages' too."""
+        """Make the directories of real trees durable whose entries changed, and with them the other halves, in the stages."""
         if not self._touched:
             return
-        stages = {root: stage for root, _ in self._touched if (stage := self._stages[root]) is not None}
         if len(self._touched) > _MANY:
             for root in {root for root, _ in self._touched}:
                 disk.syncfs(self._reals[root].fd)
         else:
             for root, folder in self._touched:
                 self._sync_folder(root, folder)
-            for stage in stages.values():
-                disk.fsync(stage.fd)
         self._touched.clear()
         self._fresh.clear()
 

@@ -28,6 +28,8 @@ NEEDED = (
     ("three", "store.write < events.note < conclude.conclude"),
     ("three", "journals.add < apply.add < apply.again"),
     ("three", "upper.give_back < conclude._give_back < conclude._undone"),
+    ("three", "journals.add < apply.add < conclude.conclude"),
+    ("edited beside", "journals.__init__ < apply.begin < merge._apply"),
     ("shut folder beside", "drive._sync_folder < drive.sync < apply._drive"),
     ("shut folder beside", "stage.settle < secure.secure < conclude.conclude"),
     ("shut folder beside", "journals.add < apply.add < secure._record"),

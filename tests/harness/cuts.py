@@ -16,7 +16,8 @@ from agent_dev.commands import merge, recover, undo
 from agent_dev.commands.review import Review
 from agent_dev.commands.sessions import Here
 from agent_dev.core.changes import Kind
-from agent_dev.host import pending, store
+from agent_dev.core.journal import Verdict
+from agent_dev.host import journals, pending, store
 from agent_dev.host.remove import remove_tree
 from tests.harness import faults, trees
 from tests.harness.ended import ENVIRON, Ended
@@ -199,4 +200,11 @@ def _wrong(played: Played, disk: Rebuilt, tape: Tape, cut: State, allowed: froze
         return f"{side}, and the session holds {kinds}, in conflict {conflicts}"
     if state != (store.WAITING if side == "before" else store.MERGED):
         return f"{side}, and the session is {state}"
-    return f"left pending: {pending.listed(ended.store)}" if pending.listed(ended.store) else ""
+    at_work = (*pending.listed(ended.store), *_unsettled(ended))
+    return f"not at rest: {at_work}" if at_work else ""
+
+
+def _unsettled(ended: Ended) -> tuple[str, ...]:
+    """Return merges that nobody would bring to rest any more, and no undo could go on from."""
+    folders = [path.parent for path in Path(ended.store.merges).glob("*/journal")]
+    return tuple(one.name for one in folders if journals.read(str(one)).verdict not in (Verdict.CLEAN, Verdict.FORGET))
