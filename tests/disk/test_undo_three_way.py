@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agent_dev.commands.undo import Undone
 from agent_dev.core import threeway
 from agent_dev.core.changes import Kind
-from tests.harness import trees
+from tests.harness import faults, trees
 from tests.harness.ended import Ended
 from tests.harness.trees import FILE, Mark, Node, Tree
 
@@ -134,6 +134,35 @@ def test_what_the_agent_made_of_it_since_is_not_lost_by_a_redo() -> None:
 
         assert (session.upper / "text").read_bytes() == b"the agent went on\n"
         assert (text(session), left(done)) == (APART, {b"text": "the session has something else there now"})
+
+
+LATER = b"what the user saved while it was undone\n"
+
+
+@pytest.mark.parametrize("save", [write, save_by_rename])
+def test_what_the_user_saves_at_any_moment_of_it_stands_there_afterwards(save: Callable[[Ended, bytes], None]) -> None:
+    number, more = 1, True
+    while more:
+        with merged() as session:
+            write(session, MINE)
+            more = saved_at(number, session, save)
+
+            assert text(session) == (LATER if more else APART)
+        number += 3
+
+
+def saved_at(number: int, session: Ended, save: Callable[[Ended, bytes], None]) -> bool:
+    """Undo, and have the user save before the `number`-th change to the disk; return whether it came to that."""
+    calls: list[str] = []
+
+    def watch(call: str, _words: tuple[object, ...]) -> None:
+        calls.append(call)
+        if len(calls) == number:
+            save(session, LATER)
+
+    with faults.watched(watch):
+        session.undo(is_three_way=True)
+    return len(calls) >= number
 
 
 def chmod(session: Ended, mode: int) -> None:
