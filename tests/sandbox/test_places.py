@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.core.plan import ORDINARY
 from tests.harness.program import AgentDev, tree, wait_until
 
 IN_NAMESPACE = ("unshare", "-rm")  # root over mounts of its own, for an ordinary user, too
@@ -114,11 +115,13 @@ def test_the_roots_attributes_are_the_same_inside(agent_dev: AgentDev) -> None:
 
 
 def test_the_roots_access_list_is_the_same_inside(agent_dev: AgentDev) -> None:
-    entries = [(1, 7, -1), (2, 5, os.getuid()), (4, 5, -1), (16, 5, -1), (32, 0, -1)]  # acl(5): tag, rights, id
-    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, rights, who & 0xFFFFFFFF) for tag, rights, who in entries)
-    os.setxattr(agent_dev.repo, "system.posix_acl_access", acl)
+    def acl(user: int) -> bytes:
+        entries = [(1, 7, -1), (2, 5, user), (4, 5, -1), (16, 5, -1), (32, 0, -1)]  # acl(5): tag, rights, id
+        return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, rights, who & 0xFFFFFFFF) for tag, rights, who in entries)
+
+    os.setxattr(agent_dev.repo, "system.posix_acl_access", acl(os.getuid()))
     code = "import json, os; print(json.dumps(os.getxattr('.', 'system.posix_acl_access').hex()))"
-    assert agent_dev.show_inside(code) == acl.hex()
+    assert agent_dev.show_inside(code) == acl(os.getuid() or ORDINARY).hex()  # as the kernel maps the user's own number
 
 
 # Git
