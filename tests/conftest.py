@@ -12,9 +12,9 @@ from tests.harness.program import AgentDev
 
 IS_STRICT = os.environ.get("AGENT_DEV_TESTS_STRICT") == "1"
 
-# A shell without job control lets what it starts in the background ignore the keyboard's signals, and so would all programs
-# that the tests start.
-for number in (signal.SIGINT, signal.SIGQUIT):
+# A shell without job control lets what it starts in the background ignore the keyboard's signals, nohup the hang-up, and so
+# would all programs that the tests start.
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
