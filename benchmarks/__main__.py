@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME]`: all benchmarks and docs/benchmarks.md, or one, only printed."""
+"""`python -m benchmarks [[--write] NAME…]`: all benchmarks and docs/benchmarks.md, or some, printed (or that part renewed)."""
 
 import signal
 import sys
@@ -35,11 +35,13 @@ BENCHMARKS: dict[str, Callable[[Ground], tuple[Section, ...]]] = {
     "screen": screen.run,
     "imports": imports.run,
 }
+PAGE = PROJECT / "docs/benchmarks.md"
 
 
 def main(words: list[str]) -> int:
     """Run what is asked for; return 0, 1 when a measured program failed, 2 for a name that is none."""
-    names = words or list(BENCHMARKS)
+    is_kept = words[:1] == ["--write"]
+    names = words[is_kept:] or list(BENCHMARKS)
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         print(f"benchmarks: no {unknown[0]}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
@@ -50,14 +52,14 @@ def main(words: list[str]) -> int:
         with laid_out() as ground:
             print(report.facts(ground), flush=True)
             sections = [section for name in names for section in _one(name, ground)]
-            text = report.page(ground, sections)
+            text = report.renewed(PAGE.read_text("utf-8"), ground, sections) if is_kept else report.page(ground, sections)
     except ProgramFailed as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    if not words:
-        (PROJECT / "docs/benchmarks.md").write_text(text, encoding="utf-8")
+    if is_kept or not words:
+        PAGE.write_text(text, encoding="utf-8")
         print("written to docs/benchmarks.md")
     return 0
 

@@ -19,6 +19,7 @@ _TAIL = """\
 
     make bench                                     # everything, and writes this page
     .venv/bin/python -m benchmarks startup         # or large, inside, merging, much, commits, …; only prints
+    .venv/bin/python -m benchmarks --write startup # and renews that part of this page
     AGENT_DEV_BENCH_ROUNDS=200 make bench          # more rounds than 60
     AGENT_DEV_BENCH_BWRAP=/path/to/bwrap make bench    # beside the distribution's bubblewrap, this newer one
 
@@ -29,6 +30,7 @@ agent-dev is built as a wheel and installed with its byte code into a new virtua
 user has it. Home, state and repositories are new folders below `/var/tmp` and are removed at the end. Only the
 installation uses the network.
 """
+_MARK = "\n\n## "
 _BUSY = """\
 **Other programs were busy on this machine: the spread is wide, and whether a target is met cannot be told from this run.**
 """
@@ -41,6 +43,18 @@ def page(ground: Ground, sections: Iterable[Section]) -> str:
     """Return the whole page."""
     busy = (_BUSY,) if ground.load > _QUIET * (os.cpu_count() or 1) else ()
     return "\n".join((_HEAD, *busy, facts(ground), *(section_text(section) for section in sections), _TAIL))
+
+
+def renewed(old: str, ground: Ground, sections: Iterable[Section]) -> str:
+    """Return the page with some sections measured again; each says when and how."""
+    head, *rest = old.split(_MARK)
+    told = {text.partition("\n")[0]: text for text in rest}
+    told.pop(_TAIL.partition("\n")[0].removeprefix("## "), None)
+    when = f"Measured again by itself: {time.strftime('%Y-%m-%d')}, load before {ground.load:.2f}, {rounds()} rounds."
+    for section in sections:
+        text = section_text(section).removeprefix(_MARK.lstrip("\n"))
+        told[section.title] = f"{text.rstrip()}\n\n{when}\n"
+    return _MARK.join((head.rstrip("\n"), *(text.strip("\n") + "\n" for text in told.values()))) + "\n" + _TAIL
 
 
 def facts(ground: Ground) -> str:
