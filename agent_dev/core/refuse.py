@@ -52,19 +52,24 @@ def _one(want: Wanted, ground: Ground) -> tuple[str, str] | None:
 
 
 def _believed(want: Wanted, ground: Ground) -> tuple[str, str] | None:
-    for place in ground.believed:
-        if is_below(place, want.path) or is_below(want.path, place):
-            message = f"{want.word} {want.path} would open {place}, settings or programs of agent-dev's own, to be written"
-            return message, "choose a smaller directory"
-    return None
+    place = _opened(want, ground.believed)
+    if place is None:
+        return None
+    message = f"{want.word} {want.path} would open {place}, settings or programs of agent-dev's own, to be written"
+    return message, "choose a smaller directory"
 
 
 def _git_dir(want: Wanted, ground: Ground) -> tuple[str, str] | None:
-    for git in ground.git:
-        if is_below(git, want.path) or is_below(want.path, git):
-            message = f"{want.word} {want.path} would open {git} itself, and git runs hooks and programs that are named there"
-            return message, "leave it out: the agent can change all of the repository and commit, in a copy of its own"
-    return None
+    git = _opened(want, ground.git)
+    if git is None:
+        return None
+    message = f"{want.word} {want.path} would open {git} itself, and git runs hooks and programs that are named there"
+    return message, "leave it out: the agent can change all of the repository and commit, in a copy of its own"
+
+
+def _opened(want: Wanted, places: tuple[str, ...]) -> str | None:
+    """Return the first of some places that is reached by what is wanted: it lies in it, or the other way round."""
+    return next((place for place in places if is_below(place, want.path) or is_below(want.path, place)), None)
 
 
 def _mount_below(want: Wanted, ground: Ground) -> tuple[str, str] | None:

@@ -4,13 +4,13 @@ import json
 import os
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tests.harness.claude import publish, run
+from tests.harness.web import Listener, Quiet, Served
 
 PACKAGE = "@openai/codex"
 VERSION = "0.169.0"
@@ -35,24 +35,13 @@ def words(url: str, prompt: str, *more: str) -> list[str]:
     return ["exec", *told, *more, "-m", "scripted", prompt]
 
 
-class ModelServer:
+class ModelServer(Served):
     """The server: as a context manager it listens. Each turn is a command for the shell; then it says that it is done."""
 
     def __init__(self, commands: Iterable[str]) -> None:
         self.outputs: list[str] = []
         self._commands = list(commands)
-        self._server = _Server(self)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(_Listener(self))
 
     def is_finished(self) -> bool:
         """Whether each command was asked for."""
@@ -78,20 +67,14 @@ def _events(item: Json) -> Iterator[Json]:
     yield {"type": "response.completed", "response": ended}
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
+class _Listener(Listener):
     def __init__(self, model: ModelServer) -> None:
         self.model = model
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-    def handle_error(self, *_: object) -> None:
-        """Say nothing of a client that went away."""
+        super().__init__(_Handler)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+class _Handler(Quiet, BaseHTTPRequestHandler):
+    server: _Listener
 
     def do_GET(self) -> None:
         self._send_head(404, "text/plain")
@@ -104,9 +87,6 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_head(200, "text/event-stream")
         for event in _events(self.server.model.answer(body)):
             self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
-
-    def log_message(self, *_: object) -> None:
-        """Keep stderr for the tests."""
 
     def _send_head(self, status: int, kind: str) -> None:
         self.send_response(status)

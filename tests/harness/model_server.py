@@ -12,9 +12,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 from urllib.parse import urlsplit
+
+from tests.harness.web import Listener, Quiet, Served
 
 Json = dict[str, Any]
 
@@ -59,26 +61,14 @@ class Request:
         return messages[-1].get("content") if messages else None
 
 
-class ModelServer:
+class ModelServer(Served):
     """The server: as a context manager it listens, and `requests` holds all that came."""
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self.requests: list[Request] = []
         self._turns = list(turns)
         self._lock = threading.Lock()
-        self._server = _Server(self)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.let_go()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(_Listener(self))
 
     @property
     def main_requests(self) -> list[Request]:
@@ -197,14 +187,11 @@ def _block_events(index: int, block: Json) -> Iterator[Json]:
     yield {"type": "content_block_stop", "index": index}
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
+class _Listener(Listener):
     def __init__(self, model: ModelServer) -> None:
         self.model = model
         self.closing, self._open = socket.socketpair()
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
 
     def let_go(self) -> None:
         """End the answers that are held."""
@@ -215,12 +202,9 @@ class _Server(ThreadingHTTPServer):
         self._open.close()
         self.closing.close()
 
-    def handle_error(self, *_: object) -> None:
-        """Say nothing of a client that went away."""
 
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+class _Handler(Quiet, BaseHTTPRequestHandler):
+    server: _Listener
 
     def do_HEAD(self) -> None:
         self._take({})
@@ -242,9 +226,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_json({"input_tokens": 10})
             case _:
                 self._send_json({})
-
-    def log_message(self, *_: object) -> None:
-        """Keep stderr for the tests."""
 
     def _take(self, body: Json) -> Request:
         return self.server.model.take(Request(self.command, self.path, dict(self.headers), body))

@@ -5,24 +5,22 @@ import hashlib
 import io
 import json
 import tarfile
-import threading
 import zipfile
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from http.server import BaseHTTPRequestHandler
+
+from tests.harness.web import Listener, Quiet, Served
 
 HOOK = "echo ran >hook"  # a script of the package's own that an installation runs
 _INFO = "left-1.0.dist-info"
 _WHEEL = "left-1.0-py3-none-any.whl"
 
 
-class Registry:
+class Registry(Served):
     """The server: as a context manager it listens. `asked` lists the paths that were fetched, in order."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self._server = _Server(self)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        super().__init__(_Listener(self))
         tarball, wheel = _tarball(), _wheel()
         self.files = {
             "/left": json.dumps(_document(f"{self.url}/left/-/left-1.0.0.tgz", tarball)).encode(),
@@ -31,30 +29,15 @@ class Registry:
             f"/files/{_WHEEL}": wheel,
         }
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
+class _Listener(Listener):
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-    def handle_error(self, *_: object) -> None:
-        """Say nothing of a client that went away."""
+        super().__init__(_Handler)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+class _Handler(Quiet, BaseHTTPRequestHandler):
+    server: _Listener
 
     def do_GET(self) -> None:
         registry = self.server.registry
@@ -67,9 +50,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data or b"")))
         self.end_headers()
         self.wfile.write(data or b"")
-
-    def log_message(self, *_: object) -> None:
-        """Keep stderr for the tests."""
 
 
 def _package() -> dict[str, object]:
