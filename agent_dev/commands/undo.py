@@ -250,6 +250,7 @@ def _drive_with(where: Here, merging: apply.Merge, review: Review | None, way: _
         return _untouched(merging, able, left, way)
     secure.restage(merging, _first_places(merging))
     instead = undo_three_way.stage(merging, able.apart) if way.is_three_way else ()
+    moves = _ref_moves(merging, way)
     why = "redo" if way.is_forward else "undo"
     reached = apply.again(merging, why, numbers, is_forward=way.is_forward, instead=instead)
     undo_git.release(merging)
@@ -259,15 +260,20 @@ def _drive_with(where: Here, merging: apply.Merge, review: Review | None, way: _
         return _untouched(merging, able, left, way)
     driven = conclude.done_changes(merging, tuple(set(numbers) - reached.stopped.keys()))
     conclude.conclude(merging, where.store, where.environ, review)
-    git = merging.journal.git
-    moves = git.refs if git is not None else ()
     paths = tuple(change.key for change in in_order(driven))
     return replace(
         _untouched(merging, able, left, way),
         paths=paths,
-        refs=moves if way.is_forward else tuple(one.reversed() for one in moves),
+        refs=moves,
         kept=able.keys(merging) & frozenset(paths),
     )
+
+
+def _ref_moves(merging: apply.Merge, way: _Way) -> tuple[RefMove, ...]:
+    git = merging.journal.git
+    if git is None or not merging.journal.moves_refs(is_forward=way.is_forward):
+        return ()
+    return git.refs if way.is_forward else tuple(one.reversed() for one in git.refs)
 
 
 def _is_dropping(merging: apply.Merge, way: _Way) -> bool:

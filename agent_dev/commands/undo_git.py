@@ -21,7 +21,9 @@ def ready(merging: apply.Merge, *, is_forward: bool) -> Iterator[None]:
     if git is None or begin is None:
         yield
         return
-    _demand(git, is_forward=is_forward)
+    if merging.journal.moves_refs(is_forward=is_forward):
+        _demand(git, is_forward=is_forward)
+    _demand_head(git)
     place = merging.stages[-1]
     if not begin.git or place is None:
         yield
@@ -51,18 +53,22 @@ def _demand(git: GitSide, *, is_forward: bool) -> None:
         name = moved[0].removeprefix(HEADS)
         hint = f"git log {name} shows what came since; nothing was changed"
         raise CannotUndo(message=f"{name} moved since, and what it leads to now would be lost", hint=hint)
-    user = UserGit(git.folder, git.git, dict(git.environ))
-    if git.index >= 0 and user.head() not in {one.name for one in git.refs}:
-        name = git.refs[0].name.removeprefix(HEADS)
-        raise CannotUndo(message=f"another branch than {name} is checked out; nothing was changed", hint=f"git switch {name}")
     if git.index >= 0:
         return  # a first commit that goes leaves the branch as it was before
+    user = UserGit(git.folder, git.git, dict(git.environ))
     gone = [one.name for one in git.refs if not (one.new if is_forward else one.old)]
     _, said, _ = user.run("worktree", "list", "--porcelain", "-z")
     used = [name for name in gone if f"branch {name}".encode("utf-8", "surrogateescape") in said.split(b"\0")]
     if used:
         name = used[0].removeprefix(HEADS)
         raise CannotUndo(message=f"{name} would go, and it is checked out; nothing was changed", hint="git switch another branch")
+
+
+def _demand_head(git: GitSide) -> None:
+    user = UserGit(git.folder, git.git, dict(git.environ))
+    if git.index >= 0 and git.refs and user.head() not in {one.name for one in git.refs}:
+        name = git.refs[0].name.removeprefix(HEADS)
+        raise CannotUndo(message=f"another branch than {name} is checked out; nothing was changed", hint=f"git switch {name}")
 
 
 def with_index(merging: apply.Merge, numbers: tuple[int, ...], left: tuple[Left, ...], *, is_forward: bool) -> Possible:

@@ -363,6 +363,10 @@ class Journal:
         ended = [phase for phase in self.phases if phase.reached is not None]
         return bool(ended) and ended[-1].is_forward
 
+    def moves_refs(self, *, is_forward: bool) -> bool:
+        """Whether a drive moves the user's refs: not one that takes back, or does again, what an earlier one had to leave."""
+        return self.git is not None and self.stands != is_forward
+
     def done(self) -> frozenset[int]:
         """Return the numbers of the operations that stand after, by the phases that reached their end."""
         after: set[int] = set()

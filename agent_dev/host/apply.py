@@ -230,7 +230,8 @@ def _drive(merge: Merge, phase: Phase, *, is_atomic: bool) -> Reached:
             _roll_back_or_say(merge, stopped)
             return Reached(stopped)
         reached = Reached(stopped, driver.found((number, op) for number, op in ops if number not in stopped))
-        if merge.journal.git is not None:
+        has_refs = merge.journal.moves_refs(is_forward=phase.is_forward)
+        if has_refs and merge.journal.git is not None:
             users_refs.swap(merge.journal.git, merge.id, merge.lock, is_forward=phase.is_forward)
         else:
             merge.add(records.reached_record(reached), says=merge.journal.with_reached(reached))
@@ -238,7 +239,7 @@ def _drive(merge: Merge, phase: Phase, *, is_atomic: bool) -> Reached:
         _roll_back_or_say(merge, stopped, error)
         where = (error.filename if isinstance(error, OSError) else error.name) or merge.reals[0].path
         raise CannotMerge(path=where, reason=f"{_reason(error)}; nothing was changed") from error
-    if merge.journal.git is not None:
+    if has_refs:
         _say_reached(merge, reached)
     return reached
 
@@ -254,7 +255,9 @@ def _say_reached(merge: Merge, reached: Reached) -> None:
 def go_on(merge: Merge) -> bool:
     """Bring a phase to its end whose refs had moved, which come after all else; return whether it was so. Raises OSError."""
     phase, git = merge.journal.phases[-1], merge.journal.git
-    if git is None or not users_refs.have_moved(git, is_forward=phase.is_forward):
+    if git is None or not merge.journal.moves_refs(is_forward=phase.is_forward):
+        return False
+    if not users_refs.have_moved(git, is_forward=phase.is_forward):
         return False
     users_refs.swap_rest(git, merge.id, merge.lock, is_forward=phase.is_forward)
     driver = merge.driver()

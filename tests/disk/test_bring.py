@@ -156,6 +156,78 @@ def test_an_undo_takes_back_what_a_commit_did_to_a_file_that_the_user_edited_sin
         assert status(root) == " M text\n"
 
 
+@pytest.fixture
+def half_undone(tmp_path: Path) -> Iterator[GitSession]:
+    """Have a merge undone but for a file that the user had edited since."""
+    root = repository(tmp_path / "root")
+    (root / "text").write_text(TEXT)
+    git(root, "add", "text")
+    git(root, "commit", "-q", "-m", "text")
+    with GitSession(tmp_path, root) as session:
+        session.commit("one", text=TEXT.replace("line 2", "agent 2"), new="n\n")
+        session.end()
+        session.bring()
+        (root / "text").write_text(EDITED)
+        undone = session.undo()
+        assert ({one.key.path for one in undone.left}, len(undone.refs)) == ({b"text"}, 1)
+        yield session
+
+
+EDITED = TEXT.replace("line 2", "agent 2").replace("line 7", "mine 7")
+
+
+def test_a_second_undo_takes_back_what_the_first_had_to_leave(half_undone: GitSession) -> None:
+    root, start = half_undone.root, head(half_undone.root)
+    again = half_undone.undo()
+    assert ({one.key.path for one in again.left}, again.paths, again.refs) == ({b"text"}, (), ())
+
+    undone = half_undone.undo(is_three_way=True)
+    assert (undone.left, undone.refs, [key.path for key in undone.paths]) == ((), (), [b"text"])
+    assert (head(root), (root / "text").read_text()) == (start, TEXT.replace("line 7", "mine 7"))
+    assert status(root) == " M text\n"
+    half_undone.redo()
+    assert (head(root) != start, (root / "text").read_text(), status(root)) == (True, EDITED, " M text\n")
+
+
+def test_a_second_undo_leaves_the_branch_where_the_user_has_it_since(half_undone: GitSession) -> None:
+    root = half_undone.root
+    (root / "mine").write_text("m\n")
+    git(root, "add", "mine")
+    git(root, "commit", "-q", "-m", "mine", "--", "mine")
+    mine = head(root)
+    half_undone.undo(is_three_way=True)
+
+    assert (head(root), (root / "text").read_text()) == (mine, TEXT.replace("line 7", "mine 7"))
+    with pytest.raises(CannotUndo, match="moved since"):
+        half_undone.redo()
+    assert fsck(root) == ""
+
+
+def test_a_redo_after_an_undo_that_left_something_does_the_rest_again(half_undone: GitSession) -> None:
+    start = head(half_undone.root)
+    half_undone.redo()
+
+    assert head(half_undone.root, "HEAD~1") == start
+    assert (half_undone.root / "text").read_text() == EDITED
+    assert status(half_undone.root) == " M text\n"
+    assert half_undone.undo(is_three_way=True).left == ()
+    assert head(half_undone.root) == start
+
+
+def test_a_second_redo_brings_what_the_first_had_to_leave(session: GitSession) -> None:
+    made = session.commit("one", a__txt="agent\n", new="n\n")
+    session.end()
+    session.bring()
+    session.undo()
+    (session.root / "new").write_text("mine\n")
+    assert {one.key.path for one in session.redo().left} == {b"new"}
+    (session.root / "new").unlink()
+    again = session.redo()
+
+    assert ([key.path for key in again.paths], again.left, again.refs) == ([b"new"], (), ())
+    assert (head(session.root), status(session.root)) == (made, "")
+
+
 def test_an_undo_is_refused_when_the_branch_went_on(session: GitSession) -> None:
     session.commit("one", a__txt="agent\n")
     session.end()

@@ -202,12 +202,23 @@ def undone(one: World) -> None:
     undo(one)
 
 
+def half_undone(one: World) -> None:
+    """Have an undo leave two paths that the user had edited, and let them be again what the merge left."""
+    one.session.bring()
+    (one.root / "a.txt").write_text("mine\n")
+    (one.root / "sub/b.txt").write_text("mine\n")
+    undo(one)
+    (one.root / "a.txt").write_text("agent\n")
+    (one.root / "sub/b.txt").unlink()
+
+
 DEEDS: dict[str, tuple[Deed, Deed]] = {
     "the branch goes forward": (nothing, bring),
     "a new branch": (nothing, bring_kept),
     "on top of mine": (with_a_commit, bring_on_top),
     "an undo": (brought, undo),
     "an undo after git wrote the index": (brought_and_staged, undo),
+    "an undo of what another had to leave": (half_undone, undo),
     "a redo": (undone, redo),
 }
 
