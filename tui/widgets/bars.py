@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.widgets.paint import TONES, Palette, Piece, paint, row
+from tui.widgets.paint import TONES, Palette, Piece, filtered, paint, row
 from tui.widgets.row_view import RowView
 
 Pieces = Sequence[Piece]
@@ -21,17 +22,26 @@ class Bar(Widget, can_focus=False):
         super().__init__(id=id, classes=classes)
         self._left: Pieces = ()
         self._right: Pieces = ()
+        self._strip: Strip | None = None
 
     def show(self, left: Pieces, right: Pieces = ()) -> None:
         """Draw other pieces."""
         if (left, right) != (self._left, self._right):
             self._left, self._right = left, right
+            self._strip = None
             self.refresh()
 
-    def render_line(self, y: int) -> Strip:
-        """Draw the line."""
+    def notify_style_update(self) -> None:
+        """Paint anew: colours may have changed."""
+        super().notify_style_update()
+        self._strip = None
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draw the line, or a part of it."""
         cells = self.size.width
-        return paint(Palette(self), row(self._left, self._right, cells) if y == 0 else (), cells)
+        if self._strip is None or self._strip.cell_length != cells:
+            self._strip = filtered(self, paint(Palette(self), row(self._left, self._right, cells), cells))
+        return [self._strip.crop(*crop.column_span)] * crop.height
 
 
 class Page(RowView):

@@ -23,6 +23,7 @@ _TONES = {
     Kind.METADATA: Tone.CHANGED,
 }
 _SEEN = ("listing", "changes", "selection", "parts", "chosen_in", "counts", "reviewed", "tab", "tabs", "picked", "pane", "cursor")
+_CURSORS = {"cursor", "pane"}  # only the row under the cursor looks otherwise by these
 _TITLES = {
     Section.RISKY: "look at these: risky, or in conflict",
     Section.LOCKS: "lock files",
@@ -40,11 +41,12 @@ class ChangeList(RowView):
     def show(self, state: State) -> None:
         """Draw another state, unless all that is seen of it here is the same."""
         old, self._state = self._state, state
-        if self.is_drawn and all(getattr(old, name) is getattr(state, name) for name in _SEEN):
+        other = {name for name in _SEEN if getattr(old, name) is not getattr(state, name)}
+        if self.is_drawn and not other:
             return
         self.have_rows(state.length)
         self.reveal(state.cursor)
-        self.show_rows()
+        self.show_rows({old.cursor, state.cursor} if other <= _CURSORS else None)
 
     def look(self, index: int) -> tuple[str, ...]:
         """Tint the row under the cursor."""

@@ -60,7 +60,7 @@ class DiffView(RowView):
                 self.reveal(new.cursor, is_jump=True)
         elif old.cursor != new.cursor or is_other:
             self.reveal(new.cursor, is_jump=_is_jump(old, new))
-        self.show_rows()
+        self.show_rows({old.cursor, new.cursor} if _is_cursor_alone(before, state) else None)
 
     def look(self, index: int) -> tuple[str, ...]:
         """Tint added and removed lines, a range, and the row under the cursor."""
@@ -205,6 +205,15 @@ def _split(piece: Piece, needle: str) -> Iterator[Piece]:
         at = found + len(small)
     if at < len(text):
         yield Piece(text[at:], piece.tone)
+
+
+def _is_cursor_alone(before: State, state: State) -> bool:
+    """Whether nothing but the row under the cursor is another one."""
+    if any(getattr(before, name) is not getattr(state, name) for name in _SEEN if name not in ("diff", "pane")):
+        return False
+    old, new = before.diff, state.diff
+    is_same = all(getattr(old, name) is getattr(new, name) for name in ("key", "document", "colours"))
+    return is_same and old.shift == new.shift and old.anchor < 0 and new.anchor < 0
 
 
 def _is_jump(old: Diff, new: Diff) -> bool:

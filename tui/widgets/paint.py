@@ -54,6 +54,13 @@ def paint(palette: Palette, pieces: Iterable[Piece], cells: int, looks: Iterable
     return Strip([*_segments(palette, pieces, cells, base)], cells)
 
 
+def filtered(widget: Widget, strip: Strip) -> Strip:
+    """Return a row as the terminal is to have it: NO_COLOR leaves signs and no colours."""
+    for one in widget.get_line_filters():
+        strip = strip.apply_filter(one, widget.background_colors[1])
+    return strip
+
+
 def _segments(palette: Palette, pieces: Iterable[Piece], cells: int, base: Style) -> Iterator[Segment]:
     room = cells
     for piece in pieces:

@@ -1,6 +1,6 @@
-"""A pane of rows of which only those on the screen are ever drawn."""
+"""A pane of rows of which only those on the screen are ever drawn, and each only when it may have changed."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import ClassVar, NamedTuple
 
 from textual.events import Click
@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.widgets.paint import TONES, Palette, Piece, paint
+from tui.widgets.paint import TONES, Palette, Piece, filtered, paint
 
 _MARGIN = 2  # rows that stay visible above and below the cursor
 _LEAD = 3  # rows above a place that was jumped to
@@ -22,13 +22,6 @@ class _Drawn(NamedTuple):
     cells: int
     looks: tuple[str, ...]
     pieces: tuple[Piece, ...]
-
-
-class _Shown(NamedTuple):
-    """A row of the pane, and what was drawn there."""
-
-    number: int
-    drawn: _Drawn
 
 
 class RowView(ScrollView, can_focus=False):
@@ -59,33 +52,33 @@ class RowView(ScrollView, can_focus=False):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  (Textual's name)
         super().__init__(id=id)
         self._palette: Palette | None = None
-        self._shown: dict[int, _Shown] = {}
+        self._drawn: dict[int, _Drawn] = {}  # by their numbers, some out of sight as well
         self._strips: dict[_Drawn, Strip] = {}  # rows that scroll are painted once
         self._top = 0
 
     @property
     def is_drawn(self) -> bool:
         """Whether rows were drawn already."""
-        return bool(self._shown)
+        return bool(self._drawn)
 
     def have_rows(self, count: int) -> None:
         """Have this many rows."""
         if self.virtual_size.height != count:
             self.virtual_size = Size(1, count)
 
-    def show_rows(self) -> None:
-        """Paint those rows in sight again that are drawn otherwise now; after scrolling Textual paints them all."""
-        if self.scroll_offset.y != self._top:
-            self._top = self.scroll_offset.y
-            self._shown.clear()
+    def show_rows(self, changed: Collection[int] | None = None) -> None:
+        """Paint those rows in sight again that are drawn otherwise now; after scrolling Textual paints them all.
+
+        `changed`: only these may be others than they were; None is any.
+        """
+        before, (cells, height), top = self._drawn, self.size, self.scroll_offset.y
+        kept = {} if changed is None else {row: one for row, one in before.items() if row not in changed and one.cells == cells}
+        self._drawn = {row: kept.get(row) or self._row(row, cells) for row in range(top, top + height)}
+        if top != self._top:
+            self._top = top
             self.refresh()
-            return
-        cells, height = self.size
-        now = {y: self._row(y, cells) for y in range(height)}
-        other = [y for y in now if now[y] != self._shown.get(y)]
-        self._shown = now
-        if other:
-            self.refresh(*(Region(0, y, cells, 1) for y in other))
+        elif other := [row for row, one in self._drawn.items() if one != before.get(row)]:
+            self.refresh(*(Region(0, row - top, cells, 1) for row in other))
 
     def reveal(self, row: int, *, is_jump: bool = False) -> None:
         """Scroll as little as needed to see a row; after a jump with what follows it."""
@@ -101,11 +94,10 @@ class RowView(ScrollView, can_focus=False):
             )
             self.scroll_to(y=max(0, min(wanted, self.virtual_size.height - height)), animate=False, force=True)
 
-    def _row(self, y: int, cells: int) -> _Shown:
-        index = y + self.scroll_offset.y
-        if index >= self.virtual_size.height:
-            return _Shown(index, _Drawn(cells, (), ()))
-        return _Shown(index, _Drawn(cells, self.look(index), tuple(self.draw(index, cells))))
+    def _row(self, row: int, cells: int) -> _Drawn:
+        if row >= self.virtual_size.height:
+            return _Drawn(cells, (), ())
+        return _Drawn(cells, self.look(row), tuple(self.draw(row, cells)))
 
     def notify_style_update(self) -> None:
         """Paint all anew: colours may have changed."""
@@ -113,22 +105,29 @@ class RowView(ScrollView, can_focus=False):
         self._strips.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint some rows, asking the style sheet once for all of them."""
+        """Paint some rows, asking the style sheet once for all of them.
+
+        A pane is nothing but rows: what Textual does line by line for borders, paddings and tints took a third of a key's time.
+        """
         palette = Palette(self)
         if self._palette is None or palette.base != self._palette.base or len(self._strips) > _KEPT:
             self._strips.clear()
         self._palette = palette
-        return super().render_lines(crop)
+        strips = [self.render_line(y) for y in crop.line_range]
+        return strips if crop.column_span == (0, self.size.width) else [strip.crop(*crop.column_span) for strip in strips]
 
     def render_line(self, y: int) -> Strip:
         """Paint one row of the screen: as it was drawn last, unless it is another one or the width changed."""
-        shown, cells = self._shown.get(y), self.size.width
-        if shown is None or (shown.number, shown.drawn.cells) != (y + self.scroll_offset.y, cells):
-            shown = self._shown[y] = self._row(y, cells)
-        return self._strips.get(shown.drawn) or self._painted(shown.drawn)
+        row, cells = y + self.scroll_offset.y, self.size.width
+        drawn = self._drawn.get(row)
+        if drawn is None or drawn.cells != cells:
+            drawn = self._row(row, cells)
+            if len(self._drawn) < _KEPT:  # the wheel scrolls without a word to us
+                self._drawn[row] = drawn
+        return self._strips.get(drawn) or self._painted(drawn)
 
     def _painted(self, drawn: _Drawn) -> Strip:
-        strip = paint(self._palette or Palette(self), drawn.pieces, drawn.cells, drawn.looks)
+        strip = filtered(self, paint(self._palette or Palette(self), drawn.pieces, drawn.cells, drawn.looks))
         self._strips[drawn] = strip
         return strip
 
