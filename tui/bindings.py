@@ -86,7 +86,7 @@ REVIEW: dict[str, tuple[str, str, Event | None]] = {
     "agents": ("greater_than_sign", "conflict: take the agent's", Settled(Side.AGENT)),
     "both": ("b", "conflict: yours, then the agent's", Settled(Side.BOTH)),
     "edit": ("e", "conflict: settle it in $EDITOR", EditAsked()),
-    "base": ("B", "conflict: show what stood there before", Switched(Switch.BASE)),
+    "base": ("B", "conflict: show what stood there before; what fits: all sides", Switched(Switch.BASE)),
     "tab.changes": ("1", "changes", TabTurned(Tab.CHANGES)),
     "tab.commits": ("2", "commits", TabTurned(Tab.COMMITS)),
     "tab.risks": ("3", "risks", TabTurned(Tab.RISKS)),

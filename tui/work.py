@@ -99,7 +99,7 @@ class Work:
 
     def _made(self, change: Change, top: tuple[Row, ...], wanted: Load) -> Document:
         look, merged = wanted.look, self._source.merged(change.key)
-        if merged is not None and (merged.conflicts or not look.is_split):
+        if merged is not None and (merged.conflicts or look.has_base):
             return conflict.document(change, top, merged, wanted.answers, look)
         if change.conflict or (change.is_merged and merged is None and wanted.answers):
             agent = self._source.content(change.key)[1]

@@ -4,11 +4,15 @@ from collections.abc import Iterable
 from queue import SimpleQueue
 from threading import Thread
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from agent_dev.core.threeway import Merged, merge
 from tests.harness.program import PATIENCE
+from tui.document import Look
+from tui.effects import Load
 from tui.events import Counted, Fact
 from tui.gallery import Sample
 from tui.totals import Count, Tally
@@ -87,3 +91,35 @@ def test_a_tally_of_many_small_sums_has_few_layers() -> None:
         tally = tally.plus({Key(0, b"%d" % number): Count(1) for number in range(start, start + 10)})
     assert len(tally) == 10_000
     assert len(tally.layers) <= 11
+
+
+class Fitting(Sample):
+    """A file that both changed, in different places."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        file = Entry(FileType.FILE, size=10)
+        self.changes = ChangeSet((Change(Key(0, b"both.txt"), Kind.EDITED, file, file, mine=file),))
+
+    def content(self, _key: Key) -> tuple[bytes, bytes]:
+        """Return what is there, and what would land."""
+        return b"mine\nb\nc\nd\n", b"mine\nb\nc\nagent\n"
+
+    def merged(self, _key: Key) -> Merged:
+        """Return a merge without conflicts."""
+        return merge(b"a\nb\nc\nd\n", b"mine\nb\nc\nd\n", b"a\nb\nc\nagent\n")
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_of_what_both_changed_and_fits_blocks_can_be_chosen(*, is_split: bool) -> None:
+    work = Work(Fitting(), lambda _fact: None)
+    found = work.document(Load(Key(0, b"both.txt"), Look(is_split=is_split)), ())
+    assert len(found.blocks) == len(found.starts) == 1
+    assert found.conflicts < 0
+
+
+def test_what_fits_is_shown_beside_yours_and_the_agents_on_demand() -> None:
+    work = Work(Fitting(), lambda _fact: None)
+    found = work.document(Load(Key(0, b"both.txt"), Look(has_base=True)), ())
+    assert (b"mine\n", b"mine\n", None) in [row.cells for row in found.rows]
+    assert (None, b"agent\n", b"agent\n") in [row.cells for row in found.rows]
