@@ -82,11 +82,12 @@ def bring(review: Review, wish: Wish, place: store.Store, notice: Notice, *, wit
 
 def _stopped(work: Work, error: ConflictError) -> Brought:
     why = f"it does not fit what is there now: {error.subject}"
+    by_hand = "" if error.clashes else " && git merge NAME"
     return Brought(
         work.review.session.id,
         conflicts=tuple(Left(Key(0, path), why) for path in error.paths),
         why="nothing was changed",
-        next=f"agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME",
+        next=f"agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME{by_hand}",
         met=clashes.read(work.place, error.clashes),
         subject=error.subject,
     )

@@ -6,10 +6,13 @@ from agent_dev.commands.fit import Fit, Sides, resolved, settled
 from agent_dev.commands.found import SYMLINK, blobs
 from agent_dev.core import threeway
 from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
-from agent_dev.core.clash import NOTHING, Answer, Blob, Clash
+from agent_dev.core.clash import DIRECTORY, NOTHING, Answer, Blob, Clash
 from agent_dev.core.merge import Result
 from agent_dev.core.threeway import Side
 from agent_dev.host.bare import Bare
+
+_FILES = (0o100644, 0o100755)
+_OF_WHAT = {SYMLINK: "a link", DIRECTORY: "a directory"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class Met:
 
 def read(place: Bare, some: tuple[Clash, ...]) -> tuple[Met, ...]:
     """Read the sides of clashes. Raises CommandFailed."""
-    wanted = {oid for one in some for _, oid in (one.base, one.mine, one.agent) if oid}
+    wanted = {oid for one in some for mode, oid in (one.base, one.mine, one.agent) if oid and mode != DIRECTORY}
     texts = blobs(place, sorted(wanted))
     return tuple(Met(one, Sides(*(texts.get(oid) for _, oid in (one.base, one.mine, one.agent)))) for one in some)
 
@@ -32,8 +35,9 @@ def opened(met: Met) -> Fit:
     one, sides = met.clash, met.sides
     before, mine, after = (_entry(*both) for both in zip((one.base, one.mine, one.agent), _bytes(sides), strict=True))
     kind = Kind.DELETED if after is None else Kind.ADDED if before is None else Kind.EDITED
-    change = Change(Key(0, one.path), kind, before, after, conflict=_why(one), mine=mine, is_apart=True)
-    is_lines = sides.is_text and SYMLINK not in (one.mine[0], one.agent[0]) and NOTHING not in (one.mine, one.agent)
+    stood = mine if before is after is None else before  # a deletion is of something
+    change = Change(Key(0, one.path), kind, stood, after, conflict=_why(one), mine=mine, is_apart=True)
+    is_lines = sides.is_text and all(mode in _FILES for mode, _ in (one.mine, one.agent))
     merged = threeway.merge(sides.base or b"", sides.mine or b"", sides.agent or b"") if is_lines else None
     if merged is None or merged.is_clean:
         return Fit(change)
@@ -45,6 +49,8 @@ def _bytes(sides: Sides) -> tuple[bytes | None, bytes | None, bytes | None]:
 
 
 def _entry(blob: Blob, data: bytes | None) -> Entry | None:
+    if blob[0] == DIRECTORY:
+        return Entry(FileType.DIRECTORY, 0o755)
     if blob == NOTHING or data is None:
         return None
     if blob[0] == SYMLINK:
@@ -53,11 +59,22 @@ def _entry(blob: Blob, data: bytes | None) -> Entry | None:
 
 
 def _why(one: Clash) -> str:
+    if NOTHING not in (one.mine, one.agent) and _kind(one.mine) != _kind(one.agent):
+        kinds = (_OF_WHAT.get(mode, "a file") for mode, _ in (one.mine, one.agent))
+        return "it is {} of yours, and {} of the agent's: b keeps both, one of them under another name".format(*kinds)
     if one.agent == NOTHING:
+        if one.base == NOTHING:
+            return "yours bring it under this name, the agent's commit under another"
         return "the agent's commit removes it, and yours change it"
     if one.mine == NOTHING:
+        if one.base == NOTHING:
+            return "the agent's commit brings it under this name, yours under another"
         return "yours remove it, and the agent's commit changes it"
     return "your commits and the agent's both change it" if one.base != NOTHING else "your commits and the agent's both add it"
+
+
+def _kind(blob: Blob) -> int:
+    return blob[0] & 0o170000
 
 
 def answered(fit: Fit, answers: tuple[Side | bytes | None, ...] | bytes) -> tuple[Change, Answer] | None:
@@ -71,6 +88,7 @@ def answered(fit: Fit, answers: tuple[Side | bytes | None, ...] | bytes) -> tupl
             return None
         return made.change, made.result.content
     how = answers if isinstance(answers, bytes) else answers[0]
-    if not isinstance(how, Side) or how is Side.BOTH:
+    is_of_one_kind = change.mine is None or change.after is None or change.mine.type is change.after.type
+    if not isinstance(how, Side) or (how is Side.BOTH and is_of_one_kind):
         return None
     return replace(change, conflict=None, is_merged=True), how

@@ -1,27 +1,41 @@
 """Where commits are in each other's way: what `git merge-tree` says of it, and what a person answered."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from agent_dev.core.threeway import Side
 
 Blob = tuple[int, str]  # mode and id
 NOTHING: Blob = (0, "")
+DIRECTORY = 0o040000
 
-# What can be settled path by path: both sides' files are where they were (git: merge-ort.c, type_short_descriptions).
-_SETTLED_BY_PATH = {b"CONFLICT (contents)", b"CONFLICT (binary)", b"CONFLICT (modify/delete)"}
+# What can be settled path by path: what each side has is told of the very path (git: merge-ort.c, type_short_descriptions).
+_SETTLED_BY_PATH = {
+    b"CONFLICT (contents)",
+    b"CONFLICT (binary)",
+    b"CONFLICT (modify/delete)",
+    b"CONFLICT (rename/delete)",
+    b"CONFLICT (directory rename suggested)",
+}
+_RENAMED_TWICE = b"CONFLICT (rename/rename)"
+# One side's file was put aside under another name: where it stands, and whose path it was, as git's message names them.
+_ASIDE = {b"CONFLICT (file/directory)": (0, 1), b"CONFLICT (distinct modes)": (1, 0)}
 _MODES = {0o100644, 0o100755, 0o120000}
 _STAGES = {b"1": 0, b"2": 1, b"3": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A path whose three sides do not fit together: a blob each, or NOTHING. The same three always have the same answer."""
+    """A path whose three sides do not fit together: a blob each, a tree, or NOTHING. The same three always have the same answer.
+
+    `aside`: where git put the file of one side, for the other has something of another kind at the path.
+    """
 
     path: bytes
     base: Blob = NOTHING
     mine: Blob = NOTHING
     agent: Blob = NOTHING
+    aside: bytes = field(default=b"", compare=False)  # named after commits that may be made anew
 
     @property
     def mode(self) -> int:
@@ -37,16 +51,27 @@ Answers = Mapping[Clash, Answer]
 class Tangle:
     """What git made of two commits that do not fit: a tree with marks in it, the paths in conflict, what can be settled.
 
-    `clashes` is empty when something of it cannot be settled path by path: a directory against a file, a rename.
+    `clashes` is empty when something of it cannot be settled path by path: a submodule. `maybe_marked`: blobs that git may have
+    made of two, with marks in them.
     """
 
     tree: str
     paths: tuple[bytes, ...]
     clashes: tuple[Clash, ...]
+    maybe_marked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    kind: bytes
+    paths: tuple[bytes, ...]
 
 
 def parse(said: bytes) -> Tangle:
-    """Read what `git merge-tree -z --messages` says of a merge with conflicts (git: Documentation/git-merge-tree)."""
+    """Read what `git merge-tree -z --messages` says of a merge with conflicts (git: Documentation/git-merge-tree).
+
+    A clash with a directory has no id of its tree yet.
+    """
     head, _, messages = said.partition(b"\0\0")
     tree, *rows = head.split(b"\0")
     sides: dict[bytes, list[Blob]] = {}
@@ -54,21 +79,86 @@ def parse(said: bytes) -> Tangle:
         about, _, path = row.partition(b"\t")
         mode, oid, stage = about.split(b" ")
         sides.setdefault(path, [NOTHING, NOTHING, NOTHING])[_STAGES[stage]] = (int(mode, 8), oid.decode("ascii"))
+    told = [one for one in _messages(messages) if one.kind.startswith(b"CONFLICT")]
     is_plain = all(side is NOTHING or side[0] in _MODES for three in sides.values() for side in three)
-    is_by_path = {kind for kind in _kinds(messages) if kind.startswith(b"CONFLICT")} <= _SETTLED_BY_PATH
-    clashes = tuple(Clash(path, *three) for path, three in sorted(sides.items())) if is_plain and is_by_path else ()
-    return Tangle(tree.decode("ascii").strip(), tuple(sorted(sides)), clashes)
+    is_by_path = {one.kind for one in told} <= {*_SETTLED_BY_PATH, _RENAMED_TWICE, *_ASIDE}
+    clashes = _clashes(sides, told) if is_plain and is_by_path else ()
+    renamed = {path for one in told if one.kind == _RENAMED_TWICE for path in one.paths}
+    marked = tuple(side[1] for path in sorted(renamed & sides.keys()) for side in sides[path][1:] if side is not NOTHING)
+    return Tangle(tree.decode("ascii").strip(), tuple(sorted(sides)), clashes, marked)
 
 
-def _kinds(messages: bytes) -> Iterator[bytes]:
+def _clashes(sides: Mapping[bytes, list[Blob]], told: list[_Message]) -> tuple[Clash, ...]:
+    """Return what can be settled, () where git names something that is not among the paths."""
+    found = {path: Clash(path, base, mine, agent) for path, (base, mine, agent) in sides.items()}
+    for one in told:
+        if one.kind in _ASIDE and not _put_back(found, one):
+            return ()
+    some = (one for one in found.values() if (one.mine, one.agent) != (NOTHING, NOTHING))  # else it is gone on either side
+    return tuple(sorted(some, key=lambda one: one.path))
+
+
+def _put_back(found: dict[bytes, Clash], one: _Message) -> bool:
+    """Make one clash of a path and of what was put aside from there; return whether that is so."""
+    if len(one.paths) != 2:
+        return False
+    aside, path = (one.paths[at] for at in _ASIDE[one.kind])
+    if aside not in found:
+        return False
+    file, other = found.pop(aside), found.pop(path, Clash(path))
+    pairs = zip((file.base, file.mine, file.agent), (other.base, other.mine, other.agent), strict=True)
+    if any(NOTHING not in pair for pair in pairs):
+        return False
+    base, mine, agent = (max(pair) for pair in ((file.base, other.base), (file.mine, other.mine), (file.agent, other.agent)))
+    made = Clash(path, base, mine, agent, aside)
+    if one.kind == b"CONFLICT (file/directory)":
+        if NOTHING not in (mine, agent):
+            return False
+        made = replace(made, agent=(DIRECTORY, "")) if agent == NOTHING else replace(made, mine=(DIRECTORY, ""))
+    found[path] = made
+    return True
+
+
+def _messages(messages: bytes) -> Iterator[_Message]:
     fields = iter(messages.split(b"\0"))
     for count in fields:
         if not count:
             return
         if not count.isdigit():  # advice in sentences, as of submodules: what it is about is not settled here
-            yield b"CONFLICT"
+            yield _Message(b"CONFLICT", ())
             return
-        for _ in range(int(count)):
-            next(fields, b"")
-        yield next(fields, b"")
+        paths = tuple(next(fields, b"") for _ in range(int(count)))
+        yield _Message(next(fields, b""), paths)
         next(fields, b"")
+
+
+def outcome(one: Clash, answer: Side | Blob, taken: frozenset[bytes]) -> dict[bytes, Blob]:
+    """Return what stands at which paths when a clash is settled; NOTHING for those that go. `taken`: all paths of the tree.
+
+    `answer` may be a new blob. BOTH is for things of different kinds: yours, or what is no file, keeps the name.
+    """
+    moved: dict[bytes, Blob] = {one.aside: NOTHING} if one.aside else {}
+    is_both = answer is Side.BOTH
+    stays = one.mine if answer is Side.MINE or is_both else one.agent if answer is Side.AGENT else answer
+    if is_both and one.agent[0] == DIRECTORY:
+        moved[_beside(one.path + b"~yours", taken)] = one.mine
+        stays = one.agent
+    elif is_both:
+        moved[_beside(one.path + b"~agent", taken)] = one.agent
+    if not isinstance(stays, Side) and stays[0] != DIRECTORY:
+        if DIRECTORY in (one.mine[0], one.agent[0]):
+            moved |= {path: NOTHING for path in taken if path.startswith(one.path + b"/")}
+        moved[one.path] = stays
+    return moved
+
+
+def _beside(name: bytes, taken: frozenset[bytes]) -> bytes:
+    while name in taken or any(path.startswith(name + b"/") for path in taken):
+        name += b"~"
+    return name
+
+
+def has_marks(data: bytes) -> bool:
+    """Whether a file seems to hold the marks of a conflict."""
+    lines = data.split(b"\n")
+    return all(any(line.startswith(mark) for line in lines) for mark in (b"<<<<<<<", b">>>>>>>"))

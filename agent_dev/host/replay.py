@@ -3,10 +3,10 @@
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_dev.core import clash, message
-from agent_dev.core.clash import NOTHING, Answers, Blob, Clash, Tangle
+from agent_dev.core.clash import DIRECTORY, NOTHING, Answers, Blob, Clash, Tangle, has_marks
 from agent_dev.core.commits import Person, Told
 from agent_dev.core.journal import IndexMove
 from agent_dev.core.threeway import Side
@@ -126,25 +126,48 @@ def _merged(maker: Maker, mine: str, theirs: str, subject: str) -> str:
         raise CannotBring(message=f"git cannot merge in memory: {why}", hint="it takes git 2.38 or newer")
     if not code:
         return said.partition(b"\0")[0].decode("ascii").strip()
-    tangle = clash.parse(said)
+    tangle = _whole(maker.place, clash.parse(said), mine, theirs)
     if not tangle.clashes or not maker.answers.keys() >= set(tangle.clashes):
         raise ConflictError(tangle, subject)
     return _settled(maker, tangle)
 
 
+def _whole(place: Bare, tangle: Tangle, mine: str, theirs: str) -> Tangle:
+    """Return a tangle with the trees of directories that are in the way; nothing of it can be settled where git left marks."""
+    if any(has_marks(place.ask("cat-file", "blob", oid)) for oid in tangle.maybe_marked):
+        return replace(tangle, clashes=())
+    trees = (
+        replace(one, mine=_tree_at(place, mine, one.path, one.mine), agent=_tree_at(place, theirs, one.path, one.agent))
+        for one in tangle.clashes
+    )
+    return replace(tangle, clashes=tuple(trees))
+
+
+def _tree_at(place: Bare, commit: str, path: bytes, side: Blob) -> Blob:
+    if side[0] != DIRECTORY:
+        return side
+    said = place.ask("ls-tree", "-z", commit, "--", os.fsdecode(path))
+    return DIRECTORY, said.split(b"\t")[0].rpartition(b" ")[2].decode("ascii")
+
+
 def _settled(maker: Maker, tangle: Tangle) -> str:
     """Return the tree with what was answered in place of git's marks."""
     copy = users_index.Copy(maker.place, f"{maker.place.path}/settled", {})
-    maker.place.ask("read-tree", tangle.tree, env={"GIT_INDEX_FILE": copy.path})
-    users_index.change(copy, tuple(IndexMove(one.path, NOTHING, _answer(maker, one)) for one in tangle.clashes))
-    return maker.place.ask("write-tree", env={"GIT_INDEX_FILE": copy.path}).decode("ascii").strip()
+    env = {"GIT_INDEX_FILE": copy.path}
+    maker.place.ask("read-tree", tangle.tree, env=env)
+    taken = frozenset(maker.place.ask("ls-files", "-z", env=env).split(b"\0"))
+    moved: dict[bytes, Blob] = {}
+    for one in tangle.clashes:
+        moved |= clash.outcome(one, _answer(maker, one), taken)
+    users_index.change(copy, tuple(IndexMove(path, NOTHING, blob) for path, blob in moved.items()))
+    return maker.place.ask("write-tree", env=env).decode("ascii").strip()
 
 
-def _answer(maker: Maker, one: Clash) -> Blob:
+def _answer(maker: Maker, one: Clash) -> Side | Blob:
     how = maker.answers[one]
     if isinstance(how, bytes):
         return one.mode, maker.place.ask("hash-object", "-w", "--stdin", question=how).decode("ascii").strip()
-    return one.mine if how is Side.MINE else one.agent
+    return how
 
 
 def _made(maker: Maker, tree: str, parents: tuple[str, ...], one: Told) -> str:

@@ -254,17 +254,6 @@ def test_an_answer_is_not_used_for_what_was_not_shown(session: GitSession, revie
     assert b"AGAIN" in (shown.mine(Key(0, b"text")) or b"")
 
 
-def test_a_directory_against_a_file_is_told_and_not_settled(session: GitSession, review: Callable[[], Review]) -> None:
-    session.commit("one", sub___new="n\n")
-    git(session.root, "rm", "-rq", "sub")
-    commit(session.root, "mine", sub="a file\n")
-    session.end()
-    ended, source = begin(session, review())
-
-    assert (ended.is_done, ended.conflicts, source) == (False, 0, None)
-    assert any(line.startswith("conflict: sub") for line in ended.lines)
-
-
 def test_an_editor_gets_the_marked_text_and_its_result_lands(
     session: GitSession, review: Callable[[], Review], tmp_path: Path
 ) -> None:
@@ -307,6 +296,9 @@ def test_a_submodule_in_conflict_is_told_and_not_settled(session: GitSession, re
     assert any(line.startswith("conflict: lib") for line in ended.lines)
 
 
+Deed = Callable[[Path], object]
+
+
 def renamed(name: str) -> Callable[[Path], object]:
     return lambda place: (place / "text").rename(place / name)
 
@@ -324,28 +316,101 @@ def edited(place: Path) -> None:
     (place / "text").write_text(MINE)
 
 
-OTHERS = {
-    "two new names": (renamed("one"), renamed("other")),
-    "a new name, and removed": (renamed("one"), removed),
-    "removed, and a new name": (removed, renamed("one")),
-    "a link, and lines": (linked, edited),
-    "lines, and a link": (edited, linked),
+def in_line_seven(place: Path) -> None:
+    (place / "text").write_text(LINES.replace("seven", "SEVEN"))
+
+
+def after(one: Deed, other: Deed) -> Deed:
+    return lambda place: (other(place), one(place))
+
+
+def made_a_directory(place: Path) -> None:
+    removed(place)
+    (place / "text").mkdir()
+    (place / "text/inside").write_text("i\n")
+
+
+# What the agent did, what the user did, and by the answers to each path what is there of "text" and of new names at last.
+LINK = "→ bin"
+TWICE = MINE.replace("seven", "SEVEN")
+OTHERS: dict[str, tuple[Deed, Deed, dict[bytes, Answers], dict[str, str]]] = {
+    "two new names, yours": (renamed("one"), renamed("other"), {b"one": YOURS, b"other": YOURS}, {"other": LINES}),
+    "two new names, the agent's": (renamed("one"), renamed("other"), {b"one": THEIRS, b"other": THEIRS}, {"one": LINES}),
+    "two new names, both": (renamed("one"), renamed("other"), {b"one": THEIRS, b"other": YOURS}, {"one": LINES, "other": LINES}),
+    "two new names and lines": (
+        after(renamed("one"), in_line_seven),
+        after(renamed("other"), edited),
+        {b"one": THEIRS, b"other": YOURS},
+        {"one": TWICE, "other": TWICE},
+    ),
+    "a new name, or removed": (renamed("one"), removed, {b"one": THEIRS}, {"one": LINES}),
+    "removed, or a new name": (removed, renamed("one"), {b"one": THEIRS}, {}),
+    "removed, and a new name": (removed, renamed("one"), {b"one": YOURS}, {"one": LINES}),
+    "a link, yours lines": (linked, edited, {b"text": YOURS}, {"text": MINE}),
+    "a link, the agent's": (linked, edited, {b"text": THEIRS}, {"text": LINK}),
+    "a link, and lines": (linked, edited, {b"text": BOTH}, {"text": MINE, "text~agent": LINK}),
+    "lines, and a link": (edited, linked, {b"text": BOTH}, {"text": LINK, "text~agent": MINE}),
+    "a directory, yours a file": (made_a_directory, edited, {b"text": YOURS}, {"text": MINE}),
+    "a directory, not yours": (made_a_directory, edited, {b"text": THEIRS}, {"text/inside": "i\n"}),
+    "a directory, and a file": (made_a_directory, edited, {b"text": BOTH}, {"text/inside": "i\n", "text~yours": MINE}),
+    "yours a directory": (edited, made_a_directory, {b"text": YOURS}, {"text/inside": "i\n"}),
+    "a file, yours a directory": (edited, made_a_directory, {b"text": THEIRS}, {"text": MINE}),
+    "a file, and a directory": (edited, made_a_directory, {b"text": BOTH}, {"text/inside": "i\n", "text~agent": MINE}),
 }
 
 
-@pytest.mark.parametrize(("theirs", "mine"), OTHERS.values(), ids=OTHERS)
-def test_other_conflicts_are_told_and_not_settled(
-    session: GitSession, review: Callable[[], Review], theirs: Callable[[Path], object], mine: Callable[[Path], object]
-) -> None:
+def texts(root: Path) -> dict[str, str]:
+    """Return what a commit brought or left of the files that deeds are about."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if name.startswith(("text", "one", "other")) and not (path.is_dir() and not path.is_symlink()):
+            found[name] = f"→ {path.readlink()}" if path.is_symlink() else path.read_text()
+    return found
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_not_of_one_file_is_settled_path_by_path(session: GitSession, review: Callable[[], Review], name: str) -> None:
+    theirs, mine, answers, landed = OTHERS[name]
     theirs(session.agent)
-    session.commit("one")
+    session.commit("one", more="m\n")
     mine(session.root)
     now = commit(session.root, "mine")
+    before = session.files()
+    source = meet(session, review)
+    assert {change.key.path for change in source.changes.changes} == answers.keys()
+    ended = settle(source, answers)
+
+    assert (ended.is_done, ended.code) == (True, 0)
+    assert git(session.root, "rev-parse", "HEAD^").strip() == now
+    assert texts(session.root) == landed
+    assert git(session.root, "status", "--porcelain") == ""
+    assert git(session.root, "fsck", "--strict", "--no-dangling") == ""
+    session.undo()
+    assert (head(session.root), session.files()) == (now, before)
+
+
+def test_both_take_a_name_that_is_free(session: GitSession, review: Callable[[], Review]) -> None:
+    linked(session.agent)
+    session.commit("one", **{"text~agent": "there already\n"})
+    edited(session.root)
+    commit(session.root, "mine")
+
+    assert settle(meet(session, review), {b"text": BOTH}).is_done
+    assert texts(session.root) == {"text": MINE, "text~agent": "there already\n", "text~agent~": LINK}
+
+
+def test_marks_of_git_never_land(session: GitSession, review: Callable[[], Review]) -> None:
+    renamed("one")(session.agent)
+    (session.agent / "one").write_text(AGENT)
+    session.commit("one")
+    renamed("other")(session.root)
+    now = commit(session.root, "mine", other=MINE)
     session.end()
     ended, source = begin(session, review())
 
     assert (ended.is_done, source, head(session.root)) == (False, None, now)
-    assert any(line.startswith("conflict: ") for line in ended.lines)
+    assert any(line.startswith("next: agent-dev merge ") and "git merge" in line for line in ended.lines)
 
 
 @pytest.mark.parametrize("way", [Way.YOURS, Way.ONE])

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent_dev.core.clash import NOTHING, Clash, parse
+from agent_dev.core.clash import DIRECTORY, NOTHING, Blob, Clash, has_marks, outcome, parse
+from agent_dev.core.threeway import Side
 
 A, B, C, TREE = ("a" * 40, "b" * 40, "c" * 40, "d" * 40)
 LINES = b"\0".join((b"100644 %b 1\tx", b"100755 %b 2\tx", b"100644 %b 3\tx")) % (A.encode(), B.encode(), C.encode())
@@ -37,13 +38,12 @@ def test_a_side_without_a_file_is_nothing(stages: tuple[bytes, bytes], clash: Cl
     "kind",
     [
         b"CONFLICT (file/directory)",
-        b"CONFLICT (rename/rename)",
         b"CONFLICT (distinct modes)",
         b"CONFLICT (submodule)",
         b"CONFLICT (new)",
     ],
 )
-def test_nothing_can_be_settled_where_one_conflict_is_of_more_than_a_path(kind: bytes) -> None:
+def test_nothing_can_be_settled_where_one_conflict_is_not_known_or_of_other_paths(kind: bytes) -> None:
     tangle = parse(said(LINES, b"CONFLICT (contents)", kind))
     assert (tangle.paths, tangle.clashes) == ((b"x",), ())
 
@@ -72,3 +72,54 @@ def test_a_path_may_hold_what_else_parts_the_fields() -> None:
 )
 def test_the_mode_is_that_of_the_side_that_changed_it(base: int, mine: int, agent: int, mode: int) -> None:
     assert Clash(b"x", (base, A), (mine, B), (agent, C)).mode == mode
+
+
+def test_a_path_that_is_gone_on_either_side_is_no_clash() -> None:
+    rows = b"\0".join((b"100644 %b 1\tx", b"100644 %b 2\ty", b"100644 %b 3\tz")) % (A.encode(), B.encode(), C.encode())
+    tangle = parse(said(rows, b"CONFLICT (rename/rename)"))
+    assert tangle.clashes == (Clash(b"y", mine=(0o100644, B)), Clash(b"z", agent=(0o100644, C)))
+    assert tangle.maybe_marked == (B,)  # the message names x and y
+
+
+def test_a_file_that_was_put_aside_is_told_at_its_own_path() -> None:
+    rows = b"100644 %b 1\tx\x00100644 %b 2\tx" % (A.encode(), B.encode())
+    (made,) = parse(said(rows, b"CONFLICT (file/directory)")).clashes
+    assert (made, made.aside) == (Clash(b"y", (0o100644, A), (0o100644, B), (DIRECTORY, "")), b"x")
+
+
+def test_two_kinds_of_a_path_are_told_together() -> None:
+    rows = b"120000 %b 3\tx\x00100644 %b 1\ty\x00100644 %b 2\ty" % (C.encode(), A.encode(), B.encode())
+    (made,) = parse(said(rows, b"CONFLICT (distinct modes)")).clashes
+    assert (made, made.aside) == (Clash(b"x", (0o100644, A), (0o100644, B), (0o120000, C)), b"y")
+
+
+FILE, LINK, TREES, NEW = ((0o100644, A), (0o120000, B), (DIRECTORY, C), (0o100755, "e" * 40))
+TAKEN = frozenset((b"x~m", b"x/in", b"x/deep/in", b"xy", b"x~agent/z"))
+
+
+@pytest.mark.parametrize(
+    ("mine", "agent", "answer", "stands"),
+    [
+        (FILE, LINK, Side.MINE, {b"x": FILE}),
+        (FILE, LINK, Side.AGENT, {b"x": LINK}),
+        (FILE, LINK, Side.BOTH, {b"x": FILE, b"x~agent~": LINK}),
+        (FILE, FILE, NEW, {b"x": NEW}),
+        (FILE, NOTHING, Side.AGENT, {b"x": NOTHING}),
+        (FILE, TREES, Side.MINE, {b"x": FILE, b"x/in": NOTHING, b"x/deep/in": NOTHING}),
+        (FILE, TREES, Side.AGENT, {}),
+        (FILE, TREES, Side.BOTH, {b"x~yours": FILE}),
+        (TREES, FILE, Side.MINE, {}),
+        (TREES, FILE, Side.AGENT, {b"x": FILE, b"x/in": NOTHING, b"x/deep/in": NOTHING}),
+        (TREES, FILE, Side.BOTH, {b"x~agent~": FILE}),
+    ],
+)
+def test_each_answer_has_its_outcome(mine: Blob, agent: Blob, answer: Side | Blob, stands: dict[bytes, Blob]) -> None:
+    one = Clash(b"x", NOTHING, mine, agent, b"x~m")
+    assert outcome(one, answer, TAKEN) == {b"x~m": NOTHING, **stands}
+
+
+@pytest.mark.parametrize(
+    ("data", "is_marked"), [(b"<<<<<<< a\n=======\n>>>>>>> b\n", True), (b"<<<<<<< a\n", False), (b"a", False)]
+)
+def test_marks_are_known(data: bytes, is_marked: bool) -> None:  # noqa: FBT001
+    assert has_marks(data) is is_marked
