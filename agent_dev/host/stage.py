@@ -106,10 +106,10 @@ class Stage:
             return ""
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.fd)
         try:
-            status = os.fstat(fd)
-            if (status.st_ino, status.st_size, status.st_mtime_ns) != (entry.inode, entry.size, entry.mtime):
+            found = _mark(os.fstat(fd))
+            if (found.inode, found.size, found.mtime) != (entry.inode, entry.size, entry.mtime):
                 raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), os.fsdecode(base))
-            _dress_anew(fd, entry, status.st_mode)
+            _dress_anew(fd, entry, found.mode)
             seen = digest.Running()
             for at, piece in digest.pieces(fd, entry.size):
                 seen.add(at, piece)
@@ -222,7 +222,7 @@ def _dress_anew(fd: int, entry: Entry, mode: int) -> None:
     if own is not None:
         disk.set_attribute(fd, access.LIST, own)
     if own is not None or agents is not None:
-        disk.chmod(fd, stat.S_IMODE(mode if own is not None else access.without(mode, agents)))
+        disk.chmod(fd, mode if own is not None else access.without(mode, agents))
 
 
 def _mark(status: os.stat_result) -> Mark:

@@ -79,7 +79,7 @@ def give_back(
 
     Directories come first, from the outermost; a deletion is one whiteout at the outermost directory that is gone whole.
     Slots are emptied, but for directories, unless `is_copied`. Nothing leaves a slot before the directories for it are
-    durable: a power cut would take them with what is in them.
+    durable: a power cut would take them with what is in them; and no copy gets its name before its bytes are durable.
     """
     ordered = sorted(given, key=lambda one: one.path.count(b"/"))
     folders = [] if is_copied else [one for one in ordered if _is_folder(stage, one)]
@@ -87,8 +87,8 @@ def give_back(
     rest = [one for one in ordered if one.path not in made]
     kept = [one.path for one in folders if not _give(upper, real, stage, one, is_copied=False)]
     for one in rest:
-        if one.slot:
-            _ensure_parents(upper, real, one.path)
+        if one.slot and _ensure_parents(upper, real, one.path) and is_copied and upper.look(one.path) is None:
+            _copy(upper, stage, one)
     disk.syncfs(upper.fd)
     kept += [one.path for one in rest if not _give(upper, real, stage, one, is_copied=is_copied)]
     upper.forget()
@@ -191,21 +191,26 @@ def _bring(upper: files.Tree, stage: Stage, one: Given, *, is_copied: bool) -> N
     if entry.type is FileType.DIRECTORY:
         _unlocked(place, partial(_new_folder, name, place, one.mode))
         return
-    if is_copied:
-        _copy(stage, slot, place, name, entry)
-    else:
-        _unlocked(place, partial(disk.move, stage.fd, slot.encode(), place, name))
+    came_from = (place, _copy_of(one)) if is_copied else (stage.fd, slot.encode())
+    _unlocked(place, partial(disk.move, *came_from, place, name))
 
 
-def _copy(stage: Stage, slot: str, place: int, name: bytes, entry: Entry) -> None:
+def _copy_of(one: Given) -> bytes:
+    return f".agent-dev-{one.slot}".encode()  # the same for a file
+
+
+def _copy(upper: files.Tree, stage: Stage, one: Given) -> None:
+    """Copy a slot beside where it is to be."""
+    place, slot = upper.folder(one.path.rpartition(b"/")[0]), one.slot or ""
+    entry, made = stage.look(slot), _copy_of(one)
+    if entry is None or entry.type is FileType.DIRECTORY:
+        return
     source = files.Tree(stage.path)
     into = Stage.within(place)
     try:
-        made = f".agent-dev-{slot}"  # the same for a file
-        if into.look(made) is not None:
-            disk.unlink(made.encode(), place)
-        _unlocked(place, partial(into.copy, made, source, slot.encode(), entry))
-        disk.move(place, made.encode(), place, name)
+        if into.look(made.decode()) is not None:
+            _unlocked(place, partial(disk.unlink, made, place))
+        _unlocked(place, partial(into.copy, made.decode(), source, slot.encode(), entry))
     finally:
         into.close()
         source.close()

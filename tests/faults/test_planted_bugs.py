@@ -35,6 +35,11 @@ NEEDED = (
     ("shut folder beside", "journals.add < apply.add < secure._record"),
     ("shut folder beside", "apply.remove_for_good < secure._remove_strays < secure.secure"),
     ("shut folder beside", "conclude._taken < conclude.conclude < merge._conclude"),
+    ("lines", "stage._fill < stage.put < undo_three_way._put"),
+    ("lines", "stage.__init__ < undo_three_way._stage < undo_three_way.<genexpr>"),
+    ("lines", "stage.settle < undo_three_way.stage < undo._drive_with"),
+    ("lines", "upper.give_back < conclude._give_back < conclude._undone"),
+    ("lines of three beside", "stage.settle < secure.restage < undo._drive_with"),
 )
 
 

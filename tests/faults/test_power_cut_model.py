@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.harness.cuts import NAMES, first_failure, play, whole
+from tests.harness.cuts import KEPT, NAMES, first_failure, play, whole
 from tests.harness.powercut import Model
 
 MOST = int(os.environ.get("AGENT_DEV_TEST_STATES", "1"))  # up to so many sets of names are tried at each cut, else some
@@ -14,6 +14,16 @@ SEED = int(os.environ.get("AGENT_DEV_TEST_SEED", "1"))
 
 @pytest.mark.parametrize("plan", NAMES)
 def test_after_a_power_cut_all_is_before_or_all_after(plan: str, record_property: Callable[[str, object], None]) -> None:
+    played = whole(plan)
+
+    assert first_failure(played, Model(played.tape, seed=SEED, most=MOST)) == "", f"AGENT_DEV_TEST_SEED={SEED}"
+    record_property("points", played.tried)
+
+
+@pytest.mark.parametrize("plan", KEPT)
+def test_after_a_power_cut_in_an_undo_of_three_ways_nothing_is_lost(
+    plan: str, record_property: Callable[[str, object], None]
+) -> None:
     played = whole(plan)
 
     assert first_failure(played, Model(played.tape, seed=SEED, most=MOST)) == "", f"AGENT_DEV_TEST_SEED={SEED}"

@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from unittest import mock
@@ -17,6 +17,7 @@ from agent_dev.commands.review import Review
 from agent_dev.commands.sessions import Here
 from agent_dev.core.changes import Kind
 from agent_dev.core.journal import Verdict
+from agent_dev.host import ended as removing
 from agent_dev.host import journals, pending, store
 from agent_dev.host.remove import remove_tree
 from tests.harness import faults, trees
@@ -42,6 +43,21 @@ PLANS: dict[str, tuple[Tree, Tree]] = {
 BESIDE = " beside"  # staged in the real tree, as when the state directory lies on another file system
 NAMES = (*PLANS, *(name + BESIDE for name in ("edited", "new folder", "gone folder", "shut folder", "three")))
 UNTOUCHED: Tree = {b"kept": Node(FILE, b"mine", 0o640)}
+LINES, AGENTS, MINE = (Node(FILE, data, 0o644) for data in (b"1\n2\n3\n4\n", b"one\n2\n3\n4\n", b"one\n2\n3\nmine\n"))
+LEFT = Node(FILE, b"1\n2\n3\nmine\n", 0o644)
+# What there was, what the agent made of it, what the user made of that since, and what is left of it by an undo of three ways.
+THREE_WAYS: dict[str, tuple[Tree, Tree, Tree, Tree]] = {
+    "lines": ({b"a": LINES}, {b"a": AGENTS}, {b"a": MINE}, {b"a": LEFT}),
+    "own mode": (
+        *({b"a": LINES}, {b"a": AGENTS}),
+        *({b"a": replace(AGENTS, mode=0o600)}, {b"a": replace(LINES, mode=0o600)}),
+    ),
+    "lines of three": (
+        *({b"a": LINES, b"b": ONE}, {b"a": AGENTS, b"b": TWO, b"c": TWO}),
+        *({b"a": MINE, b"b": TWO, b"c": TWO}, {b"a": LEFT, b"b": ONE}),
+    ),
+}
+KEPT = (*THREE_WAYS, *(name + BESIDE for name in ("lines", "lines of three")))
 
 
 @dataclass
@@ -53,8 +69,10 @@ class Played:
     after: Tree
     ended: Ended
     tape: Tape
+    agents: Tree  # what the session holds of all that differs, where the tree is the one before
     good: set[tuple[object, ...]] = field(default_factory=set)  # what was found to be right, and need not be tried again
     tried: int = 0
+    is_apart: bool = False  # an undo that keeps what the user did since: the other side can be had from each, too
 
     @property
     def here(self) -> Here:
@@ -62,8 +80,8 @@ class Played:
 
     def allowed(self, end: int) -> frozenset[str]:
         """Return the sides on which the tree may be after a cut: what was told last holds."""
-        sides = frozenset(("before",))
-        for event in self.tape.events[:end]:
+        sides: frozenset[str] = frozenset()
+        for event in self.tape.events[: max(end, 1)]:  # the first says how it begins
             if event.said:
                 sides = frozenset(event.said.split("|"))
         return sides
@@ -83,13 +101,12 @@ def _beside(review: Review, _: store.Store, merge_id: str) -> tuple[tuple[str, .
 
 
 def _play(plan: str, killed: int) -> Played:
+    if plan in KEPT:
+        return _play_apart(plan)
     before, after = (tree | UNTOUCHED for tree in PLANS[plan.removesuffix(BESIDE)])
-    folder = Path(tempfile.mkdtemp(prefix="agent-dev-cut-", dir=faults.quick()))
-    ended = Ended(folder, before, trees.upper_of(before, after))
-    os.close(ended.session.lock)
-    recorder = Recorder(folder, ended.real if plan.endswith(BESIDE) else None)
-    played = Played(folder, before, after, ended, recorder.tape)
-    weakref.finalize(played, remove_tree, str(folder))
+    ended = _ended(before, after)
+    recorder = _recorder(ended, plan)
+    played = _played(ended, (before, after, after), recorder)
     if killed:
         length = len(whole(plan).tape.events) // 3
         recorder = _killed(recorder, ended.merge_all, length * killed // 100)
@@ -98,17 +115,60 @@ def _play(plan: str, killed: int) -> Played:
             recover.recover_here(ended.store, str(ended.real), ENVIRON, lambda _: None)
         recorder.say("before" if trees.read(ended.real) == before else "after")
         return played
-    deeds: tuple[tuple[str, Callable[[], object]], ...] = (
-        ("after", ended.merge_all),
-        ("before", lambda: undo.undo(played.here, "", lambda _: None)),
-        ("after", lambda: undo.redo(played.here, "", lambda _: None)),
-    )
+    _record(recorder, ("after", ended.merge_all), ("before", lambda: _undo(played)), ("after", lambda: _redo(played)))
+    return played
+
+
+def _play_apart(plan: str) -> Played:
+    """Record an undo that keeps what the user did since to a merge, and its redo: both are about what the user made of it."""
+    first, agents, mine, left = (tree | UNTOUCHED for tree in THREE_WAYS[plan.removesuffix(BESIDE)])
+    ended = _ended(first, agents)
+    with mock.patch.object(removing, "remove_aside", remove_tree):  # done before anything is looked at
+        ended.merge_all()
+    for path in agents:
+        if mine[path] != agents[path]:
+            (ended.real / os.fsdecode(path)).write_bytes(mine[path].content)
+            (ended.real / os.fsdecode(path)).chmod(mine[path].mode)
+    recorder = _recorder(ended, plan)
+    played = _played(ended, (left, mine, agents), recorder)
+    played.is_apart = True
+    _record(recorder, ("before", lambda: _undo(played, is_three_way=True)), ("after", lambda: _redo(played)), first="after")
+    return played
+
+
+def _ended(before: Tree, after: Tree) -> Ended:
+    folder = Path(tempfile.mkdtemp(prefix="agent-dev-cut-", dir=faults.quick()))
+    ended = Ended(folder, before, trees.upper_of(before, after))
+    os.close(ended.session.lock)
+    return ended
+
+
+def _recorder(ended: Ended, plan: str) -> Recorder:
+    return Recorder(ended.real.parent, ended.real if plan.endswith(BESIDE) else None)
+
+
+def _played(ended: Ended, sides: tuple[Tree, Tree, Tree], recorder: Recorder) -> Played:
+    before, after, agents = sides
+    played = Played(ended.real.parent, before, after, ended, recorder.tape, agents)
+    weakref.finalize(played, remove_tree, str(played.folder))
+    return played
+
+
+def _record(recorder: Recorder, *deeds: tuple[str, Callable[[], object]], first: str = "before") -> None:
+    recorder.say(first)
     for said, act in deeds:
         recorder.say("before|after")
         with recorder.watching():
             act()
         recorder.say(said)
-    return played
+
+
+def _undo(played: Played, *, is_three_way: bool = False) -> None:
+    undo.undo(played.here, "", lambda _: None, is_three_way=is_three_way)
+
+
+def _redo(played: Played) -> None:
+    undo.redo(played.here, "", lambda _: None)
 
 
 def _killed(recorder: Recorder, act: Callable[[], object], number: int) -> Recorder:
@@ -122,6 +182,7 @@ def _killed(recorder: Recorder, act: Callable[[], object], number: int) -> Recor
                 pickle.dump(recorder, file)
             os._exit(faults.KILLED)
 
+    recorder.say("before")
     recorder.say("before|after")
     recorder.stop = stop
 
@@ -176,7 +237,7 @@ def _by_journal(ended: Ended) -> str:
                 row = json.loads(line.partition(b" ")[2])
             except ValueError:
                 break  # torn: it was not written
-            past = ("after" if row["forward"] else "before") if row["record"] == "phase" else past
+            past = ("after" if row["forward"] else "before") if row["record"] in ("phase", "instead") else past
             side = past if row["record"] == "reached" else side
     return side
 
@@ -196,12 +257,42 @@ def _wrong(played: Played, disk: Rebuilt, tape: Tape, cut: State, allowed: froze
             state = store.read(ended.session)["state"]
         except Exception as error:  # noqa: BLE001  whatever it is, that is not what should happen
             return f"{type(error).__name__}: {error}"
-    if (kinds, conflicts) != ((played.kinds() if side == "before" else {}), {}):
-        return f"{side}, and the session holds {kinds}, in conflict {conflicts}"
+    wrong = _wrong_session(played, side, (kinds, conflicts), state)
+    return wrong or (_wrong_other(played, disk, side) if played.is_apart else "")
+
+
+def _wrong_session(played: Played, side: str, told: tuple[dict[bytes, Kind], dict[bytes, str]], state: str) -> str:
+    """Return what does not fit the side: what the session holds, in which state it is, what is still at work."""
+    if told != ((played.kinds() if side == "before" else {}), {}):
+        return f"{side}, and the session holds {told[0]}, in conflict {told[1]}"
+    if side == "before" and (lost := _lost(played)):
+        return f"before, and the session has not what the agent made of {lost}"
     if state != (store.WAITING if side == "before" else store.MERGED):
         return f"{side}, and the session is {state}"
-    at_work = (*pending.listed(ended.store), *_unsettled(ended))
+    at_work = (*pending.listed(played.ended.store), *_unsettled(played.ended))
     return f"not at rest: {at_work}" if at_work else ""
+
+
+def _wrong_other(played: Played, disk: Rebuilt, side: str) -> str:
+    """Return what is wrong with going to the other side once more: an undo that keeps what the user did, or its redo."""
+    with disk.seen():
+        try:
+            _undo(played, is_three_way=True) if side == "after" else _redo(played)
+            tree = trees.read(played.ended.real)
+        except Exception as error:  # noqa: BLE001  whatever it is, that is not what should happen
+            return f"{side}, and from there {type(error).__name__}: {error}"
+    wanted = played.before if side == "after" else played.after
+    return "" if tree == wanted else f"{side}, and from there {tree}"
+
+
+def _lost(played: Played) -> tuple[bytes, ...]:
+    """Return the files of which a session does not hold the agent's bytes."""
+    wanted = [(path, played.agents[path]) for path in played.kinds() if path in played.agents]
+    return tuple(
+        path
+        for path, node in wanted
+        if node.type is FILE and (played.ended.upper / os.fsdecode(path)).read_bytes() != node.content
+    )
 
 
 def _unsettled(ended: Ended) -> tuple[str, ...]:
