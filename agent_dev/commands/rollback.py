@@ -39,8 +39,8 @@ def roll_back(one: Listed, number: int, paths: tuple[str, ...] = ()) -> RolledBa
     """
     session, record = one.session, store.read(one.session)
     checkpoints.find(session, number)
-    before = checkpoints.take(session, record, checkpoints.ROLLBACK, f"to {number}", always=True)
-    trees = _trees(session, record, number, checkpoints.tables(session, before), paths)
+    before, now = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, f"to {number}"), always=True)
+    trees = _trees(session, record, number, now, paths)
     _verify(session, [tree.steps for tree in trees])
     _write_pending(session, number, paths)
     done, problems = _bring(session, record, number, trees)
@@ -188,8 +188,7 @@ def roll_back_live(one: Listed, number: int, paths: tuple[str, ...] = ()) -> Rol
 def _roll_back_live(session: store.Session, number: int, paths: tuple[str, ...]) -> RolledBack:
     record = store.read(session)
     wanted = checkpoints.tables(session, checkpoints.find(session, number))
-    before = checkpoints.take(session, record, checkpoints.ROLLBACK, f"to {number}", always=True)
-    now = checkpoints.tables(session, before)
+    before, now = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, f"to {number}"), always=True)
     done: list[str] = []
     problems: list[str] = []
     try:
@@ -284,8 +283,8 @@ def put_back(one: Listed, brought: Table) -> RolledBack:
 
 def _put_back(session: store.Session, brought: Table, *, is_running: bool) -> RolledBack:
     record = store.read(session)
-    before = checkpoints.take(session, record, checkpoints.ROLLBACK, "something is brought back", always=True)
-    upper = checkpoints.tables(session, before)[_FIRST]
+    before, held = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, "something is brought back"), always=True)
+    upper = held[_FIRST]
     path = record["roots"][0]
     root = live.open_root(record, path) if is_running else os.open(checkpoints.places(session, record)[_FIRST], _OPEN)
     folder = root if is_running else os.open(session.folder, _OPEN)

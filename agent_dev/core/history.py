@@ -84,16 +84,12 @@ class Restore:
 def restoring(current: Table, wanted: Table) -> Restore:
     """Return what makes `wanted` of `current`; both whole trees, or the same part of both."""
     were, will = _twins(current), _twins(wanted)
-    removed, made, settled = [], [], []
-    for path, node in current.items():
-        after = wanted.get(path)
-        if after is None or (after.kind != node.kind and DIRECTORY in (after.kind, node.kind)):
-            removed.append(path)
-    gone = frozenset(removed)
-    for path in sorted(wanted):
+    removed = [path for path, node in current.items() if _must_go(node, wanted.get(path))]
+    gone, made, settled = frozenset(removed), [], []
+    for path in sorted(_unlike(current, wanted, were, will)):
         node, before = wanted[path], None if path in gone else current.get(path)
-        stayed = frozenset(twin for twin in were.get(path, ()) if twin in wanted) if path in were else frozenset()
-        is_same = before is not None and (before == node or before.state == node.state)  # the first is quick, and mostly true
+        stayed = frozenset(twin for twin in were.get(path, ()) if twin in wanted)
+        is_same = before is not None and before.state == node.state
         if node.kind == DIRECTORY:
             if before is None:
                 made.append(node)
@@ -105,6 +101,16 @@ def restoring(current: Table, wanted: Table) -> Restore:
     return Restore(tuple(sorted(removed, reverse=True)), tuple(made), tuple(reversed(settled)), _firsts(will, again))
 
 
+def _must_go(node: Node, after: Node | None) -> bool:
+    return after is None or (after.kind != node.kind and DIRECTORY in (after.kind, node.kind))
+
+
+def _unlike(current: Table, wanted: Table, *twins: Mapping[str, frozenset[str]]) -> set[str]:
+    """Return the paths to look at: of ten thousand nearly all are the same to the last field, and of those one name is all."""
+    found = {path for path, node in wanted.items() if current.get(path) != node}
+    return found.union(*twins) & wanted.keys()
+
+
 def _real_twins(paths: frozenset[str]) -> frozenset[str]:
     return paths if len(paths) > 1 else frozenset()
 
@@ -112,9 +118,8 @@ def _real_twins(paths: frozenset[str]) -> frozenset[str]:
 def _twins(table: Table) -> dict[str, frozenset[str]]:
     """Return for each file that has other names here all of its names."""
     names: dict[int, list[str]] = {}
-    for path, node in table.items():
-        if node.kind == FILE and node.links > 1:
-            names.setdefault(node.inode, []).append(path)
+    for node in [node for node in table.values() if node.links > 1 and node.kind == FILE]:
+        names.setdefault(node.inode, []).append(node.path)
     return {path: frozenset(paths) for paths in names.values() if len(paths) > 1 for path in paths}
 
 

@@ -3,6 +3,7 @@
 A process of its own at the lowest priority: the agent waits for none of it. It ends with the launcher, whenever that is.
 """
 
+import gc
 import os
 import select
 import time
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _NICE = 19
+_MANY = 100_000  # objects between two looks for cycles, as in `verbs`: checkpoints hold none
 _AGAIN, _PATIENCE = 50, 60_000  # ms
 _FULL = 3600  # seconds without a checkpoint after one that the disk had no room for
 
@@ -44,6 +46,7 @@ def beside(serve: "Callable[[], None]", kept: int = -1, nice: int = _NICE) -> in
         try:
             _part(launcher, kept)
             os.nice(nice)
+            gc.set_threshold(_MANY)
             serve()
         finally:
             os._exit(1)

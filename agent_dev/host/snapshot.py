@@ -199,7 +199,13 @@ class _Taking:
             try:
                 status = one.stat(follow_symlinks=False)
                 old = known.get(path)
-                if old is not None and _is_as_known(old, status):
+                if (
+                    old is not None
+                    and old.ctime == status.st_ctime_ns
+                    and old.inode == status.st_ino
+                    and old.size == status.st_size
+                    and old.links == status.st_nlink
+                ):
                     nodes[path] = old
                 else:
                     self.entry(here, one.name, path, status)
