@@ -25,7 +25,8 @@ _LISTS = {"--ro": "ro", "--rw": "rw", "--overlay": "overlay", "--env": "env", "-
 AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "telling": ("status", "commits", "sessions"),
     "looking": ("diff",),
-    "merging": ("merge", "undo", "redo", "merges"),
+    "merging": ("merge",),
+    "undoing": ("undo", "redo", "merges"),
     "direct": ("restore",),
     "backing": ("backup",),
     "session": ("discard", "stop", "resume"),

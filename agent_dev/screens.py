@@ -9,7 +9,6 @@ from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here, Listed
 from agent_dev.errors import DONE, PARTLY, UsageError
 from agent_dev.host import apart, store
-from agent_dev.output import looking
 from agent_dev.text import visible
 
 TYPE_CHECKING = False
@@ -37,6 +36,8 @@ def show(review: Review, where: Here, *, is_plain: bool = False) -> int:
     if is_plain:
         return _ask(review, where)
     if not is_possible(where.environ):
+        from agent_dev.output import looking
+
         looking.summary(review, len(review.changes.changes), 0)
         say("no terminal for the merge screen:  agent-dev merge --all  |  merge --take PATH  |  merge --plain")
         return PARTLY

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 
-from agent_dev.commands import editor, merge
+from agent_dev.commands import merge
 from agent_dev.commands.pick import Wish
 from agent_dev.commands.review import Review
 from agent_dev.commands.sessions import Here
@@ -89,7 +89,11 @@ def _resolution(text: str, review: Review, where: Here) -> tuple[Key, Side | byt
     if not path or how not in (*Side, "edit"):
         raise UsageError(message=f"--resolve {text}: how?", hint="--resolve PATH=mine, =agent, =both or =edit")
     key = keys([path], review, where)[0]
-    return key, editor.edited(review, key, where.environ) if how == "edit" else Side(how)
+    if how != "edit":
+        return key, Side(how)
+    from agent_dev.commands import editor  # rare
+
+    return key, editor.edited(review, key, where.environ)
 
 
 def guard(review: Review, planned: MergePlan, where: Here) -> None:

@@ -15,7 +15,7 @@ from agent_dev.core.changes import Entry, FileType
 from agent_dev.core.history import Keep
 from agent_dev.core.profile import Profile
 from agent_dev.errors import AgentDevError, BackupBusy, BackupFailed, CannotStart, UsageError
-from agent_dev.host import backups, base, clock, copies, disk, ended, files, machine, remove, scan, snapshots, store
+from agent_dev.host import backups, base_take, clock, copies, disk, ended, files, machine, remove, scan, snapshots, store
 from agent_dev.host.backups import Backup
 from agent_dev.host.snapshots import Snapshot
 
@@ -64,14 +64,14 @@ def before(prepared: Prepared, request: Request, notice: merge.Notice) -> Taken:
 def after(taken: Taken, prepared: Prepared, environ: dict[str, str], notice: merge.Notice) -> None:
     """Note what the tree holds at the end, so that what the user changes later is told from what the agent did."""
     git = prepared.place.git
-    wish = base.Wish(
+    wish = base_take.Wish(
         roots=(taken.root,),
         git=git.folder if git else "",
         program=machine.program("git", environ, prepared.untrusted) or "",
         environ=environ,
     )
     try:
-        base.take(f"{taken.folder}/{_AFTER}", wish)
+        base_take.take(f"{taken.folder}/{_AFTER}", wish)
         _write(Taken(taken.id, taken.folder, taken.root, taken.command, taken.started, time.time_ns(), taken.snapshot))
     except OSError as error:
         notice(f"what the tree holds now could not be noted ({error.strerror}): a restore would take all for changed since")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from agent_dev.commands import fit
 from agent_dev.commands.review import Review
-from agent_dev.core import blocks, patch, selection
+from agent_dev.core import blocks, selection
 from agent_dev.core.changes import Change, ChangeSet, FileType, Key, Kind
 from agent_dev.core.choice import Choice, everything
 from agent_dev.core.selection import Selection
@@ -81,6 +81,8 @@ def _blocks(review: Review, key: Key, numbers: frozenset[int]) -> Choice:
 
 def _patch(review: Review, chosen: Selection, text: bytes) -> tuple[Selection, frozenset[Key]]:
     """Choose exactly the hunks of a patch. Raises UsageError, BadPatch or PatchDoesNotFit."""
+    from agent_dev.core import patch  # rare
+
     table = review.changes.by_key()
     asked = set()
     for one in patch.parse(text):

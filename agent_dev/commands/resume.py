@@ -11,7 +11,7 @@ from agent_dev.core.overlay import CorruptUpperError
 from agent_dev.core.plan import GitDir
 from agent_dev.errors import Refused, UnreadableSession
 from agent_dev.host import ended, launch, refs, scan, store
-from agent_dev.host.base import Touched
+from agent_dev.host.base_take import Touched
 from agent_dev.host.homes import Home
 
 

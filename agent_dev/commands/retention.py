@@ -3,7 +3,6 @@
 import os
 import time
 
-from agent_dev.commands import undo
 from agent_dev.commands.recover import Notice
 from agent_dev.commands.sessions import Here
 from agent_dev.host import ended, journals, pending, store
@@ -15,6 +14,8 @@ def thin(where: Here, notice: Notice) -> None:
     """Let go of merges that are older, or hold more in all, than the configuration keeps; looked at once a day."""
     if not _is_due(where.store):
         return
+    from agent_dev.commands import undo  # once a day: most merges need none of it
+
     profile = where.profile
     found = [one for one in undo.recorded(where, every=True) if not one.problem]
     newest = {root: one.id for one in found for root in one.roots}

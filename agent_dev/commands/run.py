@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent_dev.host.base import Touched
+    from agent_dev.host.base_take import Touched
     from agent_dev.host.watcher import Watcher
 
     Notice = Callable[[str], None]
@@ -344,16 +344,16 @@ def _may_hold(session: store.Session, record: store.Record) -> bool:
 
 
 def _cancel(base: int) -> None:
-    from agent_dev.host import base as bases
+    from agent_dev.host import base_take
 
-    bases.cancel(base)
+    base_take.cancel(base)
 
 
 def _begin_base(job: Job, record: store.Record) -> int:
-    from agent_dev.host import base  # beside the agent: needless for a run that ends at once
+    from agent_dev.host import base_take  # beside the agent: needless for a run that ends at once
 
     git = job.prepared.place.git
-    wish = base.Wish(
+    wish = base_take.Wish(
         roots=tuple(record["roots"]),
         git=git.folder if git else "",
         program=machine.program("git", job.environ, job.prepared.untrusted) or "",
@@ -361,7 +361,7 @@ def _begin_base(job: Job, record: store.Record) -> int:
         touched=job.touched,
         since=record["launched"],
     )
-    return base.begin(job.session.base, wish)
+    return base_take.begin(job.session.base, wish)
 
 
 def _base_before(job: Job, record: store.Record) -> int:

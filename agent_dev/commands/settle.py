@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from agent_dev.commands.review import open_review
 from agent_dev.errors import AgentDevError
-from agent_dev.host import base as bases
-from agent_dev.host import commits, ended, refs, store
+from agent_dev.host import base_take, commits, ended, refs, store
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,7 @@ def settle(session: store.Session, record: store.Record, base: int, code: int, e
 
     One of which all was undone at its end is kept: its checkpoints hold what was there.
     """
-    bases.wait_for(base)
+    base_take.wait_for(base)
     ended.drop_scaffold(session)
     store.write(session, {**record, "state": store.WAITING, "exit": code, "ended": time.time_ns()}, is_durable=True)
     store.settle(session)

@@ -71,7 +71,7 @@ class Bare:
                 raise CommandFailed(program=f"git {_verb(words)}", reason=reason) from None
             finally:
                 _end(git)
-            return git.returncode, said, last_line(os.pread(errors, 1 << 16, 0))
+            return git.returncode, said, repo.last_line(os.pread(errors, 1 << 16, 0))
 
 
 def _verb(words: tuple[str, ...]) -> str:
@@ -122,14 +122,6 @@ def _end(git: "subprocess.Popen[bytes]") -> None:
     if git.stdout is not None:
         git.stdout.close()
     git.wait()
-
-
-def last_line(said: bytes) -> str:
-    """Return the last line of what a program complained of; where that only says that a check failed, the line before."""
-    lines = said.decode("utf-8", "replace").strip().splitlines()
-    if len(lines) > 1 and lines[-1].startswith("fatal: fsck error"):
-        return lines[-2].removeprefix("error: ")
-    return lines[-1] if lines else "no reason given"
 
 
 def make(path: str, program: str, *, is_sha256: bool, stores: tuple[str, ...]) -> Bare:

@@ -1,12 +1,6 @@
-"""Base snapshots: what the roots held when the session began, taken beside the start of the agent (DESIGN.md section 6).
-
-The bytes on disk, never `git add`, which runs filters and stores other bytes. An identity for every path; for what git's
-index vouches for the name of its blob; for the rest that is not ignored (edited, just edited, untracked, converted) the raw
-bytes, up to a bound. Nothing of the repository's is executed and nothing in it is written.
-"""
+"""Base snapshots read: what the roots held when the session began (host/base_take), and what was merged since."""
 
 import os
-import time
 from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,119 +8,18 @@ from typing import TYPE_CHECKING, Any
 from agent_dev.core.changes import Entry, FileType
 from agent_dev.core.conversion import on_disk
 from agent_dev.core.overlay import Found
-from agent_dev.host import base_git, base_walk, disk, quick_json
-from agent_dev.value import Value
+from agent_dev.host import disk, quick_json
 
 if TYPE_CHECKING:
     from agent_dev.host.blobs import Blobs
 
 
-class Wish(Value):
-    """What to take: the roots, the first one's git dir (or ""), git itself (or "") and the user's environment."""
-
-    roots: tuple[str, ...]
-    git: str = ""
-    program: str = ""
-    environ: dict[str, str] = {}  # noqa: RUF012  (Value: a default, never written to)
-    touched: tuple["Touched", ...] = ()  # of a resumed session, by root: there an older base stays true
-    since: int = 0  # when the agent started, in ns since 1970: what moved after that is no base of anything
-
-
-class Touched(Value):
-    """What an upper held before a session was resumed: its paths, and those that hide all below them."""
-
-    paths: frozenset[bytes] = frozenset()
-    hiding: tuple[bytes, ...] = ()
-
-    def covers(self, path: bytes) -> bool:
-        """Whether the agent had changed a path."""
-        return path in self.paths or any(path.startswith(folder + b"/") for folder in self.hiding)
-
-
-def begin(folder: str, wish: Wish) -> int:
-    """Start taking a base into `folder` in a process of its own; return its pid for `wait_for` or `cancel`."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            os.setpgid(0, 0)  # Ctrl-C in the terminal is not for it
-            take(folder, wish)
-            code = 0
-        except OSError as error:
-            _note(folder, f"the base could not be taken: {error}")
-        finally:
-            os._exit(code)
-    return pid
-
-
-def wait_for(pid: int) -> None:
-    """Wait until a base is taken."""
-    os.waitpid(pid, 0)
-
-
-def cancel(pid: int) -> None:
-    """Stop taking a base that nobody needs."""
-    for end in (os.killpg, os.kill):  # the group: a git that waits for a FIFO would stay; there may be none yet
-        try:
-            end(pid, 9)
-        except ProcessLookupError:
-            continue
-    os.waitpid(pid, 0)
-
-
-def _note(folder: str, text: str) -> None:
-    try:
-        with open(f"{folder}/problem", "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError:
-        return  # the manifest is missing then, and everything that moved is a conflict
-
-
-def take(folder: str, wish: Wish) -> None:
-    """Take the base of all roots into `folder`, new or (for a resumed session) beside an older one."""
-    os.makedirs(f"{folder}/content", 0o700, exist_ok=True)
-    budget = base_walk.Budget(until=time.monotonic() + base_walk.MANY_SECONDS)
-    older = (_manifest(folder) if wish.touched else None) or {}
-    stores: list[str] = list(older.get("stores", ()))  # in their places: older rows name blobs in them
-    tables = []
-    for number in range(len(wish.roots)):
-        taking = _begin_root(folder, number, wish, budget, stores)
-        rows: list[Row] = [row for table in older.get("roots", ())[number : number + 1] for row in table]
-        kept = [row for row in rows if taking.touched.covers(os.fsencode(str(row[0])))]
-        tables.append(kept + [_row(found, stored) for found, stored in base_walk.take(taking)])
-    manifest = {
-        "version": 1,
-        "complete": not budget.cut,
-        "roots": tables,
-        "stores": stores,
-        "program": wish.program,
-        "cut": budget.cut,
-        "dropped": budget.dropped,
-        "marked": [budget.many_marked, *budget.marked],
-    }
-    with open(f"{folder}/manifest.new", "wb") as file:
-        file.write(quick_json.dumps(manifest))
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(f"{folder}/manifest.new", f"{folder}/manifest")
-    if wish.touched and os.path.lexists(f"{folder}/merged"):
-        os.unlink(f"{folder}/merged")  # the new manifest has it
-
-
 Row = list[object]  # path, type, mode, size, inode, mtime, ctime, links, target, where its bytes are (base_walk.Placed)
+LARGE_FILE = 64 << 20  # bytes: of larger ones no content is kept
 
 
-def _begin_root(folder: str, number: int, wish: Wish, budget: base_walk.Budget, stores: list[str]) -> base_walk.Taking:
-    """Ask git about a root; what is no repository, or of a git that is not there, has nothing ignored."""
-    root, known = wish.roots[number], base_git.Known(unknown=[b""])
-    if wish.program and (wish.git if number == 0 else os.path.lexists(f"{root}/.git")):
-        question = base_git.Question(wish.program, wish.environ, f"{folder}/index{number or ''}", budget.until)
-        known = base_git.ask(root, question, stores)
-    touched = wish.touched[number] if number < len(wish.touched) else Touched()
-    return base_walk.Taking(folder, root, known, budget, wish.since, touched, wish.program, stores)
-
-
-def _manifest(folder: str, *, with_merged: bool = True) -> dict[str, Any] | None:
+def manifest(folder: str, *, with_merged: bool = True) -> dict[str, Any] | None:
+    """Return what was noted of a base, with what was merged since; None where nothing can be read."""
     try:
         with open(f"{folder}/manifest", "rb") as file:
             data = quick_json.loads(file.read())
@@ -144,12 +37,12 @@ def learn(folder: str, root: int, now: dict[bytes, Entry | None], contents: dict
     """
     merged = _merged(folder)
     rows = merged.setdefault(str(root), {})
-    rows |= {os.fsdecode(path): _row(Found(path, entry), "") if entry else None for path, entry in now.items()}
+    rows |= {os.fsdecode(path): row_of(Found(path, entry), "") if entry else None for path, entry in now.items()}
     for path, data in (contents or {}).items():
         entry = now[path]
         if entry is not None:
             name = _store(folder, data)
-            rows[os.fsdecode(path)] = _row(Found(path, replace(entry, size=len(data), inode=0, ctime=0)), name)
+            rows[os.fsdecode(path)] = row_of(Found(path, replace(entry, size=len(data), inode=0, ctime=0)), name)
     _write_merged(folder, merged)
 
 
@@ -180,7 +73,7 @@ def unlearn(folder: str, root: int, now: dict[bytes, Entry | None], theirs: froz
 
     What the base stored of them is still true. `theirs`: paths that were not as the base even before the merge.
     """
-    data = _manifest(folder, with_merged=False)
+    data = manifest(folder, with_merged=False)
     tables = data["roots"] if data is not None else []
     stored = {os.fsencode(str(row[0])): str(row[9]) for row in tables[root]} if root < len(tables) else {}
     merged = _merged(folder)
@@ -189,7 +82,7 @@ def unlearn(folder: str, root: int, now: dict[bytes, Entry | None], theirs: froz
         if path in theirs:
             rows.pop(os.fsdecode(path), None)
         else:
-            rows[os.fsdecode(path)] = _row(Found(path, entry), stored.get(path, "")) if entry else None
+            rows[os.fsdecode(path)] = row_of(Found(path, entry), stored.get(path, "")) if entry else None
     _write_merged(folder, merged)
 
 
@@ -210,7 +103,8 @@ def _with_merged(folder: str, data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
-def _row(found: Found, stored: str) -> Row:
+def row_of(found: Found, stored: str) -> Row:
+    """Return the row of a path."""
     entry = found.entry
     path, target = os.fsdecode(found.path), os.fsdecode(entry.target)
     return [
@@ -272,7 +166,7 @@ class Base:
         self._tables: list[dict[bytes, Row]] = []
         self._blobs: dict[int, Blobs] = {}
         self.is_complete = False
-        data = _manifest(folder)
+        data = manifest(folder)
         self.notes = _notes(folder, data)
         if data is not None:
             self.is_complete = bool(data["complete"])
@@ -307,7 +201,7 @@ class Base:
         if name.startswith("@"):
             entry = _entry(self._tables[root][path])
             store, _, oid = name[1:].partition(":")
-            blob = self._blobs_of(int(store)).read(oid, entry.size) if entry.size <= base_walk.LARGE_FILE else None
+            blob = self._blobs_of(int(store)).read(oid, entry.size) if entry.size <= LARGE_FILE else None
             return on_disk(blob, entry.size) if blob is not None else None
         try:
             with open(f"{self._folder}/content/{name}", "rb") as file:

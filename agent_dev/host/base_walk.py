@@ -12,15 +12,15 @@ from agent_dev.core.changes import Entry, FileType
 from agent_dev.core.index import IndexEntry
 from agent_dev.core.overlay import Found, parents_of
 from agent_dev.host import scan
+from agent_dev.host.base import LARGE_FILE
 from agent_dev.host.private_git import copy_file
 
 if TYPE_CHECKING:
-    from agent_dev.host.base import Touched
     from agent_dev.host.base_git import Known, Tracked
+    from agent_dev.host.base_take import Touched
 
 MANY_PATHS = 1_000_000
 MANY_BYTES = 256 << 20  # stored copies in all
-LARGE_FILE = 64 << 20
 MANY_CONVERTED_BYTES = 64 << 20  # of these, copies of unchanged files of which git keeps other bytes
 LARGE_CONVERTED_FILE = 1 << 20
 MANY_SECONDS = 60.0

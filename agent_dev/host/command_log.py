@@ -9,7 +9,6 @@ import json
 import os
 from typing import Any
 
-from agent_dev.core.mask import masked
 from agent_dev.value import Value
 
 LARGEST = 64 << 20  # bytes: then only what is not simply allowed is written, up to half as much again
@@ -47,6 +46,8 @@ class Log:
                 continue
             line = {"n": head.count + 1, **row}
             if "argv" in row:
+                from agent_dev.core.mask import masked  # only for commands: events come through here too
+
                 line["argv"] = masked(row["argv"])
             head = head.but(count=head.count + 1, chain=_chain(head.chain, line))
             lines.append(json.dumps({**line, "chain": head.chain}).encode() + b"\n")

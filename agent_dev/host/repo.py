@@ -185,3 +185,11 @@ def tell(program: str, place: str, words: tuple[str, ...], question: bytes, envi
     debug.show(argv)
     done = subprocess.run(argv, executable=program, input=question, env=environment(environ), capture_output=True, check=False)
     return done.returncode, done.stdout
+
+
+def last_line(said: bytes) -> str:
+    """Return the last line of what a program complained of; where that only says that a check failed, the line before."""
+    lines = said.decode("utf-8", "replace").strip().splitlines()
+    if len(lines) > 1 and lines[-1].startswith("fatal: fsck error"):
+        return lines[-2].removeprefix("error: ")
+    return lines[-1] if lines else "no reason given"

@@ -7,7 +7,7 @@ import subprocess
 from agent_dev.core.journal import GitSide, RefMove
 from agent_dev.core.refs import parse_ref
 from agent_dev.errors import CannotMerge
-from agent_dev.host import bare, debug, disk, repo
+from agent_dev.host import debug, disk, repo
 
 _KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "EMAIL")
 
@@ -43,7 +43,7 @@ class UserGit:
             cwd="/",
             pass_fds=fds,
         )
-        return done.returncode, done.stdout, bare.last_line(done.stderr)
+        return done.returncode, done.stdout, repo.last_line(done.stderr)
 
     def values(self, *names: str) -> dict[str, str]:
         """Return what refs lead to; those that are not there are left out."""

@@ -1,4 +1,4 @@
-"""The words that bring changes home and take them back."""
+"""The word that brings changes home. What only commits need is read when commits are meant."""
 
 import argparse
 import os
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agent_dev import screens, taking
 from agent_dev.cli import say
-from agent_dev.commands import export, merge, pick, retention, sessions, undo
+from agent_dev.commands import merge, pick, retention, sessions
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.review import Review
 from agent_dev.commands.sessions import Here
@@ -15,7 +15,7 @@ from agent_dev.errors import DONE, PARTLY, UsageError
 from agent_dev.host import store
 from agent_dev.output import merging as output
 from agent_dev.output.words import name
-from agent_dev.verbs import bringing
+from agent_dev.verbs import commit_flags
 from agent_dev.verbs.opening import opened
 from agent_dev.verbs.parser import Verb, add_session, parser_of
 
@@ -35,9 +35,11 @@ def _merge(words: list[str], where: Here, _options: Options) -> int:
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     parser.add_argument("--plain", action="store_true", help="questions in plain lines instead of the screen")
     parser.add_argument("--every-session", action="store_true", help="the screen for each session that waits here")
-    bringing.add_flags(parser)
+    commit_flags.add_flags(parser)
     args = parser.parse_args(words)
-    if bringing.is_asked(args):
+    if commit_flags.is_asked(args):
+        from agent_dev.verbs import bringing  # all that knows of commits: a quarter of what a merge of files would import
+
         return bringing.bring(args, where)
     is_by_flags = taking.chooses(args)
     if args.every_session:
@@ -74,43 +76,12 @@ def _every(args: argparse.Namespace, where: Here, *, is_by_flags: bool) -> int:
 
 
 def _export(review: Review, planned: MergePlan, target: str) -> int:
+    from agent_dev.commands import export  # rare
+
     roots = review.record["roots"]
     gone = export.export(review, planned, target, lambda key: os.fsencode(name(key, roots).lstrip("/")))
     output.exported(len(planned.taken), target, [name(key, roots) for key in gone])
     return PARTLY if planned.conflicts else DONE
 
 
-def _undo(words: list[str], where: Here, _options: Options) -> int:
-    about = "Take a merge back: what was there comes back, but for what you changed since; its changes are in the session again."
-    parser = parser_of("undo", about, "agent-dev undo")
-    parser.add_argument("merge", nargs="?", default="", metavar="MERGE", help="the newest here when none is named")
-    three_way = "of a file that you changed since, take back what the merge did and keep what you did, where both fit together"
-    parser.add_argument("--three-way", action="store_true", help=three_way)
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    args = parser.parse_args(words)
-    return _told(undo.undo(where, args.merge, say, is_three_way=args.three_way), as_json=args.json, word="undone")
-
-
-def _redo(words: list[str], where: Here, _options: Options) -> int:
-    parser = parser_of("redo", "Do a merge again that was undone.", "agent-dev redo")
-    parser.add_argument("merge", nargs="?", default="", metavar="MERGE", help="the one undone last when none is named")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    args = parser.parse_args(words)
-    return _told(undo.redo(where, args.merge, say), as_json=args.json, word="merged again")
-
-
-def _told(done: undo.Undone, *, as_json: bool, word: str) -> int:
-    output.undone(done, as_json=as_json, word=word)
-    return PARTLY if done.left else DONE
-
-
-def _merges(words: list[str], where: Here, _options: Options) -> int:
-    parser = parser_of("merges", "What was merged here, newest last, and what of it stands.", "agent-dev merges")
-    parser.add_argument("--all", action="store_true", help="of every repository")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    args = parser.parse_args(words)
-    output.merges(undo.recorded(where, every=args.all), as_json=args.json, with_roots=args.all)
-    return DONE
-
-
-VERBS: dict[str, Verb] = {"merge": _merge, "undo": _undo, "redo": _redo, "merges": _merges}
+VERBS: dict[str, Verb] = {"merge": _merge}

@@ -9,7 +9,8 @@ from agent_dev.errors import DONE, SessionBusy
 from agent_dev.host import store
 from agent_dev.output import commits as commits_output
 from agent_dev.output import looking as output
-from agent_dev.verbs.opening import commits_of, opened, pointers_of, with_commits
+from agent_dev.verbs.committed import commits_of, pointers_of, with_commits
+from agent_dev.verbs.opening import opened
 from agent_dev.verbs.parser import Verb, add_session, parser_of, session_parser
 
 

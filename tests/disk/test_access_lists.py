@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from agent_dev.commands import merge
-from agent_dev.host import base
+from agent_dev.host import base_take
 from agent_dev.host.access import LIST
 from tests.harness import cuts, trees
 from tests.harness.ended import Ended
@@ -47,7 +47,7 @@ def has_lists(folder: str) -> bool:
 
 def retake(session: Ended) -> None:
     """Take the base again: the lists are older than the session."""
-    base.take(session.session.base, base.Wish(roots=(str(session.real),)))
+    base_take.take(session.session.base, base_take.Wish(roots=(str(session.real),)))
 
 
 MINE = access_list()

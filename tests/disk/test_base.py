@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent_dev.core.changes import FileType
-from agent_dev.host import base, base_walk, private_git
-from agent_dev.host.base import Base, Touched, Wish
+from agent_dev.host import base, base_take, base_walk, private_git
+from agent_dev.host.base import Base
+from agent_dev.host.base_take import Touched, Wish
 from tests.harness import trees
 from tests.harness.repository import ENVIRON, commit, git, has_run, make_old, plant, repository, state_of, trap
 from tests.harness.users import as_ordinary, open_place
@@ -26,7 +27,7 @@ def wish_of(root: Path, **more: object) -> Wish:
 def taken(root: Path, **more: object) -> Base:
     """Take a base beside the root and read it back."""
     folder = root.parent / "base"
-    base.take(str(folder), wish_of(root, **more))
+    base_take.take(str(folder), wish_of(root, **more))
     return Base(str(folder))
 
 
@@ -406,7 +407,7 @@ def test_bytes_that_came_after_the_identity_was_taken_are_not_stored_as_its_byte
 
 def test_a_base_is_taken_by_a_process_of_its_own(root: Path) -> None:
     folder = root.parent / "base"
-    base.wait_for(base.begin(str(folder), wish_of(root)))
+    base_take.wait_for(base_take.begin(str(folder), wish_of(root)))
 
     assert Base(str(folder)).is_known()
 
@@ -414,7 +415,7 @@ def test_a_base_is_taken_by_a_process_of_its_own(root: Path) -> None:
 def test_a_base_that_cannot_be_taken_leaves_its_reason_and_nothing_known(root: Path) -> None:
     folder = root.parent / "base"
     folder.mkdir()
-    base.wait_for(base.begin(str(folder), wish_of(root, roots=(str(root / "gone"),), git="")))
+    base_take.wait_for(base_take.begin(str(folder), wish_of(root, roots=(str(root / "gone"),), git="")))
 
     assert not Base(str(folder)).is_known()
     assert "gone" in (folder / "problem").read_text()
@@ -422,7 +423,7 @@ def test_a_base_that_cannot_be_taken_leaves_its_reason_and_nothing_known(root: P
 
 def test_a_base_that_was_cancelled_is_not_known(root: Path) -> None:
     folder = root.parent / "base"
-    base.cancel(base.begin(str(folder), wish_of(root)))
+    base_take.cancel(base_take.begin(str(folder), wish_of(root)))
 
     assert not (folder / "manifest").exists() or Base(str(folder)).is_known()
 

@@ -11,8 +11,9 @@ import pytest
 from agent_dev.commands.review import open_review
 from agent_dev.core.changes import Kind
 from agent_dev.core.overlay import Found
-from agent_dev.host import base, base_git, base_walk
-from agent_dev.host.base import Base, Touched, Wish
+from agent_dev.host import base_git, base_take, base_walk
+from agent_dev.host.base import Base
+from agent_dev.host.base_take import Touched, Wish
 from tests.harness import trees
 from tests.harness.early import GIT, Early
 from tests.harness.kinds import age, files_of
@@ -34,7 +35,7 @@ def root(tmp_path: Path) -> Path:
 
 def taken(root: Path, **more: object) -> Base:
     values: dict[str, object] = {"roots": (str(root),), "git": f"{root}/.git", "program": GIT, "environ": ENVIRON}
-    base.take(f"{root.parent}/base", Wish(**{**values, **more}))  # type: ignore[arg-type]
+    base_take.take(f"{root.parent}/base", Wish(**{**values, **more}))  # type: ignore[arg-type]
     return Base(f"{root.parent}/base")
 
 
@@ -272,11 +273,11 @@ def test_a_cancelled_base_takes_its_git_with_it(root: Path, tmp_path: Path) -> N
     slow.write_text(f'#!/bin/sh\necho $$ >"{marker}.new"\nmv "{marker}.new" "{marker}"\nexec cat "{slow}.fifo"\n')
     slow.chmod(0o755)
     os.mkfifo(f"{slow}.fifo")
-    pid = base.begin(f"{root.parent}/base", Wish(roots=(str(root),), git=f"{root}/.git", program=str(slow), environ=ENVIRON))
+    pid = base_take.begin(f"{root.parent}/base", Wish(roots=(str(root),), git=f"{root}/.git", program=str(slow), environ=ENVIRON))
     until = time.monotonic() + 20
     while not marker.exists():
         assert time.monotonic() < until
-    base.cancel(pid)
+    base_take.cancel(pid)
     while is_alive(int(marker.read_text())):
         assert time.monotonic() < until
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent_dev.core.changes import FileType
-from agent_dev.host import base
-from agent_dev.host.base import Base, Wish
+from agent_dev.host import base_take
+from agent_dev.host.base import Base
+from agent_dev.host.base_take import Wish
 from tests.harness import trees
 from tests.harness.kinds import KINDS, Made, age, files_of
 from tests.harness.repository import ENVIRON, git, has_run, state_of, trap
@@ -26,7 +27,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
 def taken(root: Path, *, is_repository: bool = True) -> Base:
     folder = root.parent / "base"
     place = git(root, "rev-parse", "--absolute-git-dir").strip() if is_repository else ""
-    base.take(str(folder), Wish(roots=(str(root),), git=place, program=GIT, environ=ENVIRON))
+    base_take.take(str(folder), Wish(roots=(str(root),), git=place, program=GIT, environ=ENVIRON))
     return Base(str(folder))
 
 

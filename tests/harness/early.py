@@ -8,8 +8,8 @@ from pathlib import Path
 
 from agent_dev.commands.review import Review, open_review
 from agent_dev.core.changes import Change
-from agent_dev.host import base, base_walk, store
-from agent_dev.host.base import Wish
+from agent_dev.host import base_take, base_walk, store
+from agent_dev.host.base_take import Wish
 from tests.harness import trees
 from tests.harness.repository import ENVIRON
 from tests.harness.trees import Mark
@@ -33,7 +33,7 @@ class Early:
         since = self.moved_on()
         self.act(self.root)
         wish = Wish(roots=(str(self.root),), git=f"{self.root}/.git", program=GIT, environ=ENVIRON, since=since)
-        base.take(session.base, wish)
+        base_take.take(session.base, wish)
         trees.write_upper(upper, self.marks)
         record: store.Record = {
             **store.BLANK,

@@ -16,7 +16,7 @@ from agent_dev.commands.sessions import Here
 from agent_dev.core.changes import ChangeSet, Key, Kind
 from agent_dev.core.choice import Choice
 from agent_dev.core.selection import NOTHING, Selection, all_of, take, take_part
-from agent_dev.host import base, store
+from agent_dev.host import base_take, store
 from tests.harness import trees
 from tests.harness.trees import Mark, Tree
 
@@ -45,7 +45,7 @@ class Ended:
     def _begin(self, marks: list[Mark]) -> None:
         self.session = store.create(self.store)
         self.upper = Path(store.add_root(self.session, 0, str(self.real)).upper)
-        base.take(self.session.base, base.Wish(roots=(str(self.real),)))
+        base_take.take(self.session.base, base_take.Wish(roots=(str(self.real),)))
         trees.write_upper(self.upper, marks)
         record: store.Record = {
             **store.BLANK,

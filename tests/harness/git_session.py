@@ -15,7 +15,7 @@ from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here
 from agent_dev.commands.undo import Undone
 from agent_dev.core.bring import Wish
-from agent_dev.host import base, private_git, refs, repo, store
+from agent_dev.host import base_take, private_git, refs, repo, store
 from tests.harness import trees
 from tests.harness.repository import ENVIRON, git
 
@@ -53,7 +53,9 @@ class GitSession:
         }
         refs.remember(self.session, self.record)
         program = shutil.which("git") or ""
-        base.take(self.session.base, base.Wish(roots=(str(root),), git=found_git.folder, program=program, environ=ENVIRON))
+        base_take.take(
+            self.session.base, base_take.Wish(roots=(str(root),), git=found_git.folder, program=program, environ=ENVIRON)
+        )
         self.agent = folder / "agent"
         shutil.copytree(root, self.agent, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         self._before = trees.read(root)

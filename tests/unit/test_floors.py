@@ -87,6 +87,14 @@ def test_words_that_only_tell_load_nothing_of_merging() -> None:
     assert loaded_by("agent_dev.verbs.telling").isdisjoint({"agent_dev.host.apply", "agent_dev.commands.conclude"})
 
 
+def test_merging_files_loads_nothing_of_commits_undo_and_patches() -> None:
+    found = loaded_by("agent_dev.cli", "agent_dev.verbs.merging")
+    known = {"agent_dev.commands.merge", "agent_dev.commands.pick"}
+    assert known <= found
+    others = {"commands.bring", "commands.undo", "commands.pointers", "core.patch", "core.commits", "host.bare", "host.base_git"}
+    assert not found & {f"agent_dev.{one}" for one in others}
+
+
 def test_the_way_to_an_agent_loads_no_screen(on_the_way: set[str]) -> None:
     assert not {name for name in on_the_way if name == "tui" or name.startswith("tui.")}
 

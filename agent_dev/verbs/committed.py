@@ -1,0 +1,36 @@
+"""A session's commits for a word that tells of them, or brings them home."""
+
+from agent_dev.cli import say
+from agent_dev.commands import pointers, sessions
+from agent_dev.commands.pointers import Pointer
+from agent_dev.commands.review import Review
+from agent_dev.commands.sessions import Here, Listed
+from agent_dev.core.commits import Commit
+from agent_dev.errors import CommandFailed, NoSession
+from agent_dev.host import commits, store
+
+
+def commits_of(review: Review, where: Here) -> tuple[Commit, ...]:
+    """Return a session's commits; when git cannot read them that is said, and hides nothing else."""
+    try:
+        return commits.made(review.session, review.record, where.environ)
+    except CommandFailed as error:
+        say(f"its commits cannot be read: {error.message}")
+        return ()
+
+
+def pointers_of(review: Review, where: Here, made: tuple[Commit, ...]) -> tuple[Pointer, ...]:
+    """Return the submodules that commits moved; as in `commits_of` where git cannot read them."""
+    try:
+        return pointers.of_session(review.session, review.record, [one.id for one in made], where.environ)
+    except CommandFailed as error:
+        say(f"what its commits did to submodules cannot be read: {error.message}")
+        return ()
+
+
+def with_commits(name: str, where: Here) -> Listed:
+    """Return the session whose commits are meant: where none waits, the newest whose files came home already."""
+    try:
+        return sessions.find(where, name, sessions.OPEN)
+    except NoSession:
+        return sessions.find(where, name, (store.MERGED,))
