@@ -35,8 +35,7 @@ class Settling:
         self.command: tuple[str, ...] = (stopped.subject,)
         self._bring, self._environ = bring, environ
         self._fits = {Key(0, one.clash.path): clashes.opened(one) for one in stopped.met}
-        self._clashes = {Key(0, one.clash.path): one.clash for one in stopped.met}
-        self._sides = {Key(0, one.clash.path): one.sides for one in stopped.met}
+        self._met = {Key(0, one.clash.path): one for one in stopped.met}
         self.changes = ChangeSet(tuple(one.change for one in self._fits.values() if one.change is not None))
         self._known: dict[Clash, Answer] = {}  # of commits before this one
         self._answers: dict[Key, Answer] = {}
@@ -47,11 +46,12 @@ class Settling:
 
     def content(self, key: Key) -> Content:
         """Return both sides of the commit."""
-        return self._sides[key].base, self._sides[key].agent
+        sides = self._met[key].sides
+        return sides.base, sides.agent
 
     def mine(self, key: Key) -> bytes | None:
         """Return what the branch holds."""
-        return self._sides[key].mine
+        return self._met[key].sides.mine
 
     def merged(self, key: Key) -> Merged | None:
         """Return the merge of lines."""
@@ -73,7 +73,7 @@ class Settling:
 
     def settle(self, key: Key, answers: Given) -> Change | None:
         """Settle a conflict; None where that way means nothing."""
-        found = clashes.answered(self._fits[key], answers if isinstance(answers, bytes) else tuple(answers))
+        found = clashes.answered(self._met[key], self._fits[key], answers if isinstance(answers, bytes) else tuple(answers))
         if found is None:
             return None
         self._answers[key] = found[1]
@@ -91,7 +91,7 @@ class Settling:
 
     def merge(self, selection: Selection, _tell: Tell) -> Ended:
         """Bring the commits home with what was settled; those of a later commit are the next to settle."""
-        answers = self._known | {self._clashes[key]: one for key, one in self._answers.items() if key in selection}
+        answers = self._known | {self._met[key].clash: one for key, one in self._answers.items() if key in selection}
         ended, done = attempt(self._bring, answers)
         if done is not None and done.met:
             self._next = Settling(done, self._bring, (self.session, self.root), self._environ)

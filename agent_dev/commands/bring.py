@@ -26,13 +26,16 @@ from agent_dev.host.files import Tree
 from agent_dev.host.replay import ConflictError
 from agent_dev.host.users_refs import UserGit
 
+_UNCOMMITTED = "what you have not committed"
+
 
 @dataclass(frozen=True, slots=True)
 class Brought:
     """What came. `merge`: its id, "" when nothing did; `commits`: those that are new, the oldest first.
 
     `conflicts`: paths that are in each other's way, with the reason. `next`: what to type when it is not what was asked for.
-    `met`: those of the commits that answers in the wish would settle, and `subject` of which commit they are.
+    `met`: those that answers in the wish would settle, and `subject` of which commit they are. `together`: where what was not
+    committed was merged with what the commits bring.
     """
 
     session: str
@@ -50,6 +53,7 @@ class Brought:
     submodules: tuple[Submodule, ...] = ()
     met: tuple[Met, ...] = ()
     subject: str = ""
+    together: tuple[Key, ...] = ()
 
 
 def bring(review: Review, wish: Wish, place: store.Store, notice: Notice, *, with_trailers: bool = False) -> Brought:
@@ -110,10 +114,11 @@ def _carry_out(work: Work, goal: Goal, beside: Beside, told: tuple[Told, ...], w
     result = replace(result, large=beside.count, submodules=beside.submodules)
     if files.conflicts:
         hint = f"commit or stash what you changed; or agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME"
-        nothing = replace(result, commits=(), large=0, submodules=())
+        nothing = replace(result, commits=(), large=0, submodules=(), met=_met(files), subject=_UNCOMMITTED)
         return replace(nothing, conflicts=tuple(files.conflicts), why="nothing was changed", next=hint)
+    result = replace(result, together=tuple(Key(0, path) for path in sorted(files.together)))
     if work.wish.is_dry:
-        return replace(result, taken=tuple(files.changes))
+        return replace(result, taken=tuple(key for key in files.changes if key not in files.dropped))
     known = tuple(sorted(set(work.user.values().values())))
     blobs = tuple(one.new[1] for one in files.index if files.new_blobs and one.new[1])
     git = work.review.record["git"]
@@ -140,7 +145,21 @@ def _carry_out(work: Work, goal: Goal, beside: Beside, told: tuple[Told, ...], w
             tree.close()
     if not merged.id and not merged.conflicts:
         raise CannotBring(message="your index changed meanwhile; nothing was changed", hint="run it again")
-    return replace(result, merge=merged.id, taken=tuple(change.key for change in merged.taken), conflicts=merged.conflicts)
+    taken = tuple(change.key for change in merged.taken if not change.is_dropped)
+    return replace(result, merge=merged.id, taken=taken, conflicts=merged.conflicts)
+
+
+def _met(files: Files) -> tuple[Met, ...]:
+    """Return what can be settled now, one conflict a path; nothing where not all can be.
+
+    What is staged comes first: where the file holds the same the same answer does, else that is the next to settle.
+    """
+    if len(files.met) < len(files.conflicts):
+        return ()
+    first: dict[bytes, Met] = {}
+    for one in files.met:
+        first.setdefault(one.clash.path, one)
+    return tuple(first.values())
 
 
 def _stamp(one: IndexEntry) -> Stamp:
@@ -160,7 +179,7 @@ def _files(work: Work, move: RefMove) -> tuple[Files, users_index.Copy]:
     git = work.review.record["git"]
     assert git is not None  # noqa: S101  (looked at in `bring`)
     if not users_index.may_convert(copy, git["common"], paths, work.config):
-        files = bring_files.plan(Ground(work.review, work.place, copy.entries, {}), moved)
+        files = bring_files.plan(Ground(work.review, work.place, copy.entries, {}, answers=work.wish.answers), moved)
         users_index.change(copy, tuple(files.index))
         return files, copy
     plain = users_index.copied(work.place, work.user.folder, frozenset(), "attributes")
@@ -170,6 +189,6 @@ def _files(work: Work, move: RefMove) -> tuple[Files, users_index.Copy]:
     conversions = users_index.conversions(plain, git["common"], paths, work.config)
     has_programs = Conversion.PROGRAM in conversions.values()
     vouched = {one.path: _stamp(one) for one in users_index.vouched(copy)} if has_programs else {}
-    files = bring_files.plan(Ground(work.review, work.place, copy.entries, conversions, vouched), moved)
+    files = bring_files.plan(Ground(work.review, work.place, copy.entries, conversions, vouched, work.wish.answers), moved)
     users_index.change(copy, tuple(files.index))
     return files, copy

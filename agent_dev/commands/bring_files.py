@@ -2,24 +2,31 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from agent_dev.commands.found import GITLINK, SYMLINK, WorkTree, blobs, is_same
+from agent_dev.commands.clashes import Met
+from agent_dev.commands.fit import Sides
+from agent_dev.commands.found import GITLINK, SYMLINK, WorkTree, blob_id, blobs, is_same, tree_mode
 from agent_dev.commands.review import LARGEST_DIFF, Review
 from agent_dev.core import merge
 from agent_dev.core.bring import combined
 from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.core.clash import Answer, Answers, Blob, Clash
 from agent_dev.core.commits import TreeChange
 from agent_dev.core.conversion import Conversion, smudged
 from agent_dev.core.journal import IndexMove
 from agent_dev.core.merge import Left, MergePlan, Step
 from agent_dev.core.overlay import parents_of
+from agent_dev.core.threeway import Side
 from agent_dev.host.bare import Bare
 from agent_dev.host.users_index import NOTHING
 from agent_dev.host.users_index import Entry as IndexEntry
 
 _STAGED = "what you have staged of it and what the commits change are in each other's way"
 _YOURS = "what you have not committed of it and what the commits change are in each other's way"
+_GONE = "you removed it, and the commits change it"
+_KEPT = "you changed it, and the commits remove it"
+_FILES = (0o100644, 0o100755)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +45,17 @@ class Stamp:
 
 @dataclass(slots=True)
 class Ground:
-    """What is looked at: the session, the quarantine, the index, and what blobs become on the disk."""
+    """What is looked at: the session, the quarantine, the index, and what blobs become on the disk.
+
+    `answers`: what becomes of what the user has not committed, where the commits are in its way.
+    """
 
     review: Review
     place: Bare
     index: Mapping[bytes, IndexEntry]
     conversions: Mapping[bytes, Conversion]
     vouched: Mapping[bytes, Stamp] = field(default_factory=dict)  # what git found clean when it last looked
+    answers: Answers = field(default_factory=dict)
     texts: dict[str, bytes] = field(default_factory=dict)
     tree: WorkTree = field(init=False)
     umask: int = field(init=False)
@@ -57,12 +68,19 @@ class Ground:
 
 @dataclass(slots=True)
 class Files:
-    """The steps in the real tree, the changes they carry by key, what is other in the index, and what is in the way."""
+    """The steps in the real tree, the changes they carry by key, what is other in the index, and what is in the way.
+
+    `met`: those of the conflicts that answers would settle. `together`: where what the user has not committed was merged with
+    what the commits bring. `dropped`: what only leaves the session, for the user's stays.
+    """
 
     steps: list[Step] = field(default_factory=list)
     changes: dict[Key, Change] = field(default_factory=dict)
     index: list[IndexMove] = field(default_factory=list)
     conflicts: list[Left] = field(default_factory=list)
+    met: list[Met] = field(default_factory=list)
+    together: set[bytes] = field(default_factory=set)
+    dropped: list[Key] = field(default_factory=list)
     new_blobs: list[bytes] = field(default_factory=list)
 
     def plan(self) -> MergePlan:
@@ -73,7 +91,7 @@ class Files:
         gone = {folder for step in removals for folder in parents_of(step.key.path)}
         kept = {folder for step in made for folder in parents_of(step.key.path)} | {step.key.path for step in made}
         prunes = [merge.Prune(Key(0, folder)) for folder in sorted(gone - kept, key=lambda path: -path.count(b"/"))]
-        return MergePlan((*removals, *prunes, *made), tuple(self.changes), (), tuple(self.conflicts))
+        return MergePlan((*removals, *prunes, *made), tuple(self.changes), (), tuple(self.conflicts), tuple(self.dropped))
 
 
 def plan(ground: Ground, moved: tuple[TreeChange, ...]) -> Files:
@@ -110,23 +128,48 @@ def _index(ground: Ground, files: Files, one: TreeChange, entry: IndexEntry | No
     if now == old:
         files.index.append(IndexMove(one.path, now, new))
         return
-    staged = _staged(ground, now, old, new)
-    if staged is None:
+    side = _staged(ground, files, one, now)
+    if side not in (None, now):
+        files.index.append(IndexMove(one.path, now, side))
+
+
+def _staged(ground: Ground, files: Files, one: TreeChange, now: Blob) -> Blob | None:
+    """Return what becomes of something that the user has staged; None where that stays, also because it is in the way."""
+    old, new = _sides(one)
+    if GITLINK in (now[0], old[0], new[0]):
         files.conflicts.append(Left(Key(0, one.path), _STAGED))
-    elif staged == ground.texts.get(new[1]):
-        files.index.append(IndexMove(one.path, now, new))
-    else:
-        files.new_blobs.append(staged)
-        oid = ground.place.ask("hash-object", "-w", "--stdin", question=staged).decode("ascii").strip()
-        files.index.append(IndexMove(one.path, now, (now[0], oid)))
-
-
-def _staged(ground: Ground, now: tuple[int, str], old: tuple[int, str], new: tuple[int, str]) -> bytes | None:
-    """Return what becomes of something that the user has staged; None when it does not fit."""
-    if not all(side == NOTHING or side[0] in (0o100644, 0o100755) for side in (now, old, new)) or NOTHING in (now, new):
         return None
-    mine = blobs(ground.place, [now[1]])[now[1]]
-    return combined(ground.texts.get(old[1], b""), mine, ground.texts[new[1]])
+    mine = blobs(ground.place, [now[1]])[now[1]] if now != NOTHING else None
+    clash, sides = Clash(one.path, old, now, new), Sides(ground.texts.get(old[1]), mine, ground.texts.get(new[1]))
+    made = _made(ground, files, Met(clash, sides, _STAGED))
+    if made is None or made is Side.MINE:
+        return None
+    if not isinstance(made, bytes) or (made == sides.agent and clash.mode == new[0]):
+        return new
+    files.new_blobs.append(made)
+    return clash.mode, ground.place.ask("hash-object", "-w", "--stdin", question=made).decode("ascii").strip()
+
+
+def _fitting(files: Files, clash: Clash, sides: Sides) -> bytes | None:
+    """Return what becomes of a file that both sides have; None when it does not fit, or is no file."""
+    if clash.mine[0] not in _FILES or clash.agent[0] not in _FILES or clash.base[0] not in (0, *_FILES):
+        return None
+    assert sides.mine is not None  # noqa: S101  (as its mode says)
+    assert sides.agent is not None  # noqa: S101
+    made = combined(sides.base or b"", sides.mine, sides.agent)
+    if made is not None and (made != sides.agent or clash.mode != clash.agent[0]):
+        files.together.add(clash.path)
+    return made
+
+
+def _made(ground: Ground, files: Files, met: Met) -> Answer | None:
+    """Return what fits, else how the conflict is settled; None where it is not yet."""
+    fitting = _fitting(files, met.clash, met.sides)
+    answer = ground.answers.get(met.clash) if fitting is None else fitting
+    if answer is None:
+        files.conflicts.append(Left(Key(0, met.clash.path), met.why))
+        files.met.append(met)
+    return answer
 
 
 # The work tree
@@ -143,24 +186,68 @@ def _file(ground: Ground, files: Files, one: TreeChange, folders: set[bytes]) ->
     else:
         is_there = new != NOTHING and _is_at(ground, one.path, now, data, new)
         is_ours = old != NOTHING and _is_at(ground, one.path, now, data, old)
-    is_folder = now is not None and now.type is FileType.DIRECTORY
     if is_there:
         return
-    if new == NOTHING:
-        _gone(files, ground, key, now, is_ours=is_ours)
+    landed = _landed(ground, one, new) if new != NOTHING else None
+    is_folder = now is not None and now.type is FileType.DIRECTORY
+    how = (
+        (landed, new[0])
+        if is_ours or is_folder
+        else _in_the_way(ground, files, one, now, Sides(_before(ground, one), data, landed))
+    )
+    if how is None:
         return
-    landed = _landed(ground, one, new)
-    if not (is_ours or is_folder) and now is not None:
-        merged = _together(ground, one, now, data, landed)
-        if merged is None:
-            files.conflicts.append(Left(key, _YOURS))
-            return
-        landed = merged
-    elif now is None and not is_ours:
-        files.conflicts.append(Left(key, "you removed it, and the commits change it"))
-        return
-    _folders(ground, files, one.path, folders)
-    _put(ground, files, one, now, landed)
+    landed, mode = how
+    if landed is not None:
+        _folders(ground, files, one.path, folders)
+        _put(ground, files, one, now, (landed, mode))
+    elif now is not None:
+        _gone(files, ground, key, now)
+
+
+def _before(ground: Ground, one: TreeChange) -> bytes | None:
+    """Return the bytes that the user's file had as it was committed."""
+    if not one.old_mode:
+        return None
+    text = ground.texts[one.old]
+    return text if one.old_mode == SYMLINK else smudged(text, ground.conversions.get(one.path, Conversion.NONE))
+
+
+def _in_the_way(
+    ground: Ground, files: Files, one: TreeChange, now: Entry | None, sides: Sides
+) -> tuple[bytes | None, int] | None:
+    """Return what becomes of a path that the user has changed and not committed: bytes (None: it goes) and mode.
+
+    None where the user's stays: that was answered, or nothing was yet.
+    """
+    if now is not None and sides.mine is None:
+        files.conflicts.append(Left(Key(0, one.path), _YOURS))  # a pipe, or too large to be shown
+        return None
+    base, mine, agent = (
+        (mode, blob_id(data, is_sha256=ground.place.is_sha256)) if data is not None else NOTHING
+        for mode, data in (
+            (one.old_mode, sides.base),
+            (tree_mode(now) if now is not None else 0, sides.mine),
+            (one.new_mode, sides.agent),
+        )
+    )
+    clash = Clash(one.path, base, mine, agent)
+    why = _GONE if now is None else _KEPT if agent == NOTHING else _YOURS
+    made = _made(ground, files, Met(clash, sides, why))
+    if made is Side.MINE:
+        _drop(ground, files, one.path, sides.agent)
+        return None
+    if made is None:
+        return None
+    return (made, clash.mode) if isinstance(made, bytes) else (sides.agent, one.new_mode)
+
+
+def _drop(ground: Ground, files: Files, path: bytes, landed: bytes | None) -> None:
+    """Let a change leave the session whose commit comes home, and whose file the user does not want."""
+    key, change = Key(0, path), ground.tree.changes.get(path)
+    if change is not None and ground.tree.at(path)[1] == landed:
+        files.changes[key] = replace(change, conflict=None, is_merged=True, is_dropped=True)
+        files.dropped.append(key)
 
 
 def _bytes(ground: Ground, path: bytes, now: Entry | None) -> bytes | None:
@@ -190,22 +277,15 @@ def _landed(ground: Ground, one: TreeChange, new: tuple[int, str]) -> bytes:
     return smudged(ground.texts[new[1]], how)
 
 
-def _together(ground: Ground, one: TreeChange, now: Entry, mine: bytes | None, theirs: bytes) -> bytes | None:
-    """Return what becomes of a file that the user has changed and not committed; None when it does not fit."""
-    if mine is None or now.type is not FileType.FILE or SYMLINK in (one.new_mode, one.old_mode):
-        return None
-    before = smudged(ground.texts.get(one.old, b""), ground.conversions.get(one.path, Conversion.NONE)) if one.old_mode else b""
-    return combined(before, mine, theirs)
-
-
-def _gone(files: Files, ground: Ground, key: Key, now: Entry | None, *, is_ours: bool) -> None:
-    if now is None or not is_ours:
-        files.conflicts.append(Left(key, "you changed it, and the commits remove it"))
-        return
+def _gone(files: Files, ground: Ground, key: Key, now: Entry) -> None:
     files.steps.append(merge.Remove(key, now))
     change = ground.tree.changes.get(key.path)
-    is_known = change is not None and change.kind is Kind.DELETED
-    files.changes[key] = change if is_known and change is not None else Change(key, Kind.DELETED, now, None, is_apart=True)
+    if change is None or change.kind is not Kind.DELETED:
+        files.changes[key] = Change(key, Kind.DELETED, now, None, is_apart=True)
+    elif change.conflict is None:
+        files.changes[key] = change
+    else:
+        files.changes[key] = replace(change, conflict=None, is_merged=True, mine=now)
 
 
 def _folders(ground: Ground, files: Files, path: bytes, known: set[bytes]) -> None:
@@ -220,9 +300,9 @@ def _folders(ground: Ground, files: Files, path: bytes, known: set[bytes]) -> No
             files.steps.append(merge.MakeFolder(Key(0, folder), mode))
 
 
-def _put(ground: Ground, files: Files, one: TreeChange, now: Entry | None, landed: bytes) -> None:
-    key = Key(0, one.path)
-    after = _entry(ground, one, now, landed)
+def _put(ground: Ground, files: Files, one: TreeChange, now: Entry | None, how: tuple[bytes, int]) -> None:
+    key, (landed, mode) = Key(0, one.path), how
+    after = _entry(ground, mode, now, landed)
     change = ground.tree.changes.get(one.path)
     if change is not None and not _is_alike(change, after):
         change = None
@@ -252,10 +332,10 @@ def _is_alike(change: Change, after: Entry) -> bool:
     return own.type is FileType.FILE or own.target == after.target
 
 
-def _entry(ground: Ground, one: TreeChange, now: Entry | None, landed: bytes) -> Entry:
-    if one.new_mode == SYMLINK:
+def _entry(ground: Ground, tree_bits: int, now: Entry | None, landed: bytes) -> Entry:
+    if tree_bits == SYMLINK:
         return Entry(FileType.SYMLINK, 0o777, len(landed), target=landed)
-    is_executable = one.new_mode == 0o100755
+    is_executable = tree_bits == 0o100755
     if now is not None and now.type is FileType.FILE:
         mode = now.mode & 0o777
         mode = mode | (mode & 0o444) >> 2 if is_executable else mode & ~0o111

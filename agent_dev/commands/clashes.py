@@ -17,10 +17,11 @@ _OF_WHAT = {SYMLINK: "a link", DIRECTORY: "a directory"}
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """A clash with the bytes of its sides."""
+    """A clash with the bytes of its sides. `why`: what is told of one that is not of two commits, but of what is in no commit."""
 
     clash: Clash
     sides: Sides
+    why: str = ""
 
 
 def read(place: Bare, some: tuple[Clash, ...]) -> tuple[Met, ...]:
@@ -36,7 +37,7 @@ def opened(met: Met) -> Fit:
     before, mine, after = (_entry(*both) for both in zip((one.base, one.mine, one.agent), _bytes(sides), strict=True))
     kind = Kind.DELETED if after is None else Kind.ADDED if before is None else Kind.EDITED
     stood = mine if before is after is None else before  # a deletion is of something
-    change = Change(Key(0, one.path), kind, stood, after, conflict=_why(one), mine=mine, is_apart=True)
+    change = Change(Key(0, one.path), kind, stood, after, conflict=met.why or _why(one), mine=mine, is_apart=True)
     is_lines = sides.is_text and all(mode in _FILES for mode, _ in (one.mine, one.agent))
     merged = threeway.merge(sides.base or b"", sides.mine or b"", sides.agent or b"") if is_lines else None
     if merged is None or merged.is_clean:
@@ -77,7 +78,7 @@ def _kind(blob: Blob) -> int:
     return blob[0] & 0o170000
 
 
-def answered(fit: Fit, answers: tuple[Side | bytes | None, ...] | bytes) -> tuple[Change, Answer] | None:
+def answered(met: Met, fit: Fit, answers: tuple[Side | bytes | None, ...] | bytes) -> tuple[Change, Answer] | None:
     """Settle a clash: one answer for each place, or the whole file. Return its change and what lands; None for no meaning."""
     change = fit.change
     if change is None or not (isinstance(answers, bytes) or answers):
@@ -88,7 +89,7 @@ def answered(fit: Fit, answers: tuple[Side | bytes | None, ...] | bytes) -> tupl
             return None
         return made.change, made.result.content
     how = answers if isinstance(answers, bytes) else answers[0]
-    is_of_one_kind = change.mine is None or change.after is None or change.mine.type is change.after.type
-    if not isinstance(how, Side) or (how is Side.BOTH and is_of_one_kind):
+    can_both = not met.why and None not in (change.mine, change.after) and _kind(met.clash.mine) != _kind(met.clash.agent)
+    if not isinstance(how, Side) or (how is Side.BOTH and not can_both):
         return None
     return replace(change, conflict=None, is_merged=True), how

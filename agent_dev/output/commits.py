@@ -120,6 +120,9 @@ def told(done: "Brought", *, is_dry: bool = False) -> Iterator[str]:
     word = "would take" if is_dry else "took"
     yield from fewer([f"{word} {one.id[:_SHORT]} {visible(one.subject)}" for one in done.commits], f"{word} {{}} more commits")
     yield from _beside(done, word)
+    if done.merge or is_dry:
+        rows = [f"merged with what you had not committed of {visible(one.path)}" for one in done.together]
+        yield from fewer(rows, "merged with what you had not committed of {} more files")
     if done.why:
         yield visible(done.why)
     if done.merge or (is_dry and done.commits):
@@ -152,6 +155,7 @@ def _brought_as_json(done: "Brought", *, is_dry: bool) -> None:
             "after": done.after or None,
             "commits": [{"id": told.id, "subject": told.subject} for told in done.commits],
             "taken": [os.fsdecode(key.path) for key in done.taken],
+            "merged": [os.fsdecode(key.path) for key in done.together],
             "conflicts": [{"path": os.fsdecode(left.key.path), "why": left.why} for left in done.conflicts],
             "why": done.why or None,
             "next": done.next or None,

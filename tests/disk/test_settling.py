@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -12,17 +12,16 @@ from agent_dev.commands.review import Review
 from agent_dev.core.changes import Key
 from agent_dev.core.selection import Selection
 from agent_dev.core.threeway import Merged, Side
-from agent_dev.homecoming import bringer
-from agent_dev.settling import Settling, attempt
+from agent_dev.settling import Settling
 from tests.harness import repository as made
 from tests.harness.git_session import GitSession
 from tests.harness.repository import ENVIRON, git, repository
+from tests.harness.settling import BOTH, THEIRS, YOURS, begin, meet, settle
 from tui.entries import Way
-from tui.source import Answers, Ended
+from tui.source import Answers
 
 LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 MINE, AGENT = LINES.replace("two", "MINE"), LINES.replace("two", "AGENT").replace("seven", "SEVEN")
-YOURS, THEIRS, BOTH = ((side,) for side in (Side.MINE, Side.AGENT, Side.BOTH))
 
 
 def commit(place: Path, subject: str, **files: str) -> str:
@@ -62,33 +61,6 @@ def review(session: GitSession) -> Iterator[Callable[[], Review]]:
 
 def head(root: Path) -> str:
     return git(root, "rev-parse", "HEAD").strip()
-
-
-def begin(session: GitSession, review: Review, way: Way = Way.YOURS) -> tuple[Ended, Settling | None]:
-    """Bring all that was committed home, and return what stops it."""
-    known = [one.id for one in session.look().found.commits]
-    again = bringer(review, session.store, known, (way, ""), with_trailers=False)
-    ended, done = attempt(again, {})
-    return ended, Settling(done, again, ("s", str(session.root)), ENVIRON) if done is not None and done.met else None
-
-
-def settle(source: Settling, answers: Mapping[bytes, Answers]) -> Ended:
-    """Settle some paths, and bring the commits home."""
-    for path, answer in answers.items():
-        made = source.settle(Key(0, path), answer)
-        assert made is not None
-        assert made.is_clean
-    return source.merge(Selection(frozenset(Key(0, path) for path in answers)), lambda _done, _whole: None)
-
-
-def meet(session: GitSession, review: Callable[[], Review], way: Way = Way.YOURS) -> Settling:
-    """End a session whose commits are in the way of the user's, and return the conflicts."""
-    session.end()
-    ended, source = begin(session, review(), way)
-    assert (ended.is_done, source is not None) == (False, True)
-    assert source is not None
-    assert ended.conflicts == len(source.changes.changes)
-    return source
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,19 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pytest
 
 from agent_dev.commands import recover
+from agent_dev.core.threeway import Side
 from agent_dev.host import pending, store
 from tests.harness import faults
 from tests.harness.git_session import GitSession
 from tests.harness.repository import ENVIRON, git, repository
+
+if TYPE_CHECKING:
+    from agent_dev.core.clash import Answer, Clash
 
 STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "7")))
 
@@ -167,6 +171,13 @@ def bring_on_top(one: World) -> None:
     one.session.bring(onto_current=True)
 
 
+def bring_settled(one: World) -> None:
+    """Bring commits of which a conflict with a commit is settled, and two with what is not committed, one of them staged."""
+    answers: dict[Clash, Answer] = {}
+    while met := one.session.bring(onto_current=True, answers=answers).met:
+        answers |= {each.clash: Side.AGENT if each.clash.path == b"sub/b.txt" else b"both\n" for each in met}
+
+
 def undo(one: World) -> None:
     one.again().undo()
     store.let_go(one.session.session)
@@ -185,6 +196,20 @@ def with_a_commit(one: World) -> None:
     (one.root / "mine").write_text("m\n")
     git(one.root, "add", "mine")
     git(one.root, "commit", "-q", "-m", "mine", "--", "mine")
+
+
+def in_the_way(one: World) -> None:
+    """Have a commit and edits that are not committed in the way."""
+    (one.root / "sub/b.txt").write_text("mine\n")
+    git(one.root, "commit", "-q", "-m", "mine", "--", "sub/b.txt")
+    (one.root / "a.txt").write_text("mine\n")
+    git(one.root, "add", "a.txt")
+    (one.root / "a.txt").write_text("mine, and more\n")
+
+
+def settled(one: World) -> None:
+    in_the_way(one)
+    bring_settled(one)
 
 
 def brought(one: World) -> None:
@@ -216,6 +241,8 @@ DEEDS: dict[str, tuple[Deed, Deed]] = {
     "the branch goes forward": (nothing, bring),
     "a new branch": (nothing, bring_kept),
     "on top of mine": (with_a_commit, bring_on_top),
+    "with all settled that is in the way": (in_the_way, bring_settled),
+    "an undo of what was settled": (settled, undo),
     "an undo": (brought, undo),
     "an undo after git wrote the index": (brought_and_staged, undo),
     "an undo of what another had to leave": (half_undone, undo),

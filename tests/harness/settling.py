@@ -1,0 +1,43 @@
+"""Commits that are to come home and are in something's way, as the screen meets and settles that."""
+
+from collections.abc import Callable, Mapping
+
+from agent_dev.commands.review import Review
+from agent_dev.core.changes import Key
+from agent_dev.core.selection import Selection
+from agent_dev.core.threeway import Side
+from agent_dev.homecoming import bringer
+from agent_dev.settling import Settling, attempt
+from tests.harness.git_session import GitSession
+from tests.harness.repository import ENVIRON
+from tui.entries import Way
+from tui.source import Answers, Ended
+
+YOURS, THEIRS, BOTH = ((side,) for side in (Side.MINE, Side.AGENT, Side.BOTH))
+
+
+def begin(session: GitSession, review: Review, way: Way = Way.YOURS) -> tuple[Ended, Settling | None]:
+    """Bring all that was committed home, and return what stops it."""
+    known = [one.id for one in session.look().found.commits]
+    again = bringer(review, session.store, known, (way, ""), with_trailers=False)
+    ended, done = attempt(again, {})
+    return ended, Settling(done, again, ("s", str(session.root)), ENVIRON) if done is not None and done.met else None
+
+
+def settle(source: Settling, answers: Mapping[bytes, Answers]) -> Ended:
+    """Settle some paths, and bring the commits home."""
+    for path, answer in answers.items():
+        made = source.settle(Key(0, path), answer)
+        assert made is not None
+        assert made.is_clean
+    return source.merge(Selection(frozenset(Key(0, path) for path in answers)), lambda _done, _whole: None)
+
+
+def meet(session: GitSession, review: Callable[[], Review], way: Way = Way.YOURS) -> Settling:
+    """End a session whose commits are in the way of the user's, and return the conflicts."""
+    session.end()
+    ended, source = begin(session, review(), way)
+    assert (ended.is_done, source is not None) == (False, True)
+    assert source is not None
+    assert ended.conflicts == len(source.changes.changes)
+    return source
