@@ -20,8 +20,8 @@ def serve(session: store.Session, record: store.Record, listener: int, wish: clo
             clock.thin(session, wish)
         return checkpoints.take(session, record, _masked(cause), _masked(message)).number
 
-    def roll_back(number: int) -> tuple[str, ...]:
-        return rollback.roll_back_live(Listed(session, record, store.RUNNING), number).problems
+    def roll_back(number: int, kept: tuple[str, ...]) -> tuple[str, ...]:
+        return rollback.roll_back_live(Listed(session, record, store.RUNNING), number, but=kept).problems
 
     deeds = doorkeeper.Deeds(
         take=take,

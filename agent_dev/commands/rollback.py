@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from agent_dev.commands.sessions import Listed
 from agent_dev.core import history
@@ -175,30 +176,49 @@ def _content(session: store.Session, node: Node) -> int:
 # While the agent runs
 
 
-def roll_back_live(one: Listed, number: int, paths: tuple[str, ...] = ()) -> RolledBack:
+Part = Callable[[str, Table, Table], tuple[Table, Table]]  # of a tree by its name: what of now and then is compared
+Compared = Callable[[Table, Table], tuple[Table, Table]]  # the same of one tree
+
+
+def roll_back_live(one: Listed, number: int, paths: tuple[str, ...] = (), but: tuple[str, ...] = ()) -> RolledBack:
     """Bring what a running session sees to a checkpoint, file by file, through its own mount.
 
-    What the agent writes meanwhile stays or goes, file by file; what it holds open it goes on writing to unseen. Killed
-    anywhere it can be done again. Raises as `roll_back`.
+    `paths`: only these, of its first root; `but`: all except these, which are absolute. What the agent writes meanwhile stays or
+    goes, file by file; what it holds open it goes on writing to unseen. Killed anywhere it can be done again. Raises as
+    `roll_back`.
     """
     with _alone(one.session):
-        return _roll_back_live(one.session, number, paths)
+        record = store.read(one.session)
+        return _roll_back_live(one.session, record, number, _all_but(record, but) if but else _only(paths))
 
 
-def _roll_back_live(session: store.Session, number: int, paths: tuple[str, ...]) -> RolledBack:
-    record = store.read(session)
+def _only(paths: tuple[str, ...]) -> Part:
+    def part(name: str, now: Table, then: Table) -> tuple[Table, Table]:
+        return history.with_parents(now, then, paths) if name == _FIRST or not paths else ({}, {})
+
+    return part
+
+
+def _all_but(record: store.Record, kept: tuple[str, ...]) -> Part:
+    def part(name: str, now: Table, then: Table) -> tuple[Table, Table]:
+        root = record["roots"][int(name.removeprefix("root-"))] if name.startswith("root-") else ""
+        own = tuple(path[len(root) + 1 :] for path in kept if root and history.is_within(path, (root,)))
+        return now, history.keeping(now, then, own)
+
+    return part
+
+
+def _roll_back_live(session: store.Session, record: store.Record, number: int, part: Part) -> RolledBack:
     wanted = checkpoints.tables(session, checkpoints.find(session, number))
     before, now = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, f"to {number}"), always=True)
     done: list[str] = []
     problems: list[str] = []
     try:
         for name, place in checkpoints.places(session, record).items():
-            if name != _FIRST and paths:
-                continue
             prefix = "" if name == _FIRST else f"{name}:"
             bring = _bring_git if name.startswith("git-") else _bring_root
             root = record["roots"][int(name.removeprefix("root-"))] if bring is _bring_root else place
-            steps, told = bring(session, record, root, (now[name], wanted.get(name, {})), paths)
+            steps, told = bring(session, record, root, (now[name], wanted.get(name, {})), partial(part, name))
             done += [prefix + path for path in steps.paths]
             problems += [prefix + problem for problem in told]
     except OSError as error:
@@ -234,7 +254,7 @@ def tidy(session: store.Session) -> None:
 
 
 def _bring_root(
-    session: store.Session, record: store.Record, path: str, tables: tuple[Table, Table], paths: tuple[str, ...]
+    session: store.Session, record: store.Record, path: str, tables: tuple[Table, Table], part: Compared
 ) -> tuple[history.Restore, list[str]]:
     root = live.open_root(record, path)
     lower = live.Lower(path)
@@ -244,8 +264,8 @@ def _bring_root(
             area.update((hidden, *lower.below(hidden)))
         ours = (os.fsdecode(_SHOWN_TEMP),)  # whatever stands there makes room for our own, which goes again
         area = {path for path in area if not history.is_within(path, ours)}
-        views = [history.seen(table, lower.node, area) for table in tables]
-        steps = history.restoring(*history.with_parents(views[0], views[1], paths))
+        now, then = (history.seen(table, lower.node, area) for table in tables)
+        steps = history.restoring(*part(now, then))
         _verify(session, [steps])
         content = _reader(session, lower)
         return steps, _with_temp(root, root, (_SHOWN_TEMP, content), steps)
@@ -255,10 +275,10 @@ def _bring_root(
 
 
 def _bring_git(
-    session: store.Session, _record: store.Record, place: str, tables: tuple[Table, Table], _paths: tuple[str, ...]
+    session: store.Session, _record: store.Record, place: str, tables: tuple[Table, Table], part: Compared
 ) -> tuple[history.Restore, list[str]]:
     """Bring a git dir back that lies outside of the roots: it is a plain directory, shown inside as it is."""
-    steps = history.restoring(*tables)
+    steps = history.restoring(*part(*tables))
     _verify(session, [steps])
     return steps, _restore(session, _Tree("", place, steps))
 

@@ -9,11 +9,15 @@ _DIGITS = 9
 
 
 class Request(Value):
-    """One line that an agent said. `text`: why, of a begin or a checkpoint; `number`: where a rollback goes, 0: to the begin."""
+    """One line that an agent said. `text`: why, of a begin or a checkpoint; `number`: where a rollback goes, 0: to the begin.
+
+    `paths`: what alone stays of what is committed, absolute; empty: all of it.
+    """
 
     word: str
     text: str = ""
     number: int = 0
+    paths: tuple[str, ...] = ()
 
 
 def parse(line: bytes) -> Request:
@@ -27,13 +31,27 @@ def parse(line: bytes) -> Request:
         raise ValueError("the words are begin, commit, rollback and checkpoint")
     if not said.isprintable() or bool(blank) != bool(text):
         raise ValueError("a word, and at most one line of text after it")
-    if word == COMMIT and text:
-        raise ValueError("commit stands alone")
+    if word == COMMIT:
+        return Request(word, paths=tuple(_path(one) for one in text.split(" ")) if text else ())
     if word != ROLLBACK:
         return Request(word, text)
     if text and not (text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text)):
         raise ValueError("a checkpoint is named by its number")
     return Request(word, number=int(text or 0))
+
+
+def _path(quoted: str) -> str:
+    """Return an absolute path of which each byte but for visible ASCII stands as %XX."""
+    first, *others = quoted.split("%")
+    try:
+        raw = first.encode("ascii") + b"".join(bytes.fromhex(one[:2]) + one[2:].encode("ascii") for one in others)
+    except ValueError:
+        raw = b""
+    path = raw.decode("utf-8", "surrogateescape")
+    parts = path.split("/")[1:] if path.startswith("/") else ()
+    if not parts or "\0" in path or "" in others or any(part in ("", ".", "..") for part in parts):
+        raise ValueError("a path begins with /, has no empty part, no . and no .., and each byte but for visible ASCII as %XX")
+    return path
 
 
 class Open(Value):

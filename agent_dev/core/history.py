@@ -161,6 +161,21 @@ def with_parents(current: Table, wanted: Table, paths: Iterable[str]) -> tuple[d
     return now, then
 
 
+def keeping(current: Table, wanted: Table, paths: Iterable[str]) -> dict[str, Node]:
+    """Return a state that is wanted but at some paths, where all stays as it is, with the directories that lead there."""
+    kept = tuple(paths)
+    if "" in kept:
+        return dict(current)
+    found = {path: node for path, node in wanted.items() if not is_within(path, kept)}
+    if kept:
+        found.update(within(current, kept))
+    for path in kept:
+        for folder in parents(path) if path in current else ():
+            if folder in current and (folder not in found or found[folder].kind != DIRECTORY):
+                found[folder] = current[folder]
+    return found
+
+
 def parents(path: str) -> list[str]:
     """Return the directories a path lies in, outermost first, without the root."""
     parts = path.split("/")[:-1]

@@ -36,13 +36,13 @@ _GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL | select.POLLRDHUP
 class Deeds:
     """What is done for an agent. All but `note` and `mark` raise AgentDevError or OSError, and return at the end of it.
 
-    `take`: a checkpoint, by its cause and message, the number returned; `roll_back`: to a number, the problems returned;
-    `mark`: the checkpoint to go back to if nobody ends what is open; `note`: a transaction that ended, into the log;
-    `is_over`: whether the session is.
+    `take`: a checkpoint, by its cause and message, the number returned; `roll_back`: to a number, but for some absolute paths,
+    the problems returned; `mark`: the checkpoint to go back to if nobody ends what is open; `note`: a transaction that ended,
+    into the log; `is_over`: whether the session is.
     """
 
     take: Callable[[str, str], int]
-    roll_back: Callable[[int], tuple[str, ...]]
+    roll_back: Callable[[int, tuple[str, ...]], tuple[str, ...]]
     mark: Callable[[int], None]
     note: Callable[[int, str, str, str], None]
     is_over: Callable[[], bool]
@@ -174,9 +174,11 @@ class Doorkeeper:
                 self._deeds.mark(door.outermost(self._opened))
                 return number
             case door.ROLLBACK if mine is None:
-                self._tell(self._deeds.roll_back(request.number))
+                self._tell(self._deeds.roll_back(request.number, ()))
                 return request.number
             case _ if mine is not None:
+                if request.paths and not mine.is_void:
+                    self._tell(self._deeds.roll_back(mine.checkpoint, request.paths))  # it stays open when that cannot be done
                 return self._end(client, mine, is_good=request.word == door.COMMIT)
             case _:
                 raise AssertionError(request.word)
@@ -189,7 +191,7 @@ class Doorkeeper:
             if mine.is_void:
                 verdict = "void"
             elif not is_good:
-                self._tell(self._deeds.roll_back(mine.checkpoint))
+                self._tell(self._deeds.roll_back(mine.checkpoint, ()))
         except (AgentDevError, OSError) as error:
             if self._deeds.is_over():
                 os._exit(0)  # the mark stays: whoever holds the session goes back

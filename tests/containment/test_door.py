@@ -26,7 +26,7 @@ def ask(data):
 found = {}
 words = [b"merge", b"run ls", b"exec /bin/sh", b"undo", b"checkpoints", b"resume", b"begin\0", b"begin \x1b]0;x\x07", b"{}"]
 words += [b"rollback ../../1", b"rollback 1/../../x", b"rollback /etc/passwd", b"rollback 99", b"commit 1", b"commit"]
-words += [b"rollback", b"\xff\xfe", b"", b" "]
+words += [b"commit /etc", b"rollback", b"\xff\xfe", b"", b" "]
 found["words"] = [ask(word + b"\n") for word in words]
 try: found["long"] = ask(b"begin " + b"x" * 100000)
 except OSError as error: found["long"] = ""

@@ -1,6 +1,7 @@
 """`tx` inside a session: what a command that fails changed there is rolled back, in one another, beside one another, killed."""
 
 import json
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,59 @@ def test_it_goes_together_with_the_walls_and_the_policy(inside: AgentDev, more: 
     said, _ = sh(inside, f"tx sh -c 'rm -rf sub; exit 3'; echo $?; tx sh -c 'rm -rf sub; echo y >new'; echo $?; {LOOK}")
     assert said == "3\n0\nREADME.md: # Shop\nnew: y\n"
 
+
+def test_what_changed_stays_only_when_every_validation_passes(inside: AgentDev) -> None:
+    script = f"""
+    tx --validate 'test -e new' --validate='echo w >more; test $(cat new) = x' -- sh -c 'echo x >new'; echo $?
+    tx --validate 'test -e new' --validate 'echo w >most; exit 7' --validate 'echo v >last' sh -c 'rm new'; echo $?
+    tx --validate true --validate 'echo w >most; exit 7' --validate 'echo v >last' rm new; echo $?; {LOOK}"""
+    said, told = sh(inside, script)
+    assert said == "0\n1\n1\nREADME.md: # Shop\nmore: w\nnew: x\nsub:\n"
+    assert "rolled back to checkpoint 2, since the validation ended with 1: test -e new" in told
+    assert "since the validation ended with 7: echo w >most; exit 7" in told
+
+
+def test_what_is_not_done_in_time_is_rolled_back_and_all_that_it_started_is_killed(inside: AgentDev) -> None:
+    script = f"""
+    echo 'echo $$ >/tmp/pid; sleep 300; echo y >late' >/tmp/lasting
+    tx --timeout 2 sh -c 'echo x >new; (trap "" TERM; setsid sh /tmp/lasting &); sleep 300'; echo $?
+    kill -0 $(cat /tmp/pid) 2>/dev/null || echo killed; {LOOK}"""
+    said, told = sh(inside, script)
+    assert said == f"124\nkilled\n{NAMES}"
+    assert "rolled back to checkpoint 1, since it was not done within 2 s" in told
+
+
+def test_only_what_is_taken_stays(inside: AgentDev) -> None:
+    change = "mkdir -p lib/new; echo x >lib/new/x; echo y >lib/y; echo other >README.md; rm -r sub; echo z >odd%name"
+    script = f"""
+    echo before >kept; cd sub
+    tx --take ../lib/new --take=../odd%name --take ../nowhere --take /etc sh -c 'cd ..; echo after >kept; {change}'; echo $?
+    cd ..; {LOOK}; ls lib lib/new; cat sub/app.py"""
+    said, _ = sh(inside, script)
+    names = "README.md: # Shop\nkept: before\nlib:\nodd%name: z\nsub:\n"
+    assert said == f"0\n{names}lib:\nnew\n\nlib/new:\nx\nprint('two')\n"
+    assert verdicts(inside) == ["committed"]
+
+
+def test_with_more_paths_than_can_be_said_nothing_is_started(inside: AgentDev) -> None:
+    said, told = sh(inside, f"tx --take {'x' * 1100} sh -c 'echo x >new'; echo $?; {LOOK}")
+    assert said == f"125\n{NAMES}"
+    assert "not started: these are more paths than can be said" in told
+
+
+def test_json_has_the_keys_that_it_has_outside(inside: AgentDev) -> None:
+    outside = json.loads(inside("tx", "--json", "--", "sh", "-c", "echo said; exit 3").stdout)
+    documents = "".join(f"tx --json {words} >/tmp/{number}; " for number, words in enumerate(JSON))
+    said, _ = sh(inside, f"{documents} rm -f /run/agent-dev/door 2>/dev/null; cat /tmp/0; echo ,; cat /tmp/1; echo ,; cat /tmp/2")
+    rows = json.loads(f"[{said}]")
+    assert [set(row) for row in rows] == [set(outside)] * 3
+    found = [(row["state"], row["exit"], row["cause"], [step["exit"] for step in row["steps"]]) for row in rows]
+    assert found == [("merged", 0, None, [0, 0]), ("failed", 3, "command", [3]), ("failed", 1, "validation", [0, 1])]
+    assert rows[1]["reason"] == "rolled back to checkpoint 2, since sh ended with 3"
+    assert rows[1]["steps"][0]["command"] == ["sh", "-c", "echo said; exit 3"]
+
+
+JSON = ("--validate true -- sh -c 'echo said >new'", "-- sh -c 'echo said; exit 3'", "--validate false -- true")
 
 SETUP = "from setuptools import setup; setup(name='shop', version='1', packages=['shop'])"
 PIP = f"{PYTHON} -m pip --disable-pip-version-check"
@@ -153,6 +207,37 @@ def test_one_that_is_open_when_the_launcher_is_killed_is_rolled_back_by_who_hold
     assert inside("resume", "--", "sh", "-c", f"{LOOK} >/tmp/x; cat /tmp/x").stdout == "README.md: # Shop\nkept: k\nsub:\n"
 
 
+def doorkeeper(launcher: int) -> int:
+    """Return the process beside a sandbox that answers at its door: the launcher's child that has a socket as number 3."""
+    with open(f"/proc/{launcher}/task/{launcher}/children") as file:
+        children = [int(pid) for pid in file.read().split()]
+    [found] = [pid for pid in children if os.path.lexists(f"/proc/{pid}/fd/3") and "socket:" in os.readlink(f"/proc/{pid}/fd/3")]
+    return found
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["the session ends", "its launcher is killed as well"])
+def test_what_is_open_when_the_doorkeeper_is_killed_is_not_committed_and_the_sessions_end_takes_it_back(
+    inside: AgentDev, *, killed: bool
+) -> None:
+    script = "echo k >kept; tx sh -c 'echo x >x; echo ready; read y'; echo $?; tx touch z; echo $?; echo y >y; read y"
+    with inside.started("--no-merge", "--", "sh", "-c", script) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "ready\n"
+        os.kill(doorkeeper(process.pid), signal.SIGKILL)
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+        assert [process.stdout.readline() for _ in range(2)] == ["1\n", "125\n"]
+        if killed:
+            process.send_signal(signal.SIGKILL)
+        _, told = process.communicate("end\n", timeout=60)
+    assert "agent-dev: the door " in told
+    wait_until(lambda: inside.sessions()[0]["state"] != "running", "the session is over")
+    assert ("a transaction of the agent's was never ended: rolled back to checkpoint 1" in told) is not killed
+    assert inside.changes() == {"kept": "added"}
+    assert verdicts(inside, inside.sessions()[0]["session"]) == ["left open"]
+
+
 def test_checkpoints_and_rollbacks_of_its_own(inside: AgentDev) -> None:
     script = "echo 1 >new; agent-dev checkpoint -m one; echo 2 >new; agent-dev rollback 1; cat new; agent-dev rollback 99 2>&1"
     done = inside("--no-merge", "--", "sh", "-c", script)
@@ -162,7 +247,20 @@ def test_checkpoints_and_rollbacks_of_its_own(inside: AgentDev) -> None:
     assert (told["cause"], told["message"]) == ("the agent", "one")
 
 
-@pytest.mark.parametrize("words", ["tx", "tx --", "tx --take x -- true", "agent-dev", "agent-dev merge", "agent-dev rollback x"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "tx",
+        "tx --",
+        "tx --jobs 2 -- true",
+        "tx --take",
+        "tx --take= true",
+        "tx --timeout 0 true",
+        "agent-dev",
+        "agent-dev merge",
+        "agent-dev rollback x",
+    ],
+)
 def test_words_that_it_does_not_know_are_refused_with_its_help(inside: AgentDev, words: str) -> None:
     said, told = sh(inside, f"{words}; echo $?")
     assert said == "2\n"

@@ -16,6 +16,8 @@ OUTER, INNER = Open(1, 100, 7), Open(2, 200, 9)
         (b"begin", Request("begin")),
         (b"begin pip install x", Request("begin", "pip install x")),
         (b"commit", Request("commit")),
+        (b"commit /home/shop/src", Request("commit", paths=("/home/shop/src",))),
+        (b"commit /a%20b%25 /c%C3%B6%FF", Request("commit", paths=("/a b%", "/c\xf6\udcff"))),
         (b"rollback", Request("rollback")),
         (b"rollback 12", Request("rollback", number=12)),
         (b"checkpoint", Request("checkpoint")),
@@ -30,7 +32,18 @@ def test_the_four_words_are_understood(line: bytes, wanted: Request) -> None:
     "line",
     [
         *(b"", b" ", b"begin ", b" begin", b"Begin", b"begin\r", b"begin a\tb", b"begin a\x1b[2J", b"begin \xff", b"begin\0"),
-        *(b"commit 1", b"rollback -1", b"rollback 0", b"rollback 1 2", b"rollback 1234567890", b"rollback x", b"rollback \xb2"),
+        *(
+            b"commit 1",
+            b"commit a/b",
+            b"commit /a/../b",
+            b"commit /a//b",
+            b"commit /a/.",
+            b"commit /",
+            b"commit /a%00",
+            b"commit /a%",
+        ),
+        *(b"commit /a%4", b"commit /a%+4", b"commit /a  /b", b"commit /a ", b"commit /%2e%2e/b", "commit /ö".encode()),
+        *(b"rollback -1", b"rollback 0", b"rollback 1 2", b"rollback 1234567890", b"rollback x", b"rollback \xb2"),
         *("rollback ٣".encode(), "begin a\u202eb".encode(), b"merge", b"run ls", b"checkpoints", b"{}"),
     ],
 )

@@ -74,6 +74,18 @@ def test_a_second_name_that_only_goes_leaves_the_first_alone() -> None:
     assert (steps.removed, steps.made) == (("b",), ())
 
 
+def test_what_is_kept_stays_as_it_is_with_the_directories_that_lead_there_and_all_else_goes_back() -> None:
+    wanted = table(node("", DIRECTORY), node("a"), node("b", DIRECTORY), node("b/x", content="1"), node("gone", content="1"))
+    current = table(
+        *(node("", DIRECTORY), node("a", DIRECTORY), node("a/y", content="2"), node("b", DIRECTORY), node("b/x", content="2")),
+        *(node("c", DIRECTORY), node("c/d", DIRECTORY), node("c/d/e", content="2"), node("c/z", content="2")),
+    )
+    states = history.keeping(current, wanted, ("a/y", "c/d", "gone", "nowhere/at/all"))
+    assert states == table(*(current[path] for path in ("", "a", "a/y", "b", "c", "c/d", "c/d/e")), wanted["b/x"])
+    assert history.keeping(current, wanted, ()) == wanted
+    assert history.keeping(current, wanted, ("", "b")) == current
+
+
 def test_what_an_upper_shows_is_its_own_else_what_lies_below_unless_it_is_hidden() -> None:
     upper = table(node("d", DIRECTORY, attributes=f"{history.OPAQUE}=79"), node("d/a"), node("gone", WHITEOUT))
     lower = table(node("d", DIRECTORY), node("d/b"), node("gone"), node("plain"))
