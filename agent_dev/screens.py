@@ -30,7 +30,7 @@ def is_possible(environ: dict[str, str]) -> bool:
 
 def show(review: Review, where: Here, *, is_plain: bool = False) -> int:
     """Let the user choose and merge; without a capable terminal say what to type."""
-    if not (review.changes.changes or review.changes.problems or (not is_plain and _has_commits(review, where))):
+    if not (review.changes.changes or review.changes.problems or _has_commits(review, where, is_plain=is_plain)):
         say("there is nothing to merge")
         return DONE
     if is_plain:
@@ -56,11 +56,11 @@ def show(review: Review, where: Here, *, is_plain: bool = False) -> int:
     return code
 
 
-def _has_commits(review: Review, where: Here) -> bool:
-    """Whether a screen could show commits, where no file differs."""
+def _has_commits(review: Review, where: Here, *, is_plain: bool) -> bool:
+    """Whether there are commits, where no file differs, and something to show them on."""
     from agent_dev import homecoming
 
-    return is_possible(where.environ) and bool(homecoming.listed(review))
+    return (is_plain or is_possible(where.environ)) and bool(homecoming.listed(review))
 
 
 def settle(review: Review, where: Here, stopped: "Brought", again: "Bring") -> int:
@@ -104,14 +104,38 @@ def _looks(where: Here) -> "Looks":
 
 
 def _ask(review: Review, where: Here) -> int:
-    from agent_dev.reviewing import Reviewing
+    """Ask about the commits, then about the files that are left."""
+    from tui import plain_commits
+
+    ended = plain_commits.review(_source(review, where), _Lines())
+    if ended is None:
+        return _ask_files(review, where) if review.changes.changes or review.changes.problems else DONE
+    for line in ended.lines:
+        say(line)
+    review.record = store.read(review.session)
+    if review.record["state"] not in (store.WAITING, store.KILLED):
+        return ended.code
+    left = open_review(review.session, where.environ)  # what came with the commits is no change any more
+    try:
+        return max(ended.code, _ask_files(left, where)) if left.changes.changes else ended.code
+    finally:
+        left.close()
+
+
+def _ask_files(review: Review, where: Here) -> int:
     from tui import plain
 
-    source = Reviewing(review, where.store, with_trailers=where.profile.commit_trailers)
+    source = _source(review, where)
     code = plain.review(source, _Lines())
     for line in source.ended.lines if source.ended is not None else ():
         say(line)
     return source.ended.code if source.ended is not None else code
+
+
+def _source(review: Review, where: Here) -> "Reviewing":
+    from agent_dev.reviewing import Reviewing
+
+    return Reviewing(review, where.store, with_trailers=where.profile.commit_trailers)
 
 
 class _Lines:

@@ -86,6 +86,7 @@ class Sample:
     command: tuple[str, ...] = ("claude",)
     is_running = False
     is_settling = False
+    ended: Ended | None = None
     tabs: Mapping[Tab, tuple[Row, ...]] = {
         Tab.COMMITS: (
             Row("2f8c1d0e6b Take discounts off the total", id="2f8c1d0e6b", is_risky=True, risky=_RISKY),

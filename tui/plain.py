@@ -4,11 +4,9 @@ It sends the same events to the same state as the screen does; what it prints is
 """
 
 from collections.abc import Iterator
-from typing import Protocol
 
 from agent_dev.core.changes import Change, Key
 from agent_dev.core.threeway import Side
-from agent_dev.text import visible
 from tui import picking, words
 from tui.document import Document, Part, RowKind
 from tui.effects import Apply, Effect, Finish, Load, Settle
@@ -31,33 +29,16 @@ from tui.picking import State as Chosen
 from tui.rows import ChangeRow, HeadRow
 from tui.source import Draft, Source
 from tui.state import Face
+from tui.talk import Enough, Questions, Talk
 from tui.totals import sentence
 from tui.update import begin, update
 from tui.work import Work
 
 _CELLS = 78
 _BLOCK_HELP = "y: take it; n: leave it; l: line by line; a: this one and all behind it here; d: none of them"
+_CONFLICT_HELP = "m: yours; g: the agent's; b: yours, then the agent's; e: all of the file in an editor; n: leave the change"
 _SIDES = {"m": Side.MINE, "g": Side.AGENT, "b": Side.BOTH}
 _SIGNS = {RowKind.OLD: "-", RowKind.NEW: "+", RowKind.SAME: " "}
-
-
-class Talk(Protocol):
-    """Where lines go, and answers come from."""
-
-    def say(self, line: str) -> None:
-        """Print a line."""
-        ...
-
-    def ask(self, question: str) -> str | None:
-        """Return an answer; None when nobody answers any more."""
-        ...
-
-
-class _Enough(Exception):
-    """The user wants no more questions. `is_gone`: there is nobody to ask."""
-
-    def __init__(self, *, is_gone: bool = False) -> None:
-        self.is_gone = is_gone
 
 
 def review(source: Source, talk: Talk) -> int:
@@ -65,12 +46,13 @@ def review(source: Source, talk: Talk) -> int:
     return _Plain(source, talk).run()
 
 
-class _Plain:
+class _Plain(Questions):
     def __init__(self, source: Source, talk: Talk) -> None:
-        self._source, self._talk = source, talk
+        super().__init__(talk)
+        self._source = source
         self._facts: list[Event] = []
         self._work = Work(source, self._facts.append)
-        self._state, effects = begin(source.changes, _CELLS, draft=source.draft)
+        self._state, effects = begin(source.changes, _CELLS, draft=source.draft, is_settling=source.is_settling)
         self._follow(effects)
 
     # The state
@@ -79,7 +61,7 @@ class _Plain:
         self._state, effects = update(self._state, event)
         self._follow(effects)
         if self._state.word:
-            self._say(f"({self._state.word})")
+            self.say(f"({self._state.word})")
 
     def _follow(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
@@ -95,28 +77,15 @@ class _Plain:
                     raise NotImplementedError(effect)  # nothing here sends what would ask for it
         facts, self._facts[:] = [*self._facts], []
         for fact in facts:
-            self._state, more = update(self._state, fact)
-            self._follow(more)
+            self._learn(fact)
+
+    def _learn(self, fact: Event) -> None:
+        self._state, more = update(self._state, fact)
+        self._follow(more)
 
     @property
     def _table(self) -> dict[Key, Change]:
         return dict(self._state.changes.by_key())
-
-    def _say(self, text: str) -> None:
-        self._talk.say(visible(text, "\t"))
-
-    def _answer(self, question: str, letters: str, help_: str) -> str:
-        """Ask until one of the letters is typed; `q` ends all questions, `?` says what they mean."""
-        while True:
-            said = self._talk.ask(f"{question} [{','.join(letters)},q,?] ")
-            if said is None:
-                raise _Enough(is_gone=True)
-            letter = said.strip().lower()[:1]
-            if letter == "q":
-                raise _Enough
-            if letter and letter in letters:
-                return letter
-            self._say(f"{help_}; q: no more questions")
 
     # The walk
 
@@ -126,9 +95,9 @@ class _Plain:
             for number, key in enumerate(list(self._keys()), 1):
                 self._change(key, number)
             self._folded()
-        except _Enough as enough:
+        except Enough as enough:
             if enough.is_gone:
-                self._say("nothing was merged")
+                self.say("nothing was merged")
                 self._keep()
                 return self._state.code
         return self._apply()
@@ -141,11 +110,11 @@ class _Plain:
     def _change(self, key: Key, number: int) -> None:
         self._send(MovedTo(self._state.listing.row_of(key), Pane.LIST))
         document = self._state.diff.document
-        self._say("")
-        self._say(f"{number} of {len(self._state.listing.group_of)}: {words.name(key, self._source.roots)}")
+        self.say("")
+        self.say(f"{number} of {len(self._state.listing.group_of)}: {words.name(key, self._source.roots)}")
         for row in document.rows[: document.starts[0] if document.starts else len(document.rows)]:
             if row.text and row.kind is not RowKind.HUNK:
-                self._say(f"  {row.text}")
+                self.say(f"  {row.text}")
         change = self._table[key]
         if document.conflicts >= 0 and not change.is_clean:
             self._conflict(document)
@@ -158,20 +127,20 @@ class _Plain:
             self._whole(key)
 
     def _whole(self, key: Key) -> None:
-        is_wanted = self._answer("take it?", "yn", "y: take it; n: leave it") == "y"
+        is_wanted = self.answer("take it?", "yn", "y: take it; n: leave it") == "y"
         if is_wanted != (key in self._state.selection):
             self._send(Toggled(None, Pane.LIST))
 
     def _parts(self, document: Document) -> None:
         for at, row in enumerate(document.rows):
             if row.part is Part.MODE:
-                self._take(at, is_wanted=self._answer(f"{row.text}: take it?", "yn", "y: take it; n: leave it") == "y")
+                self._take(at, is_wanted=self.answer(f"{row.text}: take it?", "yn", "y: take it; n: leave it") == "y")
 
     def _blocks(self, document: Document) -> None:
         for number, start in enumerate(document.starts, 1):
             self._show(document, start)
             question = f"take this block ({number} of {len(document.starts)})?"
-            letter = self._answer(question, "ynlad", _BLOCK_HELP)
+            letter = self.answer(question, "ynlad", _BLOCK_HELP)
             if letter == "l":
                 self._lines(document, start)
             elif letter in "yn":
@@ -200,7 +169,7 @@ class _Plain:
         for at, row in enumerate(document.rows):
             if row.block == block and row.kind in (RowKind.OLD, RowKind.NEW):
                 self._line(document, at)
-                self._take(at, is_wanted=self._answer("take this line?", "yn", "y: take it; n: leave it") == "y")
+                self._take(at, is_wanted=self.answer("take this line?", "yn", "y: take it; n: leave it") == "y")
         self._send(Switched(Switch.LINES))
 
     def _show(self, document: Document, start: int) -> None:
@@ -222,44 +191,51 @@ class _Plain:
         if row.kind in _SIGNS:
             is_old = row.kind is RowKind.OLD
             line = document.old[row.old] if is_old else document.new[row.new]
-            self._say(_SIGNS[row.kind] + _text(line))
+            self.say(_SIGNS[row.kind] + _text(line))
         else:
-            self._say(row.text)
+            self.say(row.text)
 
     def _conflict(self, document: Document) -> None:
         if not document.conflicts:
-            letter = self._answer("keep yours, take the agent's?", "mgn", "m: yours; g: the agent's; n: leave it")
+            letters = "mgbn" if self._state.is_settling else "mgn"  # both: of two kinds of things, in commits
+            letter = self.answer("keep yours, take the agent's?", letters, "m: yours; g: the agent's; n: leave it")
             if letter != "n":
                 self._send(Settled(_SIDES[letter]))
             return
         for number, start in enumerate(document.starts, 1):
-            for label, column in (("yours", 0), ("the agent's", 2)):
-                self._say(f"{label}:")
-                for row in document.rows[start:]:
-                    if row.block == number - 1 and row.kind is RowKind.CONFLICT and row.cells[column] is not None:
-                        self._say("  " + _text(row.cells[column] or b""))
+            self._show_sides(document, start, number - 1)
             question = f"conflict {number} of {len(document.starts)}: yours, the agent's, both?"
-            letter = self._answer(question, "mgbn", "m: yours; g: the agent's; b: yours, then the agent's; n: leave the change")
-            if letter == "n":
+            letter = self.answer(question, "mgben", _CONFLICT_HELP)
+            if letter == "e" and document.key is not None:
+                self._learn(self._work.edit(document.key))
+            if letter in "en":
                 return
             self._send(MovedTo(start, Pane.DIFF))
             self._send(Settled(_SIDES[letter]))
+
+    def _show_sides(self, document: Document, start: int, block: int) -> None:
+        for label, column in (("yours", 0), ("the agent's", 2)):
+            self.say(f"{label}:")
+            for row in document.rows[start:]:
+                if row.block == block and row.kind is RowKind.CONFLICT and row.cells[column] is not None:
+                    self.say("  " + _text(row.cells[column] or b""))
 
     def _folded(self) -> None:
         for at, row in enumerate(self._state.listing.rows):
             if isinstance(row, HeadRow) and row.group in self._state.listing.closed:
                 count = len(self._state.listing.groups[row.group].keys)
-                self._say("")
-                if self._answer(f"{count:,} ignored by git, or generated: take them?", "yn", "y: all of them; n: none") == "y":
+                self.say("")
+                if self.answer(f"{count:,} ignored by git, or generated: take them?", "yn", "y: all of them; n: none") == "y":
                     self._send(Toggled(at, Pane.LIST))
 
     # The end
 
     def _apply(self) -> int:
-        self._say("")
-        self._say("".join(sentence(self._state.chosen, self._state.whole, 200)).strip())
+        self.say("")
+        if not self._state.is_settling:
+            self.say("".join(sentence(self._state.chosen, self._state.whole, 200)).strip())
         if not self._state.selection.keys:
-            self._say("nothing was merged")
+            self.say("nothing was merged")
             self._keep()
             return 0
         self._send(ApplyAsked())
@@ -267,22 +243,26 @@ class _Plain:
             while self._state.face is Face.RISK:
                 self._risk()
             if self._state.face is Face.SUMMARY:
-                count = words.number(self._state.chosen.changes, "change")
-                wanted = self._answer(f"merge {count}?", "yn", "y: merge; n: not now, the choice is kept") == "y"
+                wanted = self.answer(self._last_question(), "yn", "y: do it; n: not now, the choice is kept") == "y"
                 self._send(Answered(YES if wanted else NO))
-        except _Enough:
+        except Enough:
             self._send(GivenUp())
-        if self._state.face is not Face.RESULT:
-            self._say("nothing was merged; the choice is kept")
+        if self._state.face not in (Face.RESULT, Face.CLASH):
+            self.say("nothing was merged; the choice is kept")
             self._keep()
         return self._state.code
 
+    def _last_question(self) -> str:
+        if self._state.is_settling:
+            return "bring the commits home with this?"
+        return f"merge {words.number(self._state.chosen.changes, 'change')}?"
+
     def _risk(self) -> None:
         key = self._state.asked[0]
-        self._say(f"risky: {words.name(key, self._source.roots)}")
+        self.say(f"risky: {words.name(key, self._source.roots)}")
         for risk in self._table[key].risks:
-            self._say(f"  {risk.why} ({risk.rule})")
-        self._send(Answered(YES if self._answer("take it nevertheless?", "yn", "y: take it; n: leave it out") == "y" else NO))
+            self.say(f"  {risk.why} ({risk.rule})")
+        self._send(Answered(YES if self.answer("take it nevertheless?", "yn", "y: take it; n: leave it out") == "y" else NO))
 
     def _keep(self) -> None:
         self._source.save(Draft(self._state.selection, self._state.parts, self._state.reviewed, self._state.diff.key))

@@ -72,6 +72,11 @@ class Source(Protocol):
         ...
 
     @property
+    def ended(self) -> Ended | None:
+        """What came of it, when something did."""
+        ...
+
+    @property
     def changes(self) -> ChangeSet:
         """What it left."""
         ...

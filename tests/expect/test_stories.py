@@ -10,6 +10,7 @@ import pytest
 from tests.expect.test_person import session
 from tests.harness.git_kinds import KINDS
 from tests.harness.program import PROGRAM, AgentDev, tree, wait_until
+from tests.harness.repository import git
 from tests.harness.terminal import Shell, Terminal
 
 CODE = "".join(f"def f{number}():\n    return {number}\n\n\n" for number in range(12))
@@ -237,6 +238,15 @@ def test_in_plain_lines(shop: AgentDev, repo: Path) -> None:
     assert (repo / "code.py").read_text() == CODE.replace("return 10\n", "return 1000\n")
     assert (repo / "new.py").exists()
     assert shop.changes() == {"code.py": "edited", "old.py": "deleted"}
+
+
+def test_in_plain_lines_commits_come_first_and_then_the_files_that_are_left(shop: AgentDev, repo: Path) -> None:
+    work(shop, "echo new >new.py; git add new.py; git commit -qm 'Add it'; echo loose >loose.py")
+    done = shop("merge", "--plain", input="a\ny\ny\ny\n")  # all commits, onto my branch; loose.py, merge?
+    assert (done.returncode, "1 change merged" in done.stderr) == (0, True), done.stdout + done.stderr
+    assert done.stdout.count("new.py") == 0
+    assert git(repo, "log", "-1", "--format=%s").strip() == "Add it"
+    assert git(repo, "status", "--porcelain") == "?? loose.py\n"
 
 
 def test_while_the_agent_works_the_screen_shows_what_it_did_and_takes_nothing(shop: AgentDev, repo: Path) -> None:

@@ -8,7 +8,8 @@ from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
 from agent_dev.core.choice import Choice
 from agent_dev.core.selection import Selection
 from agent_dev.core.threeway import Merged
-from tui import plain
+from tui import plain, plain_commits
+from tui.entries import Way
 from tui.gallery import Sample
 from tui.source import Content
 
@@ -141,3 +142,44 @@ def test_nothing_hostile_is_printed_raw() -> None:
     _, said = play(Session(edited(b"f" + nasty), content=(b"a\n", nasty + b"\n")), "y", "n")
     assert not [one for one in said if one < " " and one != "\n"]
     assert "␛]0;owned␇" in said
+
+
+# --- commits ---
+
+
+def bring(source: Sample, *answers: str) -> tuple[list[tuple[tuple[str, ...], Way, str]], str]:
+    """Answer questions about commits; return what came home how, and all that was printed."""
+    typist = Typist(*answers)
+    plain_commits.review(source, typist)
+    return source.brought, "\n".join(typist.lines)
+
+
+BOTH = ("2f8c1d0e6b", "9ab03e77c1")
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (("a", "y", "y"), [(BOTH, Way.YOURS, "")]),
+        (("a", "y", "s"), [(BOTH, Way.ONE, "")]),
+        (("a", "y", "b", "", "theirs"), [(BOTH, Way.BRANCH, "theirs")]),
+        (("a", "n", "y"), [(BOTH[1:], Way.YOURS, "")]),
+        (("o", "y", "n", "y"), [(BOTH[1:], Way.YOURS, "")]),
+        (("o", "n", "y", "y", "y"), [(BOTH[:1], Way.YOURS, "")]),
+        (("o", "n", "n"), []),
+        (("o", "n", "y", "n"), []),
+        (("n",), []),
+        (("a", "y", "n"), []),
+        (("a", "q"), []),
+        (("a", "y", "b", ""), []),
+        ((), []),
+    ],
+)
+def test_commits_that_are_answered_for_come_home(answers: tuple[str, ...], expected: list[object]) -> None:
+    assert bring(Sample(), *answers)[0] == expected
+
+
+def test_a_risky_path_of_commits_is_told_before_it_is_asked_about() -> None:
+    said = bring(Sample(), "a", "y", "y")[1]
+    assert "risky: package.json" in said
+    assert said.index("(") < said.index("bring it nevertheless?") < said.index("how?")
