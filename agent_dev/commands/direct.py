@@ -26,7 +26,10 @@ _MINUTE = 60 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A snapshot that was taken before an agent worked in a tree. Times in ns since 1970; `ended` 0: nobody saw its end."""
+    """A snapshot that was taken before an agent worked in a tree. Times in ns since 1970; `ended` 0: nobody saw its end.
+
+    `pair`: the id of the one taken after it, where snapshots have pairs.
+    """
 
     id: str
     folder: str
@@ -35,6 +38,7 @@ class Taken:
     started: int
     ended: int
     snapshot: Snapshot
+    pair: str = ""
 
 
 def before(prepared: Prepared, request: Request, notice: merge.Notice) -> Taken:
@@ -49,8 +53,8 @@ def before(prepared: Prepared, request: Request, notice: merge.Notice) -> Taken:
     root = prepared.place.root
     try:
         provider = request.options.direct if request.options.direct != "auto" else ""
-        wish = snapshots.Wish(root, folder, name, request.environ, prepared.untrusted)
-        taken = Taken(name, folder, root, request.words, time.time_ns(), 0, snapshots.take(wish, provider))
+        found = snapshots.take(_wish(root, folder, prepared, request.environ), provider)
+        taken = Taken(name, folder, root, request.words, time.time_ns(), 0, found)
     except BaseException:
         remove.remove_tree(folder)
         raise
@@ -59,6 +63,10 @@ def before(prepared: Prepared, request: Request, notice: merge.Notice) -> Taken:
         notice(f"not in the snapshot: {problem}")
     notice(f"the agent works in {root} itself; snapshot {name} ({taken.snapshot.provider}) is {taken.snapshot.path}")
     return taken
+
+
+def _wish(root: str, folder: str, prepared: Prepared, environ: dict[str, str]) -> snapshots.Wish:
+    return snapshots.Wish(root, folder, os.path.basename(folder), environ, prepared.untrusted)
 
 
 def after(taken: Taken, prepared: Prepared, environ: dict[str, str], notice: merge.Notice) -> None:
@@ -72,15 +80,30 @@ def after(taken: Taken, prepared: Prepared, environ: dict[str, str], notice: mer
     )
     try:
         base_take.take(f"{taken.folder}/{_AFTER}", wish)
-        _write(Taken(taken.id, taken.folder, taken.root, taken.command, taken.started, time.time_ns(), taken.snapshot))
+        taken = replace(taken, ended=time.time_ns())
+        _write(taken)
     except OSError as error:
         notice(f"what the tree holds now could not be noted ({error.strerror}): a restore would take all for changed since")
     try:
         _keep(taken, prepared.settings.profile)
     except (BackupBusy, BackupFailed) as error:
         notice(f"what the tree holds now is not kept: {error.message}")
+    _pair(taken, prepared, environ, notice)
     notice(f"agent-dev restore --dry-run {taken.id}   what it changed")
     notice(f"agent-dev restore {taken.id}             bring back what was there")
+
+
+def _pair(taken: Taken, prepared: Prepared, environ: dict[str, str], notice: merge.Notice) -> None:
+    """Take the second of a pair of snapshots, and say how the two are compared."""
+    try:
+        found = snapshots.pair(taken.snapshot, _wish(taken.root, taken.folder, prepared, environ))
+    except OSError as error:
+        notice(f"no snapshot after the run: {error.strerror}")
+        return
+    if found:
+        _write(replace(taken, pair=found))
+        config, _, number = found.rpartition(" ")
+        notice(f"snapper -c {config} status {taken.snapshot.id.rpartition(' ')[2]}..{number}   the same, as snapper sees it")
 
 
 def rounds(taken: Taken) -> tuple[Backup, ...]:
@@ -117,6 +140,7 @@ def _write(taken: Taken) -> None:
         "provider": taken.snapshot.provider,
         "snapshot": taken.snapshot.id,
         "path": taken.snapshot.path,
+        "pair": taken.pair,
     }
     temp = f"{taken.folder}/{_ABOUT}.new"
     with open(temp, "w", encoding="utf-8") as file:
@@ -136,7 +160,8 @@ def listed(where: Here, *, every: bool = False) -> tuple[Taken, ...]:
                 row = json.load(file)
             snapshot = Snapshot(row["provider"], row["snapshot"], row["path"])
             command = tuple(map(str, row["command"]))
-            one = Taken(name, f"{place}/{name}", row["root"], command, row["started"], row["ended"], snapshot)
+            times = (row["started"], row["ended"])
+            one = Taken(name, f"{place}/{name}", row["root"], command, *times, snapshot, row.get("pair", ""))
         except (OSError, ValueError, KeyError):
             continue  # being taken in this moment, or never completed
         if every or one.root == where.root:
@@ -224,7 +249,8 @@ def _fill(taken: Taken, upper: str, wanted: tuple[bytes, ...]) -> None:
     source, real, target = files.Tree(taken.snapshot.path), files.Tree(taken.root), files.Tree(upper, is_ours=True)
     try:
         filling = _Filling(source, real, target)
-        was, now = _entries(source.path), _entries(real.path)
+        skip = (*_SKIP, *map(os.fsencode, {*snapshots.within(source.path), *snapshots.within(real.path)}))
+        was, now = _entries(source.path, skip), _entries(real.path, skip)
         for path in sorted(was.keys() | now.keys()):
             if not wanted or any(path == one or path.startswith(one + b"/") or not one for one in wanted):
                 filling.put(path, was.get(path), now.get(path))
@@ -233,8 +259,7 @@ def _fill(taken: Taken, upper: str, wanted: tuple[bytes, ...]) -> None:
             tree.close()
 
 
-def _entries(root: str) -> dict[bytes, Entry]:
-    skip = (*_SKIP, *map(os.fsencode, snapshots.within(root)))
+def _entries(root: str, skip: tuple[bytes, ...]) -> dict[bytes, Entry]:
     unable = (FileType.SOCKET, FileType.DEVICE)
     return {found.path: found.entry for found in scan.walk(root, skip=skip) if found.entry.type not in unable}
 

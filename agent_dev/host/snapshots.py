@@ -96,7 +96,22 @@ def _mount(path: str) -> tuple[str, str]:
 
 
 def _snapper(wish: Wish) -> Snapshot:
-    """Have snapper take one, by its configuration for exactly this directory."""
+    """Have snapper take the first of a pair, by its configuration for exactly this directory."""
+    way, config = _configured(wish)
+    number = _create(way, config, ("--type", "pre"), wish)
+    return Snapshot(SNAPPER, f"{config} {number}", f"{wish.root}/.snapshots/{number}/snapshot")
+
+
+def pair(first: Snapshot, wish: Wish) -> str:
+    """Take the second of a pair when the run is over; return its id, empty where snapshots have no pairs. Raises OSError."""
+    if first.provider != SNAPPER:
+        return ""
+    way, config = _configured(wish)
+    return f"{config} {_create(way, config, ('--type', 'post', '--pre-number', first.id.rpartition(' ')[2]), wish)}"
+
+
+def _configured(wish: Wish) -> tuple[tuple[str, ...], str]:
+    """Return how snapper is called, and the name of its configuration. Raises OSError."""
     program = machine.program("snapper", wish.environ, wish.untrusted)
     if program is None:
         raise OSError(2, "snapper is not installed")
@@ -104,10 +119,13 @@ def _snapper(wish: Wish) -> Snapshot:
     for way in ways:
         config = _config_of(way, wish)
         if config:
-            words = (*way, "-c", config, "create", "--type", "single", "--print-number", "--cleanup-algorithm", "number")
-            number = _said((*words, "--description", f"agent-dev {wish.name}"), wish.environ).strip()
-            return Snapshot(SNAPPER, f"{config} {number}", f"{wish.root}/.snapshots/{number}/snapshot")
+            return way, config
     raise OSError(2, "snapper has no configuration for exactly this directory")
+
+
+def _create(way: tuple[str, ...], config: str, kind: tuple[str, ...], wish: Wish) -> str:
+    words = (*way, "-c", config, "create", *kind, "--print-number", "--cleanup-algorithm", "number")
+    return _said((*words, "--description", f"agent-dev {wish.name}"), wish.environ).strip()
 
 
 def _config_of(way: tuple[str, ...], wish: Wish) -> str:

@@ -56,6 +56,8 @@ def _list(found: tuple[direct.Taken, ...], *, as_json: bool) -> None:
                 "command": list(one.command),
                 "provider": one.snapshot.provider,
                 "path": one.snapshot.path,
+                "id": one.snapshot.id,
+                "pair": one.pair or None,
                 "started": one.started,
                 "ended": one.ended or None,
                 "rounds": [{"round": later.name, "path": later.path, "time": later.time} for later in direct.rounds(one)],

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.harness.program import AgentDev, wait_until
 
 # Kinds of file systems to try on: where one can be mounted, and where not (an ordinary user) the one that is there.
 KINDS = ("here", "xfs", "btrfs", "btrfs, mounted there") if os.getuid() == 0 else ("here",)
+OTHERS = (".git/", ".agent-dev-snapshot.", ".snapshots")
 DAMAGE = """
 echo changed >README.md; rm sub/app.py; echo new >new; mkdir -p made/deep; echo x >made/deep/x; chmod 600 script; rm link
 ln -s elsewhere link; rm -r folder; echo file >folder; rm file; mkdir file; echo y >file/y; setfattr -n user.note -v two marked
@@ -24,7 +26,7 @@ ln -s elsewhere link; rm -r folder; echo file >folder; rm file; mkdir file; echo
 
 def tree(repo: Path) -> dict[str, str]:
     """Return what a work tree holds; its git directory is the business of other tests."""
-    return {path: entry for path, entry in program.tree(repo).items() if not path.startswith((".git/", ".agent-dev-snapshot."))}
+    return {path: entry for path, entry in program.tree(repo).items() if not path.startswith(OTHERS)}
 
 
 def filled(repo: Path) -> None:
@@ -121,6 +123,59 @@ def test_a_plain_copy_can_be_asked_for(direct: AgentDev) -> None:
     ran(direct, DAMAGE, "--direct=copy")
     assert direct("restore").returncode == 0
     assert tree(direct.repo) == before
+
+
+@contextmanager
+def snapped(folder: Path) -> Iterator[tuple[AgentDev, str]]:
+    """Make a repository on btrfs with a configuration of snapper's, which answers without a bus; yield its name too."""
+    place, config = folder / "disk", f"agent-dev-test-{os.getpid()}"
+    mounted("btrfs", place)
+    try:
+        repo = place / "home/src/shop"
+        repo.parent.mkdir(parents=True)
+        subprocess.run(["btrfs", "subvolume", "create", str(repo)], check=True, capture_output=True)
+        (repo / "README.md").write_text("# Shop\n")
+        (repo / "sub").mkdir()
+        (repo / "sub/app.py").write_text("print('two')\n")
+        filled(repo)
+        snapper("-c", config, "create-config", str(repo))
+        try:
+            yield AgentDev(place / "home", repo), config
+        finally:
+            snapper("-c", config, "delete-config")
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def snapper(*words: str) -> str:
+    return subprocess.run(["snapper", "--no-dbus", *words], check=True, capture_output=True, text=True).stdout
+
+
+if os.getuid() == 0:  # nobody else can mount, or make a configuration of snapper's
+
+    def test_snapper_takes_a_pair_and_restore_keeps_what_the_user_changed_since(tmp_path: Path) -> None:
+        with snapped(tmp_path) as (direct, config):
+            before, marks = tree(direct.repo), attributes(direct.repo)
+            said = ran(direct, DAMAGE, "--direct=snapper")
+            (row,) = snapshots(direct)
+            rows = snapper("--csvout", "-c", config, "list", "--columns", "number,type,pre-number").splitlines()[2:]
+            (first, _, _), (second, _, _) = pair = [row.split(",") for row in rows]
+            assert pair == [[first, "pre", ""], [second, "post", first]]
+            assert (row["id"], row["pair"]) == (f"{config} {first}", f"{config} {second}")
+            assert f"snapper -c {config} status {first}..{second}" in said
+            assert f"{direct.repo}/README.md" in snapper("-c", config, "status", f"{first}..{second}")
+            (direct.repo / "README.md").write_text("the user's\n")
+            done = direct("restore")
+            assert (done.returncode, "README.md" in done.stdout + done.stderr) == (1, True)
+            assert (direct.repo / "README.md").read_text() == "the user's\n"
+            (direct.repo / "README.md").write_text("# Shop\n")
+            assert tree(direct.repo) == before
+            assert attributes(direct.repo) == marks
+
+
+def test_without_a_configuration_for_it_snapper_takes_none_and_nothing_starts(plain: AgentDev) -> None:
+    done = plain("run", "--direct=snapper", "--", "touch", "started")
+    assert (done.returncode, (plain.repo / "started").exists(), "snapper" in done.stderr) == (125, False, True)
 
 
 @pytest.fixture
