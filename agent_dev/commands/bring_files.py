@@ -10,13 +10,12 @@ from agent_dev.commands.found import GITLINK, SYMLINK, WorkTree, blob_id, blobs,
 from agent_dev.commands.review import LARGEST_DIFF, Review
 from agent_dev.core import merge
 from agent_dev.core.bring import combined
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.core.changes import Change, Entry, FileType, Key, Kind, parents_of
 from agent_dev.core.clash import Answer, Answers, Blob, Clash
 from agent_dev.core.commits import TreeChange
 from agent_dev.core.conversion import Conversion, smudged
 from agent_dev.core.journal import IndexMove
 from agent_dev.core.merge import Left, MergePlan, Step
-from agent_dev.core.overlay import parents_of
 from agent_dev.core.threeway import Side
 from agent_dev.host.bare import Bare
 from agent_dev.host.users_index import NOTHING

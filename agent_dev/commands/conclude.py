@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from agent_dev.commands import sessions
 from agent_dev.commands.review import Review, open_review
 from agent_dev.core import records
-from agent_dev.core.changes import Change, Entry, FileType, Key
+from agent_dev.core.changes import Change, Entry, FileType, Key, parents_of
 from agent_dev.core.journal import Act, Op
-from agent_dev.core.overlay import parents_of
 from agent_dev.errors import AgentDevError
 from agent_dev.host import access, apply, disk, ended, events, files, pending, refs, secure, staging, store, upper, whole
 from agent_dev.host import base as bases

@@ -10,7 +10,7 @@ from agent_dev.commands import conclude, recover
 from agent_dev.commands.review import LARGEST_DIFF, Review
 from agent_dev.core import choice as choices
 from agent_dev.core import merge, threeway
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.core.changes import Change, Entry, FileType, Key, Kind, parents_of
 from agent_dev.core.choice import Choice
 from agent_dev.core.journal import GitSide, Reached, Verdict
 from agent_dev.core.merge import Left, MergePlan
@@ -90,7 +90,7 @@ def _folders(review: Review, chosen: Selection) -> merge.Folders:
     made: dict[Key, Entry] = {}
     removed: list[Key] = []
     for number, tree in enumerate(review.uppers):
-        wanted = {folder for key in chosen.keys if key.root == number for folder in _above(key.path)}
+        wanted = {folder for key in chosen.keys if key.root == number for folder in parents_of(key.path)}
         base = review.base.entries(number)
         for path in wanted:
             entry = tree.look(path)
@@ -100,11 +100,6 @@ def _folders(review: Review, chosen: Selection) -> merge.Folders:
             elif (path in base or review.reals[number].look(path)) and Key(number, path) not in review.changes.by_key():
                 removed.append(Key(number, path))
     return merge.Folders(made, tuple(removed))
-
-
-def _above(path: bytes) -> list[bytes]:
-    parts = path.split(b"/")[:-1]
-    return [b"/".join(parts[: n + 1]) for n in range(len(parts))]
 
 
 def deletes_too_much(review: Review, planned: MergePlan, percent: int) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from agent_dev.commands.fit import Fit, Sides, fit
 from agent_dev.core import blocks, embedded, evidence, overlay
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, parents_of
 from agent_dev.core.overlay import Found
 from agent_dev.core.risk import judge
 from agent_dev.errors import UnreadableSession
@@ -247,7 +247,7 @@ def _is_same(review: Review, number: int, before: Entry, path: bytes) -> bool:
 def _real(tree: files.Tree, changes: tuple[Change, ...]) -> dict[bytes, Entry | None]:
     found: dict[bytes, Entry | None] = {}
     for change in changes:
-        for path in (*overlay.parents_of(change.key.path), change.key.path):
+        for path in (*parents_of(change.key.path), change.key.path):
             if path not in found:
                 is_bare = found.get(path.rpartition(b"/")[0], True) is None  # nothing is below nothing
                 found[path] = None if is_bare else tree.look(path, attributes=False)

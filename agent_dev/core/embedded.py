@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from agent_dev.core.changes import Change, Kind
-from agent_dev.core.overlay import GIT, parents_of
+from agent_dev.core.changes import Change, Kind, parents_of
+from agent_dev.core.overlay import GIT
 
 _BARE = (b"HEAD", b"objects", b"refs")  # what git takes for a git dir (setup.c, is_git_directory)
 

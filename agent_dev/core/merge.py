@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, parents_of
 from agent_dev.core.selection import Selection
 
 
@@ -178,7 +178,7 @@ def _puts(chosen: list[Change], folders: Folders, results: Results) -> list[Step
         after = change.before if change.after is None and change.key in results else change.after
         if after is None or _is_folder_change(change):
             continue
-        for folder in _parents(change.key):
+        for folder in (Key(change.key.root, path) for path in parents_of(change.key.path)):
             if folder in folders.made and folder not in made:
                 made.add(folder)
                 like = folders.made[folder]
@@ -189,11 +189,6 @@ def _puts(chosen: list[Change], folders: Folders, results: Results) -> list[Step
         content, part = (result.content, result.part) if result and change.type is FileType.FILE else (None, None)
         steps.append(Put(change.key, _resulting(change, after, results), change.expect, content, part))
     return steps
-
-
-def _parents(key: Key) -> list[Key]:
-    parts = key.path.split(b"/")[:-1]
-    return [Key(key.root, b"/".join(parts[: n + 1])) for n in range(len(parts))]
 
 
 def _left(changes: ChangeSet, taken: frozenset[Key], wanted: frozenset[Key]) -> tuple[tuple[Left, ...], tuple[Left, ...]]:

@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.core.changes import Change, Entry, FileType, Key, Kind, parents_of
 
 NOISE = frozenset(("origin", "impure", "uuid", "nlink", "upper", "protattr"))
 GIT = b".git"
@@ -85,12 +85,6 @@ class _Reading:
         if not self.retyped:
             return ()
         return tuple(Key(self.root, folder) for folder in parents_of(path) if folder in self.retyped)
-
-
-def parents_of(path: bytes) -> list[bytes]:
-    """Return the directories a relative path lies in, outermost first, without the root."""
-    parts = path.split(b"/")[:-1]
-    return [b"/".join(parts[: n + 1]) for n in range(len(parts))]
 
 
 def is_under_git(path: bytes) -> bytes | None:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from agent_dev.core.changes import Entry, FileType
+from agent_dev.core.changes import Entry, FileType, parents_of
 from agent_dev.core.index import IndexEntry
-from agent_dev.core.overlay import Found, parents_of
+from agent_dev.core.overlay import Found
 from agent_dev.host import scan
 from agent_dev.host.base import LARGE_FILE
 from agent_dev.host.private_git import copy_file

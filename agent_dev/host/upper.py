@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from agent_dev.core.changes import Change, Entry, FileType, Kind
-from agent_dev.core.overlay import Found, is_under_git, parents_of
+from agent_dev.core.changes import Change, Entry, FileType, Kind, parents_of
+from agent_dev.core.overlay import Found, is_under_git
 from agent_dev.host import disk, files, scan, whole
 from agent_dev.host.remove import remove_tree
 from agent_dev.host.stage import Stage

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.core.changes import Change, Entry, FileType, Key, Kind, parents_of
 from agent_dev.core.overlay import (
     UNDER_GIT,
     CorruptUpperError,
@@ -15,7 +15,6 @@ from agent_dev.core.overlay import (
     conflict,
     interpret,
     is_under_git,
-    parents_of,
 )
 from tests.harness import trees
 from tests.harness.trees import Tree
@@ -276,8 +275,8 @@ def test_changes_are_sorted_by_path() -> None:
 
 
 def test_parents_come_outermost_first_and_without_the_root() -> None:
-    assert parents_of(b"a/b/c") == [b"a", b"a/b"]
-    assert parents_of(b"a") == []
+    assert parents_of(b"a/b/c") == (b"a", b"a/b")
+    assert parents_of(b"a") == ()
 
 
 # --- forged marks ---
