@@ -149,7 +149,7 @@ def _agent_bytes(tree: files.Tree, change: Change) -> bytes:
         return b""
     fd = tree.open(change.key.path, os.O_RDONLY)
     try:
-        return os.read(fd, _HEAD) if change.after.size > evidence.LOOKED_AT else files.read_all(fd)
+        return os.read(fd, _HEAD) if change.after.size > evidence.LOOKED_AT else files.read_all(fd, change.after.size)
     finally:
         os.close(fd)
 

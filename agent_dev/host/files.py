@@ -86,14 +86,16 @@ class Tree:
             return None
         fd = self.open(path, os.O_RDONLY)
         try:
-            return read_all(fd)
+            return read_all(fd, status.st_size)
         finally:
             os.close(fd)
 
 
-def read_all(fd: int) -> bytes:
-    """Return all that is left to read."""
-    pieces = []
+def read_all(fd: int, size: int = 0) -> bytes:
+    """Return all that is left to read; where that is `size` bytes, as expected, with one call and no larger a buffer."""
+    pieces = [os.read(fd, size + 1)] if size else []
+    if pieces and len(pieces[0]) == size:
+        return pieces[0]
     while piece := os.read(fd, CHUNK):
         pieces.append(piece)
     return b"".join(pieces)

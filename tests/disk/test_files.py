@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host.files import Tree, are_equal
+from agent_dev.host.files import Tree, are_equal, read_all
 
 
 def test_a_file_of_ours_that_nobody_may_read_is_read_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -45,3 +45,13 @@ def test_equal_bytes_are_equal_and_others_are_not(tmp_path: Path) -> None:
     assert not are_equal(a, c, b"f")
     for tree in (a, b, c):
         tree.close()
+
+
+@pytest.mark.parametrize("expected", [0, 3, 9, 10, 11, 4000])
+def test_all_is_read_whatever_size_was_expected(tmp_path: Path, expected: int) -> None:
+    (tmp_path / "a").write_bytes(b"0123456789")
+    fd = os.open(tmp_path / "a", os.O_RDONLY)
+    try:
+        assert read_all(fd, expected) == b"0123456789"
+    finally:
+        os.close(fd)
