@@ -220,7 +220,8 @@ class Reviewing:
                 return Ended((error.message, f"→ {error.hint}"), PARTLY, is_done=False)
             ended, done = attempt(again, {})
         if done is not None and done.met:
-            self._settling = Settling(done, again, (self.session, self.root), self._review.environ)
+            about, folder = (self.session, self.root), self._review.session.folder
+            self._settling = Settling(done, again, about, self._review.environ, folder)
         self.ended = ended if ended.is_done else self.ended
         return ended
 

@@ -72,7 +72,7 @@ def settle(review: Review, where: Here, stopped: "Brought", again: "Bring") -> i
     about = (str(review.record["name"] or review.session.id), str(review.record["root"]))
 
     def run() -> int:
-        source = Settling(stopped, again, about, where.environ)
+        source = Settling(stopped, again, about, where.environ, review.session.folder)
         return _told(source, choose(source, looks) or PARTLY)  # left without settling, nothing came
 
     code = apart.run(run, say)

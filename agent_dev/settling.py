@@ -1,9 +1,11 @@
 """Conflicts of commits as the merge screen wants them: the same three panes, and the commits come home when all are settled."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from agent_dev.commands import clashes, editor
+from agent_dev.commands import clashes, editor, kept_answers
 from agent_dev.commands.bring import Brought
+from agent_dev.commands.kept_answers import Given, Kept
 from agent_dev.commands.merge import Notice
 from agent_dev.core.changes import Change, ChangeSet, Key
 from agent_dev.core.clash import Answer, Answers, Clash
@@ -12,7 +14,7 @@ from agent_dev.core.threeway import Merged
 from agent_dev.errors import PARTLY, AgentDevError
 from agent_dev.output import commits as output
 from tui.entries import Entry, Tab, Way
-from tui.source import Answers as Given
+from tui.source import Answers as Answered
 from tui.source import Content, Draft, Ended, Tell
 from tui.totals import Count
 
@@ -26,21 +28,39 @@ class Settling:
     is_settling = True
     tabs: Mapping[Tab, tuple[Entry, ...]] = {}
     renamed: Mapping[Key, str] = {}
-    draft = Draft()
 
-    def __init__(self, stopped: Brought, bring: Bring, about: tuple[str, str], environ: Mapping[str, str]) -> None:
-        """Take what came so far, what tries again with answers, the session's name with the root's path, and the environment."""
+    def __init__(self, stopped: Brought, bring: Bring, about: tuple[str, str], environ: Mapping[str, str], folder: str) -> None:
+        """Take what came so far, what tries again with answers, the session's name with the root's path, and the environment.
+
+        `folder`: where answers wait for the next time.
+        """
         self.session, self.root = about
         self.roots: tuple[str, ...] = (self.root,)
         self.command: tuple[str, ...] = (stopped.subject,)
-        self._bring, self._environ = bring, environ
+        self._bring, self._environ, self._folder = bring, environ, folder
         self._fits = {Key(0, one.clash.path): clashes.opened(one) for one in stopped.met}
         self._met = {Key(0, one.clash.path): one for one in stopped.met}
         self.changes = ChangeSet(tuple(one.change for one in self._fits.values() if one.change is not None))
         self._known: dict[Clash, Answer] = {}  # of commits before this one
         self._answers: dict[Key, Answer] = {}
+        self._given: dict[Clash, Given] = {}  # as they were given: place by place
+        self._others: frozenset[Clash] = frozenset()  # that were taken of commits before and after this one
+        self.draft = self._kept(kept_answers.load(folder))
         self._next: Settling | None = None
         self.ended: Ended | None = None
+
+    def _kept(self, kept: Kept) -> Draft:
+        """Settle what was settled the last time, and return what else waits of it."""
+        known = {key: kept.given[one.clash] for key, one in self._met.items() if one.clash in kept.given}
+        half = {self._met[key].clash for key, given in known.items() if not isinstance(given, bytes) and None in given}
+        self._given = {clash: given for clash, given in kept.given.items() if clash not in half}
+        for key, given in known.items():
+            if self._met[key].clash not in half:
+                self._settle(key, given)
+        self._others = kept.taken - {one.clash for one in self._met.values()}
+        taken = frozenset(key for key in self._answers if self._met[key].clash in kept.taken)
+        places = {key: given for key, given in known.items() if not isinstance(given, bytes)}
+        return Draft(Selection(taken), at=Key(0, kept.at) if kept.at else None, answers=places)
 
     # Looking
 
@@ -71,12 +91,20 @@ class Settling:
 
     # Settling
 
-    def settle(self, key: Key, answers: Given) -> Change | None:
+    def settle(self, key: Key, answers: Answered) -> Change | None:
         """Settle a conflict; None where that way means nothing."""
-        found = clashes.answered(self._met[key], self._fits[key], answers if isinstance(answers, bytes) else tuple(answers))
+        given = answers if isinstance(answers, bytes) else tuple(answers)
+        change = self._settle(key, given)
+        if change is not None:
+            self._given[self._met[key].clash] = given
+        return change
+
+    def _settle(self, key: Key, given: Given) -> Change | None:
+        found = clashes.answered(self._met[key], self._fits[key], given)
         if found is None:
             return None
         self._answers[key] = found[1]
+        self.changes = replace(self.changes, changes=tuple(found[0] if one.key == key else one for one in self.changes.changes))
         return found[0]
 
     def edit(self, key: Key) -> bytes | None:
@@ -85,7 +113,11 @@ class Settling:
         return editor.settled(key.path, merged, self._environ) if merged is not None else None
 
     def save(self, draft: Draft) -> None:
-        """Keep nothing: what was settled and not brought home is asked again."""
+        """Keep what was settled for the next time; it counts only where all sides are what they are now."""
+        half = {self._met[key].clash: given for key, given in (draft.answers or {}).items() if key in self._met}
+        taken = frozenset(self._met[key].clash for key in draft.selection.keys) | self._others
+        at = draft.at.path if draft.at is not None else b""
+        kept_answers.save(self._folder, Kept({**half, **self._given}, taken, at))
 
     # Bringing home
 
@@ -94,8 +126,11 @@ class Settling:
         answers = self._known | {self._met[key].clash: one for key, one in self._answers.items() if key in selection}
         ended, done = attempt(self._bring, answers)
         if done is not None and done.met:
-            self._next = Settling(done, self._bring, (self.session, self.root), self._environ)
+            self.save(Draft(selection))
+            self._next = Settling(done, self._bring, (self.session, self.root), self._environ, self._folder)
             self._next._known = answers  # noqa: SLF001  (of its own kind)
+        elif ended.is_done:
+            kept_answers.save(self._folder, Kept())
         self.ended = ended if ended.is_done else None
         return ended
 

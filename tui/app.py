@@ -151,8 +151,8 @@ class ReviewApp(App[None], inherit_bindings=False):
     def _leave(self, *, is_kept: bool) -> None:
         self._work.stop()
         if is_kept and not self.state.is_running:
-            at = self.state.diff.key
-            self._source.save(Draft(self.state.selection, self.state.parts, self.state.reviewed, at))
+            state = self.state
+            self._source.save(Draft(state.selection, state.parts, state.reviewed, state.diff.key, state.answers))
         self.exit(None, return_code=self._ending or 0)
 
     # One way in, one way out

@@ -265,7 +265,8 @@ class _Plain(Questions):
         self._send(Answered(YES if self.answer("take it nevertheless?", "yn", "y: take it; n: leave it out") == "y" else NO))
 
     def _keep(self) -> None:
-        self._source.save(Draft(self._state.selection, self._state.parts, self._state.reviewed, self._state.diff.key))
+        state = self._state
+        self._source.save(Draft(state.selection, state.parts, state.reviewed, state.diff.key, state.answers))
 
 
 def _text(line: bytes) -> str:

@@ -17,12 +17,16 @@ Tell = Callable[[int, int], object]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What waits for the next time: what was chosen with the size of its parts, what was looked at, where the cursor was."""
+    """What waits for the next time: what was chosen with the size of its parts, what was looked at, where the cursor was.
+
+    `answers`: how places in conflict are settled, by change.
+    """
 
     selection: Selection = NOTHING
     parts: Mapping[Key, Count] | None = None
     reviewed: frozenset[Key] = frozenset()
     at: Key | None = None
+    answers: Mapping[Key, tuple[Side | bytes | None, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

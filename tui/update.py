@@ -40,6 +40,7 @@ def begin(
         reviewed=draft.reviewed,
         is_running=is_running,
         is_settling=is_settling,
+        answers=draft.answers or {},
     )
     if tabs and Tab.COMMITS in tabs and not (changes.changes or changes.problems):
         return walking.walk(state, TabTurned(Tab.COMMITS))

@@ -21,7 +21,9 @@ def begin(session: GitSession, review: Review, way: Way = Way.YOURS) -> tuple[En
     known = [one.id for one in session.look().found.commits]
     again = bringer(review, session.store, known, (way, ""), with_trailers=False)
     ended, done = attempt(again, {})
-    return ended, Settling(done, again, ("s", str(session.root)), ENVIRON) if done is not None and done.met else None
+    if done is None or not done.met:
+        return ended, None
+    return ended, Settling(done, again, ("s", str(session.root)), ENVIRON, session.session.folder)
 
 
 def settle(source: Settling, answers: Mapping[bytes, Answers]) -> Ended:

@@ -77,7 +77,7 @@ def leave_screen(state: State, source: Source, send: Send) -> QuestionScreen:
     """Return the question before a choice is thrown away."""
     some = [(state.chosen.changes, "change"), (len(state.picked_entries), "commit")]
     chosen = " and ".join(words.number(*one) for one in some if one[0])
-    kept = f"session {source.session} keeps everything{'' if state.is_settling else ', and the choice too'}"
+    kept = f"session {source.session} keeps everything, and the choice too"
     lines = [
         Line(Tone.PLAIN, f"{chosen} {'is' if sum(count for count, _ in some) == 1 else 'are'} chosen and not merged."),
         Line(Tone.DIM, f"Nothing is lost: {kept}."),

@@ -1,0 +1,148 @@
+"""Answers to conflicts of commits that wait for the next time, and are of no use for anything else than what was shown."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_dev.commands import kept_answers
+from agent_dev.commands.kept_answers import Kept
+from agent_dev.commands.review import Review
+from agent_dev.core.changes import Key
+from agent_dev.core.clash import Clash
+from agent_dev.core.selection import Selection
+from agent_dev.core.threeway import Side
+from agent_dev.settling import Settling
+from tests.harness.git_session import GitSession
+from tests.harness.repository import commit, git, repository
+from tests.harness.settling import THEIRS, YOURS, begin, meet, settle
+from tui.source import Draft
+
+LINES = "".join(f"line {number}\n" for number in range(9))
+AGENT, MINE = (LINES.replace("line 4", who).replace("line 7", f"{who} 7") for who in ("AGENT", "MINE"))
+TEXT, OTHER = Key(0, b"text"), Key(0, b"other")
+CLASH = Clash(b"a\xff\n", (0o100644, "a" * 40), (0o100755, "b" * 40), (0, ""))
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[GitSession]:
+    root = repository(tmp_path / "root")
+    for name, value in (("user.name", "Grace"), ("user.email", "grace@example.invalid")):
+        git(root, "config", name, value)
+    for name in ("text", "other"):
+        (root / name).write_text(LINES)
+    commit(root, "lines")
+    with GitSession(tmp_path, root) as opened:
+        yield opened
+
+
+@pytest.fixture
+def review(session: GitSession) -> Iterator[Callable[[], Review]]:
+    opened: list[Review] = []
+
+    def opens() -> Review:
+        opened.append(session.review())
+        return opened[-1]
+
+    yield opens
+    for one in opened:
+        one.close()
+
+
+def in_the_way(session: GitSession, review: Callable[[], Review]) -> Settling:
+    session.commit("one", text=AGENT, other=AGENT)
+    for name in ("text", "other"):
+        (session.root / name).write_text(MINE)
+    commit(session.root, "mine")
+    return meet(session, review)
+
+
+def again(session: GitSession, review: Callable[[], Review]) -> Settling:
+    """Open the conflicts another time."""
+    _, source = begin(session, review())
+    assert source is not None
+    return source
+
+
+def clean(source: Settling) -> set[bytes]:
+    return {change.key.path for change in source.changes.changes if change.is_clean}
+
+
+def test_what_was_settled_is_settled_the_next_time_where_one_was(session: GitSession, review: Callable[[], Review]) -> None:
+    first = in_the_way(session, review)
+    first.settle(TEXT, (Side.AGENT, Side.MINE))
+    first.save(Draft(Selection(frozenset((TEXT,))), at=OTHER, answers={TEXT: (Side.AGENT, Side.MINE), OTHER: (None, Side.BOTH)}))
+    second = again(session, review)
+
+    assert clean(second) == {b"text"}
+    assert (second.draft.selection.keys, second.draft.at) == (frozenset((TEXT,)), OTHER)
+    assert second.draft.answers == {TEXT: (Side.AGENT, Side.MINE), OTHER: (None, Side.BOTH)}
+    second.settle(OTHER, b"by hand\n")
+    assert second.merge(Selection(frozenset((TEXT, OTHER))), lambda _done, _whole: None).is_done
+    assert (session.root / "text").read_text() == AGENT.replace("AGENT 7", "MINE 7")
+    assert (session.root / "other").read_text() == "by hand\n"
+    assert not (Path(session.session.folder) / "conflicts.json").exists()
+
+
+def test_what_an_editor_made_is_kept_too(session: GitSession, review: Callable[[], Review]) -> None:
+    first = in_the_way(session, review)
+    first.settle(TEXT, b"by hand\n")
+    first.save(Draft(Selection(frozenset((TEXT,))), answers={TEXT: (None, Side.MINE)}))
+
+    assert clean(again(session, review)) == {b"text"}
+
+
+def test_what_was_left_out_again_stays_out(session: GitSession, review: Callable[[], Review]) -> None:
+    first = in_the_way(session, review)
+    first.settle(TEXT, (Side.AGENT, Side.MINE))
+    first.save(Draft())
+
+    assert again(session, review).draft.selection.keys == frozenset()
+
+
+def test_an_answer_is_not_kept_for_what_is_another_conflict_now(session: GitSession, review: Callable[[], Review]) -> None:
+    first = in_the_way(session, review)
+    first.settle(TEXT, (Side.AGENT, Side.MINE))
+    first.save(Draft(Selection(frozenset((TEXT,)))))
+    (session.root / "text").write_text(MINE + "more\n")
+    commit(session.root, "more")
+
+    assert clean(again(session, review)) == set()
+
+
+def test_answers_of_an_earlier_commit_are_kept_when_one_leaves_at_a_later(
+    session: GitSession, review: Callable[[], Review]
+) -> None:
+    session.commit("one", text=AGENT)
+    session.commit("two", other=AGENT)
+    for name in ("text", "other"):
+        (session.root / name).write_text(MINE)
+    commit(session.root, "mine")
+    first = meet(session, review)
+    settle(first, {b"text": THEIRS * 2})
+    later = first.settling()
+    assert later is not None
+    later.settle(OTHER, YOURS * 2)
+    later.save(Draft(Selection(frozenset((OTHER,)))))
+    second = again(session, review)
+
+    assert (clean(second), second.draft.selection.keys) == ({b"text"}, frozenset((TEXT,)))
+    second.merge(Selection(frozenset((TEXT,))), lambda _done, _whole: None)
+    last = second.settling()
+    assert last is not None
+    assert (clean(last), last.draft.selection.keys) == ({b"other"}, frozenset((OTHER,)))
+
+
+@pytest.mark.parametrize("given", [b"\xff", (), (Side.MINE, None, b"x", Side.BOTH, Side.AGENT)])
+def test_every_answer_is_read_as_it_was_written(tmp_path: Path, given: kept_answers.Given) -> None:
+    kept = Kept({CLASH: given}, frozenset((CLASH,)), CLASH.path)
+    kept_answers.save(str(tmp_path), kept)
+    assert kept_answers.load(str(tmp_path)) == kept
+    kept_answers.save(str(tmp_path), Kept())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"version": 2}', '{"version": 1, "at": "", "answers": [[1]]}', '{"version": 1}'])
+def test_what_cannot_be_read_keeps_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "conflicts.json").write_text(text)
+    assert kept_answers.load(str(tmp_path)) == Kept()
