@@ -123,6 +123,10 @@ class RecoveryRequired(AgentDevError):
     """merge {merge} was interrupted, and what is there now is not understood: {reason}; nothing was changed"""
 
 
+class CannotRecover(RecoveryRequired):
+    """merge {merge} was interrupted, and cannot be brought to rest now: {reason}"""
+
+
 class CannotUndo(AgentDevError):
     """{message}"""
 

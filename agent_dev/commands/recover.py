@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from agent_dev.commands import conclude
 from agent_dev.core.journal import Journal, Verdict
-from agent_dev.errors import RecoveryRequired, SessionBusy
+from agent_dev.errors import CannotRecover, RecoveryRequired, SessionBusy
 from agent_dev.host import apply, index_lock, journals, pending, secure, store
 
 Notice = Callable[[str], None]
@@ -58,7 +58,7 @@ def _come_to_rest(place: store.Store, merge_id: str, said: Journal, environ: dic
         return  # somebody works on its session: the next command goes on
     except OSError as error:
         reason = f"{error.filename or 'the disk'}: {error.strerror}"
-        raise RecoveryRequired(merge=merge_id, reason=reason, hint="make that possible, and run it again") from error
+        raise CannotRecover(merge=merge_id, reason=reason, hint="make that possible, and run it again") from error
     finally:
         merging.close()
     if merging.journal.verdict is Verdict.FORGET and not merging.keeps:
@@ -80,8 +80,10 @@ def _bring_to_rest(merging: apply.Merge, place: store.Store, environ: dict[str, 
         return
     session = conclude.session_of(merging, place)
     if session is not None:
-        conclude.forget_times(merging, session)
-        store.let_go(session)
+        try:
+            conclude.forget_times(merging, session)
+        finally:
+            store.let_go(session)
     if merging.journal.verdict is Verdict.CLEAN:
         secure.secure(merging)  # first: from a stage beside the tree no rename may reach the session
         conclude.settle_slots(merging, place, environ)

@@ -14,10 +14,10 @@ def thin(where: Here, notice: Notice) -> None:
     """Let go of merges that are older, or hold more in all, than the configuration keeps; looked at once a day."""
     if not _is_due(where.store):
         return
-    from agent_dev.commands import undo  # once a day: most merges need none of it
+    from agent_dev.commands import merges  # once a day: most merges need none of it
 
     profile = where.profile
-    found = [one for one in undo.recorded(where, every=True) if not one.problem]
+    found = [one for one in merges.recorded(where, every=True) if not one.problem]
     newest = {root: one.id for one in found for root in one.roots}
     sizes = {one.id: _size(f"{where.store.merges}/{one.id}") for one in found}
     kept = sum(sizes.values())

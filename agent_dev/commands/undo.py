@@ -1,50 +1,19 @@
-"""Take a merge back, do it again, and list them: what was there comes back, what the user changed since stays."""
+"""Take a merge back, or do it again: what was there comes back, what the user changed since stays."""
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from agent_dev.commands import conclude, recover, undo_git, undo_three_way
+from agent_dev.commands import conclude, merges, recover, undo_git, undo_three_way
 from agent_dev.commands.recover import Notice
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here
 from agent_dev.commands.undo_three_way import CHANGED, Apart, told_apart
 from agent_dev.core import records
-from agent_dev.core.changes import Change, Entry, FileType, Key, in_order
-from agent_dev.core.journal import Mark, RefMove, Verdict, mark
+from agent_dev.core.changes import Entry, FileType, Key, in_order
+from agent_dev.core.journal import Mark, Reached, RefMove, Verdict, mark
 from agent_dev.core.merge import Left
-from agent_dev.errors import AgentDevError, CannotUndo, RecoveryRequired, UnknownOutcome
+from agent_dev.errors import CannotMerge, CannotUndo, UnknownOutcome
 from agent_dev.host import apply, digest, journals, pending, secure, store
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A merge as lists show it. Time in ns since 1970; `changes` are all it brought, `done` those that stand now.
-
-    `last`: when it was last merged, undone or redone.
-    """
-
-    id: str
-    session: str
-    roots: tuple[str, ...]
-    time: int
-    changes: tuple[Change, ...]
-    done: tuple[Change, ...]
-    problem: str = ""
-    refs: tuple[RefMove, ...] = ()
-    stands: bool = False
-    last: int = 0
-
-    @property
-    def state(self) -> str:
-        """One word: merged, undone, or partly undone."""
-        if self.problem:
-            return "damaged"
-        if not self.changes:
-            return "merged" if self.stands else "undone"
-        if len(self.done) == len(self.changes):
-            return "merged"
-        return "partly undone" if self.done else "undone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,52 +52,6 @@ class _Possible:
         return frozenset(merging.journal.ops[number].key for number in self.apart)
 
 
-def recorded(where: Here, *, every: bool = False) -> tuple[Recorded, ...]:
-    """Return the merges of this repository, oldest first; `every`: of all."""
-    found = [_recorded(where, name) for name in _names(where)]
-    mine = [one for one in found if one is not None and (every or where.root in one.roots)]
-    return tuple(sorted(mine, key=lambda one: one.time))
-
-
-def _names(where: Here) -> list[str]:
-    try:
-        return sorted(os.listdir(where.store.merges))
-    except FileNotFoundError:
-        return []
-
-
-def _recorded(where: Here, merge_id: str) -> Recorded | None:
-    try:
-        said = apply.read(f"{where.store.merges}/{merge_id}", merge_id)
-    except RecoveryRequired as error:
-        return Recorded(merge_id, "", _roots(where, merge_id), _made(merge_id) * 10**6, (), (), error.message)
-    if said.begin is None or not said.phases:
-        return None
-    roots = tuple(path for path, _, _ in said.begin.roots)
-    table = apply.Merge(where.store, merge_id, "", said, (), (), None)  # type: ignore[arg-type]  # only its journal is asked
-    everything = conclude.done_changes(table, said.phases[0].numbers)
-    done, refs = conclude.done_changes(table), said.git.refs if said.git is not None else ()
-    begin, last = said.begin, said.phases[-1].time
-    return Recorded(merge_id, begin.session, roots, begin.time, everything, done, refs=refs, stands=said.stands, last=last)
-
-
-def _roots(where: Here, merge_id: str) -> tuple[str, ...]:
-    """Return the roots of a merge whose journal cannot be read, by its session's record; all that is known where that is gone."""
-    session = merge_id.rpartition(".")[0]
-    try:
-        return tuple(store.read(store.Session(session, f"{where.store.sessions}/{session}"))["roots"])
-    except (AgentDevError, OSError):
-        return (where.root,)
-
-
-def _made(merge_id: str) -> int:
-    """Return when a merge was made, as its id has it: ms since 1970; 0 for an id that is none of ours."""
-    try:
-        return int(merge_id.rpartition(".")[2], 16)
-    except ValueError:
-        return 0
-
-
 def undo(where: Here, merge_id: str, notice: Notice, *, is_three_way: bool = False) -> Undone:
     """Take a merge back: the named one, else the newest here that stands. Raises CannotUndo, RecoveryRequired.
 
@@ -145,7 +68,7 @@ def redo(where: Here, merge_id: str, notice: Notice) -> Undone:
 def _again(where: Here, merge_id: str, notice: Notice, way: _Way) -> Undone:
     with journals.alone(where.store, notice) as lock:
         _recover(where, merge_id, notice)
-        chosen = merge_id or _newest(where, is_forward=way.is_forward)
+        chosen = merge_id or merges.newest(where, is_forward=way.is_forward)
         if "/" in chosen or not os.path.isdir(f"{where.store.merges}/{chosen}"):
             raise CannotUndo(message=f"no merge {chosen} here", hint="agent-dev merges lists them")
         merging = apply.open_merge(where.store, chosen)
@@ -169,53 +92,6 @@ def _recover(where: Here, merge_id: str, notice: Notice) -> None:
             apply.roll_back(merging, past_strangers=True)
             merging.close()
     recover.recover(where.store, (where.root,), where.environ, notice)
-
-
-def _newest(where: Here, *, is_forward: bool) -> str:
-    """Return the newest merge that stands, or the one undone last. Raises CannotUndo.
-
-    Journals are read from the newest on, and no more of them than that takes: there may be hundreds. One that cannot be read may
-    be the one that is meant.
-    """
-    found: Recorded | None = None
-    for at, name in _ages(where, _touched if is_forward else _made_ns):
-        if found is not None and found.last >= at:
-            break
-        one = _recorded(where, name)
-        if one is None or where.root not in one.roots:
-            continue
-        if one.problem:
-            raise CannotUndo(message=one.problem, hint="agent-dev merges lists the others: name the one that you mean")
-        if _can_be_driven(one, is_forward=is_forward) and (found is None or one.last > found.last):
-            found = one
-            if not is_forward:
-                break
-    if found is None:
-        word = "undone" if is_forward else "merged"
-        raise CannotUndo(message=f"nothing of {where.root} was {word}", hint="agent-dev merges --all lists those of other places")
-    return found.id
-
-
-def _ages(where: Here, age: Callable[[Here, str], int]) -> list[tuple[int, str]]:
-    return sorted(((age(where, name), name) for name in _names(where)), reverse=True)
-
-
-def _touched(where: Here, merge_id: str) -> int:
-    """Return when a journal was last written to, ns since 1970: not before its last phase began."""
-    try:
-        return os.stat(f"{where.store.merges}/{merge_id}/{journals.JOURNAL}").st_mtime_ns
-    except FileNotFoundError:
-        return 0
-
-
-def _made_ns(_where: Here, merge_id: str) -> int:
-    return _made(merge_id) * 10**6
-
-
-def _can_be_driven(one: Recorded, *, is_forward: bool) -> bool:
-    if one.refs and one.stands != is_forward:
-        return True
-    return len(one.done) < len(one.changes) if is_forward else bool(one.done)
 
 
 def _drive(where: Here, merging: apply.Merge, way: _Way) -> Undone:
@@ -248,11 +124,12 @@ def _drive_with(where: Here, merging: apply.Merge, review: Review | None, way: _
         if not left:
             raise CannotUndo(message=f"merge {merging.id} is {'not undone' if way.is_forward else 'undone already'}")
         return _untouched(merging, able, left, way)
-    secure.restage(merging, _first_places(merging))
-    instead = undo_three_way.stage(merging, able.apart) if way.is_three_way else ()
     moves = _ref_moves(merging, way)
-    why = "redo" if way.is_forward else "undo"
-    reached = apply.again(merging, why, numbers, is_forward=way.is_forward, instead=instead)
+    try:
+        reached = _attempt(merging, able, numbers, way)
+    except CannotMerge:
+        _rest_if_possible(where, merging, review)
+        raise
     undo_git.release(merging)
     left += tuple(Left(ops[number].key, why) for number, why in reached.stopped.items() if why and not ops[number].is_loose)
     if merging.journal.verdict is not Verdict.FINISH:
@@ -274,6 +151,18 @@ def _ref_moves(merging: apply.Merge, way: _Way) -> tuple[RefMove, ...]:
     if git is None or not merging.journal.moves_refs(is_forward=way.is_forward):
         return ()
     return git.refs if way.is_forward else tuple(one.reversed() for one in git.refs)
+
+
+def _attempt(merging: apply.Merge, able: _Possible, numbers: tuple[int, ...], way: _Way) -> Reached:
+    """Stage what is needed and drive the operations. Raises CannotMerge when all is as it was, UnknownOutcome."""
+    try:
+        secure.restage(merging, _first_places(merging))
+        instead = undo_three_way.stage(merging, able.apart) if way.is_three_way else ()
+    except OSError as error:
+        where = error.filename or merging.reals[0].path
+        raise CannotMerge(path=where, reason=f"{error.strerror}; nothing was changed") from error
+    why = "redo" if way.is_forward else "undo"
+    return apply.again(merging, why, numbers, is_forward=way.is_forward, instead=instead)
 
 
 def _is_dropping(merging: apply.Merge, way: _Way) -> bool:
@@ -304,6 +193,14 @@ def _rest(where: Here, merging: apply.Merge, review: Review | None) -> None:
         conclude.give_back_again(merging, review)
     undo_git.release(merging)
     pending.remove(where.store, merging.id)
+
+
+def _rest_if_possible(where: Here, merging: apply.Merge, review: Review | None) -> None:
+    """As `_rest`; what a failing disk leaves the next command brings to rest."""
+    try:
+        _rest(where, merging, review)
+    except (OSError, UnknownOutcome):
+        return
 
 
 def _first_places(merging: apply.Merge) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.core import records
-from agent_dev.core.changes import Change, FileType, Key
+from agent_dev.core.changes import Change, Entry, FileType, Key
 from agent_dev.core.journal import Act, Begin, GitSide, Instead, Journal, Mark, Op, Phase, Place, Reached, mark
 from agent_dev.core.merge import change_of
 from agent_dev.errors import CannotMerge, RecoveryRequired, UnknownOutcome
@@ -326,15 +326,21 @@ def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), past_stran
 
 
 def _seen_again(merge: Merge, numbers: tuple[int, ...]) -> dict[int, Mark]:
-    """Return what stands at paths as the phase before the last one left it, but for the ctime that renames have changed."""
+    """Return what stands at paths as the phase before the last one left it, but for ctimes, and inodes of remade directories."""
     seen = {}
     for number, was in merge.journal.found().items():
-        if number in numbers and was is not None and was.type is not FileType.DIRECTORY:
-            key = merge.journal.ops[number].key
-            now = merge.reals[key.root].look(key.path)
-            if now is not None and was.is_(now) and (was.mode, was.mtime) == (now.mode, now.mtime) and was.ctime != now.ctime:
+        op = merge.journal.ops[number]
+        if number in numbers and was is not None and (was.type is not FileType.DIRECTORY or op.act is Act.PRUNE):
+            now = merge.reals[op.key.root].look(op.key.path)
+            if now is not None and _is_again(was, now):
                 seen[number] = mark(now)
     return seen
+
+
+def _is_again(was: Mark, now: Entry) -> bool:
+    if was.type is FileType.DIRECTORY:
+        return (now.type, now.mode) == (was.type, was.mode) and now.inode != was.inode
+    return was.is_(now) and (was.mode, was.mtime) == (now.mode, now.mtime) and was.ctime != now.ctime
 
 
 def part(merge: Merge, numbers: Iterable[int]) -> None:

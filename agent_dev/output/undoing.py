@@ -4,7 +4,8 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from agent_dev.commands.undo import Recorded, Undone
+from agent_dev.commands.merges import Recorded
+from agent_dev.commands.undo import Undone
 from agent_dev.core.changes import in_order
 from agent_dev.output.commits import called
 from agent_dev.output.words import as_document, few, left_rows, line, name

@@ -1,7 +1,7 @@
 """The words that take merges back, do them again, and list them."""
 
 from agent_dev.cli import say
-from agent_dev.commands import undo
+from agent_dev.commands import merges, undo
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
 from agent_dev.errors import DONE, PARTLY
@@ -38,7 +38,7 @@ def _merges(words: list[str], where: Here, _options: Options) -> int:
     parser.add_argument("--all", action="store_true", help="of every repository")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     args = parser.parse_args(words)
-    output.merges(undo.recorded(where, every=args.all), as_json=args.json, with_roots=args.all)
+    output.merges(merges.recorded(where, every=args.all), as_json=args.json, with_roots=args.all)
     return DONE
 
 

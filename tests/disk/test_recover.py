@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import retention, undo
+from agent_dev.commands import merges, retention, undo
 from agent_dev.commands.sessions import Here
 from agent_dev.core.profile import Profile
 from agent_dev.errors import CannotUndo, RecoveryRequired
@@ -112,10 +112,10 @@ def merged_thrice(tmp_path: Path) -> Ended:
 )
 def test_old_and_large_merges_are_let_go_but_never_the_newest(tmp_path: Path, settings: dict[str, int], left: int) -> None:
     with merged_thrice(tmp_path) as one:
-        newest = undo.recorded(here_with(one))[-1].id
+        newest = merges.recorded(here_with(one))[-1].id
         retention.thin(here_with(one, **settings), lambda _: None)
 
-        kept = [merge.id for merge in undo.recorded(here_with(one))]
+        kept = [merge.id for merge in merges.recorded(here_with(one))]
         assert (len(kept), kept[-1]) == (left, newest)
 
 
@@ -124,7 +124,7 @@ def test_merges_are_looked_through_once_a_day(tmp_path: Path) -> None:
         retention.thin(here_with(one), lambda _: None)
         retention.thin(here_with(one, keep_merges_days=0), lambda _: None)
 
-        assert len(undo.recorded(here_with(one))) == 3
+        assert len(merges.recorded(here_with(one))) == 3
 
 
 def test_no_watcher_is_left_behind() -> None:

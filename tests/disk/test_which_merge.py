@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import undo
+from agent_dev.commands import merges
 from agent_dev.core.journal import Journal
 from agent_dev.errors import CannotUndo
 from agent_dev.host import apply
@@ -85,4 +85,4 @@ def test_an_older_damaged_merge_is_not_in_the_way_but_a_newer_one_is(merged: tup
         session.undo()
     assert there(session) == {"f0", "f1", "f2", "f3"}
     assert session.redo().merge == ids[4]
-    assert undo.recorded(session.here())[3].state == "damaged"
+    assert merges.recorded(session.here())[3].state == "damaged"

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from agent_dev.commands import merge, recover, undo
+from agent_dev.commands import merge, merges, recover
 from agent_dev.commands.sessions import Here
 from agent_dev.core.changes import Kind
 from agent_dev.core.journal import Act, Op
@@ -290,7 +290,7 @@ def test_what_changed_in_the_session_since_it_was_looked_at_is_not_taken() -> No
 def test_the_list_of_merges_tells_all_that_came() -> None:
     with ended() as session:
         merged = session.merge_all()
-        (one,) = undo.recorded(Here(session.store, str(session.real), str(session.real), ENVIRON))
+        (one,) = merges.recorded(Here(session.store, str(session.real), str(session.real), ENVIRON))
         assert {change.key for change in one.changes} == {change.key for change in merged.taken}
         assert one.state == "merged"
 

@@ -30,14 +30,14 @@ def why_not(kind: str) -> str:
 class Disk:
     """A file system that can lose its power. `folder` is there while it is mounted."""
 
-    def __init__(self, kind: str, place: Path) -> None:
+    def __init__(self, kind: str, place: Path, options: tuple[str, ...] = ()) -> None:
         self._kind = kind
         self._image = place / f"{kind}.img"
         self.folder = place / kind
         self.folder.mkdir()
         with open(self._image, "wb") as file:
             file.truncate(SIZES[kind])
-        run(f"mkfs.{kind}", *_OPTIONS[kind], str(self._image))
+        run(f"mkfs.{kind}", *_OPTIONS[kind], *options, str(self._image))
         self._devices: list[str] = []
 
     def mount(self) -> None:
@@ -74,10 +74,10 @@ def run(*words: str) -> str:
 
 
 @contextmanager
-def disk(kind: str) -> Iterator[Disk]:
-    """Yield a new file system, mounted; whatever happens it is unmounted."""
+def disk(kind: str, *options: str) -> Iterator[Disk]:
+    """Yield a new file system, mounted; whatever happens it is unmounted. `options`: of its mkfs."""
     with tempfile.TemporaryDirectory(prefix="agent-dev-loop-") as place:
-        made = Disk(kind, Path(place))
+        made = Disk(kind, Path(place), options)
         try:
             made.mount()
             yield made
