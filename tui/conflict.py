@@ -16,7 +16,8 @@ Answers = Sequence[Side | bytes | None]
 
 def document(change: Change, top: tuple[Row, ...], merged: Merged, answers: Answers, look: Look) -> Document:
     """Return the regions of a merge as rows; `answers` settle its conflicts in order, where they are settled."""
-    rows = [*top, *_hint("< takes yours, > the agent's, b both, e opens an editor", look), Row(RowKind.WORDS)]
+    hint = () if merged.is_clean else _hint("< takes yours, > the agent's, b both, e opens an editor", look)
+    rows = [*top, *hint, Row(RowKind.WORDS)]
     starts: list[int] = []
     for at, region in enumerate(merged.regions):
         if isinstance(region, Region):
@@ -25,7 +26,7 @@ def document(change: Change, top: tuple[Row, ...], merged: Merged, answers: Answ
         answer = answers[len(starts)] if len(starts) < len(answers) else None
         starts.append(len(rows))
         rows += _conflict(region, len(starts) - 1, answer, has_base=look.has_base)
-    return Document(change.key, tuple(rows), tuple(starts), conflicts=len(starts), look=look)
+    return Document(change.key, tuple(rows), tuple(starts), conflicts=-1 if merged.is_clean else len(starts), look=look)
 
 
 def _hint(text: str, look: Look) -> Iterator[Row]:

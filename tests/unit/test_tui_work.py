@@ -123,3 +123,5 @@ def test_what_fits_is_shown_beside_yours_and_the_agents_on_demand() -> None:
     found = work.document(Load(Key(0, b"both.txt"), Look(has_base=True)), ())
     assert (b"mine\n", b"mine\n", None) in [row.cells for row in found.rows]
     assert (None, b"agent\n", b"agent\n") in [row.cells for row in found.rows]
+    assert found.conflicts < 0, "the keys that settle a conflict were offered"
+    assert not any("takes yours" in row.text for row in found.rows)
