@@ -12,7 +12,8 @@ from agent_dev.commands.sessions import Listed
 from agent_dev.core import history
 from agent_dev.core.history import Node, Table
 from agent_dev.errors import CannotRollBack, DamagedCheckpoint
-from agent_dev.host import checkpoints, events, kernel, live, restore, snapshot, store
+from agent_dev.host import checkpoints, events, kernel, live, node_table, restore, snapshot, store
+from agent_dev.host.node_table import Pieces
 
 _PENDING = "rollback.pending"
 SHOWN = "rollback.shown"  # not empty: a running session is being brought back
@@ -59,7 +60,7 @@ def go_on(session: store.Session) -> None:
         number, *paths = file.read().split("\0")
     record = store.read(session)
     try:
-        now = checkpoints.now(session, record)
+        now = checkpoints.all_now(session, record)
     except OSError as error:
         raise _stopped(int(number), error) from error
     _bring(session, record, int(number), _trees(session, record, int(number), now, tuple(paths)))
@@ -98,14 +99,16 @@ class _Tree:
 
 
 def _trees(
-    session: store.Session, record: store.Record, number: int, now: Mapping[str, Table], paths: tuple[str, ...]
+    session: store.Session, record: store.Record, number: int, now: Mapping[str, Pieces], paths: tuple[str, ...]
 ) -> tuple[_Tree, ...]:
     """Return what makes a checkpoint of what the trees of a session that has ended hold now."""
-    wanted = checkpoints.tables(session, checkpoints.find(session, number))
+    wanted = checkpoints.all_pieces(session, checkpoints.find(session, number))
     found = []
     for name, place in checkpoints.places(session, record).items():
         if name == _FIRST or not paths:
-            current, target = history.with_parents(now[name], wanted.get(name, {}), paths)
+            current, target = node_table.to_restore(now[name], wanted.get(name, {}))
+            if paths:
+                current, target = history.with_parents(current, target, paths)
             found.append(_Tree("" if name == _FIRST else f"{name}:", place, history.restoring(current, target)))
     return tuple(found)
 
@@ -210,7 +213,8 @@ def _all_but(record: store.Record, kept: tuple[str, ...]) -> Part:
 
 def _roll_back_live(session: store.Session, record: store.Record, number: int, part: Part) -> RolledBack:
     wanted = checkpoints.tables(session, checkpoints.find(session, number))
-    before, now = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, f"to {number}"), always=True)
+    before, held = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, f"to {number}"), always=True)
+    now = {name: node_table.nodes(found) for name, found in held.items()}
     done: list[str] = []
     problems: list[str] = []
     try:
@@ -304,7 +308,7 @@ def put_back(one: Listed, brought: Table) -> RolledBack:
 def _put_back(session: store.Session, brought: Table, *, is_running: bool) -> RolledBack:
     record = store.read(session)
     before, held = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, "something is brought back"), always=True)
-    upper = held[_FIRST]
+    upper = node_table.nodes(held[_FIRST])
     path = record["roots"][0]
     root = live.open_root(record, path) if is_running else os.open(checkpoints.places(session, record)[_FIRST], _OPEN)
     folder = root if is_running else os.open(session.folder, _OPEN)

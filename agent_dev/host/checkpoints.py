@@ -15,12 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from agent_dev.core import history
-from agent_dev.core.history import Held, Keep, Node, Table
+from agent_dev.core.history import Held, Keep, Node
 from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpoint
 from agent_dev.host import door, events, node_table, quick_json, snapshot, store
+from agent_dev.host.node_table import Pieces
 from agent_dev.host.remove import remove_tree
 
-VERSION = 2
+VERSION = 3
 _READ = (1, VERSION)
 START, END, TIMER, MANUAL, ROLLBACK = "start", "end", "timer", "manual", "before a rollback"
 
@@ -66,7 +67,7 @@ def take(session: store.Session, record: store.Record, cause: str, message: str 
 
 def take_all(
     session: store.Session, record: store.Record, words: tuple[str, str], *, always: bool = False
-) -> tuple[About, dict[str, Table]]:
+) -> tuple[About, dict[str, Pieces]]:
     """Take a checkpoint as `take` does, by its cause and message; return with it what each tree holds, which is known by then."""
     folder, begun = f"{session.folder}/checkpoints", time.monotonic_ns()
     try:
@@ -90,12 +91,17 @@ def take_all(
 
 def now(session: store.Session, record: store.Record) -> dict[str, dict[str, Node]]:
     """Return what every tree of a session holds at this moment, as a checkpoint would have it; nothing is copied."""
+    return {name: node_table.nodes(found) for name, found in all_now(session, record).items()}
+
+
+def all_now(session: store.Session, record: store.Record) -> dict[str, Pieces]:
+    """Return the same by directory."""
     folder = f"{session.folder}/checkpoints"
     numbers = _numbers(folder)
     last = about(folder, numbers[-1]) if numbers else None
     begun = time.time_ns()
     return {
-        name: snapshot.take(path, snapshot.name_of, _known(folder, last, name), begun).nodes
+        name: snapshot.take(path, snapshot.name_of, _known(folder, last, name), begun).pieces
         for name, path in places(session, record).items()
     }
 
@@ -111,7 +117,7 @@ def _alone(folder: str) -> Iterator[None]:
         os.close(fd)
 
 
-def _take(folder: str, trees: dict[str, str], words: tuple[str, str], *, always: bool) -> tuple[About, dict[str, Table]]:
+def _take(folder: str, trees: dict[str, str], words: tuple[str, str], *, always: bool) -> tuple[About, dict[str, Pieces]]:
     now = time.time_ns()
     numbers = _numbers(folder)
     last = about(folder, numbers[-1]) if numbers else None
@@ -120,8 +126,8 @@ def _take(folder: str, trees: dict[str, str], words: tuple[str, str], *, always:
         pool = snapshot.Pool(fd)
         known = {name: _known(folder, last, name) for name in trees}
         taken = {name: snapshot.take(path, pool.add, known[name], now) for name, path in trees.items()}
-        changed = sum(len(history.changed(known[name], one.nodes)) for name, one in taken.items())
-        held: dict[str, Table] = {name: one.nodes for name, one in taken.items()}
+        changed = sum(len(history.changed(*node_table.unlike(known[name], one.pieces))) for name, one in taken.items())
+        held = {name: one.pieces for name, one in taken.items()}
         if last is not None and not changed and not always:
             return replace(last, is_new=False), held
         new = _About(numbers[-1] + 1 if numbers else 1, now, words, changed, pool.copied)
@@ -130,10 +136,10 @@ def _take(folder: str, trees: dict[str, str], words: tuple[str, str], *, always:
         os.close(fd)
 
 
-def _known(folder: str, last: About | None, name: str) -> dict[str, Node]:
+def _known(folder: str, last: About | None, name: str) -> Pieces:
     """Return what the last checkpoint held; nothing when it is damaged: then all is copied anew."""
     try:
-        return table(folder, last, name) if last is not None else {}
+        return pieces(folder, last, name) if last is not None else {}
     except DamagedCheckpoint:
         return {}
 
@@ -154,11 +160,10 @@ def _write(folder: str, new: _About, taken: dict[str, snapshot.Snapshot]) -> Abo
     digests = []
     count = size = 0
     for name, one in taken.items():
-        data = node_table.encode(one.nodes.values())
+        data = node_table.encode(one.pieces)
         _save(f"{temp}/{name}.table", data)
         digests.append((name, hashlib.sha256(data).hexdigest()))
-        sizes = [node.size for node in one.nodes.values() if node.kind == history.FILE]
-        count, size = count + len(sizes), size + sum(sizes)
+        count, size = count + one.files, size + one.size
     problems = tuple(problem for one in taken.values() for problem in one.problems)
     made = About(new.number, new.time, *new.words, new.changed, count, size, new.copied, problems, tuple(digests))
     row = {name: getattr(made, name) for name in About.__slots__}
@@ -227,8 +232,8 @@ def _read(folder: str, number: int, name: str) -> bytes:
         raise DamagedCheckpoint(number=number, reason=str(error)) from None
 
 
-def table(folder: str, one: About, name: str) -> dict[str, Node]:
-    """Return what one tree held, by path; nothing for a tree that the checkpoint does not know. Raises DamagedCheckpoint."""
+def pieces(folder: str, one: About, name: str) -> Pieces:
+    """Return what one tree held, by directory; nothing for a tree that the checkpoint does not know. Raises DamagedCheckpoint."""
     digest = dict(one.digests).get(name)
     if digest is None:
         return {}
@@ -238,9 +243,19 @@ def table(folder: str, one: About, name: str) -> dict[str, Node]:
     return node_table.decode(data)
 
 
+def table(folder: str, one: About, name: str) -> dict[str, Node]:
+    """Return what one tree held, by path. Raises DamagedCheckpoint."""
+    return node_table.nodes(pieces(folder, one, name))
+
+
 def tables(session: store.Session, one: About) -> dict[str, dict[str, Node]]:
     """Return what every tree of a checkpoint held. Raises DamagedCheckpoint."""
-    return {name: table(f"{session.folder}/checkpoints", one, name) for name, _ in one.digests}
+    return {name: node_table.nodes(found) for name, found in all_pieces(session, one).items()}
+
+
+def all_pieces(session: store.Session, one: About) -> dict[str, Pieces]:
+    """Return the same by directory. Raises DamagedCheckpoint."""
+    return {name: pieces(f"{session.folder}/checkpoints", one, name) for name, _ in one.digests}
 
 
 def content(session: store.Session, digest: str) -> int:

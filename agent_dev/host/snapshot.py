@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from agent_dev.core import history
 from agent_dev.core.history import Node
 from agent_dev.core.overlay import NOISE
-from agent_dev.host import digest, files, kernel
+from agent_dev.host import digest, files, kernel, node_table
+from agent_dev.host.node_table import ROOT, Piece, Pieces
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -151,25 +152,18 @@ def _add_zeros(seen: "hashlib._Hash", count: int) -> None:
 
 @dataclass(slots=True)
 class Snapshot:
-    """What one tree held. `problems`: what could not be read, or changed while it was."""
+    """What one tree held. `files`, `size`: how many and their bytes; `problems`: what could not be read, or changed meanwhile."""
 
-    nodes: dict[str, Node] = field(default_factory=dict)
+    pieces: Pieces = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-
-
-def _is_as_known(old: Node, status: os.stat_result) -> bool:
-    return (
-        old.ctime == status.st_ctime_ns
-        and old.inode == status.st_ino
-        and old.size == status.st_size
-        and old.links == status.st_nlink
-    )
+    files: int = 0
+    size: int = 0
 
 
 class _Taking:
     """One walk over one tree."""
 
-    def __init__(self, root: int, keep: Keeping, known: history.Table, now: int) -> None:
+    def __init__(self, root: int, keep: Keeping, known: Pieces, now: int) -> None:
         self.root, self.keep, self.known = root, keep, known
         self.young = now - _YOUNG
         self.taken = Snapshot()
@@ -184,48 +178,67 @@ class _Taking:
             return []
         try:
             if not path:
-                self.entry(here, ".", "", os.fstat(here))
+                own = self.entry((here, ".", ""), os.fstat(here), {node.path: node for node in self._known(ROOT).nodes(ROOT)})
+                self._put(ROOT, node_table.packed((own,)))
             with os.scandir(here) as entries:
                 found = list(entries)
-            return self._entries(here, path + "/" if path else "", found)
+            piece = self._as_before(path, found) or self._anew(here, path, found)
+            prefix = f"{path}/" if path else ""
+            return [prefix + name for name in self._put(path, piece).folders()]
         finally:
             os.close(here)
 
-    def _entries(self, here: int, prefix: str, found: "list[os.DirEntry[str]]") -> list[str]:
-        """Take up the entries of one directory; what ten thousand of them pass through, so that nothing is called twice."""
-        known, nodes, below = self.known, self.taken.nodes, []
+    def _known(self, path: str) -> Piece:
+        piece = self.known.get(path)
+        return node_table.NOTHING if piece is None else node_table.unpacked(piece)
+
+    def _put(self, path: str, piece: bytes) -> Piece:
+        found = node_table.unpacked(piece)
+        self.taken.pieces[path] = piece
+        self.taken.files += found.files
+        self.taken.size += found.size
+        return found
+
+    def _as_before(self, path: str, found: "list[os.DirEntry[str]]") -> bytes:
+        """Return a directory's piece as it was known when nothing in it has changed, else nothing.
+
+        What ten thousand entries pass through, so that nothing is called for each but the kernel.
+        """
+        piece = self.known.get(path, b"")
+        try:
+            status = [one.stat(follow_symlinks=False) for one in found]
+        except FileNotFoundError:
+            return b""  # removed in this instant
+        return piece if piece and node_table.unpacked(piece).holds("\0".join([one.name for one in found]), status) else b""
+
+    def _anew(self, here: int, path: str, found: "list[os.DirEntry[str]]") -> bytes:
+        """Return a directory's piece, of which those are read that have changed."""
+        known = {node.path: node for node in self._known(path).nodes(path)}
+        prefix, nodes = f"{path}/" if path else "", []
         for one in found:
-            path = prefix + one.name
             try:
-                status = one.stat(follow_symlinks=False)
-                old = known.get(path)
-                if (
-                    old is not None
-                    and old.ctime == status.st_ctime_ns
-                    and old.inode == status.st_ino
-                    and old.size == status.st_size
-                    and old.links == status.st_nlink
-                ):
-                    nodes[path] = old
-                else:
-                    self.entry(here, one.name, path, status)
+                nodes.append(self.entry((here, one.name, prefix + one.name), one.stat(follow_symlinks=False), known))
             except FileNotFoundError:
                 continue  # removed in this instant
-            if status.st_mode & 0o170000 == stat.S_IFDIR:
-                below.append(path)
-        return below
+        return node_table.packed(nodes)
 
-    def entry(self, folder: int, name: str, path: str, status: os.stat_result) -> None:
-        """Take up one entry: as it was known while its ctime is the same, else anew."""
-        old = self.known.get(path)
-        if old is not None and _is_as_known(old, status):
-            self.taken.nodes[path] = old
-            return
+    def entry(self, place: tuple[int, str, str], status: os.stat_result, known: history.Table) -> Node:
+        """Return the node of one entry, by its folder, name and path: as it was known while its ctime is the same, else anew."""
+        folder, name, path = place
+        old = known.get(path)
+        if (
+            old is not None
+            and old.ctime == status.st_ctime_ns
+            and old.inode == status.st_ino
+            and old.size == status.st_size
+            and old.links == status.st_nlink
+        ):
+            return old
         try:
-            self.taken.nodes[path] = self._node(folder, name, path, status)
+            return self._node(folder, name, path, status)
         except PermissionError as error:
             self.taken.problems.append(f"{path}: {error.strerror}")
-            self.taken.nodes[path] = self._as_node(path, status, "", "")
+            return self._as_node(path, status, "", "")
 
     def _node(self, folder: int, name: str, path: str, status: os.stat_result) -> Node:
         match _KINDS.get(stat.S_IFMT(status.st_mode)):
@@ -281,7 +294,7 @@ class _Taking:
         )
 
 
-def take(root: str, keep: Keeping, known: history.Table, now: int) -> Snapshot:
+def take(root: str, keep: Keeping, known: Pieces, now: int) -> Snapshot:
     """Return all that is below a directory, what did not change since `known` was taken as it was known.
 
     `keep`: what names the content of an open file, `Pool.add` by copying it; `now`: ns since 1970 before anything was looked at.
