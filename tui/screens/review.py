@@ -184,7 +184,7 @@ def _tabs(state: State) -> list[Piece]:
     """Return the tabs that hold something, the one that is shown in words."""
     found: list[Piece] = []
     for number, tab in enumerate(Tab, 1):
-        count = len(state.changes.changes) if tab is Tab.CHANGES else len(state.tabs.get(tab, ()))
+        count = _count(state, tab)
         if tab is state.tab:
             shown = len(state.listing.group_of) if tab is Tab.CHANGES else count
             of = f"{shown:,} of " if shown != count else ""
@@ -194,6 +194,13 @@ def _tabs(state: State) -> list[Piece]:
     if state.listing.sieve.text:
         found.append(Piece(f" ⌕ {state.listing.sieve.text}", Tone.CHANGED))
     return found
+
+
+def _count(state: State, tab: Tab) -> int:
+    """Return how many a tab holds; where there are commits, what is told beside them does not count."""
+    if tab is Tab.CHANGES:
+        return len(state.changes.changes)
+    return (tab is Tab.COMMITS and commits.count(state)) or len(state.tabs.get(tab, ()))
 
 
 def _totals(state: State, cells: int) -> list[Piece]:
