@@ -12,6 +12,7 @@ from agent_dev.value import Value
 
 FORMAT = "--format=%(objectname) %(symref) %(refname)"
 ENTRY = "%H%x00%gd%x00%gn%x00%ge%x00%gs"  # of a reflog, with --date=raw
+_HEAD = ("symbolic-ref", "-q", "HEAD")
 _KEY = b"refstorage=reftable"
 
 
@@ -31,11 +32,14 @@ def refuse_unread(git_dir: str, program: str | None, environ: dict[str, str]) ->
     hint = "git 2.45 or newer reads it; git refs migrate --ref-format=files (2.46) makes its refs files"
     if program is None:
         raise Refused(message=f"the refs of {git_dir} are in a reftable, and there is no git to read it", hint=hint)
-    code, _ = repo.answer(
-        Reader(program, tuple(environ.items())).start(git_dir, "for-each-ref", "--count=1", "--include-root-refs")
-    )
+    reader = Reader(program, tuple(environ.items()))
+    refs, head = reader.start(git_dir, "for-each-ref", "--include-root-refs", FORMAT), reader.start(git_dir, *_HEAD)
+    (code, said), (_, name) = repo.answer(refs), repo.answer(head)
     if code:
         raise Refused(message=f"the refs of {git_dir} are in a reftable, which {program} cannot read", hint=hint)
+    if not name and "HEAD" not in parted(said)[0]:  # git does not complain of a broken one: it says that there are no refs
+        broken = f"the refs of {git_dir} are in a reftable, and git finds none there, not even HEAD: it is broken"
+        raise Refused(message=broken, hint="git fetch into a new clone brings back what is elsewhere; nothing was changed here")
 
 
 def files(reader: Reader, git_dir: str) -> dict[str, bytes]:
@@ -68,13 +72,16 @@ class _Asked:
 
     def __init__(self, reader: Reader, git_dir: str) -> None:
         self.refs = reader.start(git_dir, "for-each-ref", "--include-root-refs", FORMAT)
-        self.head = reader.start(git_dir, "symbolic-ref", "-q", "HEAD")
+        self.head = reader.start(git_dir, *_HEAD)
         self.log = _ask_log(reader, git_dir, "HEAD")
 
     def told(self) -> tuple[dict[str, bytes], dict[str, str]]:
-        """Return what stays a file, and the other refs."""
-        found, packed = parted(repo.answer(self.refs)[1])
+        """Return what stays a file, and the other refs; nothing where git stumbles."""
+        code, said = repo.answer(self.refs)
         name, log = repo.answer(self.head)[1], log_file(repo.answer(self.log)[1])
+        if code:
+            return {}, {}
+        found, packed = parted(said)
         return found | ({"HEAD": b"ref: " + name} if name else {}) | ({"logs/HEAD": log} if log else {}), packed
 
 

@@ -226,3 +226,42 @@ def test_a_git_that_knows_no_reftables_says_so(agent_dev: AgentDev) -> None:
     assert agent_dev("status").returncode == 0
     assert agent_dev("merge", "--all").returncode == 0
     assert (agent_dev.repo / "new").read_text() == "x\n"
+
+
+BROKEN = {
+    "cut to nothing": lambda table: table.write_bytes(b""),
+    "cut at its end": lambda table: table.write_bytes(table.read_bytes()[:-20]),
+    "garbage": lambda table: table.write_bytes(b"garbage" * 100),
+    "gone": lambda table: table.unlink(),
+    "without a list": lambda table: (table.parent / "tables.list").unlink(),
+    "a list of others": lambda table: (table.parent / "tables.list").write_text("0x1-0x2-other.ref\n"),
+}
+
+
+@pytest.mark.parametrize("is_common", [False, True], ids=["its own", "what all work trees share"])
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_reftable_that_is_broken_is_refused_before_the_start(
+    agent_dev: AgentDev, tmp_path: Path, how: str, *, is_common: bool
+) -> None:
+    place = (linked_reftable if is_common else reftable)(agent_dev, tmp_path)
+    folder = Path(agent_dev.git("rev-parse", "--path-format=absolute", "--git-common-dir", cwd=place.cwd).strip())
+    agent_dev.git("pack-refs", "--all", cwd=place.cwd)
+    (table,) = (folder / "reftable").glob("*.ref")
+    table.chmod(0o644)
+    BROKEN[how](table)
+    done = agent_dev(*place.options, "--", "true", cwd=place.cwd)
+
+    assert done.returncode not in (0, 1), done.stdout
+    assert "reftable" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert agent_dev.sessions() == []
+
+
+@pytest.mark.parametrize(
+    "words", [("checkout", "-q", "--orphan", "new"), ("checkout", "-q", "--detach")], ids=["unborn", "detached"]
+)
+def test_a_head_without_a_branch_is_no_broken_reftable(agent_dev: AgentDev, tmp_path: Path, words: tuple[str, ...]) -> None:
+    place = reftable(agent_dev, tmp_path)
+    agent_dev.git(*words, cwd=place.cwd)
+
+    assert agent_dev(*place.options, "--", "git", "status", cwd=place.cwd).returncode == 0
