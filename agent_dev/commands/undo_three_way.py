@@ -110,7 +110,7 @@ def _stage(merging: apply.Merge, number: int, one: Apart, asides: dict[int, Stag
     assert place is not None  # noqa: S101  (it holds what stood there before)
     slot, agent = f"{op.slot}.apart", ""
     like = access.with_that_of(replace(one.mine, mode=one.mode, mtime=time.time_ns()), merging.reals[op.key.root], op.key.path)
-    old = _put(place, slot, one.content, like)
+    old = _put(place, slot, one.content, like, op.slot)
     if conclude.is_in_slot(merging, op.key):
         aside, agent = asides.get(op.key.root) or Stage(staging.aside(merging.folder, op.key.root)), op.slot
         asides[op.key.root] = aside
@@ -118,7 +118,7 @@ def _stage(merging: apply.Merge, number: int, one: Apart, asides: dict[int, Stag
     return Instead(number, replace(op, slot=slot, new=mark(one.mine), old=old, digest=""), agent)
 
 
-def _put(place: Stage, slot: str, data: bytes, like: Entry) -> Mark:
+def _put(place: Stage, slot: str, data: bytes, like: Entry, own: str = "") -> Mark:
     if place.look(slot) is not None:
         disk.unlink(slot.encode(), place.fd)  # of an undo that came to nothing, or was done again
-    return place.put(slot, data, like)[0]
+    return place.put(slot, data, like, own)[0]

@@ -168,6 +168,12 @@ def chown_at(name: bytes, folder: int, owner: int, group: int) -> None:
     os.chown(name, owner, group, dir_fd=folder, follow_symlinks=False)
 
 
+def chown(fd: int, owner: int, group: int) -> None:
+    """Give an open file another owner; -1 leaves one as it is."""
+    _pass("chown", fd)
+    os.fchown(fd, owner, group)
+
+
 def chmod(fd: int, mode: int) -> None:
     """Give an open file or directory a mode."""
     _pass("chmod", fd, mode)

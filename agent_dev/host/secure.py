@@ -1,6 +1,6 @@
 """What a merge replaced, kept so that nothing can reach it any more: no twin by a hard link, nothing left in the real tree."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from agent_dev.core import records
 from agent_dev.core.changes import FileType
@@ -14,7 +14,6 @@ def secure(merge: Merge) -> None:
     """Bring what lies in stages elsewhere home to the merge's folder, and copy what has other names. Raises OSError."""
     marks: dict[int, tuple[Mark | None, Mark | None]] = {}
     stages = list(merge.stages)
-    done = merge.journal.done()
     for root, stage in enumerate(merge.stages):
         if stage is None:
             continue
@@ -22,7 +21,7 @@ def secure(merge: Merge) -> None:
         into = stage if stage.path == home else Stage(home)
         for number, op in enumerate(merge.journal.ops):
             if op.key.root == root and op.slot:
-                moved = _bring(op, stage, into, is_done=number in done)
+                moved = _bring(_slot(merge, number), stage, into)
                 if moved is not None:
                     marks[number] = moved
         if into is not stage or marks:
@@ -69,32 +68,47 @@ def _remove_strays(merge: Merge) -> None:
             remove_for_good(place)
 
 
-def _bring(op: Op, stage: Stage, into: Stage, *, is_done: bool) -> tuple[Mark | None, Mark | None] | None:
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """What lies in an operation's slot: by the journal, what stood at its path before, or what comes; and whose it is."""
+
+    op: Op
+    is_done: bool
+    is_users: bool
+
+    @property
+    def wanted(self) -> Mark | None:
+        return self.op.old if self.is_done else self.op.new
+
+    def marks(self, now: Mark) -> tuple[Mark | None, Mark | None]:
+        """Return the operation's marks when this lies in the slot."""
+        return (self.op.new, now) if self.is_done else (now, self.op.old)
+
+
+def _slot(merge: Merge, number: int) -> _Slot:
+    is_done = number in merge.journal.done()
+    return _Slot(merge.journal.ops[number], is_done, is_done or number in merge.journal.replaced)
+
+
+def _bring(one: _Slot, stage: Stage, into: Stage) -> tuple[Mark | None, Mark | None] | None:
     """Copy a slot where it must be copied; return the operation's marks when another inode lies there than they say."""
-    entry = stage.look(op.slot)
-    wanted = op.old if is_done else op.new
+    op, wanted, entry = one.op, one.wanted, stage.look(one.op.slot)
     if entry is None or wanted is None or op.act is Act.PRUNE or entry.type is not wanted.type:
         return None
     is_elsewhere = into is not stage
     if not is_elsewhere and (entry.type is not FileType.FILE or entry.links < 2):
-        return None if wanted.is_(entry) else _marks(op, mark(entry), is_done=is_done)
+        return None if wanted.is_(entry) else one.marks(mark(entry))
     slot = op.slot if is_elsewhere else f"{op.slot}.copy"
-    source = files.Tree(stage.path)
+    source, path = files.Tree(stage.path), op.slot.encode()
     try:
         _clear(into, slot)
-        if entry.type is FileType.FILE:
-            copy, _ = into.copy(slot, source, op.slot.encode(), access.with_that_of(entry, source, op.slot.encode()))
-        else:
-            copy = into.make(slot, entry)
+        entry = access.with_that_of(entry, source, path)
+        copy = into.keep(slot, source, path, entry) if one.is_users else into.copy(slot, source, path, entry)[0]
     finally:
         source.close()
     if not is_elsewhere:
-        disk.replace(into.fd, slot.encode(), op.slot.encode())
-    return _marks(op, copy, is_done=is_done)
-
-
-def _marks(op: Op, now: Mark, *, is_done: bool) -> tuple[Mark | None, Mark | None]:
-    return (op.new, now) if is_done else (now, op.old)
+        disk.replace(into.fd, slot.encode(), path)
+    return one.marks(copy)
 
 
 def _clear(stage: Stage, slot: str) -> None:
@@ -108,14 +122,13 @@ def restage(merge: Merge, places: tuple[str, ...]) -> None:
     """Bring slots to where a rename reaches the target again, before an undo or a redo. Raises OSError."""
     stages = list(merge.stages)
     marks: dict[int, tuple[Mark | None, Mark | None]] = {}
-    done = merge.journal.done()
     for root, (place, stage) in enumerate(zip(places, merge.stages, strict=True)):
         if stage is None or not place or place == stage.path:
             continue
         stages[root] = into = Stage(place)
         for number, op in enumerate(merge.journal.ops):
             if op.key.root == root and op.slot:
-                moved = _bring(op, stage, into, is_done=number in done)
+                moved = _bring(_slot(merge, number), stage, into)
                 if moved is not None:
                     marks[number] = moved
         into.settle()

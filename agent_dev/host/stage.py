@@ -4,7 +4,9 @@ import errno
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from agent_dev.core.changes import Entry, FileType
 from agent_dev.core.journal import Mark, mark
@@ -136,9 +138,33 @@ class Stage:
                 os.close(fd)
         return self.make(slot, entry), ""
 
-    def put(self, slot: str, data: bytes, like: Entry) -> tuple[Mark, str]:
-        """Write bytes into a slot, with the mode, time and attributes of an entry."""
-        return self._fill(slot, like, -1, data)
+    def keep(self, slot: str, source: files.Tree, name: bytes, entry: Entry) -> Mark:
+        """Copy one entry of the user's own, at the top of a tree: as `copy`, but with owner, group and 07000 bits.
+
+        Who may not give an owner or a group to it keeps the copy; then the bit that would lend that goes. Raises OSError.
+        """
+        if entry.type is not FileType.FILE:
+            self.make(slot, entry)
+            _own(slot.encode(), self.fd, os.stat(name, dir_fd=source.fd, follow_symlinks=False), entry)
+            return mark(scan.entry(self.fd, slot.encode()))
+        fd = source.open(name, os.O_RDONLY)
+        try:
+            return self._fill(slot, entry, fd, None, is_users=True)[0]
+        finally:
+            os.close(fd)
+
+    def put(self, slot: str, data: bytes, like: Entry, own: str = "") -> tuple[Mark, str]:
+        """Write bytes into a slot, with the mode, time and attributes of an entry.
+
+        `own`: a slot with a file of the user's, whose owner, group and 07000 bits it may have.
+        """
+        if not own:
+            return self._fill(slot, like, -1, data)
+        fd = os.open(own, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
+        try:
+            return self._fill(slot, like, fd, data, is_users=True)
+        finally:
+            os.close(fd)
 
     def make(self, slot: str, entry: Entry) -> Mark:
         """Make a link, a FIFO or an empty directory in a slot."""
@@ -162,13 +188,14 @@ class Stage:
         finally:
             os.close(fd)
 
-    def _fill(self, slot: str, entry: Entry, source: int, data: bytes | None) -> tuple[Mark, str]:
+    def _fill(self, slot: str, entry: Entry, source: int, data: bytes | None, *, is_users: bool = False) -> tuple[Mark, str]:
         out = disk.create(slot.encode(), self.fd)
         try:
             told = hashlib.sha256(data).hexdigest() if data is not None else _pour(source, out, entry.size)
             if data is not None:
                 disk.write(out, data)
-            disk.chmod(out, _dressed(out, entry) & 0o777)
+            bits = 0o777 | (_lent(os.fstat(source), partial(disk.chown, out), partial(os.fstat, out)) if is_users else 0)
+            disk.chmod(out, _dressed(out, entry) & bits)
             disk.set_time(out, entry.mtime)
             self._unsynced += 1
             if self._unsynced <= _FEW and self._is_ours_to_sync:
@@ -197,6 +224,29 @@ def is_stuck(tree: files.Tree, path: bytes) -> bool:
     folder, _, name = path.rpartition(b"/")
     names = os.listxattr(b"/proc/self/fd/%d/%b" % (tree.folder(folder), name), follow_symlinks=False)
     return any(one.startswith("security.") and is_foreign(one) for one in names)
+
+
+def _own(name: bytes, folder: int, like: os.stat_result, entry: Entry) -> None:
+    """Give what is no file the owner and group of another, and all bits of its mode."""
+    look = partial(os.stat, name, dir_fd=folder, follow_symlinks=False)
+    bits = _lent(like, partial(disk.chown_at, name, folder), look)
+    if entry.type is not FileType.SYMLINK:
+        disk.chmod_at(name, folder, entry.mode & (0o777 | bits))
+
+
+def _lent(like: os.stat_result, chown: Callable[[int, int], None], look: Callable[[], os.stat_result]) -> int:
+    """Give something the owner and group of another, as far as this user may; return the 07000 bits that it may have then."""
+    for owner, group in ((like.st_uid, like.st_gid), (-1, like.st_gid)):
+        now = look()
+        if (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
+            try:
+                chown(owner, group)
+            except OSError as error:
+                if error.errno not in (errno.EPERM, errno.EACCES, errno.EINVAL):
+                    raise
+    now = look()
+    is_owners, is_groups = now.st_uid == like.st_uid, now.st_gid == like.st_gid
+    return stat.S_ISVTX | (stat.S_ISUID if is_owners else 0) | (stat.S_ISGID if is_groups else 0)
 
 
 def _dressed(fd: int, entry: Entry) -> int:

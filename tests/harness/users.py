@@ -14,9 +14,9 @@ NOBODY = 65534
 
 
 @contextmanager
-def open_place() -> Iterator[Path]:
+def open_place(within: str | None = None) -> Iterator[Path]:
     """Yield a new directory that belongs to the ordinary user of `as_ordinary`."""
-    place = Path(tempfile.mkdtemp(prefix="agent-dev-test-"))
+    place = Path(tempfile.mkdtemp(prefix="agent-dev-test-", dir=within))
     if os.getuid() == 0:
         os.chown(place, NOBODY, NOBODY)
     try:

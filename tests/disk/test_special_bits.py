@@ -1,0 +1,150 @@
+"""Setuid, setgid and sticky: an undo gives the user's own back, with owner and group; the agent's never come."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from agent_dev.commands import merge
+from tests.harness import cuts, faults, trees, users
+from tests.harness.ended import Ended
+from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node, Tree
+
+PLANS: dict[str, tuple[Tree, Tree]] = {
+    "edited": ({b"a": Node(FILE, b"one\n", 0o6755)}, {b"a": Node(FILE, b"two\n", 0o755)}),
+    "removed": ({b"a": Node(FILE, b"one\n", 0o4711), b"b": Node(FILE, b"", 0o1644)}, {b"b": Node(FILE, b"", 0o1644)}),
+    "a folder with a file is a file now": (
+        {b"d": Node(DIRECTORY, b"", 0o3775), b"d/a": Node(FILE, b"one\n", 0o2755)},
+        {b"d": Node(FILE, b"two\n", 0o644)},
+    ),
+    "a folder is a link now": ({b"d": Node(DIRECTORY, b"", 0o2750)}, {b"d": Node(SYMLINK, b"/", 0o777)}),
+    "a folder is gone": ({b"d": Node(DIRECTORY, b"", 0o1777), b"d/a": Node(FILE, b"one\n", 0o4755)}, {}),
+    "a folder has another mode": ({b"d": Node(DIRECTORY, b"", 0o3775)}, {b"d": Node(DIRECTORY, b"", 0o3700)}),
+}
+EDITED = PLANS["edited"]
+LINES: tuple[Tree, Tree] = (
+    {b"a": Node(FILE, b"1\n2\n3\n4\n", 0o4755)},
+    {b"a": Node(FILE, b"one\n2\n3\n4\n", 0o755)},
+)
+WHO = ["root", "user"] if os.getuid() == 0 else ["user"]
+HOW = ["renamed", "copied"]
+
+
+@contextmanager
+def kept(how: str) -> Iterator[None]:
+    """Have a merge keep what it replaces in its own folder, by a rename, or beside the tree first, from where it is copied."""
+    with mock.patch.object(merge, "_places", cuts._beside) if how == "copied" else nullcontext():
+        yield
+
+
+def done_by(who: str, act: Callable[[Path], None], prepare: Callable[[Path], None] = lambda _: None) -> None:
+    """Act in a new directory as root, or as an ordinary user; `prepare` it before, as who runs the tests."""
+    with users.open_place(faults.quick()) as place:
+        prepare(place)
+        if who == "root":
+            act(place)
+        else:
+            users.as_ordinary(lambda: act(place))
+
+
+def status(session: Ended) -> tuple[int, int, int]:
+    found = (session.real / "a").stat()
+    return found.st_uid, found.st_gid, found.st_mode & 0o7777
+
+
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("plan", PLANS)
+def test_an_undo_gives_back_the_users_own_bits_and_a_redo_takes_them_again(plan: str, how: str, who: str) -> None:
+    before, after = PLANS[plan]
+
+    def act(place: Path) -> None:
+        with Ended(place, before, trees.upper_of(before, after)) as session, kept(how):
+            for deed in (session.merge_all, session.redo):
+                deed()
+                assert trees.read(session.real) == after
+                session.undo()
+                assert trees.read(session.real) == before
+                assert session.kinds() == trees.differences(before, after)
+
+    done_by(who, act)
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_so_does_that_of_a_file_that_had_another_name(who: str) -> None:
+    def act(place: Path) -> None:
+        with Ended(place, EDITED[0], trees.upper_of(*EDITED)) as session:
+            os.link(session.real / "a", place / "twin")
+            session.merge_all()
+            (place / "twin").chmod(0o600)
+            session.undo()
+            assert trees.read(session.real) == EDITED[0]
+
+    done_by(who, act)
+
+
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("how", HOW)
+def test_so_does_an_undo_that_keeps_what_the_user_did_since(how: str, who: str) -> None:
+    def act(place: Path) -> None:
+        with Ended(place, LINES[0], trees.upper_of(*LINES)) as session, kept(how):
+            session.merge_all()
+            (session.real / "a").write_bytes(b"one\n2\n3\nmine\n")
+            session.undo(is_three_way=True)
+            assert trees.read(session.real) == {b"a": Node(FILE, b"1\n2\n3\nmine\n", 0o4755)}
+            session.redo()
+            assert trees.read(session.real) == {b"a": Node(FILE, b"one\n2\n3\nmine\n", 0o755)}
+
+    done_by(who, act)
+
+
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("how", HOW)
+def test_those_of_the_agent_never_come_back_with_a_redo(how: str, who: str) -> None:
+    before, after = {b"a": Node(FILE, b"one\n", 0o4755)}, {b"a": Node(FILE, b"two\n", 0o6755), b"b": Node(FILE, b"", 0o4755)}
+
+    def act(place: Path) -> None:
+        with Ended(place, before, trees.upper_of(before, after)) as session, kept(how):
+            for deed in (session.merge_all, session.redo):
+                deed()
+                assert {path: oct(node.mode) for path, node in trees.read(session.real).items()} == {b"a": "0o755", b"b": "0o755"}
+                session.undo()
+                assert trees.read(session.real) == before
+
+    done_by(who, act)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_root_gives_back_owner_and_group_too(how: str) -> None:
+    def act(place: Path) -> None:
+        with Ended(place, EDITED[0], trees.upper_of(*EDITED)) as session, kept(how):
+            os.chown(session.real / "a", users.NOBODY, 7)
+            (session.real / "a").chmod(0o6755)
+            session.merge_all()
+            assert status(session)[2] == 0o755
+            session.undo()
+            assert status(session) == (users.NOBODY, 7, 0o6755)
+
+    if os.getuid() == 0:  # an ordinary user's run has no such test
+        done_by("root", act)
+
+
+def test_a_copy_that_cannot_belong_to_its_owner_lends_nobodys_rights() -> None:
+    def prepare(place: Path) -> None:
+        (place / "another's").write_bytes(b"one\n")
+        (place / "another's").chmod(0o6755)
+
+    def act(place: Path) -> None:
+        with Ended(place, EDITED[0], trees.upper_of(*EDITED)) as session, kept("copied"):
+            os.rename(place / "another's", session.real / "a")
+            session.merge_all()
+            assert trees.read(session.real) == EDITED[1]
+            session.undo()
+            assert trees.read(session.real) == {b"a": Node(FILE, b"one\n", 0o755)}
+            assert status(session) == (users.NOBODY, users.NOBODY, 0o755)
+
+    if os.getuid() == 0:  # who else could give a file away?
+        done_by("user", act, prepare)
