@@ -435,8 +435,9 @@ def test_commits_in_the_way_of_ones_own_edit_say_so_and_the_review_goes_on(shop:
         terminal.keys("A", "c")
         terminal.wait_for("home?")
         terminal.keys("y")
-        terminal.wait_for("Nothing was changed")
+        terminal.wait_for("Settle that now?")
         terminal.wait_for("conflict: code.py")
+        terminal.wait_for("nothing was changed")
         terminal.keys("enter")
         terminal.wait_for("2 of 2 commits chosen")
         assert tree(repo) == before

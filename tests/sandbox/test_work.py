@@ -182,7 +182,7 @@ def test_a_python_program_is_debugged(agent_dev: AgentDev, repo: Path, terminal:
     with terminal(PYTHON, "-m", "pdb", "debugged.py") as pdb:
         pdb.wait_for("(Pdb)")
         pdb.send("break 3\rcontinue\r")
-        pdb.wait_for("debugged.py(3)")
+        pdb.wait_for("-> print('end')")
         pdb.send("p total * 100\r")
         pdb.wait_for("4200")
         pdb.send("quit\r")
