@@ -53,7 +53,7 @@ def _entry(one: Commit | Told, about: tuple[str, ...], risky: tuple[Risky, ...])
 
 
 def _risky(review: Review, looked: found.Looked, one: Told) -> tuple[Risky, ...]:
-    """Return what of a commit wants a look: by the rules over its paths and modes, and over what the session's files hold."""
+    """Return what of a commit wants a look: by the rules over its own files, and over what the session's files hold."""
     table, rows = review.changes.by_key(), []
     links = {link.path: link for link in _moved_links(looked.pointers, one.id)}
     for file in one.files:

@@ -9,8 +9,9 @@ from agent_dev.commands.pointers import Pointer, moved
 from agent_dev.commands.review import LARGEST_DIFF, Review
 from agent_dev.core import edits
 from agent_dev.core.changes import Entry, FileType, Risk
-from agent_dev.core.commit_risks import of_commit
-from agent_dev.core.commits import TreeChange, parse_diff
+from agent_dev.core.commit_risks import looked_at, of_commit
+from agent_dev.core.commits import Told, TreeChange, parse_diff
+from agent_dev.core.evidence import LOOKED_AT
 from agent_dev.core.found import Found
 from agent_dev.core.refs import parse_ref
 from agent_dev.errors import CommandFailed
@@ -19,6 +20,7 @@ from agent_dev.host.bare import Bare
 from agent_dev.host.files import Tree
 
 _MANY = 100_000  # bytes of paths on a command line
+MOST_LOOKED_AT = 64 << 20  # bytes of what commits change, for risks
 GITLINK, SYMLINK = 0o160000, 0o120000
 Side = tuple[int, str] | None  # of a tree: mode and id
 
@@ -54,7 +56,8 @@ def look(review: Review) -> Looked:
             uncommitted = None  # of what the agent removed or broke; its commits are told all the same
         links = moved(review.session, review.record, found.commits, review.environ)
         rules = load.risk_rules(review.environ)
-        risks = {one.id: risky for one in found.commits if (risky := of_commit(one, rules))}
+        texts = _looked_at(skeleton, found.commits)
+        risks = {one.id: risky for one in found.commits if (risky := of_commit(one, rules, texts))}
         return Looked(found, uncommitted, _holding(tree, skeleton, found, start), links, risks)
 
 
@@ -201,6 +204,29 @@ def _dirty(tree: WorkTree, skeleton: Bare, paths: set[bytes], start: str) -> dic
         if edited is not None and before.replace(b"\r\n", b"\n") != edited.replace(b"\r\n", b"\n"):
             found[path] = (before, edited)
     return found
+
+
+def _looked_at(skeleton: Bare, told: tuple[Told, ...]) -> dict[str, bytes]:
+    """Return the blobs that rules look at, of the newest commits first, as many as are looked at; none that git stumbles over."""
+    pairs = looked_at(told)
+    question = "".join(f"{oid}\n" for oid in dict.fromkeys(oid for pair in pairs for oid in pair))
+    if not question:
+        return {}
+    said = skeleton.run("cat-file", "--batch-check", question=question.encode())[1].decode("ascii", "replace")
+    rows = (row.split(" ") for row in said.split("\n"))
+    sizes = {row[0]: int(row[2]) for row in rows if len(row) == 3 and row[1] == "blob"}
+    chosen: dict[str, None] = {}
+    room = MOST_LOOKED_AT
+    for pair in pairs:
+        some = [oid for oid in pair if oid in sizes and oid not in chosen]
+        size = sum(sizes[oid] for oid in some)
+        if size <= room and all(sizes[oid] <= LOOKED_AT for oid in some):
+            room -= size
+            chosen |= dict.fromkeys(some)
+    try:
+        return blobs(skeleton, list(chosen))
+    except CommandFailed:
+        return {}
 
 
 def blobs(place: Bare, ids: list[str]) -> dict[str, bytes]:
