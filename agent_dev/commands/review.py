@@ -9,8 +9,9 @@ from agent_dev.core import blocks, embedded, evidence, overlay
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, parents_of
 from agent_dev.core.overlay import Found
 from agent_dev.core.risk import judge
+from agent_dev.core.twins import among, refused
 from agent_dev.errors import UnreadableSession
-from agent_dev.host import files, ignored, load, refs, scan, store
+from agent_dev.host import files, folding, ignored, load, refs, scan, store
 from agent_dev.host.base import Base
 
 LARGEST_DIFF = 20 << 20  # bytes: past that a file is one choice and is not shown
@@ -164,8 +165,19 @@ def _root_changes(review: Review, number: int, problems: list[str]) -> tuple[Cha
     same = frozenset(path for path in overlay.candidates(upper, base) if _is_same(review, number, base[path], path))
     changes = overlay.interpret(number, upper, base, same)
     ground = overlay.Ground(base, _real(real_tree, changes), doubtful)
+    if twins := _twins(ground, real_tree):
+        changes = tuple(refused(change, twins) for change in changes)
     fitted = (_fitted(review, change, ground, real_tree) for change in changes)
     return tuple(change for change in fitted if change is not None)
+
+
+def _twins(ground: overlay.Ground, real: files.Tree) -> dict[str, tuple[bytes, ...]]:
+    """Return by folded name what the disk takes for one, of the paths that changes touch and what stands there."""
+    others = folding.other_names(real, [path for path, entry in ground.real.items() if entry and path not in ground.base])
+    found = among((*ground.real, *(others - ground.real.keys())))
+    folders = {paths[0].rpartition(b"/")[0] for paths in found.values()}  # few, where there may be thousands of pairs
+    folds = {folder for folder in folders if folding.is_folding(real, folder)}
+    return {name: paths for name, paths in found.items() if not others.isdisjoint(paths) or paths[0].rpartition(b"/")[0] in folds}
 
 
 def _fitted(review: Review, change: Change, ground: overlay.Ground, real: files.Tree) -> Change | None:

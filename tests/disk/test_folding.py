@@ -1,0 +1,90 @@
+"""Names that differ only in case, brought to a disk that takes them for one: refused and named, and nothing is touched."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.harness import folding, trees
+from tests.harness.ended import Ended
+from tests.harness.trees import DIRECTORY, FILE, Node, Tree
+
+FOLDER = Node(DIRECTORY, b"", 0o755)
+ONE, TWO, MINE = Node(FILE, b"one"), Node(FILE, b"two"), Node(FILE, b"mine")
+KEPT = {b"kept": Node(FILE, b"kept")}
+PLANS: dict[str, tuple[Tree, Tree, set[bytes]]] = {
+    "two new files": (KEPT, KEPT | {b"Readme": ONE, b"README": TWO}, {b"Readme", b"README"}),
+    "two new files of other scripts": (
+        KEPT,
+        KEPT | {"Straße".encode(): ONE, "straße".encode(): TWO},
+        {"Straße".encode(), "straße".encode()},
+    ),
+    "two new files, and nothing is there": ({}, {b"a": ONE, b"A": TWO}, {b"a", b"A"}),
+    "one new, where another is": ({b"readme": MINE}, {b"readme": MINE, b"README": TWO}, {b"README"}),
+    "the case of a name": ({b"readme": MINE}, {b"README": MINE}, {b"readme", b"README"}),
+    "the case of a name, and the content": ({b"readme": MINE}, {b"Readme": TWO}, {b"readme", b"Readme"}),
+    "two new folders": (
+        {},
+        {b"Lib": FOLDER, b"Lib/a": ONE, b"lib": FOLDER, b"lib/b": TWO},
+        {b"Lib/a", b"lib/b"},
+    ),
+    "nothing that collides": (
+        {b"readme": MINE, b"lib": FOLDER, b"lib/m": MINE, b"gone": ONE},
+        {b"readme": TWO, b"lib": FOLDER, b"lib/m": MINE, b"lib/M2": ONE, b"Libs": FOLDER, b"Libs/a": TWO},
+        set(),
+    ),
+    "a new folder, where another is": (
+        {b"lib": FOLDER, b"lib/m": MINE},
+        {b"lib": FOLDER, b"lib/m": MINE, b"Lib": FOLDER, b"Lib/a": ONE},
+        {b"Lib/a"},
+    ),
+}
+
+
+@contextmanager
+def ended(plan: str, state: Path) -> Iterator[Ended]:
+    """A session of a root on such a disk, with its state on another."""
+    before, after, _ = PLANS[plan]
+    if reason := folding.why_not():
+        pytest.skip(reason)
+    with folding.folding() as disk, Ended(disk, before, trees.upper_of(before, after), state / "state") as session:
+        yield session
+
+
+@pytest.mark.parametrize("plan", [plan for plan in PLANS if PLANS[plan][2]])
+def test_what_collides_is_refused_and_stays_in_the_session(plan: str, tmp_path: Path) -> None:
+    before, _, colliding = PLANS[plan]
+    if os.getuid() != 0:
+        return  # an ordinary user's run has no such test: only root may mount
+    with ended(plan, tmp_path) as session:
+        assert session.conflicts().keys() == colliding
+        assert all("for one name" in why for why in session.conflicts().values())
+
+        done = session.merge_all()
+
+        assert {one.key.path for one in done.left} == colliding
+        assert trees.read(session.real) == before
+        assert session.conflicts().keys() == colliding
+
+
+def test_all_else_goes_home_and_back(tmp_path: Path) -> None:
+    before, after, _ = PLANS["nothing that collides"]
+    if os.getuid() != 0:
+        return  # an ordinary user's run has no such test: only root may mount
+    with ended("nothing that collides", tmp_path) as session:
+        assert session.merge_all().left == ()
+        assert trees.read(session.real) == after
+        session.undo()
+        assert trees.read(session.real) == before
+        session.redo()
+        assert trees.read(session.real) == after
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_disk_that_tells_them_apart_gets_both(plan: str, tmp_path: Path) -> None:
+    before, after, _ = PLANS[plan]
+    with Ended(tmp_path, before, trees.upper_of(before, after)) as session:
+        assert session.merge_all().left == ()
+        assert trees.read(session.real) == after
