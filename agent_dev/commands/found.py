@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agent_dev.commands.pointers import Pointer, moved
@@ -15,7 +16,7 @@ from agent_dev.core.evidence import LOOKED_AT
 from agent_dev.core.found import Found
 from agent_dev.core.refs import parse_ref
 from agent_dev.errors import CommandFailed
-from agent_dev.host import commits, load, refs
+from agent_dev.host import commits, load, refs, store
 from agent_dev.host.bare import Bare
 from agent_dev.host.files import Tree
 
@@ -40,25 +41,48 @@ class Looked:
     risks: Mapping[str, Mapping[bytes, tuple[Risk, ...]]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A skeleton of an agent's git dir, and what waits for what a git says of it that is at work."""
+
+    skeleton: Bare
+    end: Callable[[], Found]
+
+
+@contextmanager
+def begun(session: store.Session, record: store.Record, environ: dict[str, str]) -> Iterator[Begun | None]:
+    """Have git at work on an agent's git dir, None without one: a session can be opened meanwhile. Raises CommandFailed."""
+    if refs.private_dir(session, record) is None:
+        yield None
+        return
+    store.reopen(session, len(record["roots"]))
+    with commits.opened(session, record, environ) as skeleton, commits.begun(session, record, skeleton, environ) as end:
+        yield Begun(skeleton, end)
+
+
 def look(review: Review) -> Looked:
     """Look at a session's git dir and work tree. Raises CommandFailed when git cannot read what the agent left."""
-    if refs.private_dir(review.session, review.record) is None:
+    with begun(review.session, review.record, review.environ) as one:
+        return looked(review, one)
+
+
+def looked(review: Review, one: Begun | None) -> Looked:
+    """Return what `look` does, of a session at whose git dir git is at work already."""
+    if one is None:
         return Looked(Found())
     start, end = head_of(refs.remembered(review.session)), head_of(refs.now(review.session, review.record, review.environ))
-    with commits.opened(review.session, review.record, review.environ) as skeleton:
-        found = commits.found(review.session, review.record, skeleton, review.environ)
-        if not (review.changes.changes or found.commits or start != end):
-            return Looked(found, ())
-        tree = WorkTree(review)
-        try:
-            uncommitted = _uncommitted(tree, skeleton, start, end)
-        except CommandFailed:
-            uncommitted = None  # of what the agent removed or broke; its commits are told all the same
-        links = moved(review.session, review.record, found.commits, review.environ)
-        rules = load.risk_rules(review.environ)
-        texts = _looked_at(skeleton, found.commits)
-        risks = {one.id: risky for one in found.commits if (risky := of_commit(one, rules, texts))}
-        return Looked(found, uncommitted, _holding(tree, skeleton, found, start), links, risks)
+    skeleton, tree, rules = one.skeleton, WorkTree(review), load.risk_rules(review.environ)
+    try:
+        uncommitted = _uncommitted(tree, skeleton, start, end)
+    except CommandFailed:
+        uncommitted = None  # of what the agent removed or broke; its commits are told all the same
+    found = one.end()
+    if not (review.changes.changes or found.commits or start != end):
+        return Looked(found, ())
+    links = moved(review.session, review.record, found.commits, review.environ)
+    texts = _looked_at(skeleton, found.commits)
+    risks = {each.id: risky for each in found.commits if (risky := of_commit(each, rules, texts))}
+    return Looked(found, uncommitted, _holding(tree, skeleton, found, start), links, risks)
 
 
 def head_of(values: Mapping[str, str]) -> str:

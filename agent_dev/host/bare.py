@@ -3,13 +3,14 @@
 No configuration, hook, attribute, graft, replacement or promise of the agent's is there to be heeded.
 """
 
+import fcntl
 import os
 import select
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from agent_dev.errors import CommandFailed
@@ -18,6 +19,7 @@ from agent_dev.host import debug, ended, refs, repo, store
 SECONDS = 20
 _LARGEST_OBJECT = 1 << 30
 _LARGEST_ANSWER = 1 << 30
+_PIPE = 1 << 20  # bytes that git can say before anybody listens
 _HEX = frozenset("0123456789abcdef")
 _PACK_ENDS = (".pack", ".idx")
 
@@ -47,6 +49,14 @@ class Bare:
         self, *words: str, question: bytes = b"", env: Mapping[str, str] | None = None, folder: str = "/"
     ) -> tuple[int, bytes, str]:
         """Return git's exit code, what it says, and the last line of why it failed. Raises CommandFailed for no answer."""
+        with self.started(*words, question=question, env=env, folder=folder) as answer:
+            return answer()
+
+    @contextmanager
+    def started(
+        self, *words: str, question: bytes = b"", env: Mapping[str, str] | None = None, folder: str = "/"
+    ) -> Iterator[Callable[[], tuple[int, bytes, str]]]:
+        """Have git at work, and what waits for its answer, as `run` returns it."""
         argv = ("git", "--git-dir", self.path, *repo.SAFE, *words)
         debug.show(argv)
         every = repo.environment(dict(self.environ)) | {
@@ -64,14 +74,26 @@ class Bare:
                 stderr=errors,
                 cwd=folder,
             )
+            _widen(git)
+
+            def answer() -> tuple[int, bytes, str]:
+                try:
+                    said = _all(git, time.monotonic() + SECONDS)
+                except TimeoutError:
+                    reason = f"no answer in {SECONDS} s; the session's objects are not as git makes them"
+                    raise CommandFailed(program=f"git {_verb(words)}", reason=reason) from None
+                return git.returncode, said, repo.last_line(os.pread(errors, 1 << 16, 0))
+
             try:
-                said = _all(git, time.monotonic() + SECONDS)
-            except TimeoutError:
-                reason = f"no answer in {SECONDS} s; the session's objects are not as git makes them"
-                raise CommandFailed(program=f"git {_verb(words)}", reason=reason) from None
+                yield answer
             finally:
                 _end(git)
-            return git.returncode, said, repo.last_line(os.pread(errors, 1 << 16, 0))
+
+
+def _widen(git: "subprocess.Popen[bytes]") -> None:
+    if git.stdout is not None:
+        with suppress(OSError):  # more than this user may have of pipes
+            fcntl.fcntl(git.stdout, fcntl.F_SETPIPE_SZ, _PIPE)
 
 
 def _verb(words: tuple[str, ...]) -> str:

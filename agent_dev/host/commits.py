@@ -5,7 +5,7 @@ Refs are parsed here; objects are hard-linked, regular files only, into a skelet
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -34,9 +34,17 @@ def made(session: store.Session, record: store.Record, environ: dict[str, str]) 
 
 def found(session: store.Session, record: store.Record, skeleton: Bare, environ: dict[str, str]) -> Found:
     """Return all that came of the agent's git dir, by a skeleton of it. Raises CommandFailed when git cannot read it."""
+    with begun(session, record, skeleton, environ) as end:
+        return end()
+
+
+@contextmanager
+def begun(session: store.Session, record: store.Record, skeleton: Bare, environ: dict[str, str]) -> Iterator[Callable[[], Found]]:
+    """Have git at work on what takes it longest, the files of commits, and what waits for all that came; as `found`."""
     folder = refs.place(session, record, environ)
     if folder is None:
-        return Found()
+        yield Found
+        return
     before, after = refs.remembered(session), refs.now(session, record, environ)
     known = refs.remembered_stashes(session)
     stashes = tuple(one for one in finding.parse_stashes(refs.stash_log(folder)) if one.id not in known)
@@ -44,21 +52,22 @@ def found(session: store.Session, record: store.Record, skeleton: Bare, environ:
     fetched = _fetched(skeleton, tips)
     every = _reached(skeleton, _question(tips.new, tips.old), MANY + 1 + len(fetched)) if tips.new else []
     ids = [oid for oid in every if oid not in fetched][: MANY + 1]
-    told = with_files(skeleton, read(skeleton, ids)) if ids else ()
     remote = (
         frozenset(_reached(skeleton, _question(tips.remote, tips.old), _MANY_FETCHED)) if tips.remote and ids else frozenset()
     )
-    return Found(
-        told[:MANY],
-        tuple(one for one in finding.ref_changes(before, after) if one.name != "refs/stash"),
-        stashes,
-        refs.unfinished(session, record, folder),
-        finding.branch_of(after.get("HEAD", "")),
-        finding.branch_of(before.get("HEAD", "")),
-        is_cut=len(told) > MANY,
-        fetched=len(fetched),
-        remote=remote.intersection(ids),
-    )
+    with _filed(skeleton, read(skeleton, ids) if ids else ()) as end:
+        whole = Found(
+            (),
+            tuple(one for one in finding.ref_changes(before, after) if one.name != "refs/stash"),
+            stashes,
+            refs.unfinished(session, record, folder),
+            finding.branch_of(after.get("HEAD", "")),
+            finding.branch_of(before.get("HEAD", "")),
+            is_cut=len(ids) > MANY,
+            fetched=len(fetched),
+            remote=remote.intersection(ids),
+        )
+        yield lambda: replace(whole, commits=end()[:MANY])
 
 
 def _tips(session: store.Session, record: store.Record, environ: dict[str, str]) -> Tips:
@@ -131,8 +140,23 @@ def id_of(body: bytes, *, is_sha256: bool) -> str:
 
 def with_files(place: Bare, told: tuple[Told, ...]) -> tuple[Told, ...]:
     """Return commits with what differs from their first parents; what cannot be compared has none."""
+    with _filed(place, told) as end:
+        return end()
+
+
+@contextmanager
+def _filed(place: Bare, told: tuple[Told, ...]) -> Iterator[Callable[[], tuple[Told, ...]]]:
+    """Have git at work on that, and what waits for it."""
+    if not told:
+        yield lambda: ()
+        return
     rows = "".join(" ".join((one.id, *one.parents[:1])) + "\n" for one in told)
     words = ("diff-tree", "--stdin", "-r", "--root", "-z", "--raw", "--no-renames", "--no-abbrev")
-    code, said, _ = place.run(*words, question=rows.encode())
-    files = parse_diff(said) if not code else {}
-    return tuple(replace(one, files=files.get(one.id, ())) for one in told)
+    with place.started(*words, question=rows.encode()) as answer:
+
+        def end() -> tuple[Told, ...]:
+            code, said, _ = answer()
+            files = parse_diff(said) if not code else {}
+            return tuple(replace(one, files=files.get(one.id, ())) for one in told)
+
+        yield end

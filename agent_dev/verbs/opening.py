@@ -1,7 +1,7 @@
 """A session held and opened for as long as a word needs it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from agent_dev.commands import sessions
 from agent_dev.commands.review import Review, open_review
@@ -12,12 +12,15 @@ from agent_dev.host import store
 @contextmanager
 def opened(one: Listed, where: Here) -> Iterator[Review]:
     """Hold a session and open it; let go at the end."""
-    held = sessions.hold(one)
+    with held(one) as session, closing(open_review(session, where.environ)) as review:
+        yield review
+
+
+@contextmanager
+def held(one: Listed) -> Iterator[store.Session]:
+    """Hold a session; let go at the end."""
+    session = sessions.hold(one).session
     try:
-        review = open_review(held.session, where.environ)
-        try:
-            yield review
-        finally:
-            review.close()
+        yield session
     finally:
-        store.let_go(held.session)
+        store.let_go(session)

@@ -1,16 +1,18 @@
 """The words that tell what there is: sessions, what one holds, what it committed. They read nothing of merging."""
 
+from contextlib import closing
 from dataclasses import replace
 
 from agent_dev.commands import found, sessions
 from agent_dev.commands.prepare import Options
+from agent_dev.commands.review import open_review
 from agent_dev.commands.sessions import Here
 from agent_dev.errors import DONE, SessionBusy
 from agent_dev.host import store
 from agent_dev.output import commits as commits_output
 from agent_dev.output import looking as output
 from agent_dev.verbs.committed import commits_of, pointers_of, with_commits
-from agent_dev.verbs.opening import opened
+from agent_dev.verbs.opening import held, opened
 from agent_dev.verbs.parser import Verb, add_session, parser_of, session_parser
 
 
@@ -35,8 +37,12 @@ def _commits(words: list[str], where: Here, _options: Options) -> int:
     parser = session_parser("commits", "What the agent's git holds: commits, branches and tags that moved, stashes.")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     args = parser.parse_args(words)
-    with opened(with_commits(args.session, where), where) as review:
-        commits_output.commits(found.look(review), review.session.id, as_json=args.json)
+    with (
+        held(with_commits(args.session, where)) as session,
+        found.begun(session, store.read(session), where.environ) as one,  # git is at work while the session is opened
+        closing(open_review(session, where.environ)) as review,
+    ):
+        commits_output.commits(found.looked(review, one), session.id, as_json=args.json)
     return DONE
 
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.commands import found
 from agent_dev.core.found import Motion
 from tests.harness.git_session import GitSession
-from tests.harness.repository import commit, git, repository
+from tests.harness.repository import ENVIRON, commit, git, repository
 
 
 @pytest.fixture
@@ -41,6 +42,17 @@ def test_a_signature_is_told_and_not_believed(session: GitSession, start: str, k
     session.let_agent("update-ref", "refs/heads/main", forged)
 
     assert session.look().found.commits[0].signature == kind
+
+
+def test_a_look_that_is_given_up_leaves_nothing(session: GitSession) -> None:
+    for number in range(20):
+        session.commit(f"{number}", a__txt=f"{number}\n")
+    session.end()
+    before = sorted(Path(session.session.folder).iterdir())
+    with pytest.raises(KeyError), found.begun(session.session, session.record, ENVIRON):
+        raise KeyError
+
+    assert sorted(Path(session.session.folder).iterdir()) == before
 
 
 def test_refs_are_told_as_new_moved_and_deleted(tmp_path: Path) -> None:
