@@ -203,15 +203,15 @@ def carry_out(
 
 
 def again(merge: Merge, why: str, numbers: tuple[int, ...], *, is_forward: bool, instead: tuple[Instead, ...] = ()) -> Reached:
-    """Drive some operations of an earlier merge back (undo) or forward (redo); as `carry_out`.
-
-    `instead`: what an undo drives instead of some of them, staged and durable.
-    """
+    """Drive operations of an earlier merge back, or forward again, as `carry_out`; `instead` of some an undo's own, staged."""
     phase = Phase(why, numbers, is_forward, time.time_ns(), instead=instead)
+    begun = merge.journal.begun
     try:
         merge.add(records.phase_record(phase))
         pending.add(merge.store, merge.id, merge.journal.begun)
     except OSError as error:
+        if merge.journal.begun > begun:
+            _roll_back_or_say(merge, {}, error)
         raise CannotMerge(path=merge.folder, reason=f"{error.strerror}; nothing was changed") from error
     return _drive(merge, phase, is_atomic=False)
 

@@ -1,5 +1,6 @@
 """A merge that was killed, and what the user did before the next command: nothing of that is lost."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +10,9 @@ import pytest
 from agent_dev.commands import merges, retention, undo
 from agent_dev.commands.sessions import Here
 from agent_dev.core.profile import Profile
-from agent_dev.errors import CannotUndo, RecoveryRequired
+from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired
 from agent_dev.host import disk, pending
+from agent_dev.host.store import Store
 from tests.faults.test_kill_everywhere import AFTER, BEFORE, World, world
 from tests.harness import faults, trees
 from tests.harness.ended import ENVIRON, Ended
@@ -129,3 +131,25 @@ def test_merges_are_looked_through_once_a_day(tmp_path: Path) -> None:
 
 def test_no_watcher_is_left_behind() -> None:
     assert disk.watcher is None
+
+
+def test_an_undo_whose_mark_the_disk_refuses_is_as_if_it_had_not_been_and_can_be_done_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add = pending.add
+    counts: list[int] = []
+
+    def refused(place: Store, merge_id: str, count: int = 0) -> None:
+        counts.append(count)
+        if len(counts) == 2:  # with the phase: the first is made before anything is looked at
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        add(place, merge_id, count)
+
+    with world() as one:
+        one.merge()
+        monkeypatch.setattr(pending, "add", refused)
+        with pytest.raises(CannotMerge, match="nothing was changed"):
+            one.undo()
+        assert one.expect_rest() == "after"
+        one.undo()
+        assert one.expect_rest() == "before"

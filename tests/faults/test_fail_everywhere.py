@@ -8,7 +8,7 @@ import pytest
 
 from agent_dev.core.changes import FileType
 from agent_dev.errors import AgentDevError
-from tests.faults.test_kill_everywhere import AFTER, BEFORE, DEEDS, STRIDE, World, differing, world
+from tests.faults.test_kill_everywhere import AFTER, BEFORE, DEEDS, ENDS, STRIDE, World, differing, world
 from tests.harness import faults, trees
 
 # The disk or the process is at its end: nothing more is tried.
@@ -41,7 +41,10 @@ def test_a_disk_that_fails_anywhere_leaves_all_before_or_all_after(
             prepare(one)
             more = faults.failing_at(number, getattr(errno, name), lambda one=one: said(lambda: act(one)), is_lasting=is_lasting)  # type: ignore[misc]
             one.recover()
-            sides.add(one.expect_rest())
+            sides.add(side := one.expect_rest())
+            if side != ENDS[deed]:
+                act(one)
+                assert one.expect_rest() == ENDS[deed], "it cannot be done again"
         points += more
         number += STRIDE
     record_property("points", points)
