@@ -489,6 +489,45 @@ def test_conflicts_of_commits_are_settled_one_commit_after_the_other(shop: Agent
     assert not shop.git("status", "--porcelain")
 
 
+def test_edits_that_commits_are_in_the_way_of_are_settled_and_wait_when_one_leaves(shop: AgentDev, repo: Path) -> None:
+    committed(shop)
+    (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
+    (repo / "new.py").write_text("mine\n")
+    for answer in ("first", "again"):
+        with session(shop, "merge", "--commits", rows=24, cols=120) as terminal:
+            terminal.wait_for("what you have not committed")
+            if answer == "first":
+                terminal.wait_for("conflict 1: not settled")
+                terminal.wait_quiet()
+                terminal.keys("<")
+                terminal.wait_for("1 more to settle")
+                terminal.keys("q")
+                terminal.wait_for("and the choice too")
+                terminal.keys("y")
+                assert terminal.wait_exit() == 1
+                assert shop.git("status", "--porcelain") == " M code.py\n?? new.py\n"
+                continue
+            terminal.wait_for("conflict 1: yours")
+            terminal.wait_for("chosen 1 of 2 changes")
+            terminal.wait_quiet()
+            terminal.keys("!")
+            terminal.wait_for("conflict 1: not settled")
+            terminal.wait_quiet()
+            terminal.keys(">")
+            terminal.wait_for("chosen 2 of 2 changes")
+            terminal.keys("c")
+            terminal.wait_for("Bring the commits home with this?")
+            terminal.keys("y")
+            terminal.wait_for("agent-dev undo")
+            terminal.keys("enter")
+            assert terminal.wait_exit() == 0
+    assert shop.git("status", "--porcelain") == " M code.py\n"
+    assert (repo / "code.py").read_text() == CODE.replace("return 1\n", "return 111\n")
+    assert (repo / "new.py").read_text() == "new\n"
+    assert shop("undo").returncode == 0
+    assert shop.git("status", "--porcelain") == " M code.py\n?? new.py\n"
+
+
 def test_commits_that_are_asked_for_by_words_have_their_conflicts_settled_too(shop: AgentDev, repo: Path) -> None:
     committed(shop)
     (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
