@@ -26,6 +26,8 @@ def secure(merge: Merge) -> None:
                     marks[number] = moved
         if into is not stage or marks:
             into.settle()
+        if into is stage:
+            _replace(into, [op.slot for number, op in enumerate(merge.journal.ops) if number in marks and op.key.root == root])
         stages[root] = into
     _record(merge, tuple(stages), marks)
     _remove_strays(merge)
@@ -106,9 +108,16 @@ def _bring(one: _Slot, stage: Stage, into: Stage) -> tuple[Mark | None, Mark | N
         copy = into.keep(slot, source, path, entry) if one.is_users else into.copy(slot, source, path, entry)[0]
     finally:
         source.close()
-    if not is_elsewhere:
-        disk.replace(into.fd, slot.encode(), path)
     return one.marks(copy)
+
+
+def _replace(stage: Stage, slots: list[str]) -> None:
+    """Let copies take the place of what has other names, now that they are durable."""
+    copied = [slot for slot in slots if stage.look(f"{slot}.copy") is not None]
+    for slot in copied:
+        disk.replace(stage.fd, f"{slot}.copy".encode(), slot.encode())
+    if copied:
+        stage.settle()
 
 
 def _clear(stage: Stage, slot: str) -> None:

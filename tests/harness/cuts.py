@@ -17,6 +17,7 @@ from agent_dev.commands.review import Review
 from agent_dev.commands.sessions import Here
 from agent_dev.core.changes import Kind
 from agent_dev.core.journal import Verdict
+from agent_dev.errors import CannotUndo
 from agent_dev.host import ended as removing
 from agent_dev.host import journals, pending, store
 from agent_dev.host.remove import remove_tree
@@ -40,6 +41,7 @@ PLANS: dict[str, tuple[Tree, Tree]] = {
     "folder to link": ({b"a": FOLDER, b"a/b": ONE}, {b"a": Node(SYMLINK, b"c", 0o777)}),
     "three": ({b"a": ONE, b"b": ONE}, {b"a": TWO, b"c": TWO}),
 }
+TWINS: dict[str, tuple[Tree, Tree]] = {"twins": ({b"a": ONE, b"b": TWO}, {b"a": TWO, b"b": ONE})}  # with another name each
 BESIDE = " beside"  # staged in the real tree, as when the state directory lies on another file system
 NAMES = (*PLANS, *(name + BESIDE for name in ("edited", "new folder", "gone folder", "shut folder", "three")))
 UNTOUCHED: Tree = {b"kept": Node(FILE, b"mine", 0o640)}
@@ -103,10 +105,14 @@ def _beside(review: Review, _: store.Store, merge_id: str) -> tuple[tuple[str, .
 def _play(plan: str, killed: int) -> Played:
     if plan in KEPT:
         return _play_apart(plan)
-    before, after = (tree | UNTOUCHED for tree in PLANS[plan.removesuffix(BESIDE)])
+    before, after = (tree | UNTOUCHED for tree in (PLANS | TWINS)[plan.removesuffix(BESIDE)])
     ended = _ended(before, after)
+    if plan in TWINS:
+        for path in before:
+            os.link(ended.real / os.fsdecode(path), ended.real.parent / f"twin of {os.fsdecode(path)}")
     recorder = _recorder(ended, plan)
     played = _played(ended, (before, after, after), recorder)
+    played.is_apart = plan in TWINS
     if killed:
         length = len(whole(plan).tape.events) // 3
         recorder = _killed(recorder, ended.merge_all, length * killed // 100)
@@ -165,6 +171,14 @@ def _record(recorder: Recorder, *deeds: tuple[str, Callable[[], object]], first:
 
 def _undo(played: Played, *, is_three_way: bool = False) -> None:
     undo.undo(played.here, "", lambda _: None, is_three_way=is_three_way)
+
+
+def _forward(played: Played) -> None:
+    """Do it again, or for the first time when nothing is known of it."""
+    try:
+        _redo(played)
+    except CannotUndo:
+        played.ended.merge_all()
 
 
 def _redo(played: Played) -> None:
@@ -277,7 +291,7 @@ def _wrong_other(played: Played, disk: Rebuilt, side: str) -> str:
     """Return what is wrong with going to the other side once more: an undo that keeps what the user did, or its redo."""
     with disk.seen():
         try:
-            _undo(played, is_three_way=True) if side == "after" else _redo(played)
+            _undo(played, is_three_way=True) if side == "after" else _forward(played)
             tree = trees.read(played.ended.real)
         except Exception as error:  # noqa: BLE001  whatever it is, that is not what should happen
             return f"{side}, and from there {type(error).__name__}: {error}"

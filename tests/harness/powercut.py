@@ -245,9 +245,14 @@ class Rebuilt:
         self._clear()
         paths = dict(state.paths())
         later = []
+        first: dict[Id, bytes] = {}  # where an inode has its first name
         for path in sorted(paths):
             number = paths[path]
             seen, place = state.seen(number), self._folder + path
+            if number in first:
+                os.link(first[number], place, follow_symlinks=False)
+                continue
+            first[number] = place
             _make(place, seen)
             if stat.S_ISDIR(seen.type):
                 later.append((place, seen))
