@@ -1,6 +1,7 @@
 """What the command policy costs: programs started one after the other, and a build, with `policy: guard` and with `off`."""
 
 import contextlib
+import time
 from pathlib import Path
 
 from benchmarks import measure, process
@@ -8,6 +9,7 @@ from benchmarks.ground import PYTHON, Ground, repository
 from benchmarks.measure import Row, Section, Subject
 
 TITLE = "The command policy"
+_REST = 0.02  # seconds: what is left to a child is not the next one's to pay for
 _LOOP = """import os, time
 since = time.perf_counter()
 for _ in range(1000):
@@ -39,11 +41,37 @@ def run(ground: Ground) -> tuple[Section, ...]:
     with contextlib.chdir(repo):
         for what, (script, target) in _TARGETS.items():
             subjects = [_subject(name, path, repo / script, ground) for name, path in configs.items()]
-            found = {name: one["took"] for name, one in measure.in_turns(subjects, measure.rounds(6), 1).items()}
+            found = {name: one["took"] for name, one in measure.in_turns(subjects, measure.rounds(4), 1).items()}
             rows.append(Row(f"{what}: off", measure.spread(found["off"])))
             ratio = measure.ratio(found["guard"], found["off"])
             rows.append(Row(f"{what}: guard", measure.spread(found["guard"]), "off", ratio, target))
-    return (Section(TITLE, "Within one sandbox; a new one each round.", tuple(rows)),)
+        start = _start(configs, ground)
+    return Section(TITLE, "Within one sandbox; a new one each round.", tuple(rows)), start
+
+
+def _start(configs: dict[str, Path], ground: Ground) -> Section:
+    """Measure what a start costs with a policy: why a bare command has none (decisions/0020)."""
+    found = measure.in_turns([_begun(name, path, ground) for name, path in configs.items()], measure.rounds())
+    off, guard = (found[name]["start"] for name in configs)
+    rows = (
+        Row("agent-dev true: off", measure.spread(off)),
+        Row("agent-dev true: guard", measure.spread(guard), "off", measure.ratio(guard, off)),
+    )
+    fastest = measure.fastest({"off": off, "guard": guard}, "off")
+    return Section(f"{TITLE}: start", "From exec to exit, no agent's profile.", rows, (fastest,))
+
+
+def _begun(name: str, config: Path, ground: Ground) -> Subject:
+    home = ground.folder / f"config-{name}"  # one each: what is remembered of a configuration is remembered of the last
+    (home / "agent-dev").mkdir(parents=True)
+    (home / "agent-dev/config.yaml").write_text(config.read_text())
+    env = ground.env_with(ground.bwraps[0]) | {"XDG_CONFIG_HOME": str(home), "XDG_CACHE_HOME": str(home)}
+
+    def run_once() -> dict[str, float]:
+        time.sleep(_REST)
+        return {"start": process.timed((ground.program, "true"), env)}
+
+    return Subject(name, run_once)
 
 
 def _subject(name: str, config: Path, script: Path, ground: Ground) -> Subject:

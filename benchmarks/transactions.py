@@ -1,14 +1,37 @@
-"""What a transaction costs over a run: `agent-dev tx -- true` against `agent-dev true`."""
+"""What a transaction costs: `agent-dev tx -- true` against `agent-dev true`, and an installation by pip as one and as none."""
 
+import base64
 import contextlib
+import hashlib
+import io
+import itertools
+import shutil
 import time
+import zipfile
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 
 from benchmarks import measure, process
-from benchmarks.ground import Ground, repository
+from benchmarks.ground import PYTHON, Ground, repository
 from benchmarks.measure import Row, Section, Subject
+from tests.harness.web import Listener, Quiet, Served
 
 TITLE = "Transactions"
 LIMIT = 15.0  # ms over a run
+_INSTALLED = 1.03  # times the same without a transaction
+_PACKAGES, _MODULES = 6, 100
+_OUTSIDE = ("pip install", "agent-dev tx -- pip install")
+_INSIDE = ("inside: pip install", "inside: tx pip install")
+_TWICE = """import shutil, subprocess, sys, time
+took, is_turned = {}, sys.argv[1] == "1"
+for name in ("tx", "plain") if is_turned else ("plain", "tx"):
+    before = ["tx"] if name == "tx" else []
+    since = time.perf_counter()
+    subprocess.run([*before, *sys.argv[2:], "--target", name], check=True)
+    took[name] = (time.perf_counter() - since) * 1000
+    shutil.rmtree(name)
+print(took["plain"], took["tx"])
+"""
 _REST = 0.02  # seconds: what is left to a child is not the next one's to pay for
 
 
@@ -29,7 +52,9 @@ def run(ground: Ground) -> tuple[Section, ...]:
         Row("agent-dev tx -- true", measure.spread(transaction), "agent-dev true", measure.ratio(transaction, run_alone)),
         Row("the difference", more, limit=LIMIT),
     )
-    return (Section(f"{TITLE}, bubblewrap {bwrap}", "From exec to exit, in a repository of 200 files.", rows),)
+    start = Section(f"{TITLE}, bubblewrap {bwrap}", "From exec to exit, in a repository of 200 files.", rows)
+    with _Index() as index, contextlib.chdir(repo):
+        return start, _installed(ground, env, index.url)
 
 
 def _subject(name: str, words: tuple[str, ...], env: dict[str, str]) -> Subject:
@@ -38,3 +63,98 @@ def _subject(name: str, words: tuple[str, ...], env: dict[str, str]) -> Subject:
         return {"start": process.timed(words, env)}
 
     return Subject(name, run_once)
+
+
+# An installation
+
+
+def _installed(ground: Ground, env: dict[str, str], url: str) -> Section:
+    """Measure `pip install` of packages from an index on this machine, each time into a new directory of the repository."""
+    numbers = itertools.count()
+    names = [f"left{number}" for number in range(_PACKAGES)]
+    pip = (PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir", "--index-url", f"{url}/simple/")
+    (ground.folder / "door.yaml").write_text("tx_inside: true\n")
+    (ground.folder / "transactions/twice.py").write_text(_TWICE)
+
+    def outside(*before: str) -> dict[str, float]:
+        target = f"lib{next(numbers)}"
+        took = process.timed(("/usr/bin/env", *before, *pip, "--target", target, *names), env)
+        if not Path(target).is_dir():
+            raise AssertionError(target)
+        shutil.rmtree(target)
+        return {"took": took}
+
+    def inside() -> dict[str, float]:
+        words = (ground.program, "--config", str(ground.folder / "door.yaml"), "--no-merge", "--", PYTHON, "-I", "twice.py")
+        said = process.output((*words, str(next(numbers) % 2), *pip, *names), env)
+        return {name: float(took) for name, took in zip(_INSIDE, said.split(), strict=True)}
+
+    ways = (
+        Subject(_OUTSIDE[0], outside),
+        Subject(_OUTSIDE[1], lambda: outside(ground.program, "tx", "--include-risky", "--")),
+        Subject("inside", inside),
+    )
+    found = measure.in_turns(ways, measure.rounds(4), 1)
+    figures = {name: found[name]["took"] for name in _OUTSIDE} | found["inside"]
+    rows = []
+    for plain, ours in (_OUTSIDE, _INSIDE):
+        rows.append(Row(plain, measure.spread(figures[plain])))
+        ratio = measure.ratio(figures[ours], figures[plain])
+        rows.append(Row(ours, measure.spread(figures[ours]), plain, ratio, _INSTALLED))
+    about = f"{_PACKAGES} packages of {_MODULES} modules from an index on 127.0.0.1, compiled, into a new directory each time."
+    fastest = tuple(measure.fastest({name: figures[name] for name in pair}, pair[0]) for pair in (_OUTSIDE, _INSIDE))
+    return Section(f"{TITLE}: pip install", about, tuple(rows), fastest)
+
+
+class _Index(Served):
+    """A simple index (PEP 503) with its wheels."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        super().__init__(_Listener(self))
+        for number in range(_PACKAGES):
+            name, wheel = f"left{number}", _wheel(f"left{number}")
+            link = f"/files/{name}-1.0-py3-none-any.whl"
+            self.files[link] = wheel
+            page = f'<a href="{link}#sha256={hashlib.sha256(wheel).hexdigest()}">{link.rpartition("/")[2]}</a>'
+            self.files[f"/simple/{name}/"] = page.encode()
+
+
+class _Listener(Listener):
+    def __init__(self, index: _Index) -> None:
+        self.index = index
+        super().__init__(_Handler)
+
+
+class _Handler(Quiet, BaseHTTPRequestHandler):
+    server: _Listener
+
+    def do_GET(self) -> None:
+        data = self.server.index.files.get(self.path)
+        self.send_response(404 if data is None else 200)
+        self.send_header("Content-Type", "text/html" if self.path.startswith("/simple/") else "application/octet-stream")
+        self.send_header("Content-Length", str(len(data or b"")))
+        self.end_headers()
+        self.wfile.write(data or b"")
+
+
+def _wheel(name: str) -> bytes:
+    info = f"{name}-1.0.dist-info"
+    code = "".join(f"def f{n}(a, b={n}):\n    if a > b:\n        return [a + b * {n} for _ in range(b)]\n\n" for n in range(40))
+    files = {f"{name}/m{number}.py": code for number in range(_MODULES)}
+    files |= {
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: benchmarks\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{info}/RECORD"] = (
+        "".join(f"{path},{_digest(text)},{len(text)}\n" for path, text in files.items()) + f"{info}/RECORD,,\n"
+    )
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
+    return made.getvalue()
+
+
+def _digest(text: str) -> str:
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
