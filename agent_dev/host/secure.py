@@ -101,7 +101,7 @@ def _bring(one: _Slot, stage: Stage, into: Stage) -> tuple[Mark | None, Mark | N
     if not is_elsewhere and (entry.type is not FileType.FILE or entry.links < 2):
         return None if wanted.is_(entry) else one.marks(mark(entry))
     slot = op.slot if is_elsewhere else f"{op.slot}.copy"
-    source, path = files.Tree(stage.path), op.slot.encode()
+    source, path = files.Tree(stage.path, is_ours=True), op.slot.encode()  # also of what its owner may not read
     try:
         _clear(into, slot)
         entry = access.with_that_of(entry, source, path)

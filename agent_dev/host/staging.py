@@ -1,5 +1,6 @@
 """What a merge brings, put into slots: as operations in the order in which they are driven, and what the session needs."""
 
+import os
 import time
 from dataclasses import replace
 
@@ -96,6 +97,7 @@ class _Staging:
             case Put():
                 self._put(step)
             case Remove():
+                self._demand_that_it_can_be_kept(step.key, step.expect)
                 act = Act.PRUNE if step.expect.type is FileType.DIRECTORY else Act.DETACH
                 self.removals.append(Op(act, step.key, self._slot(), old=mark(step.expect)))
             case Prune():
@@ -131,6 +133,8 @@ class _Staging:
             self._folder(step.key, replace(step.after, mode=mode), step.expect, is_loose=False)
             return
         slot, stage = self._slot(), self._stage(step.key)
+        if step.expect is not None:
+            self._demand_that_it_can_be_kept(step.key, step.expect)
         act, old = (Act.ATTACH, None) if step.expect is None else (Act.EXCHANGE, mark(step.expect))
         upper = self._uppers[step.key.root]
         if self._is_adoptable(step, stage):
@@ -144,6 +148,20 @@ class _Staging:
             self._keep(step, slot, upper)
         self.rest.append(Op(act, step.key, slot, new, old, digest))
         self._keep_result(step, self.rest[-1])
+
+    def _demand_that_it_can_be_kept(self, key: Key, entry: Entry) -> None:
+        """Raise CannotMerge for a file that would have to be copied to be kept, and is another's that may not be read."""
+        is_moved = self._stage(key).path.startswith(self._merge.folder) and entry.links < 2
+        if is_moved or entry.type is not FileType.FILE:
+            return
+        real = self._merge.reals[key.root]
+        folder, _, name = key.path.rpartition(b"/")
+        try:
+            os.close(real.open(key.path, os.O_RDONLY))
+        except PermissionError:
+            if os.stat(name, dir_fd=real.folder(folder), follow_symlinks=False).st_uid != os.geteuid():
+                reason = "it is another user's and may not be read, so it could not be kept for an undo; nothing was changed"
+                raise CannotMerge(path=key.path, reason=reason, hint="leave it out") from None
 
     def _is_adoptable(self, step: Put, stage: Stage) -> bool:
         """Whether the session's own file can come instead of a copy: no other name leads to it, and nothing must be taken off."""

@@ -9,6 +9,7 @@ from unittest import mock
 import pytest
 
 from agent_dev.commands import merge
+from agent_dev.errors import CannotMerge
 from tests.harness import cuts, faults, trees, users
 from tests.harness.ended import Ended
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node, Tree
@@ -71,6 +72,23 @@ def test_an_undo_gives_back_the_users_own_bits_and_a_redo_takes_them_again(plan:
                 assert session.kinds() == trees.differences(before, after)
 
     done_by(who, act)
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("mode", [0o000, 0o200])
+def test_what_its_owner_may_not_read_comes_back_too(mode: int, how: str) -> None:
+    before = {b"a": Node(FILE, b"one\n", mode), b"b": Node(FILE, b"one\n", mode)}
+    after = {b"b": Node(FILE, b"two\n", 0o644)}
+
+    def act(place: Path) -> None:
+        with Ended(place, before, trees.upper_of(before, after)) as session, kept(how):
+            for deed in (session.merge_all, session.redo):
+                deed()
+                assert trees.read(session.real) == after
+                session.undo()
+                assert {one.name: one.stat().st_mode & 0o7777 for one in session.real.iterdir()} == {"a": mode, "b": mode}
+
+    done_by("user", act)
 
 
 @pytest.mark.parametrize("who", WHO)
@@ -145,6 +163,24 @@ def test_a_copy_that_cannot_belong_to_its_owner_lends_nobodys_rights() -> None:
             session.undo()
             assert trees.read(session.real) == {b"a": Node(FILE, b"one\n", 0o755)}
             assert status(session) == (users.NOBODY, users.NOBODY, 0o755)
+
+    if os.getuid() == 0:  # who else could give a file away?
+        done_by("user", act, prepare)
+
+
+def test_what_is_anothers_and_cannot_be_copied_is_refused_before_anything_is_touched() -> None:
+    def prepare(place: Path) -> None:
+        (place / "another's").write_bytes(b"one\n")
+        (place / "another's").chmod(0o600)
+
+    def act(place: Path) -> None:
+        with Ended(place, {}, []) as session, kept("copied"):
+            os.rename(place / "another's", session.real / "a")
+        with Ended.beside(session) as other, kept("copied"):
+            trees.write_upper(other.upper, [trees.Mark(b"a", None)])
+            with pytest.raises(CannotMerge, match="could not be kept for an undo; nothing was changed"):
+                other.merge_all()
+            assert [path.name for path in other.real.iterdir()] == ["a"]
 
     if os.getuid() == 0:  # who else could give a file away?
         done_by("user", act, prepare)
