@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from agent_dev.commands.undo import Undone
 from agent_dev.core import threeway
 from agent_dev.core.changes import Kind
-from tests.harness import faults, trees
+from tests.harness import faults, trees, users
 from tests.harness.ended import Ended
-from tests.harness.trees import FILE, Mark, Node, Tree
+from tests.harness.trees import DIRECTORY, FILE, Mark, Node, Tree
 
 BEFORE = b"".join(b"line %d\n" % number for number in range(12))
 MERGED = BEFORE.replace(b"line 2\n", b"agent 2\n")
@@ -262,3 +262,23 @@ def test_it_is_what_a_three_way_merge_makes_or_nothing_happens(before: bytes, af
         if expected.is_clean:
             session.redo()
             assert text(session) == mine
+
+
+def test_the_session_gets_it_back_into_a_directory_that_shuts_its_owner_out() -> None:
+    def act(place: Path) -> None:
+        with Ended(place, {b"d": Node(DIRECTORY, b"", 0o755), b"d/text": Node(FILE, b"1\n2\n3\n4\n")}, []) as session:
+            shut = session.upper / "d"
+            shut.mkdir()
+            (shut / "text").write_bytes(b"one\n2\n3\n4\n")
+            shut.chmod(0o500)
+            session.merge_all()
+            (session.real / "d/text").write_bytes(b"one\n2\n3\nmine\n")
+
+            assert session.undo(is_three_way=True).left == ()
+
+            assert (session.real / "d/text").read_bytes() == b"1\n2\n3\nmine\n"
+            assert (shut / "text").read_bytes() == b"one\n2\n3\n4\n"
+            assert os.listdir(shut) == ["text"]
+
+    with users.open_place() as place:
+        users.as_ordinary(lambda: act(place))
