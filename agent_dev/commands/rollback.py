@@ -211,10 +211,23 @@ def _all_but(record: store.Record, kept: tuple[str, ...]) -> Part:
     return part
 
 
+@dataclass(frozen=True, slots=True)
+class _States:
+    """What a tree holds and is to hold; `area`: the paths that may differ, all when files with other names are among them."""
+
+    now: Table
+    then: Table
+    area: frozenset[str]
+
+    @staticmethod
+    def of(now: Pieces, then: Pieces) -> "_States":
+        one, other = node_table.to_restore(now, then)
+        return _States(node_table.nodes(now), node_table.nodes(then), frozenset((*one, *other)))
+
+
 def _roll_back_live(session: store.Session, record: store.Record, number: int, part: Part) -> RolledBack:
-    wanted = checkpoints.tables(session, checkpoints.find(session, number))
-    before, held = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, f"to {number}"), always=True)
-    now = {name: node_table.nodes(found) for name, found in held.items()}
+    wanted = checkpoints.all_pieces(session, checkpoints.find(session, number))
+    before, now = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, f"to {number}"), always=True)
     done: list[str] = []
     problems: list[str] = []
     try:
@@ -222,7 +235,7 @@ def _roll_back_live(session: store.Session, record: store.Record, number: int, p
             prefix = "" if name == _FIRST else f"{name}:"
             bring = _bring_git if name.startswith("git-") else _bring_root
             root = record["roots"][int(name.removeprefix("root-"))] if bring is _bring_root else place
-            steps, told = bring(session, record, root, (now[name], wanted.get(name, {})), partial(part, name))
+            steps, told = bring(session, record, root, _States.of(now[name], wanted.get(name, {})), partial(part, name))
             done += [prefix + path for path in steps.paths]
             problems += [prefix + problem for problem in told]
     except OSError as error:
@@ -258,17 +271,17 @@ def tidy(session: store.Session) -> None:
 
 
 def _bring_root(
-    session: store.Session, record: store.Record, path: str, tables: tuple[Table, Table], part: Compared
+    session: store.Session, record: store.Record, path: str, states: _States, part: Compared
 ) -> tuple[history.Restore, list[str]]:
     root = live.open_root(record, path)
     lower = live.Lower(path)
     try:
-        area = {*tables[0], *tables[1]}
-        for hidden in history.hidden(*tables):
+        area = set(states.area)
+        for hidden in history.hidden(states.now, states.then):
             area.update((hidden, *lower.below(hidden)))
         ours = (os.fsdecode(_SHOWN_TEMP),)  # whatever stands there makes room for our own, which goes again
         area = {path for path in area if not history.is_within(path, ours)}
-        now, then = (history.seen(table, lower.node, area) for table in tables)
+        now, then = (history.seen(table, lower.node, area) for table in (states.now, states.then))
         steps = history.restoring(*part(now, then))
         _verify(session, [steps])
         content = _reader(session, lower)
@@ -279,10 +292,10 @@ def _bring_root(
 
 
 def _bring_git(
-    session: store.Session, _record: store.Record, place: str, tables: tuple[Table, Table], part: Compared
+    session: store.Session, _record: store.Record, place: str, states: _States, part: Compared
 ) -> tuple[history.Restore, list[str]]:
     """Bring a git dir back that lies outside of the roots: it is a plain directory, shown inside as it is."""
-    steps = history.restoring(*part(*tables))
+    steps = history.restoring(*part(states.now, states.then))
     _verify(session, [steps])
     return steps, _restore(session, _Tree("", place, steps))
 
