@@ -67,7 +67,13 @@ def listed(place: store.Store) -> tuple[Listed, ...]:
 def state(session: store.Session, record: store.Record) -> str:
     """Return a session's state: one that says it runs but is held by nobody was killed."""
     said = str(record.get("state"))
-    return store.KILLED if said == store.RUNNING and not store.is_held(session) else said
+    if said != store.RUNNING or store.is_held(session):
+        return said
+    try:
+        said = str(store.read(session).get("state"))  # it may have ended, and said so, between the two looks
+    except UnreadableSession:
+        pass
+    return store.KILLED if said == store.RUNNING else said
 
 
 def of_root(where: Here, *, every: bool = False) -> tuple[Listed, ...]:

@@ -23,7 +23,8 @@ def sweep(place: Store) -> None:
     births = lock_births(place, fcntl.LOCK_EX)
     try:
         for session in all_sessions(place):
-            if is_unborn(session) and not is_held(session):
+            # Again when nobody holds it: its maker may have given it a record and let go between the two looks.
+            if is_unborn(session) and not is_held(session) and is_unborn(session):
                 to_trash(place, session)
     finally:
         os.close(births)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.commands import sessions
 from agent_dev.errors import SessionBusy, StateUnusable, UnreadableSession
 from agent_dev.host import ended, quick_json, store
 from agent_dev.host.store import Session, Store
@@ -183,6 +184,21 @@ def test_sessions_begin_and_are_looked_at_by_many_at_once_without_harm(place: St
     assert os.listdir(place.trash) == []
 
 
+def test_a_session_that_gets_its_record_while_others_sweep_is_not_swept(place: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = store.create(place)
+
+    def born_meanwhile(one: Session) -> bool:
+        if not (Path(one.folder) / "session.json").exists():
+            store.write(session, store.BLANK)
+            store.let_go(session)
+        return store.is_held(one)
+
+    monkeypatch.setattr(ended, "is_held", born_meanwhile)
+    ended.sweep(place)
+
+    assert listed(place) == [session.id]
+
+
 # --- the record ---
 
 
@@ -348,3 +364,22 @@ def test_a_resumed_session_gets_an_empty_work_directory(session: Session, tmp_pa
     store.renew_work(session, 0)
 
     assert os.listdir(root.work) == []
+
+
+def test_a_session_that_ends_while_it_is_looked_at_was_not_killed(place: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = store.create(place)
+    running: store.Record = {**store.BLANK, "state": store.RUNNING}
+    store.write(session, running)
+    assert sessions.state(session, running) == store.RUNNING
+
+    def ended_meanwhile(one: Session) -> bool:
+        store.write(session, {**running, "state": store.WAITING})
+        store.let_go(session)
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "is_held", ended_meanwhile)
+        assert sessions.state(session, running) == store.WAITING
+
+    store.write(session, running)
+    assert sessions.state(session, running) == store.KILLED
