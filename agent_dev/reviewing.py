@@ -59,6 +59,7 @@ class Reviewing:
         self._renamed: dict[Key, str] | None = None
         self.ended: Ended | None = None
         self._settling: Settling | None = None
+        self._edited: dict[Key, bytes] = {}  # conflicts that were settled in an editor
         self.draft = self._draft()
 
     @property
@@ -146,8 +147,12 @@ class Reviewing:
 
     def _draft(self) -> Draft:
         kept = drafts.load(self._review)
+        for key, given in kept.answers.items():
+            if isinstance(given, bytes) or None not in given:
+                self.settle(key, given)
         parts = {key: self._part(key, part) for key, part in kept.selection.choices.items()}
-        return Draft(kept.selection, parts, kept.reviewed, kept.at)
+        places = {key: given for key, given in kept.answers.items() if not isinstance(given, bytes)}
+        return Draft(kept.selection, parts, kept.reviewed, kept.at, places)
 
     def _part(self, key: Key, part: Choice) -> Count:
         before, after = (side or b"" for side in self._review.content(key))
@@ -160,7 +165,8 @@ class Reviewing:
 
     def save(self, draft: Draft) -> None:
         """Keep a choice for the next time."""
-        drafts.save(self._review, drafts.Draft(draft.selection, draft.reviewed, draft.at))
+        given = draft.answers or {}
+        drafts.save(self._review, drafts.Draft(draft.selection, draft.reviewed, draft.at, {**given, **self._edited}))
 
     def settle(self, key: Key, answers: Answers) -> Change | None:
         """Settle a conflict; None where that way means nothing."""
@@ -172,6 +178,10 @@ class Reviewing:
         if made is None or made.change is None:
             return None
         self._review.fits[key] = made
+        if isinstance(answers, bytes):
+            self._edited[key] = answers
+        else:
+            self._edited.pop(key, None)
         some = tuple(made.change if one.key == key else one for one in self._review.changes.changes)
         self._review.changes = replace(self._review.changes, changes=some)
         return made.change

@@ -4,10 +4,11 @@ import json
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from agent_dev.commands.kept_answers import Given, heard, said
 from agent_dev.commands.review import Review
 from agent_dev.core.changes import Change, Key
 from agent_dev.core.choice import Choice
@@ -19,11 +20,12 @@ _NAME = "draft.json"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What was chosen, what was looked at, where the cursor was."""
+    """What was chosen, what was looked at, where the cursor was, and how conflicts are settled, some only in part."""
 
     selection: Selection = NOTHING
     reviewed: frozenset[Key] = frozenset()
     at: Key | None = None
+    answers: Mapping[Key, Given] = field(default_factory=dict)
 
 
 def save(review: Review, draft: Draft) -> None:
@@ -31,7 +33,7 @@ def save(review: Review, draft: Draft) -> None:
     path = f"{review.session.folder}/{_NAME}"
     table = review.changes.by_key()
     try:
-        if not (draft.selection.keys or draft.reviewed):
+        if not (draft.selection.keys or draft.reviewed or draft.answers):
             os.unlink(path)
             return
         keys = {
@@ -39,6 +41,7 @@ def save(review: Review, draft: Draft) -> None:
                 [*_row(key), _print(table[key]), _choice(draft.selection.choices.get(key))] for key in draft.selection.keys
             ],
             "reviewed": [[*_row(key), _print(table[key])] for key in draft.reviewed if key in table],
+            "answers": [[*_row(key), _print(table[key]), said(given)] for key, given in draft.answers.items() if key in table],
         }
         with open(f"{path}.new", "w", encoding="utf-8") as file:
             json.dump({"version": _VERSION, "at": _row(draft.at) if draft.at else None, **keys}, file)
@@ -69,10 +72,13 @@ def _read(found: Any, table: Mapping[Key, Change]) -> Draft:
                 blocks, old, new, mode = part
                 choices[key] = Choice(frozenset(blocks), frozenset(old), frozenset(new), bool(mode))
     seen = (Key(int(root), b64decode(path)) for root, path, mark in found["reviewed"] if _is_same(table, root, path, mark))
-    at = found["at"]
-    return Draft(
-        Selection(frozenset(keys), choices), frozenset(seen), Key(int(at[0]), b64decode(at[1])) if at is not None else None
-    )
+    answers = {
+        Key(int(root), b64decode(path)): heard(given)
+        for root, path, mark, given in found.get("answers", ())
+        if _is_same(table, root, path, mark)
+    }
+    at = Key(int(found["at"][0]), b64decode(found["at"][1])) if found["at"] is not None else None
+    return Draft(Selection(frozenset(keys), choices), frozenset(seen), at, answers)
 
 
 def _is_same(table: Mapping[Key, Change], root: int, path: str, mark: str) -> bool:

@@ -41,7 +41,7 @@ def save(folder: str, kept: Kept) -> None:
         if not kept.given:
             os.unlink(path)
             return
-        rows = [[*_row(clash), _said(given), clash in kept.taken] for clash, given in kept.given.items()]
+        rows = [[*_row(clash), said(given), clash in kept.taken] for clash, given in kept.given.items()]
         with open(f"{path}.new", "w", encoding="utf-8") as file:
             json.dump({"version": _VERSION, "at": b64encode(kept.at).decode(), "answers": rows}, file)
         os.rename(f"{path}.new", path)
@@ -54,9 +54,9 @@ def _read(found: Any) -> Kept:
         return Kept()
     given: dict[Clash, Given] = {}
     taken: set[Clash] = set()
-    for path, base, mine, agent, said, is_taken in found["answers"]:
+    for path, base, mine, agent, answers, is_taken in found["answers"]:
         clash = Clash(b64decode(path), _blob(base), _blob(mine), _blob(agent))
-        given[clash] = _heard(said) if isinstance(said, dict) else tuple(map(_heard_one, said))
+        given[clash] = heard(answers)
         if is_taken:
             taken.add(clash)
     return Kept(given, frozenset(taken), b64decode(found["at"]))
@@ -71,7 +71,8 @@ def _blob(found: Sequence[Any]) -> Blob:
     return int(mode), str(oid)
 
 
-def _said(given: Given) -> Any:
+def said(given: Given) -> Any:
+    """Return answers as JSON has them."""
     return _said_one(given) if isinstance(given, bytes) else [_said_one(one) for one in given]
 
 
@@ -79,9 +80,10 @@ def _said_one(one: Side | bytes | None) -> Any:
     return {"bytes": b64encode(one).decode()} if isinstance(one, bytes) else one
 
 
-def _heard(said: Mapping[str, str]) -> bytes:
-    return b64decode(said["bytes"])
+def heard(found: Any) -> Given:
+    """Return answers from JSON. Raises ValueError, LookupError or TypeError for what are none."""
+    return b64decode(found["bytes"]) if isinstance(found, dict) else tuple(map(_heard_one, found))
 
 
-def _heard_one(said: Any) -> Side | bytes | None:
-    return None if said is None else _heard(said) if isinstance(said, dict) else Side(said)
+def _heard_one(found: Any) -> Side | bytes | None:
+    return None if found is None else b64decode(found["bytes"]) if isinstance(found, dict) else Side(found)

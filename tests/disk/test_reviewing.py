@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_dev.commands.review import Review
-from agent_dev.core.changes import Key
+from agent_dev.core.changes import Change, Key
 from agent_dev.core.choice import Choice
 from agent_dev.core.selection import Selection
 from agent_dev.core.threeway import Side
@@ -115,6 +115,49 @@ def test_a_conflict_is_settled_place_by_place_and_can_be_settled_again(session: 
     assert source.merge(whole(b"x"), silent).code == 0
     review.close()
     assert (session.real / "x").read_bytes() == BASE.replace(b"line 3\n", b"mine\n").replace(b"line 25\n", b"twenty-five\n")
+
+
+@pytest.fixture
+def clashing(session: Ended) -> Ended:
+    """A session of which one file is in conflict, in two places."""
+    (session.real / "x").write_bytes(BASE.replace(b"line 3\n", b"mine\n").replace(b"line 25\n", b"mine too\n"))
+    return session
+
+
+def reopened(session: Ended) -> tuple[Reviewing, Change]:
+    source = Reviewing(session.review(), session.store)
+    return source, source.changes.by_key()[X]
+
+
+@pytest.mark.parametrize("given", [(Side.MINE, Side.AGENT), b"from the editor\n"])
+def test_a_conflict_that_was_settled_is_settled_the_next_time(clashing: Ended, given: tuple[Side, ...] | bytes) -> None:
+    first, _ = reopened(clashing)
+    assert first.settle(X, given) is not None
+    first.save(Draft(whole(b"x"), answers={X: given} if isinstance(given, tuple) else {}))
+    second, change = reopened(clashing)
+    assert (change.conflict, second.draft.selection.keys) == (None, frozenset((X,)))
+
+    assert second.merge(second.draft.selection, silent).code == 0
+    both = BASE.replace(b"line 3\n", b"mine\n").replace(b"line 25\n", b"twenty-five\n")
+    assert (clashing.real / "x").read_bytes() == (given if isinstance(given, bytes) else both)
+
+
+def test_a_conflict_that_was_settled_in_part_is_so_the_next_time(clashing: Ended) -> None:
+    first, _ = reopened(clashing)
+    first.save(Draft(answers={X: (None, Side.BOTH)}))
+    second, change = reopened(clashing)
+    assert change.conflict
+    assert second.draft.answers == {X: (None, Side.BOTH)}
+
+
+def test_an_answer_to_what_has_changed_since_is_not_kept(clashing: Ended) -> None:
+    first, _ = reopened(clashing)
+    assert first.settle(X, (Side.MINE, Side.AGENT)) is not None
+    first.save(Draft(whole(b"x"), answers={X: (Side.MINE, Side.AGENT)}))
+    (clashing.real / "x").write_bytes(BASE.replace(b"line 3\n", b"another\n").replace(b"line 25\n", b"mine too\n"))
+    second, change = reopened(clashing)
+    assert change.conflict
+    assert (second.draft.answers, second.draft.selection.keys) == ({}, frozenset())
 
 
 def test_the_commands_that_ran_are_a_tab(session: Ended, review: Review) -> None:
