@@ -20,7 +20,8 @@ TITLE = "Transactions"
 LIMIT = 15.0  # ms over a run
 _INSTALLED = 1.03  # times the same without a transaction
 _PACKAGES, _MODULES = 6, 100
-_OUTSIDE = ("pip install", "agent-dev tx -- pip install")
+_BARE = "pip install, without agent-dev"
+_OUTSIDE = ("agent-dev pip install", "agent-dev tx -- pip install")
 _INSIDE = ("inside: pip install", "inside: tx pip install")
 _TWICE = """import shutil, subprocess, sys, time
 took, is_turned = {}, sys.argv[1] == "1"
@@ -76,12 +77,15 @@ def _installed(ground: Ground, env: dict[str, str], url: str) -> Section:
     (ground.folder / "door.yaml").write_text("tx_inside: true\n")
     (ground.folder / "transactions/twice.py").write_text(_TWICE)
 
-    def outside(*before: str) -> dict[str, float]:
+    def outside(*before: str, is_home: bool = True) -> dict[str, float]:
         target = f"lib{next(numbers)}"
         took = process.timed(("/usr/bin/env", *before, *pip, "--target", target, *names), env)
-        if not Path(target).is_dir():
+        if Path(target).is_dir() != is_home:
             raise AssertionError(target)
-        shutil.rmtree(target)
+        if is_home:
+            shutil.rmtree(target)
+        else:
+            process.output((ground.program, "discard"), env)
         return {"took": took}
 
     def inside() -> dict[str, float]:
@@ -90,18 +94,21 @@ def _installed(ground: Ground, env: dict[str, str], url: str) -> Section:
         return {name: float(took) for name, took in zip(_INSIDE, said.split(), strict=True)}
 
     ways = (
-        Subject(_OUTSIDE[0], outside),
+        Subject(_BARE, outside),
+        Subject(_OUTSIDE[0], lambda: outside(ground.program, "--no-merge", "--", is_home=False)),
         Subject(_OUTSIDE[1], lambda: outside(ground.program, "tx", "--include-risky", "--")),
         Subject("inside", inside),
     )
     found = measure.in_turns(ways, measure.rounds(4), 1)
-    figures = {name: found[name]["took"] for name in _OUTSIDE} | found["inside"]
-    rows = []
+    figures = {name: found[name]["took"] for name in (_BARE, *_OUTSIDE)} | found["inside"]
+    bare = measure.ratio(figures[_OUTSIDE[1]], figures[_BARE])
+    rows = [Row(_BARE, measure.spread(figures[_BARE]))]
     for plain, ours in (_OUTSIDE, _INSIDE):
         rows.append(Row(plain, measure.spread(figures[plain])))
         ratio = measure.ratio(figures[ours], figures[plain])
         rows.append(Row(ours, measure.spread(figures[ours]), plain, ratio, _INSTALLED))
     about = f"{_PACKAGES} packages of {_MODULES} modules from an index on 127.0.0.1, compiled, into a new directory each time."
+    about += f" The transaction with its sandbox, its review and its merge is {bare.median:.2f} times pip alone."
     fastest = tuple(measure.fastest({name: figures[name] for name in pair}, pair[0]) for pair in (_OUTSIDE, _INSIDE))
     return Section(f"{TITLE}: pip install", about, tuple(rows), fastest)
 
