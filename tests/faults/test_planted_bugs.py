@@ -37,9 +37,9 @@ NEEDED = (
     ("shut folder beside", "conclude._taken < conclude.conclude < merge._conclude"),
     ("lines", "stage._fill < stage.put < undo_three_way._put"),
     ("lines", "stage.__init__ < undo_three_way._stage < undo_three_way.<genexpr>"),
-    ("lines", "stage.settle < undo_three_way.stage < undo._drive_with"),
+    ("lines", "stage.settle < undo_three_way.stage < undo._attempt"),
     ("lines", "upper.give_back < conclude._give_back < conclude._undone"),
-    ("lines of three beside", "stage.settle < secure.restage < undo._drive_with"),
+    ("lines of three beside", "stage.settle < secure.restage < undo._attempt"),
 )
 
 
