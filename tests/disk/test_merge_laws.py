@@ -26,7 +26,7 @@ from tests.harness.users import as_ordinary, open_place, with_own_mounts
 OLD, NEW, MINE = Node(FILE, b"old"), Node(FILE, b"new"), Node(FILE, b"mine")
 FOLDER = Node(DIRECTORY, b"", 0o755)
 Pair = tuple[Tree, Tree, frozenset[bytes]]
-ON_DISK = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+ON_DISK = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 @contextmanager
