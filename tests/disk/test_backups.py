@@ -239,7 +239,7 @@ def test_after_any_changes_each_backup_is_what_was_there(source: Path) -> None:
     for number in range(ROUNDS):
         for _ in range(rolls.randrange(3)):
             name = rolls.choice(names)
-            words = [f"echo {number} >{name}", f"rm -rf {name}", f"mkdir -p {name}", f"chmod {rolls.choice((600, 755))} {name}"]
+            words = [f"echo {number} >{name}", f"rm -rf {name}", f"mkdir -p {name}", f"chmod {rolls.choice((700, 755))} {name}"]
             words += [f"touch {name}", f"ln -sf x {name}", f"mv {name} {rolls.choice(names)}"]
             subprocess.run(["sh", "-c", f"{rolls.choice(words)} 2>/dev/null"], cwd=source, check=False)
         before = kept[-1][1] if kept else {}
