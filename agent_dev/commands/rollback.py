@@ -203,6 +203,10 @@ def _only(paths: tuple[str, ...]) -> Part:
 
 
 def _all_but(record: store.Record, kept: tuple[str, ...]) -> Part:
+    strange = [path for path in kept if not history.is_within(path, tuple(record["roots"]))]
+    if strange:
+        raise CannotRollBack(message=f"{strange[0]} is not in the repository", hint="--take PATH, below it")
+
     def part(name: str, now: Table, then: Table) -> tuple[Table, Table]:
         root = record["roots"][int(name.removeprefix("root-"))] if name.startswith("root-") else ""
         own = tuple(path[len(root) + 1 :] for path in kept if root and history.is_within(path, (root,)))

@@ -41,6 +41,10 @@ class Refused(Exception):
     """What the door said no to, and why."""
 
 
+class Misused(Exception):
+    """Words that are not understood, and why."""
+
+
 class Door:
     """A connection; what was begun on it is rolled back when it ends."""
 
@@ -96,11 +100,19 @@ def main(words: "list[str]") -> int:
         words = ["agent-dev", "tx", *words[1:]]
     verb, rest = (words[1], words[2:]) if len(words) > 1 else ("", [])
     act = {"tx": transact, "checkpoint": checkpoint, "rollback": roll_back}.get(verb)
+    if act is None and verb and verb not in ("-h", "--help", "help"):
+        say(f"{verb!a} is not for inside a session")
+        say("→ tx, agent-dev checkpoint or agent-dev rollback; each with --help")
+        return _USAGE
     if act is None or rest[:1] in (["-h"], ["--help"]):
         (sys.stdout if rest or verb in ("-h", "--help", "help") else sys.stderr).write(_HELP)
         return 0 if rest or verb in ("-h", "--help", "help") else _USAGE
     try:
         return act(rest)
+    except Misused as error:
+        say(f"{verb}: {error}")
+        say(f"→ agent-dev {verb} --help")
+        return _USAGE
     except Refused as error:
         say(str(error))
         return _FAILED
@@ -112,14 +124,14 @@ def main(words: "list[str]") -> int:
 def checkpoint(words: "list[str]") -> int:
     """Take a checkpoint."""
     if words and (len(words) != 2 or words[0] not in ("-m", "--message")):
-        return _misuse()
+        raise Misused("nothing but -m TEXT goes with it")
     return tell(f"checkpoint {Door().ask('checkpoint', words[1] if words else '')}")
 
 
 def roll_back(words: "list[str]") -> int:
     """Go back to a checkpoint."""
     if len(words) != 1 or not (words[0].isascii() and words[0].isdigit()):
-        return _misuse()
+        raise Misused("one checkpoint's number goes with it")
     return tell(f"as at checkpoint {Door().ask('rollback', words[0])}")
 
 
@@ -128,7 +140,7 @@ def transact(words: "list[str]") -> int:
     wish = Wish()
     command = wish.read(words)
     if not command:
-        return _misuse()
+        raise Misused("which command?")
     stdout = os.dup(1)
     if wish.is_json:
         os.dup2(2, 1)
@@ -159,7 +171,7 @@ class Wish:
         self.is_json = False
 
     def read(self, words: "list[str]") -> "list[str]":
-        """Take the options up; return the command, nothing for words that are not understood."""
+        """Take the options up; return the command. Raises Misused for words that are not understood."""
         rest = list(words)
         while rest and rest[0].startswith("-") and rest[0] != "--":
             word = rest.pop(0)
@@ -169,8 +181,10 @@ class Wish:
                 continue
             if name in ("--validate", "--take", "--timeout") and not has_value and rest:
                 value = rest.pop(0)
+            if name not in ("--validate", "--take", "--timeout"):
+                raise Misused(f"{word!a} is no option of it")
             if not value or not self._set(name, value):
-                return []
+                raise Misused(f"{name} wants {'a time such as 90s or 5m' if name == '--timeout' else 'a value'}")
         return rest[1:] if rest[:1] == ["--"] else rest
 
     def _set(self, name: str, value: str) -> bool:
@@ -346,11 +360,6 @@ def become(command: "list[str]") -> None:
         os._exit(_NOT_FOUND)
     except OSError as error:
         say(f"{command[0]}: {error.strerror}")
-
-
-def _misuse() -> int:
-    sys.stderr.write(_HELP)
-    return _USAGE
 
 
 if __name__ == "__main__":

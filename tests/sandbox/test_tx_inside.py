@@ -91,7 +91,7 @@ def test_only_what_is_taken_stays(inside: AgentDev) -> None:
     change = "mkdir -p lib/new; echo x >lib/new/x; echo y >lib/y; echo other >README.md; rm -r sub; echo z >odd%name"
     script = f"""
     echo before >kept; cd sub
-    tx --take ../lib/new --take=../odd%name --take ../nowhere --take /etc sh -c 'cd ..; echo after >kept; {change}'; echo $?
+    tx --take ../lib/new --take=../odd%name --take ../nowhere sh -c 'cd ..; echo after >kept; {change}'; echo $?
     cd ..; {LOOK}; ls lib lib/new; cat sub/app.py"""
     said, _ = sh(inside, script)
     names = "README.md: # Shop\nkept: before\nlib:\nodd%name: z\nsub:\n"
@@ -261,10 +261,17 @@ def test_checkpoints_and_rollbacks_of_its_own(inside: AgentDev) -> None:
         "agent-dev rollback x",
     ],
 )
-def test_words_that_it_does_not_know_are_refused_with_its_help(inside: AgentDev, words: str) -> None:
-    said, told = sh(inside, f"{words}; echo $?")
-    assert said == "2\n"
-    assert "usage: tx" in told
+def test_words_that_it_does_not_know_are_refused_with_what_to_do(inside: AgentDev, words: str) -> None:
+    said, told = sh(inside, f"{words} 2>told; echo $?; wc -l <told; cat told")
+    code, lines, *rest = said.splitlines()
+    assert code == "2"
+    assert (int(lines) == 2 and "--help" in rest[1]) or rest[0].startswith("usage: tx"), told
+
+
+def test_a_path_outside_the_repository_is_no_part_to_keep(inside: AgentDev) -> None:
+    said, told = sh(inside, f"tx --take /etc sh -c 'echo x >new'; echo $?; {LOOK}")
+    assert said == f"1\n{NAMES}"
+    assert "/etc is not in the repository" in told
 
 
 def test_a_session_without_it_has_no_door(agent_dev: AgentDev) -> None:
