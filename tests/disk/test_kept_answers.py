@@ -14,8 +14,8 @@ from agent_dev.core.selection import Selection
 from agent_dev.core.threeway import Side
 from agent_dev.settling import Settling
 from tests.harness.git_session import GitSession
-from tests.harness.repository import commit, git, repository
-from tests.harness.settling import THEIRS, YOURS, begin, meet, settle
+from tests.harness.repository import commit
+from tests.harness.settling import THEIRS, YOURS, begin, meet, reviews, settle, users
 from tui.source import Draft
 
 LINES = "".join(f"line {number}\n" for number in range(9))
@@ -26,27 +26,14 @@ CLASH = Clash(b"a\xff\n", (0o100644, "a" * 40), (0o100755, "b" * 40), (0, ""))
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[GitSession]:
-    root = repository(tmp_path / "root")
-    for name, value in (("user.name", "Grace"), ("user.email", "grace@example.invalid")):
-        git(root, "config", name, value)
-    for name in ("text", "other"):
-        (root / name).write_text(LINES)
-    commit(root, "lines")
-    with GitSession(tmp_path, root) as opened:
+    with GitSession(tmp_path, users(tmp_path / "root", text=LINES, other=LINES)) as opened:
         yield opened
 
 
 @pytest.fixture
 def review(session: GitSession) -> Iterator[Callable[[], Review]]:
-    opened: list[Review] = []
-
-    def opens() -> Review:
-        opened.append(session.review())
-        return opened[-1]
-
-    yield opens
-    for one in opened:
-        one.close()
+    with reviews(session) as opens:
+        yield opens
 
 
 def in_the_way(session: GitSession, review: Callable[[], Review]) -> Settling:

@@ -7,7 +7,8 @@ import pytest
 
 from agent_dev.reviewing import Reviewing
 from tests.harness.git_session import GitSession
-from tests.harness.repository import commit, git, repository
+from tests.harness.repository import commit, git
+from tests.harness.settling import users
 from tui import plain_commits
 
 LINES = "".join(f"line {number}\n" for number in range(9))
@@ -31,12 +32,7 @@ class Typist:
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[GitSession]:
-    root = repository(tmp_path / "root")
-    for name, value in (("user.name", "Grace"), ("user.email", "grace@example.invalid")):
-        git(root, "config", name, value)
-    (root / "text").write_text(LINES)
-    commit(root, "lines")
-    with GitSession(tmp_path, root) as opened:
+    with GitSession(tmp_path, users(tmp_path / "root", text=LINES)) as opened:
         yield opened
 
 

@@ -15,8 +15,8 @@ from agent_dev.core.threeway import Merged, Side
 from agent_dev.settling import Settling
 from tests.harness import repository as made
 from tests.harness.git_session import GitSession
-from tests.harness.repository import ENVIRON, git, repository
-from tests.harness.settling import BOTH, THEIRS, YOURS, begin, meet, settle
+from tests.harness.repository import ENVIRON, git
+from tests.harness.settling import BOTH, THEIRS, YOURS, begin, meet, reviews, settle, users
 from tui.entries import Way
 from tui.source import Answers
 
@@ -33,11 +33,7 @@ def commit(place: Path, subject: str, **files: str) -> str:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    place = repository(tmp_path / "root")
-    git(place, "config", "user.name", "Grace")
-    git(place, "config", "user.email", "grace@example.invalid")
-    commit(place, "lines", text=LINES, bin="\0a", gone="g\n")
-    return place
+    return users(tmp_path / "root", text=LINES, bin="\0a", gone="g\n")
 
 
 @pytest.fixture
@@ -48,15 +44,8 @@ def session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
 
 @pytest.fixture
 def review(session: GitSession) -> Iterator[Callable[[], Review]]:
-    opened: list[Review] = []
-
-    def opens() -> Review:
-        opened.append(session.review())
-        return opened[-1]
-
-    yield opens
-    for one in opened:
-        one.close()
+    with reviews(session) as opens:
+        yield opens
 
 
 def head(root: Path) -> str:

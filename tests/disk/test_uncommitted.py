@@ -9,8 +9,8 @@ import pytest
 from agent_dev.commands.review import Review
 from agent_dev.core.changes import Key
 from tests.harness.git_session import GitSession
-from tests.harness.repository import commit, git, repository
-from tests.harness.settling import BOTH, THEIRS, YOURS, meet, settle
+from tests.harness.repository import git
+from tests.harness.settling import BOTH, THEIRS, YOURS, meet, reviews, settle, users
 from tui.source import Answers
 
 LINES = "".join(f"line {number}\n" for number in range(9))
@@ -21,27 +21,14 @@ WITH = AGENT.replace("AGENT", "MINE\nAGENT")
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[GitSession]:
-    root = repository(tmp_path / "root")
-    for name, value in (("user.name", "Grace"), ("user.email", "grace@example.invalid")):
-        git(root, "config", name, value)
-    (root / "text").write_text(LINES)
-    (root / "gone").write_text("g\n")
-    commit(root, "lines")
-    with GitSession(tmp_path, root) as opened:
+    with GitSession(tmp_path, users(tmp_path / "root", text=LINES, gone="g\n")) as opened:
         yield opened
 
 
 @pytest.fixture
 def review(session: GitSession) -> Iterator[Callable[[], Review]]:
-    opened: list[Review] = []
-
-    def opens() -> Review:
-        opened.append(session.review())
-        return opened[-1]
-
-    yield opens
-    for one in opened:
-        one.close()
+    with reviews(session) as opens:
+        yield opens
 
 
 def status(session: GitSession) -> str:

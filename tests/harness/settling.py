@@ -1,6 +1,8 @@
 """Commits that are to come home and are in something's way, as the screen meets and settles that."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 from agent_dev.commands.review import Review
 from agent_dev.core.changes import Key
@@ -9,11 +11,36 @@ from agent_dev.core.threeway import Side
 from agent_dev.homecoming import bringer
 from agent_dev.settling import Settling, attempt
 from tests.harness.git_session import GitSession
-from tests.harness.repository import ENVIRON
+from tests.harness.repository import ENVIRON, commit, git, repository
 from tui.entries import Way
 from tui.source import Answers, Ended
 
 YOURS, THEIRS, BOTH = ((side,) for side in (Side.MINE, Side.AGENT, Side.BOTH))
+
+
+def users(place: Path, **files: str) -> Path:
+    """Make a repository in which Grace has committed some files."""
+    root = repository(place)
+    for name, value in (("user.name", "Grace"), ("user.email", "grace@example.invalid")):
+        git(root, "config", name, value)
+    for name, text in files.items():
+        (root / name).write_text(text)
+    commit(root, "lines")
+    return root
+
+
+@contextmanager
+def reviews(session: GitSession) -> Iterator[Callable[[], Review]]:
+    """Yield what opens a session as often as wanted; in the end all is closed."""
+    opened: list[Review] = []
+
+    def opens() -> Review:
+        opened.append(session.review())
+        return opened[-1]
+
+    yield opens
+    for one in opened:
+        one.close()
 
 
 def begin(session: GitSession, review: Review, way: Way = Way.YOURS) -> tuple[Ended, Settling | None]:
