@@ -64,6 +64,19 @@ def processes(marker: str) -> list[int]:
     return found
 
 
+def inside(marker: str) -> list[int]:
+    """Return those of them in a PID namespace below this one: what agent-dev forks to tidy up has its words, but is none."""
+    return [pid for pid in processes(marker) if _depth(pid) > _depth(os.getpid())]
+
+
+def _depth(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0  # it has ended
+    return next(len(line.split()) for line in lines if line.startswith("NSpid:"))
+
+
 class AgentDev:
     """`agent-dev` as the user of one home runs it, in one repository unless told otherwise."""
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from agent_dev.host import leftovers
-from tests.harness.program import PROGRAM, AgentDev, processes, tree, wait_until
+from tests.harness.program import PROGRAM, AgentDev, inside, processes, tree, wait_until
 
 WAIT = "echo ready; read line"
 
@@ -248,7 +248,7 @@ def test_what_runs_in_the_background_ends_with_the_agent(agent_dev: AgentDev) ->
     last = f'"sleep 30; : ${{MARK}}{marker}"'
     script = f"MARK=mark-; (setsid sh -c {last} &) ; (nohup sh -c {last} >/dev/null 2>&1 &) ; sleep 0.1; cat /proc/[0-9]*/cmdline"
     done = agent_dev("--", "sh", "-c", script)
-    assert processes(f"mark-{marker}") == []
+    assert inside(f"mark-{marker}") == []
     assert done.stdout.count(f"mark-{marker}") >= 2  # they had been there
 
 
@@ -338,9 +338,10 @@ def test_a_running_session_cannot_be_resumed(agent_dev: AgentDev) -> None:
 def test_a_session_is_stopped_from_another_terminal_and_kept(agent_dev: AgentDev) -> None:
     marker = f"mark-{uuid4().hex}"
     with waiting_agent(agent_dev, f"touch new; : {marker}") as process:
+        assert inside(marker) != []
         done = agent_dev("stop")
         assert done.returncode == 0, done.stderr
-        assert processes(marker) == []
+        assert inside(marker) == []
         process.wait(20)
     assert (state(agent_dev), agent_dev.changes()) == (["waiting"], {"new": "added"})
 
@@ -358,7 +359,7 @@ def test_a_signal_to_the_launcher_ends_the_agent_and_keeps_the_session(agent_dev
     with waiting_agent(agent_dev, f"touch new; : {marker}") as process:
         process.send_signal(number)
         assert process.wait(20) == 128 + number
-        assert processes(marker) == []
+        assert inside(marker) == []
     assert (state(agent_dev), agent_dev.changes()) == (["waiting"], {"new": "added"})
 
 
@@ -367,7 +368,7 @@ def test_an_agent_that_will_not_end_is_ended(agent_dev: AgentDev) -> None:
     with waiting_agent(agent_dev, f"trap '' TERM HUP INT; touch new; : {marker}; while :; do sleep 1; done & true") as process:
         process.terminate()
         assert process.wait(20) == 128 + signal.SIGTERM
-        assert processes(marker) == []
+        assert inside(marker) == []
     assert agent_dev.changes() == {"new": "added"}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.program import AgentDev, processes, tree, wait_until
+from tests.harness.program import AgentDev, inside, processes, tree, wait_until
 
 NUMBERS = "".join(f"line {number}\n" for number in range(40))
 
@@ -124,7 +124,7 @@ def test_what_a_command_leaves_running_cannot_change_what_was_validated(agent_de
     marker = "1237.5"
     script = f"echo good >x; (trap '' TERM HUP; setsid sh -c 'sleep {marker}; echo bad >x') >/dev/null 2>&1 &"
     code, _ = outcome(agent_dev, "--validate", "grep -q good x && ! pgrep -x sleep", "--", "sh", "-c", script)
-    assert (code, processes(marker)) == (0, [])
+    assert (code, inside(marker)) == (0, [])
 
 
 def test_a_risk_is_allowed_by_its_rule_by_the_configuration_or_all_at_once(agent_dev: AgentDev) -> None:
