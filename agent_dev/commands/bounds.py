@@ -61,7 +61,7 @@ def reason(job: "Job", keeper: launch.Keeper, supervisor: supervise.Supervisor, 
         keeper.group.close()
     if supervisor.why:
         return f"ended: {supervisor.why}"
-    if supervisor.is_late and "time" in limits and not job.deadline:
+    if supervisor.is_late and "time" in limits and not 0 < job.deadline <= time.monotonic_ns():
         return _said(limits, "time", "ended")
     if code == _XFSZ and "file-size" in limits:
         return _said(limits, "file-size", "ended")

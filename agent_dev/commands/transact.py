@@ -47,7 +47,8 @@ class Step(Value):
 class Result(Value):
     """How a transaction ended. `session`: what waits still, to be looked at; `code`: the exit code to pass on.
 
-    `cause` of a failure: command, signal, timeout, validation, policy, conflict, risk, deletions, unreadable; empty when merged.
+    `cause` of a failure: command, signal, timeout, limit, validation, policy, conflict, risk, deletions, unreadable; empty when
+    merged.
     """
 
     state: str
@@ -110,13 +111,15 @@ def run_all(terms: Terms, notice: "Notice") -> Attempt:
         if step.code:
             late = _failure(outcome, terms.timeout)
             cause, reason = (
-                late if late[0] == "timeout" else ("validation", f"the validation ended with {step.code}: {validation}")
+                late
+                if late[0] in ("timeout", "limit")
+                else ("validation", f"the validation ended with {step.code}: {validation}")
             )
     return _attempt(outcome, tuple(steps), cause, reason)
 
 
 def _attempt(outcome: "run.Outcome", steps: tuple[Step, ...], cause: str, reason: str) -> Attempt:
-    codes = {"": 0, "timeout": TIMED_OUT, "validation": REFUSED, "policy": REFUSED}
+    codes = {"": 0, "timeout": TIMED_OUT, "validation": REFUSED, "policy": REFUSED, "limit": REFUSED}
     session = outcome.session if outcome.is_kept else None
     result = Result(
         state=FAILED if cause else MERGED,
@@ -157,6 +160,8 @@ def _timed(before: "run.Outcome | None", request: Request, notice: "Notice") -> 
 
 
 def _failure(outcome: "run.Outcome", timeout: int) -> tuple[str, str]:
+    if outcome.why and outcome.code:
+        return "limit", outcome.why
     if outcome.is_late:
         return "timeout", f"it was not done within {timeout / 1000:g} s"
     if outcome.code > _SIGNALLED:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agent_dev.host.store import Session
 
 NAME, MARK = "door", "transaction"
+_SCRIPT = ("door_running.py", "door_inside.py")  # one, read from the first line to the last
 _LONGEST = 100  # characters of a path: a first line holds 127 bytes
 _WAITING = 16  # connections that nobody has taken up
 
@@ -25,8 +26,12 @@ def door(folder: str, system: tuple[str, ...], untrusted: tuple[str, ...]) -> Do
     python = next(shown, "")
     if not python:
         return None
-    with open(os.path.join(os.path.dirname(__file__), "door_inside.py"), "rb", 0) as file:
-        return Door(f"{folder}/{NAME}", b"#!%s -ISB\n%s" % (os.fsencode(python), file.read()))
+    return Door(f"{folder}/{NAME}", b"#!%s -ISB\n%s" % (os.fsencode(python), b"".join(map(_source, _SCRIPT))))
+
+
+def _source(name: str) -> bytes:
+    with open(os.path.join(os.path.dirname(__file__), name), "rb", 0) as file:
+        return file.read()
 
 
 def is_possible() -> bool:

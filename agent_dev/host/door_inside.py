@@ -1,6 +1,6 @@
 """Inside the sandbox: `tx COMMAND`, and `agent-dev tx`, `checkpoint` and `rollback`, said to the door of the session.
 
-Run there as a script of its own: nothing of agent-dev is there.
+Run there as a script of its own, behind `door_running.py`: nothing of agent-dev is there.
 """
 
 import os
@@ -9,30 +9,53 @@ import socket
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # it stands above, in the one file that both are inside
+    from agent_dev.host.door_running import Late, adopt, asked, end_all, late, run, say  # noqa: TC004
+
 _DOOR = "/run/agent-dev/door"
-_FAILED, _USAGE, _TIMED_OUT, _NOT_STARTED, _NOT_EXECUTABLE, _NOT_FOUND = 1, 2, 124, 125, 126, 127
+_FAILED, _USAGE, _TIMED_OUT, _NOT_STARTED = 1, 2, 124, 125
 _SIGNALLED = 128
-_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+_FILE_TOO_LARGE = _SIGNALLED + signal.SIGXFSZ
+_TIMES = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_LIMITS: "dict[str, dict[str, float] | dict[str, int]]" = {
+    "time": _TIMES,
+    "memory": _SIZES,
+    "file-size": _SIZES,
+    "open-files": {"": 1},
+}
+_VALUES = {
+    "--validate": "a command",
+    "--take": "a path",
+    "--timeout": "a time such as 90s or 5m",
+    "--many": "a file",
+    "--jobs": "a number",
+    "--limit": "NAME=VALUE: time, memory, file-size, open-files; others hold for the whole session",
+}
+_NEEDLESS = {"--include-ignored": False, "--include-risky": False, "--yes-delete-many": False, "--allow": True}
 _LONGEST = 1000  # bytes of a request
 _OURS = (signal.SIGINT, signal.SIGQUIT)
-_PASSED_ON = (signal.SIGTERM, signal.SIGHUP)
-_PYTHONS = (signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores them, and what it starts would
 _UNKNOWN: "dict[str, object]" = {"session": None, "merge": None, "taken": [], "left": [], "commits": 0}  # known outside alone
 _HELP = """\
 usage: tx [OPTIONS] [--] COMMAND [ARGS…]
        agent-dev tx [OPTIONS] [--] COMMAND [ARGS…]
+       tx [OPTIONS] --many FILE [--first]
        agent-dev checkpoint [-m TEXT]
        agent-dev rollback CHECKPOINT
 
   --validate CMD   a shell command that must pass afterwards; may be repeated
   --timeout T      for all of it: 90, 90s, 5m, 1h; what the command started is killed then
   --take PATH      keep only what changed at PATH and below it, and roll the rest back; may be repeated
+  --limit N=VALUE  time, or for each process memory, file-size or open-files; may be repeated
   --json           one JSON document on stdout; the command's own output goes to stderr
+  --many FILE      a transaction for each line of FILE (-: stdin), as a shell reads it, one after the other
+  --first          until one has passed
 
 You are in a sandbox of agent-dev's. `tx` runs a command: when it ends with 0, what it changed in the repository stays, else all
 of it is rolled back, with whatever else changed there meanwhile. The exit code is the command's. Transactions may lie in one
-another; two that lie side by side take turns. Home and /tmp are not rolled back. 124: timeout, 1: validation, 125: not started.
+another; two that lie side by side take turns. Home and /tmp are not rolled back. 124: timeout, 1: validation or limit, 125: not
+started. Risks are judged later, by the user: --allow and its like change nothing here.
 `checkpoint` keeps what the repository holds now, `rollback` brings it back to a checkpoint, after taking one.
 """
 
@@ -81,11 +104,6 @@ class Door:
             self._heard += piece
         line, _, self._heard = self._heard.partition(b"\n")
         return line.decode("utf-8", "replace")
-
-
-def say(text: str) -> None:
-    """Write a line to stderr."""
-    sys.stderr.write(f"agent-dev: {text}\n")
 
 
 def tell(text: str) -> int:
@@ -139,13 +157,22 @@ def transact(words: "list[str]") -> int:
     """Run a command, and roll back what it changed unless it and every validation ends with 0; return the exit code."""
     wish = Wish()
     command = wish.read(words)
-    if not command:
-        raise Misused("which command?")
     stdout = os.dup(1)
     if wish.is_json:
         os.dup2(2, 1)
     for number in _OURS:
         signal.signal(number, signal.SIG_IGN)  # the command decides what they mean
+    code, row = many(wish) if wish.many else one(command, wish)
+    if wish.is_json:
+        import json  # with it alone
+
+        with open(stdout, "w", encoding="utf-8") as file:
+            file.write(json.dumps({"version": 1, **row}, indent=1) + "\n")
+    return code
+
+
+def one(command: "list[str]", wish: "Wish") -> "tuple[int, dict[str, object]]":
+    """Carry one transaction out, and say why nothing stays; return its exit code and its row for --json."""
     attempt = Attempt(command, wish)
     try:
         attempt.carry_out()
@@ -155,10 +182,29 @@ def transact(words: "list[str]") -> int:
         attempt.fail("", f"not started: the door of this session: {error.strerror}", _NOT_STARTED)
     if attempt.reason:
         say(attempt.reason)
-    if wish.is_json:
-        with open(stdout, "w", encoding="utf-8") as file:
-            file.write(attempt.document())
-    return attempt.code
+    return attempt.code, attempt.row()
+
+
+def many(wish: "Wish") -> "tuple[int, dict[str, object]]":
+    """Carry a transaction out for each line of a file, until one has passed if that is wished; return the same."""
+    lines = wish.lines()
+    codes: list[int] = []
+    rows: list[dict[str, object]] = []
+    for line in lines:
+        row = not_run()
+        if not asked and not (wish.is_first and 0 in codes):
+            say(f"{len(rows) + 1} of {len(lines)}: {line if line.isprintable() else ascii(line)}")
+            code, row = one(["/bin/sh", "-c", line], wish)
+            codes.append(code)
+        rows.append({"line": line, **row})
+    is_good = 0 in codes if wish.is_first else codes == [0] * len(lines)
+    return int(not is_good), {"state": "merged" if is_good else "failed", "exit": int(not is_good), "jobs": rows}
+
+
+def not_run() -> "dict[str, object]":
+    """Return the row of one that was not begun, since another had passed or we were asked to end."""
+    cause, reason = ("signal", "it was asked to end") if asked else ("not needed", "another had passed")
+    return {"state": "failed", "exit": _FAILED, "cause": cause, "reason": reason, **_UNKNOWN, "steps": []}
 
 
 class Wish:
@@ -167,8 +213,10 @@ class Wish:
     def __init__(self) -> None:
         self.validations: list[str] = []
         self.take: list[str] = []
-        self.timeout = 0.0  # seconds; 0: none
-        self.is_json = False
+        self.limits: dict[str, int] = {}
+        self.timeout = self.limit = 0.0  # seconds; 0: none
+        self.many = ""
+        self.is_json = self.is_first = self.has_jobs = False
 
     def read(self, words: "list[str]") -> "list[str]":
         """Take the options up; return the command. Raises Misused for words that are not understood."""
@@ -176,44 +224,73 @@ class Wish:
         while rest and rest[0].startswith("-") and rest[0] != "--":
             word = rest.pop(0)
             name, has_value, value = word.partition("=")
-            if word == "--json":
-                self.is_json = True
+            if word in ("--json", "--first"):
+                self.is_json, self.is_first = self.is_json or word == "--json", self.is_first or word == "--first"
                 continue
-            if name in ("--validate", "--take", "--timeout") and not has_value and rest:
-                value = rest.pop(0)
-            if name not in ("--validate", "--take", "--timeout"):
+            if name not in _VALUES and name not in _NEEDLESS:
                 raise Misused(f"{word!a} is no option of it")
-            if not value or not self._set(name, value):
-                raise Misused(f"{name} wants {'a time such as 90s or 5m' if name == '--timeout' else 'a value'}")
-        return rest[1:] if rest[:1] == ["--"] else rest
+            if _NEEDLESS.get(name, True) and not has_value and rest:
+                value = rest.pop(0)
+            if name in _VALUES and not (value and self._set(name, value)):
+                raise Misused(f"{name} wants {_VALUES[name]}")
+        rest = rest[1:] if rest[:1] == ["--"] else rest
+        if (self.is_first or self.has_jobs) and not self.many:
+            raise Misused("--jobs and --first go with --many")
+        if bool(rest) == bool(self.many):
+            raise Misused("--many FILE has the commands; what is this one?" if rest else "which command?")
+        return rest
 
     def _set(self, name: str, value: str) -> bool:
         if name == "--timeout":
-            self.timeout = seconds(value)
+            self.timeout = amount(value, _TIMES)
             return self.timeout > 0
-        into = {"--validate": self.validations, "--take": self.take}.get(name)
-        if into is not None:
-            into.append(quoted(os.path.abspath(value)) if name == "--take" else value)  # now: the command may take the place away
-        return into is not None
+        if name == "--limit":
+            return self._limit(*value.partition("=")[::2])
+        if name == "--jobs":
+            self.has_jobs = value.isdigit()  # one after the other all the same: they share the session's tree
+            return self.has_jobs
+        if name == "--many":
+            self.many = value
+        elif name == "--take":
+            self.take.append(quoted(os.path.abspath(value)))  # now: the command may take the place away
+        else:
+            self.validations.append(value)
+        return True
+
+    def _limit(self, name: str, value: str) -> bool:
+        found = amount(value, _LIMITS.get(name, {}))
+        if name == "time":
+            self.limit = found
+        elif found:
+            self.limits[name] = int(found)
+        return found > 0
+
+    def lines(self) -> "list[str]":
+        """Return the commands of the file. Raises Misused."""
+        try:
+            with open(0 if self.many == "-" else self.many, encoding="utf-8") as file:
+                lines = [line.strip() for line in file.read().split("\n")]
+        except (OSError, UnicodeDecodeError) as error:
+            raise Misused(f"--many {self.many}: {error}") from None
+        lines = [line for line in lines if line and not line.startswith("#")]
+        if not lines or any("\0" in line for line in lines):
+            raise Misused(f"--many {self.many}: no command in it")
+        return lines
 
 
-def seconds(text: str) -> float:
-    """Return a time such as `90`, `90s`, `5m` in seconds; 0 for what is none."""
-    number = text.rstrip("smh")
+def amount(text: str, units: "dict[str, float] | dict[str, int]") -> float:
+    """Return a time such as `90`, `90s`, `5m` in seconds, a size such as `4G` in bytes; 0 for what is none."""
+    number = text.rstrip("".join(units))
     try:
-        found = float(number) * _UNITS[text[len(number) :] or "s"]
+        found = float(number) * units[text[len(number) :] or ("" if "" in units else "s")]
     except (KeyError, ValueError):
         return 0
-    return found if 0.001 <= found < 1e9 else 0
+    return found if 0.001 <= found < 1e15 else 0
 
 
 def quoted(path: str) -> str:
     """Return a path of which each byte but for visible ASCII stands as %XX."""
     return "".join(chr(byte) if 0x20 < byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in os.fsencode(path))
-
-
-class Late(Exception):
-    """The time is over."""
 
 
 class Attempt:
@@ -233,10 +310,11 @@ class Attempt:
         """Begin, run, and end it. Raises Refused, OSError when nothing was run."""
         if len(" ".join(self.wish.take)) > _LONGEST:
             raise Refused("these are more paths than can be said")
-        if self.wish.timeout:
+        time_left = min(filter(None, (self.wish.timeout, self.wish.limit)), default=0)
+        if time_left:
             adopt()
             signal.signal(signal.SIGALRM, late)
-            signal.setitimer(signal.ITIMER_REAL, self.wish.timeout)
+            signal.setitimer(signal.ITIMER_REAL, time_left)
         try:
             door = Door()
             self.begun = door.ask("begin", " ".join(self.command))
@@ -244,13 +322,21 @@ class Attempt:
             signal.setitimer(signal.ITIMER_REAL, 0)
         except Late:
             end_all()
-            self.fail("timeout", f"it was not done within {self.wish.timeout:g} s", _TIMED_OUT)
+            self._fail_late(time_left)
         if self.begun:
             self._settle(door)
 
+    def _fail_late(self, after: float) -> None:
+        if after == self.wish.timeout:
+            self.fail("timeout", f"it was not done within {after:g} s", _TIMED_OUT)
+        else:
+            self.fail("limit", f"the limit time={after:g}s was reached", _FAILED)
+
     def _run_all(self) -> None:
         code = self._step(self.command)
-        if code > _SIGNALLED:
+        if code == _FILE_TOO_LARGE and "file-size" in self.wish.limits:
+            self.fail("limit", f"the limit file-size={self.wish.limits['file-size']} was reached", _FAILED)
+        elif code > _SIGNALLED:
             self.fail("signal", f"{self.command[0]} ended with {code}", code)
         elif code:
             self.fail("command", f"{self.command[0]} ended with {code}", code)
@@ -262,7 +348,7 @@ class Attempt:
 
     def _step(self, command: "list[str]") -> int:
         since = time.monotonic()
-        code = run(command)
+        code = run(command, self.wish.limits)
         self.steps.append({"command": command, "exit": code, "milliseconds": int((time.monotonic() - since) * 1000)})
         return code
 
@@ -285,81 +371,12 @@ class Attempt:
             self.fail("door", f"the door of this session: {error.strerror}", _FAILED)
         return not self.cause or not self.wish.take
 
-    def document(self) -> str:
-        """Return what --json prints: as outside, where what is taken and left is known too."""
-        import json  # with --json alone
-
-        row: dict[str, object] = {"version": 1, "state": "not started", "exit": self.code, "reason": self.reason or None}
+    def row(self) -> "dict[str, object]":
+        """Return what --json says of it: as outside, where what is taken and left is known too."""
+        row: dict[str, object] = {"state": "not started", "exit": self.code, "reason": self.reason or None}
         if self.code != _NOT_STARTED or self.begun:
             row |= {"state": "failed" if self.cause else "merged", "cause": self.cause or None, **_UNKNOWN, "steps": self.steps}
-        return json.dumps(row, indent=1) + "\n"
-
-
-def late(_number: int, _frame: object) -> None:
-    """End what is waited for."""
-    raise Late
-
-
-def adopt() -> None:
-    """Become the parent of whatever the command leaves behind, so that all of it can be ended."""
-    import ctypes  # with --timeout alone
-
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-
-
-def end_all() -> None:
-    """Kill what was started, and what that leaves us, until nothing is left."""
-    while True:
-        for pid in children():
-            os.kill(pid, signal.SIGKILL)  # a child that is not waited for keeps its number
-        try:
-            os.wait()
-        except ChildProcessError:
-            return
-
-
-def children() -> "list[int]":
-    """Return the processes whose parent this is."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat", "rb", 0) as file:
-                parent = int(file.read().rpartition(b")")[2].split()[1])
-        except (OSError, IndexError):
-            continue  # it has gone
-        if parent == os.getpid():
-            found.append(int(name))
-    return found
-
-
-def run(command: "list[str]") -> int:
-    """Run a command to its end; return its exit code, 128 + n for a signal."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            become(command)
-        finally:
-            os._exit(_NOT_EXECUTABLE)
-    for number in _PASSED_ON:
-        signal.signal(number, lambda number, _frame: os.kill(pid, number))
-    _, status = os.waitpid(pid, 0)
-    for number in _PASSED_ON:
-        signal.signal(number, signal.SIG_IGN)  # it was asked to end, and has: what is left to do is done
-    code = os.waitstatus_to_exitcode(status)
-    return _SIGNALLED - code if code < 0 else code
-
-
-def become(command: "list[str]") -> None:
-    """Be the command; returns only when it could not be started."""
-    for number in (*_OURS, *_PYTHONS):
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        os.execvp(command[0], command)
-    except FileNotFoundError:
-        say(f"{command[0]}: not found")
-        os._exit(_NOT_FOUND)
-    except OSError as error:
-        say(f"{command[0]}: {error.strerror}")
+        return row
 
 
 if __name__ == "__main__":

@@ -120,6 +120,20 @@ def test_validations_after_a_failure_are_not_run(agent_dev: AgentDev) -> None:
     assert agent_dev.changes() == {"x": "added"}
 
 
+@pytest.mark.parametrize(
+    ("words", "script", "said"),
+    [
+        (("--limit", "time=2s"), "echo x >x; sleep 300", "ended: the limit time=2s was reached"),
+        (("--limit", "time=2s", "--timeout", "1h"), "echo x >x; sleep 300", "ended: the limit time=2s was reached"),
+        (("--limit", "file-size=4K"), "head -c 4097 /dev/zero >x", "ended: the limit file-size=4K was reached"),
+    ],
+)
+def test_a_limit_that_ends_it_is_the_cause(agent_dev: AgentDev, words: tuple[str, ...], script: str, said: str) -> None:
+    code, told = outcome(agent_dev, *words, "--", "sh", "-c", script)
+    assert (code, told["cause"], told["reason"]) == (1, "limit", said)
+    assert agent_dev.changes() == {"x": "added"}
+
+
 def test_what_a_command_leaves_running_cannot_change_what_was_validated(agent_dev: AgentDev) -> None:
     marker = "1237.5"
     script = f"echo good >x; (trap '' TERM HUP; setsid sh -c 'sleep {marker}; echo bad >x') >/dev/null 2>&1 &"

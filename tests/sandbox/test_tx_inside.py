@@ -119,6 +119,61 @@ def test_json_has_the_keys_that_it_has_outside(inside: AgentDev) -> None:
 
 JSON = ("--validate true -- sh -c 'echo said >new'", "-- sh -c 'echo said; exit 3'", "--validate false -- true")
 
+
+@pytest.mark.parametrize(
+    ("limit", "command", "code", "why"),
+    [
+        ("time=2s", "echo x >new; sleep 300", 1, "since the limit time=2s was reached"),
+        ("file-size=4K", "head -c 4097 /dev/zero >new", 1, "since the limit file-size=4096 was reached"),
+        ("file-size=4K", "head -c 4096 /dev/zero >/tmp/fits; exit 9", 9, "sh ended with 9"),
+        ("open-files=16", "test $(ulimit -n) = 16 && echo x >new && exit 8", 8, "sh ended with 8"),
+        ("memory=64M", f"echo x >new; {PYTHON} -c 'bytearray(1 << 27)'", 1, "sh ended with 1"),
+    ],
+)
+def test_a_limit_that_is_reached_rolls_back(inside: AgentDev, limit: str, command: str, code: int, why: str) -> None:
+    said, told = sh(inside, f"cat >/tmp/script <<'E'\n{command}\nE\ntx --limit {limit} sh /tmp/script; echo $?; {LOOK}")
+    assert said == f"{code}\n{NAMES}"
+    assert why in told
+
+
+LIST = "echo a >a; echo said\n\n# a comment\necho b >b; exit 3\n  echo c >c\n"
+
+
+def test_each_line_of_a_list_is_a_transaction_of_its_own(inside: AgentDev) -> None:
+    said, told = sh(
+        inside, f"printf '{LIST}' >/tmp/list; tx --many /tmp/list; echo $?; {LOOK}; tx --many - </tmp/list >&2; echo $?"
+    )
+    assert said == "said\n1\nREADME.md: # Shop\na: a\nc: c\nsub:\n1\n"
+    assert "2 of 3: echo b >b; exit 3\nagent-dev: rolled back to checkpoint 2, since /bin/sh ended with 3\n" in told
+
+
+def test_a_list_has_the_document_that_it_has_outside_and_goes_on_until_the_first_has_passed(inside: AgentDev) -> None:
+    (inside.home / "list").write_text(LIST.replace("echo said", "exit 4").replace("exit 3", "true"))
+    outside = json.loads(inside("tx", "--many", inside.home / "list", "--jobs", "1", "--first", "--json").stdout)
+    script = f"cat >/tmp/list; tx --many /tmp/list --jobs 4 --first --json; {LOOK} >&2"
+    done = inside("--no-merge", "--", "sh", "-c", script, input=(inside.home / "list").read_text())
+    told = json.loads(done.stdout)
+
+    def shape(document: dict[str, Any]) -> list[Any]:
+        jobs = [(set(job), *(job[key] for key in ("line", "state", "exit", "cause"))) for job in document["jobs"]]
+        return [set(document), document["state"], document["exit"], jobs]
+
+    assert shape(told) == shape(outside)
+    assert [job["cause"] for job in told["jobs"]] == ["command", None, "not needed"]
+    assert "\nb: b\nsub:\n" in done.stderr
+
+
+def test_a_list_that_is_asked_to_end_begins_nothing_more(inside: AgentDev) -> None:
+    script = f"printf 'echo a >a; kill -TERM $PPID; exec sleep 300\necho b >b\n' >/tmp/list; tx --many /tmp/list; echo $?; {LOOK}"
+    assert sh(inside, script)[0] == f"1\n{NAMES}"
+
+
+def test_the_words_of_the_merge_are_taken_and_change_nothing(inside: AgentDev) -> None:
+    words = "--allow executable --include-risky --include-ignored --yes-delete-many"
+    said, _ = sh(inside, f"tx {words} -- sh -c 'echo x >new; chmod +x new'; echo $?; {LOOK}")
+    assert said == "0\nREADME.md: # Shop\nnew: x\nsub:\n"
+
+
 SETUP = "from setuptools import setup; setup(name='shop', version='1', packages=['shop'])"
 PIP = f"{PYTHON} -m pip --disable-pip-version-check"
 FILES = "find . -path ./.git -prune -o -type f -print | sort | sed s/^/:/"
@@ -253,6 +308,13 @@ def test_checkpoints_and_rollbacks_of_its_own(inside: AgentDev) -> None:
         "tx",
         "tx --",
         "tx --jobs 2 -- true",
+        "tx --first -- true",
+        "tx --many /nowhere",
+        "tx --many /dev/null",
+        "tx --many /etc/hostname true",
+        "tx --limit time=x -- true",
+        "tx --limit processes=9 -- true",
+        "tx --limit memory -- true",
         "tx --take",
         "tx --take= true",
         "tx --timeout 0 true",
