@@ -1,0 +1,118 @@
+"""A merge around links, hard and soft, and mounts of the real tree: it goes through none of them."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_dev.core.merge import MakeFolder, Prune, SetMode, Step
+from agent_dev.host import kernel
+from tests.disk.apply_world import OTHERS, SORTS, World, key, place, tree_of, world_below
+from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node
+from tests.harness.users import with_own_mounts
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with world_below(tmp_path) as made:
+        yield made
+
+
+def test_the_twin_of_a_replaced_hard_link_is_not_written_to(world: World, tmp_path: Path) -> None:
+    place(world.real, {"x": OTHERS[FILE]})
+    os.link(world.real / "x", tmp_path / "twin")
+    place(world.upper, {"x": SORTS[FILE]})
+    world.apply(world.put("x"))
+
+    assert (tmp_path / "twin").read_bytes() == b"old"
+    assert (world.real / "x").read_bytes() == b"content"
+
+
+def test_what_is_kept_of_a_hard_link_does_not_change_with_its_twin(world: World, tmp_path: Path) -> None:
+    place(world.real, {"x": OTHERS[FILE]})
+    os.link(world.real / "x", tmp_path / "twin")
+    place(world.upper, {"x": SORTS[FILE]})
+    done = world.apply(world.put("x"))
+    (tmp_path / "twin").write_bytes(b"later")
+
+    assert world.kept(done, "x").read_bytes() == b"old"
+
+
+def test_replacing_a_link_writes_nothing_where_it_points(world: World, tmp_path: Path) -> None:
+    (tmp_path / "outside").write_bytes(b"mine")
+    (world.real / "x").symlink_to("../outside")
+    place(world.upper, {"x": SORTS[FILE]})
+    world.apply(world.put("x"))
+
+    assert (tmp_path / "outside").read_bytes() == b"mine"
+    assert not (world.real / "x").is_symlink()
+
+
+STEPS_BELOW_D: dict[str, Callable[[World], Step]] = {
+    "add": lambda world: world.add("top/d/new"),
+    "replace": lambda world: world.put("top/d/x"),
+    "remove": lambda world: world.remove("top/d/x"),
+    "remove a directory": lambda world: world.remove("top/d/e"),
+    "make a directory": lambda _: MakeFolder(key("top/d/made"), 0o755),
+    "prune": lambda _: Prune(key("top/d/e")),
+    "set a mode": lambda world: SetMode(key("top/d/e"), world.new("top/d/e"), world.now("top/d/e")),
+}
+
+
+def step_below_d(world: World, step: str) -> Step:
+    real = {"top": SORTS[DIRECTORY], "top/d": SORTS[DIRECTORY], "top/d/x": OTHERS[FILE], "top/d/e": SORTS[DIRECTORY]}
+    place(world.real, real)
+    place(world.upper, {**real, "top/d/x": SORTS[FILE], "top/d/new": SORTS[FILE], "top/d/e": OTHERS[DIRECTORY]})
+    return STEPS_BELOW_D[step](world)
+
+
+@pytest.mark.parametrize("step", STEPS_BELOW_D)
+@pytest.mark.parametrize("moved", ["top", "top/d"])
+@pytest.mark.parametrize("absolute", [False, True])
+def test_nothing_happens_through_a_directory_that_became_a_link(
+    *, world: World, tmp_path: Path, step: str, moved: str, absolute: bool
+) -> None:
+    made = step_below_d(world, step)
+    outside = tmp_path / "outside"
+    (world.real / moved).rename(outside)
+    (world.real / moved).symlink_to(outside if absolute else os.path.relpath(outside, (world.real / moved).parent))
+    before = tree_of(outside)
+    with World(tmp_path) as again:  # a merge opens the tree anew
+        done = again.apply(made)
+
+    assert tree_of(outside) == before
+    assert (world.real / moved).is_symlink()
+    assert list(done.stopped) == ([] if isinstance(made, Prune) else [made.key])  # nothing is there to be pruned
+
+
+@pytest.mark.parametrize("step", STEPS_BELOW_D)
+@pytest.mark.parametrize("moved", ["top", "top/d"])
+def test_nothing_happens_on_a_mount_that_came_meanwhile(world: World, tmp_path: Path, step: str, moved: str) -> None:
+    made = step_below_d(world, step)
+
+    def act() -> None:
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        place(
+            outside,
+            {"d": SORTS[DIRECTORY], "d/x": OTHERS[FILE], "x": OTHERS[FILE], "e": SORTS[DIRECTORY], "d/e": SORTS[DIRECTORY]},
+        )
+        before = tree_of(outside)
+        kernel.mount(str(outside), str(world.real / moved), None, 0x1000)
+        with World(tmp_path) as again:
+            done = again.apply(made)
+
+        assert tree_of(outside) == before
+        assert list(done.stopped) == ([] if isinstance(made, Prune) else [made.key])  # nothing is there to be pruned
+
+    with_own_mounts(act)
+
+
+def test_a_link_that_points_inside_is_not_followed_either(world: World) -> None:
+    place(world.real, {"target": SORTS[DIRECTORY], "d": Node(SYMLINK, b"target")})
+    place(world.upper, {"d": SORTS[DIRECTORY], "d/x": SORTS[FILE]})
+    done = world.apply(world.add("d/x"))
+
+    assert set(tree_of(world.real)) == {b"target", b"d"}
+    assert list(done.stopped) == [key("d/x")]
