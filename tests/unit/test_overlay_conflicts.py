@@ -1,0 +1,66 @@
+"""What the real tree holds now against the base: the table of conflicts."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent_dev.core.changes import Change, Entry
+from agent_dev.core.overlay import Ground, conflict
+from tests.unit.overlay_entries import DIR, FILE, SYMLINK, change
+
+WAS = Entry(FILE, 0o644, size=3, inode=5, mtime=7, ctime=9)
+FOLDER = Entry(DIR, 0o755, inode=6, mtime=1, ctime=2)
+NEW = Entry(FILE, 0o644, size=4, inode=50)
+
+
+def judged(one: Change, now: Entry | None, folder: Entry | None = FOLDER, was_folder: Entry | None = FOLDER) -> str | None:
+    base = {} if was_folder is None else {b"d": was_folder}
+    return conflict(one, Ground(base, {b"d": folder, b"d/x": now}))
+
+
+CONFLICTS: list[tuple[str, Change, Entry | None, str | None]] = [
+    ("an addition where nothing is", change(None, NEW), None, None),
+    ("an addition where something came", change(None, NEW), WAS, "something was put there meanwhile"),
+    ("an edit of the untouched", change(WAS, NEW), WAS, None),
+    ("an edit of what is gone", change(WAS, NEW), None, "it was removed meanwhile"),
+    ("a deletion of the untouched", change(WAS, None), WAS, None),
+    ("a deletion of what is gone", change(WAS, None), None, "it was removed meanwhile"),
+    ("another inode", change(WAS, NEW), replace(WAS, inode=8), "it was changed meanwhile"),
+    ("another size", change(WAS, NEW), replace(WAS, size=8), "it was changed meanwhile"),
+    ("another mtime", change(WAS, NEW), replace(WAS, mtime=8), "it was changed meanwhile"),
+    ("another ctime", change(WAS, NEW), replace(WAS, ctime=10), "it was changed meanwhile"),
+    ("another type", change(WAS, NEW), replace(WAS, type=SYMLINK), "it was changed meanwhile"),
+    ("a file became a directory", change(WAS, NEW), FOLDER, "it was changed meanwhile"),
+    ("a directory became a file", change(FOLDER, None), WAS, "it was changed meanwhile"),
+    ("a directory whose entries changed", change(FOLDER, None), replace(FOLDER, mtime=99, ctime=99), None),
+    ("a directory whose mode changed", change(FOLDER, FOLDER), replace(FOLDER, mode=0o700), "its mode was changed meanwhile"),
+]
+
+
+@pytest.mark.parametrize(("name", "one", "now", "why"), CONFLICTS, ids=[row[0] for row in CONFLICTS])
+def test_a_conflict_is_what_the_table_says(name: str, one: Change, now: Entry | None, why: str | None) -> None:
+    assert judged(one, now) == why
+
+
+PARENTS: list[tuple[str, Entry | None, Entry | None, str | None]] = [
+    ("as it was", FOLDER, FOLDER, None),
+    ("new, not there", None, None, None),
+    ("new, there already", None, FOLDER, None),
+    ("removed", FOLDER, None, "d was removed meanwhile"),
+    ("became a file", FOLDER, WAS, "d is no directory now"),
+    ("became a link", FOLDER, replace(WAS, type=SYMLINK), "d is no directory now"),
+    ("new, a file came", None, WAS, "d is no directory now"),
+    ("was a file, is that file", WAS, WAS, None),
+    ("was a file, is another", WAS, replace(WAS, inode=8), "d is no directory now"),
+]
+
+
+@pytest.mark.parametrize(("name", "was", "now", "why"), PARENTS, ids=[row[0] for row in PARENTS])
+def test_a_directory_above_can_be_the_conflict(name: str, was: Entry | None, now: Entry | None, why: str | None) -> None:
+    assert judged(change(None, NEW), None, now, was) == why
+
+
+def test_what_moved_after_a_start_without_a_base_is_a_conflict() -> None:
+    ground = Ground({b"d": FOLDER}, {b"d": FOLDER, b"d/x": WAS}, frozenset((b"d/x",)))
+
+    assert conflict(change(WAS, NEW), ground) == "it changed after the start, and how it was then is not known"

@@ -1,0 +1,166 @@
+"""A plan of a sandbox: what is shown, in which order, what can be written, and which environment there is."""
+
+import pytest
+
+from agent_dev.core.plan import (
+    Bind,
+    Cover,
+    Mask,
+    Overlay,
+    allowed_env,
+    build,
+    expand,
+    inside_path,
+    is_below,
+)
+from agent_dev.core.profile import Profile
+from tests.unit.plan_settings import (
+    AGENT_HOME,
+    FULL,
+    HOME,
+    IN_HOME,
+    MACHINE,
+    OUTSIDE,
+    SETTINGS,
+    STATE,
+    is_writable,
+    planned,
+    setting,
+)
+
+# --- what is shown ---
+
+
+def test_a_root_is_an_overlay_at_its_real_path() -> None:
+    assert Overlay(OUTSIDE, OUTSIDE, f"{STATE}/roots/0/upper", f"{STATE}/roots/0/work") in planned("least").mounts
+
+
+def test_the_agent_home_is_seen_at_the_users_own_home() -> None:
+    assert Bind(HOME, AGENT_HOME, writable=True) in planned("least").mounts
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_only_roots_homes_caches_git_and_what_was_asked_for_can_be_written(name: str) -> None:
+    own = SETTINGS[name]
+    allowed = {HOME, *own.rw, *(r.path for r in own.roots), *(c.path for c in own.caches), *(g.target for g in own.git_dirs)}
+
+    assert {mount.target for mount in planned(name).mounts if is_writable(mount)} <= allowed
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_no_directory_of_the_host_is_shown_but_the_listed(name: str) -> None:
+    own = SETTINGS[name]
+    listed = {
+        *MACHINE.system,
+        "/etc/ssl/certs",
+        AGENT_HOME,
+        *own.tools,
+        *own.ro,
+        *own.rw,
+        *(outside for g in own.git_dirs for outside, _ in g.stores),
+        *(g.source for g in own.git_dirs),
+        "/proc/sys",
+    }
+
+    assert {mount.source for mount in planned(name).mounts if isinstance(mount, Bind)} <= listed
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_what_lies_in_another_mount_comes_after_it(name: str) -> None:
+    places = [mount.target for mount in planned(name).mounts]
+
+    assert [(a, b) for n, a in enumerate(places) for b in places[n + 1 :] if a != b and is_below(a, b)] == []
+
+
+def test_a_credential_is_masked_after_the_directory_that_holds_it() -> None:
+    places = [mount.target for mount in planned("full").mounts]
+
+    assert Mask(f"{HOME}/.cargo/credentials.toml") in planned("full").mounts
+    assert places.index(f"{HOME}/.cargo") < places.index(f"{HOME}/.cargo/credentials.toml")
+
+
+def test_a_directory_that_could_hold_credentials_is_shown_with_its_front() -> None:
+    built = build(Profile("x"), MACHINE, FULL.but(covers=((f"{HOME}/.nvm", "/state/covers/1"), ("/srv/data", "/state/covers/2"))))
+
+    assert Cover(f"{HOME}/.nvm", f"{HOME}/.nvm", "/state/covers/1") in built.mounts
+    assert Cover("/srv/data", "/srv/data", "/state/covers/2") in built.mounts
+    assert Bind(f"{HOME}/.cargo", f"{HOME}/.cargo") in built.mounts
+
+
+def test_what_is_masked_comes_after_everything_that_could_show_it() -> None:
+    built = build(Profile("x"), MACHINE, FULL.but(masks=(f"{IN_HOME}/.env",), blanks=(f"{IN_HOME}/keys",), blank="/state/blank"))
+
+    assert built.mounts[-2:] == (Mask(f"{IN_HOME}/.env"), Bind(f"{IN_HOME}/keys", "/state/blank"))
+
+
+def test_without_a_network_only_the_network_differs() -> None:
+    host, none = (build(Profile("x", net=net), MACHINE, setting()) for net in ("host", "none"))
+
+    assert set(none.unshare) - set(host.unshare) == {"net"}
+    assert host.but(unshare=none.unshare) == none
+
+
+@pytest.mark.parametrize("name", ["user", "pid", "ipc", "uts"])
+def test_its_namespaces_are_its_own(name: str) -> None:
+    assert name in planned("least").unshare
+
+
+# --- the environment ---
+
+
+def test_only_listed_variables_come_in() -> None:
+    environ = {
+        "TERM": "xterm",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "SECRET": "s",
+        "LD_PRELOAD": "x",
+        "MINE": "m",
+        "https_proxy": "p",
+        "SSH_AUTH_SOCK": "s",
+    }
+
+    assert dict(allowed_env(Profile("x", env=("MINE",)), environ)) == {
+        "TERM": "xterm",
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "MINE": "m",
+        "https_proxy": "p",
+    }
+
+
+def test_the_users_name_home_and_path_are_set_and_the_profile_has_the_last_word() -> None:
+    profile = Profile("x", path=("~/.local/bin",), set=(("SHELL", "/bin/zsh"), ("NEW", "1")))
+    env = dict(build(profile, MACHINE, setting(env=(("HOME", "/root"),))).env)
+
+    assert (env["HOME"], env["USER"], env["LOGNAME"], env["SHELL"], env["NEW"]) == (HOME, "ada", "ada", "/bin/zsh", "1")
+    assert env["PATH"].split(":")[0] == f"{HOME}/.local/bin"
+    assert env["PATH"].split(":")[-1] == "/bin"
+
+
+def test_no_variable_is_set_twice() -> None:
+    names = [name for name, _ in build(Profile("x", set=(("HOME", "/x"),)), MACHINE, setting(env=(("HOME", "/y"),))).env]
+
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("path", "real"), [("~", HOME), ("~/a", f"{HOME}/a"), ("/a", "/a"), ("~bob/a", "~bob/a"), ("a/~", "a/~")]
+)
+def test_only_a_leading_tilde_of_ones_own_is_expanded(path: str, real: str) -> None:
+    assert expand(path, HOME) == real
+
+
+def test_the_agents_own_directories_come_before_the_systems() -> None:
+    path = inside_path(Profile("x", path=("~/bin", "/opt/x/bin")), HOME)
+
+    assert path[:2] == (f"{HOME}/bin", "/opt/x/bin")
+    assert path[2:] == ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "is_inside"),
+    [("/a", "/a", True), ("/a/b", "/a", True), ("/ab", "/a", False), ("/a", "/a/b", False), ("/a", "/", True), ("/", "/", True)],
+)
+def test_below_is_a_matter_of_whole_names(*, path: str, folder: str, is_inside: bool) -> None:
+    assert is_below(path, folder) == is_inside
