@@ -49,8 +49,9 @@ class Log:
                 from agent_dev.core.mask import masked  # only for commands: events come through here too
 
                 line["argv"] = masked(row["argv"])
-            head = head.but(count=head.count + 1, chain=_chain(head.chain, line))
-            lines.append(json.dumps({**line, "chain": head.chain}).encode() + b"\n")
+            text = json.dumps(line)
+            head = head.but(count=head.count + 1, chain=_chain(head.chain, text))
+            lines.append(f'{text[:-1]}, "chain": "{head.chain}"}}\n'.encode())
             self._size += len(lines[-1])
         try:
             _write_all(self._fd, b"".join(lines))
@@ -77,8 +78,8 @@ def _write_all(fd: int, data: bytes) -> None:
         raise
 
 
-def _chain(before: str, row: "dict[str, Any]") -> str:
-    return hashlib.sha256(before.encode() + json.dumps(row).encode()).hexdigest()
+def _chain(before: str, line: str) -> str:
+    return hashlib.sha256(before.encode() + line.encode()).hexdigest()
 
 
 class Verified(Value):
@@ -98,7 +99,7 @@ def verify(path: str, wanted: Head | None = None) -> Verified:
             for line in file:
                 row = json.loads(line)
                 said = row.pop("chain")
-                if said != _chain(chain, row):
+                if said != _chain(chain, json.dumps(row)):
                     raise ValueError
                 chain = said
                 rows.append(row)

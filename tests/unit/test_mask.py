@@ -4,8 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_dev.core import mask
 from agent_dev.core.mask import MASK, masked
 
+STARTS = (
+    *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_live_", "rk_live_", "xoxb-", "npm_", "pypi-"),
+    *("AKIA", "ASIA", "AIza", "hf_", "dop_v1_", "ya29.", "eyJ"),
+)
 SECRET = "hunter2hunter2"  # noqa: S105  (nobody's)
 
 
@@ -24,6 +29,11 @@ SECRET = "hunter2hunter2"  # noqa: S105  (nobody's)
         f"tool X_API_KEY:{SECRET}",
         f"docker login -p x --password {SECRET}",
         f"git clone https://x-access-token:{SECRET}@example.org/r.git",
+        f"curl -H Authorization:|Basic|{SECRET}",
+        f"tool --passphrase {SECRET}",
+        f"tool --pa\u017fsword={SECRET}",
+        f"tool --api-\u212aey={SECRET}",
+        f"tool --credential {SECRET}",
         f"sh -c |export|MY_SECRET={SECRET};|make",
     ],
 )
@@ -33,7 +43,7 @@ def test_a_secret_is_masked_by_its_name(line: str) -> None:
     assert MASK in " ".join(masked(words))
 
 
-@pytest.mark.parametrize("start", ["ghp_", "github_pat_", "glpat-", "sk-", "xoxb-", "npm_", "AKIA", "AIza", "hf_", "eyJ"])
+@pytest.mark.parametrize("start", STARTS)
 def test_a_key_is_masked_by_its_form(start: str) -> None:
     assert masked(("tool", f"x={start}{'a1' * 10}")) == ("tool", f"x={MASK}")
 
@@ -56,3 +66,34 @@ def test_what_is_no_secret_stays(line: str) -> None:
 @given(st.lists(st.text(max_size=20)))
 def test_words_stay_as_many_as_they_are(words: list[str]) -> None:
     assert len(masked(tuple(words))) == len(words)
+
+
+PIECES = (
+    *(
+        "--",
+        "-u",
+        "API",
+        "_key",
+        "ToKen",
+        "pa\u017fsword",
+        "=",
+        ":",
+        " ",
+        "basic ",
+        "BEARER ",
+        "https://",
+        "ada:",
+        "@",
+        "\n",
+        "x",
+    ),
+    *("xoxs-", "eyJ", "AKIA", "passphrase", "Acce\u017fs-\u212aey", "a1" * 8),
+)
+
+
+@given(st.lists(st.lists(st.sampled_from(PIECES), max_size=5).map("".join), max_size=4))
+def test_what_is_left_out_of_a_close_look_holds_no_secret(words: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        found = masked(tuple(words))
+        patch.setattr(mask, "_is_plain", lambda _text: False)
+        assert found == masked(tuple(words))
