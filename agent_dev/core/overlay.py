@@ -63,16 +63,17 @@ class _Reading:
 
     root: int
     base: Mapping[bytes, Entry]
-    names: Sequence[bytes]  # of the base, sorted
     same: frozenset[bytes]
     upper: Mapping[bytes, Entry]  # what is alive in it
     parents: frozenset[bytes]  # directories of the upper with something alive in them
     changes: dict[bytes, Change] = field(default_factory=dict)
     retyped: set[bytes] = field(default_factory=set)  # directories that stand where something else stood
     opaque: list[bytes] = field(default_factory=list)
+    names: Sequence[bytes] = ()  # of the base, sorted when they are first asked for
 
     def below(self, path: bytes) -> Sequence[bytes]:
         """Return what the base holds below a directory."""
+        self.names = self.names or sorted(self.base)
         first = bisect_left(self.names, path + b"/")
         return self.names[first : bisect_left(self.names, path + b"0")]  # "0" follows "/"
 
@@ -108,7 +109,6 @@ def interpret(root: int, upper: Sequence[Found], base: Mapping[bytes, Entry], sa
     reading = _Reading(
         root=root,
         base=base,
-        names=sorted(base),
         same=same,
         upper={one.path: one.entry for one in alive},
         parents=frozenset(one.path.rpartition(b"/")[0] for one in alive),

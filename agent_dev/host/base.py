@@ -11,23 +11,50 @@ from agent_dev.core.overlay import Found
 from agent_dev.host import disk, quick_json
 
 if TYPE_CHECKING:
+    from agent_dev.host.base_table import Row, Table
     from agent_dev.host.blobs import Blobs
 
 
-Row = list[object]  # path, type, mode, size, inode, mtime, ctime, links, target, where its bytes are (base_walk.Placed)
+VERSION = 2  # of the manifest: a line of JSON, and tables of columns; the first was JSON as a whole, a row for each path
 LARGE_FILE = 64 << 20  # bytes: of larger ones no content is kept
 
 
 def manifest(folder: str, *, with_merged: bool = True) -> dict[str, Any] | None:
-    """Return what was noted of a base, with what was merged since; None where nothing can be read."""
+    """Return what was noted of a base, its roots as tables, with what was merged since; None where nothing can be read."""
     try:
         with open(f"{folder}/manifest", "rb") as file:
-            data = quick_json.loads(file.read())
-    except (OSError, ValueError):
-        return None
-    if not isinstance(data, dict) or data.get("version") != 1:
+            data = _decoded(file.read())
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     return _with_merged(folder, data) if with_merged else data
+
+
+def encoded(about: dict[str, Any], tables: "list[list[Row]]") -> Iterator[bytes]:
+    """Yield the bytes of a manifest: what there is to say of it, and the rows of each root."""
+    from agent_dev.host import base_table  # never before an agent runs
+
+    packed = [base_table.packed(rows) for rows in tables]
+    yield quick_json.dumps({"version": VERSION, **about, "roots": [header for header, _ in packed]})
+    yield b"\n"
+    for _, columns in packed:
+        yield from columns
+
+
+def _decoded(data: bytes) -> dict[str, Any]:
+    """Return what `encoded` made bytes of, or an earlier version. Raises ValueError, KeyError and TypeError for anything else."""
+    from agent_dev.host import base_table  # never before an agent runs
+
+    line = data.find(b"\n")
+    about: Any = quick_json.loads(data if line < 0 else data[:line])
+    if about["version"] == 1:
+        return {**about, "roots": [base_table.of_rows(rows) for rows in about["roots"]]}
+    if about["version"] != VERSION:
+        raise ValueError("another version")
+    tables, rest = [], memoryview(data)[line + 1 :]
+    for header in about["roots"]:
+        table, rest = base_table.unpacked(header, rest)
+        tables.append(table)
+    return {**about, "roots": tables}
 
 
 def learn(folder: str, root: int, now: dict[bytes, Entry | None], contents: dict[bytes, bytes] | None = None) -> None:
@@ -46,7 +73,7 @@ def learn(folder: str, root: int, now: dict[bytes, Entry | None], contents: dict
     _write_merged(folder, merged)
 
 
-def _write_merged(folder: str, merged: dict[str, dict[str, Row | None]]) -> None:
+def _write_merged(folder: str, merged: "dict[str, dict[str, Row | None]]") -> None:
     os.makedirs(folder, 0o700, exist_ok=True)
     with open(f"{folder}/merged.new", "wb") as file:
         file.write(quick_json.dumps(merged))
@@ -74,19 +101,18 @@ def unlearn(folder: str, root: int, now: dict[bytes, Entry | None], theirs: froz
     What the base stored of them is still true. `theirs`: paths that were not as the base even before the merge.
     """
     data = manifest(folder, with_merged=False)
-    tables = data["roots"] if data is not None else []
-    stored = {os.fsencode(str(row[0])): str(row[9]) for row in tables[root]} if root < len(tables) else {}
+    table = data["roots"][root] if data is not None and root < len(data["roots"]) else None
     merged = _merged(folder)
     rows = merged.setdefault(str(root), {})
     for path, entry in now.items():
         if path in theirs:
             rows.pop(os.fsdecode(path), None)
         else:
-            rows[os.fsdecode(path)] = row_of(Found(path, entry), stored.get(path, "")) if entry else None
+            rows[os.fsdecode(path)] = row_of(Found(path, entry), table.stored(path) if table else "") if entry else None
     _write_merged(folder, merged)
 
 
-def _merged(folder: str) -> dict[str, dict[str, Row | None]]:
+def _merged(folder: str) -> "dict[str, dict[str, Row | None]]":
     try:
         with open(f"{folder}/merged", "rb") as file:
             found = quick_json.loads(file.read())
@@ -97,13 +123,11 @@ def _merged(folder: str) -> dict[str, dict[str, Row | None]]:
 
 def _with_merged(folder: str, data: dict[str, Any]) -> dict[str, Any]:
     for root, rows in _merged(folder).items():
-        table = {row[0]: row for row in data["roots"][int(root)]}
-        table |= rows
-        data["roots"][int(root)] = [row for row in table.values() if row is not None]
+        data["roots"][int(root)].set_over(rows)
     return data
 
 
-def row_of(found: Found, stored: str) -> Row:
+def row_of(found: Found, stored: str) -> "Row":
     """Return the row of a path."""
     entry = found.entry
     path, target = os.fsdecode(found.path), os.fsdecode(entry.target)
@@ -149,13 +173,8 @@ def _problem(folder: str) -> str:
         with open(f"{folder}/problem", encoding="utf-8") as file:
             return file.read()
     except OSError:
-        return "there is no base"
-
-
-def _by_path(rows: list[Row]) -> dict[bytes, Row]:
-    """Return rows by their paths, which are encoded at once: for one at a time, 50,000 take 30 ms."""
-    paths = "\0".join([str(row[0]) for row in rows]).encode("utf-8", "surrogateescape").split(b"\0")
-    return dict(zip(paths, rows, strict=True)) if rows else {}
+        is_there = os.path.lexists(f"{folder}/manifest")
+        return "its base is damaged, or another version of agent-dev made it" if is_there else "there is no base"
 
 
 class Base:
@@ -163,14 +182,14 @@ class Base:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._tables: list[dict[bytes, Row]] = []
+        self._tables: list[Table] = []
         self._blobs: dict[int, Blobs] = {}
         self.is_complete = False
         data = manifest(folder)
         self.notes = _notes(folder, data)
         if data is not None:
             self.is_complete = bool(data["complete"])
-            self._tables = [_by_path(rows) for rows in data["roots"]]
+            self._tables = data["roots"]
             self._stores, self._program = data.get("stores", []), data.get("program", "")
 
     def is_known(self) -> bool:
@@ -179,7 +198,9 @@ class Base:
 
     def entries(self, root: int) -> "Entries":
         """Return what a root held."""
-        return Entries(self._tables[root]) if root < len(self._tables) else Entries({})
+        from agent_dev.host import base_table  # never before an agent runs
+
+        return Entries(self._tables[root] if root < len(self._tables) else base_table.of_rows(()))
 
     def stored(self, root: int, path: bytes) -> str | None:
         """Return the file that holds a path's stored bytes, None when they were not stored."""
@@ -199,7 +220,7 @@ class Base:
         if not name:
             return None
         if name.startswith("@"):
-            entry = _entry(self._tables[root][path])
+            entry = _entry(self._tables[root].row(path))
             store, _, oid = name[1:].partition(":")
             blob = self._blobs_of(int(store)).read(oid, entry.size) if entry.size <= LARGE_FILE else None
             return on_disk(blob, entry.size) if blob is not None else None
@@ -215,8 +236,7 @@ class Base:
             one.close()
 
     def _place(self, root: int, path: bytes) -> str:
-        row = self._tables[root].get(path) if root < len(self._tables) else None
-        return str(row[9]) if row is not None else ""
+        return self._tables[root].stored(path) if root < len(self._tables) else ""
 
     def _blobs_of(self, store: int) -> "Blobs":
         if store not in self._blobs:
@@ -229,7 +249,7 @@ class Base:
 _TYPES = {str(kind): kind for kind in FileType}  # making an enum's member from its value costs five times a look-up
 
 
-def _entry(row: Row) -> Entry:
+def _entry(row: "Row") -> Entry:
     _, kind, mode, size, inode, mtime, ctime, links, target, _ = row
     link = os.fsencode(str(target)) if target else b""
     return Entry(_TYPES[kind], mode, size, inode, mtime, ctime, links, link)  # type: ignore[index,arg-type]
@@ -238,21 +258,21 @@ def _entry(row: Row) -> Entry:
 class Entries(MutableMapping[bytes, Entry]):
     """What a root held, by path. An entry is made when it is asked for: of tens of thousands few ever are."""
 
-    def __init__(self, rows: dict[bytes, Row]) -> None:
-        self._rows = rows
+    def __init__(self, table: "Table") -> None:
+        self._table = table
         self._made: dict[bytes, Entry] = {}
 
     def __getitem__(self, path: bytes) -> Entry:
         made = self._made.get(path)
         if made is None:
-            made = self._made[path] = _entry(self._rows[path])
+            made = self._made[path] = _entry(self._table.row(path))
         return made
 
     def __contains__(self, path: object) -> bool:
-        return path in self._rows
+        return path in self._table
 
     def __setitem__(self, path: bytes, entry: Entry) -> None:
-        if path not in self._rows:
+        if path not in self._table:
             raise KeyError(path)
         self._made[path] = entry
 
@@ -260,7 +280,7 @@ class Entries(MutableMapping[bytes, Entry]):
         raise TypeError(path)
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._rows)
+        return iter(self._table)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._table)

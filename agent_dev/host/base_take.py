@@ -8,8 +8,8 @@ bytes, up to a bound. Nothing of the repository's is executed and nothing in it 
 import os
 import time
 
-from agent_dev.host import base_git, base_walk, quick_json
-from agent_dev.host.base import Row, manifest, row_of
+from agent_dev.host import base_git, base_walk
+from agent_dev.host.base import encoded, manifest, row_of
 from agent_dev.value import Value
 
 
@@ -83,13 +83,15 @@ def take(folder: str, wish: Wish) -> None:
     tables = []
     for number in range(len(wish.roots)):
         taking = _begin_root(folder, number, wish, budget, stores)
-        rows: list[Row] = [row for table in older.get("roots", ())[number : number + 1] for row in table]
-        kept = [row for row in rows if taking.touched.covers(os.fsencode(str(row[0])))]
+        kept = [
+            table.row(path)
+            for table in older.get("roots", ())[number : number + 1]
+            for path in table
+            if taking.touched.covers(path)
+        ]
         tables.append(kept + [row_of(found, stored) for found, stored in base_walk.take(taking)])
-    made = {
-        "version": 1,
+    about = {
         "complete": not budget.cut,
-        "roots": tables,
         "stores": stores,
         "program": wish.program,
         "cut": budget.cut,
@@ -97,7 +99,7 @@ def take(folder: str, wish: Wish) -> None:
         "marked": [budget.many_marked, *budget.marked],
     }
     with open(f"{folder}/manifest.new", "wb") as file:
-        file.write(quick_json.dumps(made))
+        file.writelines(encoded(about, tables))
         file.flush()
         os.fsync(file.fileno())
     os.rename(f"{folder}/manifest.new", f"{folder}/manifest")
