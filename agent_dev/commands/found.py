@@ -11,7 +11,7 @@ from agent_dev.commands.review import LARGEST_DIFF, Review
 from agent_dev.core import edits
 from agent_dev.core.changes import Entry, FileType, Risk
 from agent_dev.core.commit_risks import looked_at, of_commit
-from agent_dev.core.commits import Told, TreeChange, parse_diff
+from agent_dev.core.commits import TreeChange, parse_diff
 from agent_dev.core.evidence import LOOKED_AT
 from agent_dev.core.found import Found
 from agent_dev.core.refs import parse_ref
@@ -41,11 +41,20 @@ class Looked:
     risks: Mapping[str, Mapping[bytes, tuple[Risk, ...]]] = field(default_factory=dict)
 
 
+_Waiting = Callable[[], tuple[TreeChange, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A skeleton of an agent's git dir, and what waits for what a git says of it that is at work."""
+    """A skeleton of an agent's git dir, and what waits for what gits say of it that are at work.
+
+    `moved`: what differs between its first commit, `start`, and its last.
+    """
 
     skeleton: Bare
+    start: str
+    head: str
+    moved: _Waiting
     end: Callable[[], Found]
 
 
@@ -56,8 +65,13 @@ def begun(session: store.Session, record: store.Record, environ: dict[str, str])
         yield None
         return
     store.reopen(session, len(record["roots"]))
-    with commits.opened(session, record, environ) as skeleton, commits.begun(session, record, skeleton, environ) as end:
-        yield Begun(skeleton, end)
+    start, head = head_of(refs.remembered(session)), head_of(refs.now(session, record, environ))
+    with (
+        commits.opened(session, record, environ) as skeleton,
+        _compared(skeleton, start, head) as moved,
+        commits.begun(session, record, skeleton, environ) as end,
+    ):
+        yield Begun(skeleton, start, head, moved, end)
 
 
 def look(review: Review) -> Looked:
@@ -70,19 +84,20 @@ def looked(review: Review, one: Begun | None) -> Looked:
     """Return what `look` does, of a session at whose git dir git is at work already."""
     if one is None:
         return Looked(Found())
-    start, end = head_of(refs.remembered(review.session)), head_of(refs.now(review.session, review.record, review.environ))
-    skeleton, tree, rules = one.skeleton, WorkTree(review), load.risk_rules(review.environ)
-    try:
-        uncommitted = _uncommitted(tree, skeleton, start, end)
-    except CommandFailed:
-        uncommitted = None  # of what the agent removed or broke; its commits are told all the same
-    found = one.end()
-    if not (review.changes.changes or found.commits or start != end):
-        return Looked(found, ())
-    links = moved(review.session, review.record, found.commits, review.environ)
-    texts = _looked_at(skeleton, found.commits)
+    found, skeleton, tree = one.end(), one.skeleton, WorkTree(review)
+    pairs = looked_at(found.commits)
+    with _sizes(skeleton, pairs) as sizes:
+        try:
+            uncommitted = _uncommitted(tree, one)
+        except CommandFailed:
+            uncommitted = None  # of what the agent removed or broke; its commits are told all the same
+        if not (review.changes.changes or found.commits or one.start != one.head):
+            return Looked(found, ())
+        links = moved(review.session, review.record, found.commits, review.environ)
+        texts = _looked_at(skeleton, pairs, sizes())
+    rules = load.risk_rules(review.environ)
     risks = {each.id: risky for each in found.commits if (risky := of_commit(each, rules, texts))}
-    return Looked(found, uncommitted, _holding(tree, skeleton, found, start), links, risks)
+    return Looked(found, uncommitted, _holding(tree, skeleton, found, one.start), links, risks)
 
 
 def head_of(values: Mapping[str, str]) -> str:
@@ -163,17 +178,32 @@ def blob_id(data: bytes, *, is_sha256: bool) -> str:
 
 def between(place: Bare, start: str, end: str) -> tuple[TreeChange, ...]:
     """Return what differs from one commit ("": nothing at all) to another."""
+    with _compared(place, start, end) as moved:
+        return moved()
+
+
+@contextmanager
+def _compared(place: Bare, start: str, end: str) -> Iterator[_Waiting]:
+    """Have git at work on that, and what waits for it. Nothing leads to no commit."""
+    if start == end or not end:
+        yield tuple
+        return
     words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
-    if start == end:
-        return ()
-    if not start:
-        return parse_diff(place.ask(*words, "--root", end)).get(end, ())
-    return parse_diff(place.ask(*words, start, end)).get("", ())
+    with place.started(*words, *((start, end) if start else ("--root", end))) as answer:
+
+        def moved() -> tuple[TreeChange, ...]:
+            code, said, why = answer()
+            if code:
+                raise CommandFailed(program="git diff-tree", reason=why)
+            return parse_diff(said).get("" if start else end, ())
+
+        yield moved
 
 
-def _uncommitted(tree: WorkTree, skeleton: Bare, start: str, end: str) -> tuple[bytes, ...]:
-    moved = {one.path: one for one in between(skeleton, start, end)} if end else {}
-    wanted: dict[bytes, Side] = {path: (one.new_mode, one.new) if one.new_mode else None for path, one in moved.items()}
+def _uncommitted(tree: WorkTree, one: Begun) -> tuple[bytes, ...]:
+    skeleton, end = one.skeleton, one.head
+    moved = {each.path: each for each in one.moved()}
+    wanted: dict[bytes, Side] = {path: (each.new_mode, each.new) if each.new_mode else None for path, each in moved.items()}
     others = [path for path, change in tree.changes.items() if path not in moved and not change.ignored]
     at_end = _entries(skeleton, end, others) if others and end else {}
     wanted |= {path: at_end.get(path) for path in others}
@@ -230,15 +260,27 @@ def _dirty(tree: WorkTree, skeleton: Bare, paths: set[bytes], start: str) -> dic
     return found
 
 
-def _looked_at(skeleton: Bare, told: tuple[Told, ...]) -> dict[str, bytes]:
-    """Return the blobs that rules look at, of the newest commits first, as many as are looked at; none that git stumbles over."""
-    pairs = looked_at(told)
+_Pairs = tuple[tuple[str, ...], ...]
+
+
+@contextmanager
+def _sizes(skeleton: Bare, pairs: _Pairs) -> Iterator[Callable[[], dict[str, int]]]:
+    """Have git at work on how large blobs are, and what waits for it; those that it stumbles over have no size."""
     question = "".join(f"{oid}\n" for oid in dict.fromkeys(oid for pair in pairs for oid in pair))
     if not question:
-        return {}
-    said = skeleton.run("cat-file", "--batch-check", question=question.encode())[1].decode("ascii", "replace")
-    rows = (row.split(" ") for row in said.split("\n"))
-    sizes = {row[0]: int(row[2]) for row in rows if len(row) == 3 and row[1] == "blob"}
+        yield dict
+        return
+    with skeleton.started("cat-file", "--batch-check", "--buffer", question=question.encode()) as answer:
+
+        def sizes() -> dict[str, int]:
+            rows = (row.split(" ") for row in answer()[1].decode("ascii", "replace").split("\n"))
+            return {row[0]: int(row[2]) for row in rows if len(row) == 3 and row[1] == "blob"}
+
+        yield sizes
+
+
+def _looked_at(skeleton: Bare, pairs: _Pairs, sizes: Mapping[str, int]) -> dict[str, bytes]:
+    """Return the blobs that rules look at, of the newest commits first, as many as are looked at; none that git stumbles over."""
     chosen: dict[str, None] = {}
     room = MOST_LOOKED_AT
     for pair in pairs:
@@ -258,7 +300,7 @@ def blobs(place: Bare, ids: list[str]) -> dict[str, bytes]:
     wanted = sorted(set(ids))
     if not wanted:
         return {}
-    data = place.ask("cat-file", "--batch", question="".join(f"{oid}\n" for oid in wanted).encode())
+    data = place.ask("cat-file", "--batch", "--buffer", question="".join(f"{oid}\n" for oid in wanted).encode())
     found, at = {}, 0
     for oid in wanted:
         end = data.find(b"\n", at)

@@ -8,7 +8,7 @@ from agent_dev.commands.fit import Fit, Sides, fit
 from agent_dev.core import blocks, embedded, evidence, overlay
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, parents_of
 from agent_dev.core.overlay import Found
-from agent_dev.core.risk import judge
+from agent_dev.core.risk import RiskRule, judge
 from agent_dev.core.twins import among, refused
 from agent_dev.errors import UnreadableSession
 from agent_dev.host import files, folding, ignored, load, refs, scan, store
@@ -106,8 +106,8 @@ class Review:
         return entry.target if entry.type is FileType.SYMLINK else tree.read(path, LARGEST_DIFF)
 
 
-def open_review(session: store.Session, environ: dict[str, str]) -> Review:
-    """Open an ended session. Raises UnreadableSession; changes nothing."""
+def open_review(session: store.Session, environ: dict[str, str], *, with_risks: bool = True) -> Review:
+    """Open an ended session, for what tells nothing of files without their risks. Raises UnreadableSession; changes nothing."""
     record = store.read(session)
     paths = record["roots"]
     roots = [session.root(number, str(path)) for number, path in enumerate(paths)]
@@ -120,17 +120,16 @@ def open_review(session: store.Session, environ: dict[str, str]) -> Review:
     base = Base(session.base)
     review = Review(session, record, ChangeSet(()), uppers, reals, base, environ)
     try:
-        review.changes = _changes(review, environ)
+        review.changes = _changes(review, environ, load.risk_rules(environ) if with_risks else ())
     except overlay.CorruptUpperError as error:
         review.close()
         raise UnreadableSession(session=session.id, reason=str(error), hint="discard it, or look at it by hand") from None
     return review
 
 
-def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
+def _changes(review: Review, environ: dict[str, str], rules: tuple[RiskRule, ...]) -> ChangeSet:
     found: list[Change] = []
     problems: list[str] = []
-    rules = load.risk_rules(environ)
     untrusted = store.untrusted(review.record)
     for number, tree in enumerate(review.uppers):
         changes = _root_changes(review, number, problems)
@@ -138,7 +137,8 @@ def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
         inner = embedded.repositories(changes)
         for change in changes:
             is_embedded = embedded.is_in(change.key.path, inner)
-            risks = judge(change, rules, _agent_bytes(tree, change), review.base_bytes(change), is_embedded=is_embedded)
+            before = review.base_bytes(change)
+            risks = judge(change, rules, _agent_bytes(tree, change), before, is_embedded=is_embedded) if rules else ()
             is_hidden = change.key.path in hidden
             found.append(replace(change, ignored=is_hidden, risks=risks) if is_hidden or risks else change)
     return ChangeSet(tuple(found), tuple(problems), review.base.notes)

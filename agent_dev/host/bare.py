@@ -7,7 +7,6 @@ import fcntl
 import os
 import select
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,6 +20,7 @@ _LARGEST_OBJECT = 1 << 30
 _LARGEST_ANSWER = 1 << 30
 _PIPE = 1 << 20  # bytes that git can say before anybody listens
 _HEX = frozenset("0123456789abcdef")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _PACK_ENDS = (".pack", ".idx")
 
 
@@ -171,7 +171,8 @@ def temporary(folder: str) -> Iterator[str]:
 
     It is gone at once, and taken apart a moment later: a thousand links cost more than all that git does with them.
     """
-    place = tempfile.mkdtemp(prefix="skeleton-", dir=folder)
+    place = f"{folder}/skeleton-{os.urandom(8).hex()}"
+    os.mkdir(place, 0o700)
     try:
         yield place
     finally:
@@ -193,35 +194,65 @@ def skeleton(place: str, program: str, folder: str, stores: tuple[str, ...]) -> 
 
 
 def borrow(made: Bare, folder: str) -> None:
-    """Link the objects of one more git dir of the agent's."""
-    if refs.is_real(folder, "objects"):
-        for entry in _listed(f"{folder}/objects"):
-            if entry.is_dir(follow_symlinks=False) and (entry.name == "pack" or _is_hex(entry.name, 2)):
-                _link_regular(entry.path, f"{made.path}/objects/{entry.name}")
+    """Link the objects of one more git dir of the agent's: by descriptors, for a thousand paths are long to walk."""
+    if not refs.is_real(folder, "objects"):
+        return
+    with _theirs(f"{folder}/objects") as source, _opened(f"{made.path}/objects") as place:
+        for name in os.listdir(source) if source is not None else ():
+            if name == "pack" or _is_hex(name, 2):
+                _link_all(name, source, place)
+
+
+@contextmanager
+def _theirs(name: str, above: int | None = None) -> Iterator[int | None]:
+    """Have a directory of the agent's open: None for what is none, or one that we are shut out of."""
+    try:
+        fd = os.open(name, _FOLDER, dir_fd=above)
+    except OSError:
+        yield None
+        return
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _opened(name: str, above: int | None = None) -> Iterator[int]:
+    fd = os.open(name, _FOLDER, dir_fd=above)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _is_hex(name: str, length: int) -> bool:
     return len(name) == length and _HEX.issuperset(name)
 
 
-def _listed(folder: str) -> "list[os.DirEntry[str]]":
+def _link_all(name: str, source: int | None, place: int) -> None:
+    with _theirs(name, source) as one:
+        if one is None:
+            return
+        with suppress(FileExistsError):  # of two git dirs of the agent's
+            os.mkdir(name, 0o700, dir_fd=place)
+        with _opened(name, place) as other, os.scandir(one) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False) and _is_object(entry.name):
+                    _link(entry.name, one, other)
+
+
+def _is_object(name: str) -> bool:
+    return _is_hex(name, 38) or _is_hex(name, 62) or name.endswith(_PACK_ENDS)
+
+
+def _link(name: str, source: int, place: int) -> None:
     try:
-        return list(os.scandir(folder))
-    except OSError:
-        return []
-
-
-def _link_regular(source: str, place: str) -> None:
-    os.makedirs(place, exist_ok=True)
-    for entry in _listed(source):
-        is_object = _is_hex(entry.name, 38) or _is_hex(entry.name, 62)
-        if entry.is_file(follow_symlinks=False) and (is_object or entry.name.endswith(_PACK_ENDS)):
-            try:
-                os.link(entry.path, f"{place}/{entry.name}", follow_symlinks=False)
-            except FileExistsError:
-                continue  # of two git dirs of the agent's
-            except OSError:  # an object of too many links, or of another file system
-                write(f"{place}/{entry.name}", refs.regular(entry.path, _LARGEST_OBJECT))
+        os.link(name, name, src_dir_fd=source, dst_dir_fd=place, follow_symlinks=False)
+    except FileExistsError:
+        return  # of two git dirs of the agent's
+    except OSError:  # an object of too many links, or of another file system
+        write(f"/proc/self/fd/{place}/{name}", refs.regular(f"/proc/self/fd/{source}/{name}", _LARGEST_OBJECT))
 
 
 def write(path: str, data: bytes) -> None:

@@ -117,7 +117,7 @@ def git_program(record: store.Record, environ: dict[str, str]) -> str:
 
 def read(place: Bare, ids: list[str]) -> tuple[Told, ...]:
     """Return what commits say of themselves. Raises CommandFailed for one that is not what its id says."""
-    data = place.ask("cat-file", "--batch", question="".join(f"{oid}\n" for oid in ids).encode())
+    data = place.ask("cat-file", "--batch", "--buffer", question="".join(f"{oid}\n" for oid in ids).encode())
     found, at = [], 0
     for oid in ids:
         end = data.find(b"\n", at)

@@ -40,7 +40,7 @@ def _commits(words: list[str], where: Here, _options: Options) -> int:
     with (
         held(with_commits(args.session, where)) as session,
         found.begun(session, store.read(session), where.environ) as one,  # git is at work while the session is opened
-        closing(open_review(session, where.environ)) as review,
+        closing(open_review(session, where.environ, with_risks=False)) as review,
     ):
         commits_output.commits(found.looked(review, one), session.id, as_json=args.json)
     return DONE
