@@ -10,7 +10,7 @@ import pytest
 
 from tests.containment.rows import RESIDUAL, row
 from tests.containment.world import World
-from tests.harness.program import PYTHON, tree, wait_until
+from tests.harness.program import PYTHON, tree, wait_until, watcher
 from tests.sandbox.test_commands import ROUND
 
 RULES = """\
@@ -94,23 +94,6 @@ def test_c17_what_a_poisoned_allowed_command_does_stays_inside(guarded: World) -
     assert tree(guarded.repo) == before
 
 
-def leaders(pid: int) -> list[int]:
-    """Return the children that lead a session of their own."""
-    children = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    return [child for child in children if session_of(child) == child]
-
-
-def session_of(pid: int) -> int:
-    try:
-        return os.getsid(pid)
-    except ProcessLookupError:
-        return 0
-
-
-def only_one(some: list[int]) -> list[int]:
-    return some if len(some) == 1 else []
-
-
 @row("find or end what watches the commands", "it runs outside and cannot be seen; when it is gone, nothing starts any more")
 def test_c18_what_watches_is_out_of_reach_and_without_it_nothing_starts(guarded: World) -> None:
     script = "kill -9 -1; kill -9 1; ls -d /proc/[0-9]* | wc -l; echo ready; read go; /bin/true; echo code=$?"
@@ -119,8 +102,7 @@ def test_c18_what_watches_is_out_of_reach_and_without_it_nothing_starts(guarded:
         seen = process.stdout.readline()
         assert int(seen) <= 5
         assert process.stdout.readline() == "ready\n"
-        [watcher] = wait_until(lambda: only_one(leaders(process.pid)), "only what watches is beside it")
-        os.kill(watcher, signal.SIGKILL)
+        os.kill(wait_until(lambda: watcher(process.pid), "what watches is there"), signal.SIGKILL)
         said, _ = process.communicate("\n", timeout=60)
     assert "code=0" not in said
 

@@ -69,6 +69,27 @@ def inside(marker: str) -> list[int]:
     return [pid for pid in processes(marker) if _depth(pid) > _depth(os.getpid())]
 
 
+def children(pid: int) -> list[int]:
+    """Return the processes that one started and has not waited for."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def opened(pid: int) -> dict[int, str]:
+    """Return what a process has open: number → what the kernel calls it; nothing when it is over."""
+    found: dict[int, str] = {}
+    try:
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            found[int(number)] = os.readlink(f"/proc/{pid}/fd/{number}")
+    except FileNotFoundError:
+        return found
+    return found
+
+
+def watcher(launcher: int) -> int:
+    """Return the launcher's child that the kernel tells of each command; 0 while there is none."""
+    return next((pid for pid in children(launcher) if "anon_inode:seccomp notify" in opened(pid).values()), 0)
+
+
 def _depth(pid: int) -> int:
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()

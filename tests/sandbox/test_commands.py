@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_dev.host.command_log import Head, verify
-from tests.harness.program import PYTHON, AgentDev, tree, wait_until
+from tests.harness.program import PYTHON, AgentDev, tree, wait_until, watcher
 
 OWN = """\
 guard:
@@ -254,10 +254,7 @@ def test_when_nobody_is_left_to_answer_nothing_starts(guarded: AgentDev) -> None
     with guarded.started("--no-merge", "--", "sh", "-c", script) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        watcher = [int(child) for child in children if os.getsid(int(child)) == int(child)]
-        assert len(watcher) == 1
-        os.kill(watcher[0], signal.SIGKILL)
+        os.kill(wait_until(lambda: watcher(process.pid), "what watches is there"), signal.SIGKILL)
         said, _ = process.communicate("\n", timeout=60)
     assert [int(code) for code in said.split()] == [126, 126] or all(int(code) for code in said.split())
     assert not list((guarded.state / "sessions").glob("*/roots/0/upper/x"))

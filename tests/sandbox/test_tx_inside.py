@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.program import PYTHON, AgentDev, wait_until
+from tests.harness.program import PYTHON, AgentDev, children, opened, wait_until
 
 LOOK = "for name in *; do echo $name: $(cat $name 2>/dev/null); done"
 NAMES = "README.md: # Shop\nsub:\n"
@@ -264,9 +264,7 @@ def test_one_that_is_open_when_the_launcher_is_killed_is_rolled_back_by_who_hold
 
 def doorkeeper(launcher: int) -> int:
     """Return the process beside a sandbox that answers at its door: the launcher's child that has a socket as number 3."""
-    with open(f"/proc/{launcher}/task/{launcher}/children") as file:
-        children = [int(pid) for pid in file.read().split()]
-    [found] = [pid for pid in children if os.path.lexists(f"/proc/{pid}/fd/3") and "socket:" in os.readlink(f"/proc/{pid}/fd/3")]
+    [found] = [pid for pid in children(launcher) if opened(pid).get(3, "").startswith("socket:")]
     return found
 
 
