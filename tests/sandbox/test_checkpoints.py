@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.harness.program import PYTHON, AgentDev, wait_until
-from tests.sandbox.test_sessions import end, waiting_agent
+from tests.sandbox.waiting import end, waiting_agent
 
 if TYPE_CHECKING:
     import subprocess

@@ -1,0 +1,14 @@
+"""Who the agent is inside, and what the kernel says of its process."""
+
+import os
+import pwd
+
+from agent_dev.core.plan import ORDINARY_NAME
+from tests.harness.program import AgentDev
+
+NAME = pwd.getpwuid(os.getuid()).pw_name if os.getuid() else ORDINARY_NAME
+
+
+def status_of_process(agent_dev: AgentDev) -> dict[str, str]:
+    printed = agent_dev("--", "cat", "/proc/self/status").stdout
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in printed.splitlines())}

@@ -1,0 +1,37 @@
+"""What is shown without a run: `show`, the list of profiles, and a line to paste."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from tests.harness.program import AgentDev
+
+
+def test_what_a_run_would_look_like_is_shown_as_json_too(agent_dev: AgentDev) -> None:
+    done = agent_dev("--net", "none", "show", "--json", "sh", "-c", "--json")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    rows = {row["what"]: (row["value"], row["origin"]) for row in shown["rows"]}
+    assert shown["version"] == 1
+    assert rows["command"] == ("sh -c --json", None)
+    assert rows["net"] == ("none", "--net")
+    assert shown["bwrap"].startswith("env -i ")
+
+
+def test_the_profiles_are_listed_as_json_too(agent_dev: AgentDev) -> None:
+    listed = json.loads(agent_dev("profiles", "--json").stdout)
+    assert {"bash", "claude", "codex", "default", "demo"} <= {one["name"] for one in listed["profiles"]}
+    assert all(Path(one["path"]).is_file() and one["about"] for one in listed["profiles"])
+    assert agent_dev("profiles", "--json", "bash").returncode == 2
+
+
+def test_the_line_that_is_shown_builds_the_same_sandbox(agent_dev: AgentDev, tmp_path: Path) -> None:
+    script = "pwd; id -un; git config user.email; cat sub/app.py"
+    line = agent_dev("show", "--", "sh", "-c", script).stdout.splitlines()[-1]
+    agent_dev.agent_home.mkdir()
+    (tmp_path / "line").write_text(line)
+    pasted = subprocess.run(
+        ["bash", str(tmp_path / "line")], env=agent_dev.environment(), capture_output=True, text=True, check=False
+    )
+    assert pasted.stdout == agent_dev("--", "sh", "-c", script).stdout, pasted.stderr
+    assert "ada@example.invalid" in pasted.stdout

@@ -1,0 +1,137 @@
+"""Commands that cannot be run, directories that are gone and words that say nothing: what is told, and that nothing ran."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.harness.program import AgentDev, wait_until
+from tests.sandbox.refusals import NOTHING_RAN, nothing_was_made, refused
+
+
+def test_an_unknown_agent_is_not_found(agent_dev: AgentDev) -> None:
+    done = agent_dev("no-such-agent")
+    assert (done.returncode, done.stdout) == (127, "")
+    assert "no-such-agent: not found" in done.stderr.splitlines()[0]
+    assert nothing_was_made(agent_dev)
+
+
+@pytest.mark.parametrize(("agent", "package"), [("claude", "@anthropic-ai/claude-code"), ("codex", "@openai/codex")])
+def test_a_profile_whose_command_is_missing_says_how_to_install_it(agent_dev: AgentDev, agent: str, package: str) -> None:
+    done = agent_dev(agent)
+    assert done.returncode == 127
+    assert package in done.stderr
+    assert nothing_was_made(agent_dev)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: path.write_text("#!/bin/sh\n"), lambda path: path.mkdir()], ids=["file", "directory"]
+)
+def test_what_is_not_executable_is_said_to_be(agent_dev: AgentDev, make: Callable[[Path], object]) -> None:
+    make(agent_dev.repo / "thing")
+    done = agent_dev("--", "./thing")
+    assert (done.returncode, done.stdout) == (126, "")
+    assert "./thing: not executable" in done.stderr
+    assert nothing_was_made(agent_dev)
+
+
+@pytest.mark.parametrize("line", ["#!{home}/python", "#! {home}/python  -I", "#!/no/such/interpreter"])
+def test_a_script_whose_interpreter_is_missing_inside_is_not_found(agent_dev: AgentDev, line: str) -> None:
+    interpreter = line.format(home=agent_dev.home)
+    (agent_dev.home / "python").symlink_to("/bin/sh")  # there, and not inside
+    (agent_dev.repo / "script").write_text(f"{interpreter}\n")
+    (agent_dev.repo / "script").chmod(0o755)
+    done = agent_dev("--", "./script")
+    assert (done.returncode, done.stdout) == (127, "")
+    missing = interpreter.removeprefix("#!").split()[0]
+    assert done.stderr.splitlines()[0] == f"agent-dev: ./script: its interpreter {missing} is not there inside"
+    assert nothing_was_made(agent_dev)
+
+
+@pytest.mark.parametrize("line", ["#!/bin/sh", "#! /usr/bin/env sh", "#!./bin/mine", "# none"])
+def test_a_script_whose_interpreter_is_there_runs(agent_dev: AgentDev, line: str) -> None:
+    (agent_dev.repo / "bin").mkdir()
+    (agent_dev.repo / "bin/mine").symlink_to("/bin/sh")
+    (agent_dev.repo / "script").write_text(f"{line}\necho ran\n")
+    (agent_dev.repo / "script").chmod(0o755)
+    assert agent_dev("--", "./script").stdout == "ran\n"
+
+
+def test_a_link_that_leads_nowhere_inside_is_found_and_does_not_start(agent_dev: AgentDev) -> None:
+    (agent_dev.home / "tool").write_text("#!/bin/sh\n")
+    (agent_dev.home / "tool").chmod(0o755)
+    (agent_dev.repo / "tool").symlink_to(agent_dev.home / "tool")
+    done = agent_dev("--", "./tool")
+    assert (done.returncode, done.stdout) == (127, "")
+    assert "agent-dev: ./tool: it is there, but does not start inside\n" in done.stderr
+    wait_until(lambda: agent_dev.leavings() == [], "nothing is left of the session")
+
+
+def test_a_command_that_lies_outside_is_not_found(agent_dev: AgentDev, tmp_path: Path) -> None:
+    (tmp_path / "tool").write_text("#!/bin/sh\necho ran\n")
+    (tmp_path / "tool").chmod(0o755)
+    done = agent_dev("--", tmp_path / "tool")
+    assert (done.returncode, done.stdout) == (127, "")
+
+
+@pytest.mark.parametrize("value", [None, "", "relative"], ids=["unset", "empty", "relative"])
+def test_without_a_home_nothing_runs(agent_dev: AgentDev, value: str | None) -> None:
+    done = agent_dev(*NOTHING_RAN, env={"HOME": value})
+    refused(agent_dev, done, "HOME")
+
+
+def test_a_home_that_does_not_exist_is_refused_and_not_made(agent_dev: AgentDev, tmp_path: Path) -> None:
+    nowhere = {name: None for name in agent_dev.env if name.startswith("XDG_")} | {"HOME": str(tmp_path / "nobody")}
+    refused(agent_dev, agent_dev(*NOTHING_RAN, env=nowhere), f"HOME is {tmp_path}/nobody, which is no directory")
+    assert agent_dev("sessions", env=nowhere).returncode == 1
+    assert not (tmp_path / "nobody").exists()
+
+
+@pytest.fixture
+def removed(tmp_path: Path) -> tuple[str, ...]:
+    """What goes before a command so that it runs in a directory that was removed."""
+    (tmp_path / "removed").mkdir()
+    return ("sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', str(tmp_path / "removed"))
+
+
+@pytest.mark.parametrize("words", [(), ("--ro", "x"), ("-C", "x")], ids=["plain", "--ro", "-C"])
+def test_in_a_directory_that_was_removed_nothing_runs(
+    agent_dev: AgentDev, removed: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    refused(agent_dev, agent_dev(*words, *NOTHING_RAN, before=removed), "the current directory does not exist any more")
+
+
+def test_a_word_in_a_directory_that_was_removed_is_one_line(agent_dev: AgentDev, removed: tuple[str, ...]) -> None:
+    done = agent_dev("status", before=removed)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[0] == "agent-dev: refused: the current directory does not exist any more"
+
+
+def test_from_a_directory_that_was_removed_another_can_be_named(agent_dev: AgentDev, removed: tuple[str, ...]) -> None:
+    done = agent_dev("-C", agent_dev.repo, "--", "pwd", before=removed)
+    assert done.stdout == f"{agent_dev.repo}\n"
+
+
+@pytest.mark.parametrize("words", [("",), ("--", ""), ("run", ""), ("run", "--", "")], ids=" ".join)
+def test_an_empty_name_is_refused(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    refused(agent_dev, agent_dev(*words), "the agent's name is empty")
+    assert nothing_was_made(agent_dev)
+
+
+def test_run_takes_a_command_after_two_dashes(agent_dev: AgentDev) -> None:
+    assert agent_dev("run", "--", "echo", "--", "ran").stdout == "-- ran\n"
+
+
+@pytest.mark.parametrize("words", [("run",), ("run", "--"), ("run", "-x"), ("run", "--net", "none", "true")], ids=" ".join)
+def test_run_without_a_name_is_a_usage_error(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    done = agent_dev(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 2  # what is wrong, what to do
+
+
+@pytest.mark.parametrize("option", ["--home", "--ro", "--rw", "--overlay", "--env", "--name", "--net", "--profile", "--config"])
+@pytest.mark.parametrize("is_joined", [False, True], ids=["apart", "joined"])
+def test_an_empty_value_of_an_option_is_a_usage_error(agent_dev: AgentDev, option: str, *, is_joined: bool) -> None:
+    done = agent_dev(*([f"{option}="] if is_joined else [option, ""]), *NOTHING_RAN)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0] == f"agent-dev: {option} needs a value, and got an empty one"

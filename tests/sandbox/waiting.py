@@ -1,0 +1,36 @@
+"""Agents that wait until they are told to go on, and how their sessions are listed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tests.harness.program import AgentDev, processes, wait_until
+
+if TYPE_CHECKING:
+    import subprocess
+
+WAIT = "echo ready; read line"
+
+
+@contextmanager
+def waiting_agent(agent_dev: AgentDev, script: str = "true", *options: str) -> Iterator["subprocess.Popen[str]"]:
+    """An agent that has done something and waits for a line on its input."""
+    with agent_dev.started(*options, "--", "sh", "-c", f"{script}; {WAIT}") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+
+
+def end(process: "subprocess.Popen[str]") -> str:
+    """Let a waiting agent go on to its end; return what agent-dev said."""
+    _, said = process.communicate("\n", timeout=20)
+    return said
+
+
+def wait_gone(marker: str) -> None:
+    """Wait until no process is left that has a marker in its command line."""
+    wait_until(lambda: processes(marker) == [], f"every process with {marker} is gone")
+
+
+def state(agent_dev: AgentDev) -> list[str]:
+    return [row["state"] for row in agent_dev.sessions(everywhere=True)]
