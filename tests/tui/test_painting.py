@@ -6,7 +6,7 @@ import random
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui.test_screen import play, quiet, strips
+from tests.tui.playing import play, quiet, strips
 from tui.app import ReviewApp
 from tui.gallery import Sample
 from tui.widgets.bars import Bar

@@ -1,0 +1,19 @@
+"""What whole stories begin with."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.expect.reviews import CODE
+from tests.harness.program import AgentDev
+
+
+@pytest.fixture
+def shop(agent_dev: AgentDev, repo: Path) -> AgentDev:
+    """A repository with a program of twelve functions, committed."""
+    (repo / "code.py").write_text(CODE)
+    (repo / "old.py").write_text("print('old')\n")
+    (repo / ".gitignore").write_text("node_modules/\n")
+    agent_dev.git("add", "-A")
+    agent_dev.git("commit", "-qm", "code")
+    return agent_dev

@@ -1,0 +1,258 @@
+"""Whole stories of commits that come home by the screen: all, one, as a branch, with conflicts."""
+
+from pathlib import Path
+
+from tests.expect.reviews import CODE, review, work
+from tests.expect.test_person import session
+from tests.harness.git_kinds import KINDS
+from tests.harness.program import PROGRAM, AgentDev, tree
+from tests.harness.terminal import Terminal
+
+
+def committed(shop: AgentDev) -> None:
+    """Let an agent make two commits."""
+    work(
+        shop,
+        "sed -i 's/return 1$/return 100/' code.py; git commit -qam 'Raise one'; echo new >new.py; git add new.py; "
+        "git commit -qm 'Add new'",
+    )
+
+
+def bring(shop: AgentDev, *keys: str) -> str:
+    """Choose commits on their tab by some keys, the last of which answers; return the result page."""
+    with review(shop) as terminal:
+        terminal.keys("2")
+        terminal.wait_for("[ ]   ")
+        terminal.wait_for("+ new.py")  # all that is known of the first was read
+        *choosing, answer = keys
+        terminal.keys(*choosing)
+        terminal.wait_for(f"{max(1, 2 * choosing.count('A'))} of 2 commits chosen")
+        terminal.keys("c")
+        terminal.wait_for("home?")
+        terminal.keys(*(["right"] * 2 + ["enter"] if answer == "branch" else ["y"]))
+        if answer == "branch":
+            terminal.wait_for("name of the new branch")
+            terminal.send("topic")
+            terminal.wait_for("branch: topic")
+            terminal.keys("enter")
+        text = terminal.wait_for("agent-dev undo")
+        terminal.keys("enter")
+        terminal.wait_exit()
+    return text
+
+
+def files(repo: Path) -> dict[str, str]:
+    """Return the work tree: objects that came once may stay."""
+    return {path: what for path, what in tree(repo).items() if not path.startswith(".git")}
+
+
+def test_all_commits_onto_ones_own_branch_and_back(shop: AgentDev, repo: Path) -> None:
+    before, head = files(repo), shop.git("rev-parse", "HEAD")
+    committed(shop)
+    assert "leads to" in bring(shop, "A", "y")
+    assert shop.git("log", "--format=%s", "-2").split("\n")[:2] == ["Add new", "Raise one"]
+    assert "return 100" in (repo / "code.py").read_text()
+    assert (repo / "new.py").read_text() == "new\n"
+    assert not shop.git("status", "--porcelain")
+    assert shop("undo").returncode == 0
+    assert (shop.git("rev-parse", "HEAD"), files(repo)) == (head, before)
+
+
+def test_one_commit_of_two(shop: AgentDev, repo: Path) -> None:
+    committed(shop)
+    bring(shop, "space", "y")
+    assert shop.git("log", "--format=%s", "-1").strip() == "Add new"
+    assert (repo / "new.py").read_text() == "new\n"
+    assert "return 100" not in (repo / "code.py").read_text()
+
+
+def test_commits_as_a_branch_leave_the_files_alone(shop: AgentDev, repo: Path) -> None:
+    committed(shop)
+    head = shop.git("rev-parse", "HEAD")
+    bring(shop, "A", "branch")
+    assert shop.git("log", "--format=%s", "-2", "topic").split("\n")[:2] == ["Add new", "Raise one"]
+    assert (shop.git("rev-parse", "HEAD"), (repo / "new.py").exists()) == (head, False)
+
+
+def test_commits_in_the_way_of_ones_own_edit_say_so_and_the_review_goes_on(shop: AgentDev, repo: Path) -> None:
+    committed(shop)
+    (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
+    before = tree(repo)
+    with review(shop) as terminal:
+        terminal.keys("2")
+        terminal.wait_for("+ new.py")
+        terminal.keys("A", "c")
+        terminal.wait_for("home?")
+        terminal.keys("y")
+        terminal.wait_for("Settle that now?")
+        terminal.wait_for("conflict: code.py")
+        terminal.wait_for("nothing was changed")
+        terminal.keys("enter")
+        terminal.wait_for("2 of 2 commits chosen")
+        assert tree(repo) == before
+
+
+def test_conflicts_of_commits_are_settled_one_commit_after_the_other(shop: AgentDev, repo: Path) -> None:
+    committed(shop)
+    (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
+    (repo / "new.py").write_text("mine\n")
+    shop.git("add", "-A")
+    shop.git("commit", "-qm", "Mine")
+    with review(shop) as terminal:
+        terminal.keys("2")
+        terminal.wait_for("+ new.py")
+        terminal.keys("A", "c")
+        terminal.wait_for("home?")
+        terminal.keys("y")
+        terminal.wait_for("Settle that now?")
+        terminal.wait_for("conflict: code.py")
+        terminal.keys("y")
+        terminal.wait_for("Raise one")
+        terminal.wait_for("conflict 1: not settled")
+        terminal.wait_quiet()
+        terminal.keys("c")
+        terminal.wait_for("1 more to settle")
+        terminal.keys("b")
+        terminal.wait_for("conflict 1: both")
+        terminal.wait_for("chosen 1 of 1 change")
+        terminal.keys("c")
+        terminal.wait_for("Bring the commits home with this?")
+        terminal.keys("y")
+        terminal.wait_for("Settle that now?")
+        terminal.wait_for("conflict: new.py")
+        terminal.keys("y")
+        terminal.wait_for("Add new")
+        terminal.wait_for("conflict 1: not settled")
+        terminal.wait_quiet()
+        terminal.keys(">")
+        terminal.wait_for("chosen 1 of 1 change")
+        terminal.keys("c")
+        terminal.wait_for("Bring the commits home with this?")
+        terminal.keys("y")
+        terminal.wait_for("agent-dev undo")
+        terminal.keys("enter")
+        terminal.wait_exit()
+    assert shop.git("log", "--format=%s", "-3").split("\n")[:3] == ["Add new", "Raise one", "Mine"]
+    assert "return 111\n    return 100\n" in (repo / "code.py").read_text()
+    assert (repo / "new.py").read_text() == "new\n"
+    assert not shop.git("status", "--porcelain")
+
+
+def test_edits_that_commits_are_in_the_way_of_are_settled_and_wait_when_one_leaves(shop: AgentDev, repo: Path) -> None:
+    committed(shop)
+    (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
+    (repo / "new.py").write_text("mine\n")
+    for answer in ("first", "again"):
+        with session(shop, "merge", "--commits", rows=24, cols=120) as terminal:
+            terminal.wait_for("what you have not committed")
+            if answer == "first":
+                terminal.wait_for("conflict 1: not settled")
+                terminal.wait_quiet()
+                terminal.keys("<")
+                terminal.wait_for("1 more to settle")
+                terminal.keys("q")
+                terminal.wait_for("and the choice too")
+                terminal.keys("y")
+                assert terminal.wait_exit() == 1
+                assert shop.git("status", "--porcelain") == " M code.py\n?? new.py\n"
+                continue
+            terminal.wait_for("conflict 1: yours")
+            terminal.wait_for("chosen 1 of 2 changes")
+            terminal.wait_quiet()
+            terminal.keys("!")
+            terminal.wait_for("conflict 1: not settled")
+            terminal.wait_quiet()
+            terminal.keys(">")
+            terminal.wait_for("chosen 2 of 2 changes")
+            terminal.keys("c")
+            terminal.wait_for("Bring the commits home with this?")
+            terminal.keys("y")
+            terminal.wait_for("agent-dev undo")
+            terminal.keys("enter")
+            assert terminal.wait_exit() == 0
+    assert shop.git("status", "--porcelain") == " M code.py\n"
+    assert (repo / "code.py").read_text() == CODE.replace("return 1\n", "return 111\n")
+    assert (repo / "new.py").read_text() == "new\n"
+    assert shop("undo").returncode == 0
+    assert shop.git("status", "--porcelain") == " M code.py\n?? new.py\n"
+
+
+def test_commits_that_are_asked_for_by_words_have_their_conflicts_settled_too(shop: AgentDev, repo: Path) -> None:
+    committed(shop)
+    (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
+    shop.git("commit", "-qam", "Mine")
+    head = shop.git("rev-parse", "HEAD")
+    assert shop("merge", "--commits", "--onto-current").returncode == 1
+    with session(shop, "merge", "--commits", "--onto-current", rows=24, cols=120) as terminal:
+        terminal.wait_for("conflict 1: not settled")
+        terminal.wait_quiet()
+        terminal.keys("q")
+        terminal.wait_exit()
+    assert shop.git("rev-parse", "HEAD") == head
+    with session(shop, "merge", "--commits", "--onto-current", rows=24, cols=120) as terminal:
+        terminal.wait_for("conflict 1: not settled")
+        terminal.wait_quiet()
+        terminal.keys("<")
+        terminal.wait_for("chosen 1 of 1 change")
+        terminal.keys("c")
+        terminal.wait_for("Bring the commits home with this?")
+        terminal.keys("y")
+        terminal.wait_for("agent-dev undo")
+        terminal.keys("enter")
+        terminal.wait_exit()
+    assert shop.git("log", "--format=%s", "-2").split("\n")[:2] == ["Add new", "Mine"]
+    assert "return 111" in (repo / "code.py").read_text()
+
+
+def test_a_submodule_that_commits_move_is_marked_and_asked_about(agent_dev: AgentDev, tmp_path: Path) -> None:
+    place = KINDS["with a submodule"](agent_dev, tmp_path).cwd
+    head = agent_dev.git("rev-parse", "HEAD", cwd=place)
+    move = (
+        "git -C lib commit -q --allow-empty -m one; git commit -qam Moved; echo plain >plain; git add plain; git commit -qm Plain"
+    )
+    assert agent_dev("--no-merge", "--", "sh", "-ec", move, cwd=place).returncode == 0
+    environment = agent_dev.terminal_environment()
+    with Terminal([str(PROGRAM), "merge"], rows=24, cols=120, env=environment, cwd=place) as terminal:
+        terminal.wait_for("c apply")
+        terminal.wait_quiet()
+        terminal.keys("3")
+        terminal.wait_for("lib: submodule-moved")
+        terminal.wait_quiet()
+        terminal.keys("2")
+        terminal.wait_for(lambda text: any("] ! " in line and "Moved" in line for line in text.splitlines()))
+        terminal.wait_for("+ plain")
+        terminal.keys("A", "c")
+        terminal.wait_for("Bring this risky change home?")
+        terminal.wait_for("one")
+        terminal.keys("n")
+        terminal.wait_for("Bring 1 commit home?")
+        terminal.keys("n")
+        terminal.wait_for(lambda text: "Bring 1" not in text)
+        terminal.keys("A")
+        terminal.wait_for("2 of 2 commits chosen")
+        terminal.keys("c")
+        terminal.wait_for("Bring this risky change home?")
+        terminal.keys("y")
+        terminal.wait_for("Bring 2 commits home?")
+        assert agent_dev.git("rev-parse", "HEAD", cwd=place) == head
+        terminal.keys("y")
+        terminal.wait_for("agent-dev undo")
+        terminal.keys("enter")
+        terminal.wait_exit()
+    assert agent_dev.git("log", "--format=%s", "-2", cwd=place) == "Plain\nMoved\n"
+
+
+def test_commits_without_a_changed_file_have_the_screen_too(shop: AgentDev, repo: Path) -> None:
+    side = "git checkout -q -b side; echo x >side.py; git add side.py; git commit -qm Side; git checkout -q main"
+    work(shop, side)
+    with session(shop, "merge", rows=24, cols=120) as terminal:
+        terminal.wait_for("+ side.py")
+        terminal.wait_quiet()
+        terminal.keys("A", "c")
+        terminal.wait_for("Bring 1 commit home?")
+        terminal.keys("y")
+        terminal.wait_for("agent-dev undo")
+        terminal.keys("enter")
+        terminal.wait_exit()
+    assert shop.git("log", "-1", "--format=%s") == "Side\n"
+    assert (repo / "side.py").read_text() == "x\n"
