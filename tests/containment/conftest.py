@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.containment.git_host import Host
 from tests.containment.world import World
+from tests.harness.program import AgentDev
 from tests.sandbox.conftest import namespaces
 
 __all__ = ["namespaces"]
@@ -26,3 +28,9 @@ def world(tmp_path: Path) -> World:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> World:
     """A machine that the tests of a module share."""
     return World(tmp_path_factory.mktemp("machine"))
+
+
+@pytest.fixture
+def host(agent_dev: AgentDev, tmp_path: Path) -> Host:
+    """A user's repository, and a marker that a planted program would leave."""
+    return Host(agent_dev, tmp_path)
