@@ -1,7 +1,5 @@
 """Conflicts of commits that are settled: the commits come home with what was answered, and with nothing else."""
 
-import os
-import random
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -11,29 +9,17 @@ import pytest
 from agent_dev.commands.review import Review
 from agent_dev.core.changes import Key
 from agent_dev.core.selection import Selection
-from agent_dev.core.threeway import Merged, Side
-from agent_dev.settling import Settling
-from tests.harness import repository as made
+from tests.disk.settling_texts import AGENT, MINE, commit, head, renamed, users_repository
 from tests.harness.git_session import GitSession
 from tests.harness.repository import ENVIRON, git
-from tests.harness.settling import BOTH, THEIRS, YOURS, begin, meet, reviews, settle, users
+from tests.harness.settling import BOTH, THEIRS, YOURS, begin, meet, reviews, settle
 from tui.entries import Way
 from tui.source import Answers
-
-LINES = "one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
-MINE, AGENT = LINES.replace("two", "MINE"), LINES.replace("two", "AGENT").replace("seven", "SEVEN")
-
-
-def commit(place: Path, subject: str, **files: str) -> str:
-    """Commit files as the user does."""
-    for name, text in files.items():
-        (place / name).write_text(text)
-    return made.commit(place, subject)
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return users(tmp_path / "root", text=LINES, bin="\0a", gone="g\n")
+    return users_repository(tmp_path / "root")
 
 
 @pytest.fixture
@@ -46,10 +32,6 @@ def session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
 def review(session: GitSession) -> Iterator[Callable[[], Review]]:
     with reviews(session) as opens:
         yield opens
-
-
-def head(root: Path) -> str:
-    return git(root, "rev-parse", "HEAD").strip()
 
 
 @pytest.mark.parametrize(
@@ -257,110 +239,6 @@ def test_a_submodule_in_conflict_is_told_and_not_settled(session: GitSession, re
     assert any(line.startswith("conflict: lib") for line in ended.lines)
 
 
-Deed = Callable[[Path], object]
-
-
-def renamed(name: str) -> Callable[[Path], object]:
-    return lambda place: (place / "text").rename(place / name)
-
-
-def removed(place: Path) -> None:
-    (place / "text").unlink()
-
-
-def linked(place: Path) -> None:
-    removed(place)
-    (place / "text").symlink_to("bin")
-
-
-def edited(place: Path) -> None:
-    (place / "text").write_text(MINE)
-
-
-def in_line_seven(place: Path) -> None:
-    (place / "text").write_text(LINES.replace("seven", "SEVEN"))
-
-
-def after(one: Deed, other: Deed) -> Deed:
-    return lambda place: (other(place), one(place))
-
-
-def made_a_directory(place: Path) -> None:
-    removed(place)
-    (place / "text").mkdir()
-    (place / "text/inside").write_text("i\n")
-
-
-# What the agent did, what the user did, and by the answers to each path what is there of "text" and of new names at last.
-LINK = "→ bin"
-TWICE = MINE.replace("seven", "SEVEN")
-OTHERS: dict[str, tuple[Deed, Deed, dict[bytes, Answers], dict[str, str]]] = {
-    "two new names, yours": (renamed("one"), renamed("other"), {b"one": YOURS, b"other": YOURS}, {"other": LINES}),
-    "two new names, the agent's": (renamed("one"), renamed("other"), {b"one": THEIRS, b"other": THEIRS}, {"one": LINES}),
-    "two new names, both": (renamed("one"), renamed("other"), {b"one": THEIRS, b"other": YOURS}, {"one": LINES, "other": LINES}),
-    "two new names and lines": (
-        after(renamed("one"), in_line_seven),
-        after(renamed("other"), edited),
-        {b"one": THEIRS, b"other": YOURS},
-        {"one": TWICE, "other": TWICE},
-    ),
-    "a new name, or removed": (renamed("one"), removed, {b"one": THEIRS}, {"one": LINES}),
-    "removed, or a new name": (removed, renamed("one"), {b"one": THEIRS}, {}),
-    "removed, and a new name": (removed, renamed("one"), {b"one": YOURS}, {"one": LINES}),
-    "a link, yours lines": (linked, edited, {b"text": YOURS}, {"text": MINE}),
-    "a link, the agent's": (linked, edited, {b"text": THEIRS}, {"text": LINK}),
-    "a link, and lines": (linked, edited, {b"text": BOTH}, {"text": MINE, "text~agent": LINK}),
-    "lines, and a link": (edited, linked, {b"text": BOTH}, {"text": LINK, "text~agent": MINE}),
-    "a directory, yours a file": (made_a_directory, edited, {b"text": YOURS}, {"text": MINE}),
-    "a directory, not yours": (made_a_directory, edited, {b"text": THEIRS}, {"text/inside": "i\n"}),
-    "a directory, and a file": (made_a_directory, edited, {b"text": BOTH}, {"text/inside": "i\n", "text~yours": MINE}),
-    "yours a directory": (edited, made_a_directory, {b"text": YOURS}, {"text/inside": "i\n"}),
-    "a file, yours a directory": (edited, made_a_directory, {b"text": THEIRS}, {"text": MINE}),
-    "a file, and a directory": (edited, made_a_directory, {b"text": BOTH}, {"text/inside": "i\n", "text~agent": MINE}),
-}
-
-
-def texts(root: Path) -> dict[str, str]:
-    """Return what a commit brought or left of the files that deeds are about."""
-    found = {}
-    for path in sorted(root.rglob("*")):
-        name = str(path.relative_to(root))
-        if name.startswith(("text", "one", "other")) and not (path.is_dir() and not path.is_symlink()):
-            found[name] = f"→ {path.readlink()}" if path.is_symlink() else path.read_text()
-    return found
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_what_is_not_of_one_file_is_settled_path_by_path(session: GitSession, review: Callable[[], Review], name: str) -> None:
-    theirs, mine, answers, landed = OTHERS[name]
-    theirs(session.agent)
-    session.commit("one", more="m\n")
-    mine(session.root)
-    now = commit(session.root, "mine")
-    before = session.files()
-    source = meet(session, review)
-    assert {change.key.path for change in source.changes.changes} == answers.keys()
-    ended = settle(source, answers)
-
-    assert (ended.is_done, ended.code) == (True, 0)
-    assert git(session.root, "rev-parse", "HEAD^").strip() == now
-    assert texts(session.root) == landed
-    assert git(session.root, "status", "--porcelain") == ""
-    assert git(session.root, "fsck", "--strict", "--no-dangling") == ""
-    session.undo()
-    assert (head(session.root), session.files()) == (now, before)
-
-
-def test_both_take_a_name_that_is_free(session: GitSession, review: Callable[[], Review]) -> None:
-    linked(session.agent)
-    session.commit("one", **{"text~agent": "there already\n"})
-    edited(session.root)
-    commit(session.root, "mine")
-
-    assert settle(meet(session, review), {b"text": BOTH}).is_done
-    assert texts(session.root) == {"text": MINE, "text~agent": "there already\n", "text~agent~": LINK}
-
-
 def test_marks_of_git_never_land(session: GitSession, review: Callable[[], Review]) -> None:
     renamed("one")(session.agent)
     (session.agent / "one").write_text(AGENT)
@@ -372,47 +250,3 @@ def test_marks_of_git_never_land(session: GitSession, review: Callable[[], Revie
 
     assert (ended.is_done, source, head(session.root)) == (False, None, now)
     assert any(line.startswith("next: agent-dev merge ") and "git merge" in line for line in ended.lines)
-
-
-@pytest.mark.parametrize("way", [Way.YOURS, Way.ONE])
-def test_every_random_text_is_what_git_would_have_made_of_the_same_answers(
-    session: GitSession, review: Callable[[], Review], way: Way
-) -> None:
-    seed = int(os.environ.get("AGENT_DEV_TEST_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
-    print(f"AGENT_DEV_TEST_SEED={seed}")  # noqa: T201  (shown when it fails)
-    chance = random.Random(seed)  # noqa: S311  (no secret)
-
-    def changed(text: str, name: str) -> str:
-        lines = [f"{name} {number}" if chance.random() < 0.3 else line for number, line in enumerate(text.splitlines())]
-        return "\n".join([*lines[:2], f"{name} conflicts", *lines[3:]]) + "\n"
-
-    one = changed(LINES, "agent")
-    session.commit("one", text=one)
-    session.commit("two", text=one.replace("agent conflicts", "agent conflicts, too"))
-    mine = changed(LINES, "mine")
-    commit(session.root, "mine", text=mine)
-    expected = _by_git(session.root, mine, one, one.replace("agent conflicts", "agent conflicts, too"))
-    source: Settling | None = meet(session, review, way)
-    while source is not None:
-        ended = settle(source, {b"text": (Side.AGENT,) * len(_merged(source).conflicts)})
-        source = source.settling()
-
-    assert ended.is_done
-    assert (session.root / "text").read_text() == expected
-
-
-def _merged(source: Settling) -> Merged:
-    found = source.merged(Key(0, b"text"))
-    assert found is not None
-    return found
-
-
-def _by_git(root: Path, mine: str, *agents: str) -> str:
-    """Return what `git merge-file --theirs` makes of one after the other."""
-    base, now = LINES, mine
-    for agent in agents:
-        for name, text in (("base", base), ("now", now), ("agent", agent)):
-            (root.parent / f"{name}.txt").write_text(text)
-        now = git(root.parent, "merge-file", "-p", "--diff3", "--theirs", "now.txt", "base.txt", "agent.txt")
-        base = agent
-    return now

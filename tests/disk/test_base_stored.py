@@ -1,0 +1,160 @@
+"""What the roots held when a session began: identities of everything, bytes of what git's index does not vouch for."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agent_dev.core.changes import FileType
+from tests.disk.base_world import old_repository, stored, taken
+from tests.harness.repository import commit, git
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return old_repository(tmp_path / "root")
+
+
+# --- identities ---
+
+
+def test_every_path_has_its_identity(root: Path) -> None:
+    (root / "link").symlink_to("a.txt")
+    os.mkfifo(root / "pipe")
+    (root / "empty").mkdir(0o700)
+    entries = taken(root).entries(0)
+
+    assert set(entries) == {b"a.txt", b"sub", b"sub/b.txt", b"link", b"pipe", b"empty"}
+    for path, entry in entries.items():
+        status = (root / os.fsdecode(path)).lstat()
+        assert (entry.inode, entry.size, entry.mtime, entry.ctime) == (
+            status.st_ino,
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+        )
+        assert entry.mode == status.st_mode & 0o7777
+    assert entries[b"link"].target == b"a.txt"
+
+
+@pytest.mark.parametrize("name", [b"\n", b"\xff\xfe", b"\x1b[2J", b" ", b'"', b"\\", "ä".encode()])
+def test_any_name_comes_back(root: Path, name: bytes) -> None:
+    with open(os.path.join(os.fsencode(root), name), "xb") as file:
+        file.write(b"bytes")
+    one = taken(root)
+
+    assert one.entries(0)[name].type is FileType.FILE
+    assert stored(one, os.fsdecode(name)) == b"bytes"
+
+
+def test_the_roots_own_git_directory_is_no_part_of_it(root: Path) -> None:
+    assert not any(path.startswith(b".git") for path in taken(root).entries(0))
+
+
+def test_each_root_has_a_table_of_its_own(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/x").write_bytes(b"x")
+    one = taken(root, roots=(str(root), str(tmp_path / "other")))
+
+    assert set(one.entries(1)) == {b"x"}
+    assert Path(one.stored(1, b"x") or "").read_bytes() == b"x"
+
+
+# --- bytes ---
+
+
+def test_what_the_index_vouches_for_is_not_stored(root: Path) -> None:
+    one = taken(root)
+
+    assert one.is_in_index(0, b"a.txt")
+    assert stored(one, "a.txt") is None
+
+
+def test_an_edited_file_is_stored_raw(root: Path) -> None:
+    (root / "a.txt").write_bytes(b"line\r\n\xff$Id$")
+    one = taken(root)
+
+    assert stored(one, "a.txt") == b"line\r\n\xff$Id$"
+    assert not one.is_in_index(0, b"a.txt")
+
+
+def test_an_edit_of_the_same_size_with_its_mtime_put_back_is_stored(root: Path) -> None:
+    before = (root / "a.txt").stat()
+    (root / "a.txt").write_bytes(b"MORE\n")
+    os.utime(root / "a.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    assert stored(taken(root), "a.txt") == b"MORE\n"
+
+
+def test_an_untracked_file_is_stored(root: Path) -> None:
+    (root / "new").write_bytes(b"new")
+    (root / "deep/er").mkdir(parents=True)
+    (root / "deep/er/new").write_bytes(b"deep")
+    one = taken(root)
+
+    assert (stored(one, "new"), stored(one, "deep/er/new")) == (b"new", b"deep")
+
+
+def test_an_ignored_file_has_its_identity_only(root: Path) -> None:
+    (root / ".gitignore").write_text("*.o\nbuild/\n")
+    (root / "x.o").write_bytes(b"object")
+    (root / "build").mkdir()
+    (root / "build/y").write_bytes(b"built")
+    one = taken(root)
+
+    assert {b"x.o", b"build/y"} <= set(one.entries(0))
+    assert (stored(one, "x.o"), stored(one, "build/y")) == (None, None)
+    assert not one.is_in_index(0, b"x.o")
+
+
+def test_a_file_as_young_as_the_index_is_stored(root: Path) -> None:
+    index = (root / ".git/index").stat().st_mtime_ns
+    os.utime(root / "a.txt", ns=(index, index))
+    git(root, "update-index", "--refresh", "-q", check=False)
+    os.utime(root / ".git/index", ns=(index, index))
+    one = taken(root)
+
+    assert stored(one, "a.txt") == b"more\n"
+    assert not one.is_in_index(0, b"a.txt")
+
+
+def test_an_edit_in_the_same_instant_as_a_commit_is_not_taken_for_the_commit(root: Path) -> None:
+    for number in range(5):
+        (root / "a.txt").write_bytes(b"%d-a\n" % number)
+        commit(root, "again")
+        (root / "a.txt").write_bytes(b"%d-b\n" % number)
+        one = taken(root)
+
+        assert stored(one, "a.txt") == b"%d-b\n" % number
+        shutil.rmtree(root.parent / "base")
+
+
+def test_a_file_in_a_merge_conflict_is_stored(root: Path) -> None:
+    git(root, "checkout", "-q", "-b", "other", "HEAD~1")
+    (root / "a.txt").write_text("theirs\n")
+    commit(root, "theirs")
+    git(root, "merge", "main", check=False)
+    assert "UU a.txt" in git(root, "status", "--porcelain")
+
+    assert stored(taken(root), "a.txt") == (root / "a.txt").read_bytes()
+
+
+@pytest.mark.parametrize("word", ["--assume-unchanged", "--skip-worktree"])
+def test_an_edit_that_git_was_told_to_overlook_is_stored(root: Path, word: str) -> None:
+    git(root, "update-index", word, "a.txt")
+    (root / "a.txt").write_bytes(b"overlooked\n")
+
+    assert stored(taken(root), "a.txt") == b"overlooked\n"
+
+
+def test_many_hard_links_of_one_file_are_stored_once_and_cost_no_descriptors(root: Path) -> None:
+    (root / "x").write_bytes(b"linked")
+    for number in range(1_200):
+        os.link(root / "x", root / f"x{number}")
+    before = len(os.listdir("/proc/self/fd"))
+    one = taken(root)
+
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert {stored(one, f"x{number}") for number in range(1_200)} == {b"linked"}
+    assert len(list((root.parent / "base/content").iterdir())) == 1
