@@ -23,7 +23,8 @@ _VALUES = {
 _SWITCHES = {"--no-merge": {"merge": False}, "--debug": {"debug": True}}
 _LISTS = {"--ro": "ro", "--rw": "rw", "--overlay": "overlay", "--env": "env", "--share": "share", "--limit": "limit"}
 AREAS = {  # the words, by the module of agent_dev/verbs that knows them
-    "telling": ("status", "commits", "sessions"),
+    "telling": ("status", "sessions"),
+    "listing": ("commits",),
     "looking": ("diff",),
     "merging": ("merge",),
     "undoing": ("undo", "redo", "merges"),

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from agent_dev.commands import bring_beside, bring_files, clashes, goals, merge
+from agent_dev.commands.asked import between
 from agent_dev.commands.bring_beside import Beside, Submodule
 from agent_dev.commands.bring_files import Files, Ground, Stamp
 from agent_dev.commands.clashes import Met
-from agent_dev.commands.found import between
 from agent_dev.commands.goals import Goal, Work
 from agent_dev.commands.merge import Home, Notice
 from agent_dev.commands.review import Review

@@ -6,22 +6,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from agent_dev.commands.asked import Begun, begun
 from agent_dev.commands.pointers import Pointer, moved
 from agent_dev.commands.review import LARGEST_DIFF, Review
-from agent_dev.core import edits
 from agent_dev.core.changes import Entry, FileType, Risk
 from agent_dev.core.commit_risks import looked_at, of_commit
-from agent_dev.core.commits import TreeChange, parse_diff
 from agent_dev.core.evidence import LOOKED_AT
 from agent_dev.core.found import Found
-from agent_dev.core.refs import parse_ref
 from agent_dev.errors import CommandFailed
-from agent_dev.host import commits, load, refs, store
+from agent_dev.host import load
 from agent_dev.host.bare import Bare
 from agent_dev.host.files import Tree
 
 _MANY = 100_000  # bytes of paths on a command line
 MOST_LOOKED_AT = 64 << 20  # bytes of what commits change, for risks
+_AT_ONCE = 8 << 20  # bytes of them that are read before their sizes are known
+_BATCH = ("cat-file", "--batch", "--buffer")
 GITLINK, SYMLINK = 0o160000, 0o120000
 Side = tuple[int, str] | None  # of a tree: mode and id
 
@@ -41,39 +41,6 @@ class Looked:
     risks: Mapping[str, Mapping[bytes, tuple[Risk, ...]]] = field(default_factory=dict)
 
 
-_Waiting = Callable[[], tuple[TreeChange, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A skeleton of an agent's git dir, and what waits for what gits say of it that are at work.
-
-    `moved`: what differs between its first commit, `start`, and its last.
-    """
-
-    skeleton: Bare
-    start: str
-    head: str
-    moved: _Waiting
-    end: Callable[[], Found]
-
-
-@contextmanager
-def begun(session: store.Session, record: store.Record, environ: dict[str, str]) -> Iterator[Begun | None]:
-    """Have git at work on an agent's git dir, None without one: a session can be opened meanwhile. Raises CommandFailed."""
-    if refs.private_dir(session, record) is None:
-        yield None
-        return
-    store.reopen(session, len(record["roots"]))
-    start, head = head_of(refs.remembered(session)), head_of(refs.now(session, record, environ))
-    with (
-        commits.opened(session, record, environ) as skeleton,
-        _compared(skeleton, start, head) as moved,
-        commits.begun(session, record, skeleton, environ) as end,
-    ):
-        yield Begun(skeleton, start, head, moved, end)
-
-
 def look(review: Review) -> Looked:
     """Look at a session's git dir and work tree. Raises CommandFailed when git cannot read what the agent left."""
     with begun(review.session, review.record, review.environ) as one:
@@ -86,7 +53,7 @@ def looked(review: Review, one: Begun | None) -> Looked:
         return Looked(Found())
     found, skeleton, tree = one.end(), one.skeleton, WorkTree(review)
     pairs = looked_at(found.commits)
-    with _sizes(skeleton, pairs) as sizes:
+    with _looking(skeleton, pairs) as texts_of:
         try:
             uncommitted = _uncommitted(tree, one)
         except CommandFailed:
@@ -94,17 +61,10 @@ def looked(review: Review, one: Begun | None) -> Looked:
         if not (review.changes.changes or found.commits or one.start != one.head):
             return Looked(found, ())
         links = moved(review.session, review.record, found.commits, review.environ)
-        texts = _looked_at(skeleton, pairs, sizes())
-    rules = load.risk_rules(review.environ)
+        rules = load.risk_rules(review.environ)
+        texts = texts_of()
     risks = {each.id: risky for each in found.commits if (risky := of_commit(each, rules, texts))}
     return Looked(found, uncommitted, _holding(tree, skeleton, found, one.start), links, risks)
-
-
-def head_of(values: Mapping[str, str]) -> str:
-    """Return the commit that HEAD leads to, "" for none."""
-    head = values.get("HEAD", "")
-    value = values.get(head.removeprefix("ref:").strip(), "") if head.startswith("ref:") else head
-    return parse_ref(value.encode("utf-8", "surrogateescape")) or ""
 
 
 class WorkTree:
@@ -176,30 +136,6 @@ def blob_id(data: bytes, *, is_sha256: bool) -> str:
     return kind(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def between(place: Bare, start: str, end: str) -> tuple[TreeChange, ...]:
-    """Return what differs from one commit ("": nothing at all) to another."""
-    with _compared(place, start, end) as moved:
-        return moved()
-
-
-@contextmanager
-def _compared(place: Bare, start: str, end: str) -> Iterator[_Waiting]:
-    """Have git at work on that, and what waits for it. Nothing leads to no commit."""
-    if start == end or not end:
-        yield tuple
-        return
-    words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
-    with place.started(*words, *((start, end) if start else ("--root", end))) as answer:
-
-        def moved() -> tuple[TreeChange, ...]:
-            code, said, why = answer()
-            if code:
-                raise CommandFailed(program="git diff-tree", reason=why)
-            return parse_diff(said).get("" if start else end, ())
-
-        yield moved
-
-
 def _uncommitted(tree: WorkTree, one: Begun) -> tuple[bytes, ...]:
     skeleton, end = one.skeleton, one.head
     moved = {each.path: each for each in one.moved()}
@@ -236,6 +172,8 @@ def _holding(tree: WorkTree, skeleton: Bare, found: Found, start: str) -> dict[s
     dirty = _dirty(tree, skeleton, {one.path for told in found.commits for one in told.files}, start)
     if not dirty:
         return {}
+    from agent_dev.core import edits  # which compares texts
+
     rows = [(told.id, one) for told in found.commits for one in told.files if one.path in dirty and one.new_mode != GITLINK]
     texts = blobs(skeleton, [one.new for _, one in rows if one.new_mode])
     holding: dict[str, list[bytes]] = {}
@@ -264,23 +202,37 @@ _Pairs = tuple[tuple[str, ...], ...]
 
 
 @contextmanager
-def _sizes(skeleton: Bare, pairs: _Pairs) -> Iterator[Callable[[], dict[str, int]]]:
-    """Have git at work on how large blobs are, and what waits for it; those that it stumbles over have no size."""
-    question = "".join(f"{oid}\n" for oid in dict.fromkeys(oid for pair in pairs for oid in pair))
-    if not question:
+def _looking(skeleton: Bare, pairs: _Pairs) -> Iterator[Callable[[], dict[str, bytes]]]:
+    """Have git at work on the blobs that rules look at, and what waits for them: as a rule they are few, and read at once."""
+    ids = list(dict.fromkeys(oid for pair in pairs for oid in pair))
+    if not ids:
         yield dict
         return
-    with skeleton.started("cat-file", "--batch-check", "--buffer", question=question.encode()) as answer:
+    with skeleton.started(*_BATCH, question=_lines(ids), most=_AT_ONCE) as answer:
 
-        def sizes() -> dict[str, int]:
-            rows = (row.split(" ") for row in answer()[1].decode("ascii", "replace").split("\n"))
-            return {row[0]: int(row[2]) for row in rows if len(row) == 3 and row[1] == "blob"}
+        def end() -> dict[str, bytes]:
+            try:
+                texts = _parsed(skeleton, answer()[1], ids)
+            except CommandFailed:
+                return _looked_at(skeleton, pairs)
+            return {oid: texts[oid] for oid in _chosen(pairs, {oid: len(data) for oid, data in texts.items()})}
 
-        yield sizes
+        yield end
 
 
-def _looked_at(skeleton: Bare, pairs: _Pairs, sizes: Mapping[str, int]) -> dict[str, bytes]:
-    """Return the blobs that rules look at, of the newest commits first, as many as are looked at; none that git stumbles over."""
+def _looked_at(skeleton: Bare, pairs: _Pairs) -> dict[str, bytes]:
+    """Return the blobs that rules look at where they are not few: asked for when their sizes are known."""
+    said = skeleton.run("cat-file", "--batch-check", "--buffer", question=_lines([oid for pair in pairs for oid in pair]))[1]
+    rows = (row.split(" ") for row in said.decode("ascii", "replace").split("\n"))
+    sizes = {row[0]: int(row[2]) for row in rows if len(row) == 3 and row[1] == "blob"}
+    try:
+        return blobs(skeleton, list(_chosen(pairs, sizes)))
+    except CommandFailed:
+        return {}
+
+
+def _chosen(pairs: _Pairs, sizes: Mapping[str, int]) -> dict[str, None]:
+    """Return what is looked at, of the newest commits first, as many as are looked at; none that git stumbles over."""
     chosen: dict[str, None] = {}
     room = MOST_LOOKED_AT
     for pair in pairs:
@@ -289,26 +241,38 @@ def _looked_at(skeleton: Bare, pairs: _Pairs, sizes: Mapping[str, int]) -> dict[
         if size <= room and all(sizes[oid] <= LOOKED_AT for oid in some):
             room -= size
             chosen |= dict.fromkeys(some)
-    try:
-        return blobs(skeleton, list(chosen))
-    except CommandFailed:
-        return {}
+    return chosen
 
 
 def blobs(place: Bare, ids: list[str]) -> dict[str, bytes]:
     """Return the bytes of blobs by their ids. Raises CommandFailed for one that is not there or not what its id says."""
     wanted = sorted(set(ids))
-    if not wanted:
-        return {}
-    data = place.ask("cat-file", "--batch", "--buffer", question="".join(f"{oid}\n" for oid in wanted).encode())
+    found = _parsed(place, place.ask(*_BATCH, question=_lines(wanted)), wanted) if wanted else {}
+    missing = [oid for oid in wanted if oid not in found]
+    if missing:
+        raise CommandFailed(program="git cat-file", reason=f"{missing[0]} is no blob")
+    return found
+
+
+def _lines(ids: list[str]) -> bytes:
+    return "".join(f"{oid}\n" for oid in ids).encode()
+
+
+def _parsed(place: Bare, said: bytes, ids: list[str]) -> dict[str, bytes]:
+    """Return the blobs of an answer to some ids, without what is no blob. Raises CommandFailed for what its id does not say."""
     found, at = {}, 0
-    for oid in wanted:
-        end = data.find(b"\n", at)
-        words = data[at:end].split(b" ")
-        if end < 0 or len(words) != 3 or words[1] != b"blob":
-            raise CommandFailed(program="git cat-file", reason=f"{oid} is no blob")
+    for oid in ids:
+        end = said.find(b"\n", at)
+        words = said[at:end].split(b" ")
+        if end < 0 or len(words) not in (2, 3):
+            raise CommandFailed(program="git cat-file", reason=f"{oid} cannot be read")
+        if len(words) == 2:  # missing, or a name of several
+            at = end + 1
+            continue
         size = int(words[2])
-        found[oid], at = data[end + 1 : end + 1 + size], end + size + 2
-        if blob_id(found[oid], is_sha256=place.is_sha256) != oid:
-            raise CommandFailed(program="git cat-file", reason=f"{oid} is not what its id says")
+        data, at = said[end + 1 : end + 1 + size], end + size + 2
+        if words[1] == b"blob":
+            if blob_id(data, is_sha256=place.is_sha256) != oid:
+                raise CommandFailed(program="git cat-file", reason=f"{oid} is not what its id says")
+            found[oid] = data
     return found

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from agent_dev.commands.fit import Fit, Sides, fit
-from agent_dev.core import blocks, embedded, evidence, overlay
+from agent_dev.core import embedded, evidence, overlay
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, parents_of
 from agent_dev.core.overlay import Found
 from agent_dev.core.risk import RiskRule, judge
@@ -13,6 +13,9 @@ from agent_dev.core.twins import among, refused
 from agent_dev.errors import UnreadableSession
 from agent_dev.host import files, folding, ignored, load, refs, scan, store
 from agent_dev.host.base import Base
+
+if TYPE_CHECKING:
+    from agent_dev.commands.fit import Fit, Sides
 
 LARGEST_DIFF = 20 << 20  # bytes: past that a file is one choice and is not shown
 _HEAD = 4096
@@ -39,7 +42,7 @@ class Review:
     reals: tuple[files.Tree, ...]
     base: Base
     environ: dict[str, str]
-    fits: dict[Key, Fit] = field(default_factory=dict)  # of changes whose path the user changed too
+    fits: "dict[Key, Fit]" = field(default_factory=dict)  # of changes whose path the user changed too
 
     def close(self) -> None:
         """Close every descriptor; the lock stays with the session."""
@@ -64,6 +67,8 @@ class Review:
         entries = [entry for entry in (change.before, change.after) if entry is not None]
         if any(entry.type is not FileType.FILE for entry in entries) or change.kind is Kind.METADATA:
             return None
+        from agent_dev.core import blocks  # what tells only names of files counts none of their lines
+
         before, after = self._contents(change)
         if (before is None and change.before) or (after is None and change.after):
             return None
@@ -190,6 +195,8 @@ def _fitted(review: Review, change: Change, ground: overlay.Ground, real: files.
         return replace(change, conflict="something was put into it meanwhile") if is_full else change
     if overlay.bar(change, ground) or change.kind is Kind.RETYPED:
         return replace(change, conflict=found)
+    from agent_dev.commands.fit import fit  # how texts are merged: as a rule nothing is in conflict
+
     made = fit(change, real.look(change.key.path), _sides(review, change, real))
     if made.change is not None:
         review.fits[change.key] = made
@@ -200,7 +207,7 @@ def _replaces_directory(change: Change) -> bool:
     return change.kind is Kind.RETYPED and change.before is not None and change.before.type is FileType.DIRECTORY
 
 
-def _sides(review: Review, change: Change, real: files.Tree) -> Sides:
+def _sides(review: Review, change: Change, real: files.Tree) -> "Sides":
     def read(tree: files.Tree, entry: Entry | None) -> bytes | None:
         if entry is None or entry.type is not FileType.FILE:
             return None
@@ -208,6 +215,8 @@ def _sides(review: Review, change: Change, real: files.Tree) -> Sides:
             return tree.read(change.key.path, LARGEST_DIFF)
         except OSError:
             return None  # changed in this instant, or not ours to read
+
+    from agent_dev.commands.fit import Sides  # as above
 
     is_file = change.before is not None and change.before.type is FileType.FILE and change.before.size <= LARGEST_DIFF
     base = review.base.content(change.key.root, change.key.path) if is_file else None

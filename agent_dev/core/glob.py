@@ -93,12 +93,20 @@ def fits(some: "Sequence[T]", pattern: "Sequence[P]", is_star: "Callable[[P], bo
 
 def _is_name(name: str, pattern: str) -> bool:
     """Whether one name matches one segment: `*` is any number of characters, `?` is one."""
-    literal = pattern.partition("*")[0].partition("?")[0]
-    if len(literal) == len(pattern):
+    if "?" in pattern:
+        return name.startswith(pattern.partition("?")[0].partition("*")[0]) and fits(name, pattern, "*".__eq__, _is_char)
+    first, *rest = pattern.split("*")
+    if not rest:
         return name == pattern
-    if not name.startswith(literal):
+    if not (name.startswith(first) and name.endswith(rest[-1])):
         return False
-    return fits(name, pattern, "*".__eq__, _is_char)
+    at, end = len(first), len(name) - len(rest.pop())
+    for literal in rest:  # the first place of each is the best: it leaves most for the others
+        at = name.find(literal, at, end)
+        if at < 0:
+            return False
+        at += len(literal)
+    return at <= end
 
 
 def _is_char(char: str, pattern: str) -> bool:

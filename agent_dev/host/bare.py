@@ -54,9 +54,14 @@ class Bare:
 
     @contextmanager
     def started(
-        self, *words: str, question: bytes = b"", env: Mapping[str, str] | None = None, folder: str = "/"
+        self,
+        *words: str,
+        question: bytes = b"",
+        env: Mapping[str, str] | None = None,
+        folder: str = "/",
+        most: int = _LARGEST_ANSWER,
     ) -> Iterator[Callable[[], tuple[int, bytes, str]]]:
-        """Have git at work, and what waits for its answer, as `run` returns it."""
+        """Have git at work, and what waits for its answer of at most so many bytes, as `run` returns it."""
         argv = ("git", "--git-dir", self.path, *repo.SAFE, *words)
         debug.show(argv)
         every = repo.environment(dict(self.environ)) | {
@@ -78,7 +83,7 @@ class Bare:
 
             def answer() -> tuple[int, bytes, str]:
                 try:
-                    said = _all(git, time.monotonic() + SECONDS)
+                    said = _all(git, time.monotonic() + SECONDS, most)
                 except TimeoutError:
                     reason = f"no answer in {SECONDS} s; the session's objects are not as git makes them"
                     raise CommandFailed(program=f"git {_verb(words)}", reason=reason) from None
@@ -117,14 +122,14 @@ def _memory(data: bytes) -> Iterator[int]:
         os.close(fd)
 
 
-def _all(git: "subprocess.Popen[bytes]", until: float) -> bytes:
+def _all(git: "subprocess.Popen[bytes]", until: float, most: int) -> bytes:
     """Return all of its output, and wait for its end. Raises TimeoutError, also for more than anybody needs."""
     pieces, size = [], 0
     assert git.stdout is not None  # noqa: S101  (it is a pipe)
     fd, poll = git.stdout.fileno(), select.poll()
     poll.register(fd, select.POLLIN)
     while True:
-        if not poll.poll(max(0.0, until - time.monotonic()) * 1000) or size > _LARGEST_ANSWER:
+        if not poll.poll(max(0.0, until - time.monotonic()) * 1000) or size > most:
             raise TimeoutError
         piece = os.read(fd, 1 << 20)
         if not piece:

@@ -36,14 +36,15 @@ def _packed(rows: Sequence[Row], odd: Sequence[Row]) -> tuple[dict[str, object],
     fields: tuple[Any, ...] = tuple(zip(*rows, strict=True)) or ((),) * (_STORED + 1)
     kinds = sorted(set(fields[_KIND]))
     numbers = dict(zip(kinds, range(len(kinds)), strict=True))
+    width = max(map(len, fields[_STORED]), default=0)
     columns = [
         _joined(fields[_PATH]),
         bytes(map(numbers.__getitem__, fields[_KIND])),
         *(array(code, fields[_FIRST + place]).tobytes() for place, code in enumerate(_NUMBERS)),
         _joined(fields[_TARGET]),
-        _joined(fields[_STORED]),
+        "".join([place.ljust(width, "\0") for place in fields[_STORED]]).encode("ascii"),
     ]
-    return {"count": len(rows), "kinds": kinds, "sizes": [len(one) for one in columns], "odd": list(odd)}, columns
+    return {"width": width, "count": len(rows), "kinds": kinds, "sizes": [len(one) for one in columns], "odd": list(odd)}, columns
 
 
 def _joined(texts: Iterable[str]) -> bytes:
@@ -65,7 +66,7 @@ class Table:
     def __init__(self, header: Mapping[str, Any], columns: Sequence[memoryview]) -> None:
         """Take columns as they are. Raises ValueError when they are not of one length."""
         self._kinds: list[str] = header["kinds"]
-        self._columns = columns
+        self._columns, self._width = columns, header["width"]
         self._numbers = [columns[_FIRST + place].cast(code) for place, code in enumerate(_NUMBERS)]
         self._texts: dict[int, list[bytes]] = {}
         paths = self._split(_PATH) if header["count"] else []
@@ -104,7 +105,7 @@ class Table:
         at = self._at.get(path)
         if at is None:
             return str(self._rows[path][_STORED]) if path in self._rows else ""
-        return self._split(_STORED)[at].decode("ascii")
+        return bytes(self._columns[_STORED][at * self._width : (at + 1) * self._width]).rstrip(b"\0").decode("ascii")
 
     def set_over(self, rows: Mapping[str, Row | None]) -> None:
         """Put rows in place of those of some paths, None: it is not there."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from agent_dev.core import found as finding
-from agent_dev.core.commits import Commit, Told, parse_commit, parse_diff, parse_log
+from agent_dev.core.commits import Commit, Told, TreeChange, parse_commit, parse_diff, parse_log
 from agent_dev.core.found import Found, Tips
 from agent_dev.errors import CommandFailed
 from agent_dev.host import bare, machine, refs, store
@@ -50,12 +50,11 @@ def begun(session: store.Session, record: store.Record, skeleton: Bare, environ:
     stashes = tuple(one for one in finding.parse_stashes(refs.stash_log(folder)) if one.id not in known)
     tips = _tips(session, record, environ)
     fetched = _fetched(skeleton, tips)
-    every = _reached(skeleton, _question(tips.new, tips.old), MANY + 1 + len(fetched)) if tips.new else []
-    ids = [oid for oid in every if oid not in fetched][: MANY + 1]
-    remote = (
-        frozenset(_reached(skeleton, _question(tips.remote, tips.old), _MANY_FETCHED)) if tips.remote and ids else frozenset()
-    )
-    with _filed(skeleton, read(skeleton, ids) if ids else ()) as end:
+    every = _reached(skeleton, _question(tips.new, tips.old), MANY + 1 + len(fetched), "--parents") if tips.new else []
+    rows = [row for row in every if row[0] not in fetched][: MANY + 1]
+    ids = [row[0] for row in rows]
+    remote = reached(skeleton, tips.remote, tips.old, _MANY_FETCHED) if tips.remote and ids else frozenset()
+    with _reading(skeleton, ids) as told, _filed(skeleton, rows) as files:
         whole = Found(
             (),
             tuple(one for one in finding.ref_changes(before, after) if one.name != "refs/stash"),
@@ -67,7 +66,7 @@ def begun(session: store.Session, record: store.Record, skeleton: Bare, environ:
             fetched=len(fetched),
             remote=remote.intersection(ids),
         )
-        yield lambda: replace(whole, commits=end()[:MANY])
+        yield lambda: replace(whole, commits=_joined(told(), files())[:MANY])
 
 
 def _tips(session: store.Session, record: store.Record, environ: dict[str, str]) -> Tips:
@@ -81,21 +80,24 @@ def _question(new: tuple[str, ...], *old: tuple[str, ...]) -> bytes:
     return ("".join(f"{oid}\n" for oid in new) + "".join(f"^{oid}\n" for ids in old for oid in ids)).encode()
 
 
-def _reached(skeleton: Bare, question: bytes, most: int) -> list[str]:
-    words = ("rev-list", f"-{most}", "--ignore-missing", "--stdin")
-    return skeleton.ask(*words, question=question).decode("ascii", "replace").split()
+_Rows = list[list[str]]  # of commits, each with its parents where they are asked for
+
+
+def _reached(skeleton: Bare, question: bytes, most: int, *how: str) -> _Rows:
+    words = ("rev-list", f"-{most}", *how, "--ignore-missing", "--stdin")
+    return [line.split(" ") for line in skeleton.ask(*words, question=question).decode("ascii", "replace").splitlines()]
 
 
 def reached(skeleton: Bare, new: tuple[str, ...], old: tuple[str, ...], most: int) -> frozenset[str]:
     """Return some of the commits that lead from old ones to new ones, at most so many. Raises CommandFailed."""
-    return frozenset(_reached(skeleton, _question(new, old), most))
+    return frozenset(row[0] for row in _reached(skeleton, _question(new, old), most))
 
 
 def _fetched(skeleton: Bare, tips: Tips) -> frozenset[str]:
     """Return the commits that are on remote branches only: the agent fetched them."""
     if not tips.remote:
         return frozenset()
-    return frozenset(_reached(skeleton, _question(tips.remote, tips.own, tips.old), _MANY_FETCHED))
+    return frozenset(row[0] for row in _reached(skeleton, _question(tips.remote, tips.own, tips.old), _MANY_FETCHED))
 
 
 @contextmanager
@@ -117,7 +119,28 @@ def git_program(record: store.Record, environ: dict[str, str]) -> str:
 
 def read(place: Bare, ids: list[str]) -> tuple[Told, ...]:
     """Return what commits say of themselves. Raises CommandFailed for one that is not what its id says."""
-    data = place.ask("cat-file", "--batch", "--buffer", question="".join(f"{oid}\n" for oid in ids).encode())
+    with _reading(place, ids) as told:
+        return told()
+
+
+@contextmanager
+def _reading(place: Bare, ids: list[str]) -> Iterator[Callable[[], tuple[Told, ...]]]:
+    """Have git at work on that, and what waits for it."""
+    if not ids:
+        yield tuple
+        return
+    with place.started("cat-file", "--batch", "--buffer", question="".join(f"{oid}\n" for oid in ids).encode()) as answer:
+
+        def told() -> tuple[Told, ...]:
+            code, said, why = answer()
+            if code:
+                raise CommandFailed(program="git cat-file", reason=why)
+            return _parsed(said, ids)
+
+        yield told
+
+
+def _parsed(data: bytes, ids: list[str]) -> tuple[Told, ...]:
     found, at = [], 0
     for oid in ids:
         end = data.find(b"\n", at)
@@ -140,23 +163,29 @@ def id_of(body: bytes, *, is_sha256: bool) -> str:
 
 def with_files(place: Bare, told: tuple[Told, ...]) -> tuple[Told, ...]:
     """Return commits with what differs from their first parents; what cannot be compared has none."""
-    with _filed(place, told) as end:
-        return end()
+    with _filed(place, [[one.id, *one.parents] for one in told]) as files:
+        return _joined(told, files())
+
+
+_Files = dict[str, tuple[TreeChange, ...]]
+
+
+def _joined(told: tuple[Told, ...], files: _Files) -> tuple[Told, ...]:
+    return tuple(replace(one, files=files.get(one.id, ())) for one in told)
 
 
 @contextmanager
-def _filed(place: Bare, told: tuple[Told, ...]) -> Iterator[Callable[[], tuple[Told, ...]]]:
-    """Have git at work on that, and what waits for it."""
-    if not told:
-        yield lambda: ()
+def _filed(place: Bare, rows: _Rows) -> Iterator[Callable[[], _Files]]:
+    """Have git at work on what differs between commits and their first parents, and what waits for it."""
+    if not rows:
+        yield dict
         return
-    rows = "".join(" ".join((one.id, *one.parents[:1])) + "\n" for one in told)
+    question = "".join(" ".join(row[:2]) + "\n" for row in rows)
     words = ("diff-tree", "--stdin", "-r", "--root", "-z", "--raw", "--no-renames", "--no-abbrev")
-    with place.started(*words, question=rows.encode()) as answer:
+    with place.started(*words, question=question.encode()) as answer:
 
-        def end() -> tuple[Told, ...]:
+        def files() -> _Files:
             code, said, _ = answer()
-            files = parse_diff(said) if not code else {}
-            return tuple(replace(one, files=files.get(one.id, ())) for one in told)
+            return parse_diff(said) if not code else {}
 
-        yield end
+        yield files

@@ -4,11 +4,14 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from agent_dev.core.changes import Change, ChangeSet, Key, Kind
-from agent_dev.core.merge import Left
 from agent_dev.host.store import Record
 from agent_dev.text import visible
+
+if TYPE_CHECKING:
+    from agent_dev.core.merge import Left  # with all of merging
 
 MANY = 30  # rows: past that a number stands for the rest
 _SIGNS = {Kind.ADDED: "+", Kind.EDITED: "~", Kind.DELETED: "-", Kind.RETYPED: "%", Kind.METADATA: "m"}
@@ -87,6 +90,6 @@ def fewer(rows: Sequence[str], rest: str) -> tuple[str, ...]:
     return (*rows[:MANY], *([rest.format(len(rows) - MANY)] if len(rows) > MANY else ()))
 
 
-def left_rows(left: Iterable[Left], roots: Sequence[str]) -> list[dict[str, str]]:
+def left_rows(left: "Iterable[Left]", roots: Sequence[str]) -> list[dict[str, str]]:
     """Return what was left as JSON has it."""
     return [{"path": name(one.key, roots), "why": one.why} for one in left]

@@ -12,7 +12,7 @@ from agent_dev.core.bring import Wish
 from agent_dev.core.clash import Answers
 from agent_dev.errors import DONE, PARTLY
 from agent_dev.output import commits as output
-from agent_dev.verbs.committed import with_commits
+from agent_dev.verbs.holding import with_commits
 from agent_dev.verbs.opening import opened
 
 

@@ -1,13 +1,13 @@
 """A session's commits for a word that tells of them, or brings them home."""
 
 from agent_dev.cli import say
-from agent_dev.commands import pointers, sessions
+from agent_dev.commands import pointers
 from agent_dev.commands.pointers import Pointer
 from agent_dev.commands.review import Review
-from agent_dev.commands.sessions import Here, Listed
+from agent_dev.commands.sessions import Here
 from agent_dev.core.commits import Commit
-from agent_dev.errors import CommandFailed, NoSession
-from agent_dev.host import commits, store
+from agent_dev.errors import CommandFailed
+from agent_dev.host import commits
 
 
 def commits_of(review: Review, where: Here) -> tuple[Commit, ...]:
@@ -26,11 +26,3 @@ def pointers_of(review: Review, where: Here, made: tuple[Commit, ...]) -> tuple[
     except CommandFailed as error:
         say(f"what its commits did to submodules cannot be read: {error.message}")
         return ()
-
-
-def with_commits(name: str, where: Here) -> Listed:
-    """Return the session whose commits are meant: where none waits, the newest whose files came home already."""
-    try:
-        return sessions.find(where, name, sessions.OPEN)
-    except NoSession:
-        return sessions.find(where, name, (store.MERGED,))

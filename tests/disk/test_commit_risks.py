@@ -37,6 +37,14 @@ def test_what_a_file_of_another_branch_fetches_and_runs_is_a_risk(session: GitSe
     assert left(session) == {b"build.conf": {"fetches-and-runs"}}
 
 
+def test_they_are_the_same_where_what_is_looked_at_is_too_much_to_be_read_at_once(
+    session: GitSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(found, "_AT_ONCE", 10)
+    session.commit("side", build__conf=f"make\n{FETCHES}", notes__conf="nothing to see\n" * 5000)
+    assert left(session) == {b"build.conf": {"fetches-and-runs"}}
+
+
 def test_what_was_there_before_is_none(session: GitSession) -> None:
     session.commit("side", old__conf=f"make all\n{FETCHES}")
     assert left(session) == {}

@@ -307,6 +307,20 @@ def test_refs_of_any_depth_end_soon(abyss: Path, depth: int) -> None:
     assert [one.id for one in session.made()] == [made]
 
 
+def test_objects_that_a_link_leads_to_are_not_borrowed(session: Session, tmp_path: Path) -> None:
+    made, _ = session.let_commit("one"), session.let_commit("two")
+    place, objects = loose_object(session, made), session.git / "objects"
+    place.parent.rename(tmp_path / "elsewhere")
+    place.parent.symlink_to(tmp_path / "elsewhere")
+    (objects / "pack/pack-0.pack").symlink_to(tmp_path / "elsewhere" / place.name)
+    (objects / "00").write_bytes(b"no directory")
+    borrowed = bare.skeleton(str(tmp_path), "git", str(session.git), ())
+
+    assert not list(Path(borrowed.path).rglob(place.name))
+    assert [path for path in Path(borrowed.path, "objects").rglob("*") if not path.is_dir() and path.name != "alternates"]
+    assert not [path for path in Path(borrowed.path).rglob("*") if path.is_symlink() or path.name in ("pack-0.pack", "00")]
+
+
 def test_objects_behind_the_agents_alternates_are_not_read(session: Session, tmp_path: Path) -> None:
     secret = repository(tmp_path / "secret")
     (secret / "x").touch()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import found
+from agent_dev.commands import asked
 from agent_dev.core.found import Motion
 from tests.harness.git_session import GitSession
 from tests.harness.repository import ENVIRON, commit, git, repository
@@ -49,7 +49,7 @@ def test_a_look_that_is_given_up_leaves_nothing(session: GitSession) -> None:
         session.commit(f"{number}", a__txt=f"{number}\n")
     session.end()
     before = sorted(Path(session.session.folder).iterdir())
-    with pytest.raises(KeyError), found.begun(session.session, session.record, ENVIRON):
+    with pytest.raises(KeyError), asked.begun(session.session, session.record, ENVIRON):
         raise KeyError
 
     assert sorted(Path(session.session.folder).iterdir()) == before

@@ -87,6 +87,17 @@ def test_words_that_only_tell_load_nothing_of_merging() -> None:
     assert loaded_by("agent_dev.verbs.telling").isdisjoint({"agent_dev.host.apply", "agent_dev.commands.conclude"})
 
 
+def test_telling_of_commits_loads_nothing_that_compares_texts() -> None:
+    compare = {f"agent_dev.core.{name}" for name in ("blocks", "threeway", "merge", "selection")}
+    loaded = loaded_by("agent_dev.verbs.listing", "agent_dev.commands.found", "agent_dev.output.commits")
+    assert loaded.isdisjoint({"agent_dev.commands.fit", "shutil", *compare})
+
+
+def test_git_is_asked_of_commits_before_what_reads_a_session_is_loaded() -> None:
+    later = {f"agent_dev.{name}" for name in ("commands.found", "commands.review", "output.commits", "core.overlay", "core.risk")}
+    assert loaded_by("agent_dev.verbs.listing").isdisjoint(later)
+
+
 def test_merging_files_loads_nothing_of_commits_undo_and_patches() -> None:
     found = loaded_by("agent_dev.cli", "agent_dev.verbs.merging")
     known = {"agent_dev.commands.merge", "agent_dev.commands.pick"}
