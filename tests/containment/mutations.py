@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -126,28 +127,23 @@ def main(names: list[str]) -> int:
 
 def _tried(names: list[str], program: str) -> int:
     lived = []
-    for name, (_, tests) in MUTATIONS.items():
-        if names and name not in names:
-            continue
-        env = {**os.environ, "AGENT_DEV_TEST_PROGRAM": program, "AGENT_DEV_TEST_MUTATION": name}
-        words = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-x",
-            "-p",
-            "no:cacheprovider",
-            f"--basetemp={program}-tests",
-            *tests.split(),
-        ]
-        done = subprocess.run(words, env=env, capture_output=True, check=False, cwd=FOLDER.parents[1])
-        is_same = done.returncode == 0 and name in SAME_ON_MANY_KERNELS
-        sys.stdout.write(f"{'same here' if is_same else 'caught' if done.returncode == 1 else 'LIVED'}: without {name}\n")
-        sys.stdout.flush()
-        if done.returncode != 1 and not is_same:
-            lived.append(name)
+    wanted = [name for name in MUTATIONS if not names or name in names]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for name, code in zip(wanted, pool.map(lambda name: _exit_code(name, program), wanted), strict=True):
+            is_same = code == 0 and name in SAME_ON_MANY_KERNELS
+            sys.stdout.write(f"{'same here' if is_same else 'caught' if code == 1 else 'LIVED'}: without {name}\n")
+            sys.stdout.flush()
+            if code != 1 and not is_same:
+                lived.append(name)
     return bool(lived)
+
+
+def _exit_code(name: str, program: str) -> int:
+    """Return pytest's for the tests of a mutation: 1 when one fails."""
+    words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    words += [f"--basetemp={program}-{list(MUTATIONS).index(name)}", *MUTATIONS[name][1].split()]
+    env = {**os.environ, "AGENT_DEV_TEST_PROGRAM": program, "AGENT_DEV_TEST_MUTATION": name}
+    return subprocess.run(words, env=env, capture_output=True, check=False, cwd=FOLDER.parents[1]).returncode
 
 
 if __name__ == "__main__":
