@@ -130,6 +130,7 @@ def test_validations_after_a_failure_are_not_run(agent_dev: AgentDev) -> None:
 )
 def test_a_limit_that_ends_it_is_the_cause(agent_dev: AgentDev, words: tuple[str, ...], script: str, said: str) -> None:
     code, told = outcome(agent_dev, *words, "--", "sh", "-c", script)
+    assert "cause" in told, told
     assert (code, told["cause"], told["reason"]) == (1, "limit", said)
     assert agent_dev.changes() == {"x": "added"}
 
