@@ -10,6 +10,10 @@ from hypothesis import settings
 
 from tests.harness.program import AgentDev
 
+# What stands beside the tests checks, too: what it compared is told as in a test.
+FOLDERS = ("containment", "disk", "expect", "faults", "sandbox", "tui", "unit")
+pytest.register_assert_rewrite(*(f"tests.{folder}" for folder in FOLDERS))
+
 IS_STRICT = os.environ.get("AGENT_DEV_TESTS_STRICT") == "1"
 
 # A shell without job control lets what it starts in the background ignore the keyboard's signals, nohup the hang-up, and so

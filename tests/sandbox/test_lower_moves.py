@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.harness.program import AgentDev, tree, wait_until
+from tests.sandbox.waiting import WAIT
 
-WAIT = "echo ready; read line"
 SOON = 5.0  # seconds until the view inside is refreshed
 PAUSE = 0.2  # between two looks: a name that is in use at that moment is refreshed only later
 

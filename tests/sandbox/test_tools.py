@@ -8,6 +8,7 @@ import pytest
 
 from agent_dev.core.plan import ORDINARY
 from tests.harness.program import AgentDev, tree, wait_until
+from tests.sandbox.waiting import WAIT
 
 CREDENTIALS = (
     ".aws/credentials",
@@ -303,9 +304,6 @@ def second(agent_dev: AgentDev, name: str = "shelf") -> AgentDev:
     other.git("add", "-A")
     other.git("commit", "-q", "-m", "Begin")
     return other
-
-
-WAIT = "echo ready; read line"
 
 
 def test_a_link_that_a_running_agent_plants_does_not_lead_the_next_start_out(agent_dev: AgentDev, outside: Path) -> None:

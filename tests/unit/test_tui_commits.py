@@ -6,6 +6,7 @@ import pytest
 
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
 from agent_dev.core.selection import Selection
+from tests.unit.tui_states import after
 from tui import commits
 from tui.effects import Apply, Bring, Effect, Finish, ReadEntries
 from tui.entries import Entry as Row
@@ -58,13 +59,6 @@ def opened(told: tuple[Row, ...] = FULL, *, is_running: bool = False) -> State:
     )
     state, _ = begin(some, tabs={Tab.COMMITS: QUICK}, is_running=is_running)
     return after(state, TabTurned(Tab.COMMITS), EntriesRead(Tab.COMMITS, told))
-
-
-def after(state: State, *events: Event) -> State:
-    """Return the state after events."""
-    for event in events:
-        state, _ = update(state, event)
-    return state
 
 
 def asked(state: State, *events: Event) -> tuple[Effect, ...]:
