@@ -140,7 +140,8 @@ def test_objects_that_a_link_leads_to_are_not_borrowed(session: Session, tmp_pat
     place.parent.rename(tmp_path / "elsewhere")
     place.parent.symlink_to(tmp_path / "elsewhere")
     (objects / "pack/pack-0.pack").symlink_to(tmp_path / "elsewhere" / place.name)
-    (objects / "00").write_bytes(b"no directory")
+    unused = next(name for name in map("{:02x}".format, range(256)) if not (objects / name).exists())
+    (objects / unused).write_bytes(b"no directory")
     borrowed = bare.skeleton(str(tmp_path), "git", str(session.git), ())
 
     assert not list(Path(borrowed.path).rglob(place.name))
