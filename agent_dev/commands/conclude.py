@@ -91,7 +91,8 @@ def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
         some = tuple(change for change in done if change.key.root == number)
         if some:
             now = _now(merge, review, number, some)
-            bases.learn(review.session.base, number, now, _parts(merge, review, number, parts))
+            own = {change.key: parts[change.key] for change in some if change.key in parts}
+            bases.learn(review.session.base, number, now, _parts(merge, review, number, own))
         if is_all:
             os.makedirs(f"{aside}/{number}", exist_ok=True)
             upper.empty(tree, f"{aside}/{number}", skip)

@@ -1,0 +1,88 @@
+"""An undo of a file that was settled while its commits came home, and edited since: only what the merge did goes."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_dev.commands.review import Review
+from tests.disk.settling_texts import AGENT, MINE, commit, users_repository
+from tests.harness.git_session import GitSession
+from tests.harness.repository import git
+from tests.harness.settling import BOTH, THEIRS, YOURS, meet, reviews, settle
+from tui.source import Answers
+
+ANSWERS = pytest.mark.parametrize(
+    "answer", [YOURS, THEIRS, BOTH, b"MINE\nby hand\nfour\nfive\nsix\n"], ids=["yours", "theirs", "both", "by hand"]
+)
+KINDS = pytest.mark.parametrize("kind", ["committed", "not committed", "staged"])
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[GitSession]:
+    with GitSession(tmp_path, users_repository(tmp_path / "root")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def review(session: GitSession) -> Iterator[Callable[[], Review]]:
+    with reviews(session) as opens:
+        yield opens
+
+
+def edit(root: Path, kind: str) -> None:
+    """Change the text as the user does, where the agent's commit does too."""
+    if kind == "committed":
+        commit(root, "mine", text=MINE)
+        return
+    (root / "text").write_text(MINE)
+    if kind != "not committed":
+        git(root, "add", "text")
+
+
+def state(session: GitSession) -> tuple[object, ...]:
+    """Return all but the text itself."""
+    files = {name: data for name, data in session.files().items() if name != "text"}
+    return git(session.root, "for-each-ref"), git(session.root, "ls-files", "-s"), files
+
+
+@KINDS
+@ANSWERS
+def test_what_the_user_edited_since_stays_and_what_the_merge_did_goes(
+    session: GitSession, review: Callable[[], Review], answer: Answers, kind: str
+) -> None:
+    session.commit("one", text=AGENT, new="n\n")
+    edit(session.root, kind)
+    text, before = session.root / "text", state(session)
+    assert settle(meet(session, review), {b"text": answer}).is_done
+    since = text.read_text().replace("five", "SINCE")
+    text.write_text(since)
+    after = state(session)
+    undone = session.undo(is_three_way=True)
+
+    assert undone.left == ()
+    assert (text.read_text(), state(session)) == (MINE.replace("five", "SINCE"), before)
+    session.redo()
+    assert (text.read_text(), state(session)) == (since, after)
+    assert git(session.root, "fsck", "--strict", "--no-dangling") == ""
+
+
+@KINDS
+@pytest.mark.parametrize("answer", [YOURS, THEIRS], ids=["yours", "theirs"])
+def test_a_redo_leaves_what_was_edited_after_the_undo(
+    session: GitSession, review: Callable[[], Review], answer: Answers, kind: str
+) -> None:
+    session.commit("one", text=AGENT, new="n\n")
+    edit(session.root, kind)
+    text = session.root / "text"
+    settle(meet(session, review), {b"text": answer})
+    after, changed = state(session), text.read_text() != MINE
+    session.undo()
+    text.write_text("after the undo\n")
+    redone = session.redo()
+
+    assert {one.key.path for one in redone.left} == ({b"text"} if changed else set())
+    assert (text.read_text(), state(session)) == ("after the undo\n", after)
+    again = session.undo()
+    assert text.read_text() == "after the undo\n"
+    assert again.left == ()
