@@ -238,31 +238,35 @@ def exit_code(pidfd: int) -> int | None:
 
 
 class Memory:
-    """Reads the memory of other processes, a page at most at a time: a longer read fails where the next page is missing."""
+    """Reads the memory of other processes, many pieces by one call; a piece is not read where one of its pages is missing."""
+
+    MOST, LONGEST = 256, 1 << 18  # pieces in one call, bytes of them all
 
     def __init__(self) -> None:
-        self._data = _buffer(_PAGE)
+        self._data = _buffer(self.LONGEST)
         self._view = memoryview(self._data).cast("B")
-        self._pieces = _buffer(32)  # two iovecs: ours, theirs
-        self._words = memoryview(self._pieces).cast("B").cast("Q")
-        self._words[0] = _ctypes.addressof(self._data)
+        self._pieces = _buffer(16 + 16 * self.MOST)  # iovecs: ours, theirs
+        self._bytes = memoryview(self._pieces).cast("B")
+        self._bytes[:16] = _numbers(_ctypes.addressof(self._data), self.LONGEST)
         self._local = _Pointer(_ctypes.addressof(self._pieces))
         self._remote = _Pointer(_ctypes.addressof(self._pieces) + 16)
         self._read = _libc("process_vm_readv")
 
-    def page(self, pid: int, address: int, size: int = _PAGE) -> bytes:
-        """Return up to `size` bytes, and not more than to the end of the page. Raises OSError."""
-        size = min(size, _PAGE - address % _PAGE)
-        words = self._words
-        words[1], words[2], words[3] = size, address, size
-        got = _checked(self._read(pid, self._local, 1, self._remote, 1, 0), "process_vm_readv")
+    def pieces(self, pid: int, wanted: bytes) -> bytes:
+        """Return pieces one behind the other, those before the first that is missing. Raises OSError when that is the first.
+
+        `wanted`: of each the address and the length, as two __u64.
+        """
+        self._bytes[16 : 16 + len(wanted)] = wanted
+        got = _checked(self._read(pid, self._local, 1, self._remote, len(wanted) // 16, 0), "process_vm_readv")
         return bytes(self._view[:got])
 
     def text(self, pid: int, address: int, longest: int) -> bytes:
         """Return the bytes up to a NUL, `longest` at most. Raises OSError."""
         found = b""
         while len(found) < longest:
-            piece = self.page(pid, address + len(found), longest - len(found))
+            start = address + len(found)
+            piece = self.pieces(pid, _numbers(start, min(longest - len(found), _PAGE - start % _PAGE)))
             end = piece.find(b"\0")
             if end >= 0:
                 return found + piece[:end]

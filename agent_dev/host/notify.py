@@ -8,17 +8,15 @@ import fcntl
 import os
 import struct
 
-from agent_dev.host import kernel, seccomp
+from agent_dev.host import seccomp, words
 
 _RECEIVE, _SEND, _IS_VALID, _FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
 _SYNC_WAKE_UP = 1  # wake the caller on our own processor: it waits for nothing but us
 _CONTINUE = 1
 _NOTIFICATION = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=QqiI")
-_LONGEST_PATH = 4096
+_EMPTY = bytes(_NOTIFICATION.size)
 _AT_FDCWD = 0xFFFFFF9C
-_FEW_WORDS, _MANY_WORDS = 64, 4096
-_LONGEST_WORD, _MANY_BYTES = 4096, 1 << 18
 
 
 class Call:
@@ -26,9 +24,10 @@ class Call:
 
     __slots__ = ("argv", "id", "is_cut", "pid", "program")
 
-    def __init__(self, told: tuple[int, int], program: str, argv: tuple[str, ...], *, is_cut: bool) -> None:
+    def __init__(self, told: tuple[int, int], program: str, found: "words.Words") -> None:
         self.id, self.pid = told
-        self.program, self.argv, self.is_cut = program, argv, is_cut
+        self.program = program
+        self.argv, self.is_cut = found
 
 
 def program(machine: str = "") -> bytes:
@@ -41,8 +40,9 @@ class Listener:
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self._memory = kernel.Memory()
+        self._reader = words.Reader()
         self._notification = bytearray(_NOTIFICATION.size)
+        self._execveat = seccomp.NUMBERS["execveat"][seccomp.column()]
         try:
             fcntl.ioctl(fd, _FLAGS, _SYNC_WAKE_UP)
         except OSError:
@@ -50,52 +50,24 @@ class Listener:
 
     def receive(self) -> tuple[int, int, int, int, int] | None:
         """Return id, thread, address of the path, of the words, and the directory; None when the caller is gone."""
-        self._notification[:] = bytes(_NOTIFICATION.size)
+        self._notification[:] = _EMPTY
         try:
             fcntl.ioctl(self.fd, _RECEIVE, self._notification)
         except OSError:
             return None
         number, pid, _, call, _, _, first, second, third, *_ = _NOTIFICATION.unpack(self._notification)
-        if call == seccomp.NUMBERS["execveat"][seccomp.column()]:
+        if call == self._execveat:
             return number, pid, second, third, first & 0xFFFFFFFF
         return number, pid, first, second, _AT_FDCWD
 
     def words(self, told: tuple[int, int, int, int, int], *, all_of_it: bool = False) -> Call:
         """Read what is called. Raises OSError when it cannot be read."""
         number, pid, path, argv, folder = told
-        program = self._memory.text(pid, path, _LONGEST_PATH) if path else b""
+        again = None if all_of_it else self._reader.again(pid, path, argv)
+        program, found = again or self._reader.read(pid, path, argv, words.MANY if all_of_it else words.FEW)
         if not program and folder != _AT_FDCWD:
             program = os.fsencode(os.readlink(f"/proc/{pid}/fd/{folder}"))
-        words, is_cut = self._argv(pid, argv, _MANY_WORDS if all_of_it else _FEW_WORDS)
-        return Call((number, pid), os.fsdecode(program), tuple(map(os.fsdecode, words)), is_cut=is_cut)
-
-    def _argv(self, pid: int, address: int, most: int) -> tuple[list[bytes], bool]:
-        pointers: list[int] = []
-        while address and len(pointers) < most:
-            page = self._memory.page(pid, address + 8 * len(pointers), 8 * (most - len(pointers)))
-            found = memoryview(page[: len(page) // 8 * 8]).cast("Q").tolist()
-            if 0 in found:
-                pointers += found[: found.index(0)]
-                break
-            pointers += found
-            if not found:
-                break
-        is_cut = len(pointers) >= most
-        words: list[bytes] = []
-        known, start, left = b"", 0, _MANY_BYTES
-        for pointer in pointers:
-            at = pointer - start
-            end = known.find(b"\0", at) if 0 <= at < len(known) else -1
-            if end < 0:
-                known, start, at = self._memory.page(pid, pointer), pointer, 0
-                end = known.find(b"\0")
-            word = known[at:end] if end >= 0 else self._memory.text(pid, pointer, _LONGEST_WORD)
-            left -= len(word)
-            is_cut |= len(word) >= _LONGEST_WORD
-            if left < 0:
-                return words, True
-            words.append(word)
-        return words, is_cut
+        return Call((number, pid), os.fsdecode(program), found)
 
     def is_valid(self, number: int) -> bool:
         """Whether the caller still waits: then what was read was its own."""
@@ -105,16 +77,17 @@ class Listener:
             return False
         return True
 
-    def go_on(self, number: int) -> None:
-        """Let the call happen."""
-        self._answer(_ANSWER.pack(number, 0, 0, _CONTINUE))
+    def go_on(self, number: int) -> bool:
+        """Let the call happen; return whether the caller still waited: then what was read was its own."""
+        return self._answer(_ANSWER.pack(number, 0, 0, _CONTINUE))
 
     def refuse(self, number: int, error: int) -> None:
         """Let the call fail."""
         self._answer(_ANSWER.pack(number, 0, -error, 0))
 
-    def _answer(self, answer: bytes) -> None:
+    def _answer(self, answer: bytes) -> bool:
         try:
             fcntl.ioctl(self.fd, _SEND, answer)
         except OSError:
-            return  # the caller is gone
+            return False  # the caller is gone
+        return True

@@ -15,8 +15,7 @@ from agent_dev.value import Value
 _CONTROL, _TOLD = 3, 4  # the only descriptors that are kept
 _READY = b"+"
 _EPERM = 1
-_IDLE, _LOOK, _MANY = 100, 200, 2000  # ms until rows are written, ms between looks at answers, rows that are written at once
-_SAME = 50_000_000  # ns: the same words by the same process this soon after are the next place on its PATH
+_IDLE, _LOOK = 100, 200  # ms until rows are written, ms between looks at answers
 _AGAIN = 1.0  # seconds
 _MANY_TRANSACTIONS = 256
 _LONGEST_CAUSE = 200  # characters of a command line that a checkpoint is called by
@@ -24,11 +23,10 @@ _LONGEST_CAUSE = 200  # characters of a command line that a checkpoint is called
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
-    from agent_dev.core.policy import Command, Decision
-    from agent_dev.host.command_log import Log
+    from agent_dev.core.policy import Decision
     from agent_dev.host.notify import Call, Listener
+    from agent_dev.host.rows import Row, Rows
 
     Told = tuple[int, int, int, int, int]
 
@@ -135,7 +133,7 @@ class _Question(Value):
     """A command that waits for the user: the call, its row, and until when."""
 
     call: "Call"
-    row: "dict[str, Any]"
+    row: "Row"
     until: float
 
 
@@ -145,12 +143,10 @@ class _Service:
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
         self.init = 0
-        self.rows: list[dict[str, Any]] = []
         self.questions: dict[int, _Question] = {}
-        self.transactions: dict[int, dict[str, Any]] = {}  # by pidfd: the rows of commands that are rolled back if they fail
+        self.transactions: dict[int, Row] = {}  # by pidfd: the rows of commands that are rolled back if they fail
         self.asked = self.denied = 0
         self.last_denied: tuple[int, tuple[str, ...], float] = (0, (), 0.0)
-        self.log: Log | None = None
         self.has_begun = False
 
     def run(self) -> None:
@@ -158,9 +154,10 @@ class _Service:
         import time  # the clock of this process; what else it needs comes while the sandbox is built
 
         from agent_dev.core import policy, wall
-        from agent_dev.host import notify
+        from agent_dev.host import notify, rows
 
-        self.time, self.rules, self.step = time, policy, wall.SCRIPT
+        self.time, self.rules, self.step, self.most = time, policy, wall.SCRIPT, rows.MOST
+        self.rows: Rows = rows.Rows(f"{self.watch.folder}/commands.jsonl")
         try:
             self.policy = load.policy(self.watch.policy, self.watch.home, self.watch.environ)
         except BadConfiguration as error:
@@ -199,8 +196,8 @@ class _Service:
                 self._tell_end()  # no process of the sandbox is left
         if self.questions:
             self._look_for_answers()
-        if not ready or len(self.rows) >= _MANY:
-            self._write()
+        if not ready or len(self.rows) >= self.most:
+            self.rows.write()
 
     # a call
 
@@ -216,15 +213,15 @@ class _Service:
             is_of_interest = self._is_of_interest(call)
             if is_of_interest and call.is_cut:
                 call = self.listener.words(told, all_of_it=True)
-            row = self._row(call)
+            row, before = self._row(call)
         except OSError:
             if self.listener.is_valid(told[0]):
                 self.listener.refuse(told[0], _EPERM)  # it cannot be read: closed
             return
-        if not self.listener.is_valid(call.id):
-            return
-        found = self.rules.decide(self.policy, self._command(call, row)) if is_of_interest else self.rules.ALLOWED
-        self._do(call, found, row)
+        if not is_of_interest:
+            self._allow(call, row, before)
+        elif self.listener.is_valid(call.id):
+            self._do(call, self._decide(call, row), row, before)
 
     def _is_our_step(self, call: "Call") -> bool:
         """Whether a call is the first, and the step of ours that puts Landlock on before the agent."""
@@ -235,21 +232,29 @@ class _Service:
         policy = self.policy
         return policy.is_of_interest(call.program) or (bool(call.argv) and policy.is_of_interest(call.argv[0]))
 
-    def _command(self, call: "Call", row: "dict[str, Any]") -> "Command":
-        return self.rules.Command(call.program, call.argv, row["cwd"], self.watch.home)
-
-    def _row(self, call: "Call") -> "dict[str, Any]":
+    def _row(self, call: "Call") -> "tuple[Row, Row | None]":
+        """Return what is known of a call, and the row of the place before where it looks along its PATH."""
+        now = self.time.time_ns()
+        before = self.rows.before(call, now)
         row = {
-            "time": self.time.time_ns(),
+            "time": now,
             "pid": call.pid,
-            "parent": callers.parent(call.pid),
+            "parent": callers.parent(call.pid) if before is None else before["parent"],
             "cwd": os.readlink(f"/proc/{call.pid}/cwd"),
             "program": call.program,
             "argv": call.argv,
         }
-        return {**row, "cut": True} if call.is_cut else row
+        return ({**row, "cut": True} if call.is_cut else row), before
 
-    def _do(self, call: "Call", found: "Decision", row: "dict[str, Any]") -> None:
+    def _decide(self, call: "Call", row: "Row") -> "Decision":
+        return self.rules.decide(self.policy, self.rules.Command(call.program, call.argv, row["cwd"], self.watch.home))
+
+    def _allow(self, call: "Call", row: "Row", before: "Row | None") -> None:
+        if self.listener.go_on(call.id):
+            row["decision"] = self.rules.ALLOW
+            self.rows.allowed(row, before)
+
+    def _do(self, call: "Call", found: "Decision", row: "Row", before: "Row | None") -> None:
         if found.decision != self.rules.ALLOW and not callers.is_there(call, row["cwd"]):
             self.listener.go_on(call.id)  # a place on its PATH where there is none: it will fail by itself
             return
@@ -259,20 +264,21 @@ class _Service:
         row["decision"] = found.decision
         if found.rule:
             row["rule"] = found.rule
-        if found.decision == self.rules.ASK:
+        if found.decision == self.rules.ALLOW:
+            self._allow(call, row, before)
+        elif found.decision == self.rules.ASK:
             self._ask(call, found, row)
-            return
-        if found.decision == self.rules.DENY:
+        elif found.decision == self.rules.DENY:
             self._deny(call, found.message or f"the rule {found.rule} denies it", row)
+            self.rows.add(row)
         else:
-            if found.decision in (self.rules.CHECKPOINT, self.rules.TRANSACT):
-                self._keep(call, row)
+            self._keep(call, row)
             if found.decision == self.rules.TRANSACT and "checkpoint" in row:
                 self._begin_transaction(call, row)
             self.listener.go_on(call.id)
-        self._note(row)
+            self.rows.add(row)
 
-    def _keep(self, call: "Call", row: "dict[str, Any]") -> None:
+    def _keep(self, call: "Call", row: "Row") -> None:
         """Take a checkpoint before a command; one that fails is noted, and stops nothing."""
         from agent_dev.core.mask import masked  # from here on: only when a rule asks for it
         from agent_dev.errors import AgentDevError
@@ -292,7 +298,7 @@ class _Service:
         pid, argv, when = self.last_denied
         return (pid, argv) == (call.pid, call.argv) and self.time.monotonic() - when < _AGAIN
 
-    def _deny(self, call: "Call", why: str, row: "dict[str, Any]") -> None:
+    def _deny(self, call: "Call", why: str, row: "Row") -> None:
         self.denied += 1
         name = call.program.rpartition("/")[2]
         callers.tell(call.pid, f"agent-dev: {name} was not started: {why} You are in a sandbox of agent-dev's.\n")
@@ -300,7 +306,7 @@ class _Service:
         self.listener.refuse(call.id, _EPERM)
         row["held"] = self._held(row)
 
-    def _begin_transaction(self, call: "Call", row: "dict[str, Any]") -> None:
+    def _begin_transaction(self, call: "Call", row: "Row") -> None:
         if len(self.transactions) < _MANY_TRANSACTIONS:
             try:
                 fd = os.pidfd_open(call.pid)
@@ -322,29 +328,15 @@ class _Service:
                 row["rolled_back"] = True
             except Exception as error:  # noqa: BLE001  (whatever it is: nothing would start any more without us)
                 row["problem"] = f"not rolled back: {error}"
-        self.rows.append({"time": self.time.time_ns(), "exit": code, **row})
+        self.rows.add({"time": self.time.time_ns(), "exit": code, **row})
 
-    def _held(self, row: "dict[str, Any]") -> int:
+    def _held(self, row: "Row") -> int:
         """Return for how many ms a command was held."""
         return int(self.time.time_ns() - row["time"]) // 1_000_000
 
-    def _note(self, row: "dict[str, Any]") -> None:
-        """Keep a row; the next place on the PATH of the same process takes the place of the one before."""
-        last = self.rows[-1] if self.rows else None
-        if (
-            last is not None
-            and last["pid"] == row["pid"]
-            and row["argv"] == last.get("argv")
-            and row["decision"] == last.get("decision")
-            and row["time"] - last["time"] < _SAME
-        ):
-            self.rows[-1] = row
-        else:
-            self.rows.append(row)
-
     # questions
 
-    def _ask(self, call: "Call", found: "Decision", row: "dict[str, Any]") -> None:
+    def _ask(self, call: "Call", found: "Decision", row: "Row") -> None:
         from agent_dev.host import questions  # only when something is asked
 
         self.asked += 1
@@ -375,26 +367,16 @@ class _Service:
             else:
                 why = "nobody answered in time." if is_late else "the user said no."
                 self._deny(one.call, f"{why} {message}".strip(), row)
-            self.rows.append(row)
+            self.rows.add(row)
 
     # the log
-
-    def _write(self) -> None:
-        if not self.rows:
-            return
-        if self.log is None:
-            from agent_dev.host.command_log import Log  # json and hashlib: not before the agent has started
-
-            self.log = Log(f"{self.watch.folder}/commands.jsonl")
-        rows, self.rows = self.rows, []
-        self.log.write(rows)
 
     def _tell_end(self) -> None:
         """Do as the launcher says, tell how far the log goes, and end."""
         is_kept = os.read(_CONTROL, 16).startswith(b"write")
         if is_kept:
-            self._write()
+            self.rows.write_all()
         digest = load.digest(self.policy) if is_kept else "-"  # of what decided, whatever the file says by now
-        head = self.log.head if self.log is not None else Tally()
-        os.write(_TOLD, f"{head.count} {head.chain or '-'} {head.dropped} {self.denied} {digest}\n".encode())
+        count, chain, dropped = self.rows.head()
+        os.write(_TOLD, f"{count} {chain or '-'} {dropped} {self.denied} {digest}\n".encode())
         os._exit(0)

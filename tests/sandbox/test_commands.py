@@ -149,6 +149,37 @@ def test_a_transaction_fails_when_the_policy_stopped_a_command(guarded: AgentDev
     assert tree(guarded.repo) == before
 
 
+LOOK = """\
+import ctypes, os
+libc = ctypes.CDLL(None)
+open("made", "w").close()
+word = ctypes.create_string_buffer(b"permitted")
+argv = (ctypes.c_void_p * 3)(ctypes.cast(ctypes.c_char_p(b"touch"), ctypes.c_void_p), ctypes.addressof(word), None)
+for folder in ("/nowhere", "/neither"):
+    libc.execv(f"{folder}/touch".encode(), argv)
+word.value = b"forbidden"
+libc.execv(b"/bin/touch", argv)
+"""
+
+
+def test_words_that_change_between_two_places_of_a_path_are_looked_at_again(guarded: AgentDev) -> None:
+    done = guarded("--no-merge", "--", PYTHON, "-I", "-S", "-c", LOOK)
+    assert "not that one." in done.stderr
+    assert guarded.changes() == {"made": "added"}
+    assert [(row["program"], row["decision"]) for row in log(guarded)][1:] == [
+        ("/neither/touch", "allow"),
+        ("/bin/touch", "deny"),
+    ]
+
+
+def test_each_of_many_looks_along_a_path_is_one_line(guarded: AgentDev) -> None:
+    look = f'{PYTHON} -I -S -c \'import os; os.execvp("true", ["true", "%s"])\''
+    sh(guarded, "touch x; for n in $(seq 8); do %s & done; wait" % (look % "'$n'"))
+    found = sorted((row["argv"][1], row["program"]) for row in log(guarded) if row["argv"][0] == "true")
+    assert [number for number, _ in found] == [*"12345678"]
+    assert {program.count("/true") for _, program in found} == {1}
+
+
 # Keeping
 
 

@@ -1,0 +1,86 @@
+"""Rows of commands wait in order, and a look along a PATH is one of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_dev.host import rows
+from agent_dev.host.command_log import verify
+from agent_dev.host.notify import Call
+from agent_dev.host.rows import Rows
+
+SOON = 1_000_000
+LATER = 1_000_000_000
+
+
+class Heard:
+    """Rows, and a clock that says what it is told to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        self.rows = Rows(self.path)
+        self.now = 0
+
+    def call(self, pid: int, program: str, after: int = SOON, words: tuple[str, ...] = ("x",)) -> None:
+        """Hear of a call that may run."""
+        self.now += after
+        call = Call((1, pid), program, (words, False))
+        row = {"time": self.now, "pid": pid, "program": program, "argv": call.argv, "decision": "allow"}
+        self.rows.allowed(row, self.rows.before(call, self.now))
+
+    def written(self) -> list[dict[str, Any]]:
+        """Write what waits, and return all that was written."""
+        self.rows.write_all()
+        found = verify(self.path)
+        assert found.problem == ""
+        return list(found.rows)
+
+
+@pytest.fixture
+def heard(tmp_path: Path) -> Heard:
+    return Heard(tmp_path / "log")
+
+
+def test_a_look_along_a_path_is_the_row_of_its_last_place_at_the_time_of_the_first(heard: Heard) -> None:
+    heard.call(7, "/a/as")
+    heard.call(7, "/b/as")
+    heard.call(7, "/c/as")
+    assert [(row["program"], row["time"]) for row in heard.written()] == [("/c/as", SOON)]
+
+
+def test_two_looks_at_once_are_two_rows_in_the_order_in_which_they_began(heard: Heard) -> None:
+    for folder in "abc":
+        heard.call(7, f"/{folder}/as")
+        heard.call(8, f"/{folder}/ld")
+    assert [row["program"] for row in heard.written()] == ["/c/as", "/c/ld"]
+
+
+def test_a_look_that_goes_on_for_long_is_one_row_and_the_same_call_after_a_pause_another(heard: Heard) -> None:
+    heard.call(7, "/a/as")
+    for _ in range(100):
+        heard.call(7, "/b/as")
+    heard.call(7, "/c/as", LATER)
+    assert [row["program"] for row in heard.written()] == ["/b/as", "/c/as"]
+
+
+def test_other_words_are_another_row(heard: Heard) -> None:
+    heard.call(7, "/a/as")
+    heard.call(7, "/b/as", words=("y",))
+    assert [row["program"] for row in heard.written()] == ["/a/as", "/b/as"]
+
+
+def test_what_is_written_stays_as_it_is(heard: Heard) -> None:
+    heard.call(7, "/a/as")
+    assert len(heard.written()) == 1
+    heard.call(7, "/b/as")
+    assert [row["program"] for row in heard.written()] == ["/a/as", "/b/as"]
+
+
+def test_a_command_waits_for_a_part_of_the_rows_alone(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_AT_ONCE", 3)
+    for number in range(8):
+        heard.rows.add({"time": number})
+    heard.rows.write()
+    assert (len(heard.rows), heard.rows.head()[0]) == (5, 3)
+    assert [row["time"] for row in heard.written()] == [*range(8)]

@@ -1,0 +1,132 @@
+"""The words of a call are read from the caller's memory, wherever they lie there, and found again where they are the same."""
+
+import ctypes
+import mmap
+import os
+import random
+import struct
+
+import pytest
+
+from agent_dev.host.words import FEW, MANY, Reader
+
+PAGE = 4096
+PAGES = 24
+HERE = os.getpid()
+
+
+class Memory:
+    """Pages of this process in which the words of a call are laid out."""
+
+    def __init__(self) -> None:
+        self.data = mmap.mmap(-1, PAGES * PAGE)
+        self.start = ctypes.addressof(ctypes.c_char.from_buffer(self.data))
+
+    def put(self, at: int, data: bytes) -> int:
+        """Write bytes at a place, and return their address."""
+        self.data[at : at + len(data)] = data
+        return self.start + at
+
+    def lay_out(self, words: list[bytes], places: list[int]) -> tuple[int, int]:
+        """Put words at places and return the addresses of the path and of the words."""
+        pointers = [self.put(at, word + b"\0") for at, word in zip(places, words, strict=True)]
+        return self.put(0, b"/bin/x\0"), self.put(1000, struct.pack(f"={len(pointers) + 1}Q", *pointers, 0))
+
+
+@pytest.fixture
+def memory() -> Memory:
+    return Memory()
+
+
+def test_words_are_read_wherever_they_lie(memory: Memory) -> None:
+    reader = Reader()
+    seed = int(os.environ.get("AGENT_DEV_TEST_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
+    print(f"AGENT_DEV_TEST_SEED={seed}")  # noqa: T201  (shown when it fails)
+    chance = random.Random(seed)  # noqa: S311  (no secret)
+    for _ in range(int(os.environ.get("AGENT_DEV_WORDS", "200"))):
+        count = chance.randrange(FEW)
+        words = [chance.randbytes(chance.choice((0, 1, 9, 300, 3000))).replace(b"\0", b"x") for _ in range(count)]
+        places = []
+        at = 2 * PAGE
+        for word in words:
+            at += chance.choice((0, 0, 0, 1, PAGE - 1, 3 * PAGE)) if at < 8 * PAGE else 0
+            if at + len(word) + 1 > PAGES * PAGE:
+                break
+            places.append(at)
+            at += len(word) + 1
+        words = words[: len(places)]
+        order = chance.sample(range(len(words)), len(words))
+        path, argv = memory.lay_out([words[n] for n in order], [places[n] for n in order])
+        wanted = tuple(os.fsdecode(words[n]) for n in order)
+        assert reader.read(HERE, path, argv, FEW) == (b"/bin/x", (wanted, False))
+
+
+def test_words_behind_which_nothing_is_are_read(memory: Memory) -> None:
+    path, argv = memory.lay_out([b"one", b"last"], [5000, PAGES * PAGE - 5])
+    assert Reader().read(HERE, path, argv, FEW)[1] == (("one", "last"), False)
+
+
+def test_a_call_without_words_has_none(memory: Memory) -> None:
+    path, argv = memory.lay_out([], [])
+    assert Reader().read(HERE, path, argv, FEW) == (b"/bin/x", ((), False))
+    assert Reader().read(HERE, path, 0, FEW) == (b"/bin/x", ((), False))
+    assert Reader().read(HERE, 0, argv, FEW) == (b"", ((), False))
+
+
+def test_more_and_longer_words_than_are_read_are_told(memory: Memory) -> None:
+    path, argv = memory.lay_out([b"w"] * 70, [9000 + 2 * n for n in range(70)])
+    assert Reader().read(HERE, path, argv, FEW) == (b"/bin/x", (("w",) * FEW, True))
+    assert Reader().read(HERE, path, argv, MANY) == (b"/bin/x", (("w",) * 70, False))
+    path, argv = memory.lay_out([b"x", b"y" * 5000], [9000, 10000])
+    assert Reader().read(HERE, path, argv, FEW)[1] == (("x", "y" * 4096), True)
+
+
+@pytest.mark.parametrize("bad", [1, 1 << 46, (1 << 64) - 1], ids=["low", "nowhere", "last"])
+def test_what_cannot_be_read_is_an_error(memory: Memory, bad: int) -> None:
+    path, argv = memory.lay_out([b"one"], [5000])
+    with pytest.raises(OSError, match="process_vm_readv"):
+        Reader().read(HERE, bad, argv, FEW)
+    with pytest.raises(OSError, match="process_vm_readv"):
+        Reader().read(HERE, path, bad, FEW)
+    argv = memory.put(1000, struct.pack("=3Q", memory.start + 5000, bad, 0))
+    with pytest.raises(OSError, match="process_vm_readv"):
+        Reader().read(HERE, path, argv, FEW)
+
+
+def test_a_call_with_the_same_words_is_known_and_its_path_is_the_new_one(memory: Memory) -> None:
+    reader = Reader()
+    path, argv = memory.lay_out([b"as", b"-o", b"x.o"], [5000, 8190, 60000])
+    assert reader.again(HERE, path, argv) is None
+    first = reader.read(HERE, path, argv, FEW)
+    assert reader.again(HERE, path, argv) == first
+    other = memory.put(300, b"/usr/bin/as\0")
+    assert reader.again(HERE, other, argv) == (b"/usr/bin/as", first[1])
+    assert reader.again(HERE, path, argv + 8) is None
+    assert reader.again(HERE + 1, path, argv) is None
+    assert reader.again(HERE, 1, argv) is None
+
+
+def test_a_call_whose_words_lie_around_what_is_missing_is_known_too(memory: Memory) -> None:
+    path, argv = memory.lay_out([b"as", b"x.o"], [3 * PAGE + 9, 5 * PAGE + 9])
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(memory.start + 4 * PAGE), PAGE, 0) == 0
+    reader = Reader()
+    first = reader.read(HERE, path, argv, FEW)
+    assert first == (b"/bin/x", (("as", "x.o"), False))
+    assert reader.again(HERE, path, argv) == first
+
+
+def test_a_call_whose_words_changed_anywhere_is_not_known(memory: Memory) -> None:
+    words, places = [b"rm", b"-r", b"made"], [5000, 8190, 60000]
+    for at in [n for word, place in zip(words, places, strict=True) for n in range(place, place + len(word) + 1)]:
+        reader = Reader()
+        path, argv = memory.lay_out(words, places)
+        reader.read(HERE, path, argv, FEW)
+        assert reader.again(HERE, path, argv) is not None
+        memory.put(at, b"!")
+        assert reader.again(HERE, path, argv) is None
+    for at in range(1000, 1000 + 8 * 4):
+        reader = Reader()
+        path, argv = memory.lay_out(words, places)
+        reader.read(HERE, path, argv, FEW)
+        memory.put(at, bytes((memory.data[at] ^ 1,)))
+        assert reader.again(HERE, path, argv) is None
