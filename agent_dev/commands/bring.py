@@ -112,6 +112,9 @@ def _carry_out(work: Work, goal: Goal, beside: Beside, told: tuple[Told, ...], w
         files, copy = _files(work, move)
     result = Brought(work.review.session.id, "", move.name, move.old, move.new, told, why=goal.why, next=goal.next)
     result = replace(result, large=beside.count, submodules=beside.submodules)
+    if files.twins:
+        nothing = replace(result, commits=(), large=0, submodules=(), conflicts=tuple(files.twins), why="nothing was changed")
+        return replace(nothing, next=f"agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME")
     if files.conflicts:
         hint = f"commit or stash what you changed; or agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME"
         nothing = replace(result, commits=(), large=0, submodules=(), met=_met(files), subject=_UNCOMMITTED)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from agent_dev.commands.clashes import Met
 from agent_dev.commands.fit import Sides
 from agent_dev.commands.found import GITLINK, SYMLINK, WorkTree, blob_id, blobs, is_same, tree_mode
-from agent_dev.commands.review import LARGEST_DIFF, Review
+from agent_dev.commands.review import LARGEST_DIFF, Review, standing
 from agent_dev.core import merge
 from agent_dev.core.bring import combined
 from agent_dev.core.changes import Change, Entry, FileType, Key, Kind, parents_of
@@ -17,6 +17,8 @@ from agent_dev.core.conversion import Conversion, smudged
 from agent_dev.core.journal import IndexMove
 from agent_dev.core.merge import Left, MergePlan, Step
 from agent_dev.core.threeway import Side
+from agent_dev.core.twins import reason
+from agent_dev.host import folding
 from agent_dev.host.bare import Bare
 from agent_dev.host.users_index import NOTHING
 from agent_dev.host.users_index import Entry as IndexEntry
@@ -71,6 +73,7 @@ class Files:
 
     `met`: those of the conflicts that answers would settle. `together`: where what the user has not committed was merged with
     what the commits bring. `dropped`: what only leaves the session, for the user's stays.
+    `twins`: what this disk cannot hold beside something else.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -81,6 +84,7 @@ class Files:
     together: set[bytes] = field(default_factory=set)
     dropped: list[Key] = field(default_factory=list)
     new_blobs: list[bytes] = field(default_factory=list)
+    twins: list[Left] = field(default_factory=list)
 
     def plan(self) -> MergePlan:
         """Return them in the order in which they happen."""
@@ -99,6 +103,9 @@ def plan(ground: Ground, moved: tuple[TreeChange, ...]) -> Files:
     ground.texts |= blobs(ground.place, sorted(wanted))
     files = Files()
     folders: set[bytes] = set()
+    real, come_or_go = ground.review.reals[0], [one.path for one in moved if NOTHING in _sides(one)]
+    twins = folding.twins(real, standing(real, come_or_go), ground.tree.base)
+    files.twins += [Left(Key(0, path), why) for path in come_or_go if (why := reason(path, twins))]
     for one in moved:
         entry = ground.index.get(one.path)
         _index(ground, files, one, entry)

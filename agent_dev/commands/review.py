@@ -9,7 +9,7 @@ from agent_dev.core import embedded, evidence, overlay
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, parents_of
 from agent_dev.core.overlay import Found
 from agent_dev.core.risk import RiskRule, judge
-from agent_dev.core.twins import among, refused
+from agent_dev.core.twins import refused
 from agent_dev.errors import UnreadableSession
 from agent_dev.host import files, folding, ignored, load, refs, scan, store
 from agent_dev.host.base import Base
@@ -169,20 +169,11 @@ def _root_changes(review: Review, number: int, problems: list[str]) -> tuple[Cha
     base = _with_attributes(base, upper, real_tree)
     same = frozenset(path for path in overlay.candidates(upper, base) if _is_same(review, number, base[path], path))
     changes = overlay.interpret(number, upper, base, same)
-    ground = overlay.Ground(base, _real(real_tree, changes), doubtful)
-    if twins := _twins(ground, real_tree):
+    ground = overlay.Ground(base, standing(real_tree, (change.key.path for change in changes)), doubtful)
+    if twins := folding.twins(real_tree, ground.real, ground.base):
         changes = tuple(refused(change, twins) for change in changes)
     fitted = (_fitted(review, change, ground, real_tree) for change in changes)
     return tuple(change for change in fitted if change is not None)
-
-
-def _twins(ground: overlay.Ground, real: files.Tree) -> dict[str, tuple[bytes, ...]]:
-    """Return by folded name what the disk takes for one, of the paths that changes touch and what stands there."""
-    others = folding.other_names(real, [path for path, entry in ground.real.items() if entry and path not in ground.base])
-    found = among((*ground.real, *(others - ground.real.keys())))
-    folders = {paths[0].rpartition(b"/")[0] for paths in found.values()}  # few, where there may be thousands of pairs
-    folds = {folder for folder in folders if folding.is_folding(real, folder)}
-    return {name: paths for name, paths in found.items() if not others.isdisjoint(paths) or paths[0].rpartition(b"/")[0] in folds}
 
 
 def _fitted(review: Review, change: Change, ground: overlay.Ground, real: files.Tree) -> Change | None:
@@ -265,10 +256,11 @@ def _is_same(review: Review, number: int, before: Entry, path: bytes) -> bool:
     return known is not None and known == review.uppers[number].read(path, 1 << 40)
 
 
-def _real(tree: files.Tree, changes: tuple[Change, ...]) -> dict[bytes, Entry | None]:
+def standing(tree: files.Tree, paths: Iterable[bytes]) -> dict[bytes, Entry | None]:
+    """Return what stands at some paths, and at those above them."""
     found: dict[bytes, Entry | None] = {}
-    for change in changes:
-        for path in (*parents_of(change.key.path), change.key.path):
+    for each in paths:
+        for path in (*parents_of(each), each):
             if path not in found:
                 is_bare = found.get(path.rpartition(b"/")[0], True) is None  # nothing is below nothing
                 found[path] = None if is_bare else tree.look(path, attributes=False)

@@ -30,8 +30,14 @@ def refused(change: Change, twins: Mapping[str, tuple[bytes, ...]]) -> Change:
     """
     if change.kind in (Kind.EDITED, Kind.METADATA) or change.obstacle:
         return change
-    for path in (*parents_of(change.key.path), change.key.path):
-        others = [other for other in twins.get(fold(path), ()) if other != path]
+    why = reason(change.key.path, twins)
+    return replace(change, obstacle=why) if why else change
+
+
+def reason(path: bytes, twins: Mapping[str, tuple[bytes, ...]]) -> str:
+    """Return why nothing can come or go at a path: it, or a directory above it, has a twin on this disk; "" where none has."""
+    for one in (*parents_of(path), path):
+        others = [other for other in twins.get(fold(one), ()) if other != one]
         if others:
-            return replace(change, obstacle=f"this disk takes {visible(path)} and {visible(others[0])} for one name")
-    return change
+            return f"this disk takes {visible(one)} and {visible(others[0])} for one name"
+    return ""

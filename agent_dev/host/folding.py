@@ -1,11 +1,24 @@
 """Whether a disk takes names that differ in case for one: looked at, never tried by making something."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 
-from agent_dev.core.changes import FileType, parents_of
+from agent_dev.core.changes import Entry, FileType, parents_of
 from agent_dev.core.glob import fold
+from agent_dev.core.twins import among
 from agent_dev.host.files import Tree
+
+
+def twins(tree: Tree, standing: Mapping[bytes, Entry | None], known: Container[bytes]) -> dict[str, tuple[bytes, ...]]:
+    """Return by folded name what the disk takes for one, of some paths and what stands there.
+
+    `known`: what stood there before by that very name, and is not looked up.
+    """
+    others = other_names(tree, [path for path, entry in standing.items() if entry and path not in known])
+    found = among((*standing, *(others - standing.keys())))
+    folders = {paths[0].rpartition(b"/")[0] for paths in found.values()}  # few, where there may be thousands of pairs
+    folds = {folder for folder in folders if is_folding(tree, folder)}
+    return {name: paths for name, paths in found.items() if not others.isdisjoint(paths) or paths[0].rpartition(b"/")[0] in folds}
 
 
 def is_folding(tree: Tree, folder: bytes) -> bool:
