@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 _LIMITS = {
     "memory": kernel.DATA,
     "processes": kernel.PROCESSES,
-    "file-size": kernel.FILE_SIZE,
     "open-files": kernel.OPEN_FILES,
 }
 FAILED = b"!"  # begins the keeper's report when a step failed: "!errno\0what"
@@ -200,13 +199,17 @@ def _exec(order: Order, pipes: Pipes) -> None:
     for number in _OURS:
         signals.default(number)
     signals.as_started()
+    size = dict(order.limits).get("file-size", 0)
+    if size:
+        kernel.limit(kernel.FILE_SIZE, size)  # not before: files in memory are files
     os.execve(order.program, ("bwrap", "--args", str(arguments), "--", *order.command), {})
 
 
 def memory(data: bytes) -> int:
     """Return a file in memory that a child may inherit: the only kind of file that bubblewrap ever gets from us."""
     fd = os.memfd_create("agent-dev", os.MFD_CLOEXEC)
-    os.write(fd, data)
+    if os.write(fd, data) != len(data):
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
 

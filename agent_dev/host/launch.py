@@ -140,6 +140,7 @@ def start(plan: SandboxPlan, program: str, overlays: str, empty: str, kept: Keep
     made = [mount for mount in share.bwrap if isinstance(mount, File | Mask)]
     numbers = {mount.target: number for number, mount in enumerate(made)}
     files = tuple(mount.data if isinstance(mount, File) else b"" for mount in made)
+    _check_size(made, dict(plan.limits).get("file-size", 0))
     options = bwrap.arguments(plan, share.bwrap, numbers)
     debug.show((program, *map(str, options), "--", *plan.command))
     order = keeper.Order(
@@ -156,6 +157,14 @@ def start(plan: SandboxPlan, program: str, overlays: str, empty: str, kept: Keep
         has_wall=plan.command != command,
     )
     return kept.carry_out(order, terminal)
+
+
+def _check_size(made: "list[File | Mask]", limit: int) -> None:
+    """Refuse a limit that bubblewrap would meet itself: it cuts what it writes, and says nothing."""
+    for mount in made:
+        if limit and isinstance(mount, File) and len(mount.data) > limit:
+            message = f"the sandbox is built with {mount.target}, of {len(mount.data)} bytes; file-size is limited to {limit}"
+            raise CannotStart(message=message, hint="a larger limit: --limit file-size=…")
 
 
 def _filter(*, nested: bool) -> bytes:

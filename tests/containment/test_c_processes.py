@@ -131,6 +131,19 @@ def test_a_file_ends_at_its_limit_and_this_is_said(agent_dev: AgentDev) -> None:
     assert "ended: the limit file-size=1M was reached" in done.stderr
 
 
+def test_a_limit_of_files_leaves_what_the_sandbox_is_built_with_whole(agent_dev: AgentDev) -> None:
+    done = agent_dev("--limit", "file-size=64K", "--env", f"LONG={'x' * 100_000}", "--", "sh", "-c", "echo ${#LONG}; ulimit -f")
+    assert done.stdout == "100000\n128\n", done.stderr
+
+
+def test_a_limit_that_what_the_sandbox_is_built_with_would_meet_is_refused(agent_dev: AgentDev) -> None:
+    (agent_dev.home / ".terminfo/l").mkdir(parents=True)
+    (agent_dev.home / ".terminfo/l/large").write_bytes(b"x" * 5000)
+    done = agent_dev("--limit", "file-size=4K", "--", "true", env={"TERM": "large"})
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "/l/large, of 5000 bytes; file-size is limited to 4096" in done.stderr
+
+
 def test_a_run_ends_at_its_time_and_this_is_said(agent_dev: AgentDev) -> None:
     done = agent_dev("--limit", "time=1", "--", "sleep", "600")
     assert done.returncode == 143

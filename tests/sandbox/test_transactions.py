@@ -125,7 +125,7 @@ def test_validations_after_a_failure_are_not_run(agent_dev: AgentDev) -> None:
     [
         (("--limit", "time=2s"), "echo x >x; sleep 300", "ended: the limit time=2s was reached"),
         (("--limit", "time=2s", "--timeout", "1h"), "echo x >x; sleep 300", "ended: the limit time=2s was reached"),
-        (("--limit", "file-size=4K"), "head -c 4097 /dev/zero >x", "ended: the limit file-size=4K was reached"),
+        (("--limit", "file-size=64K"), "head -c 65537 /dev/zero >x", "ended: the limit file-size=64K was reached"),
     ],
 )
 def test_a_limit_that_ends_it_is_the_cause(agent_dev: AgentDev, words: tuple[str, ...], script: str, said: str) -> None:
