@@ -12,7 +12,7 @@ from agent_dev.commands.sessions import Listed
 from agent_dev.core import history
 from agent_dev.core.history import Node, Table
 from agent_dev.errors import CannotRollBack, DamagedCheckpoint
-from agent_dev.host import checkpoints, events, kernel, live, node_table, restore, snapshot, store
+from agent_dev.host import checkpoints, events, kernel, live, node_table, pool, restore, store
 from agent_dev.host.node_table import Pieces
 
 _PENDING = "rollback.pending"
@@ -170,7 +170,7 @@ def _with_temp(root: int, folder: int, means: tuple[bytes, restore.Contents], st
 def _content(session: store.Session, node: Node) -> int:
     """Open a file's content, once its bytes are known to be those that were copied. Raises OSError."""
     fd = checkpoints.content(session, node.content)
-    if snapshot.digest_of(fd) != node.content:
+    if pool.digest_of(fd) != node.content:
         os.close(fd)
         raise OSError(errno.EBADMSG, "its content is not as it was copied")
     return fd

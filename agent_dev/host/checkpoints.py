@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from agent_dev.core import history
 from agent_dev.core.history import Held, Keep, Node
 from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpoint
-from agent_dev.host import door, events, node_table, quick_json, snapshot, store
+from agent_dev.host import door, events, node_table, pool, quick_json, snapshot, store
 from agent_dev.host.node_table import Pieces
 from agent_dev.host.remove import remove_tree
 
@@ -101,7 +101,7 @@ def all_now(session: store.Session, record: store.Record) -> dict[str, Pieces]:
     last = about(folder, numbers[-1]) if numbers else None
     begun = time.time_ns()
     return {
-        name: snapshot.take(path, snapshot.name_of, _known(folder, last, name), begun).pieces
+        name: snapshot.take(path, pool.name_of, _known(folder, last, name), begun).pieces
         for name, path in places(session, record).items()
     }
 
@@ -123,14 +123,14 @@ def _take(folder: str, trees: dict[str, str], words: tuple[str, str], *, always:
     last = about(folder, numbers[-1]) if numbers else None
     fd = os.open(f"{folder}/objects", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        pool = snapshot.Pool(fd)
+        keep = pool.Pool(fd).add
         known = {name: _known(folder, last, name) for name in trees}
-        taken = {name: snapshot.take(path, pool.add, known[name], now) for name, path in trees.items()}
+        taken = {name: snapshot.take(path, keep, known[name], now) for name, path in trees.items()}
         changed = sum(len(history.changed(*node_table.unlike(known[name], one.pieces))) for name, one in taken.items())
         held = {name: one.pieces for name, one in taken.items()}
         if last is not None and not changed and not always:
             return replace(last, is_new=False), held
-        new = _About(numbers[-1] + 1 if numbers else 1, now, words, changed, pool.copied)
+        new = _About(numbers[-1] + 1 if numbers else 1, now, words, changed, sum(one.copied for one in taken.values()))
         return _write(folder, new, taken), held
     finally:
         os.close(fd)

@@ -1,27 +1,24 @@
 """Copying an upper into a pool of contents: a live one is only read, and what has not changed since is not read again."""
 
 import errno
-import fcntl
-import hashlib
 import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from agent_dev.core import history
 from agent_dev.core.history import Node
 from agent_dev.core.overlay import NOISE
-from agent_dev.host import digest, files, kernel, node_table
+from agent_dev.host import kernel, node_table, together
 from agent_dev.host.node_table import ROOT, Piece, Pieces
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-_ONCE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_CLONE = 0x40049409  # FICLONE
 _YOUNG = 20_000_000  # ns: two clock ticks; a change within one leaves the same ctime
 _TRIES = 3
-_ROOM = 512 << 20  # bytes that stay free for the agent, or a twentieth of a small disk
+_EACH = 50_000  # bytes whose copying takes as long as all else that is done for a file
+_PART, _MUCH = 4 << 20, 8 << 20  # so counted: what is taken up at once, and what is worth a process
 _OVERLAY = "user.overlay."
 _KINDS = {
     stat.S_IFREG: history.FILE,
@@ -33,141 +30,134 @@ _KINDS = {
 }
 
 
-Keeping = Callable[[int, int], str]
-
-
-@dataclass(slots=True)
-class Pool:
-    """The contents of all checkpoints of a session, each a file named by its SHA-256."""
-
-    fd: int
-    copied: int = 0  # bytes
-    can_clone: bool = True
-    _unasked: int = 0
-    _temp: str = field(default_factory=lambda: f".new-{os.getpid()}")
-
-    def add(self, source: int, size: int) -> str:
-        """Copy an open file's bytes; return their name. Raises OSError: ENOSPC while there is still room for the agent."""
-        if size <= files.CHUNK:
-            return self._add_small(source, size)
-        self.leave_room(size)
-        target = os.open(self._temp, _NEW, 0o600, dir_fd=self.fd)
-        try:
-            seen = self._clone(source, target) or _copy(source, target, size)
-        finally:
-            os.close(target)
-        self._publish(seen, size)
-        return seen
-
-    def _add_small(self, source: int, size: int) -> str:
-        data = os.read(source, size + 1)
-        if len(data) != size:
-            data += files.read_all(source)
-        seen = hashlib.sha256(data).hexdigest()
-        self.leave_room(len(data))
-        try:
-            target = os.open(seen, _ONCE, 0o600, dir_fd=self.fd)
-        except FileExistsError:
-            if os.stat(seen, dir_fd=self.fd, follow_symlinks=False).st_size == len(data):
-                return seen
-            target = os.open(self._temp, _NEW, 0o600, dir_fd=self.fd)  # one that was killed here left a part
-        else:
-            self._fill(target, data)
-            self.copied += len(data)
-            return seen
-        self._fill(target, data)
-        self._publish(seen, len(data))
-        return seen
-
-    @staticmethod
-    def _fill(target: int, data: bytes) -> None:
-        try:
-            files.write_all(target, data)
-        finally:
-            os.close(target)
-
-    def _publish(self, name: str, size: int) -> None:
-        os.rename(self._temp, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
-        self.copied += size
-
-    def _clone(self, source: int, target: int) -> str:
-        """Share the blocks where the disk can; return the digest of what was shared, empty where it cannot."""
-        if not self.can_clone:
-            return ""
-        try:
-            fcntl.ioctl(target, _CLONE, source)
-        except OSError as error:
-            if error.errno == errno.ENOSPC:
-                raise
-            self.can_clone = False
-            return ""
-        return digest_of(target)
-
-    def leave_room(self, size: int) -> None:
-        """Raise ENOSPC before the disk is full, since the agent writes there too."""
-        self._unasked -= size
-        if self._unasked > 0:
-            return
-        room = os.fstatvfs(self.fd)
-        free, least = room.f_bavail * room.f_frsize, min(_ROOM, room.f_blocks * room.f_frsize // 20)
-        if free - size < least:
-            raise OSError(errno.ENOSPC, "less room than is left to the agent")
-        self._unasked = (free - size - least) // 2
-
-
-def name_of(fd: int, _size: int) -> str:
-    """Return the name of a file's content, and copy nothing."""
-    return digest_of(fd)
-
-
-def digest_of(fd: int) -> str:
-    """Return the SHA-256 of an open file's bytes, holes read as zeros."""
-    seen, at = hashlib.sha256(), 0
-    while piece := os.pread(fd, files.CHUNK, at):
-        seen.update(piece)
-        at += len(piece)
-    return seen.hexdigest()
-
-
-def _copy(source: int, target: int, size: int) -> str:
-    """Copy a file, its holes as holes; return the SHA-256 of all of it."""
-    seen, at = hashlib.sha256(), 0
-    for start, piece in digest.pieces(source, size):
-        _add_zeros(seen, start - at)
-        seen.update(piece)
-        os.lseek(target, start, os.SEEK_SET)
-        files.write_all(target, piece)
-        at = start + len(piece)
-    _add_zeros(seen, size - at)
-    os.ftruncate(target, max(size, at))
-    return seen.hexdigest()
-
-
-def _add_zeros(seen: "hashlib._Hash", count: int) -> None:
-    zeros = bytes(min(max(count, 0), files.CHUNK))
-    while count > 0:
-        seen.update(zeros[:count])
-        count -= len(zeros)
+Keeping = Callable[[int, int], tuple[str, int]]  # of an open file and its size: its content's name, and bytes that were new
+Row = tuple[Any, ...]  # a node, as marshal writes it
 
 
 @dataclass(slots=True)
 class Snapshot:
-    """What one tree held. `files`, `size`: how many and their bytes; `problems`: what could not be read, or changed meanwhile."""
+    """What one tree held. `files`, `size`: how many and their bytes; `copied`: bytes of those that were new.
+
+    `problems`: what could not be read, or changed meanwhile.
+    """
 
     pieces: Pieces = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     files: int = 0
     size: int = 0
+    copied: int = 0
+
+
+class _Moved(NamedTuple):
+    """A directory in which something changed: the nodes of its entries, None for a file that is still to be read."""
+
+    path: str
+    nodes: list[Node | None]
+
+
+class _Part(NamedTuple):
+    """Some files of one directory, that are to be read."""
+
+    path: str
+    names: list[str]
+
+
+class _Reader:
+    """What reads entries anew. `twins`: what is known by inode of files with several names."""
+
+    def __init__(self, keep: Keeping, young: int, twins: dict[int, tuple[str, str]]) -> None:
+        self.keep, self.young, self.twins = keep, young, twins
+        self.problems: list[str] = []
+        self.copied = 0
+
+    def still(self, place: tuple[int, str, str]) -> Node | None:
+        """Return the node of what was a file just now; None for one that was removed, or is a directory, since."""
+        folder, name, path = place
+        try:
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if not stat.S_ISDIR(status.st_mode):
+                return self.entry(place, status)
+        except FileNotFoundError:
+            return None
+        self.problems.append(f"{path}: it became a directory meanwhile")
+        return None
+
+    def entry(self, place: tuple[int, str, str], status: os.stat_result) -> Node:
+        """Return the node of one entry, by its folder, name and path."""
+        folder, name, path = place
+        try:
+            return self._node(folder, name, path, status)
+        except PermissionError as error:
+            self.problems.append(f"{path}: {error.strerror}")
+            return self._as_node(path, status, "", "")
+
+    def _node(self, folder: int, name: str, path: str, status: os.stat_result) -> Node:
+        match _KINDS.get(stat.S_IFMT(status.st_mode)):
+            case history.SYMLINK:
+                return self._as_node(path, status, os.readlink(name, dir_fd=folder), "")
+            case history.FILE:
+                return self._file(folder, name, path)
+            case history.DIRECTORY:
+                return self._as_node(path, status, "", attributes_of(f"/proc/self/fd/{folder}/{name}"))
+            case _:
+                return self._as_node(path, status, "", "")
+
+    def _file(self, folder: int, name: str, path: str) -> Node:
+        fd = os.open(name, _FILE, dir_fd=folder)
+        try:
+            status = os.fstat(fd)
+            if status.st_nlink > 1 and status.st_ino in self.twins:
+                return self._as_node(path, status, *self.twins[status.st_ino])
+            for _ in range(_TRIES):
+                content, copied = self.keep(fd, status.st_size)
+                self.copied += copied
+                attributes = attributes_of(fd)
+                before, status = status, os.fstat(fd)
+                if (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (
+                    status.st_size,
+                    status.st_mtime_ns,
+                    status.st_ctime_ns,
+                ):
+                    break
+                os.lseek(fd, 0, os.SEEK_SET)
+            else:
+                self.problems.append(f"{path}: it changed while it was copied")
+                status = before
+            if status.st_nlink > 1:
+                self.twins[status.st_ino] = (content, attributes)
+            return self._as_node(path, status, content, attributes)
+        finally:
+            os.close(fd)
+
+    def _as_node(self, path: str, status: os.stat_result, content: str, attributes: str) -> Node:
+        return Node(
+            path,
+            _KINDS.get(stat.S_IFMT(status.st_mode), history.WHITEOUT),
+            status.st_mode & 0o7777,
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_uid,
+            status.st_gid,
+            content,
+            attributes,
+            status.st_ino,
+            status.st_nlink,
+            status.st_ctime_ns if status.st_ctime_ns < self.young else 0,
+        )
 
 
 class _Taking:
-    """One walk over one tree."""
+    """One walk over one tree, by which files are found that have to be read, and then their reading."""
 
     def __init__(self, root: int, keep: Keeping, known: Pieces, now: int) -> None:
         self.root, self.keep, self.known = root, keep, known
         self.young = now - _YOUNG
-        self.taken = Snapshot()
-        self.read: dict[int, tuple[str, str]] = {}  # by inode, of files with several names
+        self.twins: dict[int, tuple[str, str]] = {}
+        self.reader = _Reader(keep, self.young, self.twins)
+        self.moved: list[_Moved] = []
+        self.parts: list[_Part] = []
+        self.weight = 0  # of what has to be read
+        self.taken = Snapshot(problems=self.reader.problems)
 
     def folder(self, path: str) -> list[str]:
         """Take up a directory's entries; return the directories among them."""
@@ -178,13 +168,14 @@ class _Taking:
             return []
         try:
             if not path:
-                own = self.entry((here, ".", ""), os.fstat(here), {node.path: node for node in self._known(ROOT).nodes(ROOT)})
-                self._put(ROOT, node_table.packed((own,)))
+                self._put(ROOT, node_table.packed((self.reader.entry((here, ".", ""), os.fstat(here)),)))
             with os.scandir(here) as entries:
                 found = list(entries)
-            piece = self._as_before(path, found) or self._anew(here, path, found)
-            prefix = f"{path}/" if path else ""
-            return [prefix + name for name in self._put(path, piece).folders()]
+            piece = self._as_before(path, found)
+            if piece:
+                prefix = f"{path}/" if path else ""
+                return [prefix + name for name in self._put(path, piece).folders()]
+            return self._anew(here, path, found)
         finally:
             os.close(here)
 
@@ -211,87 +202,65 @@ class _Taking:
             return b""  # removed in this instant
         return piece if piece and node_table.unpacked(piece).holds("\0".join([one.name for one in found]), status) else b""
 
-    def _anew(self, here: int, path: str, found: "list[os.DirEntry[str]]") -> bytes:
-        """Return a directory's piece, of which those are read that have changed."""
+    def _anew(self, here: int, path: str, found: "list[os.DirEntry[str]]") -> list[str]:
+        """Note which files of a directory have changed, for `read`; return the directories in it."""
         known = {node.path: node for node in self._known(path).nodes(path)}
-        prefix, nodes = f"{path}/" if path else "", []
+        prefix = f"{path}/" if path else ""
+        nodes: list[Node | None] = []
+        part, room = _Part(path, []), 0
         for one in found:
             try:
-                nodes.append(self.entry((here, one.name, prefix + one.name), one.stat(follow_symlinks=False), known))
+                status = one.stat(follow_symlinks=False)
+                node = _unchanged(known.get(prefix + one.name), status)
+                if node is None and not stat.S_ISREG(status.st_mode):
+                    node = self.reader.entry((here, one.name, prefix + one.name), status)
             except FileNotFoundError:
                 continue  # removed in this instant
-        return node_table.packed(nodes)
+            nodes.append(node)
+            if node is None:
+                if room <= 0:
+                    part, room = _Part(path, []), _PART
+                    self.parts.append(part)
+                part.names.append(one.name)
+                room -= status.st_size + _EACH
+                self.weight += status.st_size + _EACH
+        self.moved.append(_Moved(path, nodes))
+        return [node.path for node in nodes if node is not None and node.kind == history.DIRECTORY]
 
-    def entry(self, place: tuple[int, str, str], status: os.stat_result, known: history.Table) -> Node:
-        """Return the node of one entry, by its folder, name and path: as it was known while its ctime is the same, else anew."""
-        folder, name, path = place
-        old = known.get(path)
-        if (
-            old is not None
-            and old.ctime == status.st_ctime_ns
-            and old.inode == status.st_ino
-            and old.size == status.st_size
-            and old.links == status.st_nlink
-        ):
-            return old
+    def read(self) -> None:
+        """Read the files that have changed, and make the pieces of their directories."""
+        read = together.each(self._part, self.parts) if self.weight > _MUCH else [self._part(part) for part in self.parts]
+        rows: dict[str, list[Row | None]] = {}
+        for part, (some, problems, copied) in zip(self.parts, read, strict=True):
+            rows.setdefault(part.path, []).extend(some)
+            self.taken.problems += problems
+            self.taken.copied += copied
+        for path, nodes in self.moved:
+            found = iter(rows.get(path, ()))
+            whole = [node or next(found) for node in nodes]
+            self._put(path, node_table.packed([Node._make(one) for one in whole if one is not None]))
+
+    def _part(self, part: _Part) -> tuple[list[Row | None], list[str], int]:
+        """Return some files as rows, problems with them, and how many bytes were copied."""
+        reader = _Reader(self.keep, self.young, self.twins)
         try:
-            return self._node(folder, name, path, status)
-        except PermissionError as error:
-            self.taken.problems.append(f"{path}: {error.strerror}")
-            return self._as_node(path, status, "", "")
-
-    def _node(self, folder: int, name: str, path: str, status: os.stat_result) -> Node:
-        match _KINDS.get(stat.S_IFMT(status.st_mode)):
-            case history.SYMLINK:
-                return self._as_node(path, status, os.readlink(name, dir_fd=folder), "")
-            case history.FILE:
-                return self._file(folder, name, path)
-            case history.DIRECTORY:
-                return self._as_node(path, status, "", attributes_of(f"/proc/self/fd/{folder}/{name}"))
-            case _:
-                return self._as_node(path, status, "", "")
-
-    def _file(self, folder: int, name: str, path: str) -> Node:
-        fd = os.open(name, _FILE, dir_fd=folder)
+            here = kernel.open_below(self.root, os.fsencode(part.path) or b".", _FOLDER)
+        except OSError as error:
+            return [None] * len(part.names), [f"{part.path}: {error.strerror}"], 0
         try:
-            status = os.fstat(fd)
-            if status.st_nlink > 1 and status.st_ino in self.read:
-                return self._as_node(path, status, *self.read[status.st_ino])
-            for _ in range(_TRIES):
-                content = self.keep(fd, status.st_size)
-                attributes = attributes_of(fd)
-                before, status = status, os.fstat(fd)
-                if (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (
-                    status.st_size,
-                    status.st_mtime_ns,
-                    status.st_ctime_ns,
-                ):
-                    break
-                os.lseek(fd, 0, os.SEEK_SET)
-            else:
-                self.taken.problems.append(f"{path}: it changed while it was copied")
-                status = before
-            if status.st_nlink > 1:
-                self.read[status.st_ino] = (content, attributes)
-            return self._as_node(path, status, content, attributes)
+            prefix = f"{part.path}/" if part.path else ""
+            nodes = [reader.still((here, name, prefix + name)) for name in part.names]
+            return [node and tuple(node) for node in nodes], reader.problems, reader.copied
         finally:
-            os.close(fd)
+            os.close(here)
 
-    def _as_node(self, path: str, status: os.stat_result, content: str, attributes: str) -> Node:
-        return Node(
-            path,
-            _KINDS.get(stat.S_IFMT(status.st_mode), history.WHITEOUT),
-            status.st_mode & 0o7777,
-            status.st_size,
-            status.st_mtime_ns,
-            status.st_uid,
-            status.st_gid,
-            content,
-            attributes,
-            status.st_ino,
-            status.st_nlink,
-            status.st_ctime_ns if status.st_ctime_ns < self.young else 0,
-        )
+
+def _unchanged(old: Node | None, status: os.stat_result) -> Node | None:
+    """Return a node as it was known, None when it may no longer be so."""
+    if old is None:
+        return None
+    is_same = (old.ctime, old.inode, old.size, old.links) == (status.st_ctime_ns, status.st_ino, status.st_size, status.st_nlink)
+    return old if is_same else None
 
 
 def take(root: str, keep: Keeping, known: Pieces, now: int) -> Snapshot:
@@ -306,6 +275,7 @@ def take(root: str, keep: Keeping, known: Pieces, now: int) -> Snapshot:
         todo = [""]
         while todo:
             todo += taking.folder(todo.pop())
+        taking.read()
         return taking.taken
     finally:
         os.close(fd)

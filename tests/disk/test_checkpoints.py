@@ -4,81 +4,21 @@ import errno
 import hashlib
 import os
 import shutil
-import stat
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from agent_dev.commands import checkpoint, rollback, sessions
-from agent_dev.commands.sessions import Listed
+from agent_dev.commands import checkpoint, rollback
 from agent_dev.core.history import Keep
 from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpoint
-from agent_dev.host import checkpoints, door, snapshot, store
+from agent_dev.host import checkpoints, door, pool, snapshot
 from tests.harness import faults, trees
+from tests.harness.checkpointed import World, state
 from tests.harness.trees import Tree
 
 EXAMPLES = int(os.environ.get("AGENT_DEV_CHECKPOINT_EXAMPLES", "40"))
 DAY = 24 * 3600 * 10**9
-
-
-class World:
-    """A session that has ended, as a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.upper = folder / "roots/0/upper"
-        self.upper.mkdir(parents=True)
-        self.session = store.Session("one", str(folder))
-        self.record: store.Record = {**store.BLANK, "state": store.WAITING, "roots": ["/somewhere"]}
-        store.write(self.session, self.record)
-        self.listed = Listed(self.session, self.record, store.WAITING)
-
-    def take(self, *, always: bool = True) -> int:
-        return checkpoints.take(self.session, self.record, "manual", always=always).number
-
-    def hold_again(self) -> None:
-        """Do what the next command does first."""
-        held = sessions.hold(self.listed)
-        store.let_go(held.session)
-
-    def write(self, base: Tree, agent: Tree, noise: frozenset[bytes]) -> None:
-        """Let the upper be another one."""
-        for name in os.listdir(self.upper):
-            place = self.upper / name
-            if place.is_dir() and not place.is_symlink():
-                shutil.rmtree(place)
-            else:
-                place.unlink()
-        trees.write_upper(self.upper, trees.upper_of(base, agent, noise))
-
-    def contents(self) -> int:
-        return len(os.listdir(self.folder / "checkpoints/objects"))
-
-
-def state(upper: Path) -> dict[str, object]:
-    """All that is to be brought back: types, modes, bytes, link targets, attributes, times, and who is a twin of whom."""
-    found: dict[str, object] = {}
-    twins: dict[int, list[str]] = {}
-    for place, folders, names in os.walk(upper):
-        for name in [".", *folders, *names] if place == str(upper) else [*folders, *names]:
-            path = os.path.join(place, name)
-            found[os.path.relpath(path, upper)] = _state(path)
-            if stat.S_ISREG(os.lstat(path).st_mode):
-                twins.setdefault(os.lstat(path).st_ino, []).append(path)
-    return found | {f"twins of {names}": True for names in map(sorted, twins.values()) if len(names) > 1}
-
-
-def _state(path: str) -> object:
-    status = os.lstat(path)
-    if stat.S_ISLNK(status.st_mode):
-        return os.readlink(path)
-    if stat.S_ISCHR(status.st_mode):
-        return "whiteout"
-    attributes = {name: os.getxattr(path, name) for name in os.listxattr(path)}
-    if stat.S_ISREG(status.st_mode):
-        return (status.st_mode, status.st_mtime_ns, attributes, Path(path).read_bytes())
-    return (status.st_mode, attributes)
 
 
 @pytest.fixture
@@ -197,13 +137,13 @@ def test_what_did_not_change_is_neither_read_nor_stored_again(world: World, monk
     world.take()
     (world.upper / "c").write_text("c")
     read: list[int] = []
-    add = snapshot.Pool.add
+    add = pool.Pool.add
 
-    def noted(pool: snapshot.Pool, fd: int, size: int) -> str:
+    def noted(contents: pool.Pool, fd: int, size: int) -> tuple[str, int]:
         read.append(size)
-        return add(pool, fd, size)
+        return add(contents, fd, size)
 
-    monkeypatch.setattr(snapshot.Pool, "add", noted)
+    monkeypatch.setattr(pool.Pool, "add", noted)
     world.take()
     assert (len(read), world.contents()) == (1, 3)
 
@@ -259,13 +199,13 @@ def test_a_content_of_which_a_killed_one_left_a_part_is_written_anew(world: Worl
     assert (world.upper / "file").read_bytes() == data
 
 
-def full(_pool: snapshot.Pool, _size: int) -> None:
+def full(_pool: pool.Pool, _size: int) -> None:
     raise OSError(errno.ENOSPC, "full")
 
 
 def test_little_room_stops_a_checkpoint_and_leaves_nothing_of_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     (world.upper / "a").write_text("a")
-    monkeypatch.setattr(snapshot.Pool, "leave_room", full)
+    monkeypatch.setattr(pool.Pool, "leave_room", full)
     with pytest.raises(CheckpointFailed) as told:
         world.take()
     assert told.value.hint

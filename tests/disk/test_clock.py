@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host import checkpoints, clock, snapshot, store
-from tests.disk.test_checkpoints import World
+from agent_dev.host import checkpoints, clock, pool, store
+from tests.harness.checkpointed import World
 from tests.harness.program import wait_until
 
 WISH = clock.Wish(minutes=5, number=4, days=30, mib=100)
@@ -56,12 +56,12 @@ def test_no_more_are_kept_than_asked_for(world: World, monkeypatch: pytest.Monke
     assert len(causes(world)) == 4
 
 
-def full(_pool: snapshot.Pool, _size: int) -> None:
+def full(_pool: pool.Pool, _size: int) -> None:
     raise OSError(errno.ENOSPC, "full")
 
 
 def test_a_full_disk_is_let_be_for_an_hour(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot.Pool, "leave_room", full)
+    monkeypatch.setattr(pool.Pool, "leave_room", full)
     assert serve(world, monkeypatch, "one")[-1] == 3600
     assert causes(world) == ["start"]
 

@@ -1,0 +1,105 @@
+"""A checkpoint of many new files is made by two processes, and holds what one alone would have stored."""
+
+import errno
+import hashlib
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from agent_dev.commands import rollback
+from agent_dev.errors import CheckpointFailed
+from agent_dev.host import checkpoints, pool, snapshot, together
+from tests.harness.checkpointed import World, state
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    folder = tmp_path / "session"
+    folder.mkdir()
+    return World(folder)
+
+
+def full(_pool: pool.Pool, _size: int) -> None:
+    raise OSError(errno.ENOSPC, "full")
+
+
+def many(world: World) -> dict[str, object]:
+    """Files enough for two processes, four of each content, and some that are cloned or copied in pieces."""
+    for number in range(400):
+        place = world.upper / f"{number % 7}" / f"{number}"
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes(b"%d" % (number // 4) * 10_000)
+    for number in range(20):
+        (world.upper / f"large-{number}").write_bytes(b"large" * 300_000 + b"%d" % number)
+    return state(world.upper)
+
+
+@pytest.fixture
+def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1})
+    monkeypatch.setattr(together, "_may_fork", lambda: True)
+
+
+@pytest.mark.usefixtures("two_processors")
+def test_many_files_that_are_copied_by_two_processes_are_whole_and_each_content_is_stored_once(world: World) -> None:
+    was, number = many(world), world.take()
+    objects = world.folder / "checkpoints/objects"
+    assert {path.name for path in objects.iterdir()} == {
+        hashlib.sha256(path.read_bytes()).hexdigest() for path in objects.iterdir()
+    }
+    assert world.contents() == 120
+    shutil.rmtree(world.upper)
+    world.upper.mkdir()
+    rollback.roll_back(world.listed, number)
+    now = state(world.upper)
+    assert {path: now[path] for path in was if path != "."} == {path: was[path] for path in was if path != "."}
+
+
+@pytest.mark.usefixtures("two_processors")
+def test_what_the_second_process_did_not_live_to_tell_is_done_by_the_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, add = os.getpid(), pool.Pool.add
+
+    def deadly(contents: pool.Pool, fd: int, size: int) -> tuple[str, int]:
+        if os.getpid() != first:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return add(contents, fd, size)
+
+    monkeypatch.setattr(pool.Pool, "add", deadly)
+    was, number = many(world), world.take()
+    table = checkpoints.tables(world.session, checkpoints.find(world.session, number))["root-0"]
+    assert {path for path, node in table.items() if node.content} == {path for path in was if (world.upper / path).is_file()}
+
+
+@pytest.mark.usefixtures("two_processors")
+def test_a_disk_that_is_full_stops_both_processes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    many(world)
+    monkeypatch.setattr(pool.Pool, "leave_room", full)
+    with pytest.raises(CheckpointFailed):
+        world.take()
+    assert (world.contents(), checkpoints.listed(world.session)) == (0, ())
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_file_that_became_another_thing_before_it_was_read_is_taken_as_that(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("folder", "gone", "link", "stays"):
+        (world.upper / name).write_text(name)
+    read = snapshot._Taking.read
+
+    def meanwhile(taking: snapshot._Taking) -> None:
+        for name in ("folder", "gone", "link"):
+            (world.upper / name).unlink()
+        (world.upper / "folder").mkdir()
+        (world.upper / "link").symlink_to("/somewhere")
+        read(taking)
+
+    monkeypatch.setattr(snapshot._Taking, "read", meanwhile)
+    made = checkpoints.find(world.session, world.take())
+    table = checkpoints.tables(world.session, made)["root-0"]
+    assert {path: node.kind for path, node in table.items()} == {"": "dir", "link": "symlink", "stays": "file"}
+    assert made.problems == ("folder: it became a directory meanwhile",)
