@@ -53,11 +53,12 @@ def _entry(one: Commit | Told, about: tuple[str, ...], risky: tuple[Risky, ...])
 
 
 def _risky(review: Review, looked: found.Looked, one: Told) -> tuple[Risky, ...]:
-    """Return what of a commit wants a look: by the rules over its own files, and over what the session's files hold."""
+    """Return what of a commit wants a look: by the rules over its own files, and over the session's where these hold the same."""
     table, rows = review.changes.by_key(), []
+    standing = looked.standing.get(one.id, frozenset())
     links = {link.path: link for link in _moved_links(looked.pointers, one.id)}
     for file in one.files:
-        change = table.get(Key(0, file.path))
+        change = table.get(Key(0, file.path)) if file.path in standing else None
         every = (*(change.risks if change is not None else ()), *looked.risks.get(one.id, {}).get(file.path, ()))
         if every:
             risks = tuple({risk.rule: risk for risk in every}.values())

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from agent_dev.commands.asked import Begun, begun
 from agent_dev.commands.pointers import Pointer, moved
 from agent_dev.commands.review import LARGEST_DIFF, Review
+from agent_dev.core import large_files
 from agent_dev.core.changes import Entry, FileType, Risk
 from agent_dev.core.commit_risks import looked_at, of_commit
+from agent_dev.core.commits import Told, TreeChange
 from agent_dev.core.evidence import LOOKED_AT
 from agent_dev.core.found import Found
 from agent_dev.errors import CommandFailed
@@ -31,7 +33,8 @@ class Looked:
     """All of it. `uncommitted`: paths at which the agent's work tree is not its last commit, None where that is not known.
 
     `holds`: by commit the paths whose edits the user had not committed when the session began. `pointers`: submodules that moved.
-    `risks`: by commit and path why it needs a careful look.
+    `risks`: by commit and path why it needs a careful look. `standing`: by commit the paths whose contents only
+    the agent's work tree tells.
     """
 
     found: Found
@@ -39,6 +42,7 @@ class Looked:
     holds: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
     pointers: tuple[Pointer, ...] = ()
     risks: Mapping[str, Mapping[bytes, tuple[Risk, ...]]] = field(default_factory=dict)
+    standing: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
 
 
 def look(review: Review) -> Looked:
@@ -55,16 +59,32 @@ def looked(review: Review, one: Begun | None) -> Looked:
     pairs = looked_at(found.commits)
     with _looking(skeleton, pairs) as texts_of:
         try:
-            uncommitted = _uncommitted(tree, one)
+            moves = {each.path: each for each in one.moved()}
+            uncommitted = _uncommitted(tree, one, moves)
+            at_head = {path: moves[path].new for path in uncommitted if path in moves}
         except CommandFailed:
-            uncommitted = None  # of what the agent removed or broke; its commits are told all the same
+            at_head, uncommitted = None, None  # of what the agent removed or broke; its commits are told all the same
         if not (review.changes.changes or found.commits or one.start != one.head):
             return Looked(found, ())
         links = moved(review.session, review.record, found.commits, review.environ)
         rules = load.risk_rules(review.environ)
         texts = texts_of()
     risks = {each.id: risky for each in found.commits if (risky := of_commit(each, rules, texts))}
-    return Looked(found, uncommitted, _holding(tree, skeleton, found, one.start), links, risks)
+    standing = {each.id: _standing(each, at_head, texts) for each in found.commits}
+    return Looked(found, uncommitted, _holding(tree, skeleton, found, one.start), links, risks, standing)
+
+
+def _standing(told: Told, at_head: Mapping[bytes, str] | None, texts: Mapping[str, bytes]) -> frozenset[bytes]:
+    """Return the paths of a commit whose contents only the work tree tells.
+
+    `at_head`: what its last commit has where it does not hold those bytes, by a filter of git's or an edit since; None where
+    that is not known. What lies with LFS has only names in commits.
+    """
+    return frozenset(
+        one.path
+        for one in told.files
+        if at_head is None or at_head.get(one.path) == one.new or large_files.parse(texts.get(one.new, b"")) is not None
+    )
 
 
 class WorkTree:
@@ -136,9 +156,8 @@ def blob_id(data: bytes, *, is_sha256: bool) -> str:
     return kind(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def _uncommitted(tree: WorkTree, one: Begun) -> tuple[bytes, ...]:
+def _uncommitted(tree: WorkTree, one: Begun, moved: Mapping[bytes, TreeChange]) -> tuple[bytes, ...]:
     skeleton, end = one.skeleton, one.head
-    moved = {each.path: each for each in one.moved()}
     wanted: dict[bytes, Side] = {path: (each.new_mode, each.new) if each.new_mode else None for path, each in moved.items()}
     others = [path for path, change in tree.changes.items() if path not in moved and not change.ignored]
     at_end = _entries(skeleton, end, others) if others and end else {}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev import homecoming
 from agent_dev.commands import found
 from tests.harness.git_session import GitSession
 from tests.harness.repository import commit, repository
@@ -90,3 +91,44 @@ def test_an_object_that_is_not_what_its_id_says_counts_as_not_looked_at(session:
     forged.write_bytes(other.read_bytes())
 
     assert left(session)[b"build.conf"] == {"unseen"}
+
+
+def on_the_tab(session: GitSession) -> dict[str, set[tuple[bytes, str]]]:
+    """Return what the screen says is risky of commits, by their subjects."""
+    session.end()
+    review = session.review()
+    try:
+        rows = [row for row in homecoming.told(review) if row.id]
+    finally:
+        review.close()
+    return {row.line.partition(" ")[2]: {(one.path, risk.rule) for one in row.risky for risk in one.risks} for row in rows}
+
+
+@pytest.mark.parametrize("is_last_on_side", [False, True])
+def test_a_commit_that_leaves_a_path_harmless_is_not_told_what_another_brings(
+    session: GitSession, *, is_last_on_side: bool
+) -> None:
+    session.commit("harmless", build__conf="make\nmore\n")
+    session.let_agent("checkout", "-q", "main")
+    session.commit("first", build__conf="make it\n")
+    session.commit("risky", build__conf=f"make it\n{FETCHES}")
+    session.commit("after", build__conf=f"make all\n{FETCHES}")
+    if is_last_on_side:
+        session.let_agent("checkout", "-q", "side")
+    risky = {(b"build.conf", "fetches-and-runs")}
+    assert on_the_tab(session) == {"harmless": set(), "first": set(), "risky": risky, "after": set()}
+
+
+def test_each_commit_of_a_large_file_is_told_what_the_work_tree_holds_of_it(session: GitSession) -> None:
+    for number in (1, 2):
+        pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{number:064}\nsize {number}\n"
+        session.commit(f"large {number}", tool=pointer)
+    (session.agent / "tool").write_bytes(b"\x7fELF" + b"\0" * 60)
+    assert on_the_tab(session) == {f"large {number}": {(b"tool", "program")} for number in (1, 2)}
+
+
+def test_what_the_work_tree_tells_of_the_last_commit_is_told_of_it_alone(session: GitSession) -> None:
+    for name in ("before", "last"):
+        session.commit(name, filtered=f"{name}\n")
+    (session.agent / "filtered").write_bytes(b"\x7fELF" + b"\0" * 60)
+    assert on_the_tab(session) == {"before": set(), "last": {(b"filtered", "program")}}
