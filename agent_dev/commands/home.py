@@ -102,7 +102,7 @@ def _place(where: Here, options: Options, agent: str) -> tuple[str, Profile]:
 
 def _lasting(profile: Profile, where: Here) -> Lasting:
     home = machine.home(where.environ)
-    folders = (expand(path, home) for path in profile.path)
+    folders = (expand(path.rstrip("?"), home) for path in profile.path)
     inside = tuple(path[len(home) + 1 :] for path in folders if path.startswith(home + "/"))
     names: set[str] = set()
     for folder in SYSTEM_PATH:

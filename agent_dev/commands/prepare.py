@@ -113,7 +113,7 @@ def prepare(request: Request) -> Prepared:
     )
     _refuse(prepared, request)
     _refuse_tables(prepared, environ)
-    prepared = _with_versions(showing.with_tools(prepared))
+    prepared = _with_path(showing.with_tools(prepared))
     if profile.share:
         prepared = prepared.but(shared=_shared(prepared, environ))
     _look_up(prepared)
@@ -146,13 +146,23 @@ def _untrusted(home: str, *places: str) -> tuple[str, ...]:
     return tuple(place for place in places if not is_below(home, place))
 
 
-def _with_versions(prepared: Prepared) -> Prepared:
-    """Replace a `*` in directories of PATH by the newest version that is there inside (nvm's node); without one leave it out."""
-    settings, home = prepared.settings, prepared.machine.home
-    found = {path: _newest(expand(path, home), prepared) if "*" in path else path for path in settings.profile.path}
-    origins = {f"path:{found[path]}": settings.origins.get(f"path:{path}", BUILT_IN) for path in found if "*" in path}
-    profile = settings.profile.but(path=tuple(path for path in found.values() if path))
-    return prepared.but(settings=settings.but(profile=profile, origins=settings.origins | origins))
+def _with_path(prepared: Prepared) -> Prepared:
+    """Settle PATH: a `*` in a directory's name, a `?` behind it (docs/profiles.md)."""
+    settings = prepared.settings
+    found = {path: _settled(path, prepared) for path in settings.profile.path}
+    origins = {f"path:{found[path]}": settings.origins.get(f"path:{path}", BUILT_IN) for path in found if found[path] != path}
+    profile = settings.profile.but(path=tuple(dict.fromkeys(filter(None, found.values()))))
+    return prepared.but(settings=settings.but(profile=profile, origins=origins | settings.origins))
+
+
+def _settled(path: str, prepared: Prepared) -> str:
+    if "*" in path:
+        return _newest(expand(path, prepared.machine.home), prepared)
+    if not path.endswith("?"):
+        return path
+    path = path[:-1]
+    place = on_host(expand(path, prepared.machine.home), prepared)
+    return path if place and look.may_be_directory(place) else ""
 
 
 def _newest(pattern: str, prepared: Prepared) -> str:

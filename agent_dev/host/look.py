@@ -1,6 +1,7 @@
 """Small looks around before a start: sessions that wait, paths nobody inside could change, the terminal's description."""
 
 import os
+import stat
 
 from agent_dev.core.credentials import looks_secret
 from agent_dev.core.plan import RUN
@@ -89,3 +90,17 @@ def terminfo(environ: dict[str, str], home: str) -> tuple[tuple[str, bytes], ...
                 with open(path, "rb", 0) as file:
                     return ((f"{RUN}/terminfo/{name}", file.read(1 << 16)),)
     return ()
+
+
+def may_be_directory(path: str) -> bool:
+    """Whether a directory is there, or a link on the way to it: what that leads to inside is not known here."""
+    at = 0
+    while at >= 0:
+        at = path.find("/", at + 1)
+        try:
+            mode = os.lstat(path[:at] if at > 0 else path).st_mode
+        except OSError:
+            return False
+        if stat.S_ISLNK(mode):
+            return True
+    return stat.S_ISDIR(mode)

@@ -59,6 +59,7 @@ RUNS = {
     ".local/lib/python3.11/site-packages/x.pth": "a program or debugger reads it at its start",
     ".local/agent/bin/git": "hides the system's git",
     ".local/bin/mytool": "a program that PATH finds",
+    ".asdf/shims/mytool": "a program that PATH finds",  # a place that is in PATH when it is there
 }
 
 

@@ -110,6 +110,48 @@ def test_where_a_version_in_the_path_comes_from_is_shown(agent_dev: AgentDev) ->
     assert "default.yaml:" in rows[0]
 
 
+def places(agent_dev: AgentDev) -> list[str]:
+    """Return the directories of PATH inside that lie below the home."""
+    path = agent_dev("printenv", "PATH").stdout.strip()
+    return [folder.removeprefix(f"{agent_dev.home}/") for folder in path.split(":") if folder.startswith(f"{agent_dev.home}/")]
+
+
+def test_places_of_version_managers_that_are_not_there_are_not_looked_through(agent_dev: AgentDev) -> None:
+    always = [".local/agent/bin", ".local/bin", "bin", ".npm-global/bin", ".cargo/bin", "go/bin", ".dotnet/tools"]
+    assert places(agent_dev) == always
+
+
+def test_places_that_are_there_come_in_their_order(agent_dev: AgentDev) -> None:
+    (agent_dev.home / ".pyenv/shims").mkdir(parents=True)  # shown as a tool
+    (agent_dev.agent_home / ".asdf/shims").mkdir(parents=True)
+    (agent_dev.agent_home / ".bun").mkdir()
+    (agent_dev.agent_home / ".bun/bin").write_text("no directory")
+    (agent_dev.home / ".deno/bin").mkdir(parents=True)
+    wanted = ".local/agent/bin .local/bin bin .asdf/shims .pyenv/shims .npm-global/bin .deno/bin .cargo/bin go/bin .dotnet/tools"
+    assert places(agent_dev) == wanted.split()
+
+
+def test_a_link_on_the_way_to_a_place_is_left_for_the_inside_to_follow(agent_dev: AgentDev) -> None:
+    versions = agent_dev.agent_home / ".sdkman/candidates/java"
+    command(versions / "17/bin/java", "seventeen")
+    (versions / "current").symlink_to(f"{agent_dev.home}/.sdkman/candidates/java/17")  # as it is called inside
+    assert ".sdkman/candidates/java/current/bin" in places(agent_dev)
+    assert agent_dev("sh", "-c", "java").stdout == "seventeen\n"
+
+
+def test_a_place_that_is_given_again_stands_in_the_path_once_and_where_it_comes_from_is_shown(agent_dev: AgentDev) -> None:
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("path: [~/.deno/bin]\n")
+    for name in (".deno/bin", ".bun/bin"):
+        (agent_dev.agent_home / name).mkdir(parents=True)
+    assert places(agent_dev).count(".deno/bin") == 1
+    assert places(agent_dev)[0] == ".deno/bin"
+    rows = [row for row in agent_dev("show", "true").stdout.splitlines() if row.startswith("path ")]
+    assert [("config.yaml:" in row, "default.yaml:" in row) for row in rows if "deno" in row] == [(True, False)]
+    assert [("config.yaml:" in row, "default.yaml:" in row) for row in rows if "bun" in row] == [(False, True)]
+
+
 def test_the_systems_command_comes_last(agent_dev: AgentDev) -> None:
     assert agent_dev("id", "-u").stdout == f"{os.getuid() or ORDINARY}\n"
 
