@@ -93,6 +93,8 @@ def of_wholes(change: Change, top: tuple[Row, ...], contents: tuple[bytes | None
 def _what(entry: Entry | None, content: bytes | None) -> str:
     if entry is None:
         return "nothing"
+    if entry.type is FileType.DIRECTORY and content:
+        return words.text(content)
     if entry.type is FileType.SYMLINK:
         return f"a link to {words.text(entry.target)}"
     if entry.type is FileType.FILE and content is not None:

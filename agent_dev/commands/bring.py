@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
-from agent_dev.commands import bring_beside, bring_files, clashes, goals, merge
+from agent_dev.commands import bring_beside, bring_files, clashes, goals, merge, pointers
 from agent_dev.commands.asked import between
 from agent_dev.commands.bring_beside import Beside, Submodule
 from agent_dev.commands.bring_files import Files, Ground, Stamp
@@ -14,6 +15,7 @@ from agent_dev.commands.review import Review
 from agent_dev.core import bring as core
 from agent_dev.core.bring import Branch, Picks, Wish
 from agent_dev.core.changes import Key
+from agent_dev.core.clash import GITLINK
 from agent_dev.core.commits import Told
 from agent_dev.core.conversion import Conversion
 from agent_dev.core.found import UNFINISHED
@@ -92,9 +94,19 @@ def _stopped(work: Work, error: ConflictError) -> Brought:
         conflicts=tuple(Left(Key(0, path), why) for path in error.paths),
         why="nothing was changed",
         next=f"agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME{by_hand}",
-        met=clashes.read(work.place, error.clashes),
+        met=_with_logs(work, clashes.read(work.place, error.clashes)),
         subject=error.subject,
     )
+
+
+def _with_logs(work: Work, some: tuple[Met, ...]) -> tuple[Met, ...]:
+    """Return conflicts, those of submodules with what their commits are. Raises CommandFailed."""
+    if not any(GITLINK in (one.clash.mine[0], one.clash.agent[0]) for one in some):
+        return some
+    git, review = work.review.record["git"], work.review
+    users = tuple(f"{one}/objects" for one in pointers.git_dirs(git["common"])) if git is not None else ()
+    with pointers.opened(review.session, review.record, review.environ, users) as place:
+        return tuple(clashes.with_log(one, partial(pointers.log, place)) for one in some)
 
 
 def _ends(picks: Picks) -> Iterator[str]:
@@ -117,7 +129,8 @@ def _carry_out(work: Work, goal: Goal, beside: Beside, told: tuple[Told, ...], w
         return replace(nothing, next=f"agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME")
     if files.conflicts:
         hint = f"commit or stash what you changed; or agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME"
-        nothing = replace(result, commits=(), large=0, submodules=(), met=_met(files), subject=_UNCOMMITTED)
+        met = _with_logs(work, _met(files))
+        nothing = replace(result, commits=(), large=0, submodules=(), met=met, subject=_UNCOMMITTED)
         return replace(nothing, conflicts=tuple(files.conflicts), why="nothing was changed", next=hint)
     result = replace(result, together=tuple(Key(0, path) for path in sorted(files.together)))
     if work.wish.is_dry:

@@ -142,10 +142,11 @@ def _index(ground: Ground, files: Files, one: TreeChange, entry: IndexEntry | No
 def _staged(ground: Ground, files: Files, one: TreeChange, now: Blob) -> Blob | None:
     """Return what becomes of something that the user has staged; None where that stays, also because it is in the way."""
     old, new = _sides(one)
-    if GITLINK in (now[0], old[0], new[0]):
+    modes = {now[0], old[0], new[0]}
+    if GITLINK in modes and not modes <= {GITLINK, NOTHING[0]}:
         files.conflicts.append(Left(Key(0, one.path), _STAGED))
         return None
-    mine = blobs(ground.place, [now[1]])[now[1]] if now != NOTHING else None
+    mine = blobs(ground.place, [now[1]])[now[1]] if now != NOTHING and now[0] != GITLINK else None
     clash, sides = Clash(one.path, old, now, new), Sides(ground.texts.get(old[1]), mine, ground.texts.get(new[1]))
     made = _made(ground, files, Met(clash, sides, _STAGED))
     if made is None or made is Side.MINE:

@@ -1,17 +1,21 @@
 """Conflicts of commits as changes that can be settled: mine is what the branch holds, the agent's what a commit makes of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent_dev.commands.fit import Fit, Sides, resolved, settled
 from agent_dev.commands.found import SYMLINK, blobs
 from agent_dev.core import threeway
 from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
-from agent_dev.core.clash import DIRECTORY, NOTHING, Answer, Blob, Clash
+from agent_dev.core.clash import DIRECTORY, GITLINK, NOTHING, Answer, Blob, Clash
+from agent_dev.core.commits import Commit
 from agent_dev.core.merge import Result
 from agent_dev.core.threeway import Side
 from agent_dev.host.bare import Bare
+from agent_dev.text import visible
 
 _FILES = (0o100644, 0o100755)
+_SHORT, _FEW = 10, 3
 _OF_WHAT = {SYMLINK: "a link", DIRECTORY: "a directory"}
 
 
@@ -26,7 +30,7 @@ class Met:
 
 def read(place: Bare, some: tuple[Clash, ...]) -> tuple[Met, ...]:
     """Read the sides of clashes. Raises CommandFailed."""
-    wanted = {oid for one in some for mode, oid in (one.base, one.mine, one.agent) if oid and mode != DIRECTORY}
+    wanted = {oid for one in some for mode, oid in (one.base, one.mine, one.agent) if oid and mode not in (DIRECTORY, GITLINK)}
     texts = blobs(place, sorted(wanted))
     return tuple(Met(one, Sides(*(texts.get(oid) for _, oid in (one.base, one.mine, one.agent)))) for one in some)
 
@@ -50,13 +54,36 @@ def _bytes(sides: Sides) -> tuple[bytes | None, bytes | None, bytes | None]:
 
 
 def _entry(blob: Blob, data: bytes | None) -> Entry | None:
-    if blob[0] == DIRECTORY:
+    if blob[0] in (DIRECTORY, GITLINK):
         return Entry(FileType.DIRECTORY, 0o755)
     if blob == NOTHING or data is None:
         return None
     if blob[0] == SYMLINK:
         return Entry(FileType.SYMLINK, 0o777, len(data), target=data)
     return Entry(FileType.FILE, blob[0] & 0o777, len(data))
+
+
+Log = Callable[[str, str], tuple[Commit, ...] | None]  # of a submodule, from one commit to another; None where it is not here
+
+
+def with_log(met: Met, log: Log) -> Met:
+    """Return a clash of a submodule with its commits in words, old → new on either side."""
+    one = met.clash
+    if GITLINK not in (one.mine[0], one.agent[0]):
+        return met
+    base = one.base[1] if one.base[0] == GITLINK else ""
+    yours, theirs = (_moved(base, side, log) for side in (one.mine, one.agent))
+    sides = Sides(*(f"a submodule at {oid}".encode() if oid else None for _, oid in (one.base, one.mine, one.agent)))
+    return replace(met, sides=sides, why=f"{met.why or 'a submodule'}: yours {yours}; the agent's {theirs}")
+
+
+def _moved(base: str, side: Blob, log: Log) -> str:
+    if side[0] != GITLINK:
+        return f"{base[:_SHORT]} → gone"
+    found = log(base, side[1])
+    rows = [visible(row.subject) for row in found or ()]
+    told = "; ".join((*rows[:_FEW], *(["…"] if len(rows) > _FEW else []))) or "an older commit"
+    return f"{base[:_SHORT] or 'nothing'} → {side[1][:_SHORT]} ({'its commits are not here' if found is None else told})"
 
 
 def _why(one: Clash) -> str:

@@ -1,10 +1,13 @@
 """Submodules that commits of a session moved: from which commit to which, and what lies between."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from agent_dev.core.commits import Commit, Told, parse_log
 from agent_dev.host import bare, commits, refs, store
+from agent_dev.host.bare import Bare
 
 GITLINK = 0o160000
 _MANY = 20  # commits that are told of one move
@@ -25,17 +28,12 @@ class Pointer:
 def moved(session: store.Session, record: store.Record, told: tuple[Told, ...], environ: dict[str, str]) -> tuple[Pointer, ...]:
     """Return the submodules that some commits moved. Raises CommandFailed without git."""
     links = [(one, file) for one in told for file in one.files if GITLINK in (file.old_mode, file.new_mode)]
-    folder = refs.private_dir(session, record)
-    if not links or folder is None:
+    if not links or refs.private_dir(session, record) is None:
         return ()
-    stores = tuple(outside for outside, _ in record["stores"])
-    with bare.temporary(session.folder) as place:
-        skeleton = bare.skeleton(place, commits.git_program(record, environ), folder, stores)
-        for one in git_dirs(folder):
-            bare.borrow(skeleton, one)
+    with opened(session, record, environ) as skeleton:
         return tuple(
             Pointer(
-                one.id, file.path, _id(file.old_mode, file.old), _id(file.new_mode, file.new), _log(skeleton, file.old, file.new)
+                one.id, file.path, _id(file.old_mode, file.old), _id(file.new_mode, file.new), log(skeleton, file.old, file.new)
             )
             for one, file in links
         )
@@ -51,11 +49,24 @@ def of_session(session: store.Session, record: store.Record, ids: list[str], env
     return moved(session, record, told, environ)
 
 
+@contextmanager
+def opened(session: store.Session, record: store.Record, environ: dict[str, str], more: tuple[str, ...] = ()) -> Iterator[Bare]:
+    """Have what the session's submodules hold, and `more` stores, for as long as it is needed. Raises CommandFailed."""
+    folder = refs.private_dir(session, record) or os.devnull
+    stores = tuple(outside for outside, _ in record["stores"])
+    with bare.temporary(session.folder) as place:
+        skeleton = bare.skeleton(place, commits.git_program(record, environ), folder, (*stores, *more))
+        for one in git_dirs(folder):
+            bare.borrow(skeleton, one)
+        yield skeleton
+
+
 def _id(mode: int, oid: str) -> str:
     return oid if mode == GITLINK else ""
 
 
-def _log(skeleton: bare.Bare, old: str, new: str) -> tuple[Commit, ...] | None:
+def log(skeleton: Bare, old: str, new: str) -> tuple[Commit, ...] | None:
+    """Return the commits from one to another, the newest first; None where they are not there."""
     if not new.strip("0"):
         return ()
     words = (f"^{old}",) if old.strip("0") else ()

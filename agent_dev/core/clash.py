@@ -7,7 +7,7 @@ from agent_dev.core.threeway import Side
 
 Blob = tuple[int, str]  # mode and id
 NOTHING: Blob = (0, "")
-DIRECTORY = 0o040000
+DIRECTORY, GITLINK = 0o040000, 0o160000
 
 # What can be settled path by path: what each side has is told of the very path (git: merge-ort.c, type_short_descriptions).
 _SETTLED_BY_PATH = {
@@ -20,13 +20,16 @@ _SETTLED_BY_PATH = {
 _RENAMED_TWICE = b"CONFLICT (rename/rename)"
 # One side's file was put aside under another name: where it stands, and whose path it was, as git's message names them.
 _ASIDE = {b"CONFLICT (file/directory)": (0, 1), b"CONFLICT (distinct modes)": (1, 0)}
+# A submodule that both moved: git names the path, with one of several reasons, and at last says what one might do by hand.
+_OF_SUBMODULE = b"CONFLICT (submodule"
+_ADVICE = b"Recursive merging with submodules"
 _MODES = {0o100644, 0o100755, 0o120000}
 _STAGES = {b"1": 0, b"2": 1, b"3": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A path whose three sides do not fit together: a blob each, a tree, or NOTHING. The same three always have the same answer.
+    """A path whose three sides do not fit: a blob each, a submodule's commit, a tree, or NOTHING. The same three have one answer.
 
     `aside`: where git put the file of one side, for the other has something of another kind at the path.
     """
@@ -51,8 +54,8 @@ Answers = Mapping[Clash, Answer]
 class Tangle:
     """What git made of two commits that do not fit: a tree with marks in it, the paths in conflict, what can be settled.
 
-    `clashes` is empty when something of it cannot be settled path by path: a submodule. `maybe_marked`: blobs that git may have
-    made of two, with marks in them.
+    `clashes` is empty when something of it cannot be settled path by path: a submodule beside a file. `maybe_marked`: blobs that
+    git may have made of two, with marks in them.
     """
 
     tree: str
@@ -80,12 +83,20 @@ def parse(said: bytes) -> Tangle:
         mode, oid, stage = about.split(b" ")
         sides.setdefault(path, [NOTHING, NOTHING, NOTHING])[_STAGES[stage]] = (int(mode, 8), oid.decode("ascii"))
     told = [one for one in _messages(messages) if one.kind.startswith(b"CONFLICT")]
-    is_plain = all(side is NOTHING or side[0] in _MODES for three in sides.values() for side in three)
-    is_by_path = {one.kind for one in told} <= {*_SETTLED_BY_PATH, _RENAMED_TWICE, *_ASIDE}
+    modes = {path: {side[0] for side in three if side is not NOTHING} for path, three in sides.items()}
+    links = {path for path, found in modes.items() if found == {GITLINK}}
+    is_plain = all(found <= _MODES or path in links for path, found in modes.items())
+    is_by_path = all(_is_by_path(one, links) for one in told)
     clashes = _clashes(sides, told) if is_plain and is_by_path else ()
     renamed = {path for one in told if one.kind == _RENAMED_TWICE for path in one.paths}
     marked = tuple(side[1] for path in sorted(renamed & sides.keys()) for side in sides[path][1:] if side is not NOTHING)
     return Tangle(tree.decode("ascii").strip(), tuple(sorted(sides)), clashes, marked)
+
+
+def _is_by_path(one: _Message, links: set[bytes]) -> bool:
+    if one.kind.startswith(_OF_SUBMODULE):
+        return bool(links) and links.issuperset(one.paths)
+    return one.kind in {*_SETTLED_BY_PATH, _RENAMED_TWICE, *_ASIDE}
 
 
 def _clashes(sides: Mapping[bytes, list[Blob]], told: list[_Message]) -> tuple[Clash, ...]:
@@ -110,6 +121,8 @@ def _put_back(found: dict[bytes, Clash], one: _Message) -> bool:
     if any(NOTHING not in pair for pair in pairs):
         return False
     base, mine, agent = (max(pair) for pair in ((file.base, other.base), (file.mine, other.mine), (file.agent, other.agent)))
+    if GITLINK in (base[0], mine[0], agent[0]):
+        return False
     made = Clash(path, base, mine, agent, aside)
     if one.kind == b"CONFLICT (file/directory)":
         if NOTHING not in (mine, agent):
@@ -124,8 +137,8 @@ def _messages(messages: bytes) -> Iterator[_Message]:
     for count in fields:
         if not count:
             return
-        if not count.isdigit():  # advice in sentences, as of submodules: what it is about is not settled here
-            yield _Message(b"CONFLICT", ())
+        if not count.isdigit():  # advice in sentences, to the end: of submodules, or nothing that is known
+            yield _Message(_OF_SUBMODULE if count.startswith(_ADVICE) else b"CONFLICT", ())
             return
         paths = tuple(next(fields, b"") for _ in range(int(count)))
         yield _Message(next(fields, b""), paths)

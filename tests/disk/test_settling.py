@@ -1,7 +1,6 @@
 """Conflicts of commits that are settled: the commits come home with what was answered, and with nothing else."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -226,17 +225,6 @@ def test_of_links_one_is_taken(session: GitSession, review: Callable[[], Review]
     assert settle(meet(session, review), {b"text": answer}).is_done
     assert (session.root / "text").readlink() == Path(target)
     assert git(session.root, "status", "--porcelain") == ""
-
-
-def test_a_submodule_in_conflict_is_told_and_not_settled(session: GitSession, review: Callable[[], Review]) -> None:
-    for run, oid in ((session.let_agent, "1" * 40), (partial(git, session.root), "2" * 40)):
-        run("update-index", "--add", "--cacheinfo", f"160000,{oid},lib")
-        run("commit", "-qm", "link")
-    session.end()
-    ended, source = begin(session, review())
-
-    assert (ended.is_done, source) == (False, None)
-    assert any(line.startswith("conflict: lib") for line in ended.lines)
 
 
 def test_marks_of_git_never_land(session: GitSession, review: Callable[[], Review]) -> None:

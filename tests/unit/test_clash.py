@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_dev.core.clash import DIRECTORY, NOTHING, Blob, Clash, has_marks, outcome, parse
+from agent_dev.core.clash import DIRECTORY, GITLINK, NOTHING, Blob, Clash, has_marks, outcome, parse
 from agent_dev.core.threeway import Side
 
 A, B, C, TREE = ("a" * 40, "b" * 40, "c" * 40, "d" * 40)
@@ -53,8 +53,25 @@ def test_nothing_can_be_settled_where_git_says_what_is_not_understood() -> None:
     assert (tangle.paths, tangle.clashes) == ((b"x",), ())
 
 
-def test_a_submodule_cannot_be_settled() -> None:
+def test_a_submodule_beside_a_file_cannot_be_settled() -> None:
     assert not parse(said(LINES.replace(b"100755", b"160000"), b"CONFLICT (contents)")).clashes
+
+
+LINKS = LINES.replace(b"100644", b"160000").replace(b"100755", b"160000")
+ADVICE = b"Recursive merging with submodules currently only supports trivial cases.\n - and so on\n"
+
+
+@pytest.mark.parametrize("why", [b"", b" not initialized", b" history not available", b" may have rewinds"])
+def test_a_submodule_that_both_moved_is_one_clash(why: bytes) -> None:
+    row = b"1\0x\0CONFLICT (submodule%b)\0a sentence\n\0" % why
+    answer = TREE.encode() + b"\0" + LINKS + b"\0\0" + row + b"1\0x\0CONFLICT (contents)\0another\n\0" + ADVICE
+    assert parse(answer).clashes == (Clash(b"x", (GITLINK, A), (GITLINK, B), (GITLINK, C)),)
+
+
+@pytest.mark.parametrize("rows", [LINES, LINKS])
+def test_what_git_says_of_submodules_is_about_those_alone(rows: bytes) -> None:
+    assert not parse(said(rows, b"CONFLICT (contents)", b"CONFLICT (submodule)")).clashes  # of "y", too, which is none
+    assert bool(parse(said(rows, b"CONFLICT (contents)") + ADVICE).clashes) == (rows is LINKS)
 
 
 def test_a_path_may_hold_what_else_parts_the_fields() -> None:
