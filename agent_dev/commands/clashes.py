@@ -41,7 +41,15 @@ def opened(met: Met) -> Fit:
     before, mine, after = (_entry(*both) for both in zip((one.base, one.mine, one.agent), _bytes(sides), strict=True))
     kind = Kind.DELETED if after is None else Kind.ADDED if before is None else Kind.EDITED
     stood = mine if before is after is None else before  # a deletion is of something
-    change = Change(Key(0, one.path), kind, stood, after, conflict=met.why or _why(one), mine=mine, is_apart=True)
+    change = Change(
+        Key(0, one.path),
+        kind,
+        stood,
+        after,
+        conflict=met.why or (_of_own(one) if one.is_own else _why(one)),
+        mine=mine,
+        is_apart=True,
+    )
     is_lines = sides.is_text and all(mode in _FILES for mode, _ in (one.mine, one.agent))
     merged = threeway.merge(sides.base or b"", sides.mine or b"", sides.agent or b"") if is_lines else None
     if merged is None or merged.is_clean:
@@ -84,6 +92,11 @@ def _moved(base: str, side: Blob, log: Log) -> str:
     rows = [visible(row.subject) for row in found or ()]
     told = "; ".join((*rows[:_FEW], *(["…"] if len(rows) > _FEW else []))) or "an older commit"
     return f"{base[:_SHORT] or 'nothing'} → {side[1][:_SHORT]} ({'its commits are not here' if found is None else told})"
+
+
+def _of_own(one: Clash) -> str:
+    whose, other = ("yours", "the agent's commit") if one.agent == NOTHING else ("the agent's commit", "yours")
+    return f"{whose} and {other} give it two names, and lines in conflict: under this one are the lines of {whose} alone"
 
 
 def _why(one: Clash) -> str:

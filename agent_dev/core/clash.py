@@ -31,7 +31,8 @@ _STAGES = {b"1": 0, b"2": 1, b"3": 2}
 class Clash:
     """A path whose three sides do not fit: a blob each, a submodule's commit, a tree, or NOTHING. The same three have one answer.
 
-    `aside`: where git put the file of one side, for the other has something of another kind at the path.
+    `aside`: where git put the file of one side, for the other has something of another kind at the path. `is_own`: of a file
+    that has another name on the other side, and is without its lines, for they are in conflict with these.
     """
 
     path: bytes
@@ -39,6 +40,7 @@ class Clash:
     mine: Blob = NOTHING
     agent: Blob = NOTHING
     aside: bytes = field(default=b"", compare=False)  # named after commits that may be made anew
+    is_own: bool = field(default=False, compare=False)
 
     @property
     def mode(self) -> int:

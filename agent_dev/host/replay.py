@@ -133,21 +133,28 @@ def _merged(maker: Maker, mine: str, theirs: str, subject: str) -> str:
 
 
 def _whole(place: Bare, tangle: Tangle, mine: str, theirs: str) -> Tangle:
-    """Return a tangle with the trees of directories that are in the way; nothing of it can be settled where git left marks."""
-    if any(has_marks(place.ask("cat-file", "blob", oid)) for oid in tangle.maybe_marked):
-        return replace(tangle, clashes=())
-    trees = (
-        replace(one, mine=_tree_at(place, mine, one.path, one.mine), agent=_tree_at(place, theirs, one.path, one.agent))
-        for one in tangle.clashes
-    )
-    return replace(tangle, clashes=tuple(trees))
+    """Return a tangle with the trees of directories that are in the way, and with a side's own file where git left marks.
+
+    Nothing of it can be settled where that is not known: a directory that was renamed has the file elsewhere.
+    """
+    marked = {oid for oid in tangle.maybe_marked if has_marks(place.ask("cat-file", "blob", oid))}
+    found = []
+    for one in tangle.clashes:
+        sides = [_of_side(place, commit, one.path, side, marked) for commit, side in ((mine, one.mine), (theirs, one.agent))]
+        if any(side is None for side in sides):
+            return replace(tangle, clashes=())
+        is_own = not marked.isdisjoint((one.mine[1], one.agent[1]))
+        found.append(replace(one, mine=sides[0] or NOTHING, agent=sides[1] or NOTHING, is_own=is_own))
+    return replace(tangle, clashes=tuple(found))
 
 
-def _tree_at(place: Bare, commit: str, path: bytes, side: Blob) -> Blob:
-    if side[0] != DIRECTORY:
+def _of_side(place: Bare, commit: str, path: bytes, side: Blob, marked: set[str]) -> Blob | None:
+    """Return what a side itself has where git only says: a directory, or made one file of two. None where it has none."""
+    if side[0] != DIRECTORY and side[1] not in marked:
         return side
-    said = place.ask("ls-tree", "-z", commit, "--", os.fsdecode(path))
-    return DIRECTORY, said.split(b"\t")[0].rpartition(b" ")[2].decode("ascii")
+    head = place.ask("ls-tree", "-z", commit, "--", os.fsdecode(path)).split(b"\t")[0].split(b" ")
+    mode, oid = (int(head[0], 8), head[2].decode("ascii")) if len(head) == 3 else (side[0], "")
+    return (mode, oid) if oid or mode == DIRECTORY else None
 
 
 def _settled(maker: Maker, tangle: Tangle) -> str:

@@ -11,7 +11,7 @@ from agent_dev.core.selection import Selection
 from tests.disk.settling_texts import AGENT, MINE, commit, head, renamed, users_repository
 from tests.harness.git_session import GitSession
 from tests.harness.repository import ENVIRON, git
-from tests.harness.settling import BOTH, THEIRS, YOURS, begin, meet, reviews, settle
+from tests.harness.settling import BOTH, THEIRS, YOURS, meet, reviews, settle
 from tui.entries import Way
 from tui.source import Answers
 
@@ -227,14 +227,28 @@ def test_of_links_one_is_taken(session: GitSession, review: Callable[[], Review]
     assert git(session.root, "status", "--porcelain") == ""
 
 
-def test_marks_of_git_never_land(session: GitSession, review: Callable[[], Review]) -> None:
+@pytest.mark.parametrize("theirs", [YOURS, THEIRS])
+@pytest.mark.parametrize("yours", [YOURS, THEIRS])
+def test_lines_in_conflict_under_two_names_are_each_sides_own_and_marks_of_git_never_land(
+    session: GitSession, review: Callable[[], Review], yours: Answers, theirs: Answers
+) -> None:
     renamed("one")(session.agent)
     (session.agent / "one").write_text(AGENT)
-    session.commit("one")
+    session.commit("one", more="m\n")
     renamed("other")(session.root)
+    (session.root / "other").chmod(0o755)
     now = commit(session.root, "mine", other=MINE)
-    session.end()
-    ended, source = begin(session, review())
+    before = session.files()
+    source = meet(session, review)
+    assert all("lines in conflict" in str(change.conflict) for change in source.changes.changes)
+    assert (source.content(Key(0, b"one"))[1], source.mine(Key(0, b"other"))) == (AGENT.encode(), MINE.encode())
+    assert settle(source, {b"one": theirs, b"other": yours}).is_done
 
-    assert (ended.is_done, source, head(session.root)) == (False, None, now)
-    assert any(line.startswith("next: agent-dev merge ") and "git merge" in line for line in ended.lines)
+    landed = {name: session.root / name for name in ("text", "one", "other")}
+    found = {name: path.read_text() for name, path in landed.items() if path.exists()}
+    assert found == ({"one": AGENT} if theirs == THEIRS else {}) | ({"other": MINE} if yours == YOURS else {})
+    assert "other" not in found or landed["other"].stat().st_mode & 0o100
+    assert git(session.root, "rev-parse", "HEAD^").strip() == now
+    assert git(session.root, "status", "--porcelain") == ""
+    session.undo()
+    assert (head(session.root), session.files()) == (now, before)
