@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    Spans = list[tuple[int, bytes]]  # what lies at an address, from the first word to the end of the last
     Words = tuple[tuple[str, ...], bool]  # and whether there are more, or longer ones
 
 FEW, MANY = 64, 4096  # words
@@ -21,27 +22,28 @@ _LONGEST_PATH, _USUAL_PATH = 4096, 512
 _LONGEST_WORD, _MANY_BYTES = 4096, 1 << 18
 _POINTER = 8  # bytes
 _PIECE = struct.Struct("=QQ")
-_CALLERS, _MANY_HELD = 64, 1 << 14  # that are remembered, bytes of each
+_NEAR = 2 * _PAGE  # bytes
+_CALLERS, _SPANS, _MANY_HELD = 64, 32, 1 << 14  # that are remembered; of each, in how many pieces and bytes
 _ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()  # as os.fsdecode, which takes longer
 
 
 class _Known:
-    """What a thread called last: where the pointers were, what they were, the words' groups, what lay there, the words."""
+    """What a thread called last: where the pointers were and what they were, what lay at which address, the words."""
 
-    __slots__ = ("_groups", "_held", "_pieces", "_pointers", "address", "words")
+    __slots__ = ("_held", "_pieces", "_pointers", "_spans", "address", "words")
 
-    def __init__(self, address: int, pointers: list[int], groups: list[list[int]], held: list[bytes], words: "Words") -> None:
-        self.address, self._pointers, self._groups, self._held, self.words = address, pointers, groups, held, words
-        self._pieces = b""
+    def __init__(self, address: int, pointers: list[int], spans: "Spans", words: "Words") -> None:
+        self.address, self._pointers, self._spans, self.words = address, pointers, spans, words
+        self._held = self._pieces = b""
 
     def as_bytes(self) -> tuple[bytes, bytes]:
         """Return what one reading must find, and of which pieces: made when a thread calls again, which few do."""
         if not self._pieces:
             pointers = struct.pack(f"={len(self._pointers) + 1}Q", *self._pointers, 0)
-            spans = ((self.address, pointers), *zip((group[0] for group in self._groups), self._held, strict=True))
+            spans = ((self.address, pointers), *self._spans)
             self._pieces = b"".join(_PIECE.pack(start, len(data)) for start, data in spans)
-            self._held = [b"".join(data for _, data in spans)]
-        return self._held[0], self._pieces
+            self._held = b"".join(data for _, data in spans)
+        return self._held, self._pieces
 
 
 class Reader:
@@ -67,22 +69,20 @@ class Reader:
     def read(self, pid: int, path: int, address: int, most: int) -> "tuple[bytes, Words]":
         """Return the path and up to `most` words. Raises OSError when they cannot be read."""
         program, pointers = self._places(pid, path, address, most)
-        groups = _neighbours(pointers)
-        found, held = self._found(pid, groups)
-        argv, is_cut = _bounded(found[pointer] for pointer in pointers)
+        argv, is_cut, spans = self._near(pid, pointers) or self._far(pid, pointers)
         is_cut |= len(pointers) >= most
         words = (tuple(b"\0".join(argv).decode(_ENCODING, _ERRORS).split("\0")) if argv else ()), is_cut
-        if not is_cut and len(held) == len(groups) < kernel.Memory.MOST - 1 and sum(map(len, held)) <= _MANY_HELD:
+        if spans and not is_cut:
             if len(self._known) >= _CALLERS:
                 self._known.clear()
-            self._known[pid] = _Known(address, pointers, groups, held, words)
+            self._known[pid] = _Known(address, pointers, spans, words)
         return program, words
 
     def _places(self, pid: int, path: int, address: int, most: int) -> tuple[bytes, list[int]]:
         """Return the path, and where the words lie."""
-        wanted = _piece(path, _USUAL_PATH)
-        data = self._memory.pieces(pid, wanted + _piece(address, _POINTER * most)) if path and address else b""
-        size = _PIECE.unpack(wanted)[1]
+        size = min(_USUAL_PATH, _PAGE - path % _PAGE)
+        wanted = _PIECE.pack(path, size) + _piece(address, _POINTER * most)
+        data = self._memory.pieces(pid, wanted) if path and address else b""
         end = data.find(b"\0", 0, size)
         pointers = self._pointers(pid, address, most, data[size:])
         if end < 0 and path:
@@ -102,8 +102,30 @@ class Reader:
                 break
         return pointers
 
-    def _found(self, pid: int, groups: list[list[int]]) -> tuple[dict[int, bytes], list[bytes]]:
-        """Return the words by their addresses, and what lies between the first and the end of the last of each group."""
+    def _near(self, pid: int, pointers: list[int]) -> "tuple[list[bytes], bool, Spans] | None":
+        """Return words that lie close together, as most do; None where they do not, or one is long."""
+        start = min(pointers, default=0)
+        size = _end_of_page(max(pointers, default=0)) - start
+        if size > _NEAR or not pointers:
+            return None
+        try:
+            piece = self._memory.pieces(pid, _PIECE.pack(start, size))
+        except OSError:
+            return None
+        words: list[bytes] = []
+        last = 0
+        for pointer in pointers:
+            at = pointer - start
+            end = piece.find(b"\0", at, at + _LONGEST_WORD)
+            if end < 0:
+                return None
+            words.append(piece[at:end])
+            last = max(last, end)
+        return words, False, [(start, piece[: last + 1])]
+
+    def _far(self, pid: int, pointers: list[int]) -> "tuple[list[bytes], bool, Spans]":
+        """Return words wherever they lie, whether there are more or longer ones, and no spans where these are not all known."""
+        groups = _neighbours(pointers)
         sizes = [_end_of_page(group[-1]) - group[0] for group in groups]
         pieces = b"".join(_PIECE.pack(group[0], size) for group, size in zip(groups, sizes, strict=True))
         try:
@@ -111,7 +133,7 @@ class Reader:
         except OSError:
             data = b""  # the first is missing; it is met again below, if it is one that counts
         found: dict[int, bytes] = {}
-        held: list[bytes] = []
+        spans: Spans = []
         at = 0
         for group, size in zip(groups, sizes, strict=True):
             piece = data[at : at + size]
@@ -120,8 +142,9 @@ class Reader:
                 found[pointer] = self._word(pid, pointer, piece, pointer - group[0])
             last = group[-1] - group[0]
             if last <= len(piece):
-                held.append(piece[:last] + found[group[-1]] + b"\0")
-        return found, held
+                spans.append((group[0], piece[:last] + found[group[-1]] + b"\0"))
+        is_known = len(spans) == len(groups) <= _SPANS and sum(len(data) for _, data in spans) <= _MANY_HELD
+        return *_bounded(found[pointer] for pointer in pointers), spans if is_known else []
 
     def _word(self, pid: int, address: int, piece: bytes, at: int) -> bytes:
         end = piece.find(b"\0", at)
@@ -134,7 +157,7 @@ def _end_of_page(address: int) -> int:
 
 def _piece(address: int, most: int) -> bytes:
     """Return a piece of `most` bytes that does not go past a page's end: what lies there may be missing."""
-    return _PIECE.pack(address, min(most, _end_of_page(address) - address))
+    return _PIECE.pack(address, min(most, _PAGE - address % _PAGE))
 
 
 def _neighbours(pointers: list[int]) -> list[list[int]]:

@@ -79,6 +79,8 @@ def test_more_and_longer_words_than_are_read_are_told(memory: Memory) -> None:
     assert Reader().read(HERE, path, argv, MANY) == (b"/bin/x", (("w",) * 70, False))
     path, argv = memory.lay_out([b"x", b"y" * 5000], [9000, 10000])
     assert Reader().read(HERE, path, argv, FEW)[1] == (("x", "y" * 4096), True)
+    path, argv = memory.lay_out([b"y" * 4500, b"x"], [2 * PAGE, 3 * PAGE + 500])
+    assert Reader().read(HERE, path, argv, FEW)[1] == (("y" * 4096, "x"), True)
 
 
 @pytest.mark.parametrize("bad", [1, 1 << 46, (1 << 64) - 1], ids=["low", "nowhere", "last"])
@@ -115,8 +117,9 @@ def test_a_call_whose_words_lie_around_what_is_missing_is_known_too(memory: Memo
     assert reader.again(HERE, path, argv) == first
 
 
-def test_a_call_whose_words_changed_anywhere_is_not_known(memory: Memory) -> None:
-    words, places = [b"rm", b"-r", b"made"], [5000, 8190, 60000]
+@pytest.mark.parametrize("places", [[5000, 8190, 60000], [5010, 5005, 5000]], ids=["far", "near"])
+def test_a_call_whose_words_changed_anywhere_is_not_known(memory: Memory, places: list[int]) -> None:
+    words = [b"rm", b"-r", b"made"]
     for at in [n for word, place in zip(words, places, strict=True) for n in range(place, place + len(word) + 1)]:
         reader = Reader()
         path, argv = memory.lay_out(words, places)
