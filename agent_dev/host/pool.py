@@ -4,13 +4,19 @@ import errno
 import fcntl
 import hashlib
 import os
+import sys
+import time
 from dataclasses import dataclass
 
 from agent_dev.host import digest, files
 
 _NEW = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _ONCE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_UNNAMED = os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC
 _CLONE = 0x40049409  # FICLONE
+_WORTH = 16 << 10  # bytes: a smaller file is copied as quickly
+_SLOW, _PAUSE = 5_000_000, 32  # ns of a clone that waited for a slow disk, and how many files are copied then
+YOUNG = 20_000_000  # ns: two clock ticks; a change within one leaves the same ctime
 _ROOM = 512 << 20  # bytes that stay free for the agent, or a twentieth of a small disk
 
 
@@ -20,6 +26,7 @@ class Pool:
 
     fd: int
     can_clone: bool = True
+    _copies: int = 0  # how many are copied before a clone is tried again
     _unasked: int = 0
 
     @property
@@ -27,16 +34,20 @@ class Pool:
         return f".new-{os.getpid()}"
 
     def add(self, source: int, size: int) -> tuple[str, int]:
-        """Copy an open file's bytes; return their name, and how many were new.
+        """Copy an open file's bytes, or share its blocks; return their name, and how many were new.
 
         Raises OSError: ENOSPC while there is still room for the agent.
         """
-        if size <= files.CHUNK:
-            return self._add_small(source, size)
         self.leave_room(size)
+        cloned = self._cloned(source, size) if self.can_clone and size >= _WORTH else None
+        if cloned:
+            return cloned
+        return self._add_small(source, size) if size <= files.CHUNK else self._add_large(source, size)
+
+    def _add_large(self, source: int, size: int) -> tuple[str, int]:
         target = os.open(self._temp, _NEW, 0o600, dir_fd=self.fd)
         try:
-            seen = self._clone(source, target) or _copy(source, target, size)
+            seen = _copy(source, target, size)
         finally:
             os.close(target)
         self._publish(seen)
@@ -47,11 +58,10 @@ class Pool:
         if len(data) != size:
             data += files.read_all(source)
         seen = hashlib.sha256(data).hexdigest()
-        self.leave_room(len(data))
         try:
             target = os.open(seen, _ONCE, 0o600, dir_fd=self.fd)
         except FileExistsError:
-            if os.stat(seen, dir_fd=self.fd, follow_symlinks=False).st_size == len(data):
+            if self._is_whole(seen, len(data)):
                 return seen, 0
             target = os.open(self._temp, _NEW, 0o600, dir_fd=self.fd)  # a part: one was killed there, or the other is at it
             self._fill(target, data)
@@ -59,6 +69,9 @@ class Pool:
         else:
             self._fill(target, data)
         return seen, len(data)
+
+    def _is_whole(self, name: str, size: int) -> bool:
+        return os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_size == size
 
     @staticmethod
     def _fill(target: int, data: bytes) -> None:
@@ -70,18 +83,57 @@ class Pool:
     def _publish(self, name: str) -> None:
         os.rename(self._temp, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
-    def _clone(self, source: int, target: int) -> str:
-        """Share the blocks where the disk can; return the digest of what was shared, empty where it cannot."""
-        if not self.can_clone:
-            return ""
+    def _cloned(self, source: int, size: int) -> tuple[str, int] | None:
+        """Share a file's blocks; return the name of what was shared and its size, None where it has to be copied."""
+        if size <= files.CHUNK and self._copies:
+            self._copies -= 1
+            return None
         try:
-            fcntl.ioctl(target, _CLONE, source)
+            target = os.open(".", _UNNAMED, 0o600, dir_fd=self.fd)
+            try:
+                return self._shared(source, target)
+            finally:
+                os.close(target)
         except OSError as error:
-            if error.errno == errno.ENOSPC:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            self.can_clone = False
-            return ""
-        return digest_of(target)
+        self.can_clone = False
+        return None
+
+    def _shared(self, source: int, target: int) -> tuple[str, int]:
+        """Share blocks with a file that has no name yet; return its name and size.
+
+        The digest is taken of the source, which lies in memory where the clone does not, while its times vouch for it: the
+        clone has written out what was dirty of it, so that what is written after that through a mapping moves them too.
+        """
+        young, now, before = time.time_ns() - YOUNG, time.monotonic_ns(), os.fstat(source)
+        fcntl.ioctl(target, _CLONE, source)
+        if time.monotonic_ns() - now > _SLOW:
+            self._copies = _PAUSE
+        seen, after, size = digest_of(source, before.st_size), os.fstat(source), os.fstat(target).st_size
+        is_still = (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (size, after.st_mtime_ns, after.st_ctime_ns)
+        if not is_still or before.st_ctime_ns > young:
+            seen = digest_of(target)
+        if not self._named(target, seen):
+            if self._is_whole(seen, size):
+                return seen, 0
+            self._replace(target, seen)
+        return seen, size
+
+    def _replace(self, target: int, name: str) -> None:
+        try:
+            os.unlink(self._temp, dir_fd=self.fd)
+        except FileNotFoundError:
+            pass  # no killed process had our number
+        self._named(target, self._temp)
+        self._publish(name)
+
+    def _named(self, target: int, name: str) -> bool:
+        try:
+            os.link(f"/proc/self/fd/{target}", name, dst_dir_fd=self.fd)
+        except FileExistsError:
+            return False
+        return True
 
     def leave_room(self, size: int) -> None:
         """Raise ENOSPC before the disk is full, since the agent writes there too."""
@@ -100,10 +152,10 @@ def name_of(fd: int, _size: int) -> tuple[str, int]:
     return digest_of(fd), 0
 
 
-def digest_of(fd: int) -> str:
-    """Return the SHA-256 of an open file's bytes, holes read as zeros."""
+def digest_of(fd: int, size: int = sys.maxsize) -> str:
+    """Return the SHA-256 of an open file's bytes, of so many at most, holes read as zeros."""
     seen, at = hashlib.sha256(), 0
-    while piece := os.pread(fd, files.CHUNK, at):
+    while at < size and (piece := os.pread(fd, min(files.CHUNK, size - at), at)):
         seen.update(piece)
         at += len(piece)
     return seen.hexdigest()

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from agent_dev.core import history
 from agent_dev.core.history import Node
 from agent_dev.core.overlay import NOISE
-from agent_dev.host import kernel, node_table, together
+from agent_dev.host import kernel, node_table, pool, together
 from agent_dev.host.node_table import ROOT, Piece, Pieces
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_YOUNG = 20_000_000  # ns: two clock ticks; a change within one leaves the same ctime
+_YOUNG = pool.YOUNG
 _TRIES = 3
 _EACH = 50_000  # bytes whose copying takes as long as all else that is done for a file
 _PART, _MUCH = 4 << 20, 8 << 20  # so counted: what is taken up at once, and what is worth a process

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _SHUTDOWN, _WITHOUT_LOG = 0x8004587D, 2  # _IOR('X', 125, __u32): the same number on ext4 and xfs
-SIZES = {"ext4": 32 << 20, "xfs": 300 << 20}
+SIZES = {"ext4": 32 << 20, "xfs": 300 << 20}  # of those whose power can be cut
+_SIZES = SIZES | {"btrfs": 256 << 20}
 # Another mount namespace may keep the dead file system for a moment, and xfs minds its number.
-_MOUNT = {"ext4": (), "xfs": ("-o", "nouuid")}
-_OPTIONS = {"ext4": ("-q", "-F", "-E", "lazy_itable_init=1"), "xfs": ("-q", "-f")}
+_MOUNT = {"ext4": (), "xfs": ("-o", "nouuid"), "btrfs": ()}
+_OPTIONS = {"ext4": ("-q", "-F", "-E", "lazy_itable_init=1"), "xfs": ("-q", "-f"), "btrfs": ("-q", "-f")}
 
 
 def why_not(kind: str) -> str:
@@ -36,7 +37,7 @@ class Disk:
         self.folder = place / kind
         self.folder.mkdir()
         with open(self._image, "wb") as file:
-            file.truncate(SIZES[kind])
+            file.truncate(_SIZES[kind])
         run(f"mkfs.{kind}", *_OPTIONS[kind], *options, str(self._image))
         self._devices: list[str] = []
 
