@@ -1,15 +1,15 @@
 """What a reader of the real tree sees while a merge goes on: nothing absent, nothing by halves, no name of ours."""
 
 import os
-import select
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import pytest
 
 from agent_dev.core.changes import FileType
 from tests.disk.apply_world import OTHERS, SORTS, World, place, world_below
+from tests.harness.reader import Watcher
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node
 
 if TYPE_CHECKING:
@@ -20,43 +20,6 @@ if TYPE_CHECKING:
 def world(tmp_path: Path) -> Iterator[World]:
     with world_below(tmp_path) as made:
         yield made
-
-
-class Watcher:
-    """A process that looks over and over until the merge is over, and tells what it saw: a thread would wait its turn."""
-
-    def __init__(self, look: Callable[[], set[str]]) -> None:
-        self._look = look
-        self.seen: set[str] = set()
-
-    def __enter__(self) -> Self:
-        self._told, told = os.pipe()
-        over, self._over = os.pipe()
-        self._pid = os.fork()
-        if self._pid == 0:
-            os.close(self._over)
-            self._run(told, over)
-        os.close(told)
-        os.close(over)
-        os.read(self._told, 1)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._over)
-        with os.fdopen(self._told, "rb") as file:
-            self.seen = {os.fsdecode(name) for name in file.read().split(b"\0")} - {""}
-        os.waitpid(self._pid, 0)
-
-    def _run(self, told: int, over: int) -> None:
-        seen: set[str] = set()
-        try:
-            os.write(told, b"\0")
-            while not select.select([over], [], [], 0)[0]:
-                for _ in range(50):
-                    seen |= self._look()
-            os.write(told, b"\0".join(map(os.fsencode, seen)))
-        finally:
-            os._exit(0)
 
 
 @pytest.mark.parametrize("before", [FILE, SYMLINK, DIRECTORY])

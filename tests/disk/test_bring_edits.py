@@ -1,25 +1,13 @@
 """Commits come home beside edits of the user's, staged or not, and into an index of any kind."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agent_dev.errors import CannotBring, CannotMerge
-from tests.disk.bring_world import fsck, graces_repository, refs, status
+from tests.disk.bring_world import fsck, refs, status
 from tests.harness.git_session import GitSession
 from tests.harness.repository import commit, git
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return graces_repository(tmp_path / "root")
-
-
-@pytest.fixture
-def session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
-    with GitSession(tmp_path, root) as made:
-        yield made
 
 
 def objects(root: Path) -> list[str]:

@@ -1,25 +1,11 @@
 """Commits come home onto the user's branch, with files and index, and what happens where it cannot go forward."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from agent_dev.errors import CannotBring
-from tests.disk.bring_world import fsck, graces_repository, head, refs, status
+from tests.disk.bring_world import fsck, head, refs, status
 from tests.harness.git_session import GitSession
 from tests.harness.repository import commit, git
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return graces_repository(tmp_path / "root")
-
-
-@pytest.fixture
-def session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
-    with GitSession(tmp_path, root) as made:
-        yield made
 
 
 def test_the_branch_goes_forward_with_files_and_index(session: GitSession) -> None:

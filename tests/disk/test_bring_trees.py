@@ -2,26 +2,14 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agent_dev.errors import CannotBring
-from tests.disk.bring_world import graces_repository, head, status
+from tests.disk.bring_world import head, status
 from tests.harness.git_session import GitSession
 from tests.harness.repository import commit, git
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return graces_repository(tmp_path / "root")
-
-
-@pytest.fixture
-def session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
-    with GitSession(tmp_path, root) as made:
-        yield made
 
 
 def test_links_modes_and_files_that_became_directories_come(session: GitSession) -> None:

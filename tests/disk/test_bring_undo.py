@@ -6,20 +6,9 @@ from pathlib import Path
 import pytest
 
 from agent_dev.errors import CannotUndo
-from tests.disk.bring_world import fsck, graces_repository, head, status
+from tests.disk.bring_world import fsck, head, status
 from tests.harness.git_session import GitSession
 from tests.harness.repository import commit, git, repository
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return graces_repository(tmp_path / "root")
-
-
-@pytest.fixture
-def session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
-    with GitSession(tmp_path, root) as made:
-        yield made
 
 
 def test_an_undo_takes_ref_index_and_files_back(session: GitSession) -> None:

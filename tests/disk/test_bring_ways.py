@@ -1,25 +1,13 @@
 """The ways in which commits come home: as a branch, as a ref, squashed, picked, with trailers, signed."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agent_dev.errors import CannotBring, CannotUndo, UsageError
-from tests.disk.bring_world import graces_repository, head, refs, status
+from tests.disk.bring_world import head, refs, status
 from tests.harness.git_session import GitSession
 from tests.harness.repository import git
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return graces_repository(tmp_path / "root")
-
-
-@pytest.fixture
-def session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
-    with GitSession(tmp_path, root) as made:
-        yield made
 
 
 def test_a_new_branch_is_made_and_nothing_else_moves(session: GitSession) -> None:

@@ -15,7 +15,7 @@ from agent_dev.core.threeway import Side
 from agent_dev.settling import Settling
 from tests.harness.git_session import GitSession
 from tests.harness.repository import commit
-from tests.harness.settling import THEIRS, YOURS, begin, meet, reviews, settle, users
+from tests.harness.settling import THEIRS, YOURS, begin, meet, settle, users
 from tui.source import Draft
 
 LINES = "".join(f"line {number}\n" for number in range(9))
@@ -28,12 +28,6 @@ CLASH = Clash(b"a\xff\n", (0o100644, "a" * 40), (0o100755, "b" * 40), (0, ""))
 def session(tmp_path: Path) -> Iterator[GitSession]:
     with GitSession(tmp_path, users(tmp_path / "root", text=LINES, other=LINES)) as opened:
         yield opened
-
-
-@pytest.fixture
-def review(session: GitSession) -> Iterator[Callable[[], Review]]:
-    with reviews(session) as opens:
-        yield opens
 
 
 def in_the_way(session: GitSession, review: Callable[[], Review]) -> Settling:

@@ -1,6 +1,6 @@
 """Conflicts of commits that are settled: the commits come home with what was answered, and with nothing else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from agent_dev.core.selection import Selection
 from tests.disk.settling_texts import AGENT, MINE, commit, head, renamed, users_repository
 from tests.harness.git_session import GitSession
 from tests.harness.repository import ENVIRON, git
-from tests.harness.settling import BOTH, THEIRS, YOURS, meet, reviews, settle
+from tests.harness.settling import BOTH, THEIRS, YOURS, meet, settle
 from tui.entries import Way
 from tui.source import Answers
 
@@ -19,18 +19,6 @@ from tui.source import Answers
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return users_repository(tmp_path / "root")
-
-
-@pytest.fixture
-def session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
-    with GitSession(tmp_path, root) as opened:
-        yield opened
-
-
-@pytest.fixture
-def review(session: GitSession) -> Iterator[Callable[[], Review]]:
-    with reviews(session) as opens:
-        yield opens
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from agent_dev.settling import Settling
 from tests.disk.settling_texts import LINES, MINE, commit, head, renamed, users_repository
 from tests.harness.git_session import GitSession
 from tests.harness.repository import git
-from tests.harness.settling import BOTH, THEIRS, YOURS, meet, reviews, settle
+from tests.harness.settling import BOTH, THEIRS, YOURS, meet, settle
 from tui.entries import Way
 from tui.source import Answers
 
@@ -22,18 +22,6 @@ from tui.source import Answers
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return users_repository(tmp_path / "root")
-
-
-@pytest.fixture
-def session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
-    with GitSession(tmp_path, root) as opened:
-        yield opened
-
-
-@pytest.fixture
-def review(session: GitSession) -> Iterator[Callable[[], Review]]:
-    with reviews(session) as opens:
-        yield opens
 
 
 Deed = Callable[[Path], object]

@@ -1,6 +1,6 @@
 """Submodules that commits and the user both moved are settled by sides, each told from where to where with its log."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -35,18 +35,6 @@ def root(tmp_path: Path) -> Path:
     point(partial(git, root), START)
     git(root, "commit", "-qm", "a submodule")
     return root
-
-
-@pytest.fixture
-def session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
-    with GitSession(tmp_path, root) as opened:
-        yield opened
-
-
-@pytest.fixture
-def review(session: GitSession) -> Iterator[Callable[[], Review]]:
-    with reviews(session) as opens:
-        yield opens
 
 
 def let(run: Run, deed: Deed, subject: str) -> None:

@@ -10,7 +10,7 @@ from agent_dev.commands.review import Review
 from agent_dev.core.changes import Key
 from tests.harness.git_session import GitSession
 from tests.harness.repository import git
-from tests.harness.settling import BOTH, THEIRS, YOURS, meet, reviews, settle, users
+from tests.harness.settling import BOTH, THEIRS, YOURS, meet, settle, users
 from tui.source import Answers
 
 LINES = "".join(f"line {number}\n" for number in range(9))
@@ -23,12 +23,6 @@ WITH = AGENT.replace("AGENT", "MINE\nAGENT")
 def session(tmp_path: Path) -> Iterator[GitSession]:
     with GitSession(tmp_path, users(tmp_path / "root", text=LINES, gone="g\n")) as opened:
         yield opened
-
-
-@pytest.fixture
-def review(session: GitSession) -> Iterator[Callable[[], Review]]:
-    with reviews(session) as opens:
-        yield opens
 
 
 def status(session: GitSession) -> str:

@@ -9,7 +9,7 @@ from agent_dev.commands.review import Review
 from tests.disk.settling_texts import AGENT, MINE, commit, users_repository
 from tests.harness.git_session import GitSession
 from tests.harness.repository import git
-from tests.harness.settling import BOTH, THEIRS, YOURS, meet, reviews, settle
+from tests.harness.settling import BOTH, THEIRS, YOURS, meet, settle
 from tui.source import Answers
 
 ANSWERS = pytest.mark.parametrize(
@@ -22,12 +22,6 @@ KINDS = pytest.mark.parametrize("kind", ["committed", "not committed", "staged"]
 def session(tmp_path: Path) -> Iterator[GitSession]:
     with GitSession(tmp_path, users_repository(tmp_path / "root")) as opened:
         yield opened
-
-
-@pytest.fixture
-def review(session: GitSession) -> Iterator[Callable[[], Review]]:
-    with reviews(session) as opens:
-        yield opens
 
 
 def edit(root: Path, kind: str) -> None:
