@@ -1,7 +1,8 @@
-"""Agents that wait until they are told to go on, and how their sessions are listed."""
+"""Agents that wait until they are told to go on, and how their sessions are listed; commands that say who they are."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.harness.program import AgentDev, processes, wait_until
@@ -34,3 +35,10 @@ def wait_gone(marker: str) -> None:
 
 def state(agent_dev: AgentDev) -> list[str]:
     return [row["state"] for row in agent_dev.sessions(everywhere=True)]
+
+
+def command(path: Path, says: str) -> None:
+    """Make a command that writes a line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho {says}\n")
+    path.chmod(0o755)
