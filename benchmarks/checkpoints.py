@@ -1,4 +1,4 @@
-"""What checkpoints cost: many new files against `cp -a`, a few changes among many files, and a rollback of some."""
+"""What checkpoints cost: many new files against `cp -a`, with and without reflinks, a few changes among many, a rollback."""
 
 import gc
 import itertools
@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from agent_dev.commands import rollback
@@ -14,9 +16,13 @@ from agent_dev.host import checkpoints, store
 from benchmarks import measure
 from benchmarks.ground import Ground
 from benchmarks.measure import Row, Section, Subject
+from benchmarks.process import output
 
 TITLE = "Checkpoints"
 FEW = 50.0  # ms for ten changed files
+_CLONED = 100.0  # ms for all new files, where blocks can be shared
+_OURS = "a checkpoint"
+_DISK = 4 << 30
 _NEW, _SIZE = 5000, 50_000  # files and bytes of each: 250 MB
 _MANY, _CHANGED = 10_000, 10
 _CYCLES = 100_000  # objects between two looks for cycles, as where a checkpoint is taken
@@ -57,13 +63,44 @@ def run(ground: Ground) -> tuple[Section, ...]:
     usual = gc.get_threshold()
     gc.set_threshold(_CYCLES)
     try:
-        return _new(ground.folder / "new"), _few(ground.folder / "few")
+        return _new(ground.folder / "new"), *_shared(ground.folder), _few(ground.folder / "few")
     finally:
         gc.set_threshold(*usual)
 
 
 def _new(folder: Path) -> Section:
-    """Nothing is removed between rounds: ext4 takes three times as long where inodes were freed just now."""
+    found = _by_both(folder, "cp -a", ())
+    plain, ours = found.values()
+    ratio = measure.ratio(ours, plain)
+    rows = (Row("cp -a", measure.spread(plain)), Row(_OURS, measure.spread(ours), "cp -a", ratio, target=1.0))
+    return Section(
+        f"{TITLE}: new files",
+        f"{_NEW:,} files, {_NEW * _SIZE // 10**6} MB, by content into the pool.",
+        rows,
+        (measure.fastest(found, "cp -a"),),
+    )
+
+
+def _shared(folder: Path) -> Iterator[Section]:
+    """Measure the same where blocks can be shared; by root alone, who can mount."""
+    for kind in ("xfs", "btrfs") if os.getuid() == 0 else ():
+        if shutil.which(f"mkfs.{kind}") is None:
+            continue
+        with _mounted(kind, folder) as place:
+            what = "cp -a --reflink=always"
+            found = _by_both(place / "new", what, ("--reflink=always",))
+        plain, ours = found.values()
+        ratio = measure.ratio(ours, plain)
+        rows = (Row(what, measure.spread(plain)), Row(_OURS, measure.spread(ours), what, ratio, limit=_CLONED))
+        about = f"The same files on {kind}, on a loop device. Why: docs/decisions/0029-many-new-files.md."
+        yield Section(f"{TITLE}: new files, reflinks on {kind}", about, rows, (measure.fastest(found, what),))
+
+
+def _by_both(folder: Path, name: str, options: tuple[str, ...]) -> measure.Figures:
+    """Return the times of `cp -a` with options, and of a checkpoint.
+
+    Nothing is removed between rounds: ext4 takes three times as long where inodes were freed just now.
+    """
     world, places = _World(folder, _NEW, _SIZE), itertools.count()
 
     def taken() -> dict[str, float]:
@@ -73,18 +110,28 @@ def _new(folder: Path) -> Section:
 
     def copied() -> dict[str, float]:
         since = time.perf_counter()
-        subprocess.run(("cp", "-a", world.upper, folder / f"copy-{next(places)}"), check=True)
+        subprocess.run(("cp", "-a", *options, world.upper, folder / f"copy-{next(places)}"), check=True)
         return {"time": (time.perf_counter() - since) * 1000}
 
-    found = measure.in_turns((Subject("cp -a", copied), Subject("a checkpoint", taken)), measure.rounds(6), warm_up=1)
+    found = measure.in_turns((Subject(name, copied), Subject(_OURS, taken)), measure.rounds(6), warm_up=1)
     shutil.rmtree(folder)
-    plain, ours = found["cp -a"]["time"], found["a checkpoint"]["time"]
-    ratio = measure.ratio(ours, plain)
-    rows = (Row("cp -a", measure.spread(plain)), Row("a checkpoint", measure.spread(ours), "cp -a", ratio, target=1.0))
-    fastest = measure.fastest({"cp -a": plain, "a checkpoint": ours}, "cp -a")
-    return Section(
-        f"{TITLE}: new files", f"{_NEW:,} files, {_NEW * _SIZE // 10**6} MB, by content into the pool.", rows, (fastest,)
-    )
+    return {what: figures["time"] for what, figures in found.items()}
+
+
+@contextmanager
+def _mounted(kind: str, folder: Path) -> Iterator[Path]:
+    """Yield where a new file system of some kind is mounted."""
+    image, place = folder / f"{kind}.img", folder / kind
+    place.mkdir()
+    with image.open("wb") as file:
+        file.truncate(_DISK)
+    output((f"mkfs.{kind}", "-q", str(image)), dict(os.environ))
+    output(("mount", "-o", "loop", str(image), str(place)), dict(os.environ))
+    try:
+        yield place
+    finally:
+        output(("umount", str(place)), dict(os.environ))
+        image.unlink()
 
 
 def _few(folder: Path) -> Section:
