@@ -89,12 +89,13 @@ def bring(review: Review, wish: Wish, place: store.Store, notice: Notice, *, wit
 def _stopped(work: Work, error: ConflictError) -> Brought:
     why = f"it does not fit what is there now: {error.subject}"
     by_hand = "" if error.clashes else " && git merge NAME"
+    met = _with_logs(work, clashes.read(work.place, error.clashes))
     return Brought(
         work.review.session.id,
-        conflicts=tuple(Left(Key(0, path), why) for path in error.paths),
+        conflicts=_told([Left(Key(0, path), why) for path in error.paths], met),
         why="nothing was changed",
         next=f"agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME{by_hand}",
-        met=_with_logs(work, clashes.read(work.place, error.clashes)),
+        met=met,
         subject=error.subject,
     )
 
@@ -107,6 +108,12 @@ def _with_logs(work: Work, some: tuple[Met, ...]) -> tuple[Met, ...]:
     users = tuple(f"{one}/objects" for one in pointers.git_dirs(git["common"])) if git is not None else ()
     with pointers.opened(review.session, review.record, review.environ, users) as place:
         return tuple(clashes.with_log(one, partial(pointers.log, place)) for one in some)
+
+
+def _told(some: list[Left], met: tuple[Met, ...]) -> tuple[Left, ...]:
+    """Return what is in the way, of submodules with their commits."""
+    links = {one.clash.path: one.why for one in met if GITLINK in (one.clash.mine[0], one.clash.agent[0])}
+    return tuple(replace(one, why=links.get(one.key.path, one.why)) for one in some)
 
 
 def _ends(picks: Picks) -> Iterator[str]:
@@ -131,7 +138,7 @@ def _carry_out(work: Work, goal: Goal, beside: Beside, told: tuple[Told, ...], w
         hint = f"commit or stash what you changed; or agent-dev merge {work.label} --commits{goals.word(work.wish)} --as NAME"
         met = _with_logs(work, _met(files))
         nothing = replace(result, commits=(), large=0, submodules=(), met=met, subject=_UNCOMMITTED)
-        return replace(nothing, conflicts=tuple(files.conflicts), why="nothing was changed", next=hint)
+        return replace(nothing, conflicts=_told(files.conflicts, met), why="nothing was changed", next=hint)
     result = replace(result, together=tuple(Key(0, path) for path in sorted(files.together)))
     if work.wish.is_dry:
         return replace(result, taken=tuple(key for key in files.changes if key not in files.dropped))

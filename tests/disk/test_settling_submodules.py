@@ -160,6 +160,7 @@ def test_what_lies_between_is_told_of_both_sides(tmp_path: Path) -> None:
         let(session.let_agent, to(theirs), "agent")
         let(partial(git, root), to(mine), "mine")
         conflict = str(meet(session, review).changes.changes[0].conflict)
+        assert [left.why for left in session.bring(onto_current=True).conflicts] == [conflict]
 
     assert f"yours {start[:10]} → {mine[:10]} (mine)" in conflict
     assert f"the agent's {start[:10]} → {theirs[:10]} (theirs \u241b[31m red)" in conflict
