@@ -20,6 +20,8 @@ Pieces = dict[str, bytes]  # by the directory's path
 class Piece(NamedTuple):
     """The nodes right in one directory, a column for each field; texts are joined by NUL, numbers packed.
 
+    Numbers of which one is too large for that are joined, too.
+
     `number`: how many there are; `files` and `size`: how many are files, and their bytes.
     """
 
@@ -73,8 +75,17 @@ def packed(nodes: Sequence[Node]) -> bytes:
     columns: tuple[Any, ...] = tuple(zip(*nodes, strict=True)) or ((),) * len(_COLUMNS)
     columns = ([path.rpartition("/")[2] for path in columns[0]], *columns[1:])
     sizes = [node.size for node in nodes if node.kind == history.FILE]
-    texts = ["\0".join(one) if kind == _TEXT else array(kind, one).tobytes() for kind, one in zip(_COLUMNS, columns, strict=True)]
+    texts = [_column(kind, one) for kind, one in zip(_COLUMNS, columns, strict=True)]
     return marshal.dumps((len(nodes), len(sizes), sum(sizes), *texts), _FORMAT)
+
+
+def _column(kind: str, values: Sequence[Any]) -> str | bytes:
+    if kind == _TEXT:
+        return "\0".join(values)
+    try:
+        return array(kind, values).tobytes()
+    except OverflowError:  # of a time past the year 2262: a file system may hold it
+        return "\0".join(map(str, values))
 
 
 def unpacked(data: bytes) -> Piece:
@@ -82,9 +93,9 @@ def unpacked(data: bytes) -> Piece:
     return Piece._make(marshal.loads(data))  # noqa: S302  (ours: the digest of the table was compared)
 
 
-def _unpacked(kind: str, column: str | bytes) -> "Sequence[str] | array[int]":
+def _unpacked(kind: str, column: str | bytes) -> "Sequence[str] | Sequence[int]":
     if isinstance(column, str):
-        return column.split("\0")
+        return column.split("\0") if kind == _TEXT else [int(number) for number in column.split("\0")]
     found: array[int] = array(kind)
     found.frombytes(column)
     return found

@@ -16,8 +16,9 @@ _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0/") | st.sam
 _KINDS = st.sampled_from((history.FILE, history.WHITEOUT, history.DIRECTORY))
 _U32, _U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 _I64 = st.integers(-(2**63), 2**63 - 1)
+_TIME = st.integers(-(2**63), 2**65)  # ns: past the year 2262 it has more than 64 bits
 _NODES = st.builds(
-    Node, _NAMES, _KINDS, _U32, _I64, _I64, _U32, _U32, _NAMES | st.just(""), _NAMES | st.just(""), _U64, _U64, _I64
+    Node, _NAMES, _KINDS, _U32, _I64, _TIME, _U32, _U32, _NAMES | st.just(""), _NAMES | st.just(""), _U64, _U64, _I64
 )
 _TWINS = st.builds(
     Node,

@@ -37,6 +37,16 @@ def test_an_ended_session_goes_back_and_forth_between_its_checkpoints(agent_dev:
     assert (agent_dev.repo / "README.md").read_text() == "# Shop\n"
 
 
+def test_a_time_past_the_year_2262_is_kept(agent_dev: AgentDev) -> None:
+    agent_dev("--no-merge", "--", "sh", "-c", "echo one >far; touch -d 2400-01-01T00:00:00.5Z far")
+    [far] = Path(agent_dev.state, "sessions").glob("*/roots/0/upper/far")
+    before = far.stat().st_mtime_ns
+    number = agent_dev("checkpoint").stdout.split()[1]
+    far.write_text("two\n")
+    assert agent_dev("rollback", number).returncode == 0
+    assert (far.read_text(), far.stat().st_mtime_ns) == ("one\n", before)
+
+
 def test_one_version_of_a_file_comes_back_alone(agent_dev: AgentDev) -> None:
     agent_dev("--", "sh", "-c", "echo one >new; echo one >other")
     first = int(agent_dev("checkpoint").stdout.split()[1])
