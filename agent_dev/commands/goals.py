@@ -85,11 +85,16 @@ def _nothing_new(work: Work, branch: Branch) -> CannotBring:
     return CannotBring(message=f"the agent committed nothing on {name} that is not here already", hint=hint)
 
 
+def _nothing_left(branch: Branch) -> CannotBring:
+    name = branch.name.removeprefix(HEADS)
+    return CannotBring(message=f"with these answers {name} stays as it is: nothing of the agent's commits is left", hint="")
+
+
 def _diverged(work: Work, branch: Branch, current: str, *, is_here: bool) -> Goal:
     if work.wish.onto_current:
         new = _onto(work, branch, current)
         if new == current:
-            raise _nothing_new(work, branch)
+            raise _nothing_left(branch) if work.wish.answers else _nothing_new(work, branch)
         return Goal(RefMove(branch.name, current, new), is_here)
     why = "the branch moved meanwhile" if current != branch.before else "the agent took commits back that the branch has"
     return _kept(work, branch, why, next_=f"agent-dev merge {work.label} --commits{word(work.wish)} --onto-current")

@@ -67,6 +67,18 @@ def test_nothing_is_changed_before_all_is_settled(session: GitSession, review: C
     assert (head(session.root), session.files()) == (mine, before)
 
 
+def test_where_the_users_side_stands_everywhere_that_is_said_and_nothing_is_changed(
+    session: GitSession, review: Callable[[], Review]
+) -> None:
+    session.commit("one", new="agent\n")
+    commit(session.root, "mine", new="mine\n")
+    before = session.files()
+    ended = settle(meet(session, review), {b"new": YOURS})
+
+    assert "nothing of the agent's commits is left" in " ".join(ended.lines)
+    assert session.files() == before
+
+
 def test_what_was_settled_and_left_out_again_is_not_settled(session: GitSession, review: Callable[[], Review]) -> None:
     session.commit("one", text=AGENT)
     commit(session.root, "mine", text=MINE)
