@@ -162,7 +162,7 @@ def _settled(path: str, prepared: Prepared) -> str:
         return path
     path = path[:-1]
     place = on_host(expand(path, prepared.machine.home), prepared)
-    return path if place and look.may_be_directory(place) else ""
+    return path if place and look.may_be_directory(place, len(place) - len(path.removeprefix("~/"))) else ""
 
 
 def _newest(pattern: str, prepared: Prepared) -> str:

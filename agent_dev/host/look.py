@@ -92,9 +92,12 @@ def terminfo(environ: dict[str, str], home: str) -> tuple[tuple[str, bytes], ...
     return ()
 
 
-def may_be_directory(path: str) -> bool:
-    """Whether a directory is there, or a link on the way to it: what that leads to inside is not known here."""
-    at = 0
+def may_be_directory(path: str, start: int) -> bool:
+    """Whether a directory is there, or a link on the way to it: what that leads to inside is not known here.
+
+    Up to `start` the path is known to be one without links.
+    """
+    at = start
     while at >= 0:
         at = path.find("/", at + 1)
         try:
