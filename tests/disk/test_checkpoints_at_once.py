@@ -1,10 +1,12 @@
 """A checkpoint of many new files is made by two processes, and holds what one alone would have stored."""
 
 import errno
+import fcntl
 import hashlib
 import os
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -103,3 +105,53 @@ def test_a_file_that_became_another_thing_before_it_was_read_is_taken_as_that(
     table = checkpoints.tables(world.session, made)["root-0"]
     assert {path: node.kind for path, node in table.items()} == {"": "dir", "link": "symlink", "stays": "file"}
     assert made.problems == ("folder: it became a directory meanwhile",)
+
+
+@pytest.mark.usefixtures("two_processors")
+def test_one_that_is_killed_while_two_processes_copy_is_not_there_takes_both_along_and_the_next_is_whole(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    was, add = many(world), pool.Pool.add
+    begun, begins = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        taker = os.getpid()
+
+        def deadly(contents: pool.Pool, fd: int, size: int) -> tuple[str, int]:
+            if os.getpid() == taker:
+                os.read(begun, 1)  # until the other one is at it
+                os.kill(taker, signal.SIGKILL)
+            made = add(contents, fd, size)
+            os.write(begins, b"x")
+            signal.alarm(60)  # should nobody end it, so that it outlives no run
+            signal.pause()
+            return made
+
+        monkeypatch.setattr(pool.Pool, "add", deadly)
+        try:
+            world.take()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    assert checkpoints.listed(world.session) == ()
+    wait_for_lock(world.folder / "checkpoints")
+    number = world.take()
+    for path in world.upper.glob("large-*"):
+        path.unlink()
+    rollback.roll_back(world.listed, number)
+    assert state(world.upper) == was
+    os.close(begun)
+    os.close(begins)
+
+
+def wait_for_lock(folder: Path) -> None:
+    """Wait until nobody holds the lock of the checkpoints, and whoever did has ended."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            assert time.monotonic() < deadline, "the other process lives on"
+    os.close(fd)
