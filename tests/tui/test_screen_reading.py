@@ -28,6 +28,14 @@ def test_what_cannot_be_read_is_said_in_its_place() -> None:
     assert "✗ cannot be read: Permission denied" in drawn(Broken(edited(b"a"), edited(b"b")), (120, 20), "j")
 
 
+@pytest.mark.parametrize("path", [b"c.txt", b"sub/deep/c.txt"])
+def test_a_long_reason_leaves_a_name_whole(path: bytes) -> None:
+    reason = "the agent's commit brings it under this name, yours under another, and neither can be told from the other"
+    first = drawn(Made(edited(path, conflict=reason), edited(b"else")), (80, 24)).splitlines()[3]
+    assert path.decode() in first
+    assert "the agent's commit brings" in first
+
+
 def test_a_slow_read_blocks_no_key_and_only_the_last_is_shown() -> None:
     gate, asked = threading.Event(), list[bytes]()
 

@@ -105,16 +105,15 @@ class ChangeList(RowView):
         indent = "  " * group.depth
         sign = Piece(f" {'✓' if change.key in self._state.reviewed else ' '} {words.SIGNS[change.kind]}", _TONES[change.kind])
         risk = Piece(words.RISK if change.risks else " ", Tone.RISK)
-        right = self._right(change, cells)
-        room = cells - 9 - len(indent) - sum(len(piece.text) for piece in right)
-        name = crop_start(clean(_label(group, change)), room)
+        label, space = clean(_label(group, change)), cells - 9 - len(indent)
+        right = self._right(change, max(10, space - 2 - width(label)))
+        name = crop_start(label, space - sum(width(piece.text) for piece in right))
         tone = Tone.PLAIN if change.is_clean else Tone.DIM
         return row([Piece(indent), box, sign, risk, Piece(" "), Piece(name, tone)], right, cells)
 
-    def _right(self, change: Change, cells: int) -> list[Piece]:
+    def _right(self, change: Change, room: int) -> list[Piece]:
         why = change.obstacle or change.conflict
         if why:
-            room = max(10, cells - 10 - width(clean(words.text(change.key.path))))
             return [Piece(" " + crop(clean(why), room) + " ", Tone.WRONG)]
         pieces = [Piece(" with yours", Tone.CHANGED)] if change.is_merged else []
         count = self._state.counts.get(change.key)
