@@ -147,7 +147,7 @@ def _untrusted(home: str, *places: str) -> tuple[str, ...]:
 
 
 def _with_path(prepared: Prepared) -> Prepared:
-    """Settle PATH: a `*` in a directory's name, a `?` behind it (docs/profiles.md)."""
+    """Settle PATH: a `*` in a directory's name, and a `?` behind it, which stays where there is none (docs/profiles.md)."""
     settings = prepared.settings
     found = {path: _settled(path, prepared) for path in settings.profile.path}
     origins = {f"path:{found[path]}": settings.origins.get(f"path:{path}", BUILT_IN) for path in found if found[path] != path}
@@ -160,9 +160,9 @@ def _settled(path: str, prepared: Prepared) -> str:
         return _newest(expand(path, prepared.machine.home), prepared)
     if not path.endswith("?"):
         return path
-    path = path[:-1]
-    place = on_host(expand(path, prepared.machine.home), prepared)
-    return path if place and look.may_be_directory(place, len(place) - len(path.removeprefix("~/"))) else ""
+    known = path[:-1]
+    place = on_host(expand(known, prepared.machine.home), prepared)
+    return known if place and look.may_be_directory(place, len(place) - len(known.removeprefix("~/"))) else path
 
 
 def _newest(pattern: str, prepared: Prepared) -> str:

@@ -314,8 +314,10 @@ def homes_folder(profile: Profile, home: str) -> str:
 
 
 def inside_path(profile: Profile, home: str) -> tuple[str, ...]:
-    """Return the directories of PATH inside, in the order in which a command is looked for."""
-    return (*(expand(path, home) for path in profile.path), *SYSTEM_PATH)
+    """Return the directories of PATH inside, in the order in which a command is looked for: those with a `?` behind them last."""
+    first = (expand(path, home) for path in profile.path if not path.endswith("?"))
+    last = (expand(path[:-1], home) for path in profile.path if path.endswith("?"))
+    return tuple(dict.fromkeys((*first, *SYSTEM_PATH, *last)))
 
 
 def allowed_env(profile: Profile, environ: dict[str, str]) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.plan import ORDINARY
+from agent_dev.core.plan import ORDINARY, SYSTEM_PATH
 from tests.harness.program import AgentDev, tree
 from tests.sandbox.waiting import command
 
@@ -104,25 +104,35 @@ def test_where_a_version_in_the_path_comes_from_is_shown(agent_dev: AgentDev) ->
     assert "default.yaml:" in rows[0]
 
 
+ALWAYS = [".local/agent/bin", ".local/bin", "bin"]
+
+
 def places(agent_dev: AgentDev) -> list[str]:
-    """Return the directories of PATH inside that lie below the home."""
-    path = agent_dev("printenv", "PATH").stdout.strip()
-    return [folder.removeprefix(f"{agent_dev.home}/") for folder in path.split(":") if folder.startswith(f"{agent_dev.home}/")]
+    """Return the directories of PATH inside that come before the system's."""
+    path = agent_dev("printenv", "PATH").stdout.strip().split(":")
+    return [folder.removeprefix(f"{agent_dev.home}/") for folder in path[: path.index(SYSTEM_PATH[0])]]
 
 
-def test_places_of_version_managers_that_are_not_there_are_not_looked_through(agent_dev: AgentDev) -> None:
-    always = [".local/agent/bin", ".local/bin", "bin", ".npm-global/bin", ".cargo/bin", "go/bin", ".dotnet/tools"]
-    assert places(agent_dev) == always
+def test_places_of_tools_that_are_not_there_come_after_the_systems(agent_dev: AgentDev) -> None:
+    assert places(agent_dev) == ALWAYS
+    path = agent_dev("printenv", "PATH").stdout.strip().split(":")
+    last = path[path.index(SYSTEM_PATH[-1]) + 1 :]
+    assert {f"{agent_dev.home}/{name}" for name in (".cargo/bin", ".pyenv/shims", "go/bin")} <= set(last)
+    assert len(path) == len(set(path))
 
 
-def test_places_that_are_there_come_in_their_order(agent_dev: AgentDev) -> None:
+def test_what_is_installed_while_an_agent_runs_is_found_by_its_name(agent_dev: AgentDev) -> None:
+    script = "mkdir -p ~/.cargo/bin; printf '#!/bin/sh\necho built' >~/.cargo/bin/crate; chmod +x ~/.cargo/bin/crate; crate"
+    assert agent_dev("sh", "-c", script).stdout == "built\n"
+
+
+def test_places_that_are_there_come_first_in_their_order(agent_dev: AgentDev) -> None:
     (agent_dev.home / ".pyenv/shims").mkdir(parents=True)  # shown as a tool
     (agent_dev.agent_home / ".asdf/shims").mkdir(parents=True)
     (agent_dev.agent_home / ".bun").mkdir()
     (agent_dev.agent_home / ".bun/bin").write_text("no directory")
     (agent_dev.home / ".deno/bin").mkdir(parents=True)
-    wanted = ".local/agent/bin .local/bin bin .asdf/shims .pyenv/shims .npm-global/bin .deno/bin .cargo/bin go/bin .dotnet/tools"
-    assert places(agent_dev) == wanted.split()
+    assert places(agent_dev) == [*ALWAYS, ".asdf/shims", ".pyenv/shims", ".deno/bin"]
 
 
 def test_a_link_on_the_way_to_a_place_is_left_for_the_inside_to_follow(agent_dev: AgentDev) -> None:
