@@ -163,7 +163,7 @@ def test_a15_one_bad_change_among_thousands_is_the_first_that_is_seen(world: Wor
     script = f"mkdir -p a/.vscode z; for n in $(seq {MANY}); do echo $n >z/$n; done; echo '{{}}' >a/.vscode/tasks.json"
     assert world.program("--no-merge", "--", "sh", "-c", script).returncode == 0
     with person(world, "merge") as screen:
-        screen.wait_for("c apply", 120)
+        screen.wait_for("tasks.json", 120)
         text = screen.wait_quiet()  # keys typed before it was seen are dropped
         assert "tasks.json" in "".join(text.splitlines()[:6])
         assert f"changes {MANY + 1:,}" in text
