@@ -75,12 +75,12 @@ def children(pid: int) -> list[int]:
 
 
 def opened(pid: int) -> dict[int, str]:
-    """Return what a process has open: number → what the kernel calls it; nothing when it is over."""
+    """Return what a process has open: number → what the kernel calls it; nothing when it is over or keeps it to itself."""
     found: dict[int, str] = {}
     try:
         for number in os.listdir(f"/proc/{pid}/fd"):
             found[int(number)] = os.readlink(f"/proc/{pid}/fd/{number}")
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return found
     return found
 
