@@ -48,7 +48,8 @@ def _lines(path: str) -> tuple[str, ...]:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(message=f"tx: --many {path}: {error}", hint="a file with a command in each line") from None
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageError(message=f"tx: --many {path}: {why}", hint="a file with a command in each line") from None
     lines = tuple(line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
     if not lines or any("\0" in line for line in lines):
         raise UsageError(message=f"tx: --many {path}: no command in it", hint="a command in each line, as a shell reads it")

@@ -24,7 +24,7 @@ def manifest(folder: str, *, with_merged: bool = True) -> dict[str, Any] | None:
     try:
         with open(f"{folder}/manifest", "rb") as file:
             data = _decoded(file.read())
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError):
         return None
     return _with_merged(folder, data) if with_merged else data
 
@@ -41,7 +41,7 @@ def encoded(about: dict[str, Any], tables: "list[list[Row]]") -> Iterator[bytes]
 
 
 def _decoded(data: bytes) -> dict[str, Any]:
-    """Return what `encoded` made bytes of, or an earlier version. Raises ValueError, KeyError and TypeError for anything else."""
+    """Return what `encoded` made bytes of, or an earlier version. Raises ValueError, LookupError, TypeError for all else."""
     from agent_dev.host import base_table  # never before an agent runs
 
     line = data.find(b"\n")

@@ -11,14 +11,8 @@ if TYPE_CHECKING:
     _Code = Literal["I", "q", "Q"]
 
 Row = list[object]  # path, type, mode, size, inode, mtime, ctime, links, target, where its bytes are (base_walk.Placed)
-_NUMBERS: "tuple[_Code, ...]" = (
-    "I",
-    "q",
-    "Q",
-    "q",
-    "q",
-    "Q",
-)  # type codes of `array` for mode to links; of a size that is the same wherever this runs
+# Type codes of `array` for mode to links; of a size that is the same wherever this runs.
+_NUMBERS: "tuple[_Code, ...]" = ("I", "q", "Q", "q", "q", "Q")
 _FIRST = 2  # of the numbers in a row
 _PATH, _KIND, _TARGET, _STORED = 0, 1, 8, 9
 

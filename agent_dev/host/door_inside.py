@@ -247,7 +247,9 @@ class Wish:
         if name == "--limit":
             return self._limit(*value.partition("=")[::2])
         if name == "--jobs":
-            self.has_jobs = value.isdigit()  # one after the other all the same: they share the session's tree
+            self.has_jobs = (
+                value.isdecimal() and int(value) > 0
+            )  # one after the other all the same: they share the session's tree
             return self.has_jobs
         if name == "--many":
             self.many = value
@@ -271,7 +273,8 @@ class Wish:
             with open(0 if self.many == "-" else self.many, encoding="utf-8") as file:
                 lines = [line.strip() for line in file.read().split("\n")]
         except (OSError, UnicodeDecodeError) as error:
-            raise Misused(f"--many {self.many}: {error}") from None
+            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise Misused(f"--many {self.many}: {why}") from None
         lines = [line for line in lines if line and not line.startswith("#")]
         if not lines or any("\0" in line for line in lines):
             raise Misused(f"--many {self.many}: no command in it")

@@ -74,18 +74,23 @@ def test_commits_as_a_branch_leave_the_files_alone(shop: AgentDev, repo: Path) -
     assert (shop.git("rev-parse", "HEAD"), (repo / "new.py").exists()) == (head, False)
 
 
+def bring_what_is_in_the_way(terminal: Terminal) -> None:
+    """Choose all commits, say yes, and be asked whether to settle what is in the way."""
+    terminal.keys("2")
+    terminal.wait_for("+ new.py")
+    terminal.keys("A", "c")
+    terminal.wait_for("home?")
+    terminal.keys("y")
+    terminal.wait_for("Settle that now?")
+    terminal.wait_for("conflict: code.py")
+
+
 def test_commits_in_the_way_of_ones_own_edit_say_so_and_the_review_goes_on(shop: AgentDev, repo: Path) -> None:
     committed(shop)
     (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
     before = tree(repo)
     with review(shop) as terminal:
-        terminal.keys("2")
-        terminal.wait_for("+ new.py")
-        terminal.keys("A", "c")
-        terminal.wait_for("home?")
-        terminal.keys("y")
-        terminal.wait_for("Settle that now?")
-        terminal.wait_for("conflict: code.py")
+        bring_what_is_in_the_way(terminal)
         terminal.wait_for("nothing was changed")
         terminal.keys("enter")
         terminal.wait_for("2 of 2 commits chosen")
@@ -99,13 +104,7 @@ def test_conflicts_of_commits_are_settled_one_commit_after_the_other(shop: Agent
     shop.git("add", "-A")
     shop.git("commit", "-qm", "Mine")
     with review(shop) as terminal:
-        terminal.keys("2")
-        terminal.wait_for("+ new.py")
-        terminal.keys("A", "c")
-        terminal.wait_for("home?")
-        terminal.keys("y")
-        terminal.wait_for("Settle that now?")
-        terminal.wait_for("conflict: code.py")
+        bring_what_is_in_the_way(terminal)
         terminal.keys("y")
         terminal.wait_for("Raise one")
         terminal.wait_for("conflict 1: not settled")

@@ -307,6 +307,7 @@ def test_checkpoints_and_rollbacks_of_its_own(inside: AgentDev) -> None:
         "tx --",
         "tx --jobs 2 -- true",
         "tx --first -- true",
+        "tx --jobs 0 --many /etc/hostname",
         "tx --many /nowhere",
         "tx --many /dev/null",
         "tx --many /etc/hostname true",
