@@ -39,6 +39,20 @@ GITCONFIG = """\
 """
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "only_root: of what only root may do, such as mounting; not in an ordinary user's run")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out, and have counted, what only root may do: a skip would be taken for something that is missing."""
+    if os.getuid() == 0:
+        return
+    left_out = [item for item in items if item.get_closest_marker("only_root")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

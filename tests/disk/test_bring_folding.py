@@ -1,6 +1,5 @@
 """Commits that bring names which differ only in case to a disk that takes them for one: refused and named, nothing is touched."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,10 +46,9 @@ def session(state: Path) -> Iterator[GitSession]:
             yield made
 
 
+@pytest.mark.only_root
 @pytest.mark.parametrize("act", ACTS)
 def test_commits_with_what_collides_are_refused_as_a_whole(act: str, tmp_path: Path) -> None:
-    if os.getuid() != 0:
-        return  # an ordinary user's run has no such test: only root may mount
     with session(tmp_path) as one:
         does, colliding = ACTS[act]
         does(one.agent)
@@ -70,9 +68,8 @@ def test_commits_with_what_collides_are_refused_as_a_whole(act: str, tmp_path: P
         assert fsck(one.root) == ""
 
 
+@pytest.mark.only_root
 def test_all_else_comes_home_and_goes_back(tmp_path: Path) -> None:
-    if os.getuid() != 0:
-        return  # an ordinary user's run has no such test: only root may mount
     with session(tmp_path) as one:
         write(one.agent, readme="theirs\n", libs="no folder\n", **{"lib/M2": "n\n"})
         (one.agent / "gone").unlink()

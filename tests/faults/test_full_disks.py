@@ -150,6 +150,7 @@ def every(small: Path, where: str, deed: str, filler: Bytes | Inodes) -> int:
     return count
 
 
+@pytest.mark.only_root
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("what", FILLERS)
 @pytest.mark.parametrize("kind", SMALL)
@@ -157,8 +158,6 @@ def every(small: Path, where: str, deed: str, filler: Bytes | Inodes) -> int:
 def test_on_a_full_disk_nothing_is_lost_and_with_room_again_it_goes_on(
     deed: str, kind: str, what: str, where: str, record_property: Callable[[str, object], None]
 ) -> None:
-    if os.getuid() != 0:
-        return  # an ordinary user's run has no such test: only root may mount
     if reason := loop.why_not(kind):
         pytest.skip(reason)
     with loop.disk(kind, *SMALL[kind]) as small, users.open_place() as told:
