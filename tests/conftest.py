@@ -2,12 +2,15 @@
 
 import os
 import signal
-from collections.abc import Generator
+import tempfile
+from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from agent_dev.host import load
 from tests.harness.program import AgentDev
 
 # What stands beside the tests checks, too: what it compared is told as in a test.
@@ -21,6 +24,9 @@ IS_STRICT = os.environ.get("AGENT_DEV_TESTS_STRICT") == "1"
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+# Where .ci/in-memory has pytest's folders, for those that tests make by themselves.
+tempfile.tempdir = os.environ.get("PYTEST_DEBUG_TEMPROOT")
 
 # An example is as slow as the machine is busy: time is no law of any of these tests.
 settings.register_profile("agent-dev", deadline=None)
@@ -65,14 +71,44 @@ def pytest_runtest_makereport(
 
 
 def lay_out_home(folder: Path) -> Path:
-    """Make a user's home in a folder, with a git configuration and secrets."""
+    """Make a user's home in a folder, with a git configuration, secrets, and a cache of what was parsed before."""
     home = folder / "home"
     home.mkdir(0o755)
     (home / ".gitconfig").write_text(GITCONFIG)
     for name in (".ssh/id_ed25519", ".aws/credentials"):
         (home / name).parent.mkdir(0o700)
         (home / name).write_text("canary-of-the-real-home\n")
+    lay_out_cache(folder / "cache")
     return home
+
+
+def lay_out_cache(folder: Path) -> None:
+    """Make a user's cache that holds what was parsed before."""
+    kept = folder / "agent-dev"
+    kept.mkdir(0o700, parents=True)
+    for name, data in parsed().items():
+        (kept / name).write_bytes(data)
+        (kept / name).chmod(0o600)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def rules_read_once() -> Iterator[None]:
+    """Read the shipped rules of risk once for the thousands of reviews without a home: each would read YAML for 80 ms."""
+    read = load.risk_rules
+    shipped = cache(lambda: read({"HOME": os.devnull}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(load, "risk_rules", lambda environ: shipped() if environ.get("HOME") == os.devnull else read(environ))
+        yield
+
+
+@cache
+def parsed() -> dict[str, bytes]:
+    """Return what the cache holds once the shipped profile and rules were parsed: file → bytes; a third of a first start."""
+    with tempfile.TemporaryDirectory() as place:
+        environ = {"HOME": place, "XDG_CACHE_HOME": place}
+        load.settings(load.Request(load.DEFAULT, place, environ))
+        load.risk_rules(environ)
+        return {path.name: path.read_bytes() for path in Path(place).glob("agent-dev/*.json")}
 
 
 def lay_out_repository(home: Path) -> Path:

@@ -304,14 +304,7 @@ def later(_: Any) -> Any:
     places = ["/etc/cron.d", "/etc/cron.daily", "/var/spool/cron", "/var/spool/cron/crontabs", "/var/spool/at", "/etc/profile.d"]
     places += ["/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/etc/ld.so.preload", "/etc/init.d"]
     places += ["/usr/local/bin", "/etc/xdg/autostart", "/lib/udev/rules.d", "/etc/sudoers.d"]
-    found = {}
-    for place in places:
-        try:
-            with open(f"{place}/planted", "w", encoding="ascii"):
-                found[place] = "done"
-        except OSError as error:
-            found[place] = errno.errorcode[error.errno or 0]
-    return found
+    return written({"places": places})
 
 
 # what is mounted

@@ -69,7 +69,7 @@ def shown(shared: World) -> Shown:
     with person(shared, "merge", cols=120) as screen:
         screen.wait_for("c apply", 60)
         for _ in range(len(WIDTHS) + 7):
-            screens.append(screen.wait_quiet(0.2))
+            screens.append(screen.wait_quiet())
             screen.keys("down")
         terminal["screen, changes"] = screen.raw
         screen.keys("2")

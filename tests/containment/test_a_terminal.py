@@ -10,22 +10,9 @@ import pytest
 from tests.containment.rows import row
 from tests.containment.world import World
 from tests.harness.program import PROGRAM
-from tests.harness.terminal import Shell
+from tests.harness.terminal import REQUESTS, WAYS, Shell
 
-REQUESTS = {
-    "TIOCSTI": 0x5412,
-    "TIOCLINUX": 0x541C,
-    "TIOCSETD": 0x5423,
-    "TIOCEXCL": 0x540C,
-    "KDSETMODE": 0x4B3A,
-    "KDSKBENT": 0x4B47,
-    "PIO_FONTX": 0x4B6C,
-    "VT_OPENQRY": 0x5600,
-    "VT_ACTIVATE": 0x5606,
-    "VT_LOCKSWITCH": 0x560B,
-}
 GARBAGE = [0, 1, 0xDEADBEEF, 0xFFFFFFFF]
-WAYS = ["stdin", "/dev/tty", "/proc/self/fd/0", "/proc/self/fd/2"]
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def test_c24_the_agent_ends_before_the_disk_is_full_and_the_merge_still_fits(age
     state.mkdir(exist_ok=True)
     script = """
         mount -t tmpfs -o size=64m tmpfs "$STATE" || exit 99
-        "$@" -- sh -c 'while head -c 100000 /dev/zero >>filler 2>/dev/null; do :; done; sleep 60'
+        "$@" -- sh -c 'while head -c 100000 /dev/zero >>filler 2>/dev/null; do :; done; sleep 30'
         echo code=$? free=$(stat -f -c '%a*%S/1048576' "$STATE")
         "$@" merge --all --include-risky; echo merged=$?
     """

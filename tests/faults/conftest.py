@@ -1,20 +1,6 @@
 """How many points were injected is said at the end of a run: docs/faults.md keeps the full counts."""
 
-from collections.abc import Iterator
-
 import pytest
-
-from agent_dev.host import load
-from tests.harness.ended import ENVIRON
-
-
-@pytest.fixture(scope="module", autouse=True)
-def rules_read_once() -> Iterator[None]:
-    """Read the shipped rules of risk once for all the hundreds of reviews of a module: nothing is broken while they are read."""
-    rules = load.risk_rules(ENVIRON)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(load, "risk_rules", lambda _: rules)
-        yield
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from agent_dev.core.changes import FileType
 from agent_dev.errors import AgentDevError
-from tests.faults.test_kill_everywhere import AFTER, BEFORE, DEEDS, ENDS, STRIDE, World, differing, world
+from tests.faults.test_kill_everywhere import AFTER, BEFORE, DEEDS, ENDS, STRIDE, World, broken_recoveries, differing, world
 from tests.harness import faults, trees
 
 # The disk or the process is at its end: nothing more is tried.
@@ -86,20 +86,10 @@ def test_what_fails_for_a_path_leaves_each_path_before_or_after_and_the_next_try
 
 @pytest.mark.parametrize("deed", DEEDS)
 def test_a_recovery_on_a_failing_disk_is_finished_by_the_next(deed: str, record_property: Callable[[str, object], None]) -> None:
-    prepare, act = DEEDS[deed]
-    number, points, more = 1, 0, True
-    while more:
-        second, goes_on = 1, True
-        while goes_on:
-            with world() as one:
-                prepare(one)
-                more = faults.killed_at(number, lambda one=one: act(one))  # type: ignore[misc]
-                goes_on = faults.failing_at(second, errno.EIO, lambda one=one: said(one.recover), is_lasting=True)  # type: ignore[misc]
-                one.recover()
-                one.expect_rest()
-            points += goes_on
-            second += STRIDE
-        number += STRIDE
+    def broken(step: int, one: World) -> bool:
+        return faults.failing_at(step, errno.EIO, lambda: said(one.recover), is_lasting=True)
+
+    points = broken_recoveries(deed, broken, STRIDE)
     record_property("points", points)
 
 

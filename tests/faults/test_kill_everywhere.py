@@ -162,8 +162,11 @@ def test_killed_anywhere_it_is_all_before_or_all_after(deed: str, record_propert
     assert number > 30
 
 
-@pytest.mark.parametrize("deed", DEEDS)
-def test_a_recovery_killed_anywhere_is_finished_by_the_next(deed: str, record_property: Callable[[str, object], None]) -> None:
+def broken_recoveries(deed: str, broken: Callable[[int, World], bool], stride: int) -> int:
+    """Kill a deed, break its recovery at every `stride`-th step, recover from that; return how many were broken.
+
+    `broken`: recovers, is broken at the step of that number (from 1), and says whether it came to that.
+    """
     prepare, act = DEEDS[deed]
     points, number, more = 0, 1, True
     while more:
@@ -172,11 +175,17 @@ def test_a_recovery_killed_anywhere_is_finished_by_the_next(deed: str, record_pr
             with world() as one:
                 prepare(one)
                 more = faults.killed_at(number, lambda one=one: act(one))  # type: ignore[misc]
-                goes_on = faults.killed_at(second, one.recover)
+                goes_on = broken(second, one)
                 one.recover()
                 one.expect_rest()
             points += goes_on
-            second += 1
+            second += stride
         number += STRIDE
+    return points
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_a_recovery_killed_anywhere_is_finished_by_the_next(deed: str, record_property: Callable[[str, object], None]) -> None:
+    points = broken_recoveries(deed, lambda step, one: faults.killed_at(step, one.recover), 1)
     record_property("points", points)
     assert points > 20

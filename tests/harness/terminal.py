@@ -27,6 +27,21 @@ Predicate = Callable[[str], bool]
 PATIENCE = 30.0  # seconds to wait for something that should come at once, on a busy machine
 _LOOK = 0.1  # seconds without output after which a condition is looked at again: not all of them show on the screen
 
+# Requests that type into a terminal, lock it or kill it, and ways to one (CONTAINMENT A).
+REQUESTS = {
+    "TIOCSTI": 0x5412,
+    "TIOCLINUX": 0x541C,
+    "TIOCSETD": 0x5423,
+    "TIOCEXCL": 0x540C,
+    "KDSETMODE": 0x4B3A,
+    "KDSKBENT": 0x4B47,
+    "PIO_FONTX": 0x4B6C,
+    "VT_OPENQRY": 0x5600,
+    "VT_ACTIVATE": 0x5606,
+    "VT_LOCKSWITCH": 0x560B,
+}
+WAYS = ["stdin", "/dev/tty", "/proc/self/fd/0", "/proc/self/fd/2"]
+
 KEYS = {
     "enter": b"\r",
     "newline": b"\n",

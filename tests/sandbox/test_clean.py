@@ -23,7 +23,7 @@ def cleaned(agent_dev: AgentDev, *words: str) -> dict[str, Any]:
 @pytest.fixture
 def full(agent_dev: AgentDev) -> AgentDev:
     """A user with a discarded session, a home that was reset, and a session that waits."""
-    agent_dev("--", "sh", "-c", "touch a; mkdir -m 0 shut; touch ~/x")
+    agent_dev("--", "sh", "-c", "touch a; mkdir -m 0 shut; echo x >~/x")
     agent_dev("discard")
     agent_dev("home", "--reset")
     agent_dev("--", "touch", "waits")

@@ -6,22 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.harness.program import PROGRAM, PYTHON, AgentDev
-from tests.harness.terminal import Shell, Terminal
+from tests.harness.terminal import REQUESTS, WAYS, Shell, Terminal
 
-REQUESTS = {
-    "TIOCSTI": 0x5412,
-    "TIOCLINUX": 0x541C,
-    "TIOCSETD": 0x5423,
-    "TIOCEXCL": 0x540C,
-    "KDSETMODE": 0x4B3A,
-    "KDSKBENT": 0x4B47,
-    "PIO_FONTX": 0x4B6C,
-    "VT_OPENQRY": 0x5600,
-    "VT_ACTIVATE": 0x5606,
-    "VT_LOCKSWITCH": 0x560B,
-}
 GARBAGE = [0, 1 << 32, 0xDEADBEEF << 32, 0xFFFFFFFF << 32]
-WAYS = ["stdin", "/dev/tty", "/proc/self/fd/0", "/proc/self/fd/2"]
 
 # Tries each request on each way to the terminal; writes the names of the errors into its home.
 PROBE = """if True:
