@@ -116,7 +116,7 @@ def prepare(request: Request) -> Prepared:
     prepared = _with_path(showing.with_tools(prepared))
     if profile.share:
         prepared = prepared.but(shared=_shared(prepared, environ))
-    _look_up(prepared)
+    _look_up(prepared, is_direct=bool(options.direct))
     return prepared
 
 
@@ -292,8 +292,8 @@ def _refuse_owner(prepared: Prepared) -> None:
         raise Refused(message=f"{prepared.place.root} cannot be read")
 
 
-def locate(prepared: Prepared) -> tuple[str, str]:
-    """Return where the command lies inside and on the host, looked up as it will be: agent home, tools, system."""
+def locate(prepared: Prepared, *, is_direct: bool = False) -> tuple[str, str]:
+    """Return where the command lies inside and on the host, looked up as it will be: agent home, tools, system, our own."""
     name = prepared.command[0]
     folders = plan.inside_path(prepared.settings.profile, prepared.machine.home)
     for path in [name] if "/" in name else [f"{folder}/{name}" for folder in folders]:
@@ -301,12 +301,18 @@ def locate(prepared: Prepared) -> tuple[str, str]:
         outside = on_host(inside, prepared)
         if outside and os.path.lexists(outside):
             return inside, outside
-    raise CommandNotFound(command=name, hint=prepared.settings.profile.install or _elsewhere(name, prepared))
+    from agent_dev.commands import missing  # rare
+
+    if missing.is_there(name, prepared, is_direct=is_direct):
+        inside = f"{plan.PROGRAMS}/{name}"
+        return inside, on_host(inside, prepared) or ""
+    hint = prepared.settings.profile.install or missing.hint(name, prepared, is_direct=is_direct)
+    raise CommandNotFound(command=name, hint=hint)
 
 
-def _look_up(prepared: Prepared) -> None:
+def _look_up(prepared: Prepared, *, is_direct: bool) -> None:
     """Raise CommandNotFound or NotExecutable for a command that would not start; a link is left for the inside to follow."""
-    _, outside = locate(prepared)
+    _, outside = locate(prepared, is_direct=is_direct)
     if os.path.islink(outside):
         return
     if os.path.isdir(outside) or not os.access(outside, os.X_OK):
@@ -317,15 +323,6 @@ def _look_up(prepared: Prepared) -> None:
     if interpreter and (place is None or not os.path.lexists(place)):
         hint = f"the first line of {outside} names it"
         raise NoInterpreter(command=prepared.command[0], interpreter=interpreter, hint=hint)
-
-
-def _elsewhere(name: str, prepared: Prepared) -> str:
-    from agent_dev.core import checks  # only to complain
-
-    if os.sep in name:
-        return "it must be visible inside; agent-dev show true lists what is"
-    known = [profile for profile, _, _ in load.names(prepared.machine.home, dict(os.environ)) if profile != "default"]
-    return f"the profiles are {', '.join(known)}{checks.nearest(name, known)}"
 
 
 def on_host(path: str, prepared: Prepared) -> str | None:

@@ -11,9 +11,10 @@ def begin(prepared: Prepared, session: store.Session, environ: dict[str, str]) -
 
     def roll_back(number: int) -> str:
         from agent_dev.commands import rollback, sessions  # in the process that watches, when a command has failed
+        from agent_dev.host import events  # as above
 
         one = sessions.Listed(session, store.read(session), store.RUNNING)
-        return "; ".join(rollback.roll_back_live(one, number).problems)
+        return "; ".join(events.few(rollback.roll_back_live(one, number).problems))
 
     home = prepared.machine.home
     return Watcher(Watch(profile.policy, session.folder, home, environ, profile.ask_seconds, roll_back))

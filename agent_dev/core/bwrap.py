@@ -26,10 +26,14 @@ SAFE_OVERLAY = (0, 12, 0)
 
 
 class Share(Value):
-    """The plan's mounts, divided: the launcher's come first in time, bubblewrap binds what they left."""
+    """The plan's mounts, divided: the launcher's come first in time, bubblewrap binds what they left.
+
+    `aside`: directories below what an overlay of the launcher's is about to hide, each with the place where it is shown before.
+    """
 
     bwrap: tuple[Mount, ...]
     launcher: tuple[Mount, ...]
+    aside: tuple[tuple[str, str], ...] = ()  # source, place
 
 
 def default_way(version: tuple[int, int, int]) -> str:
@@ -42,17 +46,32 @@ def divide(plan: SandboxPlan, way: str) -> Share:
     if way == BY_BWRAP:
         return Share(plan.mounts, ())
     places = plan.writable()
-    ours: list[Mount] = []
+    below = [mount for mount in plan.mounts if any(is_below(mount.target, place) and mount.target != place for place in places)]
+    ours = [mount for mount in plan.mounts if isinstance(mount, Overlay) or mount in below]
     theirs: list[Mount] = []
+    aside: list[tuple[str, str]] = []
     for mount in plan.mounts:
-        below = any(is_below(mount.target, place) and mount.target != place for place in places)
-        if isinstance(mount, Overlay) or below:
-            ours.append(mount)
-            if not below:
-                theirs.append(Bind(mount.target, mount.target, writable=True))
+        if mount in below:
+            continue
+        if isinstance(mount, Overlay):
+            theirs.append(Bind(mount.target, mount.target, writable=True))
+        elif isinstance(mount, Bind) and (place := _aside(mount.source, ours)):
+            aside.append((mount.source, f"{place}.{len(aside)}"))
+            theirs.append(mount.but(source=aside[-1][1]))
         else:
             theirs.append(mount)
-    return Share(tuple(theirs), tuple(ours))
+    return Share(tuple(theirs), tuple(ours), tuple(aside))
+
+
+def _aside(source: str, ours: list[Mount]) -> str:
+    """Return beside what of the session's a directory can be shown that a mount of ours hides; "" where none does."""
+    for mount in ours:
+        if is_below(source, mount.target):
+            if isinstance(mount, Overlay):
+                return mount.upper
+            if isinstance(mount, Bind) and mount.source != mount.target:
+                return mount.source
+    return ""
 
 
 def mount_points(plan: SandboxPlan) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ GIB = 1 << 30
 RUN = "/run/agent-dev"  # ours inside: object stores, terminfo, the demo's script
 ORDINARY, ORDINARY_NAME = 1000, "agent"  # what root is inside
 PROGRAMS = f"{RUN}/bin"
+WORDS = ("tx", "agent-dev", "checkpoint", "rollback")  # what lies there, where a session has a door
 
 
 class Bind(Value):
@@ -198,7 +199,8 @@ BASE_ENV = (
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 PROXY_ENV = (*_PROXIES, *(name.upper() for name in _PROXIES))
 
-SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+# The administrator's programs last: each place that comes before a program's is looked at whenever it is started.
+SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
 def build(profile: Profile, machine: Machine, setting: Setting) -> SandboxPlan:
@@ -259,8 +261,9 @@ def _home(machine: Machine, setting: Setting) -> tuple[Mount, ...]:
 def _door(door: Door | None) -> tuple[Mount, ...]:
     if door is None:
         return ()
-    program, other = f"{PROGRAMS}/tx", f"{PROGRAMS}/agent-dev"
-    return (Bind(f"{RUN}/door", door.source), File(program, door.script, is_program=True), Symlink(other, "tx"))
+    first, *others = WORDS
+    program = File(f"{PROGRAMS}/{first}", door.script, is_program=True)
+    return (Bind(f"{RUN}/door", door.source), program, *(Symlink(f"{PROGRAMS}/{word}", first) for word in others))
 
 
 def _shown(setting: Setting, paths: tuple[str, ...]) -> tuple[Mount, ...]:

@@ -252,13 +252,13 @@ class _Line:
 
 
 def _is_option(option: str, word: str) -> bool:
-    """Whether a word is an option: exactly, with a value behind `=`, a letter in a cluster, or shortened as GNU's may be."""
+    """Whether a word is an option: exactly, with a value behind it, a letter in a cluster, or shortened as GNU's may be."""
     if word == option or word.startswith(option + "="):
         return True
     if option.startswith("--"):
         return len(word) > 4 and word.startswith("--") and option.startswith(word)
-    is_letter = len(option) == 2
-    return is_letter and not word.startswith("--") and word[1:].isalpha() and option[1] in word[1:]
+    is_letter = len(option) == 2 and not word.startswith("--")
+    return is_letter and (word[1:2] == option[1] or (word[1:].isalpha() and option[1] in word[1:]))  # -s0, or -rf
 
 
 def _any(patterns: tuple[str, ...], texts: "Iterable[str]") -> bool:

@@ -13,6 +13,7 @@ from agent_dev.value import Value
 
 LARGEST = 64 << 20  # bytes: then only what is not simply allowed is written, up to half as much again
 _FIRST = "0" * 64
+_TAIL = 1 << 16  # bytes in which a log's last two lines mostly lie
 
 
 class Head(Value):
@@ -29,7 +30,7 @@ class Log:
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         _drop_half_line(self._fd)
-        self.head = verify(path).head
+        self.head = _end(self._fd) or verify(path).head
         self._size = os.fstat(self._fd).st_size
 
     def close(self) -> None:
@@ -59,6 +60,23 @@ class Log:
             self.head = self.head.but(dropped=self.head.dropped + len(rows))
         else:
             self.head = head
+
+
+def _end(fd: int) -> Head | None:
+    """Return how far a log goes, by its last two lines alone: each line that is added would cost what all before it hold.
+
+    None where they do not tell. A line that was changed further up is found by who reads the log, wherever it goes on.
+    """
+    size = os.fstat(fd).st_size
+    lines = os.pread(fd, _TAIL, max(0, size - _TAIL)).split(b"\n")[-3:-1]
+    try:
+        before, last = map(json.loads, lines)
+        said, number = last.pop("chain"), last["n"]
+        if said == _chain(before["chain"], json.dumps(last)) and number == before["n"] + 1:
+            return Head(number, said)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return None
 
 
 def _drop_half_line(fd: int) -> None:

@@ -15,18 +15,23 @@ if TYPE_CHECKING:
     from agent_dev.host.store import Session
 
 NAME, MARK = "door", "transaction"
-_SCRIPT = ("door_running.py", "door_inside.py")  # one, read from the first line to the last
+_SCRIPT = ("door_running.py", "door_wish.py", "door_inside.py")  # one, read from the first line to the last
 _LONGEST = 100  # characters of a path: a first line holds 127 bytes
 _WAITING = 16  # connections that nobody has taken up
 
 
 def door(folder: str, system: tuple[str, ...], untrusted: tuple[str, ...]) -> Door | None:
     """Return the door of a session; None where no Python is shown inside, in which what goes to it is written."""
-    shown = (path for path in wall.pythons() if len(path) < _LONGEST and _is_shown(path, system, untrusted))
-    python = next(shown, "")
-    if not python:
+    found = python(system, untrusted)
+    if not found:
         return None
-    return Door(f"{folder}/{NAME}", b"#!%s -ISB\n%s" % (os.fsencode(python), b"".join(map(_source, _SCRIPT))))
+    return Door(f"{folder}/{NAME}", b"#!%s -ISB\n%s" % (os.fsencode(found), b"".join(map(_source, _SCRIPT))))
+
+
+def python(system: tuple[str, ...], untrusted: tuple[str, ...]) -> str:
+    """Return the Python that runs it inside; nothing where none is shown."""
+    shown = (path for path in wall.pythons() if len(path) < _LONGEST and _is_shown(path, system, untrusted))
+    return next(shown, "")
 
 
 def _source(name: str) -> bytes:

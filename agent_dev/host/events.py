@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +17,18 @@ from agent_dev.host.command_log import Head
 
 START, END, CHECKPOINT, ROLLBACK, TRANSACTION = "start", "end", "checkpoint", "rollback", "transaction"
 INSIDE = "inside"  # a transaction that the agent made of its own session
+_MOST_PROBLEMS, _LONGEST_PROBLEM = 10, 300
 
 
 def _path(session: store.Session) -> str:
     return f"{session.folder}/events.jsonl"
+
+
+def few(problems: Sequence[str]) -> list[str]:
+    """Return what of a list of problems is written down: an agent can make as many and as long ones as it likes."""
+    found = [one if len(one) <= _LONGEST_PROBLEM else f"{one[:_LONGEST_PROBLEM]}…" for one in problems[:_MOST_PROBLEMS]]
+    more = len(problems) - len(found)
+    return [*found, f"{more} more"] if more else found
 
 
 def note(session: store.Session, event: str, *, at: int = 0, **more: Any) -> None:

@@ -57,6 +57,7 @@ class Order(Value):
     empty: str  # an empty file, for masks
     watch: bytes = b""  # a filter that tells of each execve; empty: none
     limits: tuple[tuple[str, int], ...] = ()
+    aside: tuple[tuple[str, str], ...] = ()  # directories that the overlays will hide, and where they are shown instead
     has_wall: bool = False  # whether a step inside puts Landlock on: a layer of ours would forbid it to let anything be moved
 
     def encoded(self) -> bytes:
@@ -215,6 +216,8 @@ def memory(data: bytes) -> int:
 
 
 def _keep(order: Order, pipes: Pipes) -> int:
+    for source, place in order.aside:
+        _show_aside(source, place)
     for mount in order.mounts:
         _mount(order, mount)
     ready, ready_w = os.pipe()
@@ -234,10 +237,13 @@ def _be_init(order: Order, pipes: Pipes, ready: int) -> None:
         os.setpgid(0, 0)
         kernel.die_with_parent()
         _restrict(order, dict(order.limits))
-        os.write(ready, b"%d" % _listen(order.watch))
+        listener = _listen(order.watch)
+        os.write(ready, b"%d" % listener)
         os.close(ready)
         os.close(pipes.report)
         if os.read(pipes.go, 1):
+            if listener >= 0:
+                os.close(listener)  # or we would wait for an answer for ever when nobody is left to give it
             _exec(order, pipes)
     except OSError as error:
         os.write(ready, _failure(error))
@@ -253,6 +259,16 @@ def enter_namespaces() -> None:
         fd = os.open(f"/proc/self/{name}", os.O_WRONLY)
         os.write(fd, text.encode())
         os.close(fd)
+
+
+def _show_aside(source: str, place: str) -> None:
+    """Show a directory, read-only, at a place of ours in the session: the overlay above its own is not mounted yet."""
+    os.makedirs(place, 0o700, exist_ok=True)  # of a session that is resumed it is there
+    target = os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        _bind(source, target, kernel.ATTR_RDONLY | kernel.ATTR_NOSUID | kernel.ATTR_NODEV)
+    finally:
+        os.close(target)
 
 
 def _mount(order: Order, mount: Mount) -> None:

@@ -154,6 +154,7 @@ def start(plan: SandboxPlan, program: str, overlays: str, empty: str, kept: Keep
         empty=empty,
         watch=_watching() if kept.watcher is not None else b"",
         limits=plan.limits,
+        aside=share.aside,
         has_wall=plan.command != command,
     )
     return kept.carry_out(order, terminal)

@@ -54,10 +54,10 @@ class _File(Value):
 
 
 def settings(request: Request) -> Settings:
-    """Return what an agent gets, the weakest layer first: built in, the repository, config.yaml, profile, environment, flags.
+    """Return what an agent gets. Raises BadConfiguration with a line for each problem of all files together.
 
-    An agent without a profile gets `default`, without a command; a `--profile` file is called as the file is. Raises
-    BadConfiguration with a line for each problem of all files together.
+    The weakest layer first: built in, the repository, shipped profiles, config.yaml, the user's own profiles, environment, flags.
+    An agent without a profile gets `default`, without a command; a `--profile` file is called as the file is.
     """
     files = _Files(request.home, request.environ)
     base = files.shipped(DEFAULT)
@@ -69,7 +69,9 @@ def settings(request: Request) -> Settings:
     files.finish()
     name = _name_of(found) if found else DEFAULT
     weakest = base.layer() if found is base else base.layer(without="about")
-    files_above = (*config, *(file for file in chain if file is not base))
+    shipped = [file for file in chain if os.path.dirname(file.path) == files.folders[1]]
+    own = [file for file in chain if file not in shipped]
+    files_above = (*(file for file in shipped if file is not base), *config, *own)
     made = stack(name, (weakest, request.repository, *(file.layer() for file in files_above), *strongest))
     if request.repository.fields:
         from agent_dev.core.trust import tighten  # most repositories have no settings of their own

@@ -1,5 +1,7 @@
 """What was heard of commands, in order, until it is written to the log."""
 
+from agent_dev.core.policy import ALLOW
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -19,28 +21,29 @@ class Rows:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._waiting: list[Row] = []
-        self._last: dict[int, tuple[Row, int]] = {}  # by thread: of those that wait and were allowed, and when it last called
+        self._waiting: list[Row | Call] = []
+        self._last: dict[int, Call] = {}  # by thread: of those that wait and were allowed
         self._log: Log | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def before(self, call: "Call", now: int) -> "Row | None":
-        """Return the row of the place before, where a call is a look at the next place on a PATH."""
-        last = self._last.get(call.pid)
-        return last[0] if last is not None and now - last[1] < _SAME and last[0]["argv"] == call.argv else None
+    def before(self, pid: int, now: int) -> "Call | None":
+        """Return what a thread called just before, where that may have been another place on its PATH."""
+        last = self._last.get(pid)
+        return last if last is not None and now - last.last < _SAME else None
 
-    def allowed(self, row: "Row", before: "Row | None") -> None:
-        """Keep the row of a command that may run; a look at the next place takes the place and the time of the one before."""
-        now = row["time"]
+    def allowed(self, call: "Call", before: "Call | None") -> None:
+        """Keep a call that may run; a look at the next place takes the place and the time of the one before."""
         if before is None:
-            self._waiting.append(row)
+            self._waiting.append(call)
+            self._last[call.pid] = call
         else:
-            row["time"] = before["time"]
-            before.clear()
-            before.update(row)
-        self._last[row["pid"]] = (before or row, now)
+            before.path, before.cwd, before.rule, before.last = call.path, call.cwd, call.rule, call.last
+
+    def allowed_last(self) -> "list[Call]":
+        """Return of each thread what it was allowed last, as far as it waits."""
+        return [*self._last.values()]
 
     def add(self, row: "Row") -> None:
         """Keep a row."""
@@ -56,7 +59,7 @@ class Rows:
             self._log = Log(self._path)
         rows, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
         self._last.clear()
-        self._log.write(rows)
+        self._log.write([row if isinstance(row, dict) else _row(row) for row in rows])
 
     def write_all(self) -> None:
         """Write what waits."""
@@ -66,3 +69,8 @@ class Rows:
     def head(self) -> "tuple[int, str, int]":
         """Return how far the log goes: lines, the last one's chain, how many were left out."""
         return (0, "", 0) if self._log is None else (self._log.head.count, self._log.head.chain, self._log.head.dropped)
+
+
+def _row(call: "Call") -> "Row":
+    row = {**call.row(), "decision": ALLOW}
+    return {**row, "rule": call.rule} if call.rule else row

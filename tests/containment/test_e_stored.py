@@ -131,15 +131,20 @@ SWAPPING = """if True:
     victim = sys.argv[1]
     print("ready", flush=True)
     os.symlink(victim, "link")
+    def swap():
+        os.rename("made", "aside"); os.rename("link", "made")
+        os.rename("made", "link"); os.rename("aside", "made")
+    def put_right():
+        for name in ("link", "made", "aside"):
+            if os.path.islink(name) and name != "link": os.unlink(name)
+        if not os.path.islink("link"): os.symlink(victim, "link")
+        if not os.path.isdir("made"): os.makedirs("made", exist_ok=True)
     while not os.path.exists("/tmp/stop"):
-        try:
-            os.rename("made", "aside"); os.rename("link", "made")
-            os.rename("made", "link"); os.rename("aside", "made")
-        except OSError:  # the rollback was there in between
-            for name in ("link", "made", "aside"):
-                if os.path.islink(name) and name != "link": os.unlink(name)
-            if not os.path.islink("link"): os.symlink(victim, "link")
-            if not os.path.isdir("made"): os.makedirs("made", exist_ok=True)
+        for act in (swap, put_right):
+            try:
+                act()
+                break
+            except OSError: pass  # the rollback was there in between
         if sys.stdin in __import__("select").select([sys.stdin], [], [], 0)[0]: break
 """
 

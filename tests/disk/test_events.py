@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host import events, store
+from agent_dev.commands import nested, rollback
+from agent_dev.commands.sessions import Listed
+from agent_dev.host import command_log, events, store
+from agent_dev.output import history
 
 
 @pytest.fixture
@@ -78,3 +81,46 @@ def test_a_secret_in_an_argument_is_masked(session: store.Session) -> None:
     events.note(session, "start", argv=["curl", "--password", "hunter2", "--token=abcdef"])
     assert "hunter2" not in json.dumps(told(session).rows)
     assert "abcdef" not in json.dumps(told(session).rows)
+
+
+def test_lines_are_shown_in_the_order_of_their_times(session: store.Session, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ({"n": 1, "time": 2 * 10**9, "event": "checkpoint"}, {"n": 2, "time": 10**9, "event": "start", "policy": {"set": "x"}})
+    history.log(Listed(session, store.read(session), store.WAITING), events.Told(rows), what="events", as_json=False)
+    assert [line.split()[2:] for line in capsys.readouterr().out.splitlines()] == [["start", "policy.set=x"], ["checkpoint"]]
+
+
+def test_a_line_is_added_at_what_its_last_two_cost_however_long_the_log_is(
+    session: store.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_log, "verify", None)
+    events.note(session, "checkpoint", checkpoint=4)
+    monkeypatch.undo()
+    assert [row["n"] for row in told(session).rows] == [1, 2, 3, 4, 5]
+    assert told(session).problem == ""
+
+
+@pytest.mark.parametrize("long", [1 << 15, 1 << 16, 1 << 17])
+def test_a_log_goes_on_behind_lines_of_any_length(session: store.Session, long: int) -> None:
+    for text in ("x" * long, "short", "y" * long):
+        events.note(session, "checkpoint", cause=text)
+    events.note(session, "end")
+    assert [row["n"] for row in told(session).rows] == [*range(1, 9)]
+    assert told(session).problem == ""
+
+
+def test_a_change_further_up_is_seen_when_lines_were_added_since(session: store.Session) -> None:
+    rows = lines(session)
+    rewrite(session, [rows[0].replace('"checkpoint": 0', '"checkpoint": 7'), *rows[1:]])
+    events.note(session, "checkpoint", checkpoint=4)
+    assert told(session).problem
+
+
+def test_of_what_could_not_be_rolled_back_little_is_written_down(session: store.Session) -> None:
+    problems = tuple(f"{'n' * 4000}{number}: it could not be read" for number in range(1000))
+    rollback._noted(session, rollback.RolledBack(1, 2, (), problems))
+    nested._note(session, 1, "true", "rolled back", "not all could be brought back: " + "; ".join(problems))
+    for line, key in zip(lines(session)[-2:], ("problems", "problem"), strict=True):
+        assert len(line) < 4096
+        assert "990 more" in json.dumps(json.loads(line)[key])
+    assert events.few(problems[:1])[0].startswith("nnn")
+    assert events.few(("short", "one")) == ["short", "one"]

@@ -22,6 +22,17 @@ def test_each_layer_beats_the_ones_below(user: User) -> None:
     assert made.profile.merge is False
 
 
+@pytest.mark.parametrize("agent", ["claude", "codex", "bash"])
+def test_what_the_user_says_for_every_agent_beats_a_shipped_profile_and_their_own_profile_beats_that(
+    user: User, agent: str
+) -> None:
+    assert (user.settings(agent).profile.policy, user.settings(agent).profile.tx_inside) == ("guard", True)
+    user.write("config.yaml", "policy: strict\ntx_inside: false\n")
+    assert (user.settings(agent).profile.policy, user.settings(agent).profile.tx_inside) == ("strict", False)
+    user.write(f"profiles/{agent}.yaml", f"extends: {agent}\npolicy: 'off'\n")
+    assert (user.settings(agent).profile.policy, user.settings(agent).profile.tx_inside) == ("off", False)
+
+
 def test_each_value_knows_where_it_came_from(user: User) -> None:
     config = user.write("config.yaml", "# mine\nro:\n  - /data\n  - /more\nset:\n  A: x\nnet: none\n")
     profile = user.write("profiles/mine.yaml", "command: x\nset: {A: b, B: z}\n")

@@ -93,6 +93,6 @@ def test_no_place_that_holds_credentials_is_shown(user: User) -> None:
 def test_the_agents_own_programs_come_first_and_no_tool_directory_covers_them(user: User) -> None:
     profile = user.settings("claude").profile
 
-    assert profile.path[0] == "~/.local/agent/bin"
-    assert not [tool for tool in profile.tools if (profile.path[0] + "/").startswith(tool + "/")]
+    assert profile.path[0] == "~/.local/agent/bin?"
+    assert not [tool for tool in profile.tools if "~/.local/agent/bin/".startswith(tool + "/")]
     assert "--prefix ~/.local/agent " in profile.install

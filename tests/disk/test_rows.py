@@ -9,6 +9,7 @@ from agent_dev.host import rows
 from agent_dev.host.command_log import verify
 from agent_dev.host.notify import Call
 from agent_dev.host.rows import Rows
+from agent_dev.host.words import Words
 
 SOON = 1_000_000
 LATER = 1_000_000_000
@@ -22,12 +23,12 @@ class Heard:
         self.rows = Rows(self.path)
         self.now = 0
 
-    def call(self, pid: int, program: str, after: int = SOON, words: tuple[str, ...] = ("x",)) -> None:
+    def call(self, pid: int, program: str, after: int = SOON) -> None:
         """Hear of a call that may run."""
         self.now += after
-        call = Call((1, pid), program, (words, False))
-        row = {"time": self.now, "pid": pid, "program": program, "argv": call.argv, "decision": "allow"}
-        self.rows.allowed(row, self.rows.before(call, self.now))
+        call = Call((1, pid), program.encode(), Words(0, [], [], ("x",)))
+        call.time = call.last = self.now
+        self.rows.allowed(call, self.rows.before(pid, self.now))
 
     def written(self) -> list[dict[str, Any]]:
         """Write what waits, and return all that was written."""
@@ -62,12 +63,6 @@ def test_a_look_that_goes_on_for_long_is_one_row_and_the_same_call_after_a_pause
         heard.call(7, "/b/as")
     heard.call(7, "/c/as", LATER)
     assert [row["program"] for row in heard.written()] == ["/b/as", "/c/as"]
-
-
-def test_other_words_are_another_row(heard: Heard) -> None:
-    heard.call(7, "/a/as")
-    heard.call(7, "/b/as", words=("y",))
-    assert [row["program"] for row in heard.written()] == ["/a/as", "/b/as"]
 
 
 def test_what_is_written_stays_as_it_is(heard: Heard) -> None:

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from agent_dev.host.words import FEW, MANY, Reader
+from agent_dev.host.words import FEW, MANY, Reader, Words
 
 PAGE = 4096
 PAGES = 24
@@ -33,13 +33,28 @@ class Memory:
         return self.put(0, b"/bin/x\0"), self.put(1000, struct.pack(f"={len(pointers) + 1}Q", *pointers, 0))
 
 
+def read(path: int, argv: int, most: int = FEW) -> tuple[bytes, tuple[str, ...], bool]:
+    """Return path and words of a call of this process, and whether there are more."""
+    program, words = Reader().read(HERE, path, argv, most)
+    assert words.first == os.fsencode(words.argv[0] if words.argv else "")
+    return program, words.argv, words.is_cut
+
+
+def known(path: int, argv: int) -> Words:
+    """Return the words of a call, after which the same are found again."""
+    return Reader().read(HERE, path, argv, FEW)[1]
+
+
+def again(words: Words, path: int, argv: int) -> bytes | None:
+    return Reader().again(words, HERE, path, argv)
+
+
 @pytest.fixture
 def memory() -> Memory:
     return Memory()
 
 
 def test_words_are_read_wherever_they_lie(memory: Memory) -> None:
-    reader = Reader()
     seed = int(os.environ.get("AGENT_DEV_TEST_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
     print(f"AGENT_DEV_TEST_SEED={seed}")  # noqa: T201  (shown when it fails)
     chance = random.Random(seed)  # noqa: S311  (no secret)
@@ -58,29 +73,29 @@ def test_words_are_read_wherever_they_lie(memory: Memory) -> None:
         order = chance.sample(range(len(words)), len(words))
         path, argv = memory.lay_out([words[n] for n in order], [places[n] for n in order])
         wanted = tuple(os.fsdecode(words[n]) for n in order)
-        assert reader.read(HERE, path, argv, FEW) == (b"/bin/x", (wanted, False))
+        assert read(path, argv) == (b"/bin/x", wanted, False)
 
 
 def test_words_behind_which_nothing_is_are_read(memory: Memory) -> None:
     path, argv = memory.lay_out([b"one", b"last"], [5000, PAGES * PAGE - 5])
-    assert Reader().read(HERE, path, argv, FEW)[1] == (("one", "last"), False)
+    assert read(path, argv)[1:] == (("one", "last"), False)
 
 
 def test_a_call_without_words_has_none(memory: Memory) -> None:
     path, argv = memory.lay_out([], [])
-    assert Reader().read(HERE, path, argv, FEW) == (b"/bin/x", ((), False))
-    assert Reader().read(HERE, path, 0, FEW) == (b"/bin/x", ((), False))
-    assert Reader().read(HERE, 0, argv, FEW) == (b"", ((), False))
+    assert read(path, argv) == (b"/bin/x", (), False)
+    assert read(path, 0) == (b"/bin/x", (), False)
+    assert read(0, argv) == (b"", (), False)
 
 
 def test_more_and_longer_words_than_are_read_are_told(memory: Memory) -> None:
     path, argv = memory.lay_out([b"w"] * 70, [9000 + 2 * n for n in range(70)])
-    assert Reader().read(HERE, path, argv, FEW) == (b"/bin/x", (("w",) * FEW, True))
-    assert Reader().read(HERE, path, argv, MANY) == (b"/bin/x", (("w",) * 70, False))
+    assert read(path, argv) == (b"/bin/x", ("w",) * FEW, True)
+    assert read(path, argv, MANY) == (b"/bin/x", ("w",) * 70, False)
     path, argv = memory.lay_out([b"x", b"y" * 5000], [9000, 10000])
-    assert Reader().read(HERE, path, argv, FEW)[1] == (("x", "y" * 4096), True)
+    assert read(path, argv)[1:] == (("x", "y" * 4096), True)
     path, argv = memory.lay_out([b"y" * 4500, b"x"], [2 * PAGE, 3 * PAGE + 500])
-    assert Reader().read(HERE, path, argv, FEW)[1] == (("y" * 4096, "x"), True)
+    assert read(path, argv)[1:] == (("y" * 4096, "x"), True)
 
 
 @pytest.mark.parametrize("bad", [1, 1 << 46, (1 << 64) - 1], ids=["low", "nowhere", "last"])
@@ -96,40 +111,58 @@ def test_what_cannot_be_read_is_an_error(memory: Memory, bad: int) -> None:
 
 
 def test_a_call_with_the_same_words_is_known_and_its_path_is_the_new_one(memory: Memory) -> None:
-    reader = Reader()
     path, argv = memory.lay_out([b"as", b"-o", b"x.o"], [5000, 8190, 60000])
-    assert reader.again(HERE, path, argv) is None
-    first = reader.read(HERE, path, argv, FEW)
-    assert reader.again(HERE, path, argv) == first
-    other = memory.put(300, b"/usr/bin/as\0")
-    assert reader.again(HERE, other, argv) == (b"/usr/bin/as", first[1])
-    assert reader.again(HERE, path, argv + 8) is None
-    assert reader.again(HERE + 1, path, argv) is None
-    assert reader.again(HERE, 1, argv) is None
+    words = known(path, argv)
+    assert again(words, path, argv) == b"/bin/x"
+    assert again(words, memory.put(300, b"/usr/bin/as\0"), argv) == b"/usr/bin/as"
+    assert again(words, path, argv + 8) is None
+    assert again(words, 1, argv) is None
+    assert words.argv == ("as", "-o", "x.o")
 
 
 def test_a_call_whose_words_lie_around_what_is_missing_is_known_too(memory: Memory) -> None:
     path, argv = memory.lay_out([b"as", b"x.o"], [3 * PAGE + 9, 5 * PAGE + 9])
     assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(memory.start + 4 * PAGE), PAGE, 0) == 0
-    reader = Reader()
-    first = reader.read(HERE, path, argv, FEW)
-    assert first == (b"/bin/x", (("as", "x.o"), False))
-    assert reader.again(HERE, path, argv) == first
+    words = known(path, argv)
+    assert words.argv == ("as", "x.o")
+    assert again(words, path, argv) == b"/bin/x"
+
+
+def test_a_call_with_more_words_than_are_read_is_never_known(memory: Memory) -> None:
+    path, argv = memory.lay_out([b"w"] * 70, [9000 + 2 * n for n in range(70)])
+    assert again(known(path, argv), path, argv) is None
+    path, argv = memory.lay_out([b"x", b"y" * 5000], [9000, 10000])
+    assert again(known(path, argv), path, argv) is None
 
 
 @pytest.mark.parametrize("places", [[5000, 8190, 60000], [5010, 5005, 5000]], ids=["far", "near"])
 def test_a_call_whose_words_changed_anywhere_is_not_known(memory: Memory, places: list[int]) -> None:
     words = [b"rm", b"-r", b"made"]
     for at in [n for word, place in zip(words, places, strict=True) for n in range(place, place + len(word) + 1)]:
-        reader = Reader()
         path, argv = memory.lay_out(words, places)
-        reader.read(HERE, path, argv, FEW)
-        assert reader.again(HERE, path, argv) is not None
+        before = known(path, argv)
+        assert again(before, path, argv) is not None
         memory.put(at, b"!")
-        assert reader.again(HERE, path, argv) is None
+        assert again(before, path, argv) is None
     for at in range(1000, 1000 + 8 * 4):
-        reader = Reader()
         path, argv = memory.lay_out(words, places)
-        reader.read(HERE, path, argv, FEW)
+        before = known(path, argv)
         memory.put(at, bytes((memory.data[at] ^ 1,)))
-        assert reader.again(HERE, path, argv) is None
+        assert again(before, path, argv) is None
+
+
+@pytest.mark.parametrize("at", [1000, 1003, PAGE - 24, PAGE - 32, PAGE - 30], ids=str)
+@pytest.mark.parametrize("count", [0, 1, 2, 31, 32, 33], ids=str)
+def test_words_are_read_wherever_their_addresses_lie(memory: Memory, at: int, count: int) -> None:
+    words = [b"w%d" % number for number in range(count)]
+    pointers = [memory.put(3 * PAGE + 256 * number, word + b"\0") for number, word in enumerate(words)]
+    argv = memory.put(at, struct.pack(f"={count + 1}Q", *pointers, 0) + b"\1" * 16)
+    assert read(memory.put(2 * PAGE, b"/bin/x\0"), argv) == (b"/bin/x", tuple(map(os.fsdecode, words)), False)
+
+
+def test_an_address_of_which_a_part_is_missing_is_an_error(memory: Memory) -> None:
+    path, word = memory.put(0, b"/bin/x\0"), memory.put(PAGE, b"one\0")
+    argv = memory.put((PAGES - 1) * PAGE - 12, struct.pack("=Q", word) + b"\1" * 4)
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(memory.start + (PAGES - 1) * PAGE), PAGE, 0) == 0
+    with pytest.raises(OSError, match="Bad address"):
+        Reader().read(HERE, path, argv, FEW)

@@ -2,8 +2,11 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
+
+from tests.harness.program import AgentDev
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -17,3 +20,12 @@ def namespaces() -> None:
         pytest.skip(f"{bwrap}: {error}")
     if done.returncode:
         pytest.skip(f"no sandbox here: {done.stderr}")
+
+
+@pytest.fixture
+def inside(agent_dev: AgentDev) -> AgentDev:
+    """The program with a door in each session, and no checkpoints by the clock."""
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("tx_inside: true\ncheckpoint_minutes: 0\n")
+    return agent_dev

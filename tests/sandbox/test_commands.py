@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,10 +45,20 @@ def session(agent_dev: AgentDev) -> Path:
     return max((agent_dev.state / "sessions").iterdir())
 
 
-def log(agent_dev: AgentDev) -> list[dict[str, Any]]:
+def lines(agent_dev: AgentDev) -> list[dict[str, Any]]:
     found = verify(str(session(agent_dev) / "commands.jsonl"))
     assert found.problem == ""
     return list(found.rows)
+
+
+def log(agent_dev: AgentDev) -> list[dict[str, Any]]:
+    """Return the lines of commands that began."""
+    return [row for row in lines(agent_dev) if "decision" in row]
+
+
+def ends(agent_dev: AgentDev) -> list[dict[str, Any]]:
+    """Return the lines that tell how those ended that lasted, or that a rule is about."""
+    return [row for row in lines(agent_dev) if "decision" not in row]
 
 
 def test_what_only_harms_is_not_started_and_the_agent_is_told_why(guarded: AgentDev) -> None:
@@ -76,15 +88,29 @@ def test_every_command_is_written_down_in_a_chain_that_ends_in_the_record(guarde
     assert {row["cwd"] for row in rows[1:]} == {str(guarded.repo / "sub")}
     assert len({row["parent"] for row in rows[1:4]}) == 1
     record = json.loads((session(guarded) / "session.json").read_text())
-    assert (record["policy"]["set"], record["commands"]["count"], record["commands"]["dropped"]) == ("guard", 5, 0)
-    wanted = Head(5, record["commands"]["chain"])
+    count = len(lines(guarded))
+    assert (record["policy"]["set"], record["commands"]["count"], record["commands"]["dropped"]) == ("guard", count, 0)
+    wanted = Head(count, record["commands"]["chain"])
     path = session(guarded) / "commands.jsonl"
     assert verify(str(path), wanted).problem == ""
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:-1]))
-    assert "5 were written" in verify(str(path), wanted).problem
-    path.write_text("".join((lines[0], lines[1].replace('"x"', '"y"'), *lines[2:])))
+    written = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(written[:-1]))
+    assert f"{count} were written" in verify(str(path), wanted).problem
+    path.write_text("".join((written[0], written[1].replace('"x"', '"y"'), *written[2:])))
     assert "changed after line 1" in verify(str(path), wanted).problem
+
+
+def test_how_a_command_ended_that_lasts_is_written_down(guarded: AgentDev) -> None:
+    inner = "read go; exit 7"
+    with guarded.started("--no-merge", "--", "sh", "-c", f"touch x; sh -c '{inner}'; exit 5") as process:
+        wait_until(lambda: any(inner in path.read_text() for path in guarded.state.glob("sessions/*/commands.jsonl")), "its row")
+        process.communicate("\n", timeout=60)
+    begun = {row["pid"]: row for row in log(guarded)}
+    found = ends(guarded)
+    assert [(row["argv"][-1], row["exit"]) for row in found if row["argv"][-1] == inner] == [(inner, 7)]
+    assert [row["argv"][0] for row in found] == ["sh", "sh"]
+    for row in found:
+        assert 0 <= row["duration"] == (row["time"] - begun[row["pid"]]["time"]) // 1_000_000
 
 
 def test_the_rules_that_decided_are_noted_and_a_file_that_was_spoilt_meanwhile_stops_nothing(guarded: AgentDev) -> None:
@@ -221,8 +247,8 @@ def test_what_a_command_changed_is_rolled_back_when_it_fails_and_stays_when_it_d
     code, said = sh(guarded, script)
     assert (code, "print('two')" in said) == (0, True), said
     assert guarded.changes() == {"good": "added", "y": "added"}
-    ends = [row for row in log(guarded) if "exit" in row]
-    assert [(row["exit"], row.get("rolled_back")) for row in ends] == [(0, None), (3, True)]
+    found = [(row["exit"], row.get("rolled_back")) for row in ends(guarded) if row["argv"][-1] == "transacted"]
+    assert found == [(0, None), (3, True)]
 
 
 # Asking
@@ -287,6 +313,18 @@ def test_when_nobody_is_left_to_answer_nothing_starts(guarded: AgentDev) -> None
         said, _ = process.communicate("\n", timeout=60)
     assert [int(code) for code in said.split()] == [126, 126] or all(int(code) for code in said.split())
     assert not list((guarded.state / "sessions").glob("*/roots/0/upper/x"))
+
+
+@pytest.mark.parametrize("step", ["run", "_hear"], ids=["at once", "at the first command"])
+def test_when_what_watches_ends_before_anything_started_the_start_fails(guarded: AgentDev, step: str) -> None:
+    code = (
+        f"from agent_dev import cli; from agent_dev.host.answering import Service; Service.{step} = lambda *_: 1 / 0; cli.main()"
+    )
+    command = (sys.executable, "-c", code, "--no-merge", "--", "touch", "x")
+    done = subprocess.run(command, env=guarded.env, cwd=guarded.repo, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 125
+    assert "agent-dev: what watches the commands ended" in done.stderr
+    assert not (guarded.repo / "x").exists()
 
 
 def test_words_that_cannot_be_read_are_not_started(guarded: AgentDev) -> None:

@@ -1,6 +1,7 @@
 """What is shown without a run: `show`, the list of profiles, and a line to paste."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -35,3 +36,14 @@ def test_the_line_that_is_shown_builds_the_same_sandbox(agent_dev: AgentDev, tmp
     )
     assert pasted.stdout == agent_dev("--", "sh", "-c", script).stdout, pasted.stderr
     assert "ada@example.invalid" in pasted.stdout
+
+
+def test_the_first_start_of_all_parses_what_these_tests_begin_with(agent_dev: AgentDev) -> None:
+    """Every home of theirs has it in its cache, so that not each of them begins with reading YAML."""
+    kept = agent_dev.home.parent / "cache" / "agent-dev"
+    names = ("profiles.json", "risks.json")
+    before = [json.loads((kept / name).read_bytes()) for name in names]
+    shutil.rmtree(kept)
+    assert agent_dev("--no-merge", "--", "touch", "new").returncode == 0
+    assert agent_dev.changes() == {"new": "added"}
+    assert [json.loads((kept / name).read_bytes()) for name in names] == before

@@ -104,9 +104,6 @@ def test_where_a_version_in_the_path_comes_from_is_shown(agent_dev: AgentDev) ->
     assert "default.yaml:" in rows[0]
 
 
-ALWAYS = [".local/agent/bin", ".local/bin", "bin"]
-
-
 def places(agent_dev: AgentDev) -> list[str]:
     """Return the directories of PATH inside that come before the system's."""
     path = agent_dev("printenv", "PATH").stdout.strip().split(":")
@@ -114,10 +111,11 @@ def places(agent_dev: AgentDev) -> list[str]:
 
 
 def test_places_of_tools_that_are_not_there_come_after_the_systems(agent_dev: AgentDev) -> None:
-    assert places(agent_dev) == ALWAYS
+    assert places(agent_dev) == []
     path = agent_dev("printenv", "PATH").stdout.strip().split(":")
     last = path[path.index(SYSTEM_PATH[-1]) + 1 :]
-    assert {f"{agent_dev.home}/{name}" for name in (".cargo/bin", ".pyenv/shims", "go/bin")} <= set(last)
+    names = (".local/agent/bin", ".local/bin", "bin", ".cargo/bin", ".pyenv/shims", "go/bin")
+    assert {f"{agent_dev.home}/{name}" for name in names} <= set(last)
     assert len(path) == len(set(path))
 
 
@@ -129,10 +127,11 @@ def test_what_is_installed_while_an_agent_runs_is_found_by_its_name(agent_dev: A
 def test_places_that_are_there_come_first_in_their_order(agent_dev: AgentDev) -> None:
     (agent_dev.home / ".pyenv/shims").mkdir(parents=True)  # shown as a tool
     (agent_dev.agent_home / ".asdf/shims").mkdir(parents=True)
+    (agent_dev.agent_home / ".local/agent/bin").mkdir(parents=True)
     (agent_dev.agent_home / ".bun").mkdir()
     (agent_dev.agent_home / ".bun/bin").write_text("no directory")
     (agent_dev.home / ".deno/bin").mkdir(parents=True)
-    assert places(agent_dev) == [*ALWAYS, ".asdf/shims", ".pyenv/shims", ".deno/bin"]
+    assert places(agent_dev) == [".local/agent/bin", ".asdf/shims", ".pyenv/shims", ".deno/bin"]
 
 
 def test_a_link_on_the_way_to_a_place_is_left_for_the_inside_to_follow(agent_dev: AgentDev) -> None:

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_dev.core.bwrap import BY_BWRAP, BY_LAUNCHER, default_way, divide, mount_points
-from agent_dev.core.plan import Bind, Mask, Mount, Overlay, Scratch, is_below
-from tests.unit.plan_settings import SETTINGS, is_writable, planned
+from agent_dev.core.plan import Bind, GitDir, Mask, Mount, Overlay, Scratch, build, is_below
+from agent_dev.core.profile import Profile
+from tests.unit.plan_settings import MACHINE, OUTSIDE, SETTINGS, STATE, is_writable, planned, setting
 
 
 def targets(mounts: tuple[Mount, ...]) -> set[str]:
@@ -59,6 +60,21 @@ def test_an_overlay_that_bubblewrap_must_show_is_bound_writable_from_the_launche
     ]
 
     assert all(Bind(mount.target, mount.target, writable=True) in share.bwrap for mount in roofs)
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_a_store_that_lies_below_a_root_is_shown_from_a_place_that_nothing_hides(*, is_direct: bool) -> None:
+    source, inside = f"{OUTSIDE}/.git/agent-dev/s1-0", "/run/agent-dev/git/0/objects"
+    own = GitDir(f"{STATE}/git/0", f"{OUTSIDE}/.git", ((source, inside),))
+    git = own if is_direct else GitDir(f"{STATE}/roots/0/upper/.git", "", own.stores)
+    direct = {"direct": OUTSIDE, "roots": ()} if is_direct else {}
+    plan = build(Profile("x"), MACHINE, setting(git_dirs=(git,), **direct))
+    share = divide(plan, BY_LAUNCHER)
+
+    place = next(mount.source for mount in share.bwrap if isinstance(mount, Bind) and mount.target == inside)
+    assert share.aside == ((source, place),)
+    assert not any(is_below(place, mount.target) for mount in share.launcher)
+    assert divide(plan, BY_BWRAP).aside == ()
 
 
 @pytest.mark.parametrize("name", SETTINGS)

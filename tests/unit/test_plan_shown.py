@@ -135,7 +135,7 @@ def test_the_users_name_home_and_path_are_set_and_the_profile_has_the_last_word(
 
     assert (env["HOME"], env["USER"], env["LOGNAME"], env["SHELL"], env["NEW"]) == (HOME, "ada", "ada", "/bin/zsh", "1")
     assert env["PATH"].split(":")[0] == f"{HOME}/.local/bin"
-    assert env["PATH"].split(":")[-1] == "/bin"
+    assert env["PATH"].split(":")[-1] == "/sbin"
 
 
 def test_no_variable_is_set_twice() -> None:
@@ -155,7 +155,7 @@ def test_the_agents_own_directories_come_before_the_systems() -> None:
     path = inside_path(Profile("x", path=("~/bin", "/opt/x/bin")), HOME)
 
     assert path[:2] == (f"{HOME}/bin", "/opt/x/bin")
-    assert path[2:] == ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+    assert path[2:] == ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def rule(**conditions: object) -> Policy:
         ({"programs": ("tool",)}, "tool x; /opt/bin/tool; env A=b tool", "tools; x tool"),
         ({"programs": ("tool*",)}, "tool; tool3.11", "mytool"),
         ({"words": ("a b",)}, "x a b; x -v a b c; x a --long b", "x b a; x a; x"),
-        ({"options": ("-r",)}, "x -r; x -fr y; x y -r", "x r; x --r; x -- -r; x -1r; x --recursive"),
+        ({"options": ("-r",)}, "x -r; x -fr y; x y -r; x -r5; x -r.old", "x r; x --r; x -- -r; x -1r; x -b.r; x --recursive"),
         (
             {"options": ("--recursive",)},
             "x --recursive; x --recur; x --recursive=yes",
