@@ -28,23 +28,29 @@ HELP = """\
 usage: agent-dev tx [OPTIONS] [--] COMMAND [ARGS…]
        agent-dev tx [OPTIONS] --many FILE [--jobs N] [--first]
 
-Run a command in a fresh overlay. When it ends with 0 and every validation passes, what it changed is merged without a
-question; else nothing in the real tree has changed, and the session is kept to be looked at.
+Run a command in a fresh overlay. When it ends with 0 and every validation
+passes, what it changed is merged without a question; else nothing in the real
+tree has changed, and the session is kept to be looked at.
 
-  --validate CMD       a shell command that must pass afterwards, in the same overlay; may be repeated
+  --validate CMD       a shell command that must pass afterwards, in the same
+                       overlay; may be repeated
   --timeout T          for all of it: 90, 90s, 5m, 1h
   --take PATH          merge only PATH and all below it; may be repeated
   --include-ignored    merge what git ignores too
-  --allow RULE         merge changes that meet this rule of risks.yaml; may be repeated (or tx_allow: in config.yaml)
+  --allow RULE         merge changes that meet this rule of risks.yaml; may be
+                       repeated (or tx_allow: in config.yaml)
   --include-risky      merge every risky change
   --yes-delete-many    delete a large share of the tree's files
-  --json               one JSON document on stdout; the command's own output goes to stderr
-  --many FILE          a transaction for each line of FILE (-: stdin), as a shell reads it; merged in that order
+  --json               one JSON document on stdout, the command's own output
+                       on stderr
+  --many FILE          a transaction for each line of FILE (-: stdin), as a
+                       shell reads it; merged in that order
   --jobs N             so many at a time (as many as there are processors)
   --first              merge only the first to pass, and end the others
 and the options of a run (agent-dev --help)
 
-exit code: 0 merged; the command's own; 124 timeout; 1 validation, limit, policy, conflict or risk; 125 not started
+exit code: 0 merged; the command's own; 124 timeout; 1 validation, limit,
+policy, conflict or risk; 125 not started
 with --many: 0 when all were merged, with --first when one was; else 1
 
 example:  agent-dev tx --validate 'make test' -- claude -p 'fix the login'
@@ -54,22 +60,49 @@ example:  agent-dev tx --validate 'make test' -- claude -p 'fix the login'
 def run(words: list[str], options: Options, environ: dict[str, str]) -> int:
     """Carry out `agent-dev tx WORDS` and return the exit code. Raises AgentDevError when nothing ran."""
     try:
-        fields, rest, given = _parse(words)
-        if "help" in fields:
+        listed, terms = _understood(words, options, environ)
+        if listed["help"]:
             cli.out(HELP)
             return 0
-        more, is_command = given
-        request = Request(tuple(rest), _both(options, more).but(merge=False), environ, is_command, has_checkpoints=False)
-        listed = {name: fields.pop(name, None) for name in ("json", "many", "jobs", "first")}
-        terms = Terms(request=request, **fields)
-        _check(listed, terms)
         if listed["many"]:
             from agent_dev import batch  # many at once: another way of running
 
             return batch.run(listed, terms)
+    except UsageError as error:
+        if _asks_for_json(words):
+            cli.out(document(_not_started(error)))
+        raise UsageOfRun(message=error.message, hint=error.hint) from None
+    try:
         return _carry_out(terms, as_json=bool(listed["json"]))
     except UsageError as error:
         raise UsageOfRun(message=error.message, hint=error.hint) from None
+
+
+def _understood(words: list[str], options: Options, environ: dict[str, str]) -> "tuple[dict[str, Any], Terms]":
+    """Return how it is carried out and told, and the terms. Raises UsageError."""
+    fields, rest, (more, is_command) = _parse(words)
+    request = Request(tuple(rest), _both(options, more).but(merge=False), environ, is_command, has_checkpoints=False)
+    listed = {name: fields.pop(name, None) for name in ("help", "json", "many", "jobs", "first")}
+    terms = Terms(request=request, **fields)
+    if not listed["help"]:
+        _check(listed, terms)
+    return listed, terms
+
+
+def _asks_for_json(words: list[str]) -> bool:
+    """Whether `--json` is among the options, whatever is wrong with them."""
+    is_value = False
+    for word in words:
+        if not is_value and (word == "--" or not word.startswith("-")):
+            break
+        if word == "--json" and not is_value:
+            return True
+        is_value = not is_value and (word in _LISTS or word in _VALUES or cli.takes_value(word))
+    return False
+
+
+def _not_started(error: AgentDevError) -> dict[str, object]:
+    return {"state": "not started", "exit": NOT_STARTED, "reason": error.message}
 
 
 def _carry_out(terms: Terms, *, as_json: bool) -> int:
@@ -80,7 +113,7 @@ def _carry_out(terms: Terms, *, as_json: bool) -> int:
         error.code = NOT_STARTED
         if as_json:
             _give_back(kept)
-            cli.out(document({"state": "not started", "exit": NOT_STARTED, "reason": error.message}))
+            cli.out(document(_not_started(error)))
         raise
     if as_json:
         _give_back(kept)
@@ -141,8 +174,9 @@ def tell(result: Result) -> None:
     elif result.left:
         cli.say(f"nothing to merge but {len(result.left)} that were left (--include-ignored, --take PATH)")
     if result.session:
-        what = f"{result.commits} commits and what was left" if result.commits else "what was left"
-        cli.say(f"session {result.name} waits with {what}")
+        commits = f"{result.commits} commit{'s' * (result.commits != 1)}" if result.commits else ""
+        files = "what was left" if result.left or not commits else ""
+        cli.say(f"session {result.name} waits with {' and '.join(filter(None, (commits, files)))}")
 
 
 # Words

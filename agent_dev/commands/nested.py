@@ -18,7 +18,7 @@ def serve(session: store.Session, record: store.Record, listener: int, wish: clo
         taken += 1
         if taken % _OFTEN == 0:
             clock.thin(session, wish)
-        return checkpoints.take(session, record, _masked(cause), _masked(message)).number
+        return checkpoints.take(session, record, _masked(cause), _masked(message), always=bool(message)).number
 
     def roll_back(number: int, kept: tuple[str, ...]) -> tuple[str, ...]:
         return rollback.roll_back_live(Listed(session, record, store.RUNNING), number, but=kept).problems
@@ -38,7 +38,7 @@ def _masked(text: str) -> str:
 
 
 def _note(session: store.Session, number: int, text: str, verdict: str, problem: str) -> None:
-    told = {"command": _masked(text) or None, "verdict": verdict, "problem": problem or None}
+    told = {"command": _masked(text) or None, "verdict": verdict, "problem": "; ".join(events.few(problem.split("; "))) or None}
     events.note(session, events.INSIDE, at=0, checkpoint=number, **told)
 
 

@@ -1,10 +1,12 @@
 """Run a command as a transaction: its changes come home when it and every validation passed, else nothing does."""
 
+import os
 import time
 
 from agent_dev.commands import run
 from agent_dev.commands.prepare import Request
-from agent_dev.errors import CannotStart
+from agent_dev.core.plan import is_below
+from agent_dev.errors import CannotStart, UsageError
 from agent_dev.host import store
 from agent_dev.value import Value
 
@@ -14,8 +16,10 @@ _SIGNALLED = 128
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
+    from agent_dev.commands.prepare import Prepared
     from agent_dev.commands.run import Notice
 
 
@@ -94,8 +98,8 @@ class Attempt(Value):
 def run_all(terms: Terms, notice: "Notice") -> Attempt:
     """Run the command and then the validations in the same overlay. Raises CannotStart when the command never started."""
     deadline = time.monotonic_ns() + terms.timeout * 1_000_000 if terms.timeout else 0
-    outcome, step = _timed(None, terms.request.but(deadline=deadline), notice)
-    steps = [step]
+    outcome, step = _timed(None, terms.request.but(deadline=deadline), notice, _has_places(terms.take))
+    steps, command = [step], store.read(outcome.session)["command"] if terms.validations and outcome.is_kept else []
     cause, reason = _failure(outcome, terms.timeout)
     for validation in terms.validations:
         if cause:
@@ -115,7 +119,22 @@ def run_all(terms: Terms, notice: "Notice") -> Attempt:
                 if late[0] in ("timeout", "limit")
                 else ("validation", f"the validation ended with {step.code}: {validation}")
             )
+    if outcome.is_kept and command:  # lists show what it is about, not what was looked at last
+        store.write(outcome.session, {**store.read(outcome.session), "command": command})
     return _attempt(outcome, tuple(steps), cause, reason)
+
+
+def _has_places(paths: tuple[str, ...]) -> "Callable[[Prepared], None]":
+    """Return what refuses a path to take that lies in no root, before anything starts."""
+
+    def check(prepared: "Prepared") -> None:
+        roots = (prepared.place.root, *prepared.overlays)
+        for path in paths:
+            full = os.path.normpath(os.path.join(prepared.cwd, path))
+            if not any(is_below(full, root) for root in roots):
+                raise UsageError(message=f"tx: --take {path} does not lie in {roots[0]}", hint="name a path of the repository")
+
+    return check
 
 
 def _attempt(outcome: "run.Outcome", steps: tuple[Step, ...], cause: str, reason: str) -> Attempt:
@@ -146,7 +165,9 @@ def note(session: store.Session, result: Result) -> None:
     events.note(session, events.TRANSACTION, at=0, verdict=result.state, milliseconds=took, policy=policy, **told)
 
 
-def _timed(before: "run.Outcome | None", request: Request, notice: "Notice") -> "tuple[run.Outcome, Step]":
+def _timed(
+    before: "run.Outcome | None", request: Request, notice: "Notice", check: "Callable[[Prepared], None] | None" = None
+) -> "tuple[run.Outcome, Step]":
     """Run in the overlay of the step before, or in a fresh one while nothing was changed."""
     since = time.monotonic_ns()
     if before is not None and before.is_kept:
@@ -155,7 +176,7 @@ def _timed(before: "run.Outcome | None", request: Request, notice: "Notice") -> 
         one = sessions.Listed(before.session, store.read(before.session), store.WAITING)
         outcome = resume.resume(one, request, lambda _: None)
     else:
-        outcome = run.run(request, notice if before is None else lambda _: None)
+        outcome = run.run(request, notice if before is None else lambda _: None, check)
     return outcome, Step(request.words, outcome.code, (time.monotonic_ns() - since) // 1_000_000)
 
 

@@ -1,6 +1,6 @@
 """Inside the sandbox: `tx COMMAND`, and `agent-dev tx`, `checkpoint` and `rollback`, said to the door of the session.
 
-Run there as a script of its own, behind `door_running.py`: nothing of agent-dev is there.
+Run there as a script of its own, behind `door_running.py` and `door_wish.py`: nothing of agent-dev is there.
 """
 
 import os
@@ -10,39 +10,24 @@ import sys
 import time
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # it stands above, in the one file that both are inside
-    from agent_dev.host.door_running import Late, adopt, asked, end_all, late, run, say  # noqa: TC004
+if TYPE_CHECKING:  # they stand above, in the one file that all are inside
+    from agent_dev.host.door_running import Late, adopt, asked, end_all, have_streams, late, run, say  # noqa: TC004
+    from agent_dev.host.door_wish import Misused, Wish  # noqa: TC004
 
 _DOOR = "/run/agent-dev/door"
 _FAILED, _USAGE, _TIMED_OUT, _NOT_STARTED = 1, 2, 124, 125
 _SIGNALLED = 128
 _FILE_TOO_LARGE = _SIGNALLED + signal.SIGXFSZ
-_TIMES = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_LIMITS: "dict[str, dict[str, float] | dict[str, int]]" = {
-    "time": _TIMES,
-    "memory": _SIZES,
-    "file-size": _SIZES,
-    "open-files": {"": 1},
-}
-_VALUES = {
-    "--validate": "a command",
-    "--take": "a path",
-    "--timeout": "a time such as 90s or 5m",
-    "--many": "a file",
-    "--jobs": "a number",
-    "--limit": "NAME=VALUE: time, memory, file-size, open-files; others hold for the whole session",
-}
-_NEEDLESS = {"--include-ignored": False, "--include-risky": False, "--yes-delete-many": False, "--allow": True}
+_VERBS = ("tx", "checkpoint", "rollback")
 _LONGEST = 1000  # bytes of a request
 _OURS = (signal.SIGINT, signal.SIGQUIT)
 _UNKNOWN: "dict[str, object]" = {"session": None, "merge": None, "taken": [], "left": [], "commits": 0}  # known outside alone
 _HELP = """\
 usage: tx [OPTIONS] [--] COMMAND [ARGS…]
-       agent-dev tx [OPTIONS] [--] COMMAND [ARGS…]
        tx [OPTIONS] --many FILE [--first]
-       agent-dev checkpoint [-m TEXT]
-       agent-dev rollback CHECKPOINT
+       checkpoint [-m TEXT]
+       rollback CHECKPOINT
+each also behind agent-dev: agent-dev tx …
 
   --validate CMD   a shell command that must pass afterwards; may be repeated
   --timeout T      for all of it: 90, 90s, 5m, 1h; what the command started is killed then
@@ -51,21 +36,17 @@ usage: tx [OPTIONS] [--] COMMAND [ARGS…]
   --json           one JSON document on stdout; the command's own output goes to stderr
   --many FILE      a transaction for each line of FILE (-: stdin), as a shell reads it, one after the other
   --first          until one has passed
+  --jobs 1         no more at once: all change the one tree that the session shows
 
 You are in a sandbox of agent-dev's. `tx` runs a command: when it ends with 0, what it changed in the repository stays, else all
 of it is rolled back, with whatever else changed there meanwhile. The exit code is the command's. Transactions may lie in one
 another; two that lie side by side take turns. Home and /tmp are not rolled back. 124: timeout, 1: validation or limit, 125: not
 started. Risks are judged later, by the user: --allow and its like change nothing here.
-`checkpoint` keeps what the repository holds now, `rollback` brings it back to a checkpoint, after taking one.
-"""
+`checkpoint` keeps what the repository holds now, `rollback` brings it back to a checkpoint, after taking one."""
 
 
 class Refused(Exception):
     """What the door said no to, and why."""
-
-
-class Misused(Exception):
-    """Words that are not understood, and why."""
 
 
 class Door:
@@ -108,29 +89,32 @@ class Door:
 
 def tell(text: str) -> int:
     """Write a line to stdout; all is done."""
-    sys.stdout.write(f"{text}\n")
-    return 0
+    return 0 if written(os.dup(1), text) else _FAILED
 
 
 def main(words: "list[str]") -> int:
     """Carry out the words and return the exit code."""
-    if os.path.basename(words[0]) == "tx":
-        words = ["agent-dev", "tx", *words[1:]]
+    have_streams()
+    called = os.path.basename(words[0])
+    if called in _VERBS:
+        words = ["agent-dev", called, *words[1:]]
     verb, rest = (words[1], words[2:]) if len(words) > 1 else ("", [])
     act = {"tx": transact, "checkpoint": checkpoint, "rollback": roll_back}.get(verb)
     if act is None and verb and verb not in ("-h", "--help", "help"):
         say(f"{verb!a} is not for inside a session")
-        say("→ tx, agent-dev checkpoint or agent-dev rollback; each with --help")
+        say("→ tx, checkpoint or rollback; each with --help")
         return _USAGE
     if act is None or rest[:1] in (["-h"], ["--help"]):
-        (sys.stdout if rest or verb in ("-h", "--help", "help") else sys.stderr).write(_HELP)
-        return 0 if rest or verb in ("-h", "--help", "help") else _USAGE
+        is_asked = bool(rest or verb)
+        written(os.dup(1 if is_asked else 2), _HELP)
+        return 0 if is_asked else _USAGE
     try:
         return act(rest)
     except Misused as error:
-        say(f"{verb}: {error}")
-        say(f"→ agent-dev {verb} --help")
-        return _USAGE
+        why, *what_to_do = error.args
+        say(f"{verb}: {why}")
+        say(f"→ {what_to_do[0] if what_to_do else f'agent-dev {verb} --help'}")
+        return _NOT_STARTED if verb == "tx" else _USAGE
     except Refused as error:
         say(str(error))
         return _FAILED
@@ -166,9 +150,20 @@ def transact(words: "list[str]") -> int:
     if wish.is_json:
         import json  # with it alone
 
-        with open(stdout, "w", encoding="utf-8") as file:
-            file.write(json.dumps({"version": 1, **row}, indent=1) + "\n")
+        document = json.dumps({"version": 1, **row}, indent=1)
+        return code if written(stdout, document) else code or _FAILED
     return code
+
+
+def written(output: int, text: str) -> bool:
+    """Write a line to a descriptor; where that cannot be done say so, for what was run is done all the same."""
+    try:
+        with open(output, "w", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+    except OSError as error:
+        say(f"the output could not be written: {error.strerror}")
+        return False
+    return True
 
 
 def one(command: "list[str]", wish: "Wish") -> "tuple[int, dict[str, object]]":
@@ -205,95 +200,6 @@ def not_run() -> "dict[str, object]":
     """Return the row of one that was not begun, since another had passed or we were asked to end."""
     cause, reason = ("signal", "it was asked to end") if asked else ("not needed", "another had passed")
     return {"state": "failed", "exit": _FAILED, "cause": cause, "reason": reason, **_UNKNOWN, "steps": []}
-
-
-class Wish:
-    """What the words of a transaction ask for."""
-
-    def __init__(self) -> None:
-        self.validations: list[str] = []
-        self.take: list[str] = []
-        self.limits: dict[str, int] = {}
-        self.timeout = self.limit = 0.0  # seconds; 0: none
-        self.many = ""
-        self.is_json = self.is_first = self.has_jobs = False
-
-    def read(self, words: "list[str]") -> "list[str]":
-        """Take the options up; return the command. Raises Misused for words that are not understood."""
-        rest = list(words)
-        while rest and rest[0].startswith("-") and rest[0] != "--":
-            word = rest.pop(0)
-            name, has_value, value = word.partition("=")
-            if word in ("--json", "--first"):
-                self.is_json, self.is_first = self.is_json or word == "--json", self.is_first or word == "--first"
-                continue
-            if name not in _VALUES and name not in _NEEDLESS:
-                raise Misused(f"{word!a} is no option of it")
-            if _NEEDLESS.get(name, True) and not has_value and rest:
-                value = rest.pop(0)
-            if name in _VALUES and not (value and self._set(name, value)):
-                raise Misused(f"{name} wants {_VALUES[name]}")
-        rest = rest[1:] if rest[:1] == ["--"] else rest
-        if (self.is_first or self.has_jobs) and not self.many:
-            raise Misused("--jobs and --first go with --many")
-        if bool(rest) == bool(self.many):
-            raise Misused("--many FILE has the commands; what is this one?" if rest else "which command?")
-        return rest
-
-    def _set(self, name: str, value: str) -> bool:
-        if name == "--timeout":
-            self.timeout = amount(value, _TIMES)
-            return self.timeout > 0
-        if name == "--limit":
-            return self._limit(*value.partition("=")[::2])
-        if name == "--jobs":
-            self.has_jobs = (
-                value.isdecimal() and int(value) > 0
-            )  # one after the other all the same: they share the session's tree
-            return self.has_jobs
-        if name == "--many":
-            self.many = value
-        elif name == "--take":
-            self.take.append(quoted(os.path.abspath(value)))  # now: the command may take the place away
-        else:
-            self.validations.append(value)
-        return True
-
-    def _limit(self, name: str, value: str) -> bool:
-        found = amount(value, _LIMITS.get(name, {}))
-        if name == "time":
-            self.limit = found
-        elif found:
-            self.limits[name] = int(found)
-        return found > 0
-
-    def lines(self) -> "list[str]":
-        """Return the commands of the file. Raises Misused."""
-        try:
-            with open(0 if self.many == "-" else self.many, encoding="utf-8") as file:
-                lines = [line.strip() for line in file.read().split("\n")]
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no text"
-            raise Misused(f"--many {self.many}: {why}") from None
-        lines = [line for line in lines if line and not line.startswith("#")]
-        if not lines or any("\0" in line for line in lines):
-            raise Misused(f"--many {self.many}: no command in it")
-        return lines
-
-
-def amount(text: str, units: "dict[str, float] | dict[str, int]") -> float:
-    """Return a time such as `90`, `90s`, `5m` in seconds, a size such as `4G` in bytes; 0 for what is none."""
-    number = text.rstrip("".join(units))
-    try:
-        found = float(number) * units[text[len(number) :] or ("" if "" in units else "s")]
-    except (KeyError, ValueError):
-        return 0
-    return found if 0.001 <= found < 1e15 else 0
-
-
-def quoted(path: str) -> str:
-    """Return a path of which each byte but for visible ASCII stands as %XX."""
-    return "".join(chr(byte) if 0x20 < byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in os.fsencode(path))
 
 
 class Attempt:

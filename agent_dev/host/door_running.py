@@ -1,11 +1,11 @@
 """Inside the sandbox: run a command within its time and its limits, and end all that it started.
 
-The first half of the script of which `door_inside.py` is the second: nothing of agent-dev is there.
+The first part of the script of which `door_inside.py` is the last: nothing of agent-dev is there.
 """
 
+import errno
 import os
 import signal
-import sys
 
 _FAILED_TO_EXEC, _NOT_THERE = 126, 127
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
@@ -17,8 +17,23 @@ asked: "list[int]" = []  # the signals that asked us to end; the command got the
 
 
 def say(text: str) -> None:
-    """Write a line to stderr."""
-    sys.stderr.write(f"agent-dev: {text}\n")
+    """Write a line to stderr; where nobody can be told, all goes on."""
+    try:
+        os.write(2, f"agent-dev: {text}\n".encode("utf-8", "backslashreplace"))
+    except OSError:
+        return
+
+
+def have_streams() -> None:
+    """Let those of stdin, stdout and stderr that are closed be nothing, and closed again for the command.
+
+    What is opened next would be one of them: the door, at which a message would be taken for a word.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
 
 
 class Late(Exception):
@@ -76,7 +91,10 @@ def run(command: "list[str]", limits: "dict[str, int]") -> int:
 
     def pass_on(number: int, _frame: object) -> None:
         asked.append(number)
-        os.kill(pid, number)
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return  # it has just ended
 
     for number in _PASSED_ON:
         signal.signal(number, pass_on)
@@ -109,4 +127,12 @@ def become(command: "list[str]") -> None:
         say(f"{command[0]}: not found")
         os._exit(_NOT_THERE)
     except OSError as error:
+        if error.errno == errno.ENOEXEC:
+            os.execv("/bin/sh", ["/bin/sh", place(command[0]), *command[1:]])  # as execvp(3) does, and a shell
         say(f"{command[0]}: {error.strerror}")
+
+
+def place(name: str) -> str:
+    """Return the path at which a program is found; its name where there is none."""
+    paths = [name] if "/" in name else [f"{folder or '.'}/{name}" for folder in os.get_exec_path()]
+    return next((path for path in paths if os.access(path, os.X_OK) and os.path.isfile(path)), name)

@@ -25,7 +25,7 @@ from agent_dev.host import callers, signals
 from agent_dev.text import visible
 
 _MOST_CLIENTS = 64
-_MOST_REQUESTS = 10_000  # of one run: each leaves a line in its log, and may leave a checkpoint
+_MOST_REQUESTS = 10_000  # of one run, but for the ends of transactions: each may leave a checkpoint, and a line in its log
 _LONGEST_ANSWER = 500  # characters
 _DEEPEST = 256  # processes from a client up to the sandbox's first
 _PEER = struct.Struct("3i")
@@ -65,6 +65,7 @@ class Doorkeeper:
         self._deeds = deeds
         self._clients: dict[int, _Client] = {}
         self._opened: door.Opened = ()
+        self._seen: door.Opened = ()  # what was open when it was last looked at whose turn has come
         self._requests = 0
         self._is_idle = self._is_over = False
         self._poll = select.poll()
@@ -102,11 +103,19 @@ class Doorkeeper:
             return  # it has gone again
         line.setblocking(False)
         pid = _PEER.unpack(line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[0]
-        if len(self._clients) >= _MOST_CLIENTS:
+        if len(self._clients) >= _MOST_CLIENTS and not self._let_idle_go():
             line.close()
             return
         self._clients[line.fileno()] = _Client(line, pid)
         self._poll.register(line, select.POLLIN | select.POLLRDHUP)
+
+    def _let_idle_go(self) -> bool:
+        """Hang up on who has been there longest of those that have nothing to lose; return whether there is one."""
+        for fd, client in self._clients.items():
+            if not client.waiting and door.of(self._opened, fd) is None:
+                self._hang_up(fd, client)
+                return True
+        return False
 
     def _hear(self, fd: int, client: _Client, event: int) -> None:
         try:
@@ -126,15 +135,13 @@ class Doorkeeper:
             except ValueError as error:
                 self._say(fd, client, f"no {error}")
                 continue
-            self._requests += 1
-            if self._requests > _MOST_REQUESTS:
-                self._say(fd, client, "no this run has asked too often")
-            else:
-                self._take_up(fd, client, request)
+            self._take_up(fd, client, request)
 
     def _take_up(self, fd: int, client: _Client, request: Request) -> None:
         mine = door.of(self._opened, fd)
         why = _refusal(request, mine, len(self._opened))
+        if self._requests >= _MOST_REQUESTS and not _is_end(request, mine):
+            why = why or "this run has asked too often"
         if why:
             self._say(fd, client, f"no {why}")
         elif request.word == door.CHECKPOINT or mine is not None or self._has_turn(fd, client):
@@ -147,15 +154,18 @@ class Doorkeeper:
         return door.has_turn(self._opened, fd, _ancestry(client.pid) if self._opened else ())
 
     def _go_on(self) -> None:
-        """Take up those whose turn has come, in the order of their coming."""
-        for fd, client in [*self._clients.items()]:
-            if client.waiting and fd in self._clients and self._has_turn(fd, client):
-                self._do(fd, client, client.waiting.pop(), None)
-                self._answer_lines(fd, client)
+        """Take up those whose turn has come, in the order of their coming: it comes only when what is open has changed."""
+        while self._seen != self._opened:
+            self._seen = self._opened
+            for fd, client in [*self._clients.items()]:
+                if client.waiting and fd in self._clients and self._has_turn(fd, client):
+                    self._take_up(fd, client, client.waiting.pop())
+                    self._answer_lines(fd, client)
 
     # deeds
 
     def _do(self, fd: int, client: _Client, request: Request, mine: Open | None) -> None:
+        self._requests += not _is_end(request, mine)
         try:
             number = self._done(fd, client, request, mine)
         except (AgentDevError, OSError) as error:
@@ -256,6 +266,11 @@ def _refusal(request: Request, mine: Open | None, depth: int) -> str:
     if request.word == door.ROLLBACK and (mine is None) != bool(request.number):
         return "nothing was begun here" if mine is None else "a transaction goes back to its beginning alone"
     return ""
+
+
+def _is_end(request: Request, mine: Open | None) -> bool:
+    """Whether it ends what its client began, whatever comes of it: there are no more of these than of begins."""
+    return mine is not None and request.word in (door.COMMIT, door.ROLLBACK) and not request.paths
 
 
 def _ancestry(pid: int) -> tuple[int, ...]:

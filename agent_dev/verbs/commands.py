@@ -19,7 +19,7 @@ def _policy(words: list[str], where: Here, _options: Options) -> int:
     about = "Say what becomes of a command, and which rule decides. It is not run."
     parser = parser_of("policy", about, "agent-dev policy check -- git reset --hard")
     parser.usage = "agent-dev policy check [--set NAME] [--json] -- COMMAND [ARGS…]"
-    parser.add_argument("what", choices=["check"], help="what to do")
+    parser.add_argument("what", choices=["check"], metavar="check", help="what to do")
     chosen = where.profile.policy if where.profile.policy != "off" else "guard"
     parser.add_argument(
         "--set", default=chosen, metavar="NAME", help=f"of the sets of policy.yaml: guard, strict, off ({chosen})"

@@ -41,6 +41,42 @@ def test_what_succeeds_is_merged_without_a_question(agent_dev: AgentDev) -> None
     assert not (agent_dev.repo / "new").exists()
 
 
+@pytest.mark.parametrize("path", ["/etc", "..", "../other"])
+def test_a_path_to_take_outside_of_the_repository_is_refused_before_anything_starts(agent_dev: AgentDev, path: str) -> None:
+    code, told = outcome(agent_dev, "--take", path, "--", "touch", "new")
+    assert (code, told["state"]) == (125, "not started")
+    assert f"--take {path} does not lie in {agent_dev.repo}" in told["reason"]
+    assert agent_dev.leavings() == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--json", "--timeout", "0", "true"),
+        ("--no-such", "--json", "--", "true"),
+        ("--json",),
+        ("--json", "--many", "no-such"),
+        ("--json", "--take", "/etc", "true"),
+        ("--json", "--", "no-such"),
+    ],
+)
+def test_what_does_not_start_is_one_document_too(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    done = agent_dev("tx", *words)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told.pop("reason") in done.stderr) == (125, True)
+    assert told == {"version": 1, "state": "not started", "exit": 125}
+
+
+def test_json_that_is_the_commands_own_or_a_value_asks_for_none(agent_dev: AgentDev) -> None:
+    for words in (("--timeout", "0", "true", "--json"), ("--validate", "--json"), ("--timeout", "0", "--", "true", "--json")):
+        assert agent_dev("tx", *words).stdout == ""
+
+
+def test_a_session_that_a_validation_failed_is_listed_by_its_command(agent_dev: AgentDev) -> None:
+    outcome(agent_dev, "--validate", "true", "--validate", "false", "--", "touch", "new")
+    assert [row["command"] for row in agent_dev.sessions()] == [["touch", "new"]]
+
+
 def test_what_changes_nothing_leaves_nothing(agent_dev: AgentDev) -> None:
     code, told = outcome(agent_dev, "--", "true")
     assert (code, told["merge"], told["session"]) == (0, None, None)

@@ -8,26 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.harness.door import LOOK, NAMES, sh
 from tests.harness.program import PYTHON, AgentDev, children, opened, wait_until
-
-LOOK = "for name in *; do echo $name: $(cat $name 2>/dev/null); done"
-NAMES = "README.md: # Shop\nsub:\n"
-
-
-@pytest.fixture
-def inside(agent_dev: AgentDev) -> AgentDev:
-    """The program with a door in each session, and no checkpoints by the clock."""
-    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
-    folder.mkdir(parents=True)
-    (folder / "config.yaml").write_text("tx_inside: true\ncheckpoint_minutes: 0\n")
-    return agent_dev
-
-
-def sh(agent_dev: AgentDev, script: str) -> tuple[str, str]:
-    """Run a script inside; return what it wrote to stdout and stderr."""
-    done = agent_dev("--no-merge", "--", "sh", "-c", script)
-    assert done.returncode == 0, done.stderr
-    return done.stdout, done.stderr
 
 
 def verdicts(agent_dev: AgentDev, session: str = "") -> list[str]:
@@ -134,38 +116,6 @@ def test_a_limit_that_is_reached_rolls_back(inside: AgentDev, limit: str, comman
     said, told = sh(inside, f"cat >/tmp/script <<'E'\n{command}\nE\ntx --limit {limit} sh /tmp/script; echo $?; {LOOK}")
     assert said == f"{code}\n{NAMES}"
     assert why in told
-
-
-LIST = "echo a >a; echo said\n\n# a comment\necho b >b; exit 3\n  echo c >c\n"
-
-
-def test_each_line_of_a_list_is_a_transaction_of_its_own(inside: AgentDev) -> None:
-    said, told = sh(
-        inside, f"printf '{LIST}' >/tmp/list; tx --many /tmp/list; echo $?; {LOOK}; tx --many - </tmp/list >&2; echo $?"
-    )
-    assert said == "said\n1\nREADME.md: # Shop\na: a\nc: c\nsub:\n1\n"
-    assert "2 of 3: echo b >b; exit 3\nagent-dev: rolled back to checkpoint 2, since /bin/sh ended with 3\n" in told
-
-
-def test_a_list_has_the_document_that_it_has_outside_and_goes_on_until_the_first_has_passed(inside: AgentDev) -> None:
-    (inside.home / "list").write_text(LIST.replace("echo said", "exit 4").replace("exit 3", "true"))
-    outside = json.loads(inside("tx", "--many", inside.home / "list", "--jobs", "1", "--first", "--json").stdout)
-    script = f"cat >/tmp/list; tx --many /tmp/list --jobs 4 --first --json; {LOOK} >&2"
-    done = inside("--no-merge", "--", "sh", "-c", script, input=(inside.home / "list").read_text())
-    told = json.loads(done.stdout)
-
-    def shape(document: dict[str, Any]) -> list[Any]:
-        jobs = [(set(job), *(job[key] for key in ("line", "state", "exit", "cause"))) for job in document["jobs"]]
-        return [set(document), document["state"], document["exit"], jobs]
-
-    assert shape(told) == shape(outside)
-    assert [job["cause"] for job in told["jobs"]] == ["command", None, "not needed"]
-    assert "\nb: b\nsub:\n" in done.stderr
-
-
-def test_a_list_that_is_asked_to_end_begins_nothing_more(inside: AgentDev) -> None:
-    script = f"printf 'echo a >a; kill -TERM $PPID; exec sleep 300\necho b >b\n' >/tmp/list; tx --many /tmp/list; echo $?; {LOOK}"
-    assert sh(inside, script)[0] == f"1\n{NAMES}"
 
 
 def test_the_words_of_the_merge_are_taken_and_change_nothing(inside: AgentDev) -> None:
@@ -298,35 +248,6 @@ def test_checkpoints_and_rollbacks_of_its_own(inside: AgentDev) -> None:
     assert done.returncode == 1
     told = json.loads(inside("checkpoints", "--json").stdout)["checkpoints"][0]
     assert (told["cause"], told["message"]) == ("the agent", "one")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "tx",
-        "tx --",
-        "tx --jobs 2 -- true",
-        "tx --first -- true",
-        "tx --jobs 0 --many /etc/hostname",
-        "tx --many /nowhere",
-        "tx --many /dev/null",
-        "tx --many /etc/hostname true",
-        "tx --limit time=x -- true",
-        "tx --limit processes=9 -- true",
-        "tx --limit memory -- true",
-        "tx --take",
-        "tx --take= true",
-        "tx --timeout 0 true",
-        "agent-dev",
-        "agent-dev merge",
-        "agent-dev rollback x",
-    ],
-)
-def test_words_that_it_does_not_know_are_refused_with_what_to_do(inside: AgentDev, words: str) -> None:
-    said, told = sh(inside, f"{words} 2>told; echo $?; wc -l <told; cat told")
-    code, lines, *rest = said.splitlines()
-    assert code == "2"
-    assert (int(lines) == 2 and "--help" in rest[1]) or rest[0].startswith("usage: tx"), told
 
 
 def test_a_path_outside_the_repository_is_no_part_to_keep(inside: AgentDev) -> None:
