@@ -261,9 +261,20 @@ def _commands(folder: str) -> tuple[Entry, ...]:
     try:
         with open(f"{folder}/commands.jsonl", encoding="utf-8", errors="surrogateescape") as file:
             rows = [json.loads(line) for line in deque(file, _MOST_COMMANDS)]
-        return tuple(_command(row) for row in rows if row.get("argv"))
     except (OSError, ValueError):
         return ()  # there is none, or it was cut in the middle of a line
+    return tuple(_command(row) for row in _with_ends(rows) if row.get("argv"))
+
+
+def _with_ends(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of commands, each with how it ended, where that was told in a row behind it."""
+    begun: dict[object, dict[str, Any]] = {}
+    for row in rows:
+        if "decision" in row:
+            begun[row.get("pid")] = row
+        elif row.get("pid") in begun:
+            begun[row["pid"]].update({name: row[name] for name in ("exit", "duration", "rolled_back") if name in row})
+    return [row for row in rows if "decision" in row]
 
 
 def _command(row: Mapping[str, Any]) -> Entry:
@@ -271,6 +282,9 @@ def _command(row: Mapping[str, Any]) -> Entry:
     about = [
         f"{label}: {row[name]}" for name, label in (("cwd", "in"), ("decision", "decided"), ("rule", "by rule")) if row.get(name)
     ]
+    if "duration" in row:
+        code = "ended" if row.get("exit") is None else f"ended with {row['exit']}"
+        about.append(f"{code} after {row['duration'] / 1000:.1f} s" + (", rolled back" if row.get("rolled_back") else ""))
     return Entry(shlex.join(map(str, row["argv"])), tuple(about), is_risky=decision not in ("", "allow"))
 
 

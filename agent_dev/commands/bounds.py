@@ -50,7 +50,8 @@ def room(job: "Job") -> "Room":
     from agent_dev.host.room import Room  # needless for a run that ends at once
 
     reserve = dict(job.prepared.settings.profile.limits).get("free-disk", -1)
-    return Room(job.prepared.store.path, (job.prepared.agent_home, *job.prepared.rw), reserve)
+    others = (job.prepared.agent_home, *job.prepared.rw)
+    return Room(job.prepared.store.path, others, reserve, f"{job.session.folder}/checkpoints/objects")
 
 
 def reason(job: "Job", keeper: launch.Keeper, supervisor: supervise.Supervisor, code: int) -> str:

@@ -9,6 +9,7 @@ from agent_dev.core import history
 from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
 from agent_dev.core.history import Node
 from agent_dev.core.overlay import is_under_git
+from agent_dev.errors import DamagedCheckpoint
 from agent_dev.host import checkpoints, files, live, store
 
 LARGEST = 8 << 20  # bytes of a file whose lines are compared
@@ -51,7 +52,14 @@ def compare(one: Listed, first: int, second: int, paths: tuple[str, ...] = ()) -
 
 def _kept(session: store.Session, number: int) -> _Side:
     tables = checkpoints.tables(session, checkpoints.find(session, number))
-    return _Side(tables, lambda _number, node: checkpoints.content(session, node.content))
+
+    def opened(_root: int, node: Node) -> int:
+        try:
+            return checkpoints.content(session, node.content)
+        except OSError as error:
+            raise DamagedCheckpoint(number=number, reason=f"{node.path}: {error.strerror}") from None
+
+    return _Side(tables, opened)
 
 
 def _now(session: store.Session, record: store.Record) -> _Side:

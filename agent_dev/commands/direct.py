@@ -14,7 +14,7 @@ from agent_dev.core import selection
 from agent_dev.core.changes import Entry, FileType
 from agent_dev.core.history import Keep
 from agent_dev.core.profile import Profile
-from agent_dev.errors import AgentDevError, BackupBusy, BackupFailed, CannotStart, UsageError
+from agent_dev.errors import AgentDevError, BackupBusy, BackupFailed, CannotStart, StateUnusable, UsageError
 from agent_dev.host import backups, base_take, clock, copies, disk, ended, files, machine, remove, scan, snapshots, store
 from agent_dev.host.backups import Backup
 from agent_dev.host.snapshots import Snapshot
@@ -49,16 +49,21 @@ def before(prepared: Prepared, request: Request, notice: merge.Notice) -> Taken:
         )
     name = f"{time.strftime('%y%m%d-%H%M%S', time.gmtime())}-{os.urandom(2).hex()}"
     folder = f"{prepared.store.path}/snapshots/{name}"
-    os.makedirs(folder, 0o700)
     root = prepared.place.root
     try:
+        os.makedirs(folder, 0o700)
         provider = request.options.direct if request.options.direct != "auto" else ""
         found = snapshots.take(_wish(root, folder, prepared, request.environ), provider)
         taken = Taken(name, folder, root, request.words, time.time_ns(), 0, found)
+        _write(taken)
+    except OSError as error:
+        if os.path.isdir(folder):
+            remove.remove_tree(folder)
+        hint = "make room, or set `state:` in config.yaml to another place"
+        raise StateUnusable(path=prepared.store.path, reason=error.strerror, hint=hint) from error
     except BaseException:
         remove.remove_tree(folder)
         raise
-    _write(taken)
     for problem in taken.snapshot.problems:
         notice(f"not in the snapshot: {problem}")
     notice(f"the agent works in {root} itself; snapshot {name} ({taken.snapshot.provider}) is {taken.snapshot.path}")
@@ -251,12 +256,21 @@ def _fill(taken: Taken, upper: str, wanted: tuple[bytes, ...]) -> None:
         filling = _Filling(source, real, target)
         skip = (*_SKIP, *map(os.fsencode, {*snapshots.within(source.path), *snapshots.within(real.path)}))
         was, now = _entries(source.path, skip), _entries(real.path, skip)
-        for path in sorted(was.keys() | now.keys()):
-            if not wanted or any(path == one or path.startswith(one + b"/") or not one for one in wanted):
+        known = sorted(was.keys() | now.keys())
+        for one in wanted:
+            if one and not any(_is_at(path, one) for path in known):
+                message = f"neither the snapshot nor the repository has {os.fsdecode(one)}"
+                raise UsageError(message=message, hint="agent-dev restore --dry-run lists what changed")
+        for path in known:
+            if not wanted or any(_is_at(path, one) for one in wanted):
                 filling.put(path, was.get(path), now.get(path))
     finally:
         for tree in (source, real, target):
             tree.close()
+
+
+def _is_at(path: bytes, place: bytes) -> bool:
+    return path == place or path.startswith(place + b"/") or not place
 
 
 def _entries(root: str, skip: tuple[bytes, ...]) -> dict[bytes, Entry]:
@@ -315,10 +329,23 @@ def run_direct(request: Request, notice: merge.Notice) -> run.Outcome:
         taken, profile = before(prepared, request, notice), prepared.settings.profile
         found.append((taken, prepared, clock.beside(lambda: _keep_on(taken, profile)) if profile.checkpoint_minutes else 0))
 
+    is_over = True
     try:
         return run.run(request, notice, begin)
+    except AgentDevError:
+        is_over = False
+        raise
     finally:
         for taken, prepared, timer in found:
             if timer:
                 clock.end(timer)
-            after(taken, prepared, request.environ, notice)
+            if is_over or not _forgotten(taken):
+                after(taken, prepared, request.environ, notice)
+
+
+def _forgotten(taken: Taken) -> bool:
+    """Remove the copy of a tree in which no agent started; whether it is one. What a tool keeps stays that tool's."""
+    if taken.snapshot.provider not in (snapshots.COPY, snapshots.REFLINK):
+        return False
+    remove.remove_tree(taken.folder)
+    return True

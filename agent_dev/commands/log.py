@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A checkpoint and the paths that are not as in the one before it; those outside of the first root with their tree's name."""
+    """A checkpoint and the paths that are not as in the one before it; those of a further root with their tree's name.
+
+    What is below the agent's git directory is left out.
+    """
 
     about: About
     paths: tuple[str, ...]
@@ -33,13 +36,15 @@ def commands(one: Listed) -> Told:
 
 
 def changes(one: Listed) -> tuple[Changed, ...]:
-    """Return what changed from checkpoint to checkpoint, oldest first. Raises DamagedCheckpoint."""
+    """Return what changed from checkpoint to checkpoint, oldest first; damaged ones are left out."""
     found = []
     before: dict[str, dict[str, Node]] = {}
-    for about in checkpoints.listed(one.session):
+    for about in checkpoints.whole(one.session):
         now = checkpoints.tables(one.session, about)
         paths = []
         for name, table in now.items():
+            if name.startswith("git-"):
+                continue
             prefix = "" if name == "root-0" else f"{name}:"
             paths += [prefix + path for path in history.changed(before.get(name, {}), table) if path and not _is_git(path)]
         found.append(Changed(about, tuple(paths)))

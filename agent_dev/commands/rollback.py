@@ -1,6 +1,5 @@
 """Going back to a checkpoint: an ended session on its uppers, a running one through its own mount."""
 
-import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +11,7 @@ from agent_dev.commands.sessions import Listed
 from agent_dev.core import history
 from agent_dev.core.history import Node, Table
 from agent_dev.errors import CannotRollBack, DamagedCheckpoint
-from agent_dev.host import checkpoints, events, kernel, live, node_table, pool, restore, store
+from agent_dev.host import checkpoints, events, kernel, live, node_table, restore, store
 from agent_dev.host.node_table import Pieces
 
 _PENDING = "rollback.pending"
@@ -43,14 +42,16 @@ def roll_back(one: Listed, number: int, paths: tuple[str, ...] = ()) -> RolledBa
     checkpoints.find(session, number)
     before, now = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, f"to {number}"), always=True)
     trees = _trees(session, record, number, now, paths)
-    _verify(session, [tree.steps for tree in trees])
+    _verify(session, number, [tree.steps for tree in trees])
     _write_pending(session, number, paths)
     done, problems = _bring(session, record, number, trees)
     return _noted(session, RolledBack(number, before.number, done, problems))
 
 
 def _noted(session: store.Session, done: RolledBack) -> RolledBack:
-    events.note(session, events.ROLLBACK, to=done.to, before=done.before, paths=len(done.paths), problems=list(done.problems))
+    events.note(
+        session, events.ROLLBACK, to=done.to, before=done.before, paths=len(done.paths), problems=events.few(done.problems)
+    )
     return done
 
 
@@ -113,14 +114,14 @@ def _trees(
     return tuple(found)
 
 
-def _verify(session: store.Session, steps: list[history.Restore]) -> None:
+def _verify(session: store.Session, number: int | str, steps: list[history.Restore]) -> None:
     """Read every content that will be needed, before anything is touched. Raises DamagedCheckpoint."""
     for node in {node.content: node for one in steps for node in one.made if node.kind == history.FILE}.values():
         if node.content and not node.content.startswith("/"):
             try:
                 os.close(_content(session, node))
             except OSError as error:
-                raise DamagedCheckpoint(number="", reason=f"{node.path}: {error.strerror}") from None
+                raise DamagedCheckpoint(number=number, reason=f"{node.path}: {error.strerror}") from None
 
 
 def _bring(
@@ -168,12 +169,7 @@ def _with_temp(root: int, folder: int, means: tuple[bytes, restore.Contents], st
 
 
 def _content(session: store.Session, node: Node) -> int:
-    """Open a file's content, once its bytes are known to be those that were copied. Raises OSError."""
-    fd = checkpoints.content(session, node.content)
-    if pool.digest_of(fd) != node.content:
-        os.close(fd)
-        raise OSError(errno.EBADMSG, "its content is not as it was copied")
-    return fd
+    return checkpoints.content(session, node.content)
 
 
 # While the agent runs
@@ -222,11 +218,13 @@ class _States:
     now: Table
     then: Table
     area: frozenset[str]
+    number: int
 
     @staticmethod
-    def of(now: Pieces, then: Pieces) -> "_States":
+    def of(now: Pieces, then: Pieces, number: int) -> "_States":
+        """Compare what there is with what a checkpoint of that number has."""
         one, other = node_table.to_restore(now, then)
-        return _States(node_table.nodes(now), node_table.nodes(then), frozenset((*one, *other)))
+        return _States(node_table.nodes(now), node_table.nodes(then), frozenset((*one, *other)), number)
 
 
 def _roll_back_live(session: store.Session, record: store.Record, number: int, part: Part) -> RolledBack:
@@ -239,7 +237,7 @@ def _roll_back_live(session: store.Session, record: store.Record, number: int, p
             prefix = "" if name == _FIRST else f"{name}:"
             bring = _bring_git if name.startswith("git-") else _bring_root
             root = record["roots"][int(name.removeprefix("root-"))] if bring is _bring_root else place
-            steps, told = bring(session, record, root, _States.of(now[name], wanted.get(name, {})), partial(part, name))
+            steps, told = bring(session, record, root, _States.of(now[name], wanted.get(name, {}), number), partial(part, name))
             done += [prefix + path for path in steps.paths]
             problems += [prefix + problem for problem in told]
     except OSError as error:
@@ -287,7 +285,7 @@ def _bring_root(
         area = {path for path in area if not history.is_within(path, ours)}
         now, then = (history.seen(table, lower.node, area) for table in (states.now, states.then))
         steps = history.restoring(*part(now, then))
-        _verify(session, [steps])
+        _verify(session, states.number, [steps])
         content = _reader(session, lower)
         return steps, _with_temp(root, root, (_SHOWN_TEMP, content), steps)
     finally:
@@ -300,7 +298,7 @@ def _bring_git(
 ) -> tuple[history.Restore, list[str]]:
     """Bring a git dir back that lies outside of the roots: it is a plain directory, shown inside as it is."""
     steps = history.restoring(*part(states.now, states.then))
-    _verify(session, [steps])
+    _verify(session, states.number, [steps])
     return steps, _restore(session, _Tree("", place, steps))
 
 
@@ -334,7 +332,7 @@ def _put_back(session: store.Session, brought: Table, *, is_running: bool) -> Ro
         area = {*upper, *brought, *(above for one in brought for above in history.parents(one))}
         current = history.seen(upper, lower.node, area) if is_running else upper
         steps = history.restoring(current, history.with_back(current, brought, lower.node, is_upper=not is_running))
-        _verify(session, [steps])
+        _verify(session, "that has it", [steps])
         name = _SHOWN_TEMP if is_running else _TEMP
         problems = _with_temp(root, folder, (name, _reader(session, lower)), steps)
     except OSError as error:

@@ -46,7 +46,7 @@ class Outcome(Value):
     denied: int = 0  # commands that the policy did not let start
     why: str = ""  # the limit that ended it
     unkept: str = ""  # why there is no checkpoint of its end
-    undone: str = ""  # what became of a transaction that the agent had begun and not ended
+    undone: str = ""  # why it is kept without a change: all was undone at its end, or only checkpoints hold something
 
     @property
     def is_kept(self) -> bool:
@@ -270,7 +270,7 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
             os.set_blocking(fd, was)  # the description is shared with the agent, and node leaves it changed
     supervisor.end()
     if told is None and not supervisor.ended_by and launch.reap(sandbox) in _BWRAP_FAILED:
-        _fail(job, base)
+        _fail(job, base, keeper)
     code = 128 + supervisor.ended_by if supervisor.ended_by else (137 if told is None else told)
     why = bounds.reason(job, keeper, supervisor, code)
     record = beside.put_right(job, record, sandbox.keeper)
@@ -312,7 +312,7 @@ def _settle(
     outcome = Outcome(code, job.session, name, 0, 0, merge, supervisor.moves, supervisor.ended_by, 0, supervisor.is_late)
     outcome = outcome.but(undone=record.get("undone", ""))
     store.reopen(job.session, len(record["roots"]))
-    is_kept = job.is_resumed or bool(outcome.undone) or _may_hold(job.session, record)
+    is_kept = job.is_resumed or bool(outcome.undone) or _may_hold(job.session, record) or bool(_remains(job, record))
     if watcher is not None:
         from agent_dev.commands import watching  # as above
 
@@ -328,10 +328,20 @@ def _settle(
     from agent_dev.commands import settle  # after the agent: it reads changes, which is no part of a start
 
     try:
-        held = settle.settle(job.session, record, base or _begin_base(job, record), code, job.environ)
+        base = base or _begin_base(job, record)
+        held = settle.settle(job.session, record, base, code, job.environ, lambda: _remains(job, record))
     except OSError:
         return outcome.but(changes=1)  # a full disk: what the agent left is there, and opening it will say what is wrong
-    return outcome.but(changes=held.changes, commits=held.commits, refs=held.refs)
+    return outcome.but(changes=held.changes, commits=held.commits, refs=held.refs, undone=outcome.undone or held.remains)
+
+
+def _remains(job: Job, record: store.Record) -> str:
+    """Return what to say of a session that holds no change, but checkpoints of what it held; of a transaction nothing."""
+    if not job.has_checkpoints or not os.path.isdir(f"{job.session.folder}/checkpoints"):
+        return ""
+    from agent_dev.commands import remains  # rare
+
+    return remains.told(job.session, record, job.prepared.untrusted, job.environ)
 
 
 def _may_hold(session: store.Session, record: store.Record) -> bool:
@@ -372,12 +382,14 @@ def _base_before(job: Job, record: store.Record) -> int:
     return base
 
 
-def _fail(job: Job, base: int | None) -> None:
+def _fail(job: Job, base: int | None, keeper: launch.Keeper) -> None:
     """Raise what bubblewrap's failure means; the agent never ran."""
     from agent_dev.host import explain
 
     if base is not None:
         _cancel(base)
     store.write(job.session, job.record)  # it was never launched
+    if keeper.watcher is not None:
+        keeper.watcher.check()
     facts = job.prepared.machine
     raise explain.failure(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty)

@@ -1,7 +1,8 @@
 """What happens to a session when its sandbox is gone: dropped when nothing changed, else made to wait for the user."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from agent_dev.commands.review import open_review
 from agent_dev.errors import AgentDevError
@@ -15,12 +16,16 @@ class Held:
     changes: int
     commits: int
     refs: int  # branches and tags that were made, moved or removed
+    remains: str = ""  # what to say when it holds nothing but checkpoints of what it held
 
 
-def settle(session: store.Session, record: store.Record, base: int, code: int, environ: dict[str, str]) -> Held:
+def settle(
+    session: store.Session, record: store.Record, base: int, code: int, environ: dict[str, str], remains: Callable[[], str]
+) -> Held:
     """Settle an ended session. `base` is the pid of what takes its base.
 
-    One of which all was undone at its end is kept: its checkpoints hold what was there.
+    One of which all was undone at its end is kept, and so is one of which `remains` has something to say: its checkpoints hold
+    what was there.
     """
     base_take.wait_for(base)
     ended.drop_scaffold(session)
@@ -28,7 +33,9 @@ def settle(session: store.Session, record: store.Record, base: int, code: int, e
     store.settle(session)
     held = _count(session, record, environ)
     if not (held.changes or held.commits or held.refs or record.get("undone")):
-        ended.drop(session)
+        held = replace(held, remains=remains())
+        if not held.remains:
+            ended.drop(session)
     return held
 
 

@@ -37,7 +37,7 @@ def deleted(one: Listed) -> tuple[Deleted, ...]:
 def _gone(one: Listed, record: store.Record, lower: live.Lower) -> dict[str, tuple[Deleted, Node]]:
     upper = checkpoints.now(one.session, record)[_FIRST]
     found: dict[str, tuple[Deleted, Node]] = {}
-    for about in reversed(checkpoints.listed(one.session)):
+    for about in reversed(checkpoints.whole(one.session)):
         for path, node in checkpoints.table(f"{one.session.folder}/checkpoints", about, _FIRST).items():
             if path not in found and node.kind not in (history.WHITEOUT, history.DIRECTORY) and _is_gone(path, upper, lower):
                 found[path] = (Deleted(path, node.kind, node.size, about.number), node)

@@ -219,13 +219,15 @@ def _hides(node: Node | None) -> bool:
 def seen(upper: Table, lower: Callable[[str], Node | None], area: Iterable[str]) -> dict[str, Node]:
     """Return what an upper shows at some paths. `lower` tells what lies below the overlay at a path."""
     found = {}
+    hides = _Below(lambda folder: _hides(upper.get(folder)))
     for path in area:
         node = upper.get(path)
-        if node is None and not is_hidden(path, upper):
+        if node is None and not hides(path):
             node = lower(path)
         if node is not None and node.kind != WHITEOUT:
             found[path] = node._replace(attributes=_unescaped(node.attributes)) if _OVERLAY in node.attributes else node
-    return {path: node for path, node in found.items() if all(_is_folder(found.get(folder)) for folder in parents(path))}
+    below = _Below(lambda folder: not _is_folder(found.get(folder)))
+    return {path: node for path, node in found.items() if not below(path)}
 
 
 def _unescaped(attributes: str) -> str:
@@ -240,7 +242,26 @@ def _is_folder(node: Node | None) -> bool:
 
 def is_hidden(path: str, upper: Table) -> bool:
     """Whether a path without a node of its own is hidden by something above it."""
-    return any(_hides(upper.get(folder)) for folder in parents(path))
+    return _Below(lambda folder: _hides(upper.get(folder)))(path)
+
+
+class _Below:
+    """Whether something is so of a directory above a path; each directory is asked about once, for a tree may be deep."""
+
+    def __init__(self, is_so: Callable[[str], bool]) -> None:
+        self._is_so = is_so
+        self._known = {"": False}
+
+    def __call__(self, path: str) -> bool:
+        unknown = []
+        folder = path.rpartition("/")[0]
+        while folder not in self._known:
+            unknown.append(folder)
+            folder = folder.rpartition("/")[0]
+        found = self._known[folder]
+        for one in reversed(unknown):
+            found = self._known[one] = found or self._is_so(one)
+        return found
 
 
 # Retention

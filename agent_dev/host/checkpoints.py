@@ -24,6 +24,7 @@ from agent_dev.host.remove import remove_tree
 VERSION = 3
 _READ = (1, VERSION)
 START, END, TIMER, MANUAL, ROLLBACK = "start", "end", "timer", "manual", "before a rollback"
+BY_ITSELF = (START, TIMER, END)  # causes for which nobody asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,8 @@ def places(session: store.Session, record: store.Record) -> dict[str, str]:
 def take(session: store.Session, record: store.Record, cause: str, message: str = "", *, always: bool = False) -> About:
     """Take a checkpoint of a session, running or ended; return it, or the newest one when nothing changed since that.
 
-    `cause`: why, or the command that is about to run; `always`: even when nothing changed. The agent is not stopped: a file that
+    `cause`: why, or the command that is about to run; `always`: even when nothing changed. One that was taken by itself does not
+    stand for one with a reason: what that holds is kept when nothing else is left. The agent is not stopped: a file that
     changes while it is copied is copied again, and named when it will not hold still. Raises CheckpointFailed: a full disk,
     or too little room left for the agent.
     """
@@ -98,7 +100,7 @@ def all_now(session: store.Session, record: store.Record) -> dict[str, Pieces]:
     """Return the same by directory."""
     folder = f"{session.folder}/checkpoints"
     numbers = _numbers(folder)
-    last = about(folder, numbers[-1]) if numbers else None
+    last = _last(folder, numbers)
     begun = time.time_ns()
     return {
         name: snapshot.take(path, pool.name_of, _known(folder, last, name), begun).pieces
@@ -120,20 +122,28 @@ def _alone(folder: str) -> Iterator[None]:
 def _take(folder: str, trees: dict[str, str], words: tuple[str, str], *, always: bool) -> tuple[About, dict[str, Pieces]]:
     now = time.time_ns()
     numbers = _numbers(folder)
-    last = about(folder, numbers[-1]) if numbers else None
+    last = _last(folder, numbers)
     fd = os.open(f"{folder}/objects", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        keep = pool.Pool(fd).add
         known = {name: _known(folder, last, name) for name in trees}
+        keep = pool.Pool(fd, last.size if last else 0, lambda: _contents(known)).add
         taken = {name: snapshot.take(path, keep, known[name], now) for name, path in trees.items()}
         changed = sum(len(history.changed(*node_table.unlike(known[name], one.pieces))) for name, one in taken.items())
         held = {name: one.pieces for name, one in taken.items()}
-        if last is not None and not changed and not always:
+        if last is not None and not changed and not always and not (last.cause in BY_ITSELF and words[0] not in BY_ITSELF):
             return replace(last, is_new=False), held
         new = _About(numbers[-1] + 1 if numbers else 1, now, words, changed, sum(one.copied for one in taken.values()))
         return _write(folder, new, taken), held
     finally:
         os.close(fd)
+
+
+def _last(folder: str, numbers: list[int]) -> About | None:
+    """Return the last checkpoint; None when there is none, or it is damaged."""
+    try:
+        return about(folder, numbers[-1]) if numbers else None
+    except DamagedCheckpoint:
+        return None
 
 
 def _known(folder: str, last: About | None, name: str) -> Pieces:
@@ -142,6 +152,10 @@ def _known(folder: str, last: About | None, name: str) -> Pieces:
         return pieces(folder, last, name) if last is not None else {}
     except DamagedCheckpoint:
         return {}
+
+
+def _contents(known: dict[str, Pieces]) -> Iterator[str]:
+    return (node.content for one in known.values() for node in node_table.nodes(one).values() if node.content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +218,25 @@ def listed(session: store.Session) -> tuple[About, ...]:
     return tuple(found)
 
 
+def whole(session: store.Session) -> tuple[About, ...]:
+    """Return those of which every table can be read, too, oldest first."""
+    return tuple(one for one in listed(session) if _is_whole(session, one))
+
+
+def damaged(session: store.Session) -> tuple[int, ...]:
+    """Return the numbers of those that cannot be read, as a power cut may leave them."""
+    good = {one.number for one in whole(session)}
+    return tuple(number for number in _numbers(f"{session.folder}/checkpoints") if number not in good)
+
+
+def _is_whole(session: store.Session, one: About) -> bool:
+    try:
+        all_pieces(session, one)
+    except DamagedCheckpoint:
+        return False
+    return True
+
+
 def find(session: store.Session, number: int) -> About:
     """Return one checkpoint. Raises UnknownCheckpoint, DamagedCheckpoint."""
     folder = f"{session.folder}/checkpoints"
@@ -259,8 +292,12 @@ def all_pieces(session: store.Session, one: About) -> dict[str, Pieces]:
 
 
 def content(session: store.Session, digest: str) -> int:
-    """Open a content of the pool. Raises OSError."""
-    return os.open(f"{session.folder}/checkpoints/objects/{digest}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    """Open a content of the pool, once its bytes are known to be those that were copied. Raises OSError."""
+    fd = os.open(f"{session.folder}/checkpoints/objects/{digest}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if pool.digest_of(fd) != digest:
+        os.close(fd)
+        raise OSError(errno.EBADMSG, "its content is not as it was copied")
+    return fd
 
 
 # Letting go

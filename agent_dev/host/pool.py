@@ -6,6 +6,7 @@ import hashlib
 import os
 import sys
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from agent_dev.host import digest, files
@@ -17,14 +18,17 @@ _CLONE = 0x40049409  # FICLONE
 _WORTH = 16 << 10  # bytes: a smaller file is copied as quickly
 _SLOW, _PAUSE = 5_000_000, 32  # ns of a clone that waited for a slow disk, and how many files are copied then
 YOUNG = 20_000_000  # ns: two clock ticks; a change within one leaves the same ctime
-_ROOM = 512 << 20  # bytes that stay free for the agent, or a twentieth of a small disk
+_ROOM, _SHARE = 1 << 30, 10  # bytes that stay free, or a part of a small disk: as the watch over the disks has it
+_AGAIN = 2  # how often all that the session holds must fit once more: where it is merged, and for an agent that goes on
 
 
 @dataclass(slots=True)
 class Pool:
-    """The directory of them."""
+    """The directory of them. `held`: bytes that the session's files had at the checkpoint before, `names`: their contents."""
 
     fd: int
+    held: int = 0
+    names: Callable[[], Iterable[str]] | None = None
     can_clone: bool = True
     _copies: int = 0  # how many are copied before a clone is tried again
     _unasked: int = 0
@@ -38,7 +42,7 @@ class Pool:
 
         Raises OSError: ENOSPC while there is still room for the agent.
         """
-        self.leave_room(size)
+        self.leave_room(size if size <= files.CHUNK else min(size, _allocated(os.fstat(source))))
         cloned = self._cloned(source, size) if self.can_clone and size >= _WORTH else None
         if cloned:
             return cloned
@@ -48,10 +52,11 @@ class Pool:
         target = os.open(self._temp, _NEW, 0o600, dir_fd=self.fd)
         try:
             seen = _copy(source, target, size)
+            new = min(size, _allocated(os.fstat(target)))
         finally:
             os.close(target)
         self._publish(seen)
-        return seen, size
+        return seen, new
 
     def _add_small(self, source: int, size: int) -> tuple[str, int]:
         data = os.read(source, size + 1)
@@ -136,15 +141,37 @@ class Pool:
         return True
 
     def leave_room(self, size: int) -> None:
-        """Raise ENOSPC before the disk is full, since the agent writes there too."""
+        """Raise ENOSPC long before the disk is full: the agent writes there too, and is ended when a merge would not fit."""
         self._unasked -= size
+        self.held += size
         if self._unasked > 0:
             return
-        room = os.fstatvfs(self.fd)
-        free, least = room.f_bavail * room.f_frsize, min(_ROOM, room.f_blocks * room.f_frsize // 20)
-        if free - size < least:
+        spare = self._spare(size)
+        if spare < 0 and self.names is not None:
+            self._measure(self.names())
+            spare = self._spare(size)
+        if spare < 0:
             raise OSError(errno.ENOSPC, "less room than is left to the agent")
-        self._unasked = (free - size - least) // 2
+        self._unasked = spare // (2 + 2 * _AGAIN)
+
+    def _spare(self, size: int) -> int:
+        room = os.fstatvfs(self.fd)
+        least = min(_ROOM, room.f_blocks * room.f_frsize // _SHARE) + _AGAIN * self.held
+        return room.f_bavail * room.f_frsize - size - least
+
+    def _measure(self, names: Iterable[str]) -> None:
+        """Take holes out of what is held: they need no room, and a disk's image is made of them."""
+        self.names = None
+        for name in names:
+            try:
+                found = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # damaged; what it was said to have counts
+            self.held -= max(0, found.st_size - _allocated(found))
+
+
+def _allocated(found: os.stat_result) -> int:
+    return found.st_blocks * 512
 
 
 def name_of(fd: int, _size: int) -> tuple[str, int]:

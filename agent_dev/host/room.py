@@ -10,26 +10,43 @@ FINE, LOW, NONE = range(3)
 
 
 class _Disk:
-    """One file system. What the session wrote must fit once more where it is merged from."""
+    """One file system. What the session wrote must fit once more where it is merged from, but for what is in `kept`."""
 
-    def __init__(self, path: str, reserve: int, *, is_copied: bool) -> None:
+    def __init__(self, path: str, reserve: int, *, is_copied: bool, kept: str = "") -> None:
         self.path = path
         self._is_copied = is_copied
+        self._kept = kept
+        self._seen = (0, 0)  # when that changed, and its bytes
         self._start, whole = _free(path)
         self._reserve = reserve if reserve >= 0 else min(_MOST, whole // _SHARE, self._start // 2)
 
     def look(self) -> tuple[int, int]:
         """Return the bytes that are free, and those that must stay so."""
         free, _ = _free(self.path)
-        written = max(0, self._start - free)
-        return free, self._reserve + (written if self._is_copied else 0)
+        written = max(0, self._start - free) if self._is_copied else 0
+        if self._kept and free < self._reserve + written:
+            written = max(0, written - self._bytes_kept())
+        return free, self._reserve + written
+
+    def _bytes_kept(self) -> int:
+        try:
+            changed = os.stat(self._kept).st_mtime_ns
+            if self._seen[0] != changed:
+                with os.scandir(self._kept) as entries:
+                    self._seen = changed, sum(map(_blocks, entries))
+        except FileNotFoundError:
+            return 0
+        return self._seen[1]
 
 
 class Room:
-    """What is left on the file systems of the state directory and of other places that an agent writes to."""
+    """What is left on the file systems of the state directory and of other places that an agent writes to.
 
-    def __init__(self, state: str, others: tuple[str, ...], reserve: int = -1) -> None:
-        self._disks = [_Disk(state, reserve, is_copied=True)]
+    `kept`: a directory of files in the state directory that are never merged: contents of checkpoints.
+    """
+
+    def __init__(self, state: str, others: tuple[str, ...], reserve: int = -1, kept: str = "") -> None:
+        self._disks = [_Disk(state, reserve, is_copied=True, kept=kept)]
         seen = {os.stat(state).st_dev}
         for path in others:
             device = os.stat(path).st_dev
@@ -55,3 +72,10 @@ class Room:
 def _free(path: str) -> tuple[int, int]:
     found = os.statvfs(path)
     return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+
+
+def _blocks(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_blocks * 512
+    except FileNotFoundError:
+        return 0  # a temporary one

@@ -41,6 +41,7 @@ def checkpoints(one: Listed, found: Sequence[About], *, as_json: bool) -> None:
     for each in found:
         why = f"{each.cause}: {each.message}" if each.message else each.cause
         line(f"{each.number:>4}  {_when(each.time)}  {in_words(each)}  {visible(why)}")
+        few([f"      not as it should be: {visible(problem)}" for problem in each.problems], "      {} more (--json)")
     if not found:
         line(f"session {one.name} has no checkpoint")
 
@@ -63,10 +64,21 @@ def _when(time_ns: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ns // 10**9))
 
 
-def thinned(gone: Sequence[About], *, is_dry: bool) -> None:
+def taken(one: Listed, made: About, *, as_json: bool) -> None:
+    """Print a checkpoint that was taken."""
+    if as_json:
+        as_document({"version": 1, "session": one.session.id, **_row(made)})
+        return
+    line(f"checkpoint {made.number} of session {one.name}: {in_words(made)}")
+
+
+def thinned(one: Listed, gone: Sequence[About], *, is_dry: bool, as_json: bool) -> None:
     """Print what was let go, or would be."""
-    for one in sorted(gone, key=lambda one: one.number):
-        line(f"{'would go' if is_dry else 'gone'}: {one.number:>4}  {_when(one.time)}  {visible(one.message or one.cause)}")
+    if as_json:
+        as_document({"version": 1, "session": one.session.id, "dry_run": is_dry, "gone": sorted(each.number for each in gone)})
+        return
+    for each in sorted(gone, key=lambda each: each.number):
+        line(f"{'would go' if is_dry else 'gone'}: {each.number:>4}  {_when(each.time)}  {visible(each.message or each.cause)}")
     if not gone:
         line("every checkpoint is kept")
 
@@ -85,7 +97,8 @@ def versions(found: Sequence[Version], *, as_json: bool) -> None:
         state = (one.state, one.size, one.digest)
         if state != last:
             size = f", {_bytes(one.size)}" if one.state == "file" else ""
-            line(f"{one.checkpoint:>4}  {_when(one.time)}  {one.state}{size}  {one.digest[:10]}".rstrip())
+            nothing = ", where there is nothing now" if one.is_nothing else ""
+            line(f"{one.checkpoint:>4}  {_when(one.time)}  {one.state}{size}{nothing}  {one.digest[:10]}".rstrip())
         last = state
     if not found:
         line("there is no checkpoint")
@@ -101,13 +114,28 @@ def compared(found: Iterable[Compared], roots: Sequence[str], *, is_stat: bool) 
             as_patch(blocks.patch(one.change, path, one.before, one.after))
 
 
-def rolled_back(one: Listed, done: RolledBack) -> None:
+def _as_json(one: Listed, done: RolledBack) -> None:
+    row = {"to": done.to or None, "before": done.before, "paths": list(done.paths), "problems": list(done.problems)}
+    as_document({"version": 1, "session": one.session.id, **row})
+
+
+def rolled_back(one: Listed, done: RolledBack, *, as_json: bool) -> None:
     """Print what a rollback did."""
-    few([f"  {visible(path or '.')}" for path in done.paths], "  {} more")
+    if as_json:
+        _as_json(one, done)
+        return
+    shown = [path for path in done.paths if not _is_git(path)]
+    few([f"  {visible(path or '.')}" for path in shown], "  {} more")
+    if len(shown) != len(done.paths):
+        line(f"  {len(done.paths) - len(shown)} of the agent's git directory")
     line(f"session {one.name} is as at checkpoint {done.to}: {len(done.paths)} path{'s' * (len(done.paths) != 1)} touched")
     for problem in done.problems:
         line(f"  left: {visible(problem)}")
     line(f"what it held before is checkpoint {done.before}")
+
+
+def _is_git(path: str) -> bool:
+    return path == ".git" or path.startswith((".git/", "git-0:"))
 
 
 _UNTOLD = ("n", "time", "event", "steps")  # in lines: what is said otherwise, or has lines of its own in --json
@@ -119,7 +147,7 @@ def log(one: Listed, told: Told, *, what: str, as_json: bool) -> None:
         document = {"version": 1, "session": one.session.id, what: list(told.rows), "problem": told.problem or None}
         as_document(document)
         return
-    for row in told.rows:
+    for row in sorted(told.rows, key=_moment):  # who notes the start may do so after the first checkpoint
         more = [_pair(key, value) for key, value in row.items() if key not in _UNTOLD and value not in (None, [])]
         moment = row.get("time")
         when = _when(moment) if isinstance(moment, int) else ""
@@ -128,7 +156,14 @@ def log(one: Listed, told: Told, *, what: str, as_json: bool) -> None:
         line(f"session {one.name} has no {what}")
 
 
+def _moment(row: dict[str, object]) -> int:
+    moment = row.get("time")
+    return moment if isinstance(moment, int) else 0
+
+
 def _pair(key: str, value: object) -> str:
+    if isinstance(value, dict):
+        return " ".join(_pair(f"{key}.{name}", one) for name, one in value.items())
     words = shlex.join(map(str, value)) if isinstance(value, list) else str(value)
     return visible(f"{key}={words}")
 
@@ -161,8 +196,11 @@ def deleted(one: Listed, found: Sequence[Deleted], *, as_json: bool) -> None:
         line(f"nothing is known to be deleted in session {one.name}")
 
 
-def brought(one: Listed, done: RolledBack) -> None:
+def brought(one: Listed, done: RolledBack, *, as_json: bool) -> None:
     """Print what was brought back."""
+    if as_json:
+        _as_json(one, done)
+        return
     few([f"  {visible(path)}" for path in done.paths], "  {} more")
     line(f"{len(done.paths)} path{'s' * (len(done.paths) != 1)} brought back in session {one.name}")
     for problem in done.problems:

@@ -9,8 +9,8 @@ from agent_dev.output.words import MANY, as_document, few, left_rows, line, name
 from agent_dev.text import visible
 
 
-def merged(done: Merged, review: Review, *, is_dry: bool, as_json: bool) -> None:
-    """Print what a merge did or would do."""
+def merged(done: Merged, review: Review, *, is_dry: bool, as_json: bool, is_restore: bool = False) -> None:
+    """Print what a merge did or would do; `is_restore`: what it brings home is what was there before, not an agent's."""
     roots = roots_of(review.record)
     if as_json:
         as_document(
@@ -29,9 +29,11 @@ def merged(done: Merged, review: Review, *, is_dry: bool, as_json: bool) -> None
     few([f"{word} {row_of(change, roots)}" for change in done.taken], f"{word} {{}} more")
     for left in done.conflicts:
         line(f"conflict: {visible(name(left.key, roots))}: {visible(left.why)}; it stays as you have it")
-    if done.conflicts:
+    if done.conflicts and not (is_restore and is_dry):  # of which no session is left
         label = review.record["name"] or review.session.id
         line(f"conflicts stay in the session: agent-dev merge {label} --resolve PATH=mine|agent|both|edit settles one")
+    if done.conflicts and is_restore:
+        line("of a restore mine is what is there now, and agent what was there before the run")
     few([f"left {visible(name(left.key, roots))}: {visible(left.why)}" for left in done.left], "left {} more (agent-dev status)")
     _last_line(done, is_dry=is_dry)
 

@@ -45,7 +45,7 @@ def _parser() -> Parser:
         "Nothing is written when nothing changed. A .backupignore at the top of DIR says what is left out, as .gitignore does."
     )
     parser = parser_of("backup", about, "agent-dev backup every ~/src/shop --to /mnt/backups/shop")
-    parser.add_argument("how", choices=("once", "every"), help="once, or again and again until it is ended")
+    parser.add_argument("how", choices=("once", "every"), metavar="once|every", help="once, or again and again until it is ended")
     parser.add_argument("source", metavar="DIR", help="what is backed up")
     parser.add_argument("--to", required=True, metavar="DIR", help="where the backups lie")
     parser.add_argument("--exclude", action="append", default=[], metavar="PATTERN", help="as a line of .backupignore")

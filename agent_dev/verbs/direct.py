@@ -36,7 +36,7 @@ def _restore(words: list[str], where: Here, _options: Options) -> int:
     review = direct.restoring(taken, tuple(args.path), where)
     try:
         done = direct.carry_out(review, where, say, is_dry=args.dry_run)
-        merging.merged(done, review, is_dry=args.dry_run, as_json=args.json)
+        merging.merged(done, review, is_dry=args.dry_run, as_json=args.json, is_restore=True)
         is_needless = args.dry_run or not review.changes.changes
     finally:
         review.close()

@@ -7,9 +7,10 @@ from agent_dev.commands.sessions import Here, Listed
 from agent_dev.errors import DONE, PARTLY, UsageError
 from agent_dev.host import store
 from agent_dev.output import history as output
-from agent_dev.output.words import line
 from agent_dev.text import visible
 from agent_dev.verbs.parser import Parser, Verb, add_session, below, parser_of
+
+_JSON = "one JSON document on stdout"
 
 
 def _checkpoint(words: list[str], where: Here, _options: Options) -> int:
@@ -17,6 +18,7 @@ def _checkpoint(words: list[str], where: Here, _options: Options) -> int:
     parser = parser_of("checkpoint", about, "agent-dev checkpoint -m 'before the big rename'")
     add_session(parser)
     parser.add_argument("-m", "--message", default="", metavar="TEXT", help="what to remember of it")
+    parser.add_argument("--json", action="store_true", help=_JSON)
     args = parser.parse_args(words)
     one, is_held = _reached(where, args.session)
     try:
@@ -24,7 +26,7 @@ def _checkpoint(words: list[str], where: Here, _options: Options) -> int:
     finally:
         if is_held:
             store.let_go(one.session)
-    line(f"checkpoint {made.number} of session {one.name}: {output.in_words(made)}")
+    output.taken(one, made, as_json=args.json)
     for problem in made.problems:
         say(f"not as it should be: {visible(problem)}")
     return DONE
@@ -40,7 +42,7 @@ def _checkpoints(words: list[str], where: Here, _options: Options) -> int:
     about = "The checkpoints of a session: when, why, how much changed since the one before."
     parser = parser_of("checkpoints", about, "agent-dev checkpoints --of src/main.py")
     add_session(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("--json", action="store_true", help=_JSON)
     parser.add_argument("--of", default="", metavar="FILE", help="what one file was in each of them")
     parser.add_argument("--bring", type=int, default=0, metavar="K", help="with --of: bring back what it was in checkpoint K")
     parser.add_argument("--thin", action="store_true", help="let go of those that need not be kept")
@@ -51,14 +53,21 @@ def _checkpoints(words: list[str], where: Here, _options: Options) -> int:
         raise UsageError(message=words_of, hint="agent-dev checkpoints --help")
     one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
     if args.bring:
-        return _roll_back(where, args.session, args.bring, (below(args.of, where),))
+        return _roll_back(where, (args.session, args.bring), (args.of,), as_json=args.json)
+    _tell_damaged(one)
     if args.thin:
-        output.thinned(checkpoint.thin(where, one, is_dry=args.dry_run), is_dry=args.dry_run)
+        gone = checkpoint.thin(where, one, is_dry=args.dry_run)
+        output.thinned(one, gone, is_dry=args.dry_run, as_json=args.json)
     elif args.of:
-        output.versions(checkpoint.versions(one, below(args.of, where)), as_json=args.json)
+        output.versions(checkpoint.versions(one, below(args.of, where, one)), as_json=args.json)
     else:
         output.checkpoints(one, checkpoint.listed(one), as_json=args.json)
     return DONE
+
+
+def _tell_damaged(one: Listed) -> None:
+    for number in checkpoint.damaged(one):
+        say(f"checkpoint {number} is damaged, and left out")
 
 
 def _rollback(words: list[str], where: Here, _options: Options) -> int:
@@ -67,15 +76,21 @@ def _rollback(words: list[str], where: Here, _options: Options) -> int:
     )
     parser = parser_of("rollback", about, "agent-dev rollback 3 src/main.py")
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="its number (agent-dev checkpoints)")
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="only these, and what is below them")
+    parser.add_argument("paths", nargs="*", default=[], metavar="PATH", help="only these, and what is below them")
     parser.add_argument("--session", default="", metavar="SESSION", help="an id or a --name; else the newest here")
+    parser.add_argument("--json", action="store_true", help=_JSON)
     args = parser.parse_args(words)
     number = _number(args.checkpoint, parser)
-    return _roll_back(where, args.session, number, tuple(below(path, where) for path in args.paths))
+    return _roll_back(where, (args.session, number), tuple(args.paths), as_json=args.json)
 
 
-def _roll_back(where: Here, name: str, number: int, paths: tuple[str, ...]) -> int:
+def _roll_back(where: Here, what: tuple[str, int], typed: tuple[str, ...], *, as_json: bool) -> int:
+    """Roll a session back, found by its name, to a checkpoint of that number, or only paths as typed."""
+    name, number = what
     one = sessions.find(where, name)
+    paths = tuple(below(path, where, one) for path in typed)
+    if paths:
+        checkpoint.require(one, paths, checkpoint.listed(one, number))
     if one.state == store.RUNNING:
         done = rollback.roll_back_live(one, number, paths)
     else:
@@ -84,7 +99,7 @@ def _roll_back(where: Here, name: str, number: int, paths: tuple[str, ...]) -> i
             done = rollback.roll_back(one, number, paths)
         finally:
             store.let_go(one.session)
-    output.rolled_back(one, done)
+    output.rolled_back(one, done, as_json=as_json)
     return PARTLY if done.problems else DONE
 
 
@@ -101,10 +116,11 @@ def _log(words: list[str], where: Here, _options: Options) -> int:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--commands", action="store_true", help="what the agent started, where a policy was on")
     what.add_argument("--changes", action="store_true", help="what changed from checkpoint to checkpoint")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("--json", action="store_true", help=_JSON)
     args = parser.parse_args(words)
     one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
     if args.changes:
+        _tell_damaged(one)
         output.changes(one, log.changes(one), as_json=args.json)
         return DONE
     told = log.commands(one) if args.commands else log.events(one)
@@ -119,18 +135,19 @@ def _trash(words: list[str], where: Here, _options: Options) -> int:
     parser = parser_of("trash", about, "agent-dev trash --bring src/main.py")
     add_session(parser)
     parser.add_argument("--bring", default="", metavar="PATH", help="bring PATH back, and all below it")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("--json", action="store_true", help=_JSON)
     args = parser.parse_args(words)
     one, is_held = _reached(where, args.session)
     try:
+        _tell_damaged(one)
         if not args.bring:
             output.deleted(one, trash.deleted(one), as_json=args.json)
             return DONE
-        done = trash.bring(one, below(args.bring, where))
+        done = trash.bring(one, below(args.bring, where, one))
     finally:
         if is_held:
             store.let_go(one.session)
-    output.brought(one, done)
+    output.brought(one, done, as_json=args.json)
     return PARTLY if done.problems else DONE
 
 

@@ -42,7 +42,7 @@ def _between(names: list[str], span: str, where: Here, *, is_stat: bool) -> int:
     at = names.index(span)
     one = sessions.find(where, names[0] if at else "")
     first, _, second = span.partition("..")
-    paths = tuple(below(path, where) for path in names[at + 1 :])
+    paths = tuple(below(path, where, one) for path in names[at + 1 :])
     is_held = one.state != store.RUNNING
     one = sessions.hold(one) if is_held else one
     try:

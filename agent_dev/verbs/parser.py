@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 
 from agent_dev.commands.prepare import Options
-from agent_dev.commands.sessions import Here
+from agent_dev.commands.sessions import Here, Listed
 from agent_dev.errors import UsageError
 
 Verb = Callable[[list[str], Here, Options], int]
@@ -42,9 +42,11 @@ def session_parser(verb: str, about: str) -> Parser:
     return parser
 
 
-def below(path: str, where: Here) -> str:
-    """Return a path as typed as one below the root."""
-    full = os.path.normpath(os.path.join(where.cwd, path))
-    if full != where.root and not full.startswith(where.root.rstrip("/") + "/"):
-        raise UsageError(message=f"{path} does not lie in {where.root}", hint="name a path of the repository")
-    return os.path.relpath(full, where.root) if full != where.root else ""
+def below(path: str, where: Here, one: Listed) -> str:
+    """Return a path as typed as one below a session's root; of a session of elsewhere it is typed from there."""
+    root = str(one.record["roots"][0]).rstrip("/")
+    is_here = where.cwd == root or where.cwd.startswith(root + "/")
+    full = os.path.normpath(os.path.join(where.cwd if is_here else root, path))
+    if full != root and not full.startswith(root + "/"):
+        raise UsageError(message=f"{path} does not lie in {root}", hint="name a path of the repository")
+    return os.path.relpath(full, root) if full != root else ""

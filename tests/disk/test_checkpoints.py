@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -37,6 +38,13 @@ def decorate(upper: Path, seed: bytes) -> None:
             os.utime(path, ns=(10**18 + number, 10**18 + number))
         if number % 3 == 0:
             os.link(path, upper / f"twin-{number}-{len(seed)}")
+
+
+def test_one_taken_by_itself_does_not_stand_for_one_with_a_reason(world: World) -> None:
+    (world.upper / "file").write_text("work")
+    causes = (checkpoints.START, "rm -r own", "rm -r other", checkpoints.TIMER, checkpoints.END)
+    taken = [checkpoints.take(world.session, world.record, cause).number for cause in causes]
+    assert taken == [1, 2, 2, 2, 2]
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -210,6 +218,21 @@ def test_little_room_stops_a_checkpoint_and_leaves_nothing_of_it(world: World, m
         world.take()
     assert told.value.hint
     assert (world.contents(), checkpoints.listed(world.session)) == (0, ())
+
+
+def test_holes_need_no_room(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = SimpleNamespace(f_bavail=50 << 20, f_blocks=100 << 20, f_frsize=1)
+    monkeypatch.setattr(os, "fstatvfs", lambda _: disk)
+    with open(world.upper / "image", "wb") as image:
+        image.truncate(64 << 20)
+    assert world.take() == 1
+    assert [one.copied for one in checkpoints.listed(world.session)] == [0]
+    (world.upper / "other").write_text("x")
+    assert world.take() == 2
+    disk.f_bavail = 10 << 20
+    (world.upper / "another").write_text("x")
+    with pytest.raises(CheckpointFailed):
+        world.take()
 
 
 def test_what_an_open_transaction_may_go_back_to_is_not_let_go(world: World) -> None:

@@ -166,3 +166,20 @@ def test_the_commands_that_ran_are_a_tab(session: Ended, review: Review) -> None
     Path(session.session.folder, "commands.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     shown = Reviewing(review, session.store).tabs[Tab.COMMANDS]
     assert [(one.line, one.is_risky) for one in shown] == [("ls 'a b'", False), ("rm -rf /", True)]
+
+
+def test_how_a_command_ended_is_said_with_it(session: Ended, review: Review) -> None:
+    begun = [{"pid": pid, "argv": [name], "decision": "allow"} for pid, name in ((7, "make"), (8, "ls"), (9, "pip"))]
+    ended = [
+        {"pid": 7, "argv": ["make"], "exit": 2, "duration": 5140},
+        {"pid": 9, "argv": ["pip"], "exit": 1, "duration": 40, "rolled_back": True},
+        {"pid": 6, "argv": ["of before"], "exit": None, "duration": 1},
+    ]
+    rows = "".join(json.dumps(row) + "\n" for row in (*begun, *ended))
+    Path(session.session.folder, "commands.jsonl").write_text(rows, encoding="utf-8")
+    shown = {one.line: one.about for one in Reviewing(review, session.store).tabs[Tab.COMMANDS]}
+    assert shown == {
+        "make": ("decided: allow", "ended with 2 after 5.1 s"),
+        "ls": ("decided: allow",),
+        "pip": ("decided: allow", "ended with 1 after 0.0 s, rolled back"),
+    }

@@ -1,6 +1,7 @@
 """The watch over disks and the control groups: what they say and ask for, without a sandbox."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import pytest
 
 from agent_dev.host import cgroup
 from agent_dev.host.cgroup import Group
+from agent_dev.host.pool import Pool
 from agent_dev.host.room import FINE, LOW, NONE, Room
 
 MIB = 1 << 20
@@ -19,7 +21,7 @@ class Disk:
     def __init__(self, free: int) -> None:
         self.free = free
 
-    def __call__(self, _: str) -> SimpleNamespace:
+    def __call__(self, _: str | int) -> SimpleNamespace:
         return SimpleNamespace(f_bavail=self.free, f_frsize=MIB, f_blocks=1000)
 
 
@@ -63,6 +65,32 @@ def test_the_less_room_there_is_the_sooner_it_looks_again(tmp_path: Path, disk: 
         pauses.append(watch.pause)
     assert pauses == sorted(pauses, reverse=True)
     assert pauses[0] > 100 > pauses[-1] >= 5
+
+
+def test_what_checkpoints_hold_need_not_fit_once_more(tmp_path: Path, disk: Disk) -> None:
+    watch = Room(str(tmp_path), (), 0, str(tmp_path / "kept"))
+    disk.free = 399
+    assert watch.look() == LOW
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/content").write_bytes(os.urandom(4 * MIB))
+    assert watch.look() == FINE
+    disk.free = 396
+    assert watch.look() == LOW
+
+
+@pytest.mark.parametrize("held", range(0, 800, 25))
+def test_a_checkpoint_that_is_taken_ends_no_agent(tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
+    """All that the session holds changed since the one before, and is copied as far as there is room."""
+    monkeypatch.setattr(os, "fstatvfs", disk)
+    watch, contents = Room(str(tmp_path), ()), Pool(-1, held * MIB)
+    disk.free -= held
+    before = watch.look()
+    with suppress(OSError):
+        for _ in range(0, held, 5):
+            contents.leave_room(5 * MIB)
+            disk.free -= 5
+    assert watch.look() == before
+    assert held > 100 or disk.free == 800 - 2 * held
 
 
 # Control groups

@@ -1,5 +1,6 @@
 """Checkpoints as a user takes them, of sessions that run and that have ended."""
 
+import hashlib
 import json
 import signal
 from collections.abc import Iterator
@@ -71,6 +72,110 @@ def test_a_path_outside_and_a_word_that_is_no_number_are_refused(agent_dev: Agen
     assert agent_dev("rollback", "1", "/etc/passwd").returncode == 2
     assert agent_dev("rollback", "latest").returncode == 2
     assert agent_dev("rollback", "99").returncode == 2
+
+
+@pytest.mark.parametrize("words", [("rollback", "1", "mistyped"), ("checkpoints", "--of", "mistyped", "--bring", "1")])
+def test_a_path_that_nothing_knows_is_refused_and_no_checkpoint_is_taken(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    agent_dev("--", "touch", "new")
+    agent_dev("checkpoint")
+    before = numbers(agent_dev)
+    done = agent_dev(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "mistyped: neither checkpoint nor session nor repository has it" in done.stderr
+    assert numbers(agent_dev) == before
+
+
+@pytest.mark.parametrize("path", ["README.md", "new", "gone"])
+def test_a_path_that_only_the_repository_the_session_or_a_checkpoint_has_is_none_of_those(agent_dev: AgentDev, path: str) -> None:
+    agent_dev("--", "touch", "gone")
+    number = agent_dev("checkpoint").stdout.split()[1]
+    agent_dev("resume", "--", "sh", "-c", "rm gone; touch new")
+    assert agent_dev("rollback", number, path).returncode == 0
+
+
+@pytest.mark.parametrize("path", ["new", "sub/../new", "{repo}/new"])
+def test_from_elsewhere_paths_are_those_of_the_session_that_is_named(agent_dev: AgentDev, tmp_path: Path, path: str) -> None:
+    agent_dev("--", "touch", "new", "other")
+    session = agent_dev.sessions()[0]["session"]
+    number = agent_dev("checkpoint").stdout.split()[1]
+    agent_dev("resume", "--", "rm", "new", "other")
+    named = path.format(repo=agent_dev.repo)
+    assert agent_dev("checkpoints", session, "--of", named, cwd=tmp_path).stdout.split()[3] == "file,"
+    assert agent_dev("rollback", number, named, "--session", session, cwd=tmp_path).returncode == 0
+    assert agent_dev.changes() == {"new": "added"}
+    assert agent_dev("rollback", number, str(tmp_path), "--session", session, cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize("file", ["root-0.table", "about.json"])
+def test_a_damaged_checkpoint_is_told_and_stands_in_no_others_way(agent_dev: AgentDev, file: str) -> None:
+    agent_dev("--", "sh", "-c", "echo one >new")
+    first = agent_dev("checkpoint").stdout.split()[1]
+    agent_dev("resume", "--", "sh", "-c", "rm new; touch other")
+    last = agent_dev("checkpoint").stdout.split()[1]
+    [folder] = (agent_dev.state / "sessions").glob(f"*/checkpoints/{last}")
+    (folder / file).write_bytes(b"")
+    for words in (("checkpoints",), ("checkpoints", "--of", "new"), ("log", "--changes"), ("trash",)):
+        done = agent_dev(*words)
+        assert (done.returncode, done.stderr) == (0, f"agent-dev: checkpoint {last} is damaged, and left out\n"), words
+        assert first in done.stdout
+    assert agent_dev("trash", "--bring", "new").returncode == 0
+    assert agent_dev.changes() == {"new": "added", "other": "added"}
+    assert agent_dev("rollback", last).returncode == 1
+    assert agent_dev("rollback", first).returncode == 0
+    assert agent_dev.changes() == {"new": "added"}
+
+
+def test_a_content_that_is_not_as_it_was_copied_is_neither_brought_back_nor_shown(agent_dev: AgentDev) -> None:
+    agent_dev("--", "sh", "-c", "echo one >new")
+    number = agent_dev("checkpoint").stdout.split()[1]
+    agent_dev("resume", "--", "sh", "-c", "echo two >new")
+    name = hashlib.sha256(b"one\n").hexdigest()
+    [content] = (agent_dev.state / "sessions").glob(f"*/checkpoints/objects/{name}")
+    content.write_bytes(b"bad\n")
+    for words in (("rollback", number), ("diff", f"{number}..")):
+        done = agent_dev(*words)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"checkpoint {number} is damaged: new: its content is not as it was copied" in done.stderr
+    assert "+two" in agent_dev("diff").stdout
+
+
+def test_with_json_every_word_about_checkpoints_prints_one_document(agent_dev: AgentDev) -> None:
+    agent_dev("--", "sh", "-c", "echo one >new")
+    session = agent_dev.sessions()[0]["session"]
+    taken = json.loads(agent_dev("checkpoint", "-m", "why", "--json").stdout)
+    number = taken["checkpoint"]
+    assert (taken["session"], taken["message"], taken["problems"]) == (session, "why", [])
+    agent_dev("resume", "--", "rm", "new")
+
+    back = json.loads(agent_dev("rollback", str(number), "--json").stdout)
+    assert (back["to"], back["paths"], back["problems"]) == (number, ["new"], [])
+    again = json.loads(agent_dev("checkpoints", "--of", "new", "--bring", str(back["before"]), "--json").stdout)
+    assert (again["session"], again["to"], again["paths"]) == (session, back["before"], ["new"])
+    brought = json.loads(agent_dev("trash", "--bring", "new", "--json").stdout)
+    assert (brought["to"], brought["paths"]) == (None, ["new"])
+    thinned = json.loads(agent_dev("checkpoints", "--thin", "--dry-run", "--json").stdout)
+    assert (thinned["dry_run"], thinned["gone"]) == (True, [])
+
+
+def test_what_a_rollback_does_to_the_git_directory_is_told_in_a_line(agent_dev: AgentDev, tmp_path: Path) -> None:
+    agent_dev.git("worktree", "add", "-q", "-b", "side", tmp_path / "linked")
+    for place in (agent_dev.repo, tmp_path / "linked"):
+        agent_dev("--", "sh", "-c", "echo one >new", cwd=place)
+        number = agent_dev("checkpoint", cwd=place).stdout.split()[1]
+        agent_dev("resume", "--", "sh", "-c", "rm new; echo x >git-0; git add -A; git commit -qm x", cwd=place)
+        agent_dev("checkpoint", cwd=place)
+        assert "objects/" not in agent_dev("log", "--changes", cwd=place).stdout
+        lines = agent_dev("rollback", number, cwd=place).stdout.splitlines()
+        assert lines[:2] == ["  git-0", "  new"]
+        assert lines[2].endswith(" of the agent's git directory")
+
+
+def test_the_versions_of_a_file_say_where_the_repository_has_none(agent_dev: AgentDev) -> None:
+    agent_dev("--", "touch", "other")
+    agent_dev("checkpoint")
+    agent_dev("resume", "--", "touch", "new")
+    assert "as in the repository, where there is nothing now" in agent_dev("checkpoints", "--of", "new").stdout.splitlines()[0]
+    assert agent_dev("checkpoints", "--of", "README.md").stdout.splitlines()[0].endswith("as in the repository")
 
 
 def test_a_killed_session_can_be_rolled_back(agent_dev: AgentDev) -> None:

@@ -249,6 +249,20 @@ def test_one_path_alone_is_brought_back(plain: AgentDev) -> None:
     assert (plain.repo / "sub" / "app.py").read_text() == "print('two')\n"
     assert (plain.repo / "README.md").read_text() == "changed\n"
     assert plain("restore", "--path", "/etc").returncode == 2
+    done = plain("restore", "--path", "mistyped")
+    assert (done.returncode, "neither the snapshot nor the repository has mistyped" in done.stderr) == (2, True)
+
+
+def test_a_conflict_names_the_session_that_settles_it_and_a_dry_run_none(plain: AgentDev) -> None:
+    ran(plain, "echo two >README.md")
+    (plain.repo / "README.md").write_text("three\n")
+    dry, real = plain("restore", "--dry-run"), plain("restore")
+    assert (dry.returncode, real.returncode) == (1, 1)
+    assert "--resolve" not in dry.stdout
+    [session] = plain.sessions()
+    assert f"agent-dev merge {session['name']} --resolve" in real.stdout
+    assert plain("merge", session["name"], "--resolve", "README.md=agent").returncode == 0
+    assert (plain.repo / "README.md").read_text() == "# Shop\n"
 
 
 def test_the_git_directory_is_the_agents_own_as_in_any_session(plain: AgentDev) -> None:
@@ -274,11 +288,20 @@ def test_without_a_snapshot_nothing_starts(plain: AgentDev, options: str) -> Non
     assert not list((plain.state / "snapshots").glob("*"))
 
 
+def test_where_the_sandbox_cannot_be_built_no_snapshot_is_left(plain: AgentDev, tmp_path: Path) -> None:
+    broken = tmp_path / "bwrap"
+    broken.write_text('#!/bin/sh\ntest "$1" = --version && exec bwrap --version\necho broken >&2\nexit 1\n')
+    broken.chmod(0o755)
+    done = plain("run", "--direct", "--", "touch", "x", env={"AGENT_DEV_BWRAP": str(broken)})
+    assert (done.returncode, "restore" in done.stderr) == (125, False), done.stderr
+    assert not list((plain.state / "snapshots").glob("*"))
+
+
 def test_a_full_state_directory_stops_the_start(plain: AgentDev) -> None:
     (plain.state).mkdir(parents=True, exist_ok=True)
     (plain.state / "snapshots").write_text("in the way")
     done = plain("run", "--direct", "--", "touch", "x")
-    assert (done.returncode != 0, (plain.repo / "x").exists()) == (True, False)
+    assert (done.returncode, "the state directory" in done.stderr, (plain.repo / "x").exists()) == (125, True, False)
 
 
 def test_a_snapshot_that_is_gone_and_a_repository_without_one_are_told(plain: AgentDev) -> None:

@@ -1,5 +1,8 @@
 """Kinds of repositories that a session works in: linked work trees, without commits, bare ones, broken ones."""
 
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,33 @@ def test_the_agent_commits_in_a_repository_and_the_users_git_dir_stays_as_it_was
     assert done.stdout == "Add new\nCount to two\nStart the shop\n", done.stderr
     assert tree(agent_dev.repo) == before
     assert [commit["subject"] for commit in agent_dev.status()["commits"]] == ["Add new"]
+
+
+@pytest.fixture
+def apart(agent_dev: AgentDev) -> Iterator[Path]:
+    """The repository on another file system than the state directory."""
+    here = agent_dev.home.stat().st_dev
+    other = next((place for place in ("/dev/shm", "/var/tmp", "/tmp") if Path(place).stat().st_dev != here), "")
+    if not other:
+        pytest.skip("there is one file system alone")
+    folder = Path(tempfile.mkdtemp(dir=other))
+    try:
+        shutil.copytree(agent_dev.repo, folder / "repo", symlinks=True)
+        yield folder / "repo"
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_the_agent_commits_in_a_repository_on_another_disk_than_the_sessions(agent_dev: AgentDev, apart: Path) -> None:
+    script = "echo x >new && git add -A && git commit -qm 'Add new' && git log --format=%s && git fsck --no-progress"
+    done = agent_dev("--", "sh", "-c", script, cwd=apart)
+    assert done.stdout == "Add new\nCount to two\nStart the shop\n", done.stderr
+    again = agent_dev("resume", "--", "git", "log", "--format=%s", cwd=apart)
+    assert again.stdout.splitlines()[0] == "Add new", again.stderr
+    assert agent_dev("merge", "--commits", cwd=apart).returncode == 0
+    assert agent_dev.git("-C", apart, "log", "-1", "--format=%s").strip() == "Add new"
+    done = agent_dev("run", "--direct", "--", "git", "log", "-1", "--format=%s", cwd=apart)
+    assert (done.returncode, done.stdout) == (0, "Add new\n"), done.stderr
 
 
 @pytest.fixture

@@ -90,3 +90,22 @@ def test_what_an_upper_shows_is_its_own_else_what_lies_below_unless_it_is_hidden
     upper = table(node("d", DIRECTORY, attributes=f"{history.OPAQUE}=79"), node("d/a"), node("gone", WHITEOUT))
     lower = table(node("d", DIRECTORY), node("d/b"), node("gone"), node("plain"))
     assert set(history.seen(upper, lower.get, {*upper, *lower})) == {"d", "d/a", "plain"}
+
+
+class Asked(dict[str, Node]):
+    """A state that counts how often it is asked for a path."""
+
+    asked = 0
+
+    def get(self, path: str, default: Node | None = None) -> Node | None:  # type: ignore[override]
+        self.asked += 1
+        return super().get(path, default)
+
+
+def test_of_a_deep_tree_each_directory_is_asked_about_once_and_not_once_for_each_that_lies_below() -> None:
+    paths = ["/".join("d" * depth) for depth in range(1, 301)]
+    upper, lower = Asked(), table(*(node(path, DIRECTORY) for path in paths))
+    assert list(history.seen(upper, lower.get, paths)) == paths
+    assert upper.asked <= 3 * len(paths)
+    assert list(history.seen(Asked(table(node("d/d", WHITEOUT))), lower.get, paths)) == ["d"]
+    assert list(history.seen({}, Asked(lower | table(node("d/d/d"))).get, paths)) == ["d", "d/d", "d/d/d"]
