@@ -220,8 +220,9 @@ class Service:
         if len(self.ends) >= most:
             return
         for fd, other in self.ends.items():
-            if other["pid"] == row["pid"]:
-                self.ends[fd] = row  # it became another program
+            if other["pid"] == row["pid"]:  # it became another program; what it is rolled back by stays
+                if other.get("decision") != policy.TRANSACT:
+                    self.ends[fd] = row
                 return
         try:
             fd = os.pidfd_open(row["pid"])
