@@ -1,4 +1,4 @@
-"""Figures: measured in turns (A, B, A, B …), told as median and spread, compared as ratios within one run."""
+"""Figures: measured in turns (A, B, B, A …), told as median and spread, compared as ratios within one run."""
 
 import os
 import statistics
@@ -64,11 +64,12 @@ def rounds(share: int = 1) -> int:
 
 
 def in_turns(subjects: Sequence[Subject], count: int, warm_up: int = WARM_UP) -> dict[str, Figures]:
-    """Run all subjects in turns; return by subject and by what it measured the figures, round by round."""
+    """Run all subjects in turns, each round from the next one on; return by subject and by what it measured the figures."""
     found: dict[str, Figures] = {subject.name: {} for subject in subjects}
     for number in range(-warm_up, count):
         _progress(number + 1, count)
-        for subject in subjects:
+        first = number % len(subjects)  # who comes next after a round that wrote much pays for its writing
+        for subject in (*subjects[first:], *subjects[:first]):
             for what, figure in subject.run().items():
                 if number >= 0:
                     found[subject.name].setdefault(what, []).append(figure)

@@ -218,7 +218,17 @@ def borrow(pidfd: int, fd: int) -> int:
     return _checked(_syscall(_PIDFD_GETFD, pidfd, fd, 0), "pidfd_getfd")
 
 
-_GET_INFO, _EXIT = 0xC040FF0B, 1 << 3  # PIDFD_GET_INFO of 64 bytes, PIDFD_INFO_EXIT
+_GET_INFO, _PID, _EXIT = 0xC040FF0B, 1 << 0, 1 << 3  # PIDFD_GET_INFO of 64 bytes, PIDFD_INFO_PID, PIDFD_INFO_EXIT
+
+
+def parent(pidfd: int) -> int:
+    """Return the pid of a process's parent, 0 for one that is none of ours. Raises OSError: before Linux 6.13, or it is gone."""
+    import fcntl  # only where it is asked
+
+    info = bytearray(64)
+    info[:8] = _PID.to_bytes(8, sys.byteorder)
+    fcntl.ioctl(pidfd, _GET_INFO, info)
+    return int.from_bytes(info[24:28], sys.byteorder)
 
 
 def exit_code(pidfd: int) -> int | None:
