@@ -115,9 +115,10 @@ def end(job: "Job", pids: tuple[int, int], door: int) -> None:
     """End both, and take the door away."""
     timed, answers = pids
     if timed:
-        from agent_dev.host import clock  # as above
+        from agent_dev.host import clock, freezer  # as above
 
         clock.end(timed)
+        freezer.close(job.session)
     if door < 0:
         return
     from agent_dev.host import clock  # as above

@@ -196,7 +196,8 @@ class Service:
         session = store.Session(self.watch.folder.rpartition("/")[2], self.watch.folder)
         try:
             words = " ".join(masked(call.argv))
-            taken = checkpoints.take(session, store.read(session), words[:_LONGEST_CAUSE])
+            # Not stopped: who calls would call anew, for which there was another checkpoint, without an end.
+            taken = checkpoints.take(session, store.read(session), words[:_LONGEST_CAUSE], stop=False)
             row["checkpoint"] = taken.number
         except (AgentDevError, OSError) as error:
             row["problem"] = f"no checkpoint: {error}"

@@ -23,7 +23,7 @@ class Group:
     """The groups that hold one sandbox; `hold` puts its first process in, `told` says what they refused, `close` ends them."""
 
     def __init__(self, name: str, limits: dict[str, int], busctl: str, environ: dict[str, str]) -> None:
-        self._name, self._busctl, self._environ = f"agent-dev-{name}", busctl, environ
+        self._name, self._busctl, self._environ = named(name), busctl, environ
         self._limits = {limit: value for limit, value in limits.items() if limit in _FILES}
         self._folders: dict[str, str] = {}  # limit → the folder that holds it
         self._is_ours = True
@@ -31,8 +31,8 @@ class Group:
     def hold(self, pid: int) -> None:
         """Put a process and all its future children in; as far as this machine lets us."""
         for limit, value in self._limits.items():
-            folder = next(filter(None, (_made(place, self._name, limit, value) for place in _places(limit))), "")
-            if folder and _write(f"{folder}/cgroup.procs", pid):
+            folder = next(filter(None, (_made(place, self._name, limit, value) for place in places(_FILES[limit][0]))), "")
+            if folder and put(folder, pid):
                 self._folders[limit] = folder
             elif folder:
                 os.rmdir(folder)
@@ -79,6 +79,35 @@ class Group:
         self._folders = {}
 
 
+def named(session: str) -> str:
+    """Return what the group of a session is called, by its id."""
+    return f"agent-dev-{session}"
+
+
+def put(folder: str, pid: int) -> bool:
+    """Put a process into a group, with its threads and all its future children; return whether it is there."""
+    return _write(f"{folder}/cgroup.procs", pid)
+
+
+def group(pid: int) -> str:
+    """Return the folder of a process's group of version 2; "" where there is none, or the process is gone."""
+    try:
+        return _groups(pid).get("", "")
+    except OSError:
+        return ""
+
+
+def places(controller: str = "") -> tuple[str, ...]:
+    """Return the folders below which a group could be made, the nearest first; of version 2 where no controller is named."""
+    groups = _groups("self")
+    place = groups.get(controller) or groups.get("", "")
+    above = []
+    while place.startswith(_ROOT) and place != _ROOT:
+        above.append(place.rstrip("/"))
+        place = os.path.dirname(place.rstrip("/"))
+    return tuple(above) if controller in groups else (*above, _ROOT)
+
+
 def _groups(pid: int | str) -> dict[str, str]:
     """Return the folders of a process's groups: by controller for version 1, as "" for version 2."""
     found: dict[str, str] = {}
@@ -91,17 +120,6 @@ def _groups(pid: int | str) -> dict[str, str]:
                 root = f"{_ROOT}/unified" if os.path.isdir(f"{_ROOT}/unified") else _ROOT
                 found[""] = root + path
     return found
-
-
-def _places(limit: str) -> tuple[str, ...]:
-    """Return the folders below which a group could be made, the nearest first."""
-    groups = _groups("self")
-    place = groups.get(_FILES[limit][0]) or groups.get("", "")
-    above = []
-    while place.startswith(_ROOT) and place != _ROOT:
-        above.append(place.rstrip("/"))
-        place = os.path.dirname(place.rstrip("/"))
-    return tuple(above) if _FILES[limit][0] in groups else (*above, _ROOT)
 
 
 def _made(place: str, name: str, limit: str, value: int) -> str:

@@ -10,8 +10,8 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from agent_dev.core import history
@@ -56,26 +56,29 @@ def places(session: store.Session, record: store.Record) -> dict[str, str]:
     return found
 
 
-def take(session: store.Session, record: store.Record, cause: str, message: str = "", *, always: bool = False) -> About:
+def take(
+    session: store.Session, record: store.Record, cause: str, message: str = "", *, always: bool = False, stop: bool = True
+) -> About:
     """Take a checkpoint of a session, running or ended; return it, or the newest one when nothing changed since that.
 
     `cause`: why, or the command that is about to run; `always`: even when nothing changed. One that was taken by itself does not
-    stand for one with a reason: what that holds is kept when nothing else is left. The agent is not stopped: a file that
-    changes while it is copied is copied again, and named when it will not hold still. Raises CheckpointFailed: a full disk,
-    or too little room left for the agent.
+    stand for one with a reason: what that holds is kept when nothing else is left. `stop`: let the sandbox stand still meanwhile,
+    where it can be stopped; a file that changes while it is copied all the same is copied again, and named when it will not hold
+    still. Raises CheckpointFailed: a full disk, or too little room left for the agent.
     """
-    return take_all(session, record, (cause, message), always=always)[0]
+    return take_all(session, record, (cause, message), always=always, stop=stop)[0]
 
 
 def take_all(
-    session: store.Session, record: store.Record, words: tuple[str, str], *, always: bool = False
+    session: store.Session, record: store.Record, words: tuple[str, str], *, always: bool = False, stop: bool = True
 ) -> tuple[About, dict[str, Pieces]]:
     """Take a checkpoint as `take` does, by its cause and message; return with it what each tree holds, which is known by then."""
     folder, begun = f"{session.folder}/checkpoints", time.monotonic_ns()
     try:
         os.makedirs(f"{folder}/objects", 0o700, exist_ok=True)
-        with _alone(folder):
+        with _alone(folder), _stopped(session, record) if stop else nullcontext(bool) as stands_still:
             made, held = _take(folder, places(session, record), words, always=always)
+            is_frozen = stands_still()
     except OSError as error:
         try:
             with _alone(folder):
@@ -87,8 +90,17 @@ def take_all(
         raise CheckpointFailed(session=session.id, reason=error.strerror, hint=hint) from error
     if made.is_new:
         took = (time.monotonic_ns() - begun) // 1_000_000
-        events.note(session, events.CHECKPOINT, checkpoint=made.number, cause=words[0], changed=made.changed, milliseconds=took)
+        more = {"changed": made.changed, "milliseconds": took, "frozen": is_frozen}
+        events.note(session, events.CHECKPOINT, checkpoint=made.number, cause=words[0], **more)
     return made, held
+
+
+def _stopped(session: store.Session, record: store.Record) -> AbstractContextManager[Callable[[], bool]]:
+    if record.get("state") != store.RUNNING:
+        return nullcontext(bool)  # False
+    from agent_dev.host import freezer  # only of a running one
+
+    return freezer.frozen(session, record)
 
 
 def now(session: store.Session, record: store.Record) -> dict[str, dict[str, Node]]:

@@ -95,7 +95,7 @@ def _part(launcher: int, kept: int) -> None:
 
 def _serve(session: store.Session, record: store.Record, wish: Wish) -> None:
     from agent_dev.errors import CheckpointFailed
-    from agent_dev.host import checkpoints, events  # in this process alone
+    from agent_dev.host import checkpoints, events, freezer  # in this process alone
 
     events.note(session, events.START, at=record.get("launched", 0), argv=record["command"], profile=record["profile"])
     cause = checkpoints.START
@@ -106,6 +106,8 @@ def _serve(session: store.Session, record: store.Record, wish: Wish) -> None:
             thin(session, wish)
         except CheckpointFailed:
             pause = max(pause, _FULL)  # told at the end; the agent goes on
+        if cause == checkpoints.START:
+            freezer.gather(session, record)  # not before: the first one is to be of the start
         cause = checkpoints.TIMER
         time.sleep(pause)
 

@@ -100,7 +100,7 @@ def test_systemd_is_asked_for_a_scope_where_no_group_can_be_made(tmp_path: Path,
     busctl, said = tmp_path / "busctl", tmp_path / "said"
     busctl.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{said}\n')
     busctl.chmod(0o755)
-    monkeypatch.setattr(cgroup, "_places", lambda _: ())
+    monkeypatch.setattr(cgroup, "places", lambda _: ())
     monkeypatch.setattr(cgroup, "_groups", lambda _: {"": f"{tmp_path}/agent-dev-7.scope"})
     group = Group("7", {"memory": 5 << 20, "processes": 9, "time": 1}, str(busctl), {})
     group.hold(42)
@@ -113,7 +113,7 @@ def test_systemd_is_asked_for_a_scope_where_no_group_can_be_made(tmp_path: Path,
 
 
 def test_without_any_way_nothing_is_held_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroup, "_places", lambda _: (str(tmp_path),))  # a folder that is no group
+    monkeypatch.setattr(cgroup, "places", lambda _: (str(tmp_path),))  # a folder that is no group
     group = Group("7", {"memory": 5 << 20}, "", {})
     group.hold(os.getpid())
     assert group.held == ()
@@ -121,7 +121,7 @@ def test_without_any_way_nothing_is_held_and_nothing_is_left(tmp_path: Path, mon
 
 
 def test_what_a_group_refused_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cgroup, "_places", lambda _: ())
+    monkeypatch.setattr(cgroup, "places", lambda _: ())
     monkeypatch.setattr(cgroup, "_groups", lambda _: {"": f"{tmp_path}/agent-dev-7.scope"})
     (tmp_path / "agent-dev-7.scope").mkdir()
     group = Group("7", {"memory": 5 << 20, "processes": 9}, "/bin/true", {})
