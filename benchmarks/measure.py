@@ -1,4 +1,4 @@
-"""Figures: measured in turns (A, B, B, A …), told as median and spread, compared as ratios within one run."""
+"""Figures: measured in turns (A, B, A, B …), told as median and spread, compared as ratios within one run."""
 
 import os
 import statistics
@@ -63,12 +63,15 @@ def rounds(share: int = 1) -> int:
     return max(5, int(os.environ.get("AGENT_DEV_BENCH_ROUNDS", "60")) // share)
 
 
-def in_turns(subjects: Sequence[Subject], count: int, warm_up: int = WARM_UP) -> dict[str, Figures]:
-    """Run all subjects in turns, each round from the next one on; return by subject and by what it measured the figures."""
+def in_turns(subjects: Sequence[Subject], count: int, warm_up: int = WARM_UP, *, in_order: bool = True) -> dict[str, Figures]:
+    """Run all subjects in turns; return by subject and by what it measured the figures, round by round.
+
+    Not `in_order`: each round begins with the next one, since who follows one that wrote much pays for its writing.
+    """
     found: dict[str, Figures] = {subject.name: {} for subject in subjects}
     for number in range(-warm_up, count):
         _progress(number + 1, count)
-        first = number % len(subjects)  # who comes next after a round that wrote much pays for its writing
+        first = 0 if in_order else number % len(subjects)
         for subject in (*subjects[first:], *subjects[:first]):
             for what, figure in subject.run().items():
                 if number >= 0:
