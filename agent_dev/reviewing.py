@@ -282,9 +282,10 @@ def _command(row: Mapping[str, Any]) -> Entry:
     about = [
         f"{label}: {row[name]}" for name, label in (("cwd", "in"), ("decision", "decided"), ("rule", "by rule")) if row.get(name)
     ]
-    if "duration" in row:
+    if "duration" in row or "exit" in row:
         code = "ended" if row.get("exit") is None else f"ended with {row['exit']}"
-        about.append(f"{code} after {row['duration'] / 1000:.1f} s" + (", rolled back" if row.get("rolled_back") else ""))
+        after = f" after {row['duration'] / 1000:.1f} s" if "duration" in row else ""
+        about.append(code + after + (", rolled back" if row.get("rolled_back") else ""))
     return Entry(shlex.join(map(str, row["argv"])), tuple(about), is_risky=decision not in ("", "allow"))
 
 

@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 class Call:
     """An execve that waits: who calls, which file, with which words; when, for whom and where is noted by who hears of it."""
 
-    __slots__ = ("cwd", "id", "last", "parent", "path", "pid", "rule", "time", "words")
+    __slots__ = ("cwd", "end", "id", "last", "parent", "path", "pid", "rule", "time", "words")
 
     def __init__(self, told: tuple[int, int], path: bytes, words: Words) -> None:
         self.id, self.pid = told
         self.path, self.words = path, words
         self.time = self.last = 0  # ns since 1970: of the first place on its PATH, and of the last
         self.parent = 0
+        self.end = -1  # a pidfd that tells how it ended
         self.cwd = self.rule = ""
 
     @property

@@ -1,6 +1,9 @@
 """What was heard of commands, in order, until it is written to the log."""
 
+import os
+
 from agent_dev.core.policy import ALLOW
+from agent_dev.host import kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST = 2000  # rows that wait while commands come without a pause
 _AT_ONCE = 200  # rows that are written at once: a command waits for as long as that takes, 4 ms
+_MANY_ENDS = 512  # of those that wait, how many are asked how they ended
 _SAME = 50_000_000  # ns: who calls with the same words this soon after looks at the next place on its PATH
 
 
@@ -23,6 +27,7 @@ class Rows:
         self._path = path
         self._waiting: list[Row | Call] = []
         self._last: dict[int, Call] = {}  # by thread: of those that wait and were allowed
+        self._ends = 0  # descriptors that are open
         self._log: Log | None = None
 
     def __len__(self) -> int:
@@ -37,9 +42,27 @@ class Rows:
         """Keep a call that may run; a look at the next place takes the place and the time of the one before."""
         if before is None:
             self._waiting.append(call)
+            self._open_end(call, self._last.get(call.pid))
             self._last[call.pid] = call
         else:
             before.path, before.cwd, before.rule, before.last = call.path, call.cwd, call.rule, call.last
+
+    def _open_end(self, call: "Call", earlier: "Call | None") -> None:
+        """Have it told how a command ends; one that became this one did not end."""
+        if earlier is not None:
+            self._close_end(earlier)
+        if self._ends < _MANY_ENDS:
+            try:
+                call.end = os.pidfd_open(call.pid)
+            except OSError:
+                return  # it has ended; or it is a thread that is not its process's first
+            self._ends += 1
+
+    def _close_end(self, call: "Call") -> None:
+        if call.end >= 0:
+            os.close(call.end)
+            call.end = -1
+            self._ends -= 1
 
     def allowed_last(self) -> "list[Call]":
         """Return of each thread what it was allowed last, as far as it waits."""
@@ -58,8 +81,18 @@ class Rows:
 
             self._log = Log(self._path)
         rows, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
-        self._last.clear()
-        self._log.write([row if isinstance(row, dict) else _row(row) for row in rows])
+        self._log.write([row if isinstance(row, dict) else self._row(row) for row in rows])
+
+    def _row(self, call: "Call") -> "Row":
+        row = {**call.row(), "decision": ALLOW}
+        if call.rule:
+            row["rule"] = call.rule
+        if call.end >= 0 and (code := kernel.exit_code(call.end)) is not None:
+            row["exit"] = code
+        self._close_end(call)
+        if self._last.get(call.pid) is call:
+            del self._last[call.pid]
+        return row
 
     def write_all(self) -> None:
         """Write what waits."""
@@ -69,8 +102,3 @@ class Rows:
     def head(self) -> "tuple[int, str, int]":
         """Return how far the log goes: lines, the last one's chain, how many were left out."""
         return (0, "", 0) if self._log is None else (self._log.head.count, self._log.head.chain, self._log.head.dropped)
-
-
-def _row(call: "Call") -> "Row":
-    row = {**call.row(), "decision": ALLOW}
-    return {**row, "rule": call.rule} if call.rule else row

@@ -1,5 +1,8 @@
 """Rows of commands wait in order, and a look along a PATH is one of them."""
 
+import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +82,39 @@ def test_a_command_waits_for_a_part_of_the_rows_alone(heard: Heard, monkeypatch:
     heard.rows.write()
     assert (len(heard.rows), heard.rows.head()[0]) == (5, 3)
     assert [row["time"] for row in heard.written()] == [*range(8)]
+
+
+@pytest.fixture
+def child() -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen(["sh", "-c", "read go; exit 3"], stdin=subprocess.PIPE, text=True) as process:
+        yield process
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_the_row_of_a_command_that_has_ended_says_how(heard: Heard, child: "subprocess.Popen[str]") -> None:
+    before = open_files()
+    heard.call(child.pid, "/bin/sh")
+    heard.call(child.pid, "/bin/other", LATER)  # it became another program: that is what ended
+    assert open_files() == before + 1
+    child.communicate("\n")
+    assert [row.get("exit") for row in heard.written()] == [None, 3]
+    heard.call(os.getpid(), "/bin/python3")
+    assert "exit" not in heard.written()[-1]
+    assert open_files() == before
+
+
+def test_no_more_ends_are_waited_for_than_there_are_descriptors_to_spare(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_MANY_ENDS", 2)
+    before = open_files()
+    with subprocess.Popen(["sleep", "60"]) as one, subprocess.Popen(["sleep", "60"]) as other:
+        for pid in (os.getpid(), one.pid, other.pid):
+            heard.call(pid, "/bin/x")
+        assert open_files() == before + 2
+        one.kill()
+        other.kill()
+        one.wait()
+        other.wait()
+    assert [row.get("exit") for row in heard.written()] == [None, 137, None]
