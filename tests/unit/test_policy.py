@@ -45,6 +45,14 @@ def test_each_class_of_the_table_becomes_what_it_should(table: str, wanted: str)
     assert odd(lines, wanted) == []
 
 
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [("git clean -nd", ALLOW), ("git rm -rn .", ALLOW), ("git checkout -Bmain", CHECKPOINT), ("git restore -smain .", CHECKPOINT)],
+)
+def test_a_letter_of_a_name_is_no_dry_run(line: str, wanted: str) -> None:
+    assert becomes(tuple(line.split())) == wanted
+
+
 def test_what_only_harms_is_denied_by_every_set_but_off() -> None:
     lines = commands.of("unsafe")
     assert odd(lines, DENY, STRICT) == []
