@@ -271,3 +271,17 @@ def test_a_mode_comes_home_by_itself(shop: AgentDev, repo: Path) -> None:
         apply(terminal, risky=1)
     assert (repo / "code.py").read_text() == CODE
     assert stat.S_IMODE(os.stat(repo / "code.py").st_mode) & 0o111
+
+
+def test_how_a_command_ended_is_read_where_there_is_room_for_one_pane(shop: AgentDev) -> None:
+    assert shop("--no-merge", "bash", "-c", f"{EDIT}; sh -c 'exit 7'; exit 0").returncode == 0
+    with review(shop, cols=80) as terminal:
+        terminal.wait_for("4 commands")
+        terminal.keys("4")
+        terminal.wait_for("esc changes")
+        terminal.keys("/", *"exit 7", "enter", "enter")
+        terminal.wait_for("ended with 7")
+        terminal.keys("h")
+        terminal.wait_for("esc changes")
+        terminal.keys("q")
+        assert terminal.wait_exit() == 0

@@ -47,7 +47,12 @@ def test_each_class_of_the_table_becomes_what_it_should(table: str, wanted: str)
 
 @pytest.mark.parametrize(
     ("line", "wanted"),
-    [("git clean -nd", ALLOW), ("git rm -rn .", ALLOW), ("git checkout -Bmain", CHECKPOINT), ("git restore -smain .", CHECKPOINT)],
+    [
+        ("git clean -nd", ALLOW),
+        ("git rm -rn .", ALLOW),
+        ("git checkout -Bmain", CHECKPOINT),
+        ("git restore -smain .", CHECKPOINT),
+    ],
 )
 def test_a_letter_of_a_name_is_no_dry_run(line: str, wanted: str) -> None:
     assert becomes(tuple(line.split())) == wanted

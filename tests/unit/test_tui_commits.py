@@ -77,7 +77,7 @@ def test_what_is_read_while_its_tab_is_shown_stands_beside_it() -> None:
     state, _ = begin(ONE, tabs={Tab.COMMITS: QUICK})
     told = Row("bbbb two", ("by Ada",), id="bbbb")
     shown = after(state, TabTurned(Tab.COMMITS), EntriesRead(Tab.COMMITS, (told, QUICK[1])))
-    assert [row.text for row in shown.diff.document.rows] == ["by Ada"]
+    assert [row.text for row in shown.diff.document.rows] == ["bbbb two", "by Ada"]
 
 
 def test_where_there_are_only_commits_the_screen_opens_with_them() -> None:

@@ -12,7 +12,7 @@ from agent_dev.core.selection import NOTHING, is_safe
 from tests.unit.tui_states import AFTER, BEFORE, RISK, after, change, changes, key
 from tui import diff, totals
 from tui.effects import Apply, Effect, Finish, Load
-from tui.entries import Tab
+from tui.entries import Entry, Tab
 from tui.events import (
     NO,
     YES,
@@ -58,6 +58,10 @@ from tui.state import Face, State
 from tui.totals import Count
 from tui.update import begin, update
 
+TABS = {
+    Tab.COMMITS: (Entry("bbbb two", ("by Ada", "1 file"), id="bbbb"), Entry("stash: x")),
+    Tab.COMMANDS: (Entry("sh -c " + "long " * 40, ("in: /src", "ended with 7")), Entry("true")),
+}
 EVENTS = st.one_of(
     st.integers(-5, 5).map(Moved),
     st.builds(MovedTo, st.integers(-1, 12), st.sampled_from([None, Pane.LIST, Pane.DIFF])),
@@ -66,7 +70,7 @@ EVENTS = st.one_of(
     st.sampled_from([ApplyAsked(), LeaveAsked(), HelpAsked(), AnswerMoved(), Answered(), Answered(NO)]),
     st.sampled_from([Resized(60), Resized(120), Undone(), Redone(), NothingChosen(), KindToggled(), Reviewed(), RiskMoved(1)]),
     st.sampled_from([Switched(switch) for switch in Switch]),
-    st.sampled_from([ContextChanged(3), Moved(1, is_range=True), GivenUp(), TabTurned(Tab.RISKS), TabTurned(Tab.CHANGES)]),
+    st.sampled_from([ContextChanged(3), Moved(1, is_range=True), GivenUp(), *map(TabTurned, Tab)]),
     st.sampled_from([LineAsked(Asking.FILTER), LineAsked(Asking.SEARCH), Typed("d"), Typed(""), TypedOut(is_meant=True)]),
     st.builds(Counted, st.dictionaries(st.sampled_from(["a", "d", "d/x"]).map(key), st.builds(Count, *[st.integers(0, 9)] * 3))),
 )
@@ -119,7 +123,7 @@ def recount(state: State) -> totals.Totals:
 @settings(max_examples=300)
 @given(change_sets(), st.lists(EVENTS, max_size=40))
 def test_the_numbers_always_equal_a_recount(some: ChangeSet, events: list[Event]) -> None:
-    state = shown(*begin(some))
+    state = shown(*begin(some, tabs=TABS))
     for event in events:
         state = shown(*update(state, event))
         assert state.chosen == recount(state)
@@ -133,10 +137,10 @@ def test_the_numbers_always_equal_a_recount(some: ChangeSet, events: list[Event]
 @settings(max_examples=200)
 @given(change_sets(), st.lists(EVENTS, max_size=40))
 def test_taking_everything_back_returns_to_nothing_and_making_it_again_to_the_same(some: ChangeSet, events: list[Event]) -> None:
-    state = shown(*begin(some))
+    state = shown(*begin(some, tabs=TABS))
     for event in events:
         state = shown(*update(state, event))
-    state = after(state, GivenUp(), TypedOut(is_meant=True))
+    state = after(state, GivenUp(), TypedOut(is_meant=True), TabTurned(Tab.CHANGES))
     if state.face is not Face.REVIEW:
         return
     count, back = len(state.past), state
@@ -152,14 +156,14 @@ def test_taking_everything_back_returns_to_nothing_and_making_it_again_to_the_sa
 @settings(max_examples=300)
 @given(change_sets(), st.lists(EVENTS, max_size=40))
 def test_whatever_is_pressed_the_cursors_are_on_rows_and_the_choice_can_be_merged(some: ChangeSet, events: list[Event]) -> None:
-    state = shown(*begin(some))
+    state = shown(*begin(some, tabs=TABS))
     table = some.by_key()
     for event in events:
         state = shown(*update(state, event))
         assert 0 <= state.cursor < max(1, state.length)
         assert 0 <= state.diff.cursor < max(1, state.diff.length)
         assert state.diff.key == (state.change.key if state.change else None)
-        assert state.pane is Pane.LIST or state.change
+        assert state.pane is Pane.LIST or state.change or state.entry
         assert all(table[one].is_clean for one in state.selection.keys)
         assert all(need in state.selection for one in state.selection.keys for need in table[one].requires if need in table)
 
@@ -167,7 +171,7 @@ def test_whatever_is_pressed_the_cursors_are_on_rows_and_the_choice_can_be_merge
 @settings(max_examples=200)
 @given(change_sets(), st.lists(EVENTS, max_size=30))
 def test_nothing_finishes_but_a_yes_or_leaving_without_a_choice(some: ChangeSet, events: list[Event]) -> None:
-    state = shown(*begin(some))
+    state = shown(*begin(some, tabs=TABS))
     for event in events:
         old = state
         state, asked = update(state, event)

@@ -38,9 +38,12 @@ _COMMITS = [
     ("leave", "leave"),
     ("help", "help"),
     ("toggle", "choose"),
+    ("enter", "look"),
     ("all", "all"),
     ("escape", "changes"),
 ]
+_ENTRIES = [("leave", "leave"), ("help", "help"), ("enter", "look"), ("escape", "changes")]
+_ENTRY = [("leave", "leave"), ("help", "help"), ("escape", "list")]
 _CONFLICT = [("mine", "yours"), ("agents", "agent's"), ("both", "both"), ("edit", "edit"), ("escape", "list")]
 
 
@@ -126,6 +129,8 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
 
     def _right_title(self, state: State) -> tuple[Sequence[Piece], Sequence[Piece]]:
         change = state.change
+        if change is None and state.tab is not Tab.CHANGES and not state.is_wide:
+            return [Piece(f" {state.tab} {state.cursor + 1:,} of {state.length:,}", "accent")], ()
         if change is None:
             return (), ()
         is_chosen, is_part = change.key in state.selection, change.key in state.selection.choices
@@ -173,8 +178,10 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
 
 
 def _hints(state: State) -> list[tuple[str, str]]:
-    if state.tab is Tab.COMMITS:
-        return _COMMITS
+    if state.tab is not Tab.CHANGES and state.pane is Pane.DIFF:
+        return _ENTRY
+    if state.tab is not Tab.CHANGES:
+        return _COMMITS if state.tab is Tab.COMMITS else _ENTRIES
     if state.diff.document.conflicts >= 0 and state.change is not None:
         return [*_ALWAYS, *_CONFLICT]
     return [*_ALWAYS, *(_LIST if state.pane is Pane.LIST else _DIFF)]

@@ -45,9 +45,9 @@ def _pick_commits(state: State, event: Choice) -> State:
     """Choose on the commits tab: one, all or none of them."""
     every = frozenset(one.id for one in state.tabs.get(Tab.COMMITS, ()) if one.id)
     match event:
-        case Toggled(row):
+        case Toggled(row, pane):
             entries = state.tabs[Tab.COMMITS]
-            at = state.cursor if row is None else row
+            at = state.cursor if row is None or pane is Pane.DIFF else row
             picked = state.picked ^ {entries[at].id} if at < len(entries) and entries[at].id else state.picked
         case AllToggled():
             picked = frozenset() if every <= state.picked else every

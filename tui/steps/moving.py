@@ -5,12 +5,13 @@ from typing import assert_never
 
 from agent_dev.core.changes import Key
 from tui.diff import FOLLOWING, overview
-from tui.document import Document, Row, RowKind
+from tui.document import Document
 from tui.effects import Effect, Load, Seek
 from tui.entries import Tab
 from tui.events import BlockMoved, ChangeMoved, Moved, MovedTo, Movement, Pane, RiskMoved, Shifted
 from tui.rows import ChangeRow, HeadRow
 from tui.state import Diff, State, Step
+from tui.steps import telling
 
 
 def move(state: State, event: Movement) -> Step:
@@ -76,7 +77,7 @@ def shown(state: State) -> Step:
 def _about(state: State) -> Document:
     """Return what stands beside a heading, or an entry of another tab."""
     if state.entry is not None and state.tab is not Tab.CHANGES:
-        return Document(None, tuple(Row(RowKind.WORDS, text=text) for text in state.entry.about))
+        return Document(None, telling.told(state.entry, state.look.columns))
     if isinstance(state.row, HeadRow):
         group, table = state.listing.groups[state.row.group], state.changes.by_key()
         return overview(group.section, [table[key] for key in group.keys[:FOLLOWING]], len(group.keys))
@@ -89,7 +90,9 @@ def load(state: State, key: Key) -> Effect:
 
 
 def reloaded(state: State) -> Step:
-    """Ask for the diff again, as it is to be shown now."""
+    """Ask for the diff again, as it is to be shown now; what is told of an entry is made here."""
+    if state.entry is not None and state.tab is not Tab.CHANGES:
+        return replace(state, diff=replace(state.diff, document=_about(state))), ()
     return state, ((load(state, state.diff.key),) if state.diff.key else ())
 
 
@@ -105,6 +108,8 @@ def to_change(state: State, by: int) -> Step:
 
 
 def _to_risk(state: State, by: int) -> Step:
+    if state.tab is not Tab.CHANGES:
+        return _to_entry(state, telling.risky(state, by), "nothing here wants a look")
     rows, table = state.listing.rows, state.changes.by_key()
     ahead = [*range(state.cursor + 1, len(rows)), *range(state.cursor)]
     for row in ahead if by > 0 else reversed(ahead):
@@ -112,6 +117,10 @@ def _to_risk(state: State, by: int) -> Step:
         if isinstance(one, ChangeRow) and (table[one.key].risks or not table[one.key].is_clean):
             return at(state, row)
     return replace(state, word="nothing here is risky or in conflict"), ()
+
+
+def _to_entry(state: State, row: int | None, none: str) -> Step:
+    return (replace(state, word=none), ()) if row is None else at(state, row)
 
 
 def to_block(state: State, by: int) -> State:
@@ -125,8 +134,8 @@ def to_block(state: State, by: int) -> State:
 
 
 def on_pane(state: State, pane: Pane) -> State:
-    """Give a pane the keys; the diff only when there is one."""
-    if pane is Pane.DIFF and state.change is None:
+    """Give a pane the keys; the diff only when there is one, or when an entry of another tab is told there."""
+    if pane is Pane.DIFF and state.change is None and (state.tab is Tab.CHANGES or state.entry is None):
         pane = Pane.LIST
     if pane is state.pane:
         return state
@@ -147,6 +156,8 @@ def _first_choice(document: Document) -> int:
 
 def _to_match(state: State, by: int) -> Step:
     """Go to the next match in this diff, else look for one in the changes behind."""
+    if state.tab is not Tab.CHANGES:
+        return seek(state, by)
     rows, needle = state.diff.document.rows, state.search
     ahead = range(state.diff.cursor + 1, len(rows)) if by > 0 else range(state.diff.cursor - 1, -1, -1)
     for row in ahead:
@@ -157,7 +168,9 @@ def _to_match(state: State, by: int) -> Step:
 
 
 def seek(state: State, by: int) -> Step:
-    """Look for a match in the changes behind the cursor, or before it, once around."""
+    """Look for a match in the changes behind the cursor, or before it, once around; on another tab in its entries."""
+    if state.tab is not Tab.CHANGES:
+        return _to_entry(state, telling.holding(state, by), f"nothing here holds {state.search}")
     rows = state.listing.rows
     order = [*range(state.cursor + 1, len(rows)), *range(min(state.cursor + 1, len(rows)))]
     if by < 0:
@@ -172,13 +185,4 @@ def holds(document: Document, row: int, needle: str) -> bool:
     texts: list[str | bytes] = [one.text, *(cell for cell in one.cells if cell)]
     texts += [document.old[one.old]] if one.old >= 0 else []
     texts += [document.new[one.new]] if one.new >= 0 and one.new < len(document.new) else []
-    return any(matches(text, needle) for text in texts)
-
-
-def matches(text: str | bytes, needle: str) -> bool:
-    """Whether a text holds what is searched."""
-    if isinstance(text, bytes):
-        if needle.isascii():
-            return needle.encode().lower() in text.lower()
-        text = text.decode("utf-8", "surrogateescape")
-    return needle.casefold() in text.casefold()
+    return any(telling.matches(text, needle) for text in texts)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from tui.effects import Do
-from tui.entries import Way
+from tui.entries import Tab, Way
 from tui.events import Asking, LineAsked, Pane, Typed, TypedOut, Typing
 from tui.state import Face, Prompt, State, Step
 from tui.steps import asking, moving, viewing
@@ -66,6 +66,8 @@ def _ended(state: State, *, is_meant: bool) -> Step:
 def _search(state: State, text: str) -> Step:
     """Go to the first match from the cursor on: in this diff, then in those of the other changes."""
     made = replace(state, search=text)
+    if state.tab is not Tab.CHANGES:
+        return moving.seek(made, 1)
     document = made.diff.document
     start = made.diff.cursor if made.pane is Pane.DIFF else 0
     for row in range(start, len(document.rows)):

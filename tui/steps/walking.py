@@ -33,7 +33,7 @@ def walk(state: State, event: Walk) -> Step:
 
 def _enter(state: State) -> Step:
     if state.pane is Pane.DIFF:
-        return _choose_and_go_on(state)
+        return _choose_and_go_on(state) if state.tab in (Tab.CHANGES, Tab.COMMITS) else _back(state)
     is_open = isinstance(state.row, HeadRow) and state.row.group not in state.listing.closed
     return (_fold(state, closed=True), ()) if is_open else _open(state)
 
@@ -65,10 +65,10 @@ def _open(state: State) -> Step:
 
 
 def _to_entry(state: State) -> Step:
-    """Go from an entry to the change that it is about."""
+    """Go from an entry to the change that it is about, or to what is told of it."""
     key = state.entry.key if state.entry else None
     if key is None:
-        return state, ()
+        return moving.on_pane(state, Pane.DIFF), ()
     there, _ = _turn(state, Tab.CHANGES)
     row = there.listing.row_of(key)
     if row < 0:

@@ -7,7 +7,7 @@ from tui.document import Row, RowKind, Span, Tone
 from tui.events import Pane
 from tui.picking import State as Chosen
 from tui.state import NO_DOCUMENT, Diff, State
-from tui.steps.moving import matches
+from tui.steps.telling import matches
 from tui.widgets.lines import Marks, cut, laid_out, pieces, seen
 from tui.widgets.paint import Piece, fitted
 from tui.widgets.row_view import RowView
