@@ -22,5 +22,8 @@ def begin(prepared: Prepared, session: store.Session, environ: dict[str, str]) -
 
 def noted(record: store.Record, prepared: Prepared, tally: Tally) -> store.Record:
     """Return the session's record with the policy's version and the end of the log."""
-    log: store.LogRecord = {"count": tally.count, "chain": tally.chain, "dropped": tally.dropped}
+    from agent_dev.host import events  # after the agent
+    from agent_dev.host.command_log import Head  # as above
+
+    log = events.extended(record.get("commands"), Head(tally.count, tally.chain, tally.dropped))
     return {**record, "policy": {"set": prepared.settings.profile.policy, "digest": tally.digest}, "commands": log}

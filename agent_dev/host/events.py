@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.host import command_log, store
@@ -45,12 +45,19 @@ def note(session: store.Session, event: str, *, at: int = 0, **more: Any) -> Non
         finally:
             log.close()
         if session.lock >= 0:
-            end: store.LogRecord = {"count": log.head.count, "chain": log.head.chain, "dropped": log.head.dropped}
-            store.write(session, {**store.read(session), "events": end}, is_durable=True)
+            record = store.read(session)
+            end = extended(record.get("events"), log.head)
+            store.write(session, {**record, "events": end}, is_durable=True)
     except OSError:
         return  # as above: the log is there to be looked at, and stops nothing
     finally:
         os.close(fd)
+
+
+def extended(before: store.LogRecord | None, head: Head) -> store.LogRecord:
+    """Return what a session's record says of a log that was added to, from what it said before: what was left out adds up."""
+    dropped = (before["dropped"] if before else 0) + head.dropped
+    return {"count": head.count, "chain": head.chain, "dropped": dropped}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +66,21 @@ class Told:
 
     rows: tuple[dict[str, Any], ...]
     problem: str = ""
+    dropped: int = 0  # lines that were left out, since the log or the disk was full
 
 
 def read(session: store.Session, record: store.Record) -> Told:
     """Read what became of a session; a line that was changed, and an end that was cut off, is a problem."""
-    return _read(_path(session), record.get("events"))
+    return _counted(_path(session), record.get("events"))
 
 
 def commands(session: store.Session, record: store.Record) -> Told:
     """Read what the agent started, where a policy was on."""
-    return _read(f"{session.folder}/commands.jsonl", record.get("commands"))
+    return _counted(f"{session.folder}/commands.jsonl", record.get("commands"))
+
+
+def _counted(path: str, said: store.LogRecord | None) -> Told:
+    return replace(_read(path, said), dropped=said["dropped"] if said else 0)
 
 
 def _read(path: str, said: store.LogRecord | None) -> Told:

@@ -144,15 +144,17 @@ _UNTOLD = ("n", "time", "event", "steps")  # in lines: what is said otherwise, o
 def log(one: Listed, told: Told, *, what: str, as_json: bool) -> None:
     """Print a session's events, or its agent's commands."""
     if as_json:
-        document = {"version": 1, "session": one.session.id, what: list(told.rows), "problem": told.problem or None}
-        as_document(document)
+        document = {"version": 1, "session": one.session.id, what: list(told.rows)}
+        as_document({**document, "left_out": told.dropped, "problem": told.problem or None})
         return
     for row in sorted(told.rows, key=_moment):  # who notes the start may do so after the first checkpoint
         more = [_pair(key, value) for key, value in row.items() if key not in _UNTOLD and value not in (None, [])]
         moment = row.get("time")
         when = _when(moment) if isinstance(moment, int) else ""
         line(" ".join([when, f"{visible(str(row.get('event', '')))}", *more]).replace("  ", " ").rstrip())
-    if not told.rows and not told.problem:
+    if told.dropped:
+        line(f"{told.dropped:,} more were left out, since the log or the disk was full")
+    elif not told.rows and not told.problem:
         line(f"session {one.name} has no {what}")
 
 

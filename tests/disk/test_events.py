@@ -40,6 +40,20 @@ def test_what_was_written_is_told(session: store.Session) -> None:
     assert told(session).problem == ""
 
 
+def test_what_was_left_out_of_a_full_log_is_counted_and_told(
+    session: store.Session, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command_log, "LARGEST", 1)
+    for number in range(3):
+        events.note(session, "checkpoint", checkpoint=number)
+    assert (len(told(session).rows), told(session).dropped, told(session).problem) == (4, 3, "")
+    one = Listed(session, store.read(session), store.WAITING)
+    history.log(one, told(session), what="events", as_json=False)
+    assert "3 more were left out" in capsys.readouterr().out
+    history.log(one, told(session), what="events", as_json=True)
+    assert json.loads(capsys.readouterr().out)["left_out"] == 3
+
+
 def test_a_cut_is_seen(session: store.Session) -> None:
     for left in range(4):
         rewrite(session, lines(session)[:left] if left else [])
