@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.program import AgentDev
+from tests.sandbox.watched import OWN
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,4 +29,14 @@ def inside(agent_dev: AgentDev) -> AgentDev:
     folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text("tx_inside: true\ncheckpoint_minutes: 0\n")
+    return agent_dev
+
+
+@pytest.fixture
+def guarded(agent_dev: AgentDev) -> AgentDev:
+    """The program with the set `guard` and rules of the user's own."""
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text("policy: guard\n")
+    (folder / "policy.yaml").write_text(OWN)
     return agent_dev

@@ -6,8 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,50 +14,7 @@ import pytest
 
 from agent_dev.host.command_log import Head, verify
 from tests.harness.program import PYTHON, AgentDev, tree, wait_until, watcher
-
-OWN = """\
-guard:
-  rules:
-    - {name: no-touch, programs: [touch], words: [forbidden], decision: deny, message: not that one.}
-    - {name: transact-sh, programs: [sh], arguments: [transacted*], decision: transact}
-    - {name: ask-touch, programs: [touch], words: [asked], decision: ask, message: think again.}
-"""
-
-
-@pytest.fixture
-def guarded(agent_dev: AgentDev) -> AgentDev:
-    """The program with the set `guard` and two rules of the user's own."""
-    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
-    folder.mkdir(parents=True)
-    (folder / "config.yaml").write_text("policy: guard\n")
-    (folder / "policy.yaml").write_text(OWN)
-    return agent_dev
-
-
-def sh(agent_dev: AgentDev, script: str, *options: str) -> tuple[int, str]:
-    done = agent_dev("--no-merge", *options, "--", "sh", "-c", script)
-    return done.returncode, done.stdout + done.stderr
-
-
-def session(agent_dev: AgentDev) -> Path:
-    """Return the folder of the newest session."""
-    return max((agent_dev.state / "sessions").iterdir())
-
-
-def lines(agent_dev: AgentDev) -> list[dict[str, Any]]:
-    found = verify(str(session(agent_dev) / "commands.jsonl"))
-    assert found.problem == ""
-    return list(found.rows)
-
-
-def log(agent_dev: AgentDev) -> list[dict[str, Any]]:
-    """Return the lines of commands that began."""
-    return [row for row in lines(agent_dev) if "decision" in row]
-
-
-def ends(agent_dev: AgentDev) -> list[dict[str, Any]]:
-    """Return the lines that tell how those ended that lasted, or that a rule is about."""
-    return [row for row in lines(agent_dev) if "decision" not in row]
+from tests.sandbox.watched import OWN, asking, ends, lines, log, session, sh, written
 
 
 def test_what_only_harms_is_not_started_and_the_agent_is_told_why(guarded: AgentDev) -> None:
@@ -103,7 +59,7 @@ def test_every_command_is_written_down_in_a_chain_that_ends_in_the_record(guarde
 def test_how_a_command_ended_that_lasts_is_written_down(guarded: AgentDev) -> None:
     inner = "read go; exit 7"
     with guarded.started("--no-merge", "--", "sh", "-c", f"touch x; sh -c '{inner}'; exit 5") as process:
-        wait_until(lambda: any(inner in path.read_text() for path in guarded.state.glob("sessions/*/commands.jsonl")), "its row")
+        wait_until(lambda: has_begun(guarded, inner), "its row")
         process.communicate("\n", timeout=60)
     begun = {row["pid"]: row for row in log(guarded)}
     found = ends(guarded)
@@ -175,35 +131,6 @@ def test_a_transaction_fails_when_the_policy_stopped_a_command(guarded: AgentDev
     assert tree(guarded.repo) == before
 
 
-LOOK = """\
-import ctypes, os
-libc = ctypes.CDLL(None)
-open("made", "w").close()
-word = ctypes.create_string_buffer(b"permitted")
-argv = (ctypes.c_void_p * 3)(ctypes.cast(ctypes.c_char_p(b"touch"), ctypes.c_void_p), ctypes.addressof(word), None)
-for folder in ("/nowhere", "/neither"):
-    libc.execv(f"{folder}/touch".encode(), argv)
-word.value = b"forbidden"
-libc.execv(b"/bin/touch", argv)
-"""
-
-
-def test_words_that_change_between_two_places_of_a_path_are_looked_at_again(guarded: AgentDev) -> None:
-    done = guarded("--no-merge", "--", PYTHON, "-I", "-S", "-c", LOOK)
-    assert "not that one." in done.stderr
-    assert guarded.changes() == {"made": "added"}
-    found = [(row["program"], row["decision"]) for row in log(guarded)]
-    assert found[-2:] == [("/neither/touch", "allow"), ("/bin/touch", "deny")]
-
-
-def test_of_many_looks_along_a_path_at_once_the_last_line_of_each_is_what_ran(guarded: AgentDev) -> None:
-    look = f'{PYTHON} -I -S -c \'import os; os.execvp("true", ["true", "%s"])\''
-    sh(guarded, "touch x; for n in $(seq 8); do %s & done; wait" % (look % "'$n'"))
-    last = {row["argv"][1]: row["program"] for row in log(guarded) if row["argv"][0] == "true"}
-    assert sorted(last) == [*"12345678"]
-    assert {Path(program).resolve() for program in last.values()} == {Path("/bin/true").resolve()}
-
-
 # Keeping
 
 
@@ -251,14 +178,44 @@ def test_what_a_command_changed_is_rolled_back_when_it_fails_and_stays_when_it_d
     assert found == [(0, None), (3, True)]
 
 
+# A transaction's process becomes another program, or it was another before.
+BECOMING = {
+    "it becomes another": ("""sh -c 'echo bad >bad; exec sh -c "read go; exit 3"' transacted""", ["read go; exit 3"]),
+    "it was another": (
+        """sh -c 'exec sh -c "echo bad >bad; read go; exit 3" transacted'""",
+        ["echo bad >bad; read go; exit 3"],
+    ),
+    "it was another that lasted": (
+        """sh -c 'read first; exec sh -c "echo bad >bad; read go; exit 3" transacted'""",
+        ["read first; exec", "echo bad >bad; read go; exit 3"],
+    ),
+}
+
+
+@pytest.mark.parametrize("way", BECOMING)
+def test_a_command_that_becomes_another_program_is_rolled_back_all_the_same(guarded: AgentDev, way: str) -> None:
+    command, awaited = BECOMING[way]
+    with guarded.started("--no-merge", "--", "sh", "-c", f"{command}; read last; touch over") as process:
+        assert process.stdin is not None
+        for script in awaited:
+            wait_until(partial(has_begun, guarded, script), f"the row of {script}")
+            process.stdin.write("\n")
+            process.stdin.flush()
+        wait_until(lambda: '"rolled_back": true' in written(guarded), "it is rolled back")
+        [upper] = guarded.state.glob("sessions/*/roots/0/upper")
+        assert not (upper / "bad").exists()
+        process.communicate("\n", timeout=60)
+    assert guarded.changes() == {"over": "added"}
+    [row] = [row for row in ends(guarded) if row["argv"][-1] == "transacted"]
+    assert (row["exit"], row["rolled_back"], row["problem"]) == (3, True, "")
+
+
+def has_begun(agent_dev: AgentDev, script: str) -> bool:
+    """Whether a shell with a script that begins so is in the log."""
+    return f'"argv": ["sh", "-c", "{script}' in written(agent_dev)
+
+
 # Asking
-
-
-@contextmanager
-def asking(agent_dev: AgentDev, script: str) -> Iterator[Any]:
-    with agent_dev.started("--no-merge", "--", "sh", "-c", script) as process:
-        wait_until(lambda: list((agent_dev.state / "sessions").glob("*/asks/1.json")), "the question is asked")
-        yield process
 
 
 def test_the_user_answers_in_another_terminal(guarded: AgentDev) -> None:
