@@ -107,12 +107,16 @@ class Keeper:
         if self.group:
             self.group.hold(group)  # before it becomes bubblewrap and has children
         terminal.lend(group)
+        known = _known(group) if self.has_namespaces else None  # while it waits: it may end at once, and we come late
         os.write(self._go, b"x")
         os.close(self._go)
-        init = group if self.has_namespaces else _child_of_bwrap(self._status)
-        init_fd = os.pidfd_open(init)
-        namespace = os.stat(f"/proc/{init}/ns/pid").st_ino
+        init, init_fd, namespace = known or _known(_child_of_bwrap(self._status))
         return Sandbox(self.pid, init, init_fd, namespace, self._status, self._hold, group, self.has_namespaces)
+
+
+def _known(init: int) -> tuple[int, int, int]:
+    """Return the sandbox's first process, a descriptor of it, and its PID namespace. Raises OSError when it is gone."""
+    return init, os.pidfd_open(init), os.stat(f"/proc/{init}/ns/pid").st_ino
 
 
 def _streams() -> "Streams | None":

@@ -284,6 +284,36 @@ def test_when_what_watches_ends_before_anything_started_the_start_fails(guarded:
     assert not (guarded.repo / "x").exists()
 
 
+# A launcher that goes on only when the sandbox's first process, which it has just told to, has ended and was waited for.
+LATE = """
+import os, select
+from agent_dev import cli
+from agent_dev.host.answering import Service
+Service._hear = lambda *_: 1 / 0
+launcher, write = os.getpid(), os.write
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+def write_and_wait(fd, data):
+    inner = [] if (os.getpid(), data) != (launcher, b"x") else [pid for child in children(launcher) for pid in children(child)]
+    poll = select.poll()
+    for pid in inner:
+        poll.register(os.pidfd_open(pid), 0)
+    written = write(fd, data)
+    if inner:
+        poll.poll(20_000)
+    return written
+os.write = write_and_wait
+cli.main()
+"""
+
+
+def test_when_what_watches_ends_at_the_first_command_a_launcher_that_looks_late_says_so_too(guarded: AgentDev) -> None:
+    command = (sys.executable, "-c", LATE, "--no-merge", "--", "touch", "x")
+    done = subprocess.run(command, env=guarded.env, cwd=guarded.repo, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, "agent-dev: what watches the commands ended" in done.stderr) == (125, True), done.stderr
+
+
 def test_words_that_cannot_be_read_are_not_started(guarded: AgentDev) -> None:
     code = (
         "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
