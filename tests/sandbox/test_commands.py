@@ -32,28 +32,31 @@ def test_a_rule_of_the_users_own_holds_and_its_message_is_shown(guarded: AgentDe
 
 def test_every_command_is_written_down_in_a_chain_that_ends_in_the_record(guarded: AgentDev) -> None:
     sh(guarded, "cd sub; touch x; touch forbidden; env A=b /bin/true")
-    rows = log(guarded)
-    assert [row["argv"] for row in rows][1:] == [
+    first, rows = log(guarded)[:-4], log(guarded)[-4:]
+    assert {row["argv"][0] for row in first} == {"sh"}  # more than one where a busy machine was long on its way along the PATH
+    assert [row["argv"] for row in rows] == [
         ["touch", "x"],
         ["touch", "forbidden"],
         ["env", "A=b", "/bin/true"],
         ["/bin/true"],
     ]
-    assert [row["decision"] for row in rows] == ["allow", "allow", "deny", "allow", "allow"]
-    assert rows[2]["rule"] == "no-touch"
-    assert {row["cwd"] for row in rows[1:]} == {str(guarded.repo / "sub")}
-    assert len({row["parent"] for row in rows[1:4]}) == 1
+    assert [row["decision"] for row in rows] == ["allow", "deny", "allow", "allow"]
+    assert rows[1]["rule"] == "no-touch"
+    assert {row["cwd"] for row in rows} == {str(guarded.repo / "sub")}
+    assert len({row["parent"] for row in rows[:3]}) == 1
     record = json.loads((session(guarded) / "session.json").read_text())
     count = len(lines(guarded))
     assert (record["policy"]["set"], record["commands"]["count"], record["commands"]["dropped"]) == ("guard", count, 0)
     wanted = Head(count, record["commands"]["chain"])
     path = session(guarded) / "commands.jsonl"
     assert verify(str(path), wanted).problem == ""
-    written = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(written[:-1]))
+    text = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(text[:-1]))
     assert f"{count} were written" in verify(str(path), wanted).problem
-    path.write_text("".join((written[0], written[1].replace('"x"', '"y"'), *written[2:])))
-    assert "changed after line 1" in verify(str(path), wanted).problem
+    number = next(number for number, line in enumerate(text) if '["touch", "x"]' in line)
+    text[number] = text[number].replace('"x"', '"y"')
+    path.write_text("".join(text))
+    assert f"changed after line {number}" in verify(str(path), wanted).problem
 
 
 def test_how_a_command_ended_that_lasts_is_written_down(guarded: AgentDev) -> None:
@@ -62,9 +65,8 @@ def test_how_a_command_ended_that_lasts_is_written_down(guarded: AgentDev) -> No
         wait_until(lambda: has_begun(guarded, inner), "its row")
         process.communicate("\n", timeout=60)
     begun = {row["pid"]: row for row in log(guarded)}
-    found = ends(guarded)
-    assert [(row["argv"][-1], row["exit"]) for row in found if row["argv"][-1] == inner] == [(inner, 7)]
-    assert [row["argv"][0] for row in found] == ["sh", "sh"]
+    found = [row for row in ends(guarded) if row["argv"][0] == "sh"]  # on a busy machine a touch lasts, too
+    assert sorted((row["argv"][-1] == inner, row["exit"]) for row in found) == [(False, 5), (True, 7)]  # seen in any order
     for row in found:
         assert 0 <= row["duration"] == (row["time"] - begun[row["pid"]]["time"]) // 1_000_000
 
@@ -88,7 +90,7 @@ def test_a_resumed_session_goes_on_with_its_log(guarded: AgentDev) -> None:
     sh(guarded, "touch x")
     before = len(log(guarded))
     assert guarded("--no-merge", "resume", "--", "touch", "y").returncode == 0
-    assert [row["argv"] for row in log(guarded)][before:] == [["touch", "y"]]
+    assert {tuple(row["argv"]) for row in log(guarded)[before:]} == {("touch", "y")}
 
 
 def test_secrets_are_not_written_down(guarded: AgentDev) -> None:
@@ -153,6 +155,8 @@ def test_before_a_tree_is_removed_a_checkpoint_is_taken_that_brings_it_back(guar
 
 
 def test_a_checkpoint_that_fails_stops_nothing(guarded: AgentDev) -> None:
+    path = Path(guarded.env["XDG_CONFIG_HOME"]) / "agent-dev" / "config.yaml"
+    path.write_text("policy: guard\ncheckpoint_minutes: 0\n")  # one at the start would make the directory again
     with guarded.started("--no-merge", "--", "sh", "-c", "mkdir made; echo ready; read go; rm -rf made; echo x >x") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -228,7 +232,7 @@ def test_the_user_answers_in_another_terminal(guarded: AgentDev) -> None:
         said, _ = process.communicate(timeout=60)
     assert said == "0\n"
     assert guarded.changes() == {"asked": "added", "later": "added"}
-    assert [row.get("answer") for row in log(guarded)][1:] == ["yes", None]
+    assert [row.get("answer") for row in log(guarded)][-2:] == ["yes", None]
 
 
 def test_the_user_says_no(guarded: AgentDev) -> None:
@@ -245,7 +249,7 @@ def test_without_an_answer_in_time_it_is_denied(guarded: AgentDev) -> None:
     _, said = sh(guarded, "touch asked; touch later")
     assert "nobody answered in time" in said
     assert guarded.changes() == {"later": "added"}
-    assert [row.get("answer") for row in log(guarded)][1] == "none"
+    assert [row.get("answer") for row in log(guarded)][-2:] == ["none", None]
 
 
 def test_other_commands_go_on_while_one_waits(guarded: AgentDev) -> None:
