@@ -218,13 +218,13 @@ class Service:
 
     def _watch_end(self, row: "Row", most: int) -> None:
         """Wait for the end of a command beside all else, where there are not too many."""
-        if len(self.ends) >= most:
-            return
         for fd, other in self.ends.items():
             if other["pid"] == row["pid"]:  # it became another program; what it is rolled back by stays
                 if other.get("decision") != policy.TRANSACT:
                     self.ends[fd] = row
                 return
+        if len(self.ends) >= most:
+            return
         try:
             fd = os.pidfd_open(row["pid"])
         except OSError:

@@ -121,8 +121,9 @@ class Listener:
         """Read what is called. Raises OSError when it cannot be read."""
         number, pid, address, argv, folder = told
         path, words = self._reader.read(pid, address, argv, MANY if all_of_it else FEW)
-        if not path and folder != _AT_FDCWD:
-            path = os.fsencode(os.readlink(f"/proc/{pid}/fd/{folder}"))
+        if folder != _AT_FDCWD and not path.startswith(b"/"):
+            opened = os.fsencode(os.readlink(f"/proc/{pid}/fd/{folder}"))  # the program itself, or the directory it is in
+            path = b"/".join(filter(None, (opened, path)))
         return Call((number, pid), path, words)
 
     def is_valid(self, number: int) -> bool:

@@ -43,6 +43,12 @@ touch = os.open("/bin/touch", os.O_RDONLY)
 libc.execv(b"/nowhere/harmless", argv)
 libc.fexecve(touch, argv, (ctypes.c_void_p * 1)(None))
 """
+FOLDER = """\
+argv = words(b"harmless", b"forbidden")
+folder = os.open("/bin", os.O_RDONLY | os.O_DIRECTORY)
+libc.execv(b"/nowhere/harmless", argv)
+libc.execveat(folder, b"touch", argv, (ctypes.c_void_p * 1)(None), 0)
+"""
 NAMED = """\
 argv = words(b"touch", b"somewhere")
 os.symlink("/bin/touch", "harmless")
@@ -75,7 +81,7 @@ def test_words_that_change_between_two_places_of_a_path_are_a_line_of_their_own(
     assert found[-2:] == [("/neither/harmless", "one"), ("/bin/true", "two")]
 
 
-@pytest.mark.parametrize("calls", [ANOTHER, DESCRIPTOR], ids=["by its path", "by a descriptor"])
+@pytest.mark.parametrize("calls", [ANOTHER, DESCRIPTOR, FOLDER], ids=["by its path", "by a descriptor", "in a directory"])
 def test_another_program_called_with_the_words_of_the_one_before_is_looked_at(guarded: AgentDev, calls: str) -> None:
     assert "not that one." in look(guarded, calls)
     assert guarded.changes() == {"made": "added"}
