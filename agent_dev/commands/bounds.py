@@ -1,5 +1,6 @@
 """What bounds a run: the groups and watches that hold its limits, and the one line that says which of them ended it."""
 
+import os
 import time
 
 from agent_dev.host import launch, machine, repo, supervise
@@ -8,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.commands.run import Job
     from agent_dev.host.room import Room
+
+    Disks = dict[str, os.statvfs_result]
 
 _OF_THE_WHOLE = ("memory", "processes")
 _XFSZ = 128 + 25  # the exit code of a program that met the limit of a file's size
@@ -45,13 +48,17 @@ def _deadline(job: "Job") -> int:
     return min(filter(None, ends), default=0)
 
 
-def room(job: "Job") -> "Room":
+def disks(job: "Job") -> "Disks":
+    """Return what the disks that the agent fills hold before it begins: a fast one fills some before we look again."""
+    return {path: os.statvfs(path) for path in (job.prepared.store.path, job.prepared.agent_home, *job.prepared.rw)}
+
+
+def room(job: "Job", start: "Disks") -> "Room":
     """Return the watch over the disks that the agent fills."""
     from agent_dev.host.room import Room  # needless for a run that ends at once
 
     reserve = dict(job.prepared.settings.profile.limits).get("free-disk", -1)
-    others = (job.prepared.agent_home, *job.prepared.rw)
-    return Room(job.prepared.store.path, others, reserve, f"{job.session.folder}/checkpoints/objects")
+    return Room(start, reserve, f"{job.session.folder}/checkpoints/objects")
 
 
 def reason(job: "Job", keeper: launch.Keeper, supervisor: supervise.Supervisor, code: int) -> str:

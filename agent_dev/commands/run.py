@@ -253,12 +253,13 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
     supervisor = supervise.Supervisor(sandbox, terminal, bounds.watch(job))
     supervisor.begin()
     base, others = _base_before(job, record) if job.gate >= 0 else None, (0, 0)
+    disks = bounds.disks(job)
     launch.release(sandbox)
     if not supervisor.is_over_within(GRACE):
         base = _begin_base(job, record) if base is None else base
         others = beside.begin(job, record, door)
         store.settle(job.session)
-        supervisor.room = bounds.room(job)
+        supervisor.room = bounds.room(job, disks)
         supervisor.wait()
     beside.end(job, others, door)
     told = launch.exit_code(sandbox)
@@ -276,7 +277,7 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
     record = beside.put_right(job, record, sandbox.keeper)
     outcome = _settle(job, record, base, code, (supervisor, keeper.watcher)).but(why=why)
     if base is not None:
-        _note_home(job)
+        _note_home(job, record["launched"])
     if outcome.is_kept:
         if told is not None:
             launch.reap(sandbox)
@@ -286,12 +287,12 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
     return outcome
 
 
-def _note_home(job: Job) -> None:
+def _note_home(job: Job, launched: int) -> None:
     """Have it written down what the agent home holds now, for `agent-dev home --diff`."""
     from agent_dev.host import home_index  # after the agent, and not for a run that ended at once
 
     try:
-        home_index.begin(job.prepared.store.path, job.home.path)
+        home_index.begin(job.prepared.store.path, job.home.path, launched)
     except OSError:
         return  # a full disk, a home that is gone: the next look says that it knows less
 

@@ -1,7 +1,8 @@
 """What an agent home held when a session ended: written beside everything else, read by `agent-dev home --diff`.
 
 An index belongs to a home by its device and inode, so a new home has none. The one before is kept: what the last session
-changed is what differs from the end of the one before it.
+changed is what differs from the end of the one before it. One that was finished when the last session ran already may hold
+some of what that changed: then the one before that stays, and more is shown rather than less.
 """
 
 import fcntl
@@ -15,6 +16,7 @@ from agent_dev.host import scan
 _VERSION = 1
 _MOST_TEXT = 64 << 10  # bytes of a file that runs by itself: past that it is compared, not shown
 _LARGEST = 256 << 20
+_CLOCK = 20_000_000  # ns: by so much the time of a file is behind at most
 
 
 def place(state: str, home: str) -> str:
@@ -23,15 +25,18 @@ def place(state: str, home: str) -> str:
     return f"{state}/homes/{found.st_dev:x}-{found.st_ino:x}"
 
 
-def begin(state: str, home: str) -> None:
-    """Write the index in a child that nobody waits for; `read` does, by a lock that the child holds from its birth."""
+def begin(state: str, home: str, launched: int) -> None:
+    """Write the index in a child that nobody waits for; `before` does, by a lock that the child holds from its birth.
+
+    `launched`: when the session began, in ns since 1970.
+    """
     where = place(state, home)
     lock = os.open(f"{where}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)
-        return  # another session ended in this moment, and sees the same
+        return  # that of a session which ended just now is not written yet: what this one changed is shown with that
     pid = os.fork()
     if pid == 0:
         try:
@@ -41,22 +46,30 @@ def begin(state: str, home: str) -> None:
             os.closerange(3, lock)
             os.closerange(lock + 1, 4096)  # locks of ours among them
             os.nice(10)
-            _write(where, home)
+            _write(where, home, launched)
         finally:
             os._exit(0)
     os.close(lock)
 
 
-def _write(where: str, home: str) -> None:
+def _write(where: str, home: str, launched: int) -> None:
     rows = {path: [*mark.identity, mark.text] for path, mark in look(home).items()}
     data = json.dumps({"version": _VERSION, "marks": rows}).encode()
     temp = f"{where}.new"
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as file:
         file.write(data)
-    if os.path.exists(f"{where}.last"):
+    if _is_older(f"{where}.last", launched):
         os.rename(f"{where}.last", f"{where}.before")
     os.rename(temp, f"{where}.last")
+
+
+def _is_older(path: str, launched: int) -> bool:
+    """Whether an index is there, and was finished before a session began."""
+    try:
+        return os.stat(path).st_mtime_ns + _CLOCK < launched
+    except FileNotFoundError:
+        return False
 
 
 def before(state: str, home: str) -> dict[str, Mark] | None:
@@ -118,9 +131,21 @@ def _text(root: int, path: bytes) -> str | None:
 
 
 def forget(state: str, home: str) -> None:
-    """Take the indexes of a home away: it goes to the trash, and its inode's number may come back."""
-    for ending in ("last", "before", "lock"):
-        try:
-            os.unlink(f"{place(state, home)}.{ending}")
-        except FileNotFoundError:
-            continue
+    """Take the indexes of a home away: it goes to the trash, and its inode's number may come back.
+
+    One that is being written is waited for: it would come after.
+    """
+    where = place(state, home)
+    try:
+        lock = os.open(f"{where}.lock", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for ending in ("last", "before", "lock"):
+            try:
+                os.unlink(f"{where}.{ending}")
+            except FileNotFoundError:
+                continue
+    finally:
+        os.close(lock)

@@ -12,17 +12,17 @@ FINE, LOW, NONE = range(3)
 class _Disk:
     """One file system. What the session wrote must fit once more where it is merged from, but for what is in `kept`."""
 
-    def __init__(self, path: str, reserve: int, *, is_copied: bool, kept: str = "") -> None:
+    def __init__(self, path: str, reserve: int, start: os.statvfs_result, *, is_copied: bool, kept: str = "") -> None:
         self.path = path
         self._is_copied = is_copied
         self._kept = kept
         self._seen = (0, 0)  # when that changed, and its bytes
-        self._start, whole = _free(path)
+        self._start, whole = _free(start)
         self._reserve = reserve if reserve >= 0 else min(_MOST, whole // _SHARE, self._start // 2)
 
     def look(self) -> tuple[int, int]:
         """Return the bytes that are free, and those that must stay so."""
-        free, _ = _free(self.path)
+        free, _ = _free(os.statvfs(self.path))
         written = max(0, self._start - free) if self._is_copied else 0
         if self._kept and free < self._reserve + written:
             written = max(0, written - self._bytes_kept())
@@ -42,17 +42,19 @@ class _Disk:
 class Room:
     """What is left on the file systems of the state directory and of other places that an agent writes to.
 
-    `kept`: a directory of files in the state directory that are never merged: contents of checkpoints.
+    `start`: each of these places and what its disk held before the agent began, the state directory first. `kept`: a
+    directory of files in that which are never merged: contents of checkpoints.
     """
 
-    def __init__(self, state: str, others: tuple[str, ...], reserve: int = -1, kept: str = "") -> None:
-        self._disks = [_Disk(state, reserve, is_copied=True, kept=kept)]
-        seen = {os.stat(state).st_dev}
-        for path in others:
+    def __init__(self, start: "dict[str, os.statvfs_result]", reserve: int = -1, kept: str = "") -> None:
+        self._disks: list[_Disk] = []
+        seen: set[int] = set()
+        for path, found in start.items():
             device = os.stat(path).st_dev
             if device not in seen:
+                is_state = not seen
                 seen.add(device)
-                self._disks.append(_Disk(path, reserve, is_copied=False))
+                self._disks.append(_Disk(path, reserve, found, is_copied=is_state, kept=kept if is_state else ""))
         self.pause = _FASTEST
         self.why = ""
 
@@ -69,8 +71,7 @@ class Room:
         return worst
 
 
-def _free(path: str) -> tuple[int, int]:
-    found = os.statvfs(path)
+def _free(found: os.statvfs_result) -> tuple[int, int]:
     return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
 
 

@@ -5,6 +5,7 @@ import os
 import platform
 import random
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,21 +109,53 @@ def test_c23_memory_and_processes_end_at_their_limits(agent_dev: AgentDev) -> No
     "a watch on free space ends the agent while a merge still fits; `--limit file-size=…`, `free-disk=…`",
 )
 def test_c24_the_agent_ends_before_the_disk_is_full_and_the_merge_still_fits(agent_dev: AgentDev) -> None:
-    state = agent_dev.state.parent
-    state.mkdir(exist_ok=True)
+    # It is watched from its first ms on, but a busy machine may stop who watches for longer than 64 MiB take.
     script = """
-        mount -t tmpfs -o size=64m tmpfs "$STATE" || exit 99
-        "$@" -- sh -c 'while head -c 100000 /dev/zero >>filler 2>/dev/null; do :; done; sleep 30'
+        { until ls "$STATE"/agent-dev/sessions/*/base/content; do sleep 0.02; done; echo go; } 2>&1 |
+        "$@" -- sh -c 'until read go && test $go = go; do :; done
+            while head -c 100000 /dev/zero >>filler 2>/dev/null; do :; done; sleep 30'
         echo code=$? free=$(stat -f -c '%a*%S/1048576' "$STATE")
         "$@" merge --all --include-risky; echo merged=$?
     """
-    before = ("env", f"STATE={state}", "unshare", "-rm", "sh", "-c", script, "sh")
-    done = agent_dev(before=before)
-    said = text_of(done)
+    said = on_a_small_disk(agent_dev, script)
     assert "MiB are left on the disk of" in said, said
     assert "code=143" in said or "code=137" in said, said
     assert "merged=0" in said, said
     assert (agent_dev.repo / "filler").stat().st_size > 1 << 20
+
+
+def on_a_small_disk(agent_dev: AgentDev, script: str, *before: str) -> str:
+    """Run a script with the program as its words, where the disk of the state directory has 64 MiB; return what was said."""
+    state = agent_dev.state.parent
+    state.mkdir(exist_ok=True)
+    script = f'mount -t tmpfs -o size=64m tmpfs "$STATE" || exit 99\n{script}'
+    return text_of(agent_dev(before=("env", f"STATE={state}", "unshare", "-rm", "sh", "-c", script, "sh", *before)))
+
+
+# A launcher that the machine lets go on only when the agent has filled most of the disk.
+LATE = """
+import glob, os, sys, time
+from agent_dev import cli
+from agent_dev.host import supervise
+wait = supervise.Supervisor.is_over_within
+def late(self, milliseconds):
+    supervise.Supervisor.is_over_within = wait
+    deadline = time.monotonic() + 30
+    while not glob.glob(os.environ["STATE"] + "/agent-dev/sessions/*/roots/0/upper/full") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return wait(self, milliseconds)
+supervise.Supervisor.is_over_within = late
+sys.argv[:2] = []
+sys.argv.insert(0, "agent-dev")
+cli.main()
+"""
+
+
+def test_what_an_agent_wrote_before_the_launcher_looked_counts_too(agent_dev: AgentDev) -> None:
+    script = """"$@" -- sh -c 'head -c 50000000 /dev/zero >filler; touch full; sleep 20'; echo code=$?"""
+    said = on_a_small_disk(agent_dev, script, sys.executable, "-c", LATE)
+    assert "MiB are left on the disk of" in said, said
+    assert "code=143" in said or "code=137" in said, said
 
 
 def test_a_file_ends_at_its_limit_and_this_is_said(agent_dev: AgentDev) -> None:

@@ -4,6 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -32,18 +33,28 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return made
 
 
+def watch_over(place: Path, *more: Any) -> Room:
+    return Room({str(place): os.statvfs(place)}, *more)
+
+
 @pytest.mark.parametrize(("free", "level"), [(800, FINE), (451, FINE), (449, LOW), (301, LOW), (299, NONE), (0, NONE)])
 def test_as_much_as_was_written_stays_free_for_the_merge_and_a_tenth_beside(
     tmp_path: Path, disk: Disk, free: int, level: int
 ) -> None:
-    watch = Room(str(tmp_path), ())
+    watch = watch_over(tmp_path)
     disk.free = free
     assert watch.look() == level
     assert bool(watch.why) == (level != FINE)
 
 
+def test_what_the_agent_wrote_before_anybody_looked_counts(tmp_path: Path, disk: Disk) -> None:
+    start = {str(tmp_path): os.statvfs(tmp_path)}
+    disk.free = 0
+    assert Room(start).look() == NONE
+
+
 def test_the_user_says_how_much_stays_free(tmp_path: Path, disk: Disk) -> None:
-    watch = Room(str(tmp_path), (), 790 * MIB)
+    watch = watch_over(tmp_path, 790 * MIB)
     assert watch.look() == FINE
     disk.free = 794
     assert watch.look() == LOW
@@ -51,14 +62,14 @@ def test_the_user_says_how_much_stays_free(tmp_path: Path, disk: Disk) -> None:
 
 def test_on_a_disk_that_is_nearly_full_half_of_what_is_left_may_be_used(tmp_path: Path, disk: Disk) -> None:
     disk.free = 40
-    watch = Room(str(tmp_path), ())
+    watch = watch_over(tmp_path)
     assert watch.look() == FINE
     disk.free = 29
     assert watch.look() == LOW
 
 
 def test_the_less_room_there_is_the_sooner_it_looks_again(tmp_path: Path, disk: Disk) -> None:
-    watch = Room(str(tmp_path), (), 0)
+    watch = watch_over(tmp_path, 0)
     pauses = []
     for disk.free in (800, 500, 420, 401):
         watch.look()
@@ -68,7 +79,7 @@ def test_the_less_room_there_is_the_sooner_it_looks_again(tmp_path: Path, disk: 
 
 
 def test_what_checkpoints_hold_need_not_fit_once_more(tmp_path: Path, disk: Disk) -> None:
-    watch = Room(str(tmp_path), (), 0, str(tmp_path / "kept"))
+    watch = watch_over(tmp_path, 0, str(tmp_path / "kept"))
     disk.free = 399
     assert watch.look() == LOW
     (tmp_path / "kept").mkdir()
@@ -82,7 +93,7 @@ def test_what_checkpoints_hold_need_not_fit_once_more(tmp_path: Path, disk: Disk
 def test_a_checkpoint_that_is_taken_ends_no_agent(tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
     """All that the session holds changed since the one before, and is copied as far as there is room."""
     monkeypatch.setattr(os, "fstatvfs", disk)
-    watch, contents = Room(str(tmp_path), ()), Pool(-1, held * MIB)
+    watch, contents = watch_over(tmp_path), Pool(-1, held * MIB)
     disk.free -= held
     before = watch.look()
     with suppress(OSError):

@@ -27,6 +27,7 @@ def full(agent_dev: AgentDev) -> AgentDev:
     agent_dev("discard")
     agent_dev("home", "--reset")
     agent_dev("--", "touch", "waits")
+    agent_dev("home", "--diff")  # it waits until what the home holds now is written down
     return agent_dev
 
 

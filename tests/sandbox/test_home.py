@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from tests.harness.program import PYTHON, AgentDev, tree, wait_until
-
-LAST = "sleep 0.1"  # longer than a run whose home nobody looks at
+from tests.sandbox.waiting import end, run_long, waiting_agent
 
 
 def run(agent_dev: AgentDev, script: str) -> None:
-    """Run a script that lasts long enough to be noted."""
-    done = agent_dev("--", "sh", "-euc", f"{script}\n{LAST}")
-    assert done.returncode == 0, done.stderr
+    """Run a script in a session that lasts long enough to be noted, and wait until it is."""
+    run_long(agent_dev, script)
+    assert agent_dev("home", "--diff").returncode == 0
 
 
 def changes(agent_dev: AgentDev) -> dict[str, tuple[str, str | None]]:
@@ -39,6 +38,14 @@ def test_what_the_last_session_changed_is_shown_and_what_the_one_before_did_is_n
     assert "~ .bashrc   ! a shell reads it at its start\n     one\n    +two\n" in said
     run(agent_dev, "true")
     assert changes(agent_dev) == {}
+
+
+def test_of_two_sessions_at_once_the_one_that_ends_last_hides_nothing_behind_the_other(agent_dev: AgentDev) -> None:
+    run(agent_dev, "echo one >~/note")
+    with waiting_agent(agent_dev, "echo evil >~/.bashrc") as process:
+        run(agent_dev, "echo two >~/other")
+        end(process)
+    assert changes(agent_dev).keys() == {".bashrc", "other"}
 
 
 def test_a_change_is_seen_though_size_and_time_are_as_before(agent_dev: AgentDev) -> None:
@@ -75,7 +82,7 @@ def test_what_runs_by_itself_is_named_with_its_reason(agent_dev: AgentDev) -> No
 def test_hostile_names_and_contents_are_shown_harmlessly(agent_dev: AgentDev) -> None:
     code = "import os; os.mkdir('.vim'); open(b'.vim/\\x1b[2J\\n\\xff', 'w').write('x')"
     code += "; open('.bashrc', 'wb').write(b'\\x1b]52;c;x\\x07\\xff')"
-    run(agent_dev, f'cd; {PYTHON} -I -c "{code}"; mkfifo .profile; sleep 0.1')
+    run(agent_dev, f'cd; {PYTHON} -I -c "{code}"; mkfifo .profile')
     said = agent_dev("home", "--diff").stdout + agent_dev("home").stdout
     assert ".vim/\u241b[2J\u240a\\xff" in said
     assert not [char for char in said if char < " " and char != "\n"]

@@ -1,5 +1,6 @@
 """Agents that wait until they are told to go on, and how their sessions are listed; commands that say who they are."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,24 @@ def waiting_agent(agent_dev: AgentDev, script: str = "true", *options: str) -> I
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         yield process
+
+
+def run_long(agent_dev: AgentDev, script: str) -> None:
+    """Run a script that ends well in a session that lasts: its launcher has seen so, and has begun a base."""
+    with agent_dev.started("--", "sh", "-euc", f"{script}\n{WAIT}") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        wait_until(lambda: _has_base(agent_dev, process.pid), "its base was begun")
+        said = end(process)
+    assert process.returncode == 0, said
+
+
+def _has_base(agent_dev: AgentDev, launcher: int) -> bool:
+    for base in (agent_dev.state / "sessions").glob("*/base/*"):
+        record = json.loads((base.parents[1] / "session.json").read_text())
+        if record["launcher"] == launcher:
+            return True
+    return False
 
 
 def end(process: "subprocess.Popen[str]") -> str:
