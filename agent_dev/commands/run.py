@@ -372,7 +372,7 @@ def _begin_base(job: Job, record: store.Record) -> int:
         touched=job.touched,
         since=record["launched"],
     )
-    return base_take.begin(job.session.base, wish)
+    return base_take.begin(job.session.base, wish, job.session.lock)
 
 
 def _base_before(job: Job, record: store.Record) -> int:

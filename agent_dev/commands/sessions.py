@@ -2,6 +2,7 @@
 
 import os
 import select
+import time
 from dataclasses import dataclass
 
 from agent_dev.commands.prepare import Options, flags
@@ -12,6 +13,7 @@ from agent_dev.host import door, ended, leftovers, load, machine, repo, signals,
 
 OPEN = (store.RUNNING, store.WAITING, store.KILLED)
 _PATIENCE = 10_000  # ms
+_LOOK = 0.02  # seconds between two looks at a lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,9 @@ def listed(place: store.Store) -> tuple[Listed, ...]:
 
 
 def state(session: store.Session, record: store.Record) -> str:
-    """Return a session's state: one that says it runs but is held by nobody was killed."""
+    """Return a session's state: one that says it runs but is held by nobody, or has no launcher any more, was killed."""
     said = str(record.get("state"))
-    if said != store.RUNNING or store.is_held(session):
+    if said != store.RUNNING or (store.is_held(session) and store.is_led(record)):
         return said
     try:
         said = str(store.read(session).get("state"))  # it may have ended, and said so, between the two looks
@@ -110,6 +112,9 @@ def is_session(everything: tuple[Listed, ...], name: str) -> Listed | None:
 
 def hold(one: Listed) -> Listed:
     """Hold an ended session for work on it, after ending what a dead launcher left. Raises SessionBusy."""
+    until = time.monotonic() + (_PATIENCE / 1000 if one.state == store.KILLED else 0)
+    while time.monotonic() < until and store.is_held(one.session):
+        time.sleep(_LOOK)  # its base is still being taken
     session = store.hold(one.session)
     life = one.record.get("life")
     if one.state == store.KILLED and life:

@@ -35,13 +35,17 @@ class Touched(Value):
         return path in self.paths or any(path.startswith(folder + b"/") for folder in self.hiding)
 
 
-def begin(folder: str, wish: Wish) -> int:
-    """Start taking a base into `folder` in a process of its own; return its pid for `wait_for` or `cancel`."""
+def begin(folder: str, wish: Wish, lock: int = -1) -> int:
+    """Start taking a base into `folder` in a process of its own; return its pid for `wait_for` or `cancel`.
+
+    `lock`: that of the session, which it holds on when the launcher is killed: nobody shall merge before it is done.
+    """
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
             os.setpgid(0, 0)  # Ctrl-C in the terminal is not for it
+            _let_go_of_all_but(lock)
             take(folder, wish)
             code = 0
         except OSError as error:
@@ -49,6 +53,15 @@ def begin(folder: str, wish: Wish) -> int:
         finally:
             os._exit(code)
     return pid
+
+
+def _let_go_of_all_but(lock: int) -> None:
+    """Close what is the launcher's, the lock of the agent home and its streams among it: they would stay open after it."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(null, standard)
+    os.closerange(3, lock)
+    os.closerange(max(lock, 2) + 1, 4096)
 
 
 def wait_for(pid: int) -> None:

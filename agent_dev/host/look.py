@@ -23,7 +23,9 @@ def waiting(place: store.Store, root: str) -> tuple[str, ...]:
         except UnreadableSession:
             continue  # `sessions` shows it
         state = record.get("state")
-        if record.get("root") == root and (state == store.WAITING or (state == store.RUNNING and not store.is_held(session))):
+        if state == store.RUNNING and not (store.is_held(session) and store.is_led(record)):
+            state = store.WAITING  # its launcher was killed
+        if record.get("root") == root and state == store.WAITING:
             names.append(str(record.get("name") or session.id))
     return tuple(names)
 

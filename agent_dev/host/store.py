@@ -318,6 +318,17 @@ def is_held(session: Session) -> bool:
     return False
 
 
+def is_led(record: Record) -> bool:
+    """Whether the launcher of a session is there. When it was killed, what took its base may hold the lock a while longer."""
+    try:
+        os.kill(record["launcher"], 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is another user's
+    return True
+
+
 def hold(session: Session) -> Session:
     """Return the session with its lock held. Raises SessionBusy."""
     try:

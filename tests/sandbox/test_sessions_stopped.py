@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -15,7 +16,7 @@ import pytest
 
 from agent_dev.host import leftovers
 from tests.harness.program import PROGRAM, AgentDev, inside, processes, wait_until
-from tests.sandbox.waiting import state, wait_gone, waiting_agent
+from tests.sandbox.waiting import WAIT, state, wait_gone, waiting_agent
 
 # Stopping
 
@@ -116,6 +117,30 @@ def test_a_session_whose_launcher_was_killed_can_be_discarded(agent_dev: AgentDe
     with killed(agent_dev, "touch new"):
         assert agent_dev("discard").returncode == 0
         assert state(agent_dev) == []
+
+
+def test_a_launcher_killed_while_the_base_is_taken_is_seen_to_be_and_what_comes_next_waits(
+    agent_dev: AgentDev, tmp_path: Path
+) -> None:
+    asked, answered = tmp_path / "asked", tmp_path / "answered"
+    slow = tmp_path / "bin/git"
+    slow.parent.mkdir()
+    wait = f": >{asked}; until test -e {answered}; do sleep 0.02; done"
+    slow.write_text(f'#!/bin/sh\ncase "$*" in *ls-files*) {wait} ;; esac\nexec {shutil.which("git")} "$@"\n')
+    slow.chmod(0o755)
+    words = ("--", "sh", "-c", f"echo more >>README.md; {WAIT}")
+    with agent_dev.started(*words, env={"PATH": f"{slow.parent}:{agent_dev.env['PATH']}"}) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        wait_until(asked.exists, "its base is being taken")
+        process.kill()
+        process.communicate(timeout=10)  # whoever reads its output waits for nobody else
+    assert state(agent_dev) == ["killed"]
+    assert "not merged" in agent_dev("--", "true").stderr
+    with agent_dev.started("merge", "--all") as merging:
+        answered.touch()
+        _, said = merging.communicate(timeout=60)
+    assert (merging.returncode, (agent_dev.repo / "README.md").read_text()) == (0, "# Shop\nmore\n"), said
 
 
 def test_what_a_dead_launcher_left_running_is_ended_before_a_merge(agent_dev: AgentDev) -> None:
