@@ -4,6 +4,7 @@ import os
 import select
 import selectors
 from contextlib import suppress
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,6 +35,7 @@ class Driver(LinuxDriver):
         self._woken, self._wake = os.pipe2(
             os.O_NONBLOCK | os.O_CLOEXEC
         )  # for as long as the process: a driver is closed and begun again around an editor
+        self._is_beginning = self._begins_again = False
 
     def run_input_thread(self) -> None:
         """Read the terminal until told to end."""
@@ -45,17 +47,40 @@ class Driver(LinuxDriver):
         finally:
             names["selectors"] = plain
 
+    def _sigcont_application(self, *_: Any) -> None:
+        """Begin again, one after the other: after `fg` a second one comes from the process that we are the screen of."""
+        if self._is_beginning:
+            self._begins_again = True
+            return
+        self._is_beginning = self._begins_again = True
+        try:
+            while self._begins_again:
+                self._begins_again = False
+                super()._sigcont_application()
+        finally:
+            self._is_beginning = False
+
     def start_application_mode(self) -> None:
         """Begin with one input thread and nothing in the pipe; a SIGCONT that nothing was stopped by begins twice."""
         if self._key_thread is not None and self._key_thread.is_alive():
-            self.disable_input()
-        with suppress(BlockingIOError):  # a second SIGCONT may come while the first one's handler is here
+            self._end_input_thread(self._key_thread)
+        with suppress(BlockingIOError):  # it may have ended by itself
             while os.read(self._woken, 64):
                 pass
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def disable_input(self) -> None:
-        """End the input thread at once."""
+        """End the input thread at once, and throw away what was typed and not read."""
+        self._wake_input_thread()
+        super().disable_input()
+
+    def _end_input_thread(self, thread: Thread) -> None:
+        """End the input thread at once. What was typed and not read is for the next one: the screen was there."""
+        self.exit_event.set()
+        self._wake_input_thread()
+        thread.join()
+        self.exit_event.clear()
+
+    def _wake_input_thread(self) -> None:
         with suppress(BlockingIOError):  # full: then it wakes anyhow
             os.write(self._wake, b"x")
-        super().disable_input()

@@ -2,11 +2,12 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 from tests.expect.reviews import EDIT, review, work
 from tests.harness.program import PROGRAM, AgentDev, tree, wait_until
-from tests.harness.terminal import Shell
+from tests.harness.terminal import Shell, Terminal
 
 
 def children(pid: int) -> list[int]:
@@ -58,3 +59,37 @@ def test_it_stops_and_goes_on_as_a_job_of_the_shell(shop: AgentDev) -> None:
         shell.wait_quiet()
         shell.keys("X", "q")
         shell.wait_prompt()
+
+
+# The program, which writes a line for each time that it throws away what was typed.
+FLUSHES = """
+import sys, termios
+from agent_dev import cli
+file, sys.argv[:2] = sys.argv[1], []
+sys.argv.insert(0, "agent-dev")
+flush = termios.tcflush
+def noted(*words):
+    open(file, "a").write("flushed\\n")
+    flush(*words)
+termios.tcflush = noted
+cli.main()
+"""
+
+
+def test_what_is_typed_when_it_is_told_to_go_on_a_second_time_is_not_lost(shop: AgentDev, tmp_path: Path) -> None:
+    work(shop, EDIT)
+    log = tmp_path / "flushes"
+    words = [sys.executable, "-c", FLUSHES, str(log), "merge"]
+    with Terminal(words, rows=24, cols=120, env=shop.terminal_environment(), cwd=shop.repo) as terminal:
+        terminal.wait_for("c apply")
+        terminal.wait_quiet()
+        (screen,) = children(terminal.pid)
+        flushed, drawn = log.read_text(), len(terminal.raw)
+        os.kill(screen, signal.SIGCONT)  # as the shell and then the process above it do after `fg`
+        terminal.wait_raw(b"\x1b[?1049h", start=drawn)
+        terminal.wait_quiet()
+        assert log.read_text() == flushed
+        terminal.keys("A")
+        terminal.wait_for("chosen 2 of 3")
+        terminal.keys("X", "q")
+        assert terminal.wait_exit() == 0
