@@ -60,11 +60,25 @@ def test_leaving_merges_nothing_and_says_what_to_type(agent_dev: AgentDev, repo:
     assert agent_dev.changes() == {"new": "added"}
 
 
+# An agent that ends when three keys were typed, and reads none of them.
+WAITS_FOR_KEYS = """
+import array, fcntl, termios, time, tty
+open("new", "w").write("new")
+modes, typed = termios.tcgetattr(0), array.array("i", [0])
+tty.setcbreak(0, termios.TCSANOW)
+print("agent-2", flush=True)
+while typed[0] < 3:
+    time.sleep(0.01)
+    fcntl.ioctl(0, termios.FIONREAD, typed)
+termios.tcsetattr(0, termios.TCSANOW, modes)
+"""
+
+
 def test_keys_typed_before_the_screen_choose_nothing(agent_dev: AgentDev, repo: Path) -> None:
     before = tree(repo)
-    with session(agent_dev, "sh", "-c", "echo new >new; echo agent-$((1+1)); sleep 0.2") as terminal:
+    with session(agent_dev, "--", "/usr/bin/python3", "-c", WAITS_FOR_KEYS) as terminal:
         terminal.wait_for("agent-2")
-        terminal.send("A cy")
+        terminal.send("Acy")
         terminal.wait_for("q leave")
         terminal.wait_quiet()
         assert "chosen 0 of 1" in terminal.text()

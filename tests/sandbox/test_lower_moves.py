@@ -12,7 +12,7 @@ import pytest
 from tests.harness.program import AgentDev, tree, wait_until
 from tests.sandbox.waiting import WAIT
 
-SOON = 5.0  # seconds until the view inside is refreshed
+SOON = 20.0  # seconds until the view inside is refreshed; 1 where nothing else runs and nobody uses the name
 PAUSE = 0.2  # between two looks: a name that is in use at that moment is refreshed only later
 
 COMMITS = """

@@ -89,9 +89,9 @@ def test_what_changes_nothing_leaves_nothing(agent_dev: AgentDev) -> None:
         ((), "exit 3", 3, "command"),
         ((), "exit 124", 124, "command"),
         ((), "kill -9 $$", 137, "signal"),
-        (("--timeout", "1"), "sleep 60", 124, "timeout"),
+        (("--timeout", "4"), "sleep 60", 124, "timeout"),  # time enough to begin on a busy machine
         (("--validate", "grep -q one README.md"), "true", 1, "validation"),
-        (("--validate", "true", "--validate", "sleep 60", "--timeout", "2s"), "true", 124, "timeout"),
+        (("--validate", "true", "--validate", "sleep 60", "--timeout", "4s"), "true", 124, "timeout"),
         ((), "chmod +x README.md", 1, "risk"),
         ((), "mkfifo sub/app.py.fifo && rm sub/app.py && mkfifo sub/app.py", 1, "risk"),
     ],
@@ -159,8 +159,8 @@ def test_validations_after_a_failure_are_not_run(agent_dev: AgentDev) -> None:
 @pytest.mark.parametrize(
     ("words", "script", "said"),
     [
-        (("--limit", "time=2s"), "echo x >x; sleep 300", "ended: the limit time=2s was reached"),
-        (("--limit", "time=2s", "--timeout", "1h"), "echo x >x; sleep 300", "ended: the limit time=2s was reached"),
+        (("--limit", "time=4s"), "echo x >x; sleep 300", "ended: the limit time=4s was reached"),
+        (("--limit", "time=4s", "--timeout", "1h"), "echo x >x; sleep 300", "ended: the limit time=4s was reached"),
         (("--limit", "file-size=64K"), "head -c 65537 /dev/zero >x", "ended: the limit file-size=64K was reached"),
     ],
 )
