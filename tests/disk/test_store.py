@@ -16,6 +16,7 @@ from agent_dev.commands import sessions
 from agent_dev.errors import SessionBusy, StateUnusable, UnreadableSession
 from agent_dev.host import ended, quick_json, store
 from agent_dev.host.store import Session, Store
+from tests.harness.program import wait_until
 from tests.harness.users import as_ordinary, open_place
 
 REPOSITORY = Path(__file__).parents[2]
@@ -330,11 +331,7 @@ def test_a_session_dropped_aside_is_gone_at_once(place: Store, session: Session)
     ended.drop_aside(place, session, lambda: left.append("home"))
 
     assert listed(place) == []
-    for _ in range(500):
-        if not os.listdir(place.gone):
-            break
-        time.sleep(0.01)
-    assert os.listdir(place.gone) == []
+    wait_until(lambda: not os.listdir(place.gone), "its files are gone")
 
 
 def test_the_trash_holds_a_session_as_it_was(place: Store, session: Session) -> None:
