@@ -168,7 +168,7 @@ def test_that_the_repository_moved_is_said(agent_dev: AgentDev) -> None:
     with agent(agent_dev, f"touch new; {FOLLOW}") as process:
         commits(agent_dev)
         wait_until(lambda: "three" in looked_at(process), "the view was refreshed", SOON, PAUSE)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=60)
     assert "the repository changed" in said
 
 
@@ -217,7 +217,7 @@ def test_what_the_user_changed_meanwhile_is_a_conflict_and_stays(agent_dev: Agen
         wait_until(lambda: list((agent_dev.state / "sessions").glob("*/base/manifest")), "its base was taken")
         if when.startswith("while"):
             MOVES[move](path)
-        process.communicate("\n", timeout=20)
+        process.communicate("\n", timeout=60)
     if when.startswith("after"):
         MOVES[move](path)
     before = tree(agent_dev.repo)
@@ -257,7 +257,7 @@ def test_an_edit_before_the_base_was_taken_is_a_conflict_and_stays(agent_dev: Ag
     with agent(agent_dev, "echo agent >README.md; echo ready; read line") as process:
         time.sleep(delay)
         path.write_text("user\n")
-        process.communicate("\n", timeout=20)
+        process.communicate("\n", timeout=60)
     assert agent_dev("merge", "--all", "--include-risky").returncode == 1
     assert path.read_text() == "user\n"
 
@@ -265,7 +265,7 @@ def test_an_edit_before_the_base_was_taken_is_a_conflict_and_stays(agent_dev: Ag
 def test_a_file_that_both_made_is_a_conflict(agent_dev: AgentDev) -> None:
     with agent(agent_dev, f"echo agent >both; {WAIT}") as process:
         (agent_dev.repo / "both").write_text("user\n")
-        process.communicate("\n", timeout=20)
+        process.communicate("\n", timeout=60)
     assert agent_dev("merge", "--all").returncode == 1
     assert (agent_dev.repo / "both").read_text() == "user\n"
 
@@ -273,7 +273,7 @@ def test_a_file_that_both_made_is_a_conflict(agent_dev: AgentDev) -> None:
 def test_what_the_user_did_not_touch_is_merged_beside_a_conflict(agent_dev: AgentDev) -> None:
     with agent(agent_dev, f"echo agent >README.md; echo agent >sub/app.py; {WAIT}") as process:
         (agent_dev.repo / "README.md").write_text("user\n")
-        process.communicate("\n", timeout=20)
+        process.communicate("\n", timeout=60)
     assert agent_dev("merge", "--all").returncode == 1
     assert (agent_dev.repo / "README.md").read_text() == "user\n"
     assert (agent_dev.repo / "sub/app.py").read_text() == "agent\n"

@@ -122,7 +122,7 @@ def test_a_link_that_a_running_agent_plants_does_not_lead_the_next_start_out(age
         assert tree(outside) == before
         assert (agent_dev.agent_home / "src").is_symlink()
         assert (done.returncode, done.stdout) == (125, "")
-        first.communicate("\n", timeout=20)
+        first.communicate("\n", timeout=60)
     assert tree(outside) == before
 
 
@@ -134,7 +134,7 @@ def test_two_sessions_in_one_home_keep_their_roots(agent_dev: AgentDev) -> None:
         assert first.stdout.readline() == "ready\n"
         assert other("--", "ls").stdout == "file\n"
         assert other("--", "ls", agent_dev.repo).stdout == ""
-        out, _ = first.communicate("\n", timeout=20)
+        out, _ = first.communicate("\n", timeout=60)
     assert out == "README.md\nsub\n"
 
 
@@ -147,7 +147,7 @@ def test_mount_points_go_when_the_last_session_is_gone_and_not_before(agent_dev:
         assert other("--", "true").returncode == 0
         wait_until(lambda: len(agent_dev.leavings()) == 1, "the second session's files are gone")
         assert (agent_dev.agent_home / "src/shop").is_dir()
-        out, _ = first.communicate("\n", timeout=20)
+        out, _ = first.communicate("\n", timeout=60)
     assert out == "tool directory\n# Shop\n"
     wait_until(lambda: os.listdir(agent_dev.agent_home) == [], "the agent home is empty")
 

@@ -43,7 +43,7 @@ def _has_base(agent_dev: AgentDev, launcher: int) -> bool:
 
 def end(process: "subprocess.Popen[str]") -> str:
     """Let a waiting agent go on to its end; return what agent-dev said."""
-    _, said = process.communicate("\n", timeout=20)
+    _, said = process.communicate("\n", timeout=60)
     return said
 
 
