@@ -111,7 +111,7 @@ def test_c23_memory_and_processes_end_at_their_limits(agent_dev: AgentDev) -> No
 def test_c24_the_agent_ends_before_the_disk_is_full_and_the_merge_still_fits(agent_dev: AgentDev) -> None:
     # It is watched from its first ms on, but a busy machine may stop who watches for longer than 64 MiB take.
     script = """
-        { until ls "$STATE"/agent-dev/sessions/*/base/content; do sleep 0.02; done; echo go; } 2>&1 |
+        { for _ in $(seq 1500); do ls "$STATE"/agent-dev/sessions/*/base/content && break; sleep 0.02; done; echo go; } 2>&1 |
         "$@" -- sh -c 'until read go && test $go = go; do :; done
             while head -c 100000 /dev/zero >>filler 2>/dev/null; do :; done; sleep 30'
         echo code=$? free=$(stat -f -c '%a*%S/1048576' "$STATE")
