@@ -37,7 +37,7 @@ class Profile(Value):
     keep_merges_mib: int = 4096  # and how much may be kept for that in all
     theme: str = "agent-dev"  # of the merge screen: agent-dev, agent-dev-light, or one of Textual's
     keys: tuple[tuple[str, str], ...] = ()  # other keys of the screen, by the id of what they do
-    policy: str = "off"  # the set of policy.yaml that says which commands may run; off: none is even looked at
+    policy: str = "guard"  # the set of policy.yaml that says which commands may run; off: none is even looked at
     tx_inside: bool = False  # whether the agent can take checkpoints and make transactions of its own session
     ask_seconds: int = 120  # how long a command waits for the user's answer
     checkpoint_minutes: int = 5  # how often a checkpoint is taken of a running session; 0: never by itself

@@ -108,12 +108,13 @@ def test_nothing_of_it_is_within_the_agents_reach(guarded: AgentDev) -> None:
 
 def test_without_a_policy_there_is_neither_filter_nor_log(agent_dev: AgentDev) -> None:
     count = "grep Seccomp_filters /proc/self/status; touch x"
-    _, plain = sh(agent_dev, count)
-    assert not (session(agent_dev) / "commands.jsonl").exists()
+    _, watched = sh(agent_dev, count)
+    assert (session(agent_dev) / "commands.jsonl").exists()
     folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
     folder.mkdir(parents=True)
-    (folder / "config.yaml").write_text("policy: guard\n")
-    _, watched = sh(agent_dev, count)
+    (folder / "config.yaml").write_text('policy: "off"\n')
+    _, plain = sh(agent_dev, count)
+    assert not (session(agent_dev) / "commands.jsonl").exists()
     filters = [int(next(line for line in said.splitlines() if "Seccomp_filters" in line).split()[1]) for said in (plain, watched)]
     assert filters[1] == filters[0] + 1
 
