@@ -34,9 +34,8 @@ def inside(agent_dev: AgentDev) -> AgentDev:
 
 @pytest.fixture
 def guarded(agent_dev: AgentDev) -> AgentDev:
-    """The program with the set `guard` and rules of the user's own."""
+    """The program with rules of the user's own beside those of the set `guard`."""
     folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
     folder.mkdir(parents=True)
-    (folder / "config.yaml").write_text("policy: guard\n")
     (folder / "policy.yaml").write_text(OWN)
     return agent_dev

@@ -8,10 +8,7 @@ import json
 import os
 import shutil
 import subprocess
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.harness import commands, program
 from tests.harness.program import PYTHON, AgentDev
@@ -53,14 +50,6 @@ DEEDS = (
 CODES = ("exit 1", "exit 2", "exit 77", "exit 126", "exit 255", "kill -9 $$", "kill -TERM $$", "no-such-program", "false")
 
 
-@pytest.fixture
-def guarded(agent_dev: AgentDev) -> AgentDev:
-    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
-    folder.mkdir(parents=True)
-    (folder / "config.yaml").write_text("policy: guard\n")
-    return agent_dev
-
-
 def table(agent_dev: AgentDev) -> dict[str, list[list[str]]]:
     """Return the lines of each class as they are here: the home lies elsewhere, and the way up is another."""
     ways = {HOME: str(agent_dev.home), "../../..": os.path.relpath("/home", agent_dev.repo)}
@@ -68,20 +57,20 @@ def table(agent_dev: AgentDev) -> dict[str, list[list[str]]]:
     return {name: [[ways.get(word, word) for word in line] for line in commands.of(name)] for name in classes}
 
 
-def test_each_command_of_the_table_is_started_blocked_or_checkpointed(guarded: AgentDev) -> None:
-    lines = table(guarded)
-    (guarded.repo / "table.json").write_text(json.dumps(lines))
-    (guarded.repo / "stubs").mkdir()
+def test_each_command_of_the_table_is_started_blocked_or_checkpointed(agent_dev: AgentDev) -> None:
+    lines = table(agent_dev)
+    (agent_dev.repo / "table.json").write_text(json.dumps(lines))
+    (agent_dev.repo / "stubs").mkdir()
     for name in {words[0].rpartition("/")[2] for each in lines.values() for words in each}:
-        shutil.copy("/bin/true", guarded.repo / "stubs" / name)
-    done = guarded("--no-merge", "--", PYTHON, "-I", "-c", START_ALL, timeout=PATIENCE)
+        shutil.copy("/bin/true", agent_dev.repo / "stubs" / name)
+    done = agent_dev("--no-merge", "--", PYTHON, "-I", "-c", START_ALL, timeout=PATIENCE)
     told = json.loads(done.stdout.splitlines()[-1])  # after what `true --version` says
 
     assert min(map(len, lines.values())) >= 200
     assert told["safe"] == ["ended with 0"] * len(lines["safe"])
     assert told["unsafe"] == ["blocked"] * len(lines["unsafe"])
     assert told["uncertain"] == ["ended with 0"] * len(lines["uncertain"])
-    rows: list[dict[str, Any]] = json.loads(guarded("log", "--commands", "--json").stdout)["commands"]
+    rows: list[dict[str, Any]] = json.loads(agent_dev("log", "--commands", "--json").stdout)["commands"]
     taken = [row["checkpoint"] for row in rows if row.get("decision") == "checkpoint"]
     assert len(set(taken)) == len(lines["uncertain"])  # each a new one, of what there was just then
 
