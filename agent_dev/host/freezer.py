@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from agent_dev.host import cgroup, questions, signals, store
+from agent_dev.host import callers, cgroup, questions, signals, store
 
 MOST = 1.0  # seconds: after that the agent goes on, and what changes meanwhile is copied again
-_ROUNDS = 100  # of moving: what forks faster than that stays where it is, and is not stopped
+_ROUNDS = 100  # of moving: a sandbox that forks faster than that is not stopped
 _OURS = "still"
 _YES = b"y"
 
@@ -34,18 +34,20 @@ def gather(session: store.Session, record: store.Record) -> None:
             pass  # of a run of the same session that was killed
         except OSError:
             continue
-        if cgroup.put(folder, init):
-            _gather_all(folder, init, session.id)
+        if _gather_all(folder, init, session.id):
             return
         _remove(folder)
 
 
-def _gather_all(folder: str, init: int, name: str) -> None:
+def _gather_all(folder: str, init: int, name: str) -> bool:
+    """Move all processes, the first one last: when that is in the group, nothing is outside."""
     for _ in range(_ROUNDS):  # one that was not there yet has forked meanwhile
-        outside = [pid for pid in _descendants(init) if not _group_of(pid, name)]
-        moved = [pid for pid in outside if cgroup.put(folder, pid)]
-        if not moved:
-            return
+        outside = [pid for pid in _descendants(init) if not _group_of(pid, name) and not callers.is_ending(pid)]
+        if not outside:
+            return cgroup.put(folder, init)
+        if not any([cgroup.put(folder, pid) for pid in outside]):  # noqa: C419  (all of them)
+            return False
+    return False
 
 
 def _descendants(init: int) -> list[int]:

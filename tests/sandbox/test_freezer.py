@@ -37,6 +37,7 @@ def writing(agent_dev: AgentDev) -> Iterator[tuple[store.Session, store.Record]]
     """A session in which a program writes for ever, once it is in its group."""
     with agent_dev.started("--", PYTHON, "-c", WRITER) as process:
         session = grouped(agent_dev)
+        wait_until(lambda: cgroup.group(store.read(session)["init"]).endswith("-still"), "all of it is in the group")
         wait_until(lambda: os.path.exists(f"{upper(session)}/z-last"), "the program writes")
         yield session, store.read(session)
         end(process)
@@ -87,7 +88,8 @@ def content(session: store.Session, digest: str) -> bytes:
         os.close(fd)
 
 
-def test_a_sandbox_goes_on_when_who_stopped_it_is_killed(agent_dev: AgentDev) -> None:
+def test_a_sandbox_goes_on_when_who_stopped_it_is_killed(agent_dev: AgentDev, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freezer, "MOST", 600)
     with writing(agent_dev) as (session, record):
         told, tell = os.pipe()
         child = os.fork()
