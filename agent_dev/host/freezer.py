@@ -16,27 +16,29 @@ from agent_dev.host import callers, cgroup, questions, signals, store
 
 MOST = 1.0  # seconds: after that the agent goes on, and what changes meanwhile is copied again
 _ROUNDS = 100  # of moving: a sandbox that forks faster than that is not stopped
+_TRIES = 3  # of making a group: a session that begins in this moment may sweep it away as long as nobody is in it
 _OURS = "still"
 _YES = b"y"
 
 
 def gather(session: store.Session, record: store.Record) -> None:
     """Put all processes of a sandbox into a group of their own, where one can be made and they have none."""
-    init = record["init"]
-    if _group_of(init, session.id):
+    init = record.get("init", 0)
+    if not init or _group_of(init, session.id):
         return
     for place in cgroup.places():
         _sweep(place)
         folder = f"{place}/{cgroup.named(session.id)}-{_OURS}"
-        try:
-            os.mkdir(folder)
-        except FileExistsError:
-            pass  # of a run of the same session that was killed
-        except OSError:
-            continue
-        if _gather_all(folder, init, session.id):
-            return
-        _remove(folder)
+        for _ in range(_TRIES):
+            try:
+                os.mkdir(folder)
+            except FileExistsError:
+                pass  # of a run of the same session that was killed
+            except OSError:
+                break
+            if _gather_all(folder, init, session.id):
+                return
+            _remove(folder)
 
 
 def _gather_all(folder: str, init: int, name: str) -> bool:
@@ -97,7 +99,7 @@ def frozen(session: store.Session, record: store.Record) -> Iterator[Callable[[]
 
     One without a group runs on, and so does one in which a command waits for the user's answer: it would ask anew.
     """
-    folder = _group_of(record["init"], session.id)
+    folder = _group_of(record.get("init", 0), session.id)
     if not folder or _has_threads() or questions.listed(session.folder):
         yield bool  # False
         return
