@@ -196,7 +196,7 @@ class Service:
         session = store.Session(self.watch.folder.rpartition("/")[2], self.watch.folder)
         try:
             words = " ".join(masked(call.argv))
-            # Not stopped: who calls would call anew, for which there was another checkpoint, without an end.
+            # Not stopped: who calls waits for us and cannot stand still; before Linux 5.19 it would call anew, without an end.
             taken = checkpoints.take(session, store.read(session), words[:_LONGEST_CAUSE], stop=False)
             row["checkpoint"] = taken.number
         except (AgentDevError, OSError) as error:
@@ -298,7 +298,7 @@ class Service:
             if answer:
                 self._watch_end(row, 4 * _MANY_ENDS)
                 self.listener.go_on(one.call.id)
-            else:
+            elif answer is not None or is_late:  # else the caller is gone
                 why = "nobody answered in time." if is_late else "the user said no."
                 self._deny(one.call, f"{why} {message}".strip(), row)
             self.rows.add(row)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from agent_dev.host import callers, cgroup, questions, signals, store
 
 MOST = 1.0  # seconds: after that the agent goes on, and what changes meanwhile is copied again
+_PATIENCE = 0.2  # seconds for all of it to stand still
 _ROUNDS = 100  # of moving: a sandbox that forks faster than that is not stopped
 _TRIES = 3  # of making a group: a session that begins in this moment may sweep it away as long as nobody is in it
 _OURS = "still"
@@ -97,7 +98,7 @@ def _group_of(pid: int, name: str) -> str:
 def frozen(session: store.Session, record: store.Record) -> Iterator[Callable[[], bool]]:
     """Keep a running sandbox from running meanwhile, for a second at most; what is yielded tells whether it stands still yet.
 
-    One without a group runs on, and so does one in which a command waits for the user's answer: it would ask anew.
+    One without a group runs on, and so does one in which a command waits for the user's answer: that cannot stand still.
     """
     folder = _group_of(record.get("init", 0), session.id)
     if not folder or _has_threads() or questions.listed(session.folder):
@@ -138,11 +139,11 @@ def _has_threads() -> bool:
 
 def _hold(folder: str, tell: int, over: int) -> None:
     """Stop a group, tell whether it stands still, and let it go on when `over` is closed, or it lasts too long."""
-    for number in (signals.PIPE, signals.INT, signals.QUIT, signals.TERM, signals.HUP):
-        signals.ignore(number)  # who asked hears of it, and its end is told
+    os.setsid()  # what ends the group of who asked, with SIGKILL at worst, must not end us, too
+    signals.ignore(signals.PIPE)
     try:
         until = time.monotonic() + MOST
-        is_still = _freeze(folder, 1) and _stands_still(folder, until)
+        is_still = _freeze(folder, 1) and _stands_still(folder, min(until, time.monotonic() + _PATIENCE))
         os.write(tell, _YES if is_still else b"n")
         if is_still:
             poll = select.poll()
@@ -163,7 +164,7 @@ def _freeze(folder: str, value: int) -> bool:
 
 
 def _stands_still(folder: str, until: float) -> bool:
-    """Wait for all of a group to stand still: what waits for a disk does not at once."""
+    """Wait for all of a group to stand still: what waits for a disk, or for the policy's answer, does not at once."""
     with open(f"{folder}/cgroup.events", "rb", 0) as file:
         poll = select.poll()
         poll.register(file, select.POLLPRI)

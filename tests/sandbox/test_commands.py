@@ -266,6 +266,14 @@ def test_other_commands_go_on_while_one_waits(guarded: AgentDev) -> None:
 # Closed
 
 
+def test_who_is_gone_before_the_answer_was_not_denied(guarded: AgentDev) -> None:
+    script = "touch asked & read go; kill -9 $!; wait $!; echo $?; touch later"
+    with guarded.started("tx", "--", "sh", "-c", script) as process:
+        wait_until(lambda: list(guarded.state.glob("sessions/*/asks/1.json")), "the question is asked")
+        assert process.communicate("\n", timeout=60)[0].startswith("137\n")
+    assert (process.returncode, (guarded.repo / "later").exists()) == (0, True)
+
+
 def test_when_nobody_is_left_to_answer_nothing_starts(guarded: AgentDev) -> None:
     script = "echo ready; read go; /bin/true; echo $?; /bin/touch x; echo $?"
     with guarded.started("--no-merge", "--", "sh", "-c", script) as process:

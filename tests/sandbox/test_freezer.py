@@ -32,12 +32,18 @@ while not select.select([0], [], [], 0)[0]:
 """
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a busy machine take its time until all stands still."""
+    monkeypatch.setattr(freezer, "_PATIENCE", 60)
+
+
 @contextmanager
 def writing(agent_dev: AgentDev) -> Iterator[tuple[store.Session, store.Record]]:
     """A session in which a program writes for ever, once it is in its group."""
     with agent_dev.started("--", PYTHON, "-c", WRITER) as process:
         session = grouped(agent_dev)
-        wait_until(lambda: cgroup.group(store.read(session)["init"]).endswith("-still"), "all of it is in the group")
+        wait_until(lambda: in_group(session), "all of it is in the group")
         wait_until(lambda: os.path.exists(f"{upper(session)}/z-last"), "the program writes")
         yield session, store.read(session)
         end(process)
@@ -47,6 +53,10 @@ def grouped(agent_dev: AgentDev) -> store.Session:
     """Return the session that has a group, when there is one."""
     folder = wait_until(lambda: [one for one in agent_dev.state.glob("sessions/*") if groups(one.name)], "one has a group")[0]
     return store.Session(folder.name, str(folder))
+
+
+def in_group(session: store.Session) -> bool:
+    return cgroup.group(store.read(session)["init"]).endswith("-still")
 
 
 def groups(name: str) -> list[str]:
@@ -94,16 +104,18 @@ def test_a_sandbox_goes_on_when_who_stopped_it_is_killed(agent_dev: AgentDev, mo
         told, tell = os.pipe()
         child = os.fork()
         if child == 0:
+            os.setpgid(0, 0)
             with freezer.frozen(session, record) as stands_still:
                 os.write(tell, b"y" if stands_still() else b"n")
                 signal.pause()
         assert os.read(told, 1) == b"y"
-        os.kill(child, signal.SIGKILL)
+        os.killpg(child, signal.SIGKILL)  # as a shell ends a job
         os.waitpid(child, 0)
         went_on(session)
 
 
-def test_a_sandbox_goes_on_when_what_it_was_stopped_for_takes_long(agent_dev: AgentDev) -> None:
+def test_a_sandbox_goes_on_when_what_it_was_stopped_for_takes_long(agent_dev: AgentDev, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(freezer, "MOST", 5)
     with writing(agent_dev) as (session, record), freezer.frozen(session, record) as stands_still:
         assert stands_still()
         went_on(session)
