@@ -3,18 +3,13 @@
 import hashlib
 import json
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.harness.program import PYTHON, AgentDev, wait_until
+from tests.harness.program import AgentDev, wait_until
+from tests.sandbox.obedient import checkpoint, obedient_agent, shown, told
 from tests.sandbox.waiting import end, waiting_agent
-
-if TYPE_CHECKING:
-    import subprocess
 
 
 def numbers(agent_dev: AgentDev) -> list[int]:
@@ -42,7 +37,7 @@ def test_a_time_past_the_year_2262_is_kept(agent_dev: AgentDev) -> None:
     agent_dev("--no-merge", "--", "sh", "-c", "echo one >far; touch -d 2400-01-01T00:00:00.5Z far")
     [far] = Path(agent_dev.state, "sessions").glob("*/roots/0/upper/far")
     before = far.stat().st_mtime_ns
-    number = agent_dev("checkpoint").stdout.split()[1]
+    number = checkpoint(agent_dev)
     far.write_text("two\n")
     assert agent_dev("rollback", number).returncode == 0
     assert (far.read_text(), far.stat().st_mtime_ns) == ("one\n", before)
@@ -50,7 +45,7 @@ def test_a_time_past_the_year_2262_is_kept(agent_dev: AgentDev) -> None:
 
 def test_one_version_of_a_file_comes_back_alone(agent_dev: AgentDev) -> None:
     agent_dev("--", "sh", "-c", "echo one >new; echo one >other")
-    first = int(agent_dev("checkpoint").stdout.split()[1])
+    first = int(checkpoint(agent_dev))
     agent_dev("resume", "--", "sh", "-c", "echo two >new; echo two >other")
     assert agent_dev("checkpoints", "--of", "new", "--bring", str(first)).returncode == 0
     shown = agent_dev("resume", "--", "cat", "new", "other").stdout
@@ -88,7 +83,7 @@ def test_a_path_that_nothing_knows_is_refused_and_no_checkpoint_is_taken(agent_d
 @pytest.mark.parametrize("path", ["README.md", "new", "gone"])
 def test_a_path_that_only_the_repository_the_session_or_a_checkpoint_has_is_none_of_those(agent_dev: AgentDev, path: str) -> None:
     agent_dev("--", "touch", "gone")
-    number = agent_dev("checkpoint").stdout.split()[1]
+    number = checkpoint(agent_dev)
     agent_dev("resume", "--", "sh", "-c", "rm gone; touch new")
     assert agent_dev("rollback", number, path).returncode == 0
 
@@ -97,7 +92,7 @@ def test_a_path_that_only_the_repository_the_session_or_a_checkpoint_has_is_none
 def test_from_elsewhere_paths_are_those_of_the_session_that_is_named(agent_dev: AgentDev, tmp_path: Path, path: str) -> None:
     agent_dev("--", "touch", "new", "other")
     session = agent_dev.sessions()[0]["session"]
-    number = agent_dev("checkpoint").stdout.split()[1]
+    number = checkpoint(agent_dev)
     agent_dev("resume", "--", "rm", "new", "other")
     named = path.format(repo=agent_dev.repo)
     assert agent_dev("checkpoints", session, "--of", named, cwd=tmp_path).stdout.split()[3] == "file,"
@@ -109,9 +104,9 @@ def test_from_elsewhere_paths_are_those_of_the_session_that_is_named(agent_dev: 
 @pytest.mark.parametrize("file", ["root-0.table", "about.json"])
 def test_a_damaged_checkpoint_is_told_and_stands_in_no_others_way(agent_dev: AgentDev, file: str) -> None:
     agent_dev("--", "sh", "-c", "echo one >new")
-    first = agent_dev("checkpoint").stdout.split()[1]
+    first = checkpoint(agent_dev)
     agent_dev("resume", "--", "sh", "-c", "rm new; touch other")
-    last = agent_dev("checkpoint").stdout.split()[1]
+    last = checkpoint(agent_dev)
     [folder] = (agent_dev.state / "sessions").glob(f"*/checkpoints/{last}")
     (folder / file).write_bytes(b"")
     for words in (("checkpoints",), ("checkpoints", "--of", "new"), ("log", "--changes"), ("trash",)):
@@ -127,7 +122,7 @@ def test_a_damaged_checkpoint_is_told_and_stands_in_no_others_way(agent_dev: Age
 
 def test_a_content_that_is_not_as_it_was_copied_is_neither_brought_back_nor_shown(agent_dev: AgentDev) -> None:
     agent_dev("--", "sh", "-c", "echo one >new")
-    number = agent_dev("checkpoint").stdout.split()[1]
+    number = checkpoint(agent_dev)
     agent_dev("resume", "--", "sh", "-c", "echo two >new")
     name = hashlib.sha256(b"one\n").hexdigest()
     [content] = (agent_dev.state / "sessions").glob(f"*/checkpoints/objects/{name}")
@@ -161,7 +156,7 @@ def test_what_a_rollback_does_to_the_git_directory_is_told_in_a_line(agent_dev: 
     agent_dev.git("worktree", "add", "-q", "-b", "side", tmp_path / "linked")
     for place in (agent_dev.repo, tmp_path / "linked"):
         agent_dev("--", "sh", "-c", "echo one >new", cwd=place)
-        number = agent_dev("checkpoint", cwd=place).stdout.split()[1]
+        number = checkpoint(agent_dev, cwd=place)
         agent_dev("resume", "--", "sh", "-c", "rm new; echo x >git-0; git add -A; git commit -qm x", cwd=place)
         agent_dev("checkpoint", cwd=place)
         assert "objects/" not in agent_dev("log", "--changes", cwd=place).stdout
@@ -180,7 +175,7 @@ def test_the_versions_of_a_file_say_where_the_repository_has_none(agent_dev: Age
 
 def test_a_killed_session_can_be_rolled_back(agent_dev: AgentDev) -> None:
     with waiting_agent(agent_dev, "echo one >new") as process:
-        first = agent_dev("checkpoint").stdout.split()[1]
+        first = checkpoint(agent_dev)
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=30)
     done = agent_dev("rollback", first)
@@ -200,59 +195,6 @@ MAKE = (
 )
 
 
-def shown(process: "subprocess.Popen[str]") -> dict[str, str]:
-    """What a running sandbox shows of the repository, told by the sandbox itself."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write("look\n")
-    process.stdin.flush()
-    found: dict[str, str] = {}
-    while (row := process.stdout.readline()) != "end\n":
-        assert row, "the agent has ended"
-        path, _, rest = row.rstrip("\n").partition("\t")
-        found[path] = rest
-    return found
-
-
-LOOK = (
-    "import os,stat,sys,hashlib\n"
-    "def attributes(p): return str(sorted((n,os.getxattr(p,n)) for n in os.listxattr(p)))\n"
-    "def one(p):\n"
-    "  s=os.lstat(p); m=oct(s.st_mode)\n"
-    "  if stat.S_ISLNK(s.st_mode): return m+os.readlink(p)\n"
-    "  if stat.S_ISDIR(s.st_mode): return m+attributes(p)\n"
-    "  if not stat.S_ISREG(s.st_mode): return m\n"
-    "  d=open(p,'rb').read(); d=str(d[:20])+hashlib.sha1(d).hexdigest()\n"
-    "  return m+' '+str(s.st_nlink)+' '+str(s.st_mtime_ns)+d+attributes(p)\n"  # not st_ino: the overlay may give twins two
-    "for line in sys.stdin:\n"
-    "  if line=='look\\n':\n"
-    "    for top,ds,fs in os.walk('.'):\n"
-    "      if '.git' in ds: ds.remove('.git')\n"
-    "      for n in ds+fs: print(top+'/'+n, one(top+'/'+n), sep='\\t')\n"
-    "    print('end', flush=True)\n"
-    "  else:\n"
-    "    os.system(line); print('done', flush=True)\n"
-)
-
-
-@contextmanager
-def obedient_agent(agent_dev: AgentDev) -> Iterator["subprocess.Popen[str]"]:
-    """An agent that does what each line of its input says, and tells what it sees on `look`."""
-    with agent_dev.started("--", PYTHON, "-c", LOOK) as process:
-        yield process
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(timeout=30)
-
-
-def told(process: "subprocess.Popen[str]", command: str) -> None:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(command + "\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == "done\n"
-
-
 @pytest.mark.parametrize(("first", "then"), [(MAKE, MESS), ("true", MAKE), (f"{MAKE}; {MESS}", "rm -rf *"), ("rm -rf *", MAKE)])
 def test_a_running_agent_sees_again_what_it_saw_at_a_checkpoint(agent_dev: AgentDev, first: str, then: str) -> None:
     (agent_dev.repo / "opaque").mkdir()
@@ -261,7 +203,7 @@ def test_a_running_agent_sees_again_what_it_saw_at_a_checkpoint(agent_dev: Agent
     with obedient_agent(agent_dev) as process:
         told(process, first)
         was = shown(process)
-        number = agent_dev("checkpoint").stdout.split()[1]
+        number = checkpoint(agent_dev)
         told(process, then)
         after = shown(process)
         done = agent_dev("rollback", number)
@@ -275,7 +217,7 @@ def test_a_running_agent_sees_again_what_it_saw_at_a_checkpoint(agent_dev: Agent
 def test_one_file_of_a_running_session_comes_back_alone(agent_dev: AgentDev) -> None:
     with obedient_agent(agent_dev) as process:
         told(process, "echo one >new; echo one >README.md")
-        number = agent_dev("checkpoint").stdout.split()[1]
+        number = checkpoint(agent_dev)
         told(process, "rm new; echo two >README.md")
         assert agent_dev("rollback", number, "new").returncode == 0
         seen = shown(process)
@@ -289,7 +231,7 @@ def test_a_link_that_the_agent_planted_on_the_way_leads_a_rollback_nowhere(agent
     (victim / "file").write_text("mine")
     with obedient_agent(agent_dev) as process:
         told(process, "mkdir made; echo one >made/file")
-        number = agent_dev("checkpoint").stdout.split()[1]
+        number = checkpoint(agent_dev)
         told(process, f"rm -r made; ln -s {victim} made; ln -s {victim} .agent-dev-rollback")
         assert agent_dev("rollback", number).returncode == 0
         assert "./made/file" in shown(process)
@@ -337,9 +279,9 @@ def test_a_transaction_takes_none(agent_dev: AgentDev) -> None:
 def test_the_difference_between_two_checkpoints_and_now(agent_dev: AgentDev) -> None:
     with obedient_agent(agent_dev) as process:
         told(process, "echo one >new; echo changed >README.md")
-        first = agent_dev("checkpoint").stdout.split()[1]
+        first = checkpoint(agent_dev)
         told(process, "echo two >>new; rm README.md; ln -s new link")
-        second = agent_dev("checkpoint").stdout.split()[1]
+        second = checkpoint(agent_dev)
         told(process, "rm new link; echo changed >README.md")
     done = agent_dev("diff", f"{first}..{second}")
     assert done.returncode == 0, done.stderr

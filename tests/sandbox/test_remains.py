@@ -5,7 +5,8 @@ import re
 import pytest
 
 from tests.harness.program import AgentDev, wait_until
-from tests.sandbox.test_checkpoints import numbers, obedient_agent, told
+from tests.sandbox.obedient import checkpoint, obedient_agent, told
+from tests.sandbox.test_checkpoints import numbers
 
 
 def kept(agent_dev: AgentDev) -> bool:
@@ -30,7 +31,7 @@ def test_an_edit_that_was_thrown_away_comes_back(agent_dev: AgentDev) -> None:
 
 def test_a_rollback_of_a_running_session_to_its_beginning_can_be_rolled_back_when_it_has_ended(agent_dev: AgentDev) -> None:
     with obedient_agent(agent_dev) as process:
-        first = int(agent_dev("checkpoint").stdout.split()[1])
+        first = int(checkpoint(agent_dev))
         told(process, "echo work >file")
         before = int(agent_dev("rollback", str(first)).stdout.split()[-1])
     assert agent_dev.changes() == {}
@@ -41,7 +42,7 @@ def test_a_rollback_of_a_running_session_to_its_beginning_can_be_rolled_back_whe
 
 def test_what_a_session_held_before_it_was_resumed_is_not_gone_with_it(agent_dev: AgentDev) -> None:
     agent_dev("--no-merge", "--", "sh", "-c", "echo work >file; sleep 0.3")
-    number = agent_dev("checkpoint").stdout.split()[1]
+    number = checkpoint(agent_dev)
     agent_dev("resume", "--", "rm", "file")
     assert agent_dev("rollback", number).returncode == 0
     assert agent_dev.changes() == {"file": "added"}

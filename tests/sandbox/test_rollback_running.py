@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.harness.program import PYTHON, AgentDev
-from tests.sandbox.test_checkpoints import obedient_agent, shown, told
+from tests.sandbox.obedient import checkpoint, obedient_agent, shown, told
 
 ROUNDS = int(os.environ.get("AGENT_DEV_ROLLBACK_ROUNDS", "6"))
 NAMES = ("a", "b", "sub", "sub/c", "sub/app.py", "kept", "kept/low", "kept/deep", "kept/deep/x", "README.md", "made/d")
@@ -75,12 +75,6 @@ def mess(rolls: random.Random) -> str:
     return "; ".join(steps)
 
 
-def checkpoint(agent_dev: AgentDev) -> str:
-    done = agent_dev("checkpoint")
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()[1]
-
-
 def names(agent_dev: AgentDev) -> list[str]:
     return sorted(path.name for path in agent_dev.repo.rglob("*") if ".git" not in path.parts)
 
@@ -88,8 +82,7 @@ def names(agent_dev: AgentDev) -> list[str]:
 def test_a_running_agent_sees_again_any_tree_that_it_saw(agent_dev: AgentDev, rolls: random.Random) -> None:
     before = names(agent_dev)
     with obedient_agent(agent_dev) as process:
-        begun = shown(process)  # it runs
-        seen = {checkpoint(agent_dev): begun}
+        seen = {checkpoint(agent_dev): shown(process)}
         for _ in range(ROUNDS):
             told(process, mess(rolls))
             seen[checkpoint(agent_dev)] = shown(process)

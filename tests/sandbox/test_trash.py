@@ -3,7 +3,7 @@
 import json
 
 from tests.harness.program import AgentDev
-from tests.sandbox.test_checkpoints import obedient_agent, shown, told
+from tests.sandbox.obedient import checkpoint, obedient_agent, shown, told
 
 
 def listed(agent_dev: AgentDev) -> dict[str, object]:
@@ -21,7 +21,7 @@ def test_of_an_ended_session_one_path_comes_back_and_then_all(agent_dev: AgentDe
     prepared(agent_dev)
     with obedient_agent(agent_dev) as process:
         told(process, "mkdir own; echo mine >own/file; echo x >README.md")
-        number = int(agent_dev("checkpoint").stdout.split()[1])
+        number = int(checkpoint(agent_dev))
         told(process, "rm -r own docs")
     assert listed(agent_dev) == {"docs/a": None, "docs/deep/b": None, "own/file": number}
     assert agent_dev("trash", "--bring", "docs/deep").returncode == 0
