@@ -22,7 +22,7 @@ QUESTIONS = {
     "Do you want to use this API key?": "Yes",
     "Yes, I accept": "Yes, I accept",
 }
-QUIET = 0.5  # seconds
+QUIET = 1.0  # seconds; on a busy machine it moves back late
 CURSOR = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"  # before the choice in a list, and before the prompt
 
 
