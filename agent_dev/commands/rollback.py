@@ -119,7 +119,7 @@ def _verify(session: store.Session, number: int | str, steps: list[history.Resto
     for node in {node.content: node for one in steps for node in one.made if node.kind == history.FILE}.values():
         if node.content and not node.content.startswith("/"):
             try:
-                os.close(_content(session, node))
+                os.close(checkpoints.content(session, node.content))
             except OSError as error:
                 raise DamagedCheckpoint(number=number, reason=f"{node.path}: {error.strerror}") from None
 
@@ -150,7 +150,7 @@ def _restore(session: store.Session, tree: _Tree) -> list[str]:
     folder = os.open(session.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     root = os.open(tree.place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return _with_temp(root, folder, (_TEMP, lambda node: _content(session, node)), tree.steps)
+        return _with_temp(root, folder, (_TEMP, lambda node: checkpoints.content(session, node.content)), tree.steps)
     finally:
         os.close(root)
         os.close(folder)
@@ -166,10 +166,6 @@ def _with_temp(root: int, folder: int, means: tuple[bytes, restore.Contents], st
         return ground.problems
     finally:
         restore.close_temp(folder, name, temp)
-
-
-def _content(session: store.Session, node: Node) -> int:
-    return checkpoints.content(session, node.content)
 
 
 # While the agent runs
@@ -304,7 +300,7 @@ def _bring_git(
 
 def _reader(session: store.Session, lower: live.Lower) -> Callable[[Node], int]:
     def content(node: Node) -> int:
-        return lower.open(node) if node.content.startswith("/") else _content(session, node)
+        return lower.open(node) if node.content.startswith("/") else checkpoints.content(session, node.content)
 
     return content
 

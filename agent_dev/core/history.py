@@ -278,36 +278,44 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A checkpoint as retention sees it: its number, its time in ns, and the bytes that only it and older ones hold."""
+    """A checkpoint as retention sees it: its number, its time in ns, and the bytes that only it and older ones hold.
+
+    `is_asked`: the user asked for it.
+    """
 
     number: int
     time: int
     size: int
+    is_asked: bool = False
 
 
 def thinned(held: tuple[Held, ...], now: int, interval: int, keep: Keep) -> tuple[int, ...]:
     """Return the numbers that go, in the order of their going; `held` oldest first. The newest three never do.
 
-    Age and size let the oldest go. Past the number, the young stay dense and the old get sparse: in each doubling of the age
-    (in intervals) some are let stay, and of the most crowded doubling the one goes that leaves the smallest gap.
+    Age lets the oldest go. Size does too, but what the user asked for last: however many the agent has taken, it stays. Past the
+    number, the young stay dense and the old get sparse: in each doubling of the age (in intervals) some are let stay, and of the
+    most crowded doubling the one goes that leaves the smallest gap; what the user asked for is last here as well.
     """
     left, gone = list(held), []
-    while len(left) > PROTECTED and _is_beyond(left, now, keep):
+    while len(left) > PROTECTED and keep.age and left[0].time < now - keep.age:
         gone.append(left.pop(0).number)
+    while len(left) > PROTECTED and keep.size and sum(one.size for one in left) > keep.size:
+        gone.append(left.pop(_free(left)[0]).number)
     while keep.number and len(left) > max(keep.number, PROTECTED):
         gone.append(left.pop(_next(left, now, max(1, interval))).number)
     return tuple(gone)
 
 
-def _is_beyond(left: list[Held], now: int, keep: Keep) -> bool:
-    is_old = bool(keep.age) and left[0].time < now - keep.age
-    return is_old or (bool(keep.size) and sum(one.size for one in left) > keep.size)
+def _free(left: list[Held]) -> list[int]:
+    """Return the places of those that may go, oldest first."""
+    places = range(len(left) - PROTECTED)
+    return [at for at in places if not left[at].is_asked] or list(places)
 
 
 def _next(left: list[Held], now: int, interval: int) -> int:
-    free = range(len(left) - PROTECTED)
+    free = _free(left)
     if any(left[at + 1].time - left[at].time > _LONG_GAP * interval for at in free):
-        return 0
+        return free[0]
     crowd: dict[int, list[int]] = {}
     for at in free:
         crowd.setdefault(max(1, (now - left[at].time) // interval).bit_length() - 1, []).append(at)

@@ -35,6 +35,8 @@ _VALUED = {
     "terraform": (),
     "make": ("-C", "-f", "-I", "-j", "-o", "-W"),
 }
+# Letters that take the rest of a cluster, or the next word, as their value: in `git clean -fdenode` the n is of a pattern.
+_VALUED_LETTERS = {"git clean": "e"}
 # Programs that start the words after their own, with the options that take a value.
 _WRAPPERS = {
     "env": ("-u", "--unset", "-C", "--chdir", "-S"),
@@ -204,6 +206,9 @@ class _Line:
                     next(rest, None)
             else:
                 self.operands.append(word)
+        letters = _VALUED_LETTERS.get(f"{name} {self.operands[0]}", "") if self.operands else ""
+        if letters:
+            self.options = [_without_values(word, letters) for word in self.options]
 
     def meets(self, rule: Rule) -> bool:
         """Whether a rule's conditions are all met, but for that on the program."""
@@ -259,6 +264,12 @@ def _is_option(option: str, word: str) -> bool:
         return len(word) > 4 and word.startswith("--") and option.startswith(word)
     is_letter = len(option) == 2 and not word.startswith("--")
     return is_letter and (word[1:2] == option[1] or (word[1:].isalpha() and option[1] in word[1:]))  # -s0, or -rf
+
+
+def _without_values(word: str, letters: str) -> str:
+    """Return a cluster up to the first letter that takes the rest of it."""
+    ends = [at for at in map(word.find, letters) if at > 0] if not word.startswith("--") else []
+    return word[: min(ends) + 1] if ends else word
 
 
 def _any(patterns: tuple[str, ...], texts: "Iterable[str]") -> bool:

@@ -322,7 +322,7 @@ def let_go(session: store.Session, keep: Keep, interval: int, *, is_dry: bool = 
         return ()
     with _alone(folder):
         found = {one.number: one for one in listed(session)}
-        held = tuple(Held(one.number, one.time, one.copied) for one in found.values())
+        held = tuple(Held(one.number, one.time, one.copied, one.cause == MANUAL) for one in found.values())
         open_since = door.marked(session) or sys.maxsize  # what the agent may have to be rolled back to stays
         gone = tuple(one for one in history.thinned(held, time.time_ns(), interval, keep) if one < open_since)
         if not is_dry and gone:

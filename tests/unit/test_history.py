@@ -1,6 +1,7 @@
 """Which checkpoints are let go, and what two states have in common."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -53,6 +54,18 @@ def test_after_a_long_pause_it_is_the_oldest_that_goes() -> None:
 )
 def test_age_and_size_let_the_oldest_go_but_never_the_newest_three(keep: Keep, gone: tuple[int, ...]) -> None:
     assert thinned(held(60, 50, 15, 10, 5, 0), NOW, 5 * MINUTE, keep) == gone
+
+
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.booleans()), max_size=40), st.integers(1, 20), st.integers(1, 400))
+def test_what_the_user_asked_for_goes_after_all_that_nobody_did(ages: list[tuple[int, bool]], number: int, size: int) -> None:
+    minutes = sorted((ago for ago, _ in ages), reverse=True)
+    found = tuple(replace(one, is_asked=asked) for one, (_, asked) in zip(held(*minutes), ages, strict=True))
+    for keep in (Keep(number), Keep(0, size=size)):
+        gone = thinned(found, NOW, 5 * MINUTE, keep)
+        asked = [found[number - 1].is_asked for number in gone]
+        assert asked == sorted(asked)
+        free = {one.number for one in found[:-3] if not one.is_asked}
+        assert not any(asked) or free <= set(gone)
 
 
 def test_equal_states_need_nothing() -> None:

@@ -49,6 +49,9 @@ def test_each_class_of_the_table_becomes_what_it_should(table: str, wanted: str)
     ("line", "wanted"),
     [
         ("git clean -nd", ALLOW),
+        ("git clean -ne node_modules", ALLOW),
+        ("git clean -fdenode", CHECKPOINT),
+        ("git clean -fde node --exclude=n", CHECKPOINT),
         ("git rm -rn .", ALLOW),
         ("git checkout -Bmain", CHECKPOINT),
         ("git restore -smain .", CHECKPOINT),
