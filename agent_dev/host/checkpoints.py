@@ -5,19 +5,19 @@ their SHA-256. A checkpoint is there when its folder has its number: it is writt
 """
 
 import errno
-import fcntl
 import hashlib
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 from agent_dev.core import history
 from agent_dev.core.history import Held, Keep, Node
 from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpoint
-from agent_dev.host import door, events, node_table, pool, quick_json, snapshot, store
+from agent_dev.host import door, events, node_table, pool, quick_json, snapshot, store, turns
 from agent_dev.host.node_table import Pieces
 from agent_dev.host.remove import remove_tree
 
@@ -25,6 +25,7 @@ VERSION = 3
 _READ = (1, VERSION)
 START, END, TIMER, MANUAL, ROLLBACK = "start", "end", "timer", "manual", "before a rollback"
 BY_ITSELF = (START, TIMER, END)  # causes for which nobody asked
+_NOBODY_WAITS = (START, TIMER)  # and of those the ones for which nobody waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ def take(
     `cause`: why, or the command that is about to run; `always`: even when nothing changed. One that was taken by itself does not
     stand for one with a reason: what that holds is kept when nothing else is left. `stop`: let the sandbox stand still meanwhile,
     where it can be stopped; a file that changes while it is copied all the same is copied again, and named when it will not hold
-    still. Raises CheckpointFailed: a full disk, or too little room left for the agent.
+    still. Raises CheckpointFailed: a full disk, or too little room left for the agent; GaveWay: one of START or TIMER, which a
+    process of low priority takes, when somebody waits for another. What was copied by then need not be copied again.
     """
     return take_all(session, record, (cause, message), always=always, stop=stop)[0]
 
@@ -76,12 +78,12 @@ def take_all(
     folder, begun = f"{session.folder}/checkpoints", time.monotonic_ns()
     try:
         os.makedirs(f"{folder}/objects", 0o700, exist_ok=True)
-        with _alone(folder), _stopped(session, record) if stop else nullcontext(bool) as stands_still:
+        with turns.alone(folder), _stopped(session, record) if stop else nullcontext(bool) as stands_still:
             made, held = _take(folder, places(session, record), words, always=always)
             is_frozen = stands_still()
     except OSError as error:
         try:
-            with _alone(folder):
+            with turns.alone(folder):
                 sweep(folder)
         except OSError:
             pass  # the session is gone, or the disk is: the first error says it
@@ -120,17 +122,6 @@ def all_now(session: store.Session, record: store.Record) -> dict[str, Pieces]:
     }
 
 
-@contextmanager
-def _alone(folder: str) -> Iterator[None]:
-    """Be the only one that makes or removes checkpoints of a session."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
-
-
 def _take(folder: str, trees: dict[str, str], words: tuple[str, str], *, always: bool) -> tuple[About, dict[str, Pieces]]:
     now = time.time_ns()
     numbers = _numbers(folder)
@@ -139,7 +130,8 @@ def _take(folder: str, trees: dict[str, str], words: tuple[str, str], *, always:
     try:
         known = {name: _known(folder, last, name) for name in trees}
         keep = pool.Pool(fd, last.size if last else 0, lambda: _contents(known)).add
-        taken = {name: snapshot.take(path, keep, known[name], now) for name, path in trees.items()}
+        give_way = partial(turns.give_way, folder) if words[0] in _NOBODY_WAITS else None
+        taken = {name: snapshot.take(path, keep, known[name], now, give_way) for name, path in trees.items()}
         changed = sum(len(history.changed(*node_table.unlike(known[name], one.pieces))) for name, one in taken.items())
         held = {name: one.pieces for name, one in taken.items()}
         if last is not None and not changed and not always and not (last.cause in BY_ITSELF and words[0] not in BY_ITSELF):
@@ -320,7 +312,7 @@ def let_go(session: store.Session, keep: Keep, interval: int, *, is_dry: bool = 
     folder = f"{session.folder}/checkpoints"
     if not os.path.isdir(folder):
         return ()
-    with _alone(folder):
+    with turns.alone(folder):
         found = {one.number: one for one in listed(session)}
         held = tuple(Held(one.number, one.time, one.copied, one.cause == MANUAL) for one in found.values())
         open_since = door.marked(session) or sys.maxsize  # what the agent may have to be rolled back to stays

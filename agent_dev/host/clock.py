@@ -95,7 +95,7 @@ def _part(launcher: int, kept: int) -> None:
 
 def _serve(session: store.Session, record: store.Record, wish: Wish) -> None:
     from agent_dev.errors import CheckpointFailed
-    from agent_dev.host import checkpoints, events, freezer  # in this process alone
+    from agent_dev.host import checkpoints, events, freezer, turns  # in this process alone
 
     events.note(session, events.START, at=record.get("launched", 0), argv=record["command"], profile=record["profile"])
     cause = checkpoints.START
@@ -104,6 +104,8 @@ def _serve(session: store.Session, record: store.Record, wish: Wish) -> None:
         try:
             checkpoints.take(session, record, cause)
             thin(session, wish)
+        except turns.GaveWay:
+            pass  # whoever waited takes one now
         except CheckpointFailed:
             pause = max(pause, _FULL)  # told at the end; the agent goes on
         if cause == checkpoints.START:

@@ -149,8 +149,8 @@ class _Reader:
 class _Taking:
     """One walk over one tree, by which files are found that have to be read, and then their reading."""
 
-    def __init__(self, root: int, keep: Keeping, known: Pieces, now: int) -> None:
-        self.root, self.keep, self.known = root, keep, known
+    def __init__(self, root: int, keep: Keeping, known: Pieces, now: int, give_way: Callable[[], None]) -> None:
+        self.root, self.keep, self.known, self.give_way = root, keep, known, give_way
         self.young = now - _YOUNG
         self.twins: dict[int, tuple[str, str]] = {}
         self.reader = _Reader(keep, self.young, self.twins)
@@ -161,6 +161,7 @@ class _Taking:
 
     def folder(self, path: str) -> list[str]:
         """Take up a directory's entries; return the directories among them."""
+        self.give_way()
         try:
             here = kernel.open_below(self.root, os.fsencode(path) or b".", _FOLDER)
         except OSError as error:
@@ -242,6 +243,7 @@ class _Taking:
 
     def _part(self, part: _Part) -> tuple[list[Row | None], list[str], int]:
         """Return some files as rows, problems with them, and how many bytes were copied."""
+        self.give_way()
         reader = _Reader(self.keep, self.young, self.twins)
         try:
             here = kernel.open_below(self.root, os.fsencode(part.path) or b".", _FOLDER)
@@ -263,15 +265,19 @@ def _unchanged(old: Node | None, status: os.stat_result) -> Node | None:
     return old if is_same else None
 
 
-def take(root: str, keep: Keeping, known: Pieces, now: int) -> Snapshot:
+def _stay() -> None:
+    """Give way to nobody."""
+
+
+def take(root: str, keep: Keeping, known: Pieces, now: int, give_way: Callable[[], None] | None = None) -> Snapshot:
     """Return all that is below a directory, what did not change since `known` was taken as it was known.
 
-    `keep`: what names the content of an open file, `Pool.add` by copying it; `now`: ns since 1970 before anything was looked at.
-    Raises OSError when the pool cannot be written.
+    `keep`: what names the content of an open file, `Pool.add` by copying it; `now`: ns since 1970 before anything was looked at;
+    `give_way`: called every few milliseconds, and ends it by raising. Raises OSError when the pool cannot be written.
     """
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        taking = _Taking(fd, keep, known, now)
+        taking = _Taking(fd, keep, known, now, give_way or _stay)
         todo = [""]
         while todo:
             todo += taking.folder(todo.pop())
