@@ -1,10 +1,12 @@
 """The word that brings back what was there before an agent worked in the real tree."""
 
+import os
 import time
 
 from agent_dev.cli import say
 from agent_dev.commands import direct
 from agent_dev.commands.prepare import Options
+from agent_dev.commands.review import Review
 from agent_dev.commands.sessions import Here
 from agent_dev.errors import DONE, PARTLY
 from agent_dev.host import ended, store
@@ -37,6 +39,8 @@ def _restore(words: list[str], where: Here, _options: Options) -> int:
     try:
         done = direct.carry_out(review, where, say, is_dry=args.dry_run)
         merging.merged(done, review, is_dry=args.dry_run, as_json=args.json, is_restore=True)
+        if not review.changes.changes and not args.json:
+            line(_why_nothing(review))
         is_needless = args.dry_run or not review.changes.changes
     finally:
         review.close()
@@ -45,6 +49,12 @@ def _restore(words: list[str], where: Here, _options: Options) -> int:
     else:
         store.let_go(review.session)
     return PARTLY if done.conflicts else DONE
+
+
+def _why_nothing(review: Review) -> str:
+    if not os.listdir(review.session.root(0, "").upper):
+        return "all is as it was then"
+    return "what is not as it was then was changed since the agent ended, and stays; agent-dev undo takes a restore back"
 
 
 def _list(found: tuple[direct.Taken, ...], *, as_json: bool) -> None:

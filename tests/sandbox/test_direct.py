@@ -317,5 +317,17 @@ def test_a_second_restore_finds_nothing_to_do(plain: AgentDev) -> None:
     ran(plain, DAMAGE)
     assert plain("restore").returncode == 0
     before = tree(plain.repo)
-    assert plain("restore").returncode == 0
+    done = plain("restore")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "all is as it was then")
     assert tree(plain.repo) == before
+
+
+def test_after_a_restore_what_the_agent_left_comes_back_by_undo_and_a_restore_of_the_end_says_so(plain: AgentDev) -> None:
+    ran(plain, "echo changed >README.md; echo new >new")
+    assert plain("restore").returncode == 0
+    before, (row,) = tree(plain.repo), snapshots(plain)
+    done = plain("restore", f"{row['snapshot']}/{row['rounds'][0]['round']}")
+    assert (done.returncode, "agent-dev undo takes a restore back" in done.stdout) == (0, True)
+    assert tree(plain.repo) == before
+    assert plain("undo").returncode == 0
+    assert (plain.repo / "new").read_text() == "new\n"
