@@ -26,7 +26,8 @@ def after_run(outcome: Outcome, request: Request) -> int:
 
 def _offer(outcome: Outcome, request: Request) -> None:
     if outcome.moves:
-        say(f"the repository changed {outcome.moves} times while the agent worked; its view was refreshed")
+        times = "once" if outcome.moves == 1 else f"{outcome.moves} times"
+        say(f"the repository changed {times} while the agent worked; its view was refreshed")
     for told in filter(None, (outcome.undone, outcome.unkept)):
         say(told)
     where = sessions.here(request.options, request.environ)

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.commands.run import Job
     from agent_dev.host.room import Room
+    from agent_dev.host.store import Store
 
     Disks = dict[str, os.statvfs_result]
 
@@ -29,16 +30,34 @@ def prepare(job: "Job", keeper: launch.Keeper) -> None:
 
 def watch(job: "Job") -> supervise.Watch:
     """Return what is watched while a run goes on."""
-    return supervise.Watch(_marks(job), tuple(root.path for root in job.parts.roots), _deadline(job))
+    roots = tuple(root.path for root in job.parts.roots)
+    store = job.prepared.store
+    return supervise.Watch(_marks(job), store.pending, lambda since: _has_merged(store, roots, since), roots, _deadline(job))
 
 
 def _marks(job: "Job") -> tuple[str, ...]:
-    """Return the files whose change means that the repository moved: HEAD, index, a merge of ours."""
-    git, merges = job.prepared.place.git, job.prepared.store.merges
+    """Return the files whose change means that the repository moved."""
+    git = job.prepared.place.git
     if git is None:
-        return (merges,)
+        return ()
     head = "reftable/tables.list" if repo.has_reftable(git.folder) else "HEAD"
-    return (f"{git.folder}/{head}", f"{git.folder}/index", merges)
+    return (f"{git.folder}/{head}", f"{git.folder}/index")
+
+
+def _has_merged(store: "Store", roots: tuple[str, ...], since: int) -> bool:
+    """Return whether a merge, an undo or a redo in one of these roots went on since then, in ns since 1970."""
+    from agent_dev.core.records import CorruptJournalError  # only when something was merged somewhere
+    from agent_dev.host import journals
+
+    for name in os.listdir(store.merges):
+        folder = f"{store.merges}/{name}"
+        try:
+            begin = journals.first(folder) if os.stat(f"{folder}/{journals.JOURNAL}").st_mtime_ns >= since else None
+        except (OSError, CorruptJournalError):
+            continue  # it has not begun: its end is seen too
+        if begin is not None and any(path in roots for path, _, _ in begin.roots):
+            return True
+    return False
 
 
 def _deadline(job: "Job") -> int:

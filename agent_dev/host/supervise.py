@@ -11,19 +11,28 @@ _FAST, _SLOW = 60, 400  # ms between looks at the agent, with a terminal and wit
 _UNHEARD = 10  # ms between tries to end an agent that is just being started
 _MERCY = 5000  # ms between asking an agent to end and ending it
 _LOOK_AT_REPO = 1000  # ms
+_COARSE = 20_000_000  # ns by which the times of files may lag behind
 _LAST_PAUSE = 64_000  # ms: a view is refreshed after a move and again at pauses that double up to this
 
 _STOPPED = b"T"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_dev.host.room import Room
 
 
 class Watch(Value):
-    """What is watched beside the sandbox: files whose change means that the repository moved, and the roots to refresh."""
+    """What is watched beside the sandbox: files whose change means that the repository moved, and the roots to refresh.
+
+    `merging`: what changes when any merge of ours begins or ends; `has_merged`: whether one was into these roots since a time, in
+    ns since 1970.
+    """
 
     marks: tuple[str, ...] = ()
+    merging: str = ""
+    has_merged: "Callable[[int], bool]" = bool
     roots: tuple[str, ...] = ()
     deadline: int = 0  # ns of the monotonic clock, when the agent is asked to end; 0: never
 
@@ -38,7 +47,9 @@ class Supervisor:
         self._asked_to_end = 0  # the signal that asked us
         self._mercy = _MERCY
         self._has_heard = False  # that it shall end: bubblewrap does not pass it on to an agent that comes later
+        self._looked = 0  # when, in ns since 1970
         self._marks = self._look()
+        self._is_moving = False  # it had moved when it was last looked at
         self._since_look = 0
         self._pause = _LAST_PAUSE * 2  # nothing to refresh
         self._until_refresh = 0
@@ -180,7 +191,8 @@ class Supervisor:
 
     def _look(self) -> tuple[tuple[int, int], ...]:
         found = []
-        for path in self._watch.marks:
+        self._looked = time.time_ns()
+        for path in (*self._watch.marks, self._watch.merging):
             try:
                 status = os.stat(path)
                 found.append((status.st_ino, status.st_mtime_ns))
@@ -190,18 +202,25 @@ class Supervisor:
 
     def _refresh_if_moved(self) -> None:
         """Refresh after a move, and some times more: a name that is in use inside at that moment stays as it was."""
-        marks = self._look()
-        has_moved = marks != self._marks
+        has_moved = self._has_moved()
+        was_moving, self._is_moving = self._is_moving, has_moved
         if has_moved:
-            self._marks, self._pause, self._until_refresh = marks, _LOOK_AT_REPO, 0
+            self._pause, self._until_refresh = _LOOK_AT_REPO, 0
         self._until_refresh -= _LOOK_AT_REPO
         if self._pause > _LAST_PAUSE or self._until_refresh > 0:
             return
         self._until_refresh = self._pause
         self._pause *= 2
         inner = self._sandbox.init if not self._sandbox.has_keeper else first_child(self._sandbox.init)
-        if inner and refresh(inner, self._watch.roots) and has_moved:
-            self.moves += 1
+        if inner and refresh(inner, self._watch.roots) and has_moved and not was_moving:
+            self.moves += 1  # not twice for what goes on from one look to the next
+
+    def _has_moved(self) -> bool:
+        before, since = self._marks, self._looked - _COARSE
+        self._marks = self._look()
+        *marks, merging = self._marks
+        *marks_before, merging_before = before
+        return marks != marks_before or (merging != merging_before and self._watch.has_merged(since))
 
 
 def _signal_group(group: int, number: int) -> None:
