@@ -29,3 +29,16 @@ def output(words: tuple[str, ...], env: dict[str, str], *, errors: bool = False)
     if done.returncode:
         raise ProgramFailed(f"exit code {done.returncode} of: {' '.join(words)}\n{done.stdout}{done.stderr}")
     return done.stderr if errors else done.stdout
+
+
+def busy(words: tuple[str, ...], env: dict[str, str]) -> float:
+    """Return milliseconds of the processor's time that a program took, with those that it started and waited for.
+
+    Raises ProgramFailed unless it exits with 0, or 1 for a part that was left.
+    """
+    pid = os.posix_spawn(words[0], words, env, file_actions=_NULL)
+    _, status, used = os.wait4(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code not in (0, 1):
+        raise ProgramFailed(f"exit code {code} of: {' '.join(words)}")
+    return (used.ru_utime + used.ru_stime) * 1000

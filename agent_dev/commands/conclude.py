@@ -110,9 +110,9 @@ def _kept(merge: apply.Merge, what: str) -> dict[Key, str]:
     return {key: str(slot) for key, slot in (*slots, *later.items()) if slot}
 
 
-def is_in_slot(merge: apply.Merge, key: Key) -> bool:
-    """Whether an undo gives back to the session what it takes from a path: not what was put aside, nor what commits brought."""
-    return key not in _kept(merge, "agent") and key not in _kept(merge, "part") and key not in _apart(merge)
+def not_in_slots(merge: apply.Merge) -> frozenset[Key]:
+    """Return the keys of which an undo gives the session nothing that it takes from there: put aside, or brought by commits."""
+    return frozenset((*_kept(merge, "agent"), *_kept(merge, "part"), *_apart(merge)))
 
 
 def _parts(merge: apply.Merge, review: Review, number: int, parts: dict[Key, str]) -> dict[bytes, bytes]:
@@ -165,7 +165,7 @@ def _remember_state(review: Review, state: str) -> None:
 
 def _undone(merge: apply.Merge, review: Review) -> bool:
     phase = merge.journal.phases[-1]
-    stopped = phase.reached.stopped if phase.reached else {}
+    stopped, apart = phase.reached.stopped if phase.reached else {}, _apart(merge)
     ops = [merge.journal.ops[number] for number in phase.numbers if number not in stopped]
     for number, real in enumerate(review.reals):
         mine = [op for op in ops if op.key.root == number]
@@ -173,7 +173,7 @@ def _undone(merge: apply.Merge, review: Review) -> bool:
         if not mine and not dropped:
             continue
         real.forget()
-        _give_back(merge, review, number, [op for op in mine if op.key not in _apart(merge)])
+        _give_back(merge, review, number, [op for op in mine if op.key not in apart])
         now = {path: real.look(path) for path in (*(op.key.path for op in mine), *dropped)}
         now |= {key.path: None for op in mine if op.whole for key, _ in op.below()}
         bases.unlearn(review.session.base, number, now, _theirs(merge, number))
@@ -322,8 +322,8 @@ def give_back_again(merge: apply.Merge, review: Review) -> None:
     first = merge.journal.phases[0].reached if merge.journal.phases else None
     stopped = first.stopped if first is not None else {}
     undone = [op for number, op in enumerate(merge.journal.ops) if number not in done and number not in stopped]
+    apart = _apart(merge)
     for number in range(len(review.reals)):
-        apart = _apart(merge)
         mine = [op for op in undone if op.key.root == number and op.key not in apart and op.act in (Act.ATTACH, Act.EXCHANGE)]
         if mine:
             _give_back(merge, review, number, mine)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from agent_dev.commands import conclude
 from agent_dev.commands.fit import Sides
 from agent_dev.core import blocks, threeway
-from agent_dev.core.changes import Entry, FileType
+from agent_dev.core.changes import Entry, FileType, Key
 from agent_dev.core.decision import Verdict, decide
 from agent_dev.core.journal import Act, Instead, Mark, Op, mark
 from agent_dev.core.merge import SPECIAL_BITS
@@ -93,8 +93,9 @@ def stage(merging: apply.Merge, apart: Mapping[int, Apart]) -> tuple[Instead, ..
     Raises OSError.
     """
     asides: dict[int, Stage] = {}
+    elsewhere = conclude.not_in_slots(merging)
     try:
-        instead = tuple(_stage(merging, number, one, asides) for number, one in apart.items())
+        instead = tuple(_stage(merging, number, one, asides, elsewhere) for number, one in apart.items())
         for place in (*merging.stages, *asides.values()):
             if place is not None and apart:
                 place.settle()
@@ -104,14 +105,14 @@ def stage(merging: apply.Merge, apart: Mapping[int, Apart]) -> tuple[Instead, ..
     return instead
 
 
-def _stage(merging: apply.Merge, number: int, one: Apart, asides: dict[int, Stage]) -> Instead:
+def _stage(merging: apply.Merge, number: int, one: Apart, asides: dict[int, Stage], elsewhere: frozenset[Key]) -> Instead:
     op = merging.journal.ops[number]
     place = merging.stages[op.key.root]
     assert place is not None  # noqa: S101  (it holds what stood there before)
     slot, agent = f"{op.slot}.apart", ""
     like = access.with_that_of(replace(one.mine, mode=one.mode, mtime=time.time_ns()), merging.reals[op.key.root], op.key.path)
     old = _put(place, slot, one.content, like, op.slot)
-    if conclude.is_in_slot(merging, op.key):
+    if op.key not in elsewhere:
         aside, agent = asides.get(op.key.root) or Stage(staging.aside(merging.folder, op.key.root)), op.slot
         asides[op.key.root] = aside
         _put(aside, agent, one.base, replace(one.mine, mode=one.base_mark.mode, mtime=one.base_mark.mtime))

@@ -146,10 +146,12 @@ class ChangeSet:
     def by_key(self) -> Mapping[Key, Change]:
         """Return the changes by their keys."""
         if len(self._table) != len(self.changes):
+            needed: dict[Key, list[Key]] = {}
             for change in self.changes:
                 self._table[change.key] = change
                 for key in change.requires:
-                    self._needed[key] = (*self._needed.get(key, ()), change.key)
+                    needed.setdefault(key, []).append(change.key)
+            self._needed.update({key: tuple(keys) for key, keys in needed.items()})
         return self._table
 
     def needed_by(self) -> Mapping[Key, tuple[Key, ...]]:

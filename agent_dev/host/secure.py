@@ -13,7 +13,7 @@ from agent_dev.host.stage import Stage
 def secure(merge: Merge) -> None:
     """Bring what lies in stages elsewhere home to the merge's folder, and copy what has other names. Raises OSError."""
     marks: dict[int, tuple[Mark | None, Mark | None]] = {}
-    stages = list(merge.stages)
+    stages, done = list(merge.stages), merge.journal.done()
     for root, stage in enumerate(merge.stages):
         if stage is None:
             continue
@@ -21,7 +21,7 @@ def secure(merge: Merge) -> None:
         into = stage if stage.path == home else Stage(home)
         for number, op in enumerate(merge.journal.ops):
             if op.key.root == root and op.slot:
-                moved = _bring(_slot(merge, number), stage, into)
+                moved = _bring(_slot(merge, number, done), stage, into)
                 if moved is not None:
                     marks[number] = moved
         if into is not stage or marks:
@@ -87,8 +87,8 @@ class _Slot:
         return (self.op.new, now) if self.is_done else (now, self.op.old)
 
 
-def _slot(merge: Merge, number: int) -> _Slot:
-    is_done = number in merge.journal.done()
+def _slot(merge: Merge, number: int, done: frozenset[int]) -> _Slot:
+    is_done = number in done
     return _Slot(merge.journal.ops[number], is_done, is_done or number in merge.journal.replaced)
 
 
@@ -129,7 +129,7 @@ def _clear(stage: Stage, slot: str) -> None:
 
 def restage(merge: Merge, places: tuple[str, ...]) -> None:
     """Bring slots to where a rename reaches the target again, before an undo or a redo. Raises OSError."""
-    stages = list(merge.stages)
+    stages, done = list(merge.stages), merge.journal.done()
     marks: dict[int, tuple[Mark | None, Mark | None]] = {}
     for root, (place, stage) in enumerate(zip(places, merge.stages, strict=True)):
         if stage is None or not place or place == stage.path:
@@ -137,7 +137,7 @@ def restage(merge: Merge, places: tuple[str, ...]) -> None:
         stages[root] = into = Stage(place)
         for number, op in enumerate(merge.journal.ops):
             if op.key.root == root and op.slot:
-                moved = _bring(_slot(merge, number), stage, into)
+                moved = _bring(_slot(merge, number, done), stage, into)
                 if moved is not None:
                     marks[number] = moved
         into.settle()

@@ -14,7 +14,7 @@ from agent_dev.core.changes import Change, ChangeSet, Key
 from agent_dev.core.commit_risks import MOVED
 from agent_dev.core.commits import Commit
 from agent_dev.output.commits import links, moved
-from agent_dev.output.words import as_document, line, name, roots_of, row_of, rows_of
+from agent_dev.output.words import MANY, as_document, line, name, roots_of, row_of, rows_of
 from agent_dev.text import visible
 
 
@@ -79,7 +79,8 @@ def summary(review: Review, count: int, made: int) -> None:
     """Print the list of changes after a run, on stderr's side of the talk: it is no data that was asked for."""
     roots = roots_of(review.record)
     more = f", {made} commit{'s' * (made != 1)}" if made else ""
-    lines = [f"agent-dev: {count} change{'s' * (count != 1)}{more}", *(f"  {text}" for text in rows_of(review.changes, roots))]
+    rows = rows_of(review.changes, roots, MANY)
+    lines = [f"agent-dev: {count} change{'s' * (count != 1)}{more}", *(f"  {text}" for text in rows)]
     try:
         sys.stdout.flush()
         sys.stderr.write("".join(f"{text}\n" for text in lines))

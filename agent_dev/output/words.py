@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agent_dev.core.merge import Left  # with all of merging
 
 MANY = 30  # rows: past that a number stands for the rest
+_FEW = 3  # ignored ones that are shown all the same
 _SIGNS = {Kind.ADDED: "+", Kind.EDITED: "~", Kind.DELETED: "-", Kind.RETYPED: "%", Kind.METADATA: "m"}
 
 
@@ -47,18 +48,35 @@ def roots_of(record: Record) -> list[str]:
     return record["roots"]
 
 
-def rows_of(changes: ChangeSet, roots: Sequence[str]) -> Iterable[str]:
-    """Return a line for each change; many ignored ones are one line."""
-    hidden = [change for change in changes.changes if change.ignored and not change.risks]
-    for change in changes.changes:
-        if change not in hidden or len(hidden) <= 3:
-            yield row_of(change, roots)
-    if len(hidden) > 3:
-        yield f"{len(hidden)} more, ignored by git (agent-dev status --json lists them)"
+def rows_of(changes: ChangeSet, roots: Sequence[str], most: int = sys.maxsize) -> Iterable[str]:
+    """Return a line for each change; many ignored ones are one line.
+
+    `most`: past so many, what is risky or in the way comes first, and of that as of all else a number stands for the rest.
+    """
+    hidden = sum(_is_hidden(change) for change in changes.changes)
+    shown = [change for change in changes.changes if hidden <= _FEW or not _is_hidden(change)]
+    parts = [(shown, "")]
+    if len(shown) > most:
+        parts = [([change for change in shown if _stands_out(change)], " of these")]
+        parts += [([change for change in shown if not _stands_out(change)], "")]
+    for part, of_which in parts:
+        yield from (row_of(change, roots) for change in part[:most])
+        if len(part) > most:
+            yield f"{len(part) - most} more{of_which} (agent-dev status)"
+    if hidden > _FEW:
+        yield f"{hidden} more, ignored by git (agent-dev status --json lists them)"
     for problem in changes.problems:
         yield f"not read: {visible(problem)}"
     for note in changes.notes:
         yield f"note: {visible(note)}"
+
+
+def _is_hidden(change: Change) -> bool:
+    return change.ignored and not change.risks
+
+
+def _stands_out(change: Change) -> bool:
+    return bool(change.risks or change.conflict or change.obstacle)
 
 
 def row_of(change: Change, roots: Sequence[str]) -> str:

@@ -1,0 +1,63 @@
+"""What is asked of a whole merge is asked as often for many changes as for few: a look for each would grow with the square."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent_dev.commands import conclude
+from agent_dev.core.journal import Journal
+from tests.harness import trees
+from tests.harness.ended import Ended
+from tests.harness.trees import FILE, Node, Tree
+
+LINES = b"".join(b"%d\n" % number for number in range(9))
+
+
+def world(folder: Path, count: int) -> Ended:
+    folder.mkdir()
+    base: Tree = {b"%d" % number: Node(FILE, LINES) for number in range(count)}
+    agent: Tree = {name: Node(FILE, LINES.replace(b"1\n", b"agent\n")) for name in base}
+    return Ended(folder, base, trees.upper_of(base, agent))
+
+
+def edited(session: Ended) -> None:
+    for path in session.real.iterdir():
+        path.write_bytes(path.read_bytes().replace(b"7\n", b"user\n"))
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Counter[str]:
+    """Return how often each of what walks over a whole merge is called."""
+    counts: Counter[str] = Counter()
+
+    def counted(place: object, name: str) -> None:
+        real = getattr(place, name)
+
+        def call(*args: object, **named: object) -> object:
+            counts[name] += 1
+            return real(*args, **named)
+
+        patch.setattr(place, name, call)
+
+    with monkeypatch.context() as patch:
+        counted(Journal, "done")
+        for name in ("_apart", "_kept", "_theirs", "_dropped"):
+            counted(conclude, name)
+        act()
+    return counts
+
+
+def test_undo_and_redo_ask_as_often_for_many_changes_as_for_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[list[Counter[str]]] = []
+    for count in (3, 30):
+        with world(tmp_path / f"{count}", count) as session:
+            assert len(session.merge_all().taken) == count
+            rows = [asked(monkeypatch, session.undo), asked(monkeypatch, session.redo)]
+            edited(session)
+            rows.append(asked(monkeypatch, lambda session=session: session.undo(is_three_way=True)))  # type: ignore[misc]
+            rows.append(asked(monkeypatch, session.redo))
+            assert session.changes().changes == ()
+        found.append(rows)
+    assert found[0] == found[1]
+    assert all(row["done"] for row in found[0])
