@@ -2,8 +2,7 @@
 
 import pytest
 
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
-from agent_dev.core.risk import Risk
+from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
 from agent_dev.output.words import rows_of
 
 FILE = Entry(FileType.FILE, 0o644)
