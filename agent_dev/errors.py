@@ -92,7 +92,7 @@ class StateUnusable(CannotStart):
 
 
 class SessionBusy(AgentDevError):
-    """session {session} is still running"""
+    """session {session} is {what}"""
 
 
 class NotTrustworthy(AgentDevError):

@@ -44,7 +44,12 @@ def chooses(args: argparse.Namespace) -> bool:
     return chosen
 
 
-def wish(args: argparse.Namespace, review: Review, where: Here) -> Wish:
+def patch_of(args: argparse.Namespace) -> bytes | None:
+    """Return the patch that is to be taken. Before the session is held: what writes it may look at that session."""
+    return _read(args.patch) if args.patch else None
+
+
+def wish(args: argparse.Namespace, patch: bytes | None, review: Review, where: Here) -> Wish:
     """Return what the flags ask for. Raises UsageError for a path that did not change."""
     whole: list[Key] = []
     parts: list[tuple[Key, frozenset[int]]] = []
@@ -57,7 +62,7 @@ def wish(args: argparse.Namespace, review: Review, where: Here) -> Wish:
     return Wish(
         tuple(whole),
         tuple(parts),
-        _read(args.patch) if args.patch else None,
+        patch,
         args.all,
         args.include_risky,
         tuple(_resolution(text, review, where) for text in args.resolve),

@@ -13,6 +13,7 @@ from agent_dev.host import door, ended, leftovers, load, machine, repo, signals,
 
 OPEN = (store.RUNNING, store.WAITING, store.KILLED)
 _PATIENCE = 10_000  # ms
+_MOMENT = 2_000  # ms: for a command that only looks
 _LOOK = 0.02  # seconds between two looks at a lock
 
 
@@ -112,9 +113,9 @@ def is_session(everything: tuple[Listed, ...], name: str) -> Listed | None:
 
 def hold(one: Listed) -> Listed:
     """Hold an ended session for work on it, after ending what a dead launcher left. Raises SessionBusy."""
-    until = time.monotonic() + (_PATIENCE / 1000 if one.state == store.KILLED else 0)
+    until = time.monotonic() + _patience(one.state)
     while time.monotonic() < until and store.is_held(one.session):
-        time.sleep(_LOOK)  # its base is still being taken
+        time.sleep(_LOOK)
     session = store.hold(one.session)
     life = one.record.get("life")
     if one.state == store.KILLED and life:
@@ -122,6 +123,13 @@ def hold(one: Listed) -> Listed:
         ended.drop_scaffold(session)
     finish_rollback(session)
     return Listed(session, store.read(session), one.state)
+
+
+def _patience(state: str) -> float:
+    """Return how many seconds to wait for who holds a session: its launcher longest, whose base is still being taken."""
+    if state == store.RUNNING:
+        return 0
+    return (_PATIENCE if state == store.KILLED else _MOMENT) / 1000
 
 
 def is_unfinished(session: store.Session) -> bool:
@@ -156,7 +164,9 @@ def stop(where: Here, one: Listed) -> Listed:
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         if not poll.poll(_PATIENCE):
-            raise SessionBusy(session=one.session.id, hint=f"its launcher, process {launcher}, does not end")
+            raise SessionBusy(
+                session=one.session.id, what="still running", hint=f"its launcher, process {launcher}, does not end"
+            )
         os.close(fd)
     again = [other for other in listed(where.store) if other.session.id == one.session.id]
     return again[0] if again else Listed(one.session, one.record, "")

@@ -330,11 +330,14 @@ def is_led(record: Record) -> bool:
 
 
 def hold(session: Session) -> Session:
-    """Return the session with its lock held. Raises SessionBusy."""
+    """Return the session with its lock held. Raises SessionBusy: its agent is running, or another agent-dev is at it."""
     try:
         return session.but(lock=_locked(session.folder))
     except BlockingIOError:
-        raise SessionBusy(session=session.id, hint=f"agent-dev stop {session.id}") from None
+        what, hint = "open in another agent-dev", "leave the screen or the pager that shows it, or try again"
+        if read(session).get("state") == RUNNING:
+            what, hint = "still running", f"agent-dev stop {session.id}"
+        raise SessionBusy(session=session.id, what=what, hint=hint) from None
 
 
 def let_go(session: Session) -> None:

@@ -11,7 +11,7 @@ from agent_dev.errors import DONE
 from agent_dev.host import store
 from agent_dev.output import history as history_output
 from agent_dev.output import looking as output
-from agent_dev.verbs.opening import opened
+from agent_dev.verbs.opening import looked_at
 from agent_dev.verbs.parser import Verb, below, parser_of
 
 _SPAN = re.compile(r"\d+\.\.\d*")
@@ -32,7 +32,7 @@ def _diff(words: list[str], where: Here, _options: Options) -> int:
     given = words[: words.index("--")] if "--" in words else words
     is_named = bool(names) and names[0] in given and sessions.is_session(sessions.listed(where.store), names[0]) is not None
     one = sessions.find(where, names.pop(0) if is_named else "")
-    with opened(one, where) as review:
+    with looked_at(one, where) as review:
         output.diff(review, taking.keys(names, review, where), is_stat=args.stat, with_blocks=args.blocks)
     return DONE
 
@@ -47,10 +47,10 @@ def _between(names: list[str], span: str, where: Here, *, is_stat: bool) -> int:
     one = sessions.hold(one) if is_held else one
     try:
         found = compare.compare(one, int(first), int(second or 0), paths)
-        history_output.compared(found, one.record["roots"], is_stat=is_stat)
     finally:
         if is_held:
             store.let_go(one.session)
+    history_output.compared(found, one.record["roots"], is_stat=is_stat)
     return DONE
 
 

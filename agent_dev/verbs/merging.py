@@ -47,12 +47,13 @@ def _merge(words: list[str], where: Here, _options: Options) -> int:
     one = sessions.find(where, args.session)
     if one.state == store.RUNNING and not is_by_flags:
         return screens.watch(one, where)
+    patch = taking.patch_of(args)
     with opened(one, where) as review:
         if not is_by_flags:
             code = screens.show(review, where, is_plain=args.plain)
             retention.thin(where, say)
             return code
-        chosen, asked = pick.choose(review, taking.wish(args, review, where))
+        chosen, asked = pick.choose(review, taking.wish(args, patch, review, where))
         planned = merge.plan(review, chosen, asked)
         if args.export:
             return _export(review, planned, args.export)

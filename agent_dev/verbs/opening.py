@@ -13,3 +13,12 @@ def opened(one: Listed, where: Here) -> Iterator[Review]:
     """Hold a session and open it; let go at the end."""
     with held(one) as session, closing(open_review(session, where.environ)) as review:
         yield review
+
+
+@contextmanager
+def looked_at(one: Listed, where: Here) -> Iterator[Review]:
+    """Hold a session only until it is opened: a pager that shows it keeps nobody out. What is merged meanwhile is gone from it."""
+    with held(one) as session:
+        review = open_review(session, where.environ)
+    with closing(review):
+        yield review

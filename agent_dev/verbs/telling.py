@@ -22,7 +22,9 @@ def _status(words: list[str], where: Here, _options: Options) -> int:
     args = parser.parse_args(words)
     one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
     if one.state == store.RUNNING:
-        raise SessionBusy(session=one.name, hint=f"agent-dev stop {one.name}, or wait until the agent has ended")
+        raise SessionBusy(
+            session=one.name, what="still running", hint=f"agent-dev stop {one.name}, or wait until the agent has ended"
+        )
     with opened(one, where) as review:
         made = commits_of(review, where)
         held = output.Held(review.counted(), made, pointers_of(review, where, made))

@@ -1,11 +1,14 @@
 """Sessions, several at once and one by one: how they are listed, merged, discarded and named."""
 
+import fcntl
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.harness.program import AgentDev
+from tests.harness.program import PROGRAM, AgentDev
 from tests.sandbox.waiting import end, state, waiting_agent
 
 # Several at once
@@ -114,3 +117,41 @@ def test_without_a_name_the_newest_session_of_this_repository_is_meant(agent_dev
     agent_dev("--", "touch", "older")
     agent_dev("--", "touch", "newer")
     assert agent_dev.changes() == {"newer": "added"}
+
+
+# Who looks keeps nobody out
+
+
+def test_a_pager_that_shows_a_session_keeps_nobody_out(agent_dev: AgentDev) -> None:
+    agent_dev("--", "sh", "-c", "seq 100000 >long; echo new >new")
+    with agent_dev.started("diff") as diff:
+        assert diff.stdout is not None
+        assert diff.stdout.readline().startswith("diff --git")  # more than a pipe takes: it waits for who reads
+        assert agent_dev("status").returncode == 0
+        assert agent_dev("merge", "--take", "new").returncode == 0
+    assert (agent_dev.repo / "new").read_text() == "new\n"
+
+
+def test_the_patch_of_a_session_can_be_piped_into_its_merge(agent_dev: AgentDev) -> None:
+    agent_dev("--", "sh", "-c", "echo more >>README.md; echo new >new")
+    program = str(PROGRAM)
+    words = ["sh", "-c", f"{program} diff | {program} merge --patch -"]
+    done = subprocess.run(words, cwd=agent_dev.repo, env=agent_dev.environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (agent_dev.repo / "new").read_text() == "new\n"
+
+
+def test_a_session_that_another_agent_dev_has_open_is_said_to_be_that_and_not_to_run(agent_dev: AgentDev) -> None:
+    agent_dev("--", "touch", "new")
+    [folder] = (agent_dev.state / "sessions").iterdir()
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        done = agent_dev("status")
+        assert (done.returncode, done.stderr.splitlines()[0]) == (
+            1,
+            f"agent-dev: session {folder.name} is open in another agent-dev",
+        )
+    finally:
+        os.close(fd)
+    assert agent_dev("status").returncode == 0
