@@ -17,7 +17,7 @@ def opened(one: Listed, where: Here) -> Iterator[Review]:
 
 @contextmanager
 def looked_at(one: Listed, where: Here) -> Iterator[Review]:
-    """Hold a session only until it is opened: a pager that shows it keeps nobody out. What is merged meanwhile is gone from it."""
+    """Hold a session only until it is opened: a pager that shows it keeps nobody out. What is merged meanwhile is gone then."""
     with held(one) as session:
         review = open_review(session, where.environ)
     with closing(review):
