@@ -65,7 +65,9 @@ def _recorded(where: Here, merge_id: str) -> Recorded | None:
         return None
     roots = tuple(path for path, _, _ in said.begin.roots)
     table = apply.Merge(where.store, merge_id, "", said, (), (), None)  # type: ignore[arg-type]  # only its journal is asked
-    everything = conclude.done_changes(table, said.phases[0].numbers)
+    first = said.phases[0]
+    stopped = first.reached.stopped if first.reached is not None else {}
+    everything = conclude.done_changes(table, tuple(number for number in first.numbers if number not in stopped))
     done, refs = conclude.done_changes(table), said.git.refs if said.git is not None else ()
     begin, last = said.begin, said.phases[-1].time
     return Recorded(merge_id, begin.session, roots, begin.time, everything, done, refs=refs, stands=said.stands, last=last)

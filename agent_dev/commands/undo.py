@@ -12,7 +12,7 @@ from agent_dev.core import records
 from agent_dev.core.changes import Entry, FileType, Key, in_order
 from agent_dev.core.journal import Mark, Reached, RefMove, Verdict, mark
 from agent_dev.core.merge import Left
-from agent_dev.errors import CannotMerge, CannotUndo, UnknownOutcome
+from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired, UnknownOutcome
 from agent_dev.host import apply, digest, journals, pending, secure, store
 
 
@@ -71,7 +71,7 @@ def _again(where: Here, merge_id: str, notice: Notice, way: _Way) -> Undone:
         chosen = merge_id or merges.newest(where, is_forward=way.is_forward)
         if "/" in chosen or not os.path.isdir(f"{where.store.merges}/{chosen}"):
             raise CannotUndo(message=f"no merge {chosen} here", hint="agent-dev merges lists them")
-        merging = apply.open_merge(where.store, chosen)
+        merging = _opened(where, chosen)
         merging.lock = lock
         try:
             return _drive(where, merging, way)
@@ -81,6 +81,15 @@ def _again(where: Here, merge_id: str, notice: Notice, way: _Way) -> Undone:
             ) from error
         finally:
             merging.close()
+
+
+def _opened(where: Here, merge_id: str) -> apply.Merge:
+    """Open a merge that is at rest. Raises CannotUndo: its repository is another directory now, or its journal is damaged."""
+    try:
+        return apply.open_merge(where.store, merge_id)
+    except RecoveryRequired as error:
+        message = f"merge {merge_id} stays as it is: {error.values['reason']}"
+        raise CannotUndo(message=message, hint="agent-dev merges lists them; nothing was changed") from error
 
 
 def _recover(where: Here, merge_id: str, notice: Notice) -> None:

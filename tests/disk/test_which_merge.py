@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import merges
+from agent_dev.commands import merge, merges
 from agent_dev.core.journal import Journal
+from agent_dev.core.selection import all_of
 from agent_dev.errors import CannotUndo
 from agent_dev.host import apply
 from agent_dev.host.journals import JOURNAL
@@ -86,3 +87,30 @@ def test_an_older_damaged_merge_is_not_in_the_way_but_a_newer_one_is(merged: tup
     assert there(session) == {"f0", "f1", "f2", "f3"}
     assert session.redo().merge == ids[4]
     assert merges.recorded(session.here())[3].state == "damaged"
+
+
+def test_what_changed_before_its_step_was_never_part_of_the_merge(tmp_path: Path) -> None:
+    with Ended(tmp_path, {}, [Mark(name, Node(FILE, name)) for name in NAMES[:3]]) as session:
+        review = session.review()
+        try:
+            chosen = all_of(review.changes, risky=True, ignored=True)
+            planned = merge.plan(review, chosen, chosen.keys)
+            (session.real / "f1").write_text("the user's")
+            done = merge.carry_out(review, planned, session.store)
+        finally:
+            review.close()
+        assert [change.key.path for change in done.taken] == [b"f0", b"f2"]
+        (one,) = merges.recorded(session.here())
+        assert (one.state, len(one.changes), len(one.done)) == ("merged", 2, 2)
+        session.undo()
+        (one,) = merges.recorded(session.here())
+        assert (one.state, len(one.changes), len(one.done)) == ("undone", 2, 0)
+
+
+def test_a_merge_into_a_directory_that_is_another_one_now_is_said_to_stay(merged: tuple[Ended, list[str]]) -> None:
+    session, made = merged
+    session.real.rename(session.real.with_name("before"))
+    session.real.mkdir()
+    with pytest.raises(CannotUndo) as told:
+        session.undo()
+    assert told.value.message == f"merge {made[-1]} stays as it is: {session.real} is another directory than it was"
