@@ -18,7 +18,7 @@ _AGENT = """mkdir added hidden names; for i in $(seq %d); do
 echo $i >added/$i; echo $i >hidden/$i; sed -i 1s/first/agent/ edited/$i; rm gone/$i; mv moved/$i names/; ln -s x links/$i
 echo agent >>both/$i; done"""
 _LINES = b"first\nsecond\nthird\nfourth\nfifth\n"
-_MERGE = ("merge", "--all", "--include-risky", "--include-ignored", "--yes-delete-many")
+_MERGE = ("merge", "--all", "--include-risky", "--take", "hidden", "--yes-delete-many")
 # In this order: each leaves what the next one needs.
 _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("status",),
