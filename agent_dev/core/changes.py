@@ -1,7 +1,7 @@
 """What an agent changed: one `Change` for each path that differs between its upper and the base."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -196,8 +196,3 @@ def dependents(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
             done.add(key)
             todo.extend(needed_by.get(key, ()))
     return frozenset(done)
-
-
-def with_risks(change: Change, risks: tuple[Risk, ...]) -> Change:
-    """Return the change, judged."""
-    return replace(change, risks=risks)
