@@ -67,7 +67,7 @@ def versions(one: Listed, path: str) -> tuple[Version, ...]:
     require(one, (path,), kept)
     found, is_nothing = [], not _is_there(_real(one), path)
     for about in kept:
-        table = checkpoints.table(f"{one.session.folder}/checkpoints", about, "root-0")
+        table = checkpoints.table(one.session, about)
         node = table.get(path)
         if node is not None and node.kind != history.WHITEOUT:
             found.append(Version(about.number, about.time, node.kind, node.size, node.content))
@@ -83,7 +83,7 @@ def require(one: Listed, paths: Iterable[str], kept: Iterable[About]) -> None:
     tables: list[history.Table] = []
     for path in paths:
         if path and not any(_is_there(place, path) for place in (_real(one), one.session.root(0, "").upper)):
-            tables = tables or [checkpoints.table(f"{one.session.folder}/checkpoints", about, "root-0") for about in kept]
+            tables = tables or [checkpoints.table(one.session, about) for about in kept]
             if not any(history.within(table, (path,)) for table in tables):
                 raise UsageError(message=f"{path}: neither checkpoint nor session nor repository has it", hint=_CHANGED)
 
