@@ -47,7 +47,7 @@ class Entry:
 
     @property
     def identity(self) -> tuple[str, int, int, int, int]:
-        """What must still be so for this to be the very same, untouched thing (DESIGN: base)."""
+        """What must still be so for this to be the very same, untouched thing (decision 0006)."""
         return (self.type, self.inode, self.size, self.mtime, self.ctime)
 
 

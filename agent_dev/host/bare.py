@@ -1,4 +1,4 @@
-"""Git run in bare repositories of our own, of which nothing but objects comes from anybody else (DESIGN.md section 7).
+"""Git run in bare repositories of our own, of which nothing but objects comes from anybody else (decision 0017).
 
 No configuration, hook, attribute, graft, replacement or promise of the agent's is there to be heeded.
 """
