@@ -51,17 +51,17 @@ def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
             "command": list(parts.command),
         }
         job = run.Job(
-            prepared,
-            session,
-            built,
-            parts,
-            again,
-            home,
-            request.environ,
-            touched,
-            request.deadline,
-            request.gate,
-            request.has_checkpoints,
+            prepared=prepared,
+            session=session,
+            plan=built,
+            parts=parts,
+            record=again,
+            home=home,
+            environ=request.environ,
+            touched=touched,
+            deadline=request.deadline,
+            gate=request.gate,
+            has_checkpoints=request.has_checkpoints,
         )
         keeper = launch.Keeper()
         keeper.watcher = beside.watcher(prepared, session, request.environ)
