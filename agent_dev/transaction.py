@@ -50,7 +50,7 @@ tree has changed, and the session is kept to be looked at.
 and the options of a run (agent-dev --help)
 
 exit code: 0 merged; the command's own; 124 timeout; 1 validation, limit,
-policy, conflict or risk; 125 not started
+policy, conflict, risk or many deletions; 125 not started
 with --many: 0 when all were merged, with --first when one was; else 1
 
 example:  agent-dev tx --validate 'make test' -- claude -p 'fix the login'

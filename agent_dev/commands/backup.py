@@ -5,12 +5,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent_dev.core.history import Keep
+from agent_dev.core.history import MINUTE, Keep
 from agent_dev.errors import BackupBusy, BackupFailed, UsageError
 from agent_dev.host import backups
 from agent_dev.host.backups import Backup, Progress
-
-_MINUTE = 60 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ def once(terms: Terms, progress: Progress) -> Done:
     made = backups.take(backups.Wish(terms.source, terms.target, rules, progress=progress))
     if made is None:
         return Done(None)
-    return Done(made, backups.let_go(terms.target, Keep(terms.keep), int(terms.minutes * _MINUTE)))
+    return Done(made, backups.let_go(terms.target, Keep(terms.keep), int(terms.minutes * MINUTE)))
 
 
 def every(terms: Terms, progress: Progress, shown: Callable[[Done | str], None], *, skip_first: bool) -> None:

@@ -6,31 +6,24 @@ from dataclasses import dataclass
 
 from agent_dev.commands.sessions import Here, Listed
 from agent_dev.core import history
-from agent_dev.core.history import Keep
+from agent_dev.core.history import MINUTE, Keep
 from agent_dev.errors import UsageError
 from agent_dev.host import checkpoints, files, store
 from agent_dev.host.checkpoints import About
 
-_MINUTE = 60 * 10**9
-_DAY = 24 * 60 * _MINUTE
 _CHANGED = "agent-dev log --changes lists what changed"
 
 
-def take(one: Listed, cause: str = checkpoints.MANUAL, message: str = "", *, always: bool = True) -> About:
-    """Take a checkpoint of a session, running or held. Raises CheckpointFailed."""
-    return checkpoints.take(one.session, store.read(one.session), cause, message, always=always)
-
-
-def keep(where: Here) -> tuple[Keep, int]:
-    """Return how many checkpoints are kept here, and the interval in ns by which they grow old."""
-    profile = where.profile
-    bounds = Keep(profile.keep_checkpoints, profile.keep_checkpoints_days * _DAY, profile.keep_checkpoints_mib << 20)
-    return bounds, (profile.checkpoint_minutes or 5) * _MINUTE
+def take(one: Listed, message: str = "") -> About:
+    """Take the checkpoint that the user asks for, of a session running or held. Raises CheckpointFailed."""
+    return checkpoints.take(one.session, store.read(one.session), checkpoints.MANUAL, message, always=True)
 
 
 def thin(where: Here, one: Listed, *, is_dry: bool) -> tuple[About, ...]:
     """Let go of the checkpoints that need not be kept; `is_dry`: only say which."""
-    return checkpoints.let_go(one.session, *keep(where), is_dry=is_dry)
+    profile = where.profile
+    keep = Keep.of(profile.keep_checkpoints, profile.keep_checkpoints_days, profile.keep_checkpoints_mib)
+    return checkpoints.let_go(one.session, keep, (profile.checkpoint_minutes or 5) * MINUTE, is_dry=is_dry)
 
 
 # Looking
@@ -67,7 +60,7 @@ def versions(one: Listed, path: str) -> tuple[Version, ...]:
     require(one, (path,), kept)
     found, is_nothing = [], not _is_there(_real(one), path)
     for about in kept:
-        table = checkpoints.table(f"{one.session.folder}/checkpoints", about, "root-0")
+        table = checkpoints.table(one.session, about)
         node = table.get(path)
         if node is not None and node.kind != history.WHITEOUT:
             found.append(Version(about.number, about.time, node.kind, node.size, node.content))
@@ -83,7 +76,7 @@ def require(one: Listed, paths: Iterable[str], kept: Iterable[About]) -> None:
     tables: list[history.Table] = []
     for path in paths:
         if path and not any(_is_there(place, path) for place in (_real(one), one.session.root(0, "").upper)):
-            tables = tables or [checkpoints.table(f"{one.session.folder}/checkpoints", about, "root-0") for about in kept]
+            tables = tables or [checkpoints.table(one.session, about) for about in kept]
             if not any(history.within(table, (path,)) for table in tables):
                 raise UsageError(message=f"{path}: neither checkpoint nor session nor repository has it", hint=_CHANGED)
 

@@ -9,7 +9,7 @@ from agent_dev.host import load, machine, trust
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class Configured:
     """One value of a key: an item of a list, a variable, or the key's only one."""
 
     key: str
@@ -17,7 +17,7 @@ class Value:
     origin: str
 
 
-def effective(where: Here, options: Options, agent: str) -> tuple[Value, ...]:
+def effective(where: Here, options: Options, agent: str) -> tuple[Configured, ...]:
     """Return every value that a run would get, in the order of the keys. Raises BadConfiguration, UsageError."""
     home = machine.home(where.environ)
     repository = trust.layer(where.store.path, where.root)[0] if trust.is_there(where.root) else load.Request.repository
@@ -35,7 +35,7 @@ def effective(where: Here, options: Options, agent: str) -> tuple[Value, ...]:
     for key, value in settings.profile.as_dict().items():
         for name, one in _items(key, value):
             origin = settings.origins.get(name) or settings.origins.get(key) or BUILT_IN
-            found.append(Value(key, one, origin))
+            found.append(Configured(key, one, origin))
     return tuple(found)
 
 

@@ -12,7 +12,7 @@ from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here
 from agent_dev.core import selection
 from agent_dev.core.changes import Entry, FileType
-from agent_dev.core.history import Keep
+from agent_dev.core.history import MINUTE, Keep
 from agent_dev.core.profile import Profile
 from agent_dev.errors import AgentDevError, BackupBusy, BackupFailed, CannotStart, StateUnusable, UsageError
 from agent_dev.host import backups, base_take, clock, copies, disk, ended, files, machine, remove, scan, snapshots, store
@@ -21,7 +21,6 @@ from agent_dev.host.snapshots import Snapshot
 
 _ABOUT, _AFTER, _ROUNDS = "about.json", "after", "rounds"
 _SKIP = (b".git",)
-_MINUTE = 60 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +130,8 @@ def _keep(taken: Taken, profile: Profile) -> None:
     root, place = taken.root, f"{taken.folder}/{_ROUNDS}"
     skip = (*_SKIP, *map(os.fsencode, snapshots.within(root)))
     backups.take(backups.Wish(root, place, skip=skip, first=taken.snapshot.path, first_at=taken.started))
-    keep = Keep(profile.keep_checkpoints, profile.keep_checkpoints_days * 24 * 60 * _MINUTE, profile.keep_checkpoints_mib << 20)
-    backups.let_go(place, keep, max(1, profile.checkpoint_minutes) * _MINUTE)
+    keep = Keep.of(profile.keep_checkpoints, profile.keep_checkpoints_days, profile.keep_checkpoints_mib)
+    backups.let_go(place, keep, max(1, profile.checkpoint_minutes) * MINUTE)
 
 
 def _write(taken: Taken) -> None:

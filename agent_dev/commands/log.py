@@ -45,7 +45,7 @@ def changes(one: Listed) -> tuple[Changed, ...]:
         for name, table in now.items():
             if name.startswith("git-"):
                 continue
-            prefix = "" if name == "root-0" else f"{name}:"
+            prefix = "" if name == checkpoints.FIRST else f"{name}:"
             paths += [prefix + path for path in history.changed(before.get(name, {}), table) if path and not _is_git(path)]
         found.append(Changed(about, tuple(paths)))
         before = now

@@ -27,7 +27,7 @@ def _holds(
 ) -> bool:
     for number, root in enumerate(record["roots"]):
         try:
-            table = checkpoints.table(f"{session.folder}/checkpoints", about, f"root-{number}")
+            table = checkpoints.table(session, about, f"root-{number}")
         except DamagedCheckpoint:
             return True  # nobody knows
         paths = list(_changed(table, root))

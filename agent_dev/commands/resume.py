@@ -42,26 +42,18 @@ def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
         parts = run.make_parts(prepared, session, roots, _git(one, record), given, request.environ)
         built = plan.build(prepared.settings.profile, prepared.machine, parts)
         home.prepare(bwrap.mount_points(built), built)
-        again: store.Record = {
-            **record,
-            "state": store.RUNNING,
-            "resumed": time.time_ns(),
-            "launcher": os.getpid(),
-            "undone": "",
-            "command": list(parts.command),
-        }
         job = run.Job(
-            prepared,
-            session,
-            built,
-            parts,
-            again,
-            home,
-            request.environ,
-            touched,
-            request.deadline,
-            request.gate,
-            request.has_checkpoints,
+            prepared=prepared,
+            session=session,
+            plan=built,
+            parts=parts,
+            record=_begun_again(record, parts.command),
+            home=home,
+            environ=request.environ,
+            touched=touched,
+            deadline=request.deadline,
+            gate=request.gate,
+            has_checkpoints=request.has_checkpoints,
         )
         keeper = launch.Keeper()
         keeper.watcher = beside.watcher(prepared, session, request.environ)
@@ -70,6 +62,17 @@ def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
         home.leave()
         store.write(session, {**record, "state": store.WAITING})
         raise
+
+
+def _begun_again(record: store.Record, command: tuple[str, ...]) -> store.Record:
+    return {
+        **record,
+        "state": store.RUNNING,
+        "resumed": time.time_ns(),
+        "launcher": os.getpid(),
+        "undone": "",
+        "command": list(command),
+    }
 
 
 def _prepare(one: Listed, request: Request) -> Prepared:

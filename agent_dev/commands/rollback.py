@@ -18,7 +18,6 @@ _PENDING = "rollback.pending"
 SHOWN = "rollback.shown"  # not empty: a running session is being brought back
 _TEMP = b"rollback.new"
 _SHOWN_TEMP = b".agent-dev-rollback"  # in a running sandbox: in its root, since only there a rename reaches all of it
-_FIRST = "root-0"
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -106,11 +105,11 @@ def _trees(
     wanted = checkpoints.all_pieces(session, checkpoints.find(session, number))
     found = []
     for name, place in checkpoints.places(session, record).items():
-        if name == _FIRST or not paths:
+        if name == checkpoints.FIRST or not paths:
             current, target = node_table.to_restore(now[name], wanted.get(name, {}))
             if paths:
                 current, target = history.with_parents(current, target, paths)
-            found.append(_Tree("" if name == _FIRST else f"{name}:", place, history.restoring(current, target)))
+            found.append(_Tree("" if name == checkpoints.FIRST else f"{name}:", place, history.restoring(current, target)))
     return tuple(found)
 
 
@@ -189,7 +188,7 @@ def roll_back_live(one: Listed, number: int, paths: tuple[str, ...] = (), but: t
 
 def _only(paths: tuple[str, ...]) -> Part:
     def part(name: str, now: Table, then: Table) -> tuple[Table, Table]:
-        return history.with_parents(now, then, paths) if name == _FIRST or not paths else ({}, {})
+        return history.with_parents(now, then, paths) if name == checkpoints.FIRST or not paths else ({}, {})
 
     return part
 
@@ -230,7 +229,7 @@ def _roll_back_live(session: store.Session, record: store.Record, number: int, p
     problems: list[str] = []
     try:
         for name, place in checkpoints.places(session, record).items():
-            prefix = "" if name == _FIRST else f"{name}:"
+            prefix = "" if name == checkpoints.FIRST else f"{name}:"
             bring = _bring_git if name.startswith("git-") else _bring_root
             root = record["roots"][int(name.removeprefix("root-"))] if bring is _bring_root else place
             steps, told = bring(session, record, root, _States.of(now[name], wanted.get(name, {}), number), partial(part, name))
@@ -319,9 +318,9 @@ def put_back(one: Listed, brought: Table) -> RolledBack:
 def _put_back(session: store.Session, brought: Table, *, is_running: bool) -> RolledBack:
     record = store.read(session)
     before, held = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, "something is brought back"), always=True)
-    upper = node_table.nodes(held[_FIRST])
+    upper = node_table.nodes(held[checkpoints.FIRST])
     path = record["roots"][0]
-    root = live.open_root(record, path) if is_running else os.open(checkpoints.places(session, record)[_FIRST], _OPEN)
+    root = live.open_root(record, path) if is_running else os.open(checkpoints.places(session, record)[checkpoints.FIRST], _OPEN)
     folder = root if is_running else os.open(session.folder, _OPEN)
     lower = live.Lower(path)
     try:

@@ -151,17 +151,16 @@ def _job(prepared: Prepared, session: store.Session, home: Home, asked: repo.Ask
     built = plan.build(prepared.settings.profile, prepared.machine, parts)
     home.prepare(bwrap.mount_points(built), built)
     return Job(
-        prepared,
-        session,
-        built,
-        parts,
-        _record(prepared, request, parts),
-        home,
-        request.environ,
-        (),
-        request.deadline,
-        request.gate,
-        request.has_checkpoints,
+        prepared=prepared,
+        session=session,
+        plan=built,
+        parts=parts,
+        record=_record(prepared, request, parts),
+        home=home,
+        environ=request.environ,
+        deadline=request.deadline,
+        gate=request.gate,
+        has_checkpoints=request.has_checkpoints,
     )
 
 
@@ -252,7 +251,8 @@ def _carry_out(job: Job, keeper: launch.Keeper, terminal: Terminal, blocking: li
     store.write(job.session, record)
     supervisor = supervise.Supervisor(sandbox, terminal, bounds.watch(job))
     supervisor.begin()
-    base, others = _base_before(job, record) if job.gate >= 0 else None, (0, 0)
+    base = _base_before(job, record) if job.gate >= 0 else None
+    others = (0, 0)
     disks = bounds.disks(job)
     launch.release(sandbox)
     if not supervisor.is_over_within(GRACE):
@@ -305,9 +305,9 @@ def _is_blocking(fd: int) -> bool | None:
 
 
 def _settle(
-    job: Job, record: store.Record, base: int | None, code: int, beside: "tuple[supervise.Supervisor, Watcher | None]"
+    job: Job, record: store.Record, base: int | None, code: int, watched_by: "tuple[supervise.Supervisor, Watcher | None]"
 ) -> Outcome:
-    supervisor, watcher = beside
+    supervisor, watcher = watched_by
     name = str(record["name"] or job.session.id)
     merge = job.prepared.settings.profile.merge and not supervisor.ended_by
     outcome = Outcome(code, job.session, name, 0, 0, merge, supervisor.moves, supervisor.ended_by, 0, supervisor.is_late)

@@ -11,8 +11,6 @@ from agent_dev.core.overlay import is_under_git
 from agent_dev.errors import CannotRollBack
 from agent_dev.host import checkpoints, live, store
 
-_FIRST = "root-0"
-
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
@@ -35,10 +33,10 @@ def deleted(one: Listed) -> tuple[Deleted, ...]:
 
 
 def _gone(one: Listed, record: store.Record, lower: live.Lower) -> dict[str, tuple[Deleted, Node]]:
-    upper = checkpoints.now(one.session, record)[_FIRST]
+    upper = checkpoints.now(one.session, record)[checkpoints.FIRST]
     found: dict[str, tuple[Deleted, Node]] = {}
     for about in reversed(checkpoints.whole(one.session)):
-        for path, node in checkpoints.table(f"{one.session.folder}/checkpoints", about, _FIRST).items():
+        for path, node in checkpoints.table(one.session, about).items():
             if path not in found and node.kind not in (history.WHITEOUT, history.DIRECTORY) and _is_gone(path, upper, lower):
                 found[path] = (Deleted(path, node.kind, node.size, about.number), node)
     for top in history.hidden(upper, {}):

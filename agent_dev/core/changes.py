@@ -1,7 +1,7 @@
 """What an agent changed: one `Change` for each path that differs between its upper and the base."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -47,7 +47,7 @@ class Entry:
 
     @property
     def identity(self) -> tuple[str, int, int, int, int]:
-        """What must still be so for this to be the very same, untouched thing (DESIGN: base)."""
+        """What must still be so for this to be the very same, untouched thing (decision 0006)."""
         return (self.type, self.inode, self.size, self.mtime, self.ctime)
 
 
@@ -198,8 +198,3 @@ def dependents(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
             done.add(key)
             todo.extend(needed_by.get(key, ()))
     return frozenset(done)
-
-
-def with_risks(change: Change, risks: tuple[Risk, ...]) -> Change:
-    """Return the change, judged."""
-    return replace(change, risks=risks)

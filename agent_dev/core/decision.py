@@ -45,19 +45,17 @@ def decide(
     digests: Digests = Digests(),  # noqa: B008  (a constant)
     *,
     is_text: bool = True,
-    has_more: bool = False,
 ) -> Decision:
     """Decide about one path: what the base held, what the real tree holds now, what the agent left (None: nothing).
 
-    `is_text`: no side is binary or too large for lines. `has_more`: mine is a directory that holds something the base's
-    did not. Times, inodes and link counts mean nothing here; what lies in a directory is decided path by path.
+    `is_text`: no side is binary or too large for lines. Times, inodes and link counts mean nothing here; what lies in a
+    directory is decided path by path, and what the user put into one that the agent took away is found by commands/review.
 
         base        mine        agent            becomes
         ----------  ----------  ---------------  ---------------------------------------------------------------
         any         = agent     any              ALREADY
         any         any         = base           ALREADY: the agent did nothing
         any         = base      any              CLEAN_AGENT
-        directory   has more    no directory     CONFLICT: what you put into it would be lost
         no dir.     directory   directory        ALREADY: two new directories are one, with my mode
         nothing     A           B                CONFLICT: both added it
         any         nothing     B                CONFLICT: deleted here, changed there
@@ -77,8 +75,6 @@ def decide(
     was, own, new = (_version(*one) for one in zip((base, mine, agent), digests, strict=True))
     if _is_same(own, new) or _is_same(was, new):
         return _already(own)
-    if has_more and (new is None or new.type is not FileType.DIRECTORY):
-        return _conflict("you put something into the directory that the agent took away")
     if _is_same(was, own):
         return _decided(Verdict.CLEAN_AGENT, new)
     return _both_changed(was, own, new, is_text=is_text)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 DIRECTORY, FILE, SYMLINK, FIFO, SOCKET, WHITEOUT = "dir", "file", "symlink", "fifo", "socket", "whiteout"
 OPAQUE = "user.overlay.opaque"
 _OVERLAY, _ESCAPED = "user.overlay.", "user.overlay.overlay."
+MINUTE = 60 * 10**9  # ns
 PROTECTED = 3  # newest checkpoints that no retention lets go
 _LONG_GAP = 288  # intervals: past that what lies before belongs to another day's work
 
@@ -274,6 +275,11 @@ class Keep:
     number: int = 50
     age: int = 0  # ns
     size: int = 0  # bytes
+
+    @staticmethod
+    def of(number: int, days: int, mib: int) -> "Keep":
+        """Return the bounds that config.yaml has as numbers of checkpoints, of days and of MiB."""
+        return Keep(number, days * 24 * 60 * MINUTE, mib << 20)
 
 
 @dataclass(frozen=True, slots=True)

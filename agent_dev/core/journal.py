@@ -1,4 +1,4 @@
-"""A merge's journal: its operations, how far they got, and what its records say must happen next (DESIGN.md section 6).
+"""A merge's journal: its operations, how far they got, and what its records say must happen next (decision 0010).
 
 Every operation moves whole things between a path of a real tree and a numbered slot of a staging directory, or gives a
 directory another mode. So it is either *before* or *after*, which of the two the inodes tell, and it can be driven both

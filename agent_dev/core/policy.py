@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 ALLOW, DENY, CHECKPOINT, TRANSACT, ASK = "allow", "deny", "checkpoint", "transact", "ask"
 DECISIONS = (ALLOW, DENY, CHECKPOINT, TRANSACT, ASK)
-OFF = "off"  # the set without a rule: commands are neither looked at nor logged
 _STRICTNESS = (ALLOW, CHECKPOINT, TRANSACT, ASK, DENY)
 
 # Options whose value is the next word, so that it is not taken for the first word of what is asked.

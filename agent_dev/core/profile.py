@@ -50,8 +50,6 @@ class Profile(Value):
 
 LISTS = ("env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow")
 MAPPINGS = ("set", "limits")
-WORDS = ("command",)
-TEXTS = ("about", "home", "state", "net", "install", "theme", "policy")
 NETS = ("host", "none")
 SHARES = ("ssh-agent", "gpg-agent", "dbus", "display", "docker")
 BUILT_IN = "built-in"

@@ -360,7 +360,6 @@ def _mark(row: list[Any] | None) -> Mark | None:
 
 
 _TYPES = {str(kind): kind for kind in FileType}
-_ACTS = {str(act): act for act in Act}
 
 
 _RECORDS: dict[str, Callable[[Journal, dict[str, Any]], Journal]] = {

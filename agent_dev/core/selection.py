@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from agent_dev.core.changes import Change, ChangeSet, Key, closure, dependents
+from agent_dev.core.changes import ChangeSet, Key, closure, dependents
 from agent_dev.core.choice import Choice
 
 
@@ -51,11 +51,6 @@ def take_part(selection: Selection, key: Key, choice: Choice, changes: ChangeSet
     """Choose some blocks or lines of a file instead of all of it."""
     made = take(selection, frozenset((key,)), changes)
     return replace(made, choices={**made.choices, key: choice}) if key in made else made
-
-
-def is_safe(change: Change) -> bool:
-    """Whether `--all` takes it without being asked twice: clean and without a risk."""
-    return change.is_clean and not change.risks
 
 
 def all_of(changes: ChangeSet, *, risky: bool = False, ignored: bool = False) -> Selection:

@@ -1,4 +1,4 @@
-"""Carry out a merge plan, take it back, do it again, and bring an interrupted one to rest (DESIGN.md section 6).
+"""Carry out a merge plan, take it back, do it again, and bring an interrupted one to rest (decision 0010).
 
 The order is what makes it all-or-nothing: the journal's first record, which says where staged things lie; the staged things;
 the record of every operation; the operations; the record that they are done. All durable before the next begins. Killed

@@ -1,4 +1,4 @@
-"""Git run in bare repositories of our own, of which nothing but objects comes from anybody else (DESIGN.md section 7).
+"""Git run in bare repositories of our own, of which nothing but objects comes from anybody else (decision 0017).
 
 No configuration, hook, attribute, graft, replacement or promise of the agent's is there to be heeded.
 """
@@ -45,11 +45,9 @@ class Bare:
             raise CommandFailed(program=f"git {_verb(words)}", reason=why)
         return said
 
-    def run(
-        self, *words: str, question: bytes = b"", env: Mapping[str, str] | None = None, folder: str = "/"
-    ) -> tuple[int, bytes, str]:
+    def run(self, *words: str, question: bytes = b"", env: Mapping[str, str] | None = None) -> tuple[int, bytes, str]:
         """Return git's exit code, what it says, and the last line of why it failed. Raises CommandFailed for no answer."""
-        with self.started(*words, question=question, env=env, folder=folder) as answer:
+        with self.started(*words, question=question, env=env) as answer:
             return answer()
 
     @contextmanager
@@ -58,7 +56,6 @@ class Bare:
         *words: str,
         question: bytes = b"",
         env: Mapping[str, str] | None = None,
-        folder: str = "/",
         most: int = _LARGEST_ANSWER,
     ) -> Iterator[Callable[[], tuple[int, bytes, str]]]:
         """Have git at work, and what waits for its answer of at most so many bytes, as `run` returns it."""
@@ -77,7 +74,7 @@ class Bare:
                 stdin=source,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                cwd=folder,
+                cwd="/",
             )
             _widen(git)
 

@@ -1,4 +1,4 @@
-"""Base snapshots taken, beside the start of the agent (DESIGN.md section 6).
+"""Base snapshots taken, beside the start of the agent (decision 0006).
 
 The bytes on disk, never `git add`, which runs filters and stores other bytes. An identity for every path; for what git's
 index vouches for the name of its blob; for the rest that is not ignored (edited, just edited, untracked, converted) the raw

@@ -26,6 +26,7 @@ _READ = (1, VERSION)
 START, END, TIMER, MANUAL, ROLLBACK = "start", "end", "timer", "manual", "before a rollback"
 BY_ITSELF = (START, TIMER, END)  # causes for which nobody asked
 _NOBODY_WAITS = (START, TIMER)  # and of those the ones for which nobody waits
+FIRST = "root-0"  # the tree of the repository itself, among those of `places`
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +281,9 @@ def pieces(folder: str, one: About, name: str) -> Pieces:
     return node_table.decode(data)
 
 
-def table(folder: str, one: About, name: str) -> dict[str, Node]:
+def table(session: store.Session, one: About, name: str = FIRST) -> dict[str, Node]:
     """Return what one tree held, by path. Raises DamagedCheckpoint."""
-    return node_table.nodes(pieces(folder, one, name))
+    return node_table.nodes(pieces(f"{session.folder}/checkpoints", one, name))
 
 
 def tables(session: store.Session, one: About) -> dict[str, dict[str, Node]]:
@@ -330,7 +331,7 @@ def sweep(folder: str) -> None:
     for number in _numbers(folder):
         try:
             one = about(folder, number)
-            used |= {node.content for name, _ in one.digests for node in table(folder, one, name).values()}
+            used |= {node.content for name, _ in one.digests for node in node_table.nodes(pieces(folder, one, name)).values()}
         except DamagedCheckpoint:
             return
     remove_tree(f"{folder}/.new")

@@ -116,9 +116,7 @@ def _serve(session: store.Session, record: store.Record, wish: Wish) -> None:
 
 def thin(session: store.Session, wish: Wish) -> None:
     """Let go of the checkpoints that need not be kept."""
-    from agent_dev.core.history import Keep
+    from agent_dev.core.history import MINUTE, Keep
     from agent_dev.host import checkpoints  # not on the launch path
 
-    minute = 60 * 10**9
-    keep = Keep(wish.number, wish.days * 24 * 60 * minute, wish.mib << 20)
-    checkpoints.let_go(session, keep, wish.minutes * minute)
+    checkpoints.let_go(session, Keep.of(wish.number, wish.days, wish.mib), wish.minutes * MINUTE)

@@ -1,4 +1,4 @@
-"""What the agent committed in its private git dir, read without ever running git in anything it could write (DESIGN 7).
+"""What the agent committed in its private git dir, read without ever running git in anything it could write (decision 0005).
 
 Refs are parsed here; objects are hard-linked, regular files only, into a skeleton of our own, and git reads that one.
 """

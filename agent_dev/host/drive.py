@@ -1,4 +1,4 @@
-"""Drive the operations of a merge forward or back (DESIGN.md section 6).
+"""Drive the operations of a merge forward or back (decision 0010).
 
 A replacement is RENAME_EXCHANGE and then a check of what came out, exchanged back when it is not what the operation expects;
 additions and removals use NOREPLACE. So no path is ever absent that existed before and after, and what the user did in the

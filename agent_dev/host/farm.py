@@ -1,4 +1,4 @@
-"""The user's objects as hard links of ours, so that what the user's git throws away is still there for the agent (DESIGN 7)."""
+"""The user's objects as hard links of ours: what the user's git throws away is still there for the agent (decision 0005)."""
 
 import errno
 import os

@@ -124,12 +124,3 @@ def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def sync_folder(fd: int) -> None:
-    """Make a directory's entries durable; `fd` may be an O_PATH descriptor."""
-    real = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(real)
-    finally:
-        os.close(real)

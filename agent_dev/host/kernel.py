@@ -130,20 +130,20 @@ def attach_mount(fd: int, target: int) -> None:
 
 
 _LONGEST = 2000  # bytes of a path in one call: PATH_MAX is 4096
-_hows: dict[tuple[int, int], bytes] = {}  # struct open_how by its flags and mode
+_hows: dict[int, bytes] = {}  # struct open_how by its flags
 
 
-def open_below(folder: int, path: bytes, flags: int, mode: int = 0) -> int:
+def open_below(folder: int, path: bytes, flags: int) -> int:
     """Open `path` below a directory: no symlink, magic link, `..` out of it or mount point is passed (openat2)."""
     here = -1
     try:
         while len(path) > _LONGEST:
             cut = path.rfind(b"/", 0, _LONGEST)
-            step = _open_below(folder if here < 0 else here, path[:cut], os.O_PATH | os.O_DIRECTORY, 0)
+            step = _open_below(folder if here < 0 else here, path[:cut], os.O_PATH | os.O_DIRECTORY)
             if here >= 0:
                 os.close(here)
             here, path = step, path[cut + 1 :]
-        return _open_below(folder if here < 0 else here, path, flags, mode)
+        return _open_below(folder if here < 0 else here, path, flags)
     finally:
         if here >= 0:
             os.close(here)
@@ -155,11 +155,10 @@ def open_across(folder: int, path: bytes, flags: int) -> int:
     return _checked(_syscall(_OPENAT2, folder, path, how, 24), os.fsdecode(path))
 
 
-def _open_below(folder: int, path: bytes, flags: int, mode: int) -> int:
-    key = flags, mode
-    how = _hows.get(key)
+def _open_below(folder: int, path: bytes, flags: int) -> int:
+    how = _hows.get(flags)
     if how is None:  # made once: a merge opens as many files as it brings
-        how = _hows[key] = _numbers(flags | os.O_CLOEXEC, mode, _RESOLVE)
+        how = _hows[flags] = _numbers(flags | os.O_CLOEXEC, 0, _RESOLVE)
     return _checked(_syscall(_OPENAT2, folder, path, how, 24), path)
 
 

@@ -1,4 +1,4 @@
-"""The agent's private git dir: a copy of everything but locks and object stores, which come as hard links (DESIGN 7).
+"""The agent's private git dir: a copy of everything but locks and object stores, which come as hard links (decision 0005).
 
 The user's commits, fetches and prunes during a session then disturb neither side, and nothing that the agent writes into
 its copy is ever opened by a git of the host's.

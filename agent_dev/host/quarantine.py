@@ -1,4 +1,4 @@
-"""The agent's objects, checked: a pack of what is new, read again and verified in a repository of ours (DESIGN.md section 7).
+"""The agent's objects, checked: a pack of what is new, read again and verified in a repository of ours (decision 0017).
 
 Nothing of it is in the user's repository before all of it was found good, and then it comes by the rename of a whole pack.
 """

@@ -2,14 +2,13 @@
 
 import _signal as _c  # type: ignore[import-not-found]  # no stubs: private, but the only door to these calls
 
-HUP, INT, QUIT, TERM, CONT, TSTP, TTIN, TTOU, PIPE, WINCH = (
+HUP, INT, QUIT, TERM, CONT, TSTP, TTOU, PIPE, WINCH = (
     _c.SIGHUP,
     _c.SIGINT,
     _c.SIGQUIT,
     _c.SIGTERM,
     _c.SIGCONT,
     _c.SIGTSTP,
-    _c.SIGTTIN,
     _c.SIGTTOU,
     _c.SIGPIPE,
     _c.SIGWINCH,

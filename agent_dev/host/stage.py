@@ -24,7 +24,7 @@ def is_foreign(attribute: str) -> bool:
 
 
 def choose(candidates: tuple[str, ...], root: files.Tree) -> str | None:
-    """Return the first place from which a rename would reach the root; tried, not guessed (DESIGN.md section 5).
+    """Return the first place from which a rename would reach the root; tried, not guessed.
 
     The trial, from the directory in which the place would be made, renames onto the root itself, with NOREPLACE: the kernel
     tells EXDEV from EEXIST before it looks for what is to be renamed, so nothing needs to be made for it, and nothing can be

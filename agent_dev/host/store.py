@@ -1,4 +1,4 @@
-"""Sessions on disk: `$XDG_STATE_HOME/agent-dev/sessions/<id>/` (DESIGN.md section 5), their locks and their ends."""
+"""Sessions on disk: `$XDG_STATE_HOME/agent-dev/sessions/<id>/`, their locks and their ends."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Watching a running session: job control, signals to us, the moving repository, the base taken beside it."""
+"""Watching a running session: job control, signals to us, the moving repository, its time and the disks."""
 
 import os
 import time

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from agent_dev.host import kernel
+from agent_dev.host import files, kernel
 
 _TICKETS = 512  # two thousand bytes, which a pipe takes however small a user's limits make it
 _WIDTH = 4
@@ -70,7 +70,7 @@ class _Helper:
             try:
                 kernel.die_with_parent()
                 if os.getppid() == parent:
-                    _tell(tells, marshal.dumps(work()))
+                    files.write_all(tells, marshal.dumps(work()))
             finally:
                 os._exit(0)
         os.close(tells)
@@ -91,9 +91,3 @@ class _Helper:
         os.close(self._told)
         os.kill(self._pid, 9)
         os.waitpid(self._pid, 0)
-
-
-def _tell(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from agent_dev.commands.clean import Cleaned
-from agent_dev.commands.configuration import Value
+from agent_dev.commands.configuration import Configured
 from agent_dev.commands.home import Changed, Fresh, Home
 from agent_dev.commands.trust import NONE, Said
 from agent_dev.core.lasting import Step
@@ -111,7 +111,7 @@ def _size(count: int) -> str:
     return f"{count >> 20} MiB" if count >> 20 else f"{count >> 10} KiB"
 
 
-def configured(values: Sequence[Value], *, as_json: bool) -> None:
+def configured(values: Sequence[Configured], *, as_json: bool) -> None:
     """Print every value with its origin."""
     if as_json:
         rows = [{"key": one.key, "value": one.value, "origin": one.origin} for one in values]

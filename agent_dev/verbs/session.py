@@ -30,7 +30,7 @@ def _stop(words: list[str], where: Here, _options: Options) -> int:
 def _resume(words: list[str], where: Here, options: Options) -> int:
     parser = session_parser("resume", "Run a session's agent again on what it left, or COMMAND instead of it.")
     parser.usage = "agent-dev resume [-h] [SESSION] [-- COMMAND [ARGS…]]"
-    before, _, after = _split(words)
+    before, after = _split(words)
     args = parser.parse_args(before)
     one = sessions.find(where, args.session, (store.WAITING, store.KILLED))
     from agent_dev.after import after_run
@@ -44,11 +44,10 @@ def _resume(words: list[str], where: Here, options: Options) -> int:
     return after_run(outcome, request) if outcome.is_kept else outcome.code
 
 
-def _split(words: list[str]) -> tuple[list[str], str, list[str]]:
-    if "--" in words:
-        at = words.index("--")
-        return words[:at], "--", words[at + 1 :]
-    return words, "", []
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """Return the words before `--` and those after it."""
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at + 1 :]
 
 
 VERBS: dict[str, Verb] = {"discard": _discard, "stop": _stop, "resume": _resume}

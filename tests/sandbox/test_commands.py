@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from agent_dev.host.command_log import Head, verify
+from agent_dev.host import events
+from agent_dev.host.store import Session
 from tests.harness.program import PYTHON, AgentDev, tree, wait_until, watcher
 from tests.sandbox.watched import OWN, asking, ends, lines, log, session, sh, written
 
@@ -47,16 +48,16 @@ def test_every_command_is_written_down_in_a_chain_that_ends_in_the_record(guarde
     record = json.loads((session(guarded) / "session.json").read_text())
     count = len(lines(guarded))
     assert (record["policy"]["set"], record["commands"]["count"], record["commands"]["dropped"]) == ("guard", count, 0)
-    wanted = Head(count, record["commands"]["chain"])
+    held = Session("", str(session(guarded)))
     path = session(guarded) / "commands.jsonl"
-    assert verify(str(path), wanted).problem == ""
+    assert events.commands(held, record).problem == ""
     text = path.read_text().splitlines(keepends=True)
     path.write_text("".join(text[:-1]))
-    assert f"{count} were written" in verify(str(path), wanted).problem
+    assert f"{count} were written" in events.commands(held, record).problem
     number = next(number for number, line in enumerate(text) if '["touch", "x"]' in line)
     text[number] = text[number].replace('"x"', '"y"')
     path.write_text("".join(text))
-    assert f"changed after line {number}" in verify(str(path), wanted).problem
+    assert f"changed after line {number}" in events.commands(held, record).problem
 
 
 def test_how_a_command_ended_that_lasts_is_written_down(guarded: AgentDev) -> None:

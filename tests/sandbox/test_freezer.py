@@ -81,7 +81,7 @@ def test_a_checkpoint_of_a_running_session_is_of_one_moment(agent_dev: AgentDev,
     with writing(agent_dev) as (session, record):
         for _ in range(5):
             taken = checkpoint.take(Listed(session, record, store.RUNNING))
-            held = checkpoints.table(f"{session.folder}/checkpoints", taken, "root-0")
+            held = checkpoints.table(session, taken)
             first, last = (int(content(session, held[name].content)) for name in ("a-first", "z-last"))
             assert first - last in (0, 1)
             went_on(session)

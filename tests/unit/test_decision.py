@@ -41,9 +41,9 @@ DEVICE: Version = (Entry(FileType.DEVICE), None)
 EVERY = (NONE, A, B, C, A_X, B_X, A_P, B_P, A_TAG, A_TAG2, B_TAG, UNKNOWN, L, M, N, D, D_P, D_G, FIFO, FIFO_P, SOCKET, DEVICE)
 
 
-def decided(base: Version, mine: Version, agent: Version, *, is_text: bool = True, has_more: bool = False) -> Decision:
+def decided(base: Version, mine: Version, agent: Version, *, is_text: bool = True) -> Decision:
     digests = Digests(base[1], mine[1], agent[1])
-    return decide(base[0], mine[0], agent[0], digests, is_text=is_text, has_more=has_more)
+    return decide(base[0], mine[0], agent[0], digests, is_text=is_text)
 
 
 @pytest.mark.parametrize(
@@ -176,18 +176,6 @@ def test_two_edits_of_what_is_not_text_are_in_conflict() -> None:
 )
 def test_one_edit_of_what_is_not_text_is_taken(mine: Version, agent: Version, verdict: Verdict) -> None:
     assert decided(A, mine, agent, is_text=False).verdict is verdict
-
-
-@pytest.mark.parametrize("agent", [NONE, A, L, FIFO])
-def test_what_was_put_into_a_directory_is_not_lost_with_it(agent: Version) -> None:
-    assert decided(D, D, agent, has_more=True) == Decision(
-        CONFLICT, "you put something into the directory that the agent took away"
-    )
-
-
-@pytest.mark.parametrize(("agent", "verdict"), [(D, ALREADY), (D_P, CLEAN_AGENT)])
-def test_what_was_put_into_a_directory_that_stays_is_no_conflict(agent: Version, verdict: Verdict) -> None:
-    assert decided(D, D, agent, has_more=True).verdict is verdict
 
 
 def test_attributes_are_merged_apart_from_bytes_and_mode() -> None:

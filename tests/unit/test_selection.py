@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk, closure
-from agent_dev.core.selection import NOTHING, Selection, all_of, is_safe, leave, take, toggle
+from agent_dev.core.selection import NOTHING, Selection, all_of, leave, take, toggle
 
 NAMES = "abcdef"
 FILE = Entry(FileType.FILE)
@@ -186,4 +186,4 @@ def test_all_is_closed_and_can_be_merged(*, changes: ChangeSet, risky: bool, ign
 def test_all_never_takes_a_risk_unasked(changes: ChangeSet) -> None:
     table = changes.by_key()
 
-    assert all(is_safe(table[one]) for one in all_of(changes).keys)
+    assert all(table[one].is_clean and not table[one].risks for one in all_of(changes).keys)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from agent_dev.core.blocks import blocks
 from agent_dev.core.changes import ChangeSet, Kind
 from agent_dev.core.choice import Side, block_of
-from agent_dev.core.selection import NOTHING, is_safe
+from agent_dev.core.selection import NOTHING
 from tests.unit.tui_states import AFTER, BEFORE, RISK, after, change, changes, key
 from tui import diff, totals
 from tui.effects import Apply, Effect, Finish, Load
@@ -190,4 +190,4 @@ def test_nothing_finishes_but_a_yes_or_leaving_without_a_choice(some: ChangeSet,
 @given(change_sets())
 def test_all_never_takes_what_is_not_safe(some: ChangeSet) -> None:
     state = after(begin(some)[0], AllToggled())
-    assert all(is_safe(one) and not one.ignored for one in some.changes if one.key in state.selection)
+    assert all(one.is_clean and not one.risks and not one.ignored for one in some.changes if one.key in state.selection)
