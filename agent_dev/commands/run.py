@@ -319,7 +319,7 @@ def _settle(
 
         tally = watcher.finish(is_kept=is_kept)
         outcome = outcome.but(denied=tally.denied)
-        record = watching.noted(record, job.prepared, tally) if is_kept else record
+        record = watching.noted(f"{job.session.folder}/commands.jsonl", record, job.prepared, tally) if is_kept else record
     if not is_kept:
         if base is not None:
             _cancel(base)

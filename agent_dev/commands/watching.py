@@ -20,10 +20,10 @@ def begin(prepared: Prepared, session: store.Session, environ: dict[str, str]) -
     return Watcher(Watch(profile.policy, session.folder, home, environ, profile.ask_seconds, roll_back))
 
 
-def noted(record: store.Record, prepared: Prepared, tally: Tally) -> store.Record:
-    """Return the session's record with the policy's version and the end of the log."""
+def noted(path: str, record: store.Record, prepared: Prepared, tally: Tally) -> store.Record:
+    """Return the session's record with the policy's version and the end of the log of commands, which lies at `path`."""
     from agent_dev.host import events  # after the agent
     from agent_dev.host.command_log import Head  # as above
 
-    log = events.extended(record.get("commands"), Head(tally.count, tally.chain, tally.dropped))
+    log = events.extended(path, record.get("commands"), Head(tally.count, tally.chain, tally.dropped))
     return {**record, "policy": {"set": prepared.settings.profile.policy, "digest": tally.digest}, "commands": log}

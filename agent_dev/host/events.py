@@ -46,7 +46,7 @@ def note(session: store.Session, event: str, *, at: int = 0, **more: Any) -> Non
             log.close()
         if session.lock >= 0:
             record = store.read(session)
-            end = extended(record.get("events"), log.head)
+            end = extended(_path(session), record.get("events"), log.head)
             store.write(session, {**record, "events": end}, is_durable=True)
     except OSError:
         return  # as above: the log is there to be looked at, and stops nothing
@@ -54,10 +54,29 @@ def note(session: store.Session, event: str, *, at: int = 0, **more: Any) -> Non
         os.close(fd)
 
 
-def extended(before: store.LogRecord | None, head: Head) -> store.LogRecord:
-    """Return what a session's record says of a log that was added to, from what it said before: what was left out adds up."""
-    dropped = (before["dropped"] if before else 0) + head.dropped
+def extended(path: str, before: store.LogRecord | None, head: Head) -> store.LogRecord:
+    """Return what a session's record says of a log that was added to, from what it said before: what was left out adds up.
+
+    Of a log that was not as it said, it goes on saying that: else the next line would make good what was cut off.
+    """
+    if before is None:
+        return {"count": head.count, "chain": head.chain, "dropped": head.dropped}
+    dropped = before["dropped"] + head.dropped
+    if _chain_at(path, before["count"]) != before["chain"]:
+        return {**before, "dropped": dropped}
     return {"count": head.count, "chain": head.chain, "dropped": dropped}
+
+
+def _chain_at(path: str, count: int) -> str:
+    """Return the chain of a log's line of that number, "" where there is no such line; of number 0, where every log begins."""
+    if not count:
+        return Head().chain
+    with open(path, "rb") as file:
+        line = next((line for number, line in enumerate(file, 1) if number == count), b"{}")
+    try:
+        return str(json.loads(line)["chain"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +109,5 @@ def _read(path: str, said: store.LogRecord | None) -> Told:
         return Told(found.rows, found.problem)
     if found.head.count < wanted.count:
         return Told(found.rows, f"it has {found.head.count} lines, and {wanted.count} were written")
-    with open(path, "rb") as file:
-        chain = next(line for number, line in enumerate(file, 1) if number == wanted.count)
-    is_as_written = json.loads(chain)["chain"] == wanted.chain
+    is_as_written = _chain_at(path, wanted.count) == wanted.chain
     return Told(found.rows, "" if is_as_written else f"its first {wanted.count} lines are not those that were written")

@@ -54,6 +54,28 @@ def test_what_was_left_out_of_a_full_log_is_counted_and_told(
     assert json.loads(capsys.readouterr().out)["left_out"] == 3
 
 
+@pytest.mark.parametrize("left", range(4))
+def test_a_cut_is_still_seen_when_the_log_has_gone_on(session: store.Session, left: int) -> None:
+    rewrite(session, lines(session)[:left])
+    for number in range(6):
+        events.note(session, "checkpoint", checkpoint=10 + number)
+        assert told(session).problem, number
+
+
+def test_a_cut_of_the_commands_is_still_seen_when_the_log_has_gone_on(tmp_path: Path) -> None:
+    path = tmp_path / "commands.jsonl"
+    said: store.LogRecord | None = None
+    for number in range(5):
+        log = command_log.Log(str(path))
+        log.write([{"pid": number}])
+        log.close()
+        said = events.extended(str(path), said, log.head)
+        if number == 2:
+            path.write_text(path.read_text().splitlines(keepends=True)[0])
+    assert said is not None
+    assert said["count"] == 3  # as it was before the cut
+
+
 def test_a_cut_is_seen(session: store.Session) -> None:
     for left in range(4):
         rewrite(session, lines(session)[:left] if left else [])
