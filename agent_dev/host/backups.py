@@ -238,7 +238,7 @@ class _Taking:
         """Look at everything; return whether anything is unlike the backup before."""
         for one in self._walk(self.wish.source, self.problems):
             self.found.append(one)
-            if self.last is not None and self._is_same(self.last, one.path, one.entry):
+            if self.last is not None and (self._is_same(self.last, one.path, one.entry) or self._is_still_shut(self.last, one)):
                 self.same.add(one.path)
         return self.last is None or len(self.same) != len(self.found) or self._has_lost(self.last)
 
@@ -272,6 +272,18 @@ class _Taking:
         if (held.target, held.attributes) != (entry.target, entry.attributes):
             return False
         return not is_file or self._has_bytes_of(last, path)
+
+    def _is_still_shut(self, last: Tree, one: Found) -> bool:
+        """Whether a file could not be read for the backup before, and is what it was and cannot be read now."""
+        entry = one.entry
+        is_as_known = self.known.get(one.path) == (entry.inode, entry.ctime, entry.size, entry.mtime)
+        if entry.type is not FileType.FILE or not is_as_known or last.look(one.path, attributes=False) is not None:
+            return False
+        try:
+            os.close(self.source.open(one.path, os.O_RDONLY))
+        except OSError:
+            return True
+        return False
 
     def _has_bytes_of(self, last: Tree, path: bytes) -> bool:
         try:

@@ -1,5 +1,6 @@
 """Backups of a real tree: each is what was there, shares what did not change, and is there whole or not at all."""
 
+import errno
 import fcntl
 import os
 import random
@@ -13,6 +14,7 @@ from agent_dev.core.history import Keep
 from agent_dev.errors import BackupBusy, BackupFailed
 from agent_dev.host import backups, copies, disk
 from agent_dev.host.backups import Backup, Wish
+from agent_dev.host.files import Tree
 from tests.harness.program import tree
 
 ROUNDS = int(os.environ.get("AGENT_DEV_BACKUP_ROUNDS", "12"))
@@ -217,6 +219,23 @@ def test_a_file_that_will_not_hold_still_is_there_and_named(source: Path, monkey
     backup = made(back_up(source))
     assert backup.problems == ("a: it changed while it was copied",)
     assert (Path(backup.path) / "a").read_text() == "a\nmore\nmore\n"
+
+
+def test_what_cannot_be_read_makes_no_backup_of_its_own_until_it_can(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, shut = Tree.open, {b"a"}
+
+    def opened(tree: Tree, path: bytes, flags: int) -> int:
+        if tree.path == str(source) and path in shut:
+            raise PermissionError(errno.EACCES, "Permission denied", os.fsdecode(path))  # root may read everything
+        return real(tree, path, flags)
+
+    monkeypatch.setattr(Tree, "open", opened)
+    settle(source)
+    assert made(back_up(source)).problems == ("a: Permission denied",)
+    assert [back_up(source), back_up(source)] == [None, None]
+    shut.clear()
+    backup = made(back_up(source))
+    assert (backup.problems, content(backup.path)) == ((), content(source))
 
 
 def test_old_ones_are_thinned_and_the_newest_stay(source: Path) -> None:
