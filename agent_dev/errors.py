@@ -87,6 +87,10 @@ class NotExecutable(CannotStart):
     code = NOT_EXECUTABLE
 
 
+class NotLetStart(NotExecutable):
+    """{command}: the command policy does not let it start"""
+
+
 class StateUnusable(CannotStart):
     """the state directory {path} cannot be used: {reason}"""
 

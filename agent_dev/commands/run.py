@@ -8,7 +8,7 @@ from agent_dev.commands import beside, bounds, copies, showing
 from agent_dev.commands.prepare import Prepared, Request, prepare, setting
 from agent_dev.core import bwrap, plan
 from agent_dev.core.plan import GitDir, Root, SandboxPlan, Setting
-from agent_dev.errors import StateUnusable
+from agent_dev.errors import NotLetStart, StateUnusable
 from agent_dev.host import ended, handed, launch, leftovers, look, machine, refs, repo, store, supervise
 from agent_dev.host.homes import Home
 from agent_dev.host.terminal import Terminal
@@ -392,5 +392,7 @@ def _fail(job: Job, base: int | None, keeper: launch.Keeper) -> None:
     store.write(job.session, job.record)  # it was never launched
     if keeper.watcher is not None:
         keeper.watcher.check()
+        if keeper.watcher.finish(is_kept=False).denied:
+            raise NotLetStart(command=job.plan.command[0], hint="agent-dev policy check -- COMMAND says by which rule")
     facts = job.prepared.machine
     raise explain.failure(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty)

@@ -67,6 +67,13 @@ def test_a_link_that_leads_nowhere_inside_is_found_and_does_not_start(agent_dev:
     wait_until(lambda: agent_dev.leavings() == [], "nothing is left of the session")
 
 
+def test_a_command_that_the_policy_denies_is_said_to_be_that(agent_dev: AgentDev) -> None:
+    done = agent_dev("rm", "-rf", "/")
+    assert done.returncode == 126
+    assert done.stderr.splitlines()[-2] == "agent-dev: rm: the command policy does not let it start"
+    assert agent_dev.sessions(everywhere=True) == []
+
+
 def test_a_command_that_lies_outside_is_not_found(agent_dev: AgentDev, tmp_path: Path) -> None:
     (tmp_path / "tool").write_text("#!/bin/sh\necho ran\n")
     (tmp_path / "tool").chmod(0o755)
