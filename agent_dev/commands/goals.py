@@ -171,12 +171,18 @@ def _onto(work: Work, branch: Branch, current: str) -> str:
     if work.wish.squash:
         bare = replace(maker, trailers=(), signing=())
         made = replay.rebase(bare, told, current) if _is_linear(told) else replay.merge(bare, current, branch.tip, b"")
-        return replay.squash(maker, commits.read(work.place, [made])[0].tree, current, _words(work, told))
+        return _as_one(work, maker, (made, current), told)
     if _is_linear(told):
         return replay.rebase(maker, told, current)
     tip = replay.rewrite(maker, told) if maker.changes_all else branch.tip
     words = work.wish.message or f"Merge the agent's commits of {branch.name.removeprefix(HEADS)}"
     return replay.merge(maker, current, tip, words.encode("utf-8", "surrogateescape") + b"\n")
+
+
+def _as_one(work: Work, maker: Maker, ends: tuple[str, str], told: tuple[Told, ...]) -> str:
+    """Return one commit that leads to the tree of the first of two commits from the second; that one where they have the same."""
+    made, onto = commits.read(work.place, list(ends))
+    return ends[1] if made.tree == onto.tree else replay.squash(maker, made.tree, onto.id, _words(work, told))
 
 
 def _is_linear(told: tuple[Told, ...]) -> bool:
@@ -229,7 +235,7 @@ def _picked(work: Work, told: list[Told], onto: str) -> str:
     maker = _maker(work, makes=not stands)
     if work.wish.squash:
         made = replay.rebase(replace(maker, trailers=(), signing=()), told, onto)
-        return replay.squash(maker, commits.read(work.place, [made])[0].tree, onto, _words(work, tuple(told)))
+        return _as_one(work, maker, (made, onto), tuple(told))
     if stands and not maker.changes_all:
         return told[-1].id  # as they are
     return replay.rebase(maker, told, onto)

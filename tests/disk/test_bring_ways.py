@@ -99,6 +99,18 @@ def test_a_squash_is_one_commit_of_the_users(session: GitSession) -> None:
     assert (session.root / "b.txt").read_text() == "b\n"
 
 
+@pytest.mark.parametrize("picks", [False, True])
+def test_a_squash_of_what_is_here_already_makes_no_empty_commit(session: GitSession, *, picks: bool) -> None:
+    one = session.commit("one", a__txt="agent\n")
+    session.end()
+    chosen = (one,) if picks else ()
+    session.bring(*chosen, squash=True, onto_current=not picks)
+    tip = head(session.root)
+    with pytest.raises(CannotBring, match="already"):
+        session.bring(*chosen, squash=True, onto_current=not picks)
+    assert head(session.root) == tip
+
+
 def test_a_squash_says_what_it_is_told(session: GitSession) -> None:
     session.commit("one", a__txt="agent\n")
     session.commit("two", b__txt="b\n")
