@@ -50,13 +50,20 @@ def fit(change: Change, now: Entry | None, sides: Sides) -> Fit:
         case Verdict.ALREADY:
             return Fit(None)
         case Verdict.CLEAN_AGENT:
-            return Fit(together, _result(change, decision, sides.agent))
+            return Fit(replace(together, is_touched=_is_like(change.before, now)), _result(change, decision, sides.agent))
         case Verdict.KEEP_MINE:
             return Fit(together, _result(change, decision, sides.mine))
         case Verdict.MERGE_TEXT:
             return _text(change, together, decision, sides)
         case Verdict.CONFLICT:
             return Fit(replace(change, conflict=decision.why, mine=now))
+
+
+def _is_like(before: Entry | None, now: Entry | None) -> bool:
+    """Whether what stands there differs from the base's in nothing that is the user's; its bytes are known to be the same."""
+    if before is None or now is None:
+        return before is now
+    return (before.type, before.mode, before.attributes) == (now.type, now.mode, now.attributes)
 
 
 def _result(change: Change, decision: Decision, content: bytes | None) -> Result | None:

@@ -90,6 +90,7 @@ class Change:
     `insertions` and `deletions` are counted in lines; None until counted, or where lines mean nothing.
     `is_merged`: the real tree is not as the base was, but both fit together; `mine` is what stands there now.
     `is_dropped`: what stands there stays, and taking the change only takes it out of the session.
+    `is_touched`: of a merged one, what stands there holds what the base held, and only its times are others.
     `is_apart`: it comes by a commit, and what the session's own files hold there stays as it is.
     """
 
@@ -109,6 +110,12 @@ class Change:
     mine: Entry | None = None
     is_dropped: bool = False
     is_apart: bool = False
+    is_touched: bool = False
+
+    @property
+    def has_yours(self) -> bool:
+        """Whether the user changed it, too, so that what lands has both."""
+        return self.is_merged and not self.is_touched
 
     @property
     def expect(self) -> Entry | None:

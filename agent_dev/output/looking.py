@@ -29,7 +29,7 @@ def _change(change: Change, roots: Sequence[str]) -> dict[str, object]:
         "deletions": change.deletions,
         "risks": [{"rule": risk.rule, "why": risk.why} for risk in change.risks],
         "conflict": change.conflict or change.obstacle,
-        "merged": change.is_merged,
+        "merged": change.has_yours,
     }
 
 

@@ -88,7 +88,7 @@ def row_of(change: Change, roots: Sequence[str]) -> str:
         parts.append(f"+{change.insertions} -{change.deletions}")
     if change.ignored:
         parts.append("[ignored]")
-    if change.is_merged:
+    if change.has_yours:
         parts.append("(yours stays)" if change.is_dropped else "(with what you changed)")
     if change.risks:
         parts.append("! " + ", ".join(risk.rule for risk in change.risks))

@@ -66,8 +66,10 @@ PAIRS = [(what, deed) for what in MARKS for deed in DEEDS]
 def test_what_fits_what_the_user_did_meanwhile_is_merged_with_it(tmp_path: Path, what: str, deed: Callable[[Path], None]) -> None:
     with Ended(tmp_path, {b"x": OLD, b"y": OLD}, MARKS[what]) as session:
         deed(session.real / "x")
+        told = {change.key.path: change.has_yours for change in session.changes().changes}
         merged = session.merge_all()
 
+        assert told.get(b"x", False) is (deed is rewrite)  # that a file was touched is no change of the user's
         assert trees.read(session.real) == {b"y": NEW, **FITTING[what, deed]}
         assert (merged.is_all, session.kinds(), session.conflicts()) == (True, {}, {})
 
