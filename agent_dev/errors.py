@@ -95,6 +95,10 @@ class SessionBusy(AgentDevError):
     """session {session} is still running"""
 
 
+class SessionInUse(SessionBusy):
+    """another command of agent-dev is at work on session {session}"""
+
+
 class NotTrustworthy(AgentDevError):
     """{path} is not used: {reason}"""
 

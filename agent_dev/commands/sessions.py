@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agent_dev.commands.prepare import Options, flags
 from agent_dev.core.plan import expand
 from agent_dev.core.profile import Profile
-from agent_dev.errors import NoSession, SessionBusy, UnknownSession, UnreadableSession
+from agent_dev.errors import NoSession, SessionBusy, SessionInUse, UnknownSession, UnreadableSession
 from agent_dev.host import door, ended, leftovers, load, machine, repo, signals, store
 
 OPEN = (store.RUNNING, store.WAITING, store.KILLED)
@@ -111,11 +111,16 @@ def is_session(everything: tuple[Listed, ...], name: str) -> Listed | None:
 
 
 def hold(one: Listed) -> Listed:
-    """Hold an ended session for work on it, after ending what a dead launcher left. Raises SessionBusy."""
+    """Hold an ended session for work on it, after ending what a dead launcher left. Raises SessionBusy, SessionInUse."""
     until = time.monotonic() + (_PATIENCE / 1000 if one.state == store.KILLED else 0)
     while time.monotonic() < until and store.is_held(one.session):
         time.sleep(_LOOK)  # its base is still being taken
-    session = store.hold(one.session)
+    try:
+        session = store.hold(one.session)
+    except SessionBusy as error:
+        if one.state == store.RUNNING:
+            raise
+        raise SessionInUse(session=one.session.id, hint="do it again when that has ended") from error
     life = one.record.get("life")
     if one.state == store.KILLED and life:
         leftovers.end(leftovers.Life(*life))
