@@ -59,8 +59,7 @@ def _try(ground: Ground, path: str, act: Callable[[], None]) -> None:
 
 def _folder(ground: Ground, path: str, opened: dict[str, int]) -> int:
     """Open a directory, for writing into it: what its owner shut, of those above it too, is opened until the end."""
-    _let_in(ground, path, opened)
-    fd = kernel.open_below(ground.root, os.fsencode(path) or b".", _FOLDER)
+    fd = _let_in(ground, path, opened)
     mode = os.fstat(fd).st_mode & 0o7777
     if mode & 0o300 != 0o300:
         opened.setdefault(path, mode)
@@ -68,12 +67,14 @@ def _folder(ground: Ground, path: str, opened: dict[str, int]) -> int:
     return fd
 
 
-def _let_in(ground: Ground, path: str, opened: dict[str, int]) -> None:
+def _let_in(ground: Ground, path: str, opened: dict[str, int]) -> int:
+    raw = os.fsencode(path) or b"."
     try:
-        os.close(kernel.open_below(ground.root, os.fsencode(path) or b".", _FOLDER))
+        return kernel.open_below(ground.root, raw, _FOLDER)
     except PermissionError:
         for one in ("", *history.parents(path), path) if path else ("",):
             _open_shut(ground, one, opened)
+    return kernel.open_below(ground.root, raw, _FOLDER)
 
 
 def _open_shut(ground: Ground, path: str, opened: dict[str, int]) -> None:
@@ -238,7 +239,7 @@ def _set_attributes(fd: int, node: Node) -> None:
 
 
 def _settle(ground: Ground, node: Node, opened: dict[str, int]) -> None:
-    _let_in(ground, _split(node.path)[0], opened)
+    os.close(_let_in(ground, _split(node.path)[0], opened))
     opened.pop(node.path, None)
     fd = kernel.open_below(ground.root, os.fsencode(node.path) or b".", os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
