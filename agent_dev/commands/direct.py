@@ -254,7 +254,7 @@ def _fill(taken: Taken, upper: str, wanted: tuple[bytes, ...]) -> None:
     try:
         filling = _Filling(source, real, target)
         skip = (*_SKIP, *map(os.fsencode, {*snapshots.within(source.path), *snapshots.within(real.path)}))
-        was, now = _entries(source.path, skip), _entries(real.path, skip)
+        was, now = _entries(source.path, skip, wanted), _entries(real.path, skip, wanted)
         known = sorted(was.keys() | now.keys())
         for one in wanted:
             if one and not any(_is_at(path, one) for path in known):
@@ -263,6 +263,7 @@ def _fill(taken: Taken, upper: str, wanted: tuple[bytes, ...]) -> None:
         for path in known:
             if not wanted or any(_is_at(path, one) for one in wanted):
                 filling.put(path, was.get(path), now.get(path))
+        filling.close()
     finally:
         for tree in (source, real, target):
             tree.close()
@@ -272,9 +273,16 @@ def _is_at(path: bytes, place: bytes) -> bool:
     return path == place or path.startswith(place + b"/") or not place
 
 
-def _entries(root: str, skip: tuple[bytes, ...]) -> dict[bytes, Entry]:
+def _entries(root: str, skip: tuple[bytes, ...], wanted: tuple[bytes, ...]) -> dict[bytes, Entry]:
+    """Return what a tree holds. Raises AgentDevError where some of what is wanted cannot be read: it would count as gone."""
     unable = (FileType.SOCKET, FileType.DEVICE)
-    return {found.path: found.entry for found in scan.walk(root, skip=skip) if found.entry.type not in unable}
+    problems: list[str] = []
+    found = {one.path: one.entry for one in scan.walk(root, skip=skip, problems=problems) if one.entry.type not in unable}
+    for problem in problems:
+        path = os.fsencode(problem.rpartition(": ")[0])
+        if not wanted or any(_is_at(path, one) or _is_at(one, path) for one in wanted):
+            raise AgentDevError(message=f"{root}/{problem}; nothing was changed", hint="chmod u+rwx it, then restore again")
+    return found
 
 
 class _Filling:
@@ -284,6 +292,7 @@ class _Filling:
         self.source, self.real, self.target = source, real, target
         self.copier = copies.Copier(source, target)
         self.gone = b"\0"  # the directory that was removed last
+        self.modes: dict[bytes, int] = {}  # of directories that are written into until the end
 
     def put(self, path: bytes, was: Entry | None, now: Entry | None) -> None:
         """Make a path what it was."""
@@ -302,6 +311,13 @@ class _Filling:
                 if now is not None and now.type is not FileType.DIRECTORY:
                     copies.with_attributes(self.target, path, Entry(FileType.DIRECTORY), ("user.overlay.opaque", b"y"))
                 copies.with_mode(self.target, path, was.mode & 0o777 | 0o700)
+                if was.mode & 0o700 == 0o500:
+                    self.modes[path] = was.mode & 0o777
+
+    def close(self) -> None:
+        """Give directories that were not to be written into their modes."""
+        for path, mode in sorted(self.modes.items(), reverse=True):
+            copies.with_mode(self.target, path, mode)
 
     def _differs(self, path: bytes, was: Entry, now: Entry) -> bool:
         if (was.mode, was.attributes, was.target) != (now.mode, now.attributes, now.target):

@@ -5,8 +5,11 @@ import re
 MASK = "***"
 _WORDS = "token|secret|passw(?:or)?d|passphrase|(?:api|access|private)[_-]?key|credential"
 _NAME = rf"(?:[A-Za-z0-9_.-]*(?:{_WORDS})[A-Za-z0-9_-]*)"
-_ASSIGNED = re.compile(rf"(^|[\s;&?\"'{{,])(-{{0,2}}{_NAME}[\"']?\s*[=:]\s*[\"']?)(?!\s)([^\s\"'&;,}}]+)", re.IGNORECASE)
+_ASSIGNED = re.compile(rf"(^|[\s;&?\"'{{,:])(-{{0,2}}{_NAME}[\"']?\s*[=:]\s*[\"']?)(?!\s)([^\s\"'&;,}}]+)", re.IGNORECASE)
 _NAMED = re.compile(rf"-{{1,2}}{_NAME}", re.IGNORECASE)
+# In a line for a shell, where the value is a word of its own.
+_NAMED_IN_LINE = re.compile(rf"(^|[\s;&|(\"'`])(-{{1,2}}{_NAME}\s+[\"']?)(?![-\s\"'])[^\s\"'&;|)`]+", re.IGNORECASE)
+_SEPARATE_IN_LINE = re.compile(r"(\s(?:-u|--user)\s+[\"']?[^\s\"':]+:)[^\s\"'&;|)`]+")
 _AUTHORISED = re.compile(r"((?:bearer|basic|token)\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^\s/@]+@")
 # What providers' keys begin with, and what JSON web tokens do.
@@ -16,7 +19,7 @@ _KNOWN = re.compile(
 )
 # One of these, in small letters, is in every word that any of the above meets. To look for them takes a fiftieth of the time.
 _SIGNS = (
-    *("token", "secret", "passw", "passphrase", "key", "credential", "bearer", "basic", "://"),
+    *("token", "secret", "passw", "passphrase", "key", "credential", "bearer", "basic", "://", " -u ", " --user "),
     *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_live_", "rk_live_", "xox"),
     *("npm_", "pypi-", "akia", "asia", "aiza", "hf_", "dop_v1_", "ya29.", "eyj"),
 )
@@ -51,5 +54,7 @@ def _masked(word: str) -> str:
         return word
     word = _ADDRESS.sub(rf"\g<1>{MASK}@", word)
     word = _ASSIGNED.sub(rf"\g<1>\g<2>{MASK}", word)
+    word = _NAMED_IN_LINE.sub(rf"\g<1>\g<2>{MASK}", word)
+    word = _SEPARATE_IN_LINE.sub(rf"\g<1>{MASK}", word)
     word = _AUTHORISED.sub(rf"\g<1>{MASK}", word)
     return _KNOWN.sub(MASK, word)

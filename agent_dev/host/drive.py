@@ -9,6 +9,7 @@ attached, and before one goes whose content just went.
 import errno
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 
 from agent_dev.core.changes import Entry, FileType, Key
 from agent_dev.core.journal import Act, Mark, Op, Place, mark, place
@@ -39,6 +40,7 @@ class Driver:
         self._twofold = twofold
         self._touched: dict[tuple[int, bytes], None] = {}
         self._fresh: set[tuple[int, bytes]] = set()  # attached directories whose entry is not yet durable
+        self._named: dict[tuple[int, int], tuple[int, int]] = {}  # ctimes of inodes with more names, before and after our move
         self.keeps = False  # a slot holds what the user saved, for which the path has no room
 
     def look(self, op: Op) -> tuple[Entry | None, Entry | None]:
@@ -109,8 +111,10 @@ class Driver:
 
     def _move(self, op: Op, arriving: Mark | None, leaving: Mark | None, *, is_strict: bool) -> bool:
         folder, name = self._at(op)
+        found = None
         if leaving is not None:
-            _demand(leaving, scan.entry(folder, name), is_strict=is_strict)
+            found = scan.entry(folder, name)
+            _demand(self._since_our_own(op, leaving), found, is_strict=is_strict)
         if leaving is None:
             if not self._attach(op, folder, name):
                 return False
@@ -119,7 +123,20 @@ class Driver:
         else:
             self._exchange(op, folder, name, (arriving, leaving))
         self._remember(op, arriving, leaving)
+        if found is not None and found.links > 1 and found.type is not FileType.DIRECTORY:
+            self._note_names(op, found)
         return True
+
+    def _since_our_own(self, op: Op, leaving: Mark) -> Mark:
+        """Return what must stand at a path whose file we moved by another name of it already, which gave it a ctime."""
+        before, after = self._named.get((op.key.root, leaving.inode), (0, 0))
+        return replace(leaving, ctime=after) if before and leaving.ctime == before else leaving
+
+    def _note_names(self, op: Op, was: Entry) -> None:
+        now = self._stage(op).look(op.slot)
+        if now is not None and now.inode == was.inode:
+            first, _ = self._named.get((op.key.root, was.inode), (was.ctime, 0))
+            self._named[op.key.root, was.inode] = first, now.ctime
 
     def _remember(self, op: Op, arriving: Mark | None, leaving: Mark | None) -> None:
         """Let go of directories that moved, and note one that is new: nothing happens in it before its entry is durable."""

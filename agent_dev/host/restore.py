@@ -6,7 +6,8 @@ same, so that a restore that was cut short is simply done again.
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agent_dev.core import history
@@ -42,8 +43,7 @@ def carry_out(steps: Restore, ground: Ground) -> None:
     for node in steps.made:
         _try(ground, node.path, lambda node=node: _make(ground, node, steps, opened))  # type: ignore[misc]  # as above
     for node in steps.settled:
-        opened.pop(node.path, None)
-        _try(ground, node.path, lambda node=node: _settle(ground, node))  # type: ignore[misc]  # as above
+        _try(ground, node.path, lambda node=node: _settle(ground, node, opened))  # type: ignore[misc]  # as above
     for path, mode in sorted(opened.items(), reverse=True):
         _try(ground, path, lambda path=path, mode=mode: _shut(ground, path, mode))  # type: ignore[misc]  # as above
 
@@ -58,22 +58,36 @@ def _try(ground: Ground, path: str, act: Callable[[], None]) -> None:
 
 
 def _folder(ground: Ground, path: str, opened: dict[str, int]) -> int:
-    """Open a directory, for writing into it: one that its owner shut is opened until the end."""
-    try:
-        fd = kernel.open_below(ground.root, os.fsencode(path) or b".", _FOLDER)
-    except PermissionError:
-        fd = kernel.open_below(ground.root, os.fsencode(path) or b".", os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            opened.setdefault(path, os.fstat(fd).st_mode & 0o7777)
-            os.chmod(f"/proc/self/fd/{fd}", 0o700)
-        finally:
-            os.close(fd)
-        return kernel.open_below(ground.root, os.fsencode(path) or b".", _FOLDER)
+    """Open a directory, for writing into it: what its owner shut, of those above it too, is opened until the end."""
+    fd = _let_in(ground, path, opened)
     mode = os.fstat(fd).st_mode & 0o7777
     if mode & 0o300 != 0o300:
         opened.setdefault(path, mode)
         disk.chmod(fd, 0o700)
     return fd
+
+
+def _let_in(ground: Ground, path: str, opened: dict[str, int]) -> int:
+    raw = os.fsencode(path) or b"."
+    try:
+        return kernel.open_below(ground.root, raw, _FOLDER)
+    except PermissionError:
+        for one in ("", *history.parents(path), path) if path else ("",):
+            _open_shut(ground, one, opened)
+    return kernel.open_below(ground.root, raw, _FOLDER)
+
+
+def _open_shut(ground: Ground, path: str, opened: dict[str, int]) -> None:
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
+    # Not "." for the root, which would have to be searched.
+    fd = kernel.open_below(ground.root, os.fsencode(path), flags) if path else os.dup(ground.root)
+    try:
+        mode = os.fstat(fd).st_mode & 0o7777
+        if mode & 0o700 != 0o700:
+            opened.setdefault(path, mode)
+            os.chmod(f"/proc/self/fd/{fd}", 0o700)
+    finally:
+        os.close(fd)
 
 
 def _split(path: str) -> tuple[str, bytes]:
@@ -223,7 +237,9 @@ def _set_attributes(fd: int, node: Node) -> None:
         disk.set_attribute(fd, name, bytes.fromhex(value))
 
 
-def _settle(ground: Ground, node: Node) -> None:
+def _settle(ground: Ground, node: Node, opened: dict[str, int]) -> None:
+    os.close(_let_in(ground, _split(node.path)[0], opened))
+    opened.pop(node.path, None)
     fd = kernel.open_below(ground.root, os.fsencode(node.path) or b".", os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if os.fstat(fd).st_mode & 0o700 != 0o700:
@@ -255,12 +271,28 @@ def _shut(ground: Ground, path: str, mode: int) -> None:
 
 def open_temp(folder: int, name: bytes) -> int:
     """Make an empty folder of ours in a directory, whatever a killed restore left there, and open it."""
-    clear(folder, name)
-    disk.mkdir(name, folder)
-    return kernel.open_below(folder, name, _FOLDER)
+    with _written_into(folder):
+        clear(folder, name)
+        disk.mkdir(name, folder)
+        return kernel.open_below(folder, name, _FOLDER)
 
 
 def close_temp(folder: int, name: bytes, fd: int) -> None:
     """Take the folder of ours away."""
     os.close(fd)
-    clear(folder, name)
+    with _written_into(folder):
+        clear(folder, name)
+
+
+@contextmanager
+def _written_into(folder: int) -> Iterator[None]:
+    """Let us into a directory that its owner shut, as long as a name of ours is made or removed in it."""
+    if os.access(".", os.W_OK | os.X_OK, dir_fd=folder):
+        yield
+        return
+    mode = os.fstat(folder).st_mode & 0o7777
+    disk.chmod(folder, 0o700)
+    try:
+        yield
+    finally:
+        disk.chmod(folder, mode)

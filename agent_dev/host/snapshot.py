@@ -1,4 +1,7 @@
-"""Copying an upper into a pool of contents: a live one is only read, and what has not changed since is not read again."""
+"""Copying an upper into a pool of contents: a live one is only read, and what has not changed since is not read again.
+
+What its owner shut is opened for that moment (host/shut): what a checkpoint does not hold, a rollback would lose.
+"""
 
 import errno
 import os
@@ -10,7 +13,7 @@ from typing import Any, NamedTuple
 from agent_dev.core import history
 from agent_dev.core.history import Node
 from agent_dev.core.overlay import NOISE
-from agent_dev.host import kernel, node_table, pool, together
+from agent_dev.host import kernel, node_table, pool, shut, together
 from agent_dev.host.node_table import ROOT, Piece, Pieces
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -88,8 +91,18 @@ class _Reader:
         try:
             return self._node(folder, name, path, status)
         except PermissionError as error:
-            self.problems.append(f"{path}: {error.strerror}")
-            return self._as_node(path, status, "", "")
+            node = self._shut(folder, name, path, status)
+            if node is None:
+                self.problems.append(f"{path}: {error.strerror}")
+            return node or self._as_node(path, status, "", "")
+
+    def _shut(self, folder: int, name: str, path: str, status: os.stat_result) -> Node | None:
+        """Return the node of what its owner may not read, None where it is not ours to open."""
+        try:
+            with shut.opened(folder, name) as mode:
+                return self._node(folder, name, path, status)._replace(mode=mode)
+        except PermissionError:
+            return None
 
     def _node(self, folder: int, name: str, path: str, status: os.stat_result) -> Node:
         match _KINDS.get(stat.S_IFMT(status.st_mode)):
@@ -151,6 +164,7 @@ class _Taking:
 
     def __init__(self, root: int, keep: Keeping, known: Pieces, now: int, give_way: Callable[[], None]) -> None:
         self.root, self.keep, self.known, self.give_way = root, keep, known, give_way
+        self.folders = shut.Folders(root)
         self.young = now - _YOUNG
         self.twins: dict[int, tuple[str, str]] = {}
         self.reader = _Reader(keep, self.young, self.twins)
@@ -163,13 +177,14 @@ class _Taking:
         """Take up a directory's entries; return the directories among them."""
         self.give_way()
         try:
-            here = kernel.open_below(self.root, os.fsencode(path) or b".", _FOLDER)
+            here = self.folders.open(path)
         except OSError as error:
             self.taken.problems.append(f"{path}: {error.strerror}")
             return []
         try:
             if not path:
-                self._put(ROOT, node_table.packed((self.reader.entry((here, ".", ""), os.fstat(here)),)))
+                top = self.reader.entry((here, ".", ""), os.fstat(here))
+                self._put(ROOT, node_table.packed((top._replace(mode=self.folders.mode(path, top.mode)),)))
             with os.scandir(here) as entries:
                 found = list(entries)
             piece = self._as_before(path, found)
@@ -275,15 +290,16 @@ def take(root: str, keep: Keeping, known: Pieces, now: int, give_way: Callable[[
     `keep`: what names the content of an open file, `Pool.add` by copying it; `now`: ns since 1970 before anything was looked at;
     `give_way`: called every few milliseconds, and ends it by raising. Raises OSError when the pool cannot be written.
     """
-    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # which the owner may have shut
+    taking = _Taking(fd, keep, known, now, give_way or _stay)
     try:
-        taking = _Taking(fd, keep, known, now, give_way or _stay)
         todo = [""]
         while todo:
             todo += taking.folder(todo.pop())
         taking.read()
         return taking.taken
     finally:
+        taking.folders.close()
         os.close(fd)
 
 

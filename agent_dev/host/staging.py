@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agent_dev.core import records
 from agent_dev.core.changes import Entry, FileType, Key
-from agent_dev.core.journal import Act, Op, mark
+from agent_dev.core.journal import Act, Mark, Op, mark
 from agent_dev.core.merge import SPECIAL_BITS, MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step
 from agent_dev.errors import CannotMerge
 from agent_dev.host import access, files, upper, whole
@@ -99,13 +99,19 @@ class _Staging:
             case Remove():
                 self._demand_that_it_can_be_kept(step.key, step.expect)
                 act = Act.PRUNE if step.expect.type is FileType.DIRECTORY else Act.DETACH
-                self.removals.append(Op(act, step.key, self._slot(), old=mark(step.expect)))
+                self.removals.append(Op(act, step.key, self._slot(), old=self._leaving(step)))
             case Prune():
                 found = self._merge.reals[step.key.root].look(step.key.path)
                 if found is not None and found.type is FileType.DIRECTORY:
                     self.removals.append(Op(Act.PRUNE, step.key, self._slot(), old=mark(found), is_loose=True))
             case SetMode():
                 self._mode(step)
+
+    def _leaving(self, step: Remove) -> Mark:
+        """Return the mark of what goes, of a directory with the attributes that it has: a base knows none, an undo needs them."""
+        old = mark(step.expect)
+        found = self._merge.reals[step.key.root].look(step.key.path) if old.type is FileType.DIRECTORY else None
+        return replace(old, attributes=found.attributes) if found is not None and found.inode == old.inode else old
 
     def _folder(self, key: Key, entry: Entry, expect: Entry | None = None, *, is_loose: bool = True) -> None:
         slot = self._slot()

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_dev.core.merge import MakeFolder, Prune, SetMode, Step
-from agent_dev.host import kernel
+from agent_dev.host import disk, kernel
 from tests.disk.apply_world import OTHERS, SORTS, World, key, place, tree_of, world_below
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node
 from tests.harness.users import with_own_mounts
@@ -37,6 +38,39 @@ def test_what_is_kept_of_a_hard_link_does_not_change_with_its_twin(world: World,
     (tmp_path / "twin").write_bytes(b"later")
 
     assert world.kept(done, "x").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("deed", ["replaced", "removed", "one of each"])
+def test_all_names_of_a_file_are_taken_by_one_merge(world: World, deed: str) -> None:
+    names = ("x", "y", "z")
+    place(world.real, {"x": OTHERS[FILE]})
+    for name in names[1:]:
+        os.link(world.real / "x", world.real / name)
+    place(world.upper, dict.fromkeys(names, SORTS[FILE]))
+    gone = {"replaced": (), "removed": names, "one of each": ("y",)}[deed]
+    done = world.apply(*(world.remove(name) if name in gone else world.put(name) for name in names))
+
+    assert done.stopped == {}
+    left = {path.name: path.read_bytes() for path in world.real.iterdir()}
+    assert left == {name: b"content" for name in names if name not in gone}
+
+
+def test_a_file_that_the_user_changed_by_another_name_is_not_taken(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(world.real, {"x": OTHERS[FILE]})
+    os.link(world.real / "x", world.real / "y")
+    place(world.upper, {"x": SORTS[FILE], "y": SORTS[FILE]})
+    steps = (world.put("x"), world.put("y"))
+    exchange = disk.exchange
+
+    def change_then(*words: Any) -> None:
+        monkeypatch.setattr(disk, "exchange", exchange)
+        exchange(*words)
+        (world.real / "y").write_bytes(b"the user's")
+
+    monkeypatch.setattr(disk, "exchange", change_then)
+    done = world.apply(*steps)
+    assert key("y") in done.stopped
+    assert (world.real / "y").read_bytes() == b"the user's"
 
 
 def test_replacing_a_link_writes_nothing_where_it_points(world: World, tmp_path: Path) -> None:

@@ -184,3 +184,18 @@ def test_what_is_anothers_and_cannot_be_copied_is_refused_before_anything_is_tou
 
     if os.getuid() == 0:  # who else could give a file away?
         done_by("user", act, prepare)
+
+
+def test_a_directory_that_was_removed_gets_its_attributes_back_with_an_undo() -> None:
+    before = {b"d": Node(DIRECTORY, mode=0o755), b"d/e": Node(DIRECTORY, mode=0o755)}
+
+    def act(place: Path) -> None:
+        with Ended(place, before, trees.upper_of(before, {})) as session:
+            for name in ("d", "d/e"):
+                os.setxattr(session.real / name, "user.note", b"mine")
+            session.merge_all()
+            assert not (session.real / "d").exists()
+            session.undo()
+            assert [os.getxattr(session.real / name, "user.note") for name in ("d", "d/e")] == [b"mine"] * 2
+
+    done_by("user", act)

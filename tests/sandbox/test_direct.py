@@ -253,6 +253,34 @@ def test_one_path_alone_is_brought_back(plain: AgentDev) -> None:
     assert (done.returncode, "neither the snapshot nor the repository has mistyped" in done.stderr) == (2, True)
 
 
+def test_a_directory_that_is_not_to_be_written_into_comes_back_so(plain: AgentDev) -> None:
+    (plain.repo / "folder").chmod(0o555)
+    ran(plain, "chmod 755 folder; rm -r folder")
+    assert plain("restore").returncode == 0
+    assert (plain.repo / "folder").stat().st_mode & 0o7777 == 0o555
+    (plain.repo / "folder").chmod(0o755)
+
+
+def test_all_names_of_a_file_come_back(plain: AgentDev) -> None:
+    os.link(plain.repo / "file", plain.repo / "twin")
+    before = tree(plain.repo)
+    ran(plain, "echo more >>file; echo new >one; ln one two")
+    done = plain("restore")
+    assert (done.returncode, tree(plain.repo)) == (0, before), done.stderr
+
+
+if os.getuid():  # root may read all
+
+    def test_what_the_agent_shut_is_named_and_is_not_taken_for_gone(plain: AgentDev) -> None:
+        ran(plain, "echo changed >README.md; chmod 0 folder")
+        done = plain("restore")
+        assert (done.returncode, f"{plain.repo}/folder: Permission denied; nothing was changed" in done.stderr) == (1, True)
+        assert (plain.repo / "README.md").read_text() == "changed\n"
+        (plain.repo / "folder").chmod(0o700)
+        assert plain("restore").returncode == 0
+        assert (plain.repo / "README.md").read_text() == "# Shop\n"
+
+
 def test_a_conflict_names_the_session_that_settles_it_and_a_dry_run_none(plain: AgentDev) -> None:
     ran(plain, "echo two >README.md")
     (plain.repo / "README.md").write_text("three\n")

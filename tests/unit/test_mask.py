@@ -35,6 +35,11 @@ SECRET = "hunter2hunter2"  # noqa: S105  (nobody's)
         f"tool --api-\u212aey={SECRET}",
         f"tool --credential {SECRET}",
         f"sh -c |export|MY_SECRET={SECRET};|make",
+        f"bash -c cd|x;|tool|--password|{SECRET}",
+        f"bash -c tool|--api-key|'{SECRET}'|&&|make",
+        f"bash -c curl|-u|ada:{SECRET}|https://example.org",
+        f"bash -c (curl|--user|'ada:{SECRET}'|x)",
+        f"npm config set //registry.example.org/:_authToken={SECRET}",
     ],
 )
 def test_a_secret_is_masked_by_its_name(line: str) -> None:
@@ -57,6 +62,8 @@ def test_a_key_is_masked_by_its_form(start: str) -> None:
         "gcc -DTOKEN_MAX -c tokenizer.c",
         "curl -u ada https://example.org/path@2",
         "npm run sk-x",
+        "bash -c tool|--token|--verbose",
+        "bash -c id|-u|ada;|make",
     ],
 )
 def test_what_is_no_secret_stays(line: str) -> None:
