@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from agent_dev.commands import checkpoint, rollback, sessions
 from agent_dev.core.history import Keep
-from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, SessionInUse, UnknownCheckpoint
+from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, SessionBusy, UnknownCheckpoint
 from agent_dev.host import checkpoints, door, pool, snapshot, store
 from tests.harness import faults, trees
 from tests.harness.checkpointed import World, state
@@ -294,7 +294,7 @@ def test_the_versions_of_a_file_are_told(world: World) -> None:
 
 def test_a_session_that_has_ended_and_another_command_holds_is_not_said_to_run(world: World) -> None:
     held = sessions.hold(world.listed)
-    with pytest.raises(SessionInUse, match="another command of agent-dev is at work on session one"):
+    with pytest.raises(SessionBusy, match="session one is open in another agent-dev"):
         sessions.hold(world.listed)
     store.let_go(held.session)
     world.hold_again()
