@@ -26,6 +26,8 @@ _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("checkpoint",),
     ("diff", "1.."),
     ("trash",),
+    ("rollback", "1"),
+    ("rollback", "2"),
     ("resume", "--", "true"),
     ("merge", "--all", "--dry-run"),
     _MERGE,
@@ -33,7 +35,6 @@ _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("redo",),
     ("undo", "--three-way"),
     ("redo",),
-    ("rollback", "1"),
 )
 
 

@@ -14,6 +14,7 @@ from agent_dev.core.journal import Mark, Reached, RefMove, Verdict, mark
 from agent_dev.core.merge import Left
 from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired, UnknownOutcome
 from agent_dev.host import apply, digest, journals, pending, secure, store
+from agent_dev.host.results import Kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +258,12 @@ def _with_changed(merging: apply.Merge, numbers: list[int], changed: dict[int, E
     found, ops = merging.journal.found(), merging.journal.ops
     left: list[Left] = []
     apart: dict[int, Apart] = {}
+    kept = Kept(merging.folder)
     for number, now in changed.items():
         was = found.get(number)
         why = _why(was, now)
         if why == CHANGED and not way.is_forward:
-            told = told_apart(merging, number, was, now)
+            told = told_apart(merging, kept, number, was, now)
             if isinstance(told, Apart):
                 apart[number] = told
             else:

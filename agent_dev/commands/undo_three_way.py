@@ -14,7 +14,8 @@ from agent_dev.core.changes import Entry, FileType, Key
 from agent_dev.core.decision import Verdict, decide
 from agent_dev.core.journal import Act, Instead, Mark, Op, mark
 from agent_dev.core.merge import SPECIAL_BITS
-from agent_dev.host import access, apply, disk, results, staging
+from agent_dev.host import access, apply, disk, staging
+from agent_dev.host.results import Kept
 from agent_dev.host.stage import Stage
 
 CHANGED = "you changed it since"
@@ -40,7 +41,7 @@ class _Was:
     left: Mark
 
 
-def told_apart(merging: apply.Merge, number: int, left: Mark | None, now: Entry | None) -> Apart | str:
+def told_apart(merging: apply.Merge, kept: Kept, number: int, left: Mark | None, now: Entry | None) -> Apart | str:
     """Tell what the merge did from what the user did since at an operation's path, or return why that cannot be."""
     op = merging.journal.ops[number]
     place = merging.stages[op.key.root]
@@ -52,7 +53,7 @@ def told_apart(merging: apply.Merge, number: int, left: Mark | None, now: Entry 
     is_kept = op.old is not None and (op.old.size, op.old.mtime) == (before.size, before.mtime)  # maybe by a copy: another inode
     if not is_kept or now.attributes != before.attributes or now.mode & SPECIAL_BITS:
         return f"{CHANGED}, and not only its lines"
-    base, mine = results.find(merging.folder, op.digest), _read(merging, op, now)
+    base, mine = kept.find(op.digest), _read(merging, op, now)
     if base is None or mine is None or before.size > blocks.LARGEST:
         return f"{CHANGED}, and its lines are not known on every side"
     return _apart(_Was(op, before, left), now, Sides(base, mine, place.read(op.slot)))

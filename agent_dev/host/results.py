@@ -64,18 +64,27 @@ class Results:
         self._pieces, self._size = [], 0
 
 
-def find(folder: str, digest: str) -> bytes | None:
-    """Return the text with a digest that a merge has kept; None for none."""
-    try:
-        fd = os.open(f"{folder}/{NAME}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None  # nothing was edited, or an older agent-dev merged it
-    try:
-        place = next((place for one, place in _texts(fd) if one == digest), None)
-        data = os.pread(fd, place[1], place[0]) if place is not None else b""
-    finally:
-        os.close(fd)
-    return data if place is not None and hashlib.sha256(data).hexdigest() == digest else None
+class Kept:
+    """The texts that a merge has kept, by their digests: the file is walked through once, when the first is asked for."""
+
+    def __init__(self, folder: str) -> None:
+        self._path = f"{folder}/{NAME}"
+        self._places: dict[str, tuple[int, int]] | None = None  # where each begins, and its length
+
+    def find(self, digest: str) -> bytes | None:
+        """Return the text with a digest; None for none."""
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return None  # nothing was edited, or an older agent-dev merged it
+        try:
+            if self._places is None:
+                self._places = dict(_texts(fd))
+            place = self._places.get(digest)
+            data = os.pread(fd, place[1], place[0]) if place is not None else b""
+        finally:
+            os.close(fd)
+        return data if place is not None and hashlib.sha256(data).hexdigest() == digest else None
 
 
 def _texts(fd: int) -> Iterator[tuple[str, tuple[int, int]]]:

@@ -8,6 +8,7 @@ import pytest
 
 from agent_dev.commands import conclude
 from agent_dev.core.journal import Journal
+from agent_dev.host import results
 from tests.harness import trees
 from tests.harness.ended import Ended
 from tests.harness.trees import FILE, Node, Tree
@@ -44,6 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Counter
         counted(Journal, "done")
         for name in ("_apart", "_kept", "_theirs", "_dropped"):
             counted(conclude, name)
+        counted(results, "_texts")
         act()
     return counts
 
@@ -61,3 +63,4 @@ def test_undo_and_redo_ask_as_often_for_many_changes_as_for_few(tmp_path: Path, 
         found.append(rows)
     assert found[0] == found[1]
     assert all(row["done"] for row in found[0])
+    assert found[0][2]["_texts"]
