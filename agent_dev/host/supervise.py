@@ -63,7 +63,7 @@ class Supervisor:
     def begin(self) -> None:
         """Take the signals that are ours while the agent runs."""
         for number in (signals.INT, signals.QUIT):
-            self._before.append((number, signals.swallow(number)))
+            self._before.append((number, signals.catch(number, self._on_interrupt)))
         for number in (signals.TERM, signals.HUP):
             self._before.append((number, signals.catch(number, self._on_end)))
         self._before.append((signals.CONT, signals.catch(signals.CONT, self._on_continue)))
@@ -76,6 +76,10 @@ class Supervisor:
 
     def _on_end(self, number: int, _frame: object) -> None:
         self._asked_to_end = number
+
+    def _on_interrupt(self, number: int, _frame: object) -> None:
+        """Pass it on: the agent is a process group of its own, and Ctrl-C came to ours, or a `timeout -s INT` to us alone."""
+        _signal_group(self._sandbox.group, number)
 
     def _on_continue(self, _number: int, _frame: object) -> None:
         self._continued = True
