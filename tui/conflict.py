@@ -25,7 +25,8 @@ def document(change: Change, top: tuple[Row, ...], merged: Merged, answers: Answ
             continue
         answer = answers[len(starts)] if len(starts) < len(answers) else None
         starts.append(len(rows))
-        rows += _conflict(region, len(starts) - 1, answer, has_base=look.has_base)
+        is_edited = answer is None and change.is_clean
+        rows += _conflict(region, len(starts) - 1, answer, has_base=look.has_base, is_edited=is_edited)
     return Document(change.key, tuple(rows), tuple(starts), conflicts=-1 if merged.is_clean else len(starts), look=look)
 
 
@@ -51,10 +52,10 @@ def _row(mine: bytes | None, result: bytes | None, agent: bytes | None, tone: To
     return Row(RowKind.CONFLICT, tone, block=at, cells=(mine, result, agent))
 
 
-def _conflict(one: Conflict, at: int, answer: Side | bytes | None, *, has_base: bool) -> Iterator[Row]:
+def _conflict(one: Conflict, at: int, answer: Side | bytes | None, *, has_base: bool, is_edited: bool) -> Iterator[Row]:
     said = {None: "not settled", Side.MINE: "yours", Side.AGENT: "the agent's", Side.BOTH: "both"}
-    how = "from the editor" if isinstance(answer, bytes) else said[answer]
-    tone = Tone.WRONG if answer is None else Tone.CHANGED
+    how = "from the editor" if is_edited or isinstance(answer, bytes) else said[answer]
+    tone = Tone.WRONG if answer is None and not is_edited else Tone.CHANGED
     yield Row(RowKind.HUNK, tone, f"conflict {at + 1}: {how}", block=at)
     if has_base:
         yield from (Row(RowKind.WORDS, Tone.DIM, f"before: {_text(line)}") for line in blocks.lines(one.base))

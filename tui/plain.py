@@ -29,6 +29,7 @@ from tui.picking import State as Chosen
 from tui.rows import ChangeRow, HeadRow
 from tui.source import Draft, Source
 from tui.state import Face
+from tui.summary import question
 from tui.talk import Enough, Questions, Talk
 from tui.totals import sentence
 from tui.update import begin, update
@@ -255,7 +256,7 @@ class _Plain(Questions):
     def _last_question(self) -> str:
         if self._state.is_settling:
             return "bring the commits home with this?"
-        return f"merge {words.number(self._state.chosen.changes, 'change')}?"
+        return question(self._state)[0].lower()
 
     def _risk(self) -> None:
         key = self._state.asked[0]

@@ -13,7 +13,7 @@ from tui.screens.question import PageScreen, QuestionScreen, as_pieces
 from tui.source import Source
 from tui.state import State
 from tui.steps.asking import WAYS
-from tui.summary import risk, summary
+from tui.summary import question, risk, summary
 from tui.widgets.paint import Piece
 
 Send = Callable[[Event], None]
@@ -34,12 +34,13 @@ _LEGEND = (
 
 def summary_screen(state: State, source: Source, send: Send) -> QuestionScreen:
     """Return the last page before a merge."""
-    lines = summary(state, source.roots, len(state.tabs.get(Tab.COMMITS, ())), min(state.columns - _FRAME, _WIDEST))
+    kept = len(state.tabs.get(Tab.COMMITS, ()))
+    lines = summary(state, source.roots, kept, min(state.columns - _FRAME, _WIDEST), source.merged)
     if state.is_settling:
         answers = ("No, go back", "Yes, bring them home")
         return QuestionScreen(("Bring the commits home with this?", as_pieces(lines)), answers, send)
-    chosen = words.number(state.chosen.changes, "change")
-    return QuestionScreen((f"Merge {chosen}?", as_pieces(lines)), ("No, go back", f"Yes, merge {chosen}"), send)
+    asked, yes = question(state)
+    return QuestionScreen((asked, as_pieces(lines)), ("No, go back", yes), send)
 
 
 def bring_screen(state: State, source: Source, send: Send) -> QuestionScreen:
