@@ -15,6 +15,7 @@ from tui.events import (
     YES,
     Answered,
     ApplyAsked,
+    Counted,
     DiffShown,
     Event,
     GivenUp,
@@ -36,6 +37,7 @@ from tui.update import begin, update
 from tui.work import Work
 
 _CELLS = 78
+_COUNTED = 5_000  # changes whose lines are counted at the end
 _BLOCK_HELP = "y: take it; n: leave it; l: line by line; a: this one and all behind it here; d: none of them"
 _CONFLICT_HELP = "m: yours; g: the agent's; b: yours, then the agent's; e: all of the file in an editor; n: leave the change"
 _SIDES = {"m": Side.MINE, "g": Side.AGENT, "b": Side.BOTH}
@@ -234,6 +236,7 @@ class _Plain(Questions):
     def _apply(self) -> int:
         self.say("")
         if not self._state.is_settling:
+            self._count()
             self.say("".join(sentence(self._state.chosen, self._state.whole, 200)).strip())
         if not self._state.selection.keys:
             self.say("nothing was merged")
@@ -252,6 +255,11 @@ class _Plain(Questions):
             self.say("nothing was merged; the choice is kept")
             self._keep()
         return self._state.code
+
+    def _count(self) -> None:
+        """Count the lines of all, but of a flood: the numbers below would be of nothing."""
+        every = sorted(self._state.changes.changes, key=lambda one: (one.key not in self._state.selection, one.ignored))
+        self._learn(Counted(self._source.count([one.key for one in every[:_COUNTED]])))
 
     def _last_question(self) -> str:
         if self._state.is_settling:

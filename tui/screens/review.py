@@ -130,7 +130,8 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
     def _right_title(self, state: State) -> tuple[Sequence[Piece], Sequence[Piece]]:
         change = state.change
         if change is None and state.tab is not Tab.CHANGES and not state.is_wide:
-            return [Piece(f" {state.tab} {state.cursor + 1:,} of {state.length:,}", "accent")], ()
+            count, at = _count(state, state.tab), state.cursor + 1
+            return [Piece(f" {state.tab} {at:,} of {count:,}" if at <= count else f" beside the {state.tab}", "accent")], ()
         if change is None:
             return (), ()
         is_chosen, is_part = change.key in state.selection, change.key in state.selection.choices
@@ -215,6 +216,13 @@ def _totals(state: State, cells: int) -> list[Piece]:
         picked = len(state.picked_entries)
         return [
             Piece(f" {picked:,} of {words.number(commits.count(state), 'commit')} chosen", "chosen" if picked else Tone.STRONG)
+        ]
+    if state.is_settling:  # what they bring is known when each is settled: there are no lines to count
+        done = sum(change.is_clean for change in state.changes.changes)
+        return [
+            Piece(
+                f" {done:,} of {words.number(len(state.changes.changes), 'conflict')} settled", "chosen" if done else Tone.STRONG
+            )
         ]
     chosen, rest = sentence(state.chosen, state.whole, cells)
     return [Piece(chosen, "chosen" if state.chosen.changes else Tone.STRONG), Piece(rest)]
