@@ -108,7 +108,7 @@ class Work:
             return conflict.document(change, top, merged, wanted.answers, look)
         if change.conflict or (change.is_merged and merged is None and wanted.answers):
             agent = self._source.content(change.key)[1]
-            return conflict.of_wholes(change, top, (self._source.mine(change.key), agent), look)
+            return conflict.of_wholes(change, top, (self._source.mine(change.key), agent), wanted.answers, look)
         return diff.document(change, top, self._source.content(change.key), look)
 
     # Numbers
