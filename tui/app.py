@@ -229,7 +229,7 @@ class ReviewApp(App[None], inherit_bindings=False):
             Face.BRING: lambda: bring_screen(state, self._source, self.send),
             Face.CLASH: lambda: clash_screen(state, self.send),
             Face.LEAVE: lambda: leave_screen(state, self._source, self.send),
-            Face.HELP: lambda: help_screen(keys(review), meanings(review), self.send),
+            Face.HELP: lambda: help_screen(keys(review), meanings(review), self.send, state.columns),
             Face.PROMPT: lambda: PromptScreen(state, keys(review)),
             Face.PROGRESS: lambda: ProgressScreen(state),
             Face.RESULT: lambda: result_screen(state, self.send),

@@ -49,7 +49,7 @@ def files(repo: Path) -> dict[str, str]:
 def test_all_commits_onto_ones_own_branch_and_back(shop: AgentDev, repo: Path) -> None:
     before, head = files(repo), shop.git("rev-parse", "HEAD")
     committed(shop)
-    assert "leads to" in bring(shop, "A", "y")
+    assert "2 files changed" in bring(shop, "A", "y")
     assert shop.git("log", "--format=%s", "-2").split("\n")[:2] == ["Add new", "Raise one"]
     assert "return 100" in (repo / "code.py").read_text()
     assert (repo / "new.py").read_text() == "new\n"
@@ -60,7 +60,7 @@ def test_all_commits_onto_ones_own_branch_and_back(shop: AgentDev, repo: Path) -
 
 def test_one_commit_of_two(shop: AgentDev, repo: Path) -> None:
     committed(shop)
-    bring(shop, "space", "y")
+    assert ", 1 file changed" in bring(shop, "space", "y")
     assert shop.git("log", "--format=%s", "-1").strip() == "Add new"
     assert (repo / "new.py").read_text() == "new\n"
     assert "return 100" not in (repo / "code.py").read_text()

@@ -27,6 +27,8 @@ _SCROLL: list[BindingType] = [
     Binding("k,up", "scroll(-1)", "up", id="page.line.up"),
     Binding("pagedown,ctrl+f,space", "scroll_page(1)", "a page down", id="page.page.down"),
     Binding("pageup,ctrl+b", "scroll_page(-1)", "a page up", id="page.page.up"),
+    Binding("home,g", "scroll_edge(0)", "to the top", id="page.first"),
+    Binding("end,G", "scroll_edge(1)", "to the end", id="page.last"),
 ]
 
 
@@ -100,6 +102,10 @@ class PageScreen(ModalScreen[None], inherit_bindings=False):
         """Scroll by what is in sight."""
         self._page.scroll_relative(y=by * max(1, self._page.size.height - 1), animate=False, force=True)
 
+    def action_scroll_edge(self, is_last: int) -> None:
+        """Scroll to the top, or to the end."""
+        self._page.scroll_to(y=len(self._lines) if is_last else 0, animate=False, force=True)
+
 
 class QuestionScreen(PageScreen, inherit_bindings=False):
     """A page with a question below it."""
@@ -117,12 +123,13 @@ class QuestionScreen(PageScreen, inherit_bindings=False):
 
     def __init__(self, page: tuple[str, Sequence[Sequence[Piece]]], answers: Sequence[str], send: Send) -> None:
         super().__init__(*page, send)
-        self._count, self._answers = len(answers), Answers(*answers)
+        self._labels, self._answers = answers, Answers(*answers)
 
     def hints(self) -> Sequence[tuple[str, str]]:
-        """Name the keys of the first two answers, and how to get to more."""
-        others = [("question.other", "next answer")] if self._count > _TWO else []
-        return [("question.yes", "yes"), ("question.no", "no"), *others, ("question.back", "back"), _SCROLLING]
+        """Name the keys of the first two answers, and how to get to more: of these none is a plain yes."""
+        others = [("question.other", "next answer")] if len(self._labels) > _TWO else []
+        yes = self._labels[1] if others else "yes"
+        return [("question.yes", yes), ("question.no", "no"), *others, ("question.back", "back"), _SCROLLING]
 
     def below(self) -> ComposeResult:
         """Yield the answers."""

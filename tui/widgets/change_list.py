@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from agent_dev.core.changes import Change, Kind
 from tui import outcome, words
-from tui.cells import clean, crop, crop_start, width
+from tui.cells import clean, crop_start, crop_words, width
 from tui.document import Tone
 from tui.entries import Tab
 from tui.events import Pane
@@ -117,7 +117,7 @@ class ChangeList(RowView):
     def _right(self, change: Change, room: int) -> list[Piece]:
         why = change.obstacle or change.conflict
         if why:
-            return [Piece(" " + crop(clean(why), room) + " ", Tone.WRONG)]
+            return [Piece(" " + crop_words(clean(why), room) + " ", Tone.WRONG)]
         how = outcome.of(change, self._state.answers.get(change.key, ()))
         pieces = [Piece(f" {how}", Tone.CHANGED)] if change.is_merged else []
         count = self._state.counts.get(change.key)
