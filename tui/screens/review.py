@@ -247,7 +247,7 @@ def _totals(state: State, cells: int) -> list[Piece]:
             Piece(f" {picked:,} of {words.number(commits.count(state), 'commit')} chosen", "chosen" if picked else Tone.STRONG)
         ]
     if state.is_settling:  # what they bring is known when each is settled: there are no lines to count
-        done = sum(change.is_clean for change in state.changes.changes)
+        done = state.chosen.changes
         return [
             Piece(
                 f" {done:,} of {words.number(len(state.changes.changes), 'conflict')} settled", "chosen" if done else Tone.STRONG
