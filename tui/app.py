@@ -90,6 +90,7 @@ class ReviewApp(App[None], inherit_bindings=False):
         )
         self._opened = inf
         self._ending: int | None = None
+        self._is_leaving = False
 
     # The screens
 
@@ -121,8 +122,11 @@ class ReviewApp(App[None], inherit_bindings=False):
             self.set_interval(_REFRESH, lambda: self.run_worker(self._work.refresh, thread=True, group="refresh", exclusive=True))
 
     async def on_event(self, event: TextualEvent) -> None:
-        """Let no key or click through that is older than the first paint: it was not meant for what is now there."""
-        if not isinstance(event, InputEvent) or event.time >= self._opened:
+        """Let no key or click through that is older than the first paint: it was not meant for what is now there.
+
+        Nor one behind the key that leaves.
+        """
+        if not isinstance(event, InputEvent) or (event.time >= self._opened and not self._is_leaving):
             if isinstance(event, InputEvent):
                 self._work.wait_for_user()
             if self.state.prompt is not None and isinstance(event, (KeyEvent, Paste)):
@@ -149,6 +153,7 @@ class ReviewApp(App[None], inherit_bindings=False):
             self._leave(is_kept=True)
 
     def _leave(self, *, is_kept: bool) -> None:
+        self._is_leaving = True
         self._work.stop()
         if is_kept and not self.state.is_running:
             state = self.state
@@ -158,7 +163,9 @@ class ReviewApp(App[None], inherit_bindings=False):
     # One way in, one way out
 
     def send(self, event: Event) -> None:
-        """Let an event happen."""
+        """Let an event happen; behind the one that leaves nothing does, for the screens are being taken down."""
+        if self._is_leaving:
+            return
         old = self.state
         self.state, effects = update(old, event)
         for effect in effects:
@@ -222,7 +229,7 @@ class ReviewApp(App[None], inherit_bindings=False):
             Face.BRING: lambda: bring_screen(state, self._source, self.send),
             Face.CLASH: lambda: clash_screen(state, self.send),
             Face.LEAVE: lambda: leave_screen(state, self._source, self.send),
-            Face.HELP: lambda: help_screen(keys(review), meanings(review), self.send),
+            Face.HELP: lambda: help_screen(keys(review), meanings(review), self.send, state.columns),
             Face.PROMPT: lambda: PromptScreen(state, keys(review)),
             Face.PROGRESS: lambda: ProgressScreen(state),
             Face.RESULT: lambda: result_screen(state, self.send),

@@ -91,7 +91,6 @@ REVIEW: dict[str, tuple[str, str, Event | None]] = {
     "tab.commits": ("2", "commits", TabTurned(Tab.COMMITS)),
     "tab.risks": ("3", "risks", TabTurned(Tab.RISKS)),
     "tab.commands": ("4", "commands that ran", TabTurned(Tab.COMMANDS)),
-    "tab.network": ("5", "network", TabTurned(Tab.NETWORK)),
     "escape": ("escape", "give up a range, a search; back to the list; then leave", Escaped()),
 }
 

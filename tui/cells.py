@@ -71,6 +71,14 @@ def crop(text: str, cells: int) -> str:
     return text if _fits(text, cells) else _head(text, cells - 1) + CUT
 
 
+def crop_words(text: str, cells: int) -> str:
+    """Return as many whole words from the start of cleaned text as fit, with a sign where it was cut; of one word its start."""
+    cut = crop(text, cells)
+    if cut == text or text[len(cut) - 1 :].startswith(" "):
+        return cut
+    return cut.rpartition(" ")[0] + CUT if " " in cut.strip() else cut
+
+
 def crop_start(text: str, cells: int) -> str:
     """Return as much from the end of cleaned text as fits: of a path the file's name tells the most."""
     if cells <= 0:

@@ -12,7 +12,10 @@ from tui.state import State
 _WHAT = {
     Way.YOURS: "fast-forward, or on top of what you committed meanwhile; your files and your index come along",
     Way.BRANCH: "a new branch with a name of your choice; your files stay as they are",
-    Way.ONE: "all of it as one commit that you write; your files and your index come along",
+    Way.ONE: (
+        "all of it as one commit, whose message names each of them; your files and your index come along "
+        "(a message of your own: agent-dev merge --commits --squash -m TEXT)"
+    ),
 }
 _INDENT = 6
 

@@ -11,13 +11,15 @@ from tui import media, words
 from tui.cells import clean, wrap
 from tui.document import Document, Look, Row, RowKind, Tone
 
+_HEADS = Row(RowKind.CONFLICT, Tone.DIM, cells=(b"yours", b"result", b"the agent's"))
+
 Answers = Sequence[Side | bytes | None]
 
 
 def document(change: Change, top: tuple[Row, ...], merged: Merged, answers: Answers, look: Look) -> Document:
     """Return the regions of a merge as rows; `answers` settle its conflicts in order, where they are settled."""
     hint = () if merged.is_clean else _hint("< takes yours, > the agent's, b both, e opens an editor", look)
-    rows = [*top, *hint, Row(RowKind.WORDS)]
+    rows = [*top, *hint, Row(RowKind.WORDS), _HEADS]
     starts: list[int] = []
     for at, region in enumerate(merged.regions):
         if isinstance(region, Region):
@@ -25,7 +27,9 @@ def document(change: Change, top: tuple[Row, ...], merged: Merged, answers: Answ
             continue
         answer = answers[len(starts)] if len(starts) < len(answers) else None
         starts.append(len(rows))
-        rows += _conflict(region, len(starts) - 1, answer, has_base=look.has_base)
+        rows += [_HEADS] if len(starts) > 1 else []
+        is_edited = answer is None and change.is_clean
+        rows += _conflict(region, len(starts) - 1, answer, has_base=look.has_base, is_edited=is_edited)
     return Document(change.key, tuple(rows), tuple(starts), conflicts=-1 if merged.is_clean else len(starts), look=look)
 
 
@@ -51,10 +55,10 @@ def _row(mine: bytes | None, result: bytes | None, agent: bytes | None, tone: To
     return Row(RowKind.CONFLICT, tone, block=at, cells=(mine, result, agent))
 
 
-def _conflict(one: Conflict, at: int, answer: Side | bytes | None, *, has_base: bool) -> Iterator[Row]:
+def _conflict(one: Conflict, at: int, answer: Side | bytes | None, *, has_base: bool, is_edited: bool) -> Iterator[Row]:
     said = {None: "not settled", Side.MINE: "yours", Side.AGENT: "the agent's", Side.BOTH: "both"}
-    how = "from the editor" if isinstance(answer, bytes) else said[answer]
-    tone = Tone.WRONG if answer is None else Tone.CHANGED
+    how = "from the editor" if is_edited or isinstance(answer, bytes) else said[answer]
+    tone = Tone.WRONG if answer is None and not is_edited else Tone.CHANGED
     yield Row(RowKind.HUNK, tone, f"conflict {at + 1}: {how}", block=at)
     if has_base:
         yield from (Row(RowKind.WORDS, Tone.DIM, f"before: {_text(line)}") for line in blocks.lines(one.base))
@@ -81,13 +85,31 @@ def _result(one: Conflict, answer: Side | bytes | None) -> bytes:
             return answer
 
 
-def of_wholes(change: Change, top: tuple[Row, ...], contents: tuple[bytes | None, bytes | None], look: Look) -> Document:
-    """Return the rows of a conflict that is not of lines: what stands there, and what the agent left."""
+Contents = tuple[bytes | None, bytes | None]
+
+
+def of_wholes(change: Change, top: tuple[Row, ...], contents: Contents, answers: Answers, look: Look) -> Document:
+    """Return the rows of a conflict that is not of lines: what stands there, and what the agent left; texts in full."""
     rows = [*top, *_hint("< keeps yours, > takes the agent's", look), Row(RowKind.WORDS)]
     for label, entry, content in (("yours", change.mine, contents[0]), ("the agent's", change.after, contents[1])):
         text = f"{label + ':':<13}{_what(entry, content)}"
         rows += [Row(RowKind.WORDS, Tone.PLAIN, part) for part in wrap(clean(text), look.columns)]
+    rows += _texts(change, contents, answers[0] if answers else None)
     return Document(change.key, tuple(rows), conflicts=0, look=look)
+
+
+def _texts(change: Change, contents: Contents, answer: Side | bytes | None) -> Iterator[Row]:
+    mine, agent = contents
+    kinds = {entry.type for entry in (change.mine, change.after) if entry is not None}
+    if mine is None or agent is None or kinds != {FileType.FILE}:
+        return
+    if any(blocks.is_binary(one) or len(one) > blocks.LARGEST for one in (mine, agent)):
+        return
+    yield Row(RowKind.WORDS)
+    yield _HEADS
+    columns = (blocks.lines(one) for one in (mine, _result(Conflict(b"", mine, agent), answer), agent))
+    for left, middle, right in zip_longest(*columns):
+        yield _row(left, middle, right, Tone.CHANGED)
 
 
 def _what(entry: Entry | None, content: bytes | None) -> str:

@@ -15,29 +15,21 @@ from tui.wrapping import turned
 FOLLOWING = 1000  # names that are listed for a directory
 
 
-def notes(change: Change, names: Sequence[str], cells: int, renamed: str = "") -> tuple[Row, ...]:
+def notes(change: Change, names: Sequence[str], cells: int, renamed: str = "", settled: str = "") -> tuple[Row, ...]:
     """Return what can be said about a change without reading it, broken at a width.
 
-    `names` are of what it needs, `renamed` says where it came from or went.
+    `names` are of what it needs, `renamed` says where it came from or went, `settled` what becomes of one of both.
     """
     first = [words.kind(change), renamed, "ignored by git" if change.ignored else ""]
     found = [(Tone.DIM, " · ".join(filter(None, first)))]
     if change.obstacle or change.conflict:
         found.append((Tone.WRONG, f"{words.BLOCKED} cannot be merged: {change.obstacle or change.conflict}"))
-    if change.is_merged:
-        found.append((Tone.CHANGED, _fits(change)))
+    if settled:
+        found.append((Tone.CHANGED, settled))
     found += [(Tone.RISK, f"{words.RISK} {risk.why} ({risk.rule})") for risk in change.risks]
     if names:
         found.append((Tone.DIM, f"is taken together with {', '.join(names)}"))
     return tuple(Row(RowKind.WORDS, tone, part) for tone, said in found for part in wrap(clean(said), cells))
-
-
-def _fits(change: Change) -> str:
-    if change.is_apart:
-        return "settled: this is what the commits bring home"
-    if change.is_dropped:
-        return "yours stays as it is, and the change leaves the session"
-    return "you changed it too: both fit together, and what lands has both"
 
 
 def parts(change: Change, *, has_lines: bool) -> tuple[Row, ...]:

@@ -13,7 +13,6 @@ class Tab(StrEnum):
     COMMITS = "commits"
     RISKS = "risks"
     COMMANDS = "commands"
-    NETWORK = "network"
 
 
 @dataclass(frozen=True, slots=True)

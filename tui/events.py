@@ -289,11 +289,15 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A conflict was settled, or is open again: the change as it is now. `word` says what came of it."""
+    """A conflict was settled, or is open again: the change as it is now. `word` says what came of it.
+
+    `is_edited`: all of it in an editor, so that no answer to a single place holds any more.
+    """
 
     change: Change
     word: str = ""
     is_taken: bool = False
+    is_edited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from tui.events import (
     YES,
     Answered,
     ApplyAsked,
+    Counted,
     DiffShown,
     Event,
     GivenUp,
@@ -29,12 +30,14 @@ from tui.picking import State as Chosen
 from tui.rows import ChangeRow, HeadRow
 from tui.source import Draft, Source
 from tui.state import Face
+from tui.summary import question
 from tui.talk import Enough, Questions, Talk
 from tui.totals import sentence
 from tui.update import begin, update
 from tui.work import Work
 
 _CELLS = 78
+_COUNTED = 5_000  # changes whose lines are counted at the end
 _BLOCK_HELP = "y: take it; n: leave it; l: line by line; a: this one and all behind it here; d: none of them"
 _CONFLICT_HELP = "m: yours; g: the agent's; b: yours, then the agent's; e: all of the file in an editor; n: leave the change"
 _SIDES = {"m": Side.MINE, "g": Side.AGENT, "b": Side.BOTH}
@@ -233,6 +236,7 @@ class _Plain(Questions):
     def _apply(self) -> int:
         self.say("")
         if not self._state.is_settling:
+            self._count()
             self.say("".join(sentence(self._state.chosen, self._state.whole, 200)).strip())
         if not self._state.selection.keys:
             self.say("nothing was merged")
@@ -252,10 +256,15 @@ class _Plain(Questions):
             self._keep()
         return self._state.code
 
+    def _count(self) -> None:
+        """Count the lines of all, but of a flood: the numbers below would be of nothing."""
+        every = sorted(self._state.changes.changes, key=lambda one: (one.key not in self._state.selection, one.ignored))
+        self._learn(Counted(self._source.count([one.key for one in every[:_COUNTED]])))
+
     def _last_question(self) -> str:
         if self._state.is_settling:
             return "bring the commits home with this?"
-        return f"merge {words.number(self._state.chosen.changes, 'change')}?"
+        return question(self._state)[0].lower()
 
     def _risk(self) -> None:
         key = self._state.asked[0]

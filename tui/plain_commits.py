@@ -6,7 +6,10 @@ from tui.source import Ended, Source
 from tui.talk import Enough, Questions, Talk
 
 _WAYS = {"y": Way.YOURS, "s": Way.ONE, "b": Way.BRANCH}
-_HOW = "y: onto your branch, with your files and your index; s: so, but as one commit that you write; b: as a branch of their own"
+_HOW = (
+    "y: onto your branch, with your files and your index; s: so, but as one commit, whose message names each of them; "
+    "b: as a branch of their own"
+)
 
 
 def review(source: Source, talk: Talk) -> Ended | None:

@@ -87,7 +87,7 @@ class Source(Protocol):
 
     @property
     def tabs(self) -> Mapping[Tab, tuple[Entry, ...]]:
-        """What there is beside the changes: commits, commands, network."""
+        """What there is beside the changes: commits, commands."""
         ...
 
     @property

@@ -3,23 +3,49 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from agent_dev.core.changes import Change, FileType, Key, Kind
-from tui import words
+from agent_dev.core.threeway import Merged
+from tui import outcome, totals, words
 from tui.cells import clean, crop_start, wrap
 from tui.document import Line, Tone
+from tui.outcome import Outcome
 from tui.state import State
 
 _INDENT = 6
 
 Words = Callable[[Change], str]
+Merges = Callable[[Key], Merged | None]
 
 
-def summary(state: State, roots: Sequence[str], commits: int, cells: int) -> tuple[Line, ...]:
-    """Return the page that is read before a merge, at most `cells` wide."""
-    chosen = [change for change in state.changes.changes if change.key in state.selection]
-    page = _Page(roots, cells)
+def landing(state: State) -> list[Change]:
+    """Return what of the chosen lands: not what was answered with yours, of which there is nothing to merge."""
+    return [change for change in _chosen(state) if not change.is_dropped]
+
+
+def _chosen(state: State) -> list[Change]:
+    return [change for change in state.changes.changes if change.key in state.selection]
+
+
+def question(state: State) -> tuple[str, str]:
+    """Return what is asked before a merge, and the yes to it."""
+    lands = len(landing(state))
+    if state.chosen.changes and not lands:
+        one = state.chosen.changes == 1
+        return f"Keep yours, and merge nothing of {'it' if one else 'them'}?", "Yes, keep yours"
+    said = words.number(lands, "change")
+    return f"Merge {said}?", f"Yes, merge {said}"
+
+
+def summary(state: State, roots: Sequence[str], commits: int, cells: int, merged: Merges) -> tuple[Line, ...]:
+    """Return the page that is read before a merge, at most `cells` wide; `merged` knows the lines of what both changed."""
+    chosen, page = landing(state), _Page(roots, cells)
+    kept = [change for change in _chosen(state) if change.is_dropped]
+    both = [change for change in chosen if change.has_yours]
+    how = {change.key: outcome.of(change, state.answers.get(change.key, ())) for change in both}
+    said = _outcome(state, merged)
     parts = [*page.section("Risky", filter(_is_risky, chosen), _risks, Tone.RISK)]
     parts += page.section("In part", (c for c in chosen if c.key in state.selection.choices), _part_of(state), Tone.CHANGED)
-    parts += page.section("With what you changed", (c for c in chosen if c.is_merged), _nothing, Tone.CHANGED)
+    parts += page.section("In place of yours", (c for c in both if how[c.key] is Outcome.AGENTS), said, Tone.WRONG)
+    parts += page.section("With what you changed", (c for c in both if how[c.key] is Outcome.TOGETHER), said, Tone.CHANGED)
     gone = (c for c in chosen if _is_deleted(c) and c.key not in state.selection.choices)
     parts += page.section("Deleted", gone, _nothing, Tone.REMOVED)
     parts += page.section("Modes", filter(words.mode, chosen), words.mode, Tone.CHANGED)
@@ -27,6 +53,7 @@ def summary(state: State, roots: Sequence[str], commits: int, cells: int) -> tup
     parts += page.section("Other types", filter(_is_retyped, chosen), words.kind, Tone.CHANGED)
     parts += page.section("Files", filter(_is_plain, chosen), _nothing, Tone.PLAIN)
     blocked = [change for change in state.changes.changes if not change.is_clean]
+    parts += page.section("Yours stays", kept, said, Tone.CHANGED)
     parts += page.section("Stay as you have them", blocked, _why, Tone.WRONG)
     return (*_numbers(state, chosen, roots), *parts, *_left(state, commits))
 
@@ -34,11 +61,12 @@ def summary(state: State, roots: Sequence[str], commits: int, cells: int) -> tup
 def _numbers(state: State, chosen: Sequence[Change], roots: Sequence[str]) -> Iterator[Line]:
     if roots:
         yield Line(Tone.DIM, f"into {', '.join(roots)}")
+    of_these = totals.count(chosen, state.counts, state.parts)
     numbers = [
         f"{len(chosen):,} of {words.number(state.whole.changes, 'change')}",
-        words.number(state.chosen.deletions, "deletion"),
-        f"{state.chosen.risky:,} risky",
-        words.lines(state.chosen.insertions, state.chosen.deleted_lines),
+        words.number(of_these.deletions, "deletion"),
+        f"{of_these.risky:,} risky",
+        words.lines(of_these.insertions, of_these.deleted_lines),
     ]
     yield Line(Tone.STRONG, " · ".join(filter(None, numbers)))
 
@@ -80,6 +108,13 @@ class _Page:
         for paragraph in said.split("\n") if said else ():
             for part in wrap(clean(paragraph), self._cells - _INDENT):
                 yield Line(Tone.DIM, " " * _INDENT + part)
+
+
+def _outcome(state: State, merged: Merges) -> Words:
+    def said(change: Change) -> str:
+        return outcome.sentence(change, merged(change.key), state.answers.get(change.key, ()))
+
+    return said
 
 
 def _is_risky(change: Change) -> bool:

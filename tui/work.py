@@ -8,7 +8,7 @@ from time import monotonic, sleep
 
 from agent_dev.core.changes import Change, Key
 from agent_dev.errors import AgentDevError
-from tui import conflict, diff
+from tui import conflict, diff, outcome
 from tui.document import Document, Look, Row
 from tui.effects import Apply, Bring, Load, ReadEntries, Seek, Settle
 from tui.events import (
@@ -89,7 +89,9 @@ class Work:
     def document(self, wanted: Load, names: tuple[str, ...]) -> Document:
         """Return the diff of a change."""
         change = self._change(wanted.key)
-        top = diff.notes(change, names, wanted.look.columns, self._source.renamed.get(wanted.key, ""))
+        top = diff.notes(
+            change, names, wanted.look.columns, self._source.renamed.get(wanted.key, ""), self._outcome(change, wanted)
+        )
         try:
             return self._made(change, top, wanted)
         except AgentDevError as error:
@@ -97,13 +99,16 @@ class Work:
         except OSError as error:  # one strange file is shown as such
             return diff.failed(change, top, error.strerror or str(error))
 
+    def _outcome(self, change: Change, wanted: Load) -> str:
+        return outcome.sentence(change, self._source.merged(change.key), wanted.answers) if change.has_yours else ""
+
     def _made(self, change: Change, top: tuple[Row, ...], wanted: Load) -> Document:
         look, merged = wanted.look, self._source.merged(change.key)
         if merged is not None and (merged.conflicts or look.has_base):
             return conflict.document(change, top, merged, wanted.answers, look)
         if change.conflict or (change.is_merged and merged is None and wanted.answers):
             agent = self._source.content(change.key)[1]
-            return conflict.of_wholes(change, top, (self._source.mine(change.key), agent), look)
+            return conflict.of_wholes(change, top, (self._source.mine(change.key), agent), wanted.answers, look)
         return diff.document(change, top, self._source.content(change.key), look)
 
     # Numbers
@@ -153,11 +158,11 @@ class Work:
             case Bring(ids, way, name):
                 self._tell(_finished(self._source.bring(ids, way, name)))
 
-    def _settled(self, key: Key, change: Change | None, word: str) -> Fact:
+    def _settled(self, key: Key, change: Change | None, word: str, *, is_edited: bool = False) -> Fact:
         if change is None:
             return Said("that way means nothing here: < keeps yours, > takes the agent's")
         self._changed[key] = change
-        return Changed(change, word, is_taken=True)
+        return Changed(change, word, is_taken=True, is_edited=is_edited)
 
     def edit(self, key: Key) -> Fact:
         """Let the user edit a conflict; runs while the screen is put away."""
@@ -167,7 +172,7 @@ class Work:
             return Said(error.message)
         if text is None:
             return Said("there are no lines in conflict here")
-        return self._settled(key, self._source.settle(key, text), "settled as you edited it, and taken")
+        return self._settled(key, self._source.settle(key, text), "settled as you edited it, and taken", is_edited=True)
 
     def _progress(self) -> Callable[[int, int], object]:
         last = 0.0

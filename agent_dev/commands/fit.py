@@ -8,7 +8,7 @@ from agent_dev.core import blocks, threeway
 from agent_dev.core.changes import Change, Entry, FileType
 from agent_dev.core.decision import Decision, Digests, Verdict, decide
 from agent_dev.core.merge import Result
-from agent_dev.core.threeway import Merged, Side
+from agent_dev.core.threeway import Merged, Region, Side, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +91,37 @@ def settled(change: Change, one: Fit, answers: Sequence[Side | bytes | None]) ->
     """Return a conflict settled with an answer for each place; of what has no lines with one. None where that means nothing."""
     if one.merged is None or one.result is None:
         return resolved(change, one, answers[0]) if answers and isinstance(answers[0], Side) else None
-    together = replace(change, conflict=None, is_merged=True)
-    return Fit(together, replace(one.result, content=one.merged.resolve(answers)), one.merged)
+    return _landing(change, one.merged, replace(one.result, content=one.merged.resolve(answers)))
 
 
 def resolved(change: Change, one: Fit, how: Side | bytes) -> Fit | None:
     """Return a conflict resolved one way; None where that way means nothing: both of what is no text.
 
-    A side answers every conflict of a text; bytes are the whole file, from an editor. MINE of what is no text leaves the
-    real tree as it is and takes the change out of the session.
+    A side answers every conflict of a text; bytes are the whole file, from an editor. What comes to what stands there, as
+    MINE of what is no text does, leaves the real tree as it is and takes the change out of the session.
     """
+    change = replace(change, is_instead=how is Side.AGENT)
     together = replace(change, conflict=None, is_merged=True)
     if one.merged is not None and one.result is not None:
         content = how if isinstance(how, bytes) else one.merged.resolve([how] * len(one.merged.conflicts))
-        return Fit(together, replace(one.result, content=content), one.merged)
+        return _landing(change, one.merged, replace(one.result, content=content))
     if how is Side.AGENT:
         return Fit(together)
     return Fit(replace(together, is_dropped=True)) if how is Side.MINE else None
+
+
+def _landing(change: Change, merged: Merged, result: Result) -> Fit:
+    """Return a text that is settled; nothing lands where that is what stands there."""
+    together = replace(change, conflict=None, is_merged=True)
+    if not change.is_apart and _is_mine(change.mine, merged, result):
+        return Fit(replace(together, is_dropped=True))
+    return Fit(together, result, merged)
+
+
+def _is_mine(mine: Entry | None, merged: Merged, result: Result) -> bool:
+    """Whether a text that is settled is what stands there: no edit of the agent's own is in it, and no mode of the agent's."""
+    if mine is None or (mine.mode, mine.attributes) != (result.mode, result.attributes):
+        return False
+    if any(isinstance(one, Region) and one.source is Source.AGENT for one in merged.regions):
+        return False
+    return result.content == merged.resolve([Side.MINE] * len(merged.conflicts))

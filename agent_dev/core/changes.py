@@ -91,6 +91,7 @@ class Change:
     `is_merged`: the real tree is not as the base was, but both fit together; `mine` is what stands there now.
     `is_dropped`: what stands there stays, and taking the change only takes it out of the session.
     `is_touched`: of a merged one, what stands there holds what the base held, and only its times are others.
+    `is_instead`: it was in conflict, and the agent's stands where both changed it.
     `is_apart`: it comes by a commit, and what the session's own files hold there stays as it is.
     """
 
@@ -111,6 +112,7 @@ class Change:
     is_dropped: bool = False
     is_apart: bool = False
     is_touched: bool = False
+    is_instead: bool = False
 
     @property
     def has_yours(self) -> bool:

@@ -127,7 +127,8 @@ def told(done: "Brought", *, is_dry: bool = False) -> Iterator[str]:
         yield visible(done.why)
     if done.merge or (is_dry and done.commits):
         verb = "would lead" if is_dry else "leads"
-        files = f", {len(done.taken)} files changed" if done.taken else ""
+        count = len(done.taken)
+        files = f", {count} file{'s' * (count != 1)} changed" if count else ""
         yield f"{called(done.ref)} {verb} to {done.after[:_SHORT]}{files}{'' if is_dry else ' (agent-dev undo)'}"
     if done.next:
         yield f"next: {visible(done.next)}"

@@ -58,8 +58,11 @@ def told(done: Merged, more: Sequence[Left], review: Review) -> tuple[str, ...]:
     if not done.taken:
         return (*stopped, "nothing was merged")
     left = "nothing is left" if done.is_all else f"{len(done.left) + len(done.conflicts)} left in the session"
-    count = len(done.taken)
-    return (*stopped, f"{count} change{'s' * (count != 1)} merged, {left}", f"agent-dev undo takes it back (merge {done.id})")
+    count = sum(not change.is_dropped for change in done.taken)
+    kept = len(done.taken) - count
+    stays = f", yours kept in {kept}" if kept else ""
+    merged = f"{count} change{'s' * (count != 1)} merged{stays}, {left}"
+    return (*stopped, merged, f"agent-dev undo takes it back (merge {done.id})")
 
 
 def exported(count: int, target: str, gone: Sequence[str]) -> None:

@@ -89,7 +89,8 @@ def row_of(change: Change, roots: Sequence[str]) -> str:
     if change.ignored:
         parts.append("[ignored]")
     if change.has_yours:
-        parts.append("(yours stays)" if change.is_dropped else "(with what you changed)")
+        both = "(the agent's where both changed it)" if change.is_instead else "(with what you changed)"
+        parts.append("(yours stays)" if change.is_dropped else both)
     if change.risks:
         parts.append("! " + ", ".join(risk.rule for risk in change.risks))
     if change.conflict or change.obstacle:

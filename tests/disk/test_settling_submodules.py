@@ -96,7 +96,7 @@ def test_neither_both_nor_bytes_settle_a_submodule(session: GitSession, review: 
     source = meet(session, review)
     key = source.changes.changes[0].key
     assert (source.mine(key), source.content(key)[1]) == (b"a submodule at " + b"2" * 40, b"a submodule at " + b"3" * 40)
-    shown = of_wholes(source.changes.changes[0], (), (source.mine(key), source.content(key)[1]), Look(200))
+    shown = of_wholes(source.changes.changes[0], (), (source.mine(key), source.content(key)[1]), (), Look(200))
     assert [row.text for row in shown.rows][-2:] == [
         f"yours:       a submodule at {'2' * 40}",
         f"the agent's: a submodule at {'3' * 40}",

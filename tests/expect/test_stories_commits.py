@@ -49,7 +49,7 @@ def files(repo: Path) -> dict[str, str]:
 def test_all_commits_onto_ones_own_branch_and_back(shop: AgentDev, repo: Path) -> None:
     before, head = files(repo), shop.git("rev-parse", "HEAD")
     committed(shop)
-    assert "leads to" in bring(shop, "A", "y")
+    assert "2 files changed" in bring(shop, "A", "y")
     assert shop.git("log", "--format=%s", "-2").split("\n")[:2] == ["Add new", "Raise one"]
     assert "return 100" in (repo / "code.py").read_text()
     assert (repo / "new.py").read_text() == "new\n"
@@ -60,7 +60,7 @@ def test_all_commits_onto_ones_own_branch_and_back(shop: AgentDev, repo: Path) -
 
 def test_one_commit_of_two(shop: AgentDev, repo: Path) -> None:
     committed(shop)
-    bring(shop, "space", "y")
+    assert ", 1 file changed" in bring(shop, "space", "y")
     assert shop.git("log", "--format=%s", "-1").strip() == "Add new"
     assert (repo / "new.py").read_text() == "new\n"
     assert "return 100" not in (repo / "code.py").read_text()
@@ -113,7 +113,7 @@ def test_conflicts_of_commits_are_settled_one_commit_after_the_other(shop: Agent
         terminal.wait_for("1 more to settle")
         terminal.keys("b")
         terminal.wait_for("conflict 1: both")
-        terminal.wait_for("chosen 1 of 1 change")
+        terminal.wait_for("1 of 1 conflict settled")
         terminal.keys("c")
         terminal.wait_for("Bring the commits home with this?")
         terminal.keys("y")
@@ -124,7 +124,7 @@ def test_conflicts_of_commits_are_settled_one_commit_after_the_other(shop: Agent
         terminal.wait_for("conflict 1: not settled")
         terminal.wait_quiet()
         terminal.keys(">")
-        terminal.wait_for("chosen 1 of 1 change")
+        terminal.wait_for("1 of 1 conflict settled")
         terminal.keys("c")
         terminal.wait_for("Bring the commits home with this?")
         terminal.keys("y")
@@ -156,13 +156,13 @@ def test_edits_that_commits_are_in_the_way_of_are_settled_and_wait_when_one_leav
                 assert shop.git("status", "--porcelain") == " M code.py\n?? new.py\n"
                 continue
             terminal.wait_for("conflict 1: yours")
-            terminal.wait_for("chosen 1 of 2 changes")
+            terminal.wait_for("1 of 2 conflicts settled")
             terminal.wait_quiet()
             terminal.keys("!")
             terminal.wait_for("conflict 1: not settled")
             terminal.wait_quiet()
             terminal.keys(">")
-            terminal.wait_for("chosen 2 of 2 changes")
+            terminal.wait_for("2 of 2 conflicts settled")
             terminal.keys("c")
             terminal.wait_for("Bring the commits home with this?")
             terminal.keys("y")
@@ -192,7 +192,7 @@ def test_commits_that_are_asked_for_by_words_have_their_conflicts_settled_too(sh
         terminal.wait_for("conflict 1: not settled")
         terminal.wait_quiet()
         terminal.keys("<")
-        terminal.wait_for("chosen 1 of 1 change")
+        terminal.wait_for("1 of 1 conflict settled")
         terminal.keys("c")
         terminal.wait_for("Bring the commits home with this?")
         terminal.keys("y")

@@ -91,6 +91,12 @@ def test_no_more_questions_still_asks_about_the_merge() -> None:
     assert "merge 1 change? " in said
 
 
+def test_the_last_numbers_are_of_all_that_there_is() -> None:
+    source = Session(edited(insertions=2, deletions=2), edited(b"g", insertions=3, deletions=0))
+    said = play(source, "y", "d", "d", "n")[1]
+    assert "chosen 1 of 2 changes · blocks 1/2 · lines 2/7 " in said
+
+
 def test_a_risky_change_is_asked_about_twice() -> None:
     source = Session(edited(risks=(Risk("hook", "runs at the next commit"),)))
     assert play(source, "a", "n")[0] == []

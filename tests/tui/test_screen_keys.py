@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from textual.events import Key as KeyEvent
 from textual.pilot import Pilot
 
@@ -92,3 +93,44 @@ def test_a_click_on_an_answer_answers_it() -> None:
         await pilot.click("Answers", offset=(22, 0))
 
     assert merged(play(Sample(), (80, 24), *SAFE, "space", "c", scene=scene))
+
+
+# Keys typed ahead: nobody waits until a page is drawn
+
+BURSTS = (
+    *("q?", "qf", "q:", "q/", "q2", "qA", "qc", "?q", "?q?q", "??", "f?", "?f", ":q", "cq"),
+    *("Aq?", "Aqn?", "Acn", "Acnc", "Ac?n", "Aqyf", "?jq", "? q", "cjk"),
+)
+
+
+@pytest.mark.parametrize("burst", BURSTS)
+def test_keys_that_are_typed_ahead_end_no_program(burst: str) -> None:
+    """A failure on the screen is raised by `run_test` when it ends."""
+    names = {"?": "question_mark", ":": "colon", "/": "slash", " ": "space"}
+    app = ReviewApp(Sample())
+
+    async def run() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await quiet(pilot)
+            for key in burst:
+                app.post_message(KeyEvent(names.get(key, key), key))
+            await pilot.pause()
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+
+    asyncio.run(run())
+
+
+def test_after_the_key_that_leaves_no_other_is_taken() -> None:
+    app = ReviewApp(Sample())
+
+    async def run() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await quiet(pilot)
+            app.post_message(KeyEvent("q", "q"))
+            app.post_message(KeyEvent("question_mark", "?"))
+            app.post_message(KeyEvent("A", "A"))
+            await pilot.pause()
+            assert (app.state.face, app.state.selection.keys) == (Face.REVIEW, frozenset())
+
+    asyncio.run(run())

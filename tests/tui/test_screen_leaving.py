@@ -102,4 +102,6 @@ def test_conflicts_of_commits_are_applied_only_when_each_is_settled() -> None:
 def test_conflicts_of_commits_say_what_they_are_for_and_what_leaving_means() -> None:
     assert "what the commits and yours both change: settle each, and they come home" in drawn(Conflicts(), (100, 24))
     _, left = settled("q")
+    assert "0 of 2 conflicts settled" in drawn(Conflicts(), (100, 24))
+    assert "1 of 2 conflicts settled" in drawn(Conflicts(), (100, 24), "greater_than_sign")
     assert "keeps everything, and the choice too." in left

@@ -138,3 +138,16 @@ def test_a_tab_tells_how_many_commits_there_are(ids: tuple[str, ...], said: str)
     made = Made(edited(b"a"))
     made.tabs = {Tab.COMMITS: tuple(Row(f"row {number}", id=one) for number, one in enumerate(ids))}
     assert drawn(made, (80, 24)).splitlines()[1].endswith(said)
+
+
+def test_the_title_of_a_commit_counts_commits_and_no_other_rows() -> None:
+    some = Made(edited(b"a"))
+    others = tuple(Row(f"beside {number}") for number in range(18))
+    some.tabs = {Tab.COMMITS: (Row("2f8c1d0e6b Take discounts off", id="2f8c1d0e6b"), *others)}
+    assert drawn(some, (80, 24), "2", "enter").splitlines()[1].strip() == "commits 1 of 1"
+    assert drawn(some, (80, 24), "2", "j", "enter").splitlines()[1].strip() == "beside the commits"
+
+
+def test_a_tab_that_can_never_hold_anything_is_not_offered() -> None:
+    assert "network" not in drawn(Made(edited(b"a")), (80, 80), "question_mark")
+    assert "there are no" not in drawn(Made(edited(b"a")), (80, 24), "5")

@@ -276,3 +276,9 @@ def test_the_word_says_how_many_stay_and_where_they_are() -> None:
     state, _ = begin(ONE, tabs={Tab.COMMITS: QUICK})
     assert commits.word(state) == "2 commits stay in the session: 2 chooses what comes home"
     assert "space chooses" in commits.word(after(state, TabTurned(Tab.COMMITS)))
+
+
+def test_no_way_promises_a_message_that_is_not_asked_for() -> None:
+    text = " ".join(line.text.strip() for line in commits.summary(after(opened(), Toggled()), ("/r",), 74))
+    assert "as one commit, whose message names each of them" in text
+    assert "you write" not in text

@@ -13,13 +13,14 @@ from tui.screens.question import PageScreen, QuestionScreen, as_pieces
 from tui.source import Source
 from tui.state import State
 from tui.steps.asking import WAYS
-from tui.summary import risk, summary
+from tui.summary import question, risk, summary
 from tui.widgets.paint import Piece
 
 Send = Callable[[Event], None]
 
 _WIDEST = 104  # columns of a page's text at most
 _FRAME = 6  # columns that a page's frame, margin and scrollbar take
+_KEYS, _NARROW = 15, 10  # columns of the keys, and of what they do at least
 _SETTLE = ("No, leave all as it is", "Yes, settle it")
 _LEGEND = (
     ("[x] [ ] [~]", "chosen, not chosen, some of it"),
@@ -34,12 +35,13 @@ _LEGEND = (
 
 def summary_screen(state: State, source: Source, send: Send) -> QuestionScreen:
     """Return the last page before a merge."""
-    lines = summary(state, source.roots, len(state.tabs.get(Tab.COMMITS, ())), min(state.columns - _FRAME, _WIDEST))
+    kept = len(state.tabs.get(Tab.COMMITS, ()))
+    lines = summary(state, source.roots, kept, min(state.columns - _FRAME, _WIDEST), source.merged)
     if state.is_settling:
         answers = ("No, go back", "Yes, bring them home")
         return QuestionScreen(("Bring the commits home with this?", as_pieces(lines)), answers, send)
-    chosen = words.number(state.chosen.changes, "change")
-    return QuestionScreen((f"Merge {chosen}?", as_pieces(lines)), ("No, go back", f"Yes, merge {chosen}"), send)
+    asked, yes = question(state)
+    return QuestionScreen((asked, as_pieces(lines)), ("No, go back", yes), send)
 
 
 def bring_screen(state: State, source: Source, send: Send) -> QuestionScreen:
@@ -63,7 +65,8 @@ def result_screen(state: State, send: Send) -> PageScreen:
     """Return what came of a merge."""
     wrapped = [part for line in state.result for part in wrap(clean(line), state.columns - _FRAME)]
     title = "Nothing was changed" if not state.is_done else "Merged in part" if state.code else "Merged"
-    return PageScreen(title, as_pieces([Line(Tone.PLAIN, text) for text in wrapped]), send)
+    page = as_pieces([Line(Tone.PLAIN, text) for text in wrapped])
+    return PageScreen(title, page, send, way_out="done, leave" if state.is_done else "back")
 
 
 def clash_screen(state: State, send: Send) -> QuestionScreen:
@@ -86,13 +89,16 @@ def leave_screen(state: State, source: Source, send: Send) -> QuestionScreen:
     return QuestionScreen(("Leave without merging?", as_pieces(wrapped)), ("No, stay", "Yes, leave"), send)
 
 
-def help_screen(known: Keys, meanings: dict[str, str], send: Send) -> PageScreen:
-    """Return the keys, as they are bound now, and the signs."""
+def help_screen(known: Keys, meanings: dict[str, str], send: Send, columns: int) -> PageScreen:
+    """Return the keys, as they are bound now, and the signs, at most so many columns wide."""
     names = sorted(meanings, key=[*REVIEW, *meanings].index)  # a key that was rebound stands where it always does
-    rows: list[Sequence[Piece]] = [_help_row(" ".join(known[name]), meanings[name]) for name in names]
-    rows += [[], [Piece(" Signs", Tone.STRONG)], *(_help_row(sign, meaning) for sign, meaning in _LEGEND)]
+    cells = min(columns - _FRAME, _WIDEST) - _KEYS - 2
+    rows: list[Sequence[Piece]] = [row for name in names for row in _help_rows(" ".join(known[name]), meanings[name], cells)]
+    rows += [[], [Piece(" Signs", Tone.STRONG)]]
+    rows += [row for sign, meaning in _LEGEND for row in _help_rows(sign, meaning, cells)]
     return PageScreen("Keys", rows, send)
 
 
-def _help_row(left: str, right: str) -> list[Piece]:
-    return [Piece(f" {left:<15} ", "accent"), Piece(right)]
+def _help_rows(left: str, right: str, cells: int) -> list[list[Piece]]:
+    parts = wrap(right, max(cells, _NARROW))
+    return [[Piece(f" {'' if at else left:<{_KEYS}} ", "accent"), Piece(part)] for at, part in enumerate(parts)]

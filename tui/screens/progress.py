@@ -20,32 +20,24 @@ class ProgressScreen(ModalScreen[None], inherit_bindings=False):
 
     def __init__(self, state: State) -> None:
         super().__init__()
-        self._is_laid_out = False  # `is_mounted` is not yet true while mounting
         self._state = state
+        self._head, self._bar, self._note = (Bar(id=f"progress-{name}") for name in ("title", "bar", "note"))
 
     def compose(self) -> ComposeResult:
         """Lay out two lines."""
         with Vertical(id="progress"):
-            yield Bar(id="progress-title")
-            yield Bar(id="progress-bar")
-            yield Bar(id="progress-note")
+            yield from (self._head, self._bar, self._note)
 
     def on_mount(self) -> None:
         """Draw for the first time."""
-        self._is_laid_out = True
-        self.query_one("#progress-title", Bar).show([Piece(" Merging", Tone.STRONG)])
-        self.query_one("#progress-note", Bar).show(
-            [Piece(" a crash now loses nothing: the next command finishes or takes back", Tone.DIM)]
-        )
+        self._head.show([Piece(" Merging", Tone.STRONG)])
+        self._note.show([Piece(" a crash now loses nothing: the next command finishes or takes back", Tone.DIM)])
         self.show(self._state)
 
     def show(self, state: State) -> None:
         """Draw a state."""
-        if not self._is_laid_out:
-            return
         done, whole = state.progress
-        bar = self.query_one("#progress-bar", Bar)
-        cells = max(10, bar.size.width - 24)
+        cells = max(10, self._bar.size.width - 24)
         full = cells * done // whole if whole else 0
         numbers = f" {done:,} of {whole:,} steps" if whole else " preparing"
-        bar.show([Piece(" " + "█" * full, "accent"), Piece("░" * (cells - full), Tone.DIM), Piece(numbers)])
+        self._bar.show([Piece(" " + "█" * full, "accent"), Piece("░" * (cells - full), Tone.DIM), Piece(numbers)])

@@ -42,27 +42,27 @@ class PromptScreen(ModalScreen[None], inherit_bindings=False):
 
     def __init__(self, state: State, known: Keys) -> None:
         super().__init__()
-        self._is_laid_out = False  # `is_mounted` is not yet true while mounting
         self._state, self._known = state, known
+        # Held, and never looked for: a line can be over, by keys that were typed ahead, before it is mounted.
+        self._line = Bar(id="line")
+        is_palette = state.prompt is not None and state.prompt.what is Asking.PALETTE
+        self._rows = tuple(Bar(id=f"action-{row}", classes="action") for row in range(_ROWS if is_palette else 0))
 
     def compose(self) -> ComposeResult:
         """Lay out the palette's rows, and the line."""
-        is_palette = self._state.prompt is not None and self._state.prompt.what is Asking.PALETTE
         with Vertical(id="prompt"):
-            for row in range(_ROWS if is_palette else 0):
-                yield Bar(id=f"action-{row}", classes="action")
-            yield Bar(id="line")
+            yield from self._rows
+            yield self._line
 
     def on_mount(self) -> None:
         """Draw for the first time."""
-        self._is_laid_out = True
         self.show(self._state)
 
     def show(self, state: State) -> None:
         """Draw a state."""
         self._state = state
         prompt = state.prompt
-        if prompt is None or not self._is_laid_out:
+        if prompt is None:
             return
         label = Piece(f" {_LABELS[prompt.what]}: ", "accent")
         hint = {
@@ -70,14 +70,14 @@ class PromptScreen(ModalScreen[None], inherit_bindings=False):
             Asking.SEARCH: "enter searches ",
             Asking.BRANCH: "enter makes it, esc does not ",
         }.get(prompt.what, "enter does it ")
-        self.query_one("#line", Bar).show([label, Piece(prompt.text), Piece("▏", "cursor")], [Piece(hint, Tone.DIM)])
+        self._line.show([label, Piece(prompt.text), Piece("▏", "cursor")], [Piece(hint, Tone.DIM)])
         if prompt.what is Asking.PALETTE:
             self._show_actions(state, prompt.at)
 
     def _show_actions(self, state: State, at: int) -> None:
         found = state.found_actions
         top = max(0, min(at - _ROWS + 1, len(found) - _ROWS))
-        for row in range(_ROWS):
+        for row, bar in enumerate(self._rows):
             pieces: list[Piece] = []
             if top + row < len(found):
                 name, about = found[top + row]
@@ -87,7 +87,7 @@ class PromptScreen(ModalScreen[None], inherit_bindings=False):
                     Piece(f"{' '.join(self._known.get(name, ())):<16} ", "accent"),
                     Piece(about, Tone.STRONG if is_here else Tone.PLAIN),
                 ]
-            self.query_one(f"#action-{row}", Bar).show(pieces)
+            bar.show(pieces)
 
 
 def meaning(event: TextualEvent, text: str) -> Event | None:

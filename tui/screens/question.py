@@ -27,6 +27,8 @@ _SCROLL: list[BindingType] = [
     Binding("k,up", "scroll(-1)", "up", id="page.line.up"),
     Binding("pagedown,ctrl+f,space", "scroll_page(1)", "a page down", id="page.page.down"),
     Binding("pageup,ctrl+b", "scroll_page(-1)", "a page up", id="page.page.up"),
+    Binding("home,g", "scroll_edge(0)", "to the top", id="page.first"),
+    Binding("end,G", "scroll_edge(1)", "to the end", id="page.last"),
 ]
 
 
@@ -41,15 +43,19 @@ class PageScreen(ModalScreen[None], inherit_bindings=False):
 
     def __init__(self, title: str, lines: Sequence[Sequence[Piece]], send: Send, *, way_out: str = "back") -> None:
         super().__init__()
-        self._title, self._lines, self._send, self._way_out = title, lines, send, way_out
+        self._lines, self._send, self._way_out = lines, send, way_out
+        # Held, and never looked for: a page can be left, by keys that were typed ahead, before it is mounted.
+        self._box, self._head, self._foot = Vertical(id="page"), Bar(id="page-title"), Bar(id="page-keys")
+        self._page = Page(lines)
+        self._head.show([Piece(f" {title}", Tone.STRONG)])
 
     def compose(self) -> ComposeResult:
         """Lay out title, page and keys."""
-        with Vertical(id="page"):
-            yield Bar(id="page-title")
-            yield Page(self._lines)
+        with self._box:
+            yield self._head
+            yield self._page
             yield from self.below()
-            yield Bar(id="page-keys")
+            yield self._foot
 
     def below(self) -> ComposeResult:
         """Yield what stands between the page and the keys."""
@@ -60,13 +66,12 @@ class PageScreen(ModalScreen[None], inherit_bindings=False):
         return [("page.back", self._way_out), _SCROLLING]
 
     def on_mount(self) -> None:
-        """Draw the bars."""
-        self.query_one("#page-title", Bar).show([Piece(f" {self._title}", Tone.STRONG)])
+        """Name the keys."""
         self.call_after_refresh(self._show_keys)
 
     def on_resize(self, event: Resize) -> None:
         """Be as high as the page, with a frame where there is room; show as many keys as fit now."""
-        box = self.query_one("#page")
+        box = self._box
         is_framed, most = event.size.width >= WIDE, event.size.height
         wanted = len(self._lines) + self.around
         box.set_class(is_framed, "-framed")
@@ -75,8 +80,8 @@ class PageScreen(ModalScreen[None], inherit_bindings=False):
         self.call_after_refresh(self._show_keys)
 
     def _show_keys(self) -> None:
-        bar = self.query_one("#page-keys", Bar)
-        bar.show(hints(self.hints(), keys(self), bar.size.width))
+        if self.is_current:
+            self._foot.show(hints(self.hints(), keys(self), self._foot.size.width))
 
     def show(self, state: State) -> None:
         """Draw a state: a page has nothing that changes."""
@@ -91,12 +96,15 @@ class PageScreen(ModalScreen[None], inherit_bindings=False):
 
     def action_scroll(self, by: int) -> None:
         """Scroll by lines."""
-        self.query_one(Page).scroll_relative(y=by, animate=False, force=True)
+        self._page.scroll_relative(y=by, animate=False, force=True)
 
     def action_scroll_page(self, by: int) -> None:
         """Scroll by what is in sight."""
-        page = self.query_one(Page)
-        page.scroll_relative(y=by * max(1, page.size.height - 1), animate=False, force=True)
+        self._page.scroll_relative(y=by * max(1, self._page.size.height - 1), animate=False, force=True)
+
+    def action_scroll_edge(self, is_last: int) -> None:
+        """Scroll to the top, or to the end."""
+        self._page.scroll_to(y=len(self._lines) if is_last else 0, animate=False, force=True)
 
 
 class QuestionScreen(PageScreen, inherit_bindings=False):
@@ -115,21 +123,21 @@ class QuestionScreen(PageScreen, inherit_bindings=False):
 
     def __init__(self, page: tuple[str, Sequence[Sequence[Piece]]], answers: Sequence[str], send: Send) -> None:
         super().__init__(*page, send)
-        self._answers = answers
+        self._labels, self._answers = answers, Answers(*answers)
 
     def hints(self) -> Sequence[tuple[str, str]]:
-        """Name the keys of the first two answers, and how to get to more."""
-        others = [("question.other", "next answer")] if len(self._answers) > _TWO else []
-        return [("question.yes", "yes"), ("question.no", "no"), *others, ("question.back", "back"), _SCROLLING]
+        """Name the keys of the first two answers, and how to get to more: of these none is a plain yes."""
+        others = [("question.other", "next answer")] if len(self._labels) > _TWO else []
+        yes = self._labels[1] if others else "yes"
+        return [("question.yes", yes), ("question.no", "no"), *others, ("question.back", "back"), _SCROLLING]
 
     def below(self) -> ComposeResult:
         """Yield the answers."""
-        yield Answers(*self._answers)
+        yield self._answers
 
     def show(self, state: State) -> None:
         """Mark the answer in focus."""
-        if self.is_mounted:
-            self.query_one(Answers).show(state.answer)
+        self._answers.show(state.answer)
 
     def action_move(self, by: int) -> None:
         """Put the focus on another answer."""

@@ -10,16 +10,17 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.screen import Screen
 
+from agent_dev.core.changes import Change
 from tui import commits, words
 from tui.bindings import REVIEW, bindings
-from tui.cells import clean, crop, crop_start, width
+from tui.cells import clean, crop, crop_start, crop_words, width
 from tui.document import Tone
 from tui.entries import Tab
 from tui.events import Entered, Event, Moved, MovedTo, Pane, Resized, Toggled
 from tui.keys import Keys, hints, keys
 from tui.rows import ChangeRow
 from tui.source import Source
-from tui.state import State
+from tui.state import Face, State
 from tui.totals import sentence
 from tui.widgets import change_list, diff_view
 from tui.widgets.bars import Bar
@@ -30,9 +31,11 @@ from tui.widgets.row_view import RowView
 
 Send = Callable[[Event], None]
 
+_LOW, _NARROW = 8, 30  # a smaller terminal shows less
+_TABS = ((" {0} {1} {2} ", " {0} {1} {2} "), (" {0} {1} {2}", " {0} {1}"), (" {0} {1} {2}", " {0}"))  # that is shown, the others
 _ALWAYS = [("apply", "apply"), ("leave", "leave"), ("help", "help")]
 _LIST = [("toggle", "choose"), ("enter", "open"), ("all", "all safe"), ("filter", "filter"), ("search", "search")]
-_DIFF = [("toggle", "block"), ("lines", "lines"), ("escape", "list"), ("block.next", "next"), ("split", "side by side")]
+_DIFF = [("escape", "list"), ("block.next", "next"), ("split", "side by side")]
 _COMMITS = [
     ("apply", "bring home"),
     ("leave", "leave"),
@@ -44,7 +47,6 @@ _COMMITS = [
 ]
 _ENTRIES = [("leave", "leave"), ("help", "help"), ("enter", "look"), ("escape", "changes")]
 _ENTRY = [("leave", "leave"), ("help", "help"), ("escape", "list")]
-_CONFLICT = [("mine", "yours"), ("agents", "agent's"), ("both", "both"), ("edit", "edit"), ("escape", "list")]
 
 
 class ReviewScreen(Screen[None], inherit_bindings=False):
@@ -91,24 +93,33 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
         if not self.is_mounted:
             return
         self._arrange(state)
+        is_over = state.face is Face.RESULT and state.is_done  # what was chosen is merged: nothing here is true any more
         self.query_one(ChangeList).show(state)
         self.query_one(DiffView).show(state)
         self._show_titles(state)
         cells = self.size.width
-        self.query_one("#word", Bar).show(self._word(state))
-        self.query_one("#totals", Bar).show(_totals(state, cells))
-        self.query_one("#keys", Bar).show(hints(_hints(state), self._keys, cells))
+        self.query_one("#word", Bar).show([] if is_over else self._word(state))
+        self.query_one("#totals", Bar).show([] if is_over else _totals(state, cells))
+        self.query_one("#keys", Bar).show([] if is_over else hints(_hints(state), self._keys, cells))
 
     def _word(self, state: State) -> list[Piece]:
         if state.word:
-            return [Piece(f" {state.word}", "accent")]
+            return [Piece(f" {crop_words(clean(state.word), self.size.width - 1)}", "accent")]
+        if self._is_small:
+            return [Piece(" terminal too small", Tone.RISK)]
         if state.is_running:
             return [Piece(" the agent is still working: this shows what it has changed so far", Tone.RISK)]
         if state.is_settling:
             return [Piece(" what the commits and yours both change: settle each, and they come home", Tone.RISK)]
         return [Piece(f" {commits.word(state)}", Tone.DIM)] if state.tabs.get(Tab.COMMITS) else []
 
+    @property
+    def _is_small(self) -> bool:
+        return self.size.height < _LOW or self.size.width < _NARROW
+
     def _arrange(self, state: State) -> None:
+        for name in ("#title", "#totals"):  # the rows of the list come first
+            self.query_one(name).display = self.size.height >= _LOW
         left, right = self.query_one("#left"), self.query_one("#right")
         left.display = state.is_wide or state.pane is Pane.LIST
         right.display = state.is_wide or state.pane is Pane.DIFF
@@ -119,18 +130,19 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
 
     def _show_titles(self, state: State) -> None:
         source, cells = self._source, self.size.width
-        command = crop(clean(" ".join(source.command)), cells // 4)
         session = crop(clean(source.session), cells // 4)
+        command = crop_words(clean(" ".join(source.command)), max(cells // 4, cells * 3 // 5 - width(session) - 6))
         root = crop_start(clean(source.root), cells - width(command) - width(session) - 18)
         right = [Piece(f"{command} · {session} ", Tone.DIM)]
         self.query_one("#title", Bar).show([Piece(" agent-dev ", Tone.STRONG), Piece(f" {root}")], right)
-        self.query_one("#left-title", Bar).show(_tabs(state))
+        self.query_one("#left-title", Bar).show(_tabs(state, state.list_columns))
         self.query_one("#right-title", Bar).show(*self._right_title(state))
 
     def _right_title(self, state: State) -> tuple[Sequence[Piece], Sequence[Piece]]:
         change = state.change
         if change is None and state.tab is not Tab.CHANGES and not state.is_wide:
-            return [Piece(f" {state.tab} {state.cursor + 1:,} of {state.length:,}", "accent")], ()
+            count, at = _count(state, state.tab), state.cursor + 1
+            return [Piece(f" {state.tab} {at:,} of {count:,}" if at <= count else f" beside the {state.tab}", "accent")], ()
         if change is None:
             return (), ()
         is_chosen, is_part = change.key in state.selection, change.key in state.selection.choices
@@ -183,21 +195,39 @@ def _hints(state: State) -> list[tuple[str, str]]:
     if state.tab is not Tab.CHANGES:
         return _COMMITS if state.tab is Tab.COMMITS else _ENTRIES
     if state.diff.document.conflicts >= 0 and state.change is not None:
-        return [*_ALWAYS, *_CONFLICT]
-    return [*_ALWAYS, *(_LIST if state.pane is Pane.LIST else _DIFF)]
+        return [*_ALWAYS, *_of_conflict(state, state.change), ("escape", "list")]
+    return [*_ALWAYS, *(_LIST if state.pane is Pane.LIST else _of_blocks(state))]
 
 
-def _tabs(state: State) -> list[Piece]:
-    """Return the tabs that hold something, the one that is shown in words."""
+def _of_blocks(state: State) -> list[tuple[str, str]]:
+    taken, other = ("line", "blocks") if state.looks.is_lines else ("block", "lines")
+    return [("toggle", taken), ("lines", other), *_DIFF]
+
+
+def _of_conflict(state: State, change: Change) -> list[tuple[str, str]]:
+    """Return the ways out that there are: of what has no lines both are kept only where commits bring two kinds of things."""
+    sides, lines = [("mine", "yours"), ("agents", "agent's")], state.diff.document.conflicts > 0
+    kinds = {one.type for one in (change.mine, change.after) if one is not None}
+    both = [("both", "both")] if lines or (state.is_settling and len(kinds) > 1) else []
+    return [*sides, *both, *([("edit", "edit")] if lines else [])]
+
+
+def _tabs(state: State, cells: int) -> list[Piece]:
+    """Return the tabs that hold something, the one that is shown in words; of the others less where there is little room."""
+    variants = [_tabs_as(state, *shapes) for shapes in _TABS]
+    return next((one for one in variants if sum(width(clean(piece.text)) for piece in one) <= cells), variants[-1])
+
+
+def _tabs_as(state: State, this: str, other: str) -> list[Piece]:
     found: list[Piece] = []
     for number, tab in enumerate(Tab, 1):
         count = _count(state, tab)
         if tab is state.tab:
             shown = len(state.listing.group_of) if tab is Tab.CHANGES else count
             of = f"{shown:,} of " if shown != count else ""
-            found.append(Piece(f" {number} {tab} {of}{count:,} ", "accent"))
+            found.append(Piece(this.format(number, tab, f"{of}{count:,}"), "accent"))
         elif count:
-            found.append(Piece(f" {number} {tab} {count:,} ", Tone.DIM))
+            found.append(Piece(other.format(number, tab, f"{count:,}"), Tone.DIM))
     if state.listing.sieve.text:
         found.append(Piece(f" ⌕ {state.listing.sieve.text}", Tone.CHANGED))
     return found
@@ -215,6 +245,13 @@ def _totals(state: State, cells: int) -> list[Piece]:
         picked = len(state.picked_entries)
         return [
             Piece(f" {picked:,} of {words.number(commits.count(state), 'commit')} chosen", "chosen" if picked else Tone.STRONG)
+        ]
+    if state.is_settling:  # what they bring is known when each is settled: there are no lines to count
+        done = state.chosen.changes
+        return [
+            Piece(
+                f" {done:,} of {words.number(len(state.changes.changes), 'conflict')} settled", "chosen" if done else Tone.STRONG
+            )
         ]
     chosen, rest = sentence(state.chosen, state.whole, cells)
     return [Piece(chosen, "chosen" if state.chosen.changes else Tone.STRONG), Piece(rest)]

@@ -105,7 +105,7 @@ def _pick(state: State, row: int | None) -> State:
     marked = range(row, row + 1) if row is not None else state.diff.marked
     rows = [document.rows[at] for at in marked if at < len(document.rows)]
     if not any(one.block >= 0 or one.part for one in rows):
-        return replace(state, word="nothing to choose on this row: ] goes to the next block, space in the list takes all of it")
+        return replace(state, word="nothing to choose on this row: ] goes on, space in the list takes all of it")
     is_lines = state.looks.is_lines or len(marked) > 1
     choice = picking.toggled(picking.choice_of(state.selection, document), rows, document, is_lines=is_lines)
     return _with_choice(_unmarked(state), change, document, choice)

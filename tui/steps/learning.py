@@ -79,8 +79,9 @@ def _of_changes(state: State, fact: Counted | Changed | Refreshed) -> Step:
     match fact:
         case Counted(counts):
             return _counted(state, counts), ()
-        case Changed(change, word, is_taken):
-            return _changed(state, change, word, is_taken=is_taken)
+        case Changed(change, word, is_taken, is_edited):
+            answers = {key: given for key, given in state.answers.items() if not (is_edited and key == change.key)}
+            return _changed(replace(state, answers=answers), change, word, is_taken=is_taken)
         case Refreshed(changes):
             return _refreshed(state, changes)
         case _:

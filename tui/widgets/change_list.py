@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from agent_dev.core.changes import Change, Kind
-from tui import words
-from tui.cells import clean, crop, crop_start, width
+from tui import outcome, words
+from tui.cells import clean, crop_start, crop_words, width
 from tui.document import Tone
 from tui.entries import Tab
 from tui.events import Pane
@@ -22,7 +22,10 @@ _TONES = {
     Kind.RETYPED: Tone.CHANGED,
     Kind.METADATA: Tone.CHANGED,
 }
-_SEEN = ("listing", "changes", "selection", "parts", "chosen_in", "counts", "reviewed", "tab", "tabs", "picked", "pane", "cursor")
+_SEEN = (
+    *("listing", "changes", "selection", "parts", "chosen_in", "counts", "answers", "reviewed"),
+    *("tab", "tabs", "picked", "pane", "cursor"),
+)
 _CURSORS = {"cursor", "pane"}  # only the row under the cursor looks otherwise by these
 _TITLES = {
     Section.RISKY: "look at these: risky, or in conflict",
@@ -114,8 +117,9 @@ class ChangeList(RowView):
     def _right(self, change: Change, room: int) -> list[Piece]:
         why = change.obstacle or change.conflict
         if why:
-            return [Piece(" " + crop(clean(why), room) + " ", Tone.WRONG)]
-        pieces = [Piece(" with yours", Tone.CHANGED)] if change.is_merged else []
+            return [Piece(" " + crop_words(clean(why), room) + " ", Tone.WRONG)]
+        how = outcome.of(change, self._state.answers.get(change.key, ()))
+        pieces = [Piece(f" {how}", Tone.CHANGED)] if change.has_yours else []
         count = self._state.counts.get(change.key)
         if count is None:
             return [*pieces, Piece(" ")] if pieces else []

@@ -182,7 +182,8 @@ class DiffView(RowView):
 
     def _three(self, row: Row, cells: int) -> Iterator[Piece]:
         third = (cells - 2) // 3
-        tones = (Tone.CHANGED, row.tone, Tone.ADDED) if row.block >= 0 else (row.tone, Tone.PLAIN, row.tone)
+        middle = row.tone if row.tone is Tone.DIM else Tone.PLAIN
+        tones = (Tone.CHANGED, row.tone, Tone.ADDED) if row.block >= 0 else (row.tone, middle, row.tone)
         for at, (cell, tone) in enumerate(zip(row.cells, tones, strict=True)):
             room = third if at < 2 else cells - 2 - 2 * third
             if at:
