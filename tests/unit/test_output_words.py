@@ -44,3 +44,12 @@ def test_no_change_is_compared_with_another(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Change, "__eq__", compared)
     assert len([*rows_of(ChangeSet((*many(50), *many(50, ignored=True))), ["/r"])]) == 51
+
+
+def test_a_conflict_that_was_settled_for_the_agent_is_not_said_to_have_both() -> None:
+    changes = (added("a", is_merged=True), added("b", is_merged=True, is_instead=True), added("c", is_merged=True, is_touched=True))
+    assert [*rows_of(ChangeSet(changes), ["/r"])] == [
+        "+ added    a (with what you changed)",
+        "+ added    b (the agent's where both changed it)",
+        "+ added    c",
+    ]
