@@ -37,6 +37,7 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "keeping": ("home", "trust", "clean", "config"),
 }
 _VERBS = {word: area for area, words in AREAS.items() for word in words}
+_WRITERS = ("agent_dev.cli", "agent_dev.output", "agent_dev.verbs", "agent_dev.batch", "agent_dev.screens")  # to stdout
 RESERVED = (
     "shell",
     "install",
@@ -234,20 +235,52 @@ def report(error: AgentDevError) -> None:
         say(f"→ {visible(error.hint)}")
 
 
-def _flushed(code: int) -> int:
+def have_streams() -> None:
+    """Let those of stdin, stdout and stderr that are closed be /dev/null, for us and for all that is started from here.
+
+    What is opened next would get such a number, a journal say, and what is printed would be written into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free: this one
+            os.set_inheritable(number, True)
+            stream = open(number, "w" if number else "r", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+
+
+def _flushed(code: int, *, is_told: bool) -> int:
+    """Write what is not written yet and return the exit code; `is_told`: that the output fails was said."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
     except BrokenPipeError:
         return 141
-    except (OSError, AttributeError) as error:  # AttributeError: closed by who started us
-        say(f"the output could not be written: {error}")
+    except OSError as error:
+        if not is_told:
+            _tell_unwritten(error)
         return code or PARTLY
     return code
 
 
+def _tell_unwritten(error: OSError) -> None:
+    say(f"the output could not be written: {error.strerror}")
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Whether writing to stdout failed: the roof opens files, which have names, and writes to nothing else."""
+    trace, module = error.__traceback__, ""
+    while trace is not None:
+        module, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
+    return not error.filename and module.startswith(_WRITERS)
+
+
 def main() -> None:
     """Be the program `agent-dev`. Never returns."""
+    have_streams()
+    is_told = False
     try:
         code = run(sys.argv[1:], dict(os.environ))
     except AgentDevError as error:
@@ -258,9 +291,12 @@ def main() -> None:
     except BrokenPipeError:
         code = 141
     except OSError as error:
-        # A disk or a terminal that fails where no one step could tell what it means.
-        say(visible(f"{error.strerror}: {error.filename}" if error.filename else str(error)))
-        code = PARTLY
-    code = _flushed(code)
+        code, is_told = PARTLY, _is_of_output(error)
+        if is_told:
+            _tell_unwritten(error)
+        else:  # a disk or a terminal that fails where no one step could tell what it means
+            text = error.strerror or str(error)
+            say(visible(f"{text}: {error.filename}" if error.filename else text))
+    code = _flushed(code, is_told=is_told)
     # Nothing is registered to run at exit: taking the interpreter apart would only cost 2 ms.
     os._exit(code)
