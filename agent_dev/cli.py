@@ -4,7 +4,7 @@ import os
 import sys
 
 from agent_dev.commands.prepare import Options, Request, limit_of
-from agent_dev.errors import PARTLY, AgentDevError, UsageError, UsageOfRun
+from agent_dev.errors import PARTLY, AgentDevError, CommandNotFound, UsageError, UsageOfRun
 from agent_dev.host import debug
 from agent_dev.text import visible
 
@@ -38,6 +38,7 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
 }
 _VERBS = {word: area for area, words in AREAS.items() for word in words}
 _WRITERS = ("agent_dev.cli", "agent_dev.output", "agent_dev.verbs", "agent_dev.batch", "agent_dev.screens")  # to stdout
+_OTHERS = ("run", "tx", "help")  # words that need no argparse
 RESERVED = (
     "shell",
     "install",
@@ -160,22 +161,54 @@ def run(words: list[str], environ: dict[str, str]) -> int:
 
         out(f"agent-dev {__version__}\n")
         return 0
-    if not is_command and rest[0] == "tx":
+    if is_command:
+        return _run_agent(Request(tuple(rest), options, environ, is_command=True))
+    return _say_word(rest, options, environ)
+
+
+def _say_word(rest: list[str], options: Options, environ: dict[str, str]) -> int:
+    """Carry out a word of ours, or run an agent."""
+    if rest[0] == "tx":
         from agent_dev import transaction  # a word without argparse: it starts as quickly as a run
 
         return transaction.run(rest[1:], options, environ)
-    if not is_command and rest[0] in _VERBS:
+    if rest[0] in _VERBS:
         from agent_dev.verbs import run_verb  # argparse, json: not on the launch path
 
         return run_verb((_VERBS[rest[0]], rest[0]), rest[1:], options, environ)
-    if not is_command and rest[0] in RESERVED:
+    if rest[0] == "help":
+        from agent_dev import usage  # rare
+
+        return run(usage.asked_for(rest[1:], (*_VERBS, *_OTHERS)), environ)
+    if rest[0] in RESERVED:
         raise UsageError(
             message=f"`{rest[0]}` is a word of agent-dev's that this version cannot do yet",
             hint=f"agent-dev -- {rest[0]}",
         )
-    if not is_command and rest[0] == "run":
-        rest, is_command, options = _after_run(rest[1:], options)
+    if rest[0] == "run":
+        return _run_named(rest[1:], options, environ)
+    return _run_or_suggest(Request(tuple(rest), options, environ))
+
+
+def _run_named(rest: list[str], options: Options, environ: dict[str, str]) -> int:
+    if rest[:1] in (["-h"], ["--help"]):
+        from agent_dev import usage  # rare
+
+        out(usage.RUN)
+        return 0
+    rest, is_command, options = _after_run(rest, options)
     return _run_agent(Request(tuple(rest), options, environ, is_command))
+
+
+def _run_or_suggest(request: Request) -> int:
+    """Run an agent; of one that is not there say which word of ours may have been meant."""
+    try:
+        return _run_agent(request)
+    except CommandNotFound as error:
+        from agent_dev.commands import missing  # rare
+
+        error.hint = missing.or_word(error.hint, request, (*_VERBS, *_OTHERS))
+        raise
 
 
 def _after_run(rest: list[str], options: Options) -> tuple[list[str], bool, Options]:
