@@ -164,6 +164,9 @@ def document(row: dict[str, object]) -> str:
 
 def tell(result: Result) -> None:
     """Say in a line how it ended, and what can be typed next."""
+    if result.cause != "take":  # which says it itself
+        for path in result.unchanged:
+            cli.say(f"--take {visible(path)}: nothing changed there")
     if result.cause:
         cli.say(f"nothing was merged: {visible(result.reason)}")
         if result.session:

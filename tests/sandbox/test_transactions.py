@@ -220,6 +220,34 @@ def test_only_what_take_names_comes_home_and_the_rest_waits(agent_dev: AgentDev)
     assert waiting(agent_dev) == [told["session"]]
 
 
+@pytest.mark.parametrize(
+    ("take", "code", "cause", "unchanged"),
+    [
+        (("subb",), 1, "take", ["subb"]),  # mistyped
+        (("subb", "./n"), 1, "take", ["subb", "./n"]),
+        (("README.md",), 0, None, ["README.md"]),  # it had nothing to do there
+        (("subb", "README.md"), 0, None, ["subb", "README.md"]),
+        (("subb", "b"), 0, None, ["subb"]),
+        (("b",), 0, None, []),
+    ],
+)
+def test_where_nothing_changed_that_take_names_is_told(
+    agent_dev: AgentDev, take: tuple[str, ...], code: int, cause: str | None, unchanged: list[str]
+) -> None:
+    flags = [word for path in take for word in ("--take", path)]
+    ended, told = outcome(agent_dev, *flags, "--", "touch", "b")
+    assert (ended, told["cause"], told["unchanged"], told["exit"]) == (code, cause, unchanged, code)
+    assert (agent_dev.repo / "b").exists() == ("b" in take)
+    (agent_dev.repo / "b").unlink(missing_ok=True)
+    said = agent_dev("tx", *flags, "--", "touch", "b").stderr
+    if cause:
+        assert f"nothing was merged: nothing is at {', '.join(take)}, where --take says to look" in said
+    else:
+        assert [line for line in said.splitlines() if "--take" in line and "nothing changed" in line] == [
+            f"agent-dev: --take {path}: nothing changed there" for path in unchanged
+        ]
+
+
 def test_what_git_ignores_stays_out_unless_it_is_asked_for(agent_dev: AgentDev) -> None:
     (agent_dev.repo / ".gitignore").write_text("built/\n")
     script = "mkdir built; echo x >built/x; chmod +x built/x; echo y >y"
