@@ -37,7 +37,8 @@ def undone(done: Undone, *, as_json: bool, word: str) -> None:
     for left in done.left:
         offer = f" ({how} takes back what the merge did, and keeps what you did)" * (left.key in done.offered)
         line(f"left {visible(name(left.key, done.roots))}: {visible(left.why)}; it stays as you have it{offer}")
-    line(f"merge {done.merge}: {len(done.paths)} {word}, {len(done.left) or 'nothing'} left")
+    # What of a session a redo had nothing to do with is not known here: "nothing left" would be read as of the session.
+    line(f"merge {done.merge}: {len(done.paths)} {word}" + (f", {len(done.left)} left" if done.left else ""))
 
 
 def merges(found: Sequence[Recorded], *, as_json: bool, with_roots: bool) -> None:

@@ -37,6 +37,21 @@ def _part(value: object) -> str:
     return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
 
 
+def size(count: int) -> str:
+    """Return a number of bytes in words, of three figures at most where they are not few: 12 B, 1.5 KiB, 130 MiB."""
+    value, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB"):
+        if value < 1000:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"
+
+
+def numbered(count: int, what: str) -> str:
+    """Return a number of things: `1 file`, `2 files`."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
 def name(key: Key, roots: Sequence[str]) -> str:
     """Return how a path is called: relative in the first root, absolute in the others; not yet made visible."""
     path = os.fsdecode(key.path)

@@ -11,7 +11,7 @@ from agent_dev.commands.backup import Done, Terms
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
 from agent_dev.errors import DONE, PARTLY, UsageError
-from agent_dev.output.words import line
+from agent_dev.output.words import line, numbered, size
 from agent_dev.text import visible
 from agent_dev.verbs.parser import Parser, Verb, parser_of
 
@@ -67,7 +67,7 @@ class _Progress:
         now = time.monotonic()
         if now - self._said >= _PAUSE:
             self._said = now
-            say(f"{files:,} files, {copied / 1e6:,.1f} MB copied")
+            say(f"{numbered(files, 'file')}, {size(copied)} copied")
 
 
 def _show(done: Done | str, *, as_json: bool) -> None:
@@ -79,7 +79,8 @@ def _show(done: Done | str, *, as_json: bool) -> None:
         line("nothing changed since the last one")
     else:
         made = done.made
-        line(f"{visible(made.path)}  {made.files:,} files, {made.linked:,} of them shared, {made.copied / 1e6:,.1f} MB copied")
+        files = numbered(made.files, "file")
+        line(f"{visible(made.path)}  {files}, {made.linked:,} of them shared, {size(made.copied)} copied")
         for problem in made.problems:
             say(f"not as it should be: {visible(problem)}")
         for one in done.gone:

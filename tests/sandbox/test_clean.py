@@ -65,7 +65,7 @@ def test_a_link_in_the_trash_leads_nowhere(full: AgentDev, tmp_path: Path) -> No
 
 
 def test_without_a_trash_there_is_nothing_to_do(agent_dev: AgentDev) -> None:
-    assert agent_dev("clean").stdout == "0 gone, 0 KiB; 0 kept\n"
+    assert agent_dev("clean").stdout == "0 gone, 0 B; 0 kept\n"
 
 
 @pytest.mark.parametrize("words", [("--older-than", "x"), ("--older-than", "-1"), ("--keep-mib", "9999999999")])
