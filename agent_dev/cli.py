@@ -137,6 +137,8 @@ def _set(values: "dict[str, Any]", name: str, value: str) -> None:
         raise UsageError(message=f"{name} needs a value, and got an empty one", hint="agent-dev --help")
     if name == "--limit":
         limit_of(value)  # a wrong one is a mistake of the command line, not of the run
+    if name in ("--env", "--share"):
+        _check(name, value.partition("=")[0] if name == "--env" else value)
     if name in _LISTS:
         before = values.get(_LISTS[name], ())
         values[_LISTS[name]] = (*before, value)
@@ -146,6 +148,14 @@ def _set(values: "dict[str, Any]", name: str, value: str) -> None:
     if name == "--name" and (not value or not value.replace("-", "").replace("_", "").replace(".", "").isalnum()):
         raise UsageError(message=f"--name {value!r}: letters, digits, `.`, `-` and `_` only", hint="--name fix-login")
     values[_VALUES[name]] = value
+
+
+def _check(name: str, value: str) -> None:
+    from agent_dev.core import schema  # only where one is given, and read then in any case
+
+    wrong = schema.one(name.removeprefix("--"), name, [value])
+    if wrong:
+        raise UsageError(message=wrong[0], hint="agent-dev --help")
 
 
 def run(words: list[str], environ: dict[str, str]) -> int:

@@ -34,9 +34,10 @@ def test_a_session_is_listed_in_its_own_repository_and_with_all(agent_dev: Agent
     assert [row["root"] for row in agent_dev.sessions(everywhere=True, cwd=tmp_path / "elsewhere")] == [str(agent_dev.repo)]
 
 
-def test_a_running_session_cannot_be_merged(agent_dev: AgentDev) -> None:
+@pytest.mark.parametrize("how", [("--all",), (), ("--plain",)], ids=str)
+def test_a_running_session_cannot_be_merged(agent_dev: AgentDev, how: tuple[str, ...]) -> None:
     with waiting_agent(agent_dev, "touch new") as process:
-        done = agent_dev("merge", "--all")
+        done = agent_dev("merge", *how)
         assert done.returncode == 1
         assert "still running" in done.stderr
         assert not (agent_dev.repo / "new").exists()

@@ -176,3 +176,21 @@ def test_an_empty_value_of_an_option_is_a_usage_error(agent_dev: AgentDev, optio
     done = agent_dev(*([f"{option}="] if is_joined else [option, ""]), *NOTHING_RAN)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[0] == f"agent-dev: {option} needs a value, and got an empty one"
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("--env", "A B=c", "true"), "--env: A B is not a variable's name: letters, digits and _, no digit first"),
+        (("--env", "=c", "true"), "--env: is empty"),
+        (("--env=1", "true"), "--env: 1 is not a variable's name: letters, digits and _, no digit first"),
+        (("--share", "foo", "true"), "--share: foo is not one of ssh-agent, gpg-agent, dbus, display, docker"),
+        (("undo", "nosuch"), "no merge nosuch here"),
+        (("redo", "../x"), "no merge ../x here"),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_is_a_usage_error(agent_dev: AgentDev, words: tuple[str, ...], what: str) -> None:
+    done = agent_dev(*words)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"agent-dev: {what}")
+    assert nothing_was_made(agent_dev)
