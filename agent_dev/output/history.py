@@ -15,13 +15,18 @@ from agent_dev.core import blocks
 from agent_dev.host.checkpoints import About
 from agent_dev.host.events import Told
 from agent_dev.output.looking import as_patch
-from agent_dev.output.words import as_document, few, line, name, row_of, size
+from agent_dev.output.words import as_document, few, fitted, line, name, numbered, row_of, size, table
 from agent_dev.text import visible
 
 
 def in_words(one: About) -> str:
     """Return how much a checkpoint holds."""
-    return f"{one.changed} changed, {one.files} file{'s' * (one.files != 1)}, {size(one.size)}, {size(one.copied)} new"
+    return ", ".join(in_parts(one))
+
+
+def in_parts(one: About) -> tuple[str, ...]:
+    """Return the numbers of which that consists."""
+    return f"{one.changed} changed", numbered(one.files, "file"), size(one.size), f"{size(one.copied)} new"
 
 
 def checkpoints(one: Listed, found: Sequence[About], *, as_json: bool) -> None:
@@ -29,12 +34,16 @@ def checkpoints(one: Listed, found: Sequence[About], *, as_json: bool) -> None:
     if as_json:
         as_document({"version": 1, "session": one.session.id, "checkpoints": [_row(each) for each in found]})
         return
-    for each in found:
-        why = f"{each.cause}: {each.message}" if each.message else each.cause
-        line(f"{each.number:>4}  {_when(each.time)}  {in_words(each)}  {visible(why)}")
+    for each, text in zip(found, table([_cells(each) for each in found]), strict=True):
+        fitted(text)
         few([f"      not as it should be: {visible(problem)}" for problem in each.problems], "      {} more (--json)")
     if not found:
         line(f"session {one.name} has no checkpoint")
+
+
+def _cells(one: About) -> tuple[str, ...]:
+    why = f"{one.cause}: {one.message}" if one.message else one.cause
+    return f"{one.number:>4}", _when(one.time), *(f"{part}," for part in in_parts(one)[:-1]), in_parts(one)[-1], visible(why)
 
 
 def _row(one: About) -> dict[str, object]:
