@@ -140,7 +140,8 @@ def _check_rules(names: tuple[str, ...], environ: dict[str, str]) -> None:
     known = [rule.name for rule in load.risk_rules(environ)]
     for name in names:
         if name not in known:
-            raise UsageError(message=f"--allow {name}: no rule of risks.yaml{checks.nearest(name, known)}", hint=", ".join(known))
+            message = f"--allow {name}: no rule of risks.yaml{checks.nearest(name, known)}"
+            raise UsageError(message=message, hint="agent-dev status names those that a change meets, docs/risks.md all")
 
 
 def _talk_only() -> int:

@@ -20,10 +20,10 @@ _PAUSE = 1.0  # seconds between two lines of progress
 
 def _backup(words: list[str], where: Here, _options: Options) -> int:
     args = _parser().parse_args(words)
-    if args.keep < 0 or not 0 < args.interval < 1 << 20:
-        raise UsageError(
-            message="backup: --interval and --keep are numbers of minutes and of backups", hint="--interval 5 --keep 100"
-        )
+    if not 0 < args.interval < 1 << 20:
+        raise UsageError(message=f"backup: --interval {args.interval:g}: minutes, more than 0", hint="--interval 5")
+    if args.keep < 0:
+        raise UsageError(message=f"backup: --keep {args.keep}: how many, or 0 for all", hint="--keep 100")
     source, target = (os.path.join(where.cwd, path) for path in (args.source, args.to))
     terms = backup.checked(Terms(source, target, tuple(args.exclude), args.interval, args.keep))
     progress = _Progress().show if args.progress else lambda _files, _bytes: None

@@ -1,5 +1,6 @@
 """The words about what is kept from one session to the next."""
 
+import argparse
 import os
 import sys
 
@@ -9,6 +10,8 @@ from agent_dev.commands.sessions import Here
 from agent_dev.errors import DONE, PARTLY, UsageError
 from agent_dev.output import keeping as output
 from agent_dev.verbs.parser import Verb, parser_of
+
+_MOST = 1 << 20  # days, or MiB
 
 
 def _home(words: list[str], where: Here, options: Options) -> int:
@@ -85,10 +88,9 @@ def _clean(words: list[str], where: Here, _options: Options) -> int:
 
 
 def _number(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 1 << 20:
-        raise ValueError(text)
-    return number
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= _MOST):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to {_MOST}")
+    return int(text)
 
 
 def _config(words: list[str], where: Here, options: Options) -> int:

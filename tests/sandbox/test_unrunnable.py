@@ -185,6 +185,9 @@ def test_an_empty_value_of_an_option_is_a_usage_error(agent_dev: AgentDev, optio
         (("--env", "=c", "true"), "--env: is empty"),
         (("--env=1", "true"), "--env: 1 is not a variable's name: letters, digits and _, no digit first"),
         (("--share", "foo", "true"), "--share: foo is not one of ssh-agent, gpg-agent, dbus, display, docker"),
+        (("rollback", "abc"), "rollback: 'abc' is no checkpoint's number"),
+        (("clean", "--older-than", "x"), "clean: argument --older-than: 'x' is no number from 0 to 1048576"),
+        (("clean", "--keep-mib", "99999999999"), "clean: argument --keep-mib: '99999999999' is no number from 0 to 1048576"),
         (("undo", "nosuch"), "no merge nosuch here"),
         (("redo", "../x"), "no merge ../x here"),
     ],
@@ -193,4 +196,11 @@ def test_an_empty_value_of_an_option_is_a_usage_error(agent_dev: AgentDev, optio
 def test_a_wrong_value_is_a_usage_error(agent_dev: AgentDev, words: tuple[str, ...], what: str) -> None:
     done = agent_dev(*words)
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"agent-dev: {what}")
+    assert len(done.stderr.splitlines()) == 2
     assert nothing_was_made(agent_dev)
+
+
+def test_a_rule_that_there_is_not_is_answered_without_a_list_of_all(agent_dev: AgentDev) -> None:
+    done = agent_dev("tx", "--allow", "git_hok", "--", "true")
+    assert done.returncode == 125
+    assert max(map(len, done.stderr.splitlines())) < 100
