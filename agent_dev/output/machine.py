@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from agent_dev.commands.show import Shown
 
 
+_MARKS = {"well": "✓", "lacking": "-", "wrong": "✗"}
+
+
 def shown(value: "Shown", *, as_json: bool) -> None:
     """Print what a run would look like."""
     if as_json:
@@ -40,6 +43,6 @@ def findings(found: "Sequence[Finding]", *, as_json: bool) -> None:
         as_document({"version": 1, "findings": rows})
         return
     for one in found:
-        fitted(f"{'✗' if one.is_wrong else '✓'} {one.what}: {visible(one.found)}")
+        fitted(f"{_MARKS[one.state]} {one.what}: {visible(one.found)}")
         if one.cure:
             fitted(f"    → {one.cure}")
