@@ -188,6 +188,10 @@ def _after_run(rest: list[str], options: Options) -> tuple[list[str], bool, Opti
 def _run_agent(request: Request) -> int:
     from agent_dev.commands import run as command
 
+    if request.options.name:
+        from agent_dev.commands import naming  # most have none
+
+        naming.check(request.options, request.environ)
     try:
         if request.options.direct:
             from agent_dev.commands import direct  # snapshots, and all of the merge engine

@@ -131,6 +131,10 @@ def _check(listed: "dict[str, Any]", terms: Terms) -> None:
         raise UsageError(message="tx: --jobs and --first go with --many", hint="agent-dev tx --help")
     if not listed["many"] and not terms.request.words:
         raise UsageError(message="tx: which command?", hint="agent-dev tx --help")
+    if terms.request.options.name:
+        from agent_dev.commands import naming  # most have none
+
+        naming.check(terms.request.options, terms.request.environ)
 
 
 def _check_rules(names: tuple[str, ...], environ: dict[str, str]) -> None:
