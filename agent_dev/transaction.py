@@ -169,22 +169,27 @@ def document(row: dict[str, object]) -> str:
 
 def tell(result: Result) -> None:
     """Say in a line how it ended, and what can be typed next."""
-    if result.cause != "take":  # which says it itself
-        for path in result.unchanged:
-            cli.say(f"--take {visible(path)}: nothing changed there")
+    for path in result.unchanged if result.cause != "take" else ():  # which says it itself
+        cli.say(f"--take {visible(path)}: nothing changed there")
     if result.cause:
         cli.say(f"nothing was merged: {visible(result.reason)}")
         if result.session:
             cli.say(f"session {result.name} is kept: agent-dev diff {result.name}, agent-dev discard {result.name}")
         return
-    if result.merge:
-        cli.say(f"merge {result.merge}: {len(result.taken)} taken, {len(result.left) or 'nothing'} left (agent-dev undo)")
-    elif result.left:
-        cli.say(f"nothing to merge but {len(result.left)} that were left (--include-ignored, --take PATH)")
+    _tell_merged(result)
     if result.session:
         commits = f"{result.commits} commit{'s' * (result.commits != 1)}" if result.commits else ""
         files = "what was left" if result.left or not commits else ""
         cli.say(f"session {result.name} waits with {' and '.join(filter(None, (commits, files)))}")
+
+
+def _tell_merged(result: Result) -> None:
+    if result.merge:
+        cli.say(f"merge {result.merge}: {len(result.taken)} taken, {len(result.left) or 'nothing'} left (agent-dev undo)")
+    elif result.left:
+        cli.say(f"nothing to merge but {len(result.left)} that were left (--include-ignored, --take PATH)")
+    elif not result.session:
+        cli.say("it changed nothing, so nothing is merged")
 
 
 # Words

@@ -4,11 +4,15 @@ import argparse
 import os
 import sys
 
+from agent_dev.cli import say
 from agent_dev.commands import clean, configuration, home, trust
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
+from agent_dev.core import checks
 from agent_dev.errors import DONE, PARTLY, UsageError
+from agent_dev.host import load, machine
 from agent_dev.output import keeping as output
+from agent_dev.text import visible
 from agent_dev.verbs.parser import Verb, parser_of
 
 _MOST = 1 << 20  # days, or MiB
@@ -28,6 +32,7 @@ def _home(words: list[str], where: Here, options: Options) -> int:
     args = parser.parse_args(words)
     if args.keep_login and not args.reset:
         raise UsageError(message="--keep-login goes with --reset", hint="agent-dev home --reset --keep-login")
+    _tell_unknown(args.agent, where)
     if args.reset:
         output.fresh(home.reset(where, options, args.agent, keep_login=args.keep_login), as_json=args.json)
     elif args.diff:
@@ -35,6 +40,13 @@ def _home(words: list[str], where: Here, options: Options) -> int:
     else:
         output.home(home.look(where, options, args.agent), as_json=args.json)
     return DONE
+
+
+def _tell_unknown(agent: str, where: Here) -> None:
+    """Say that a name is no profile's: a command has the home of them all, a mistyped profile too."""
+    known = [name for name, _, _ in load.names(machine.home(where.environ), where.environ)] if agent else []
+    if agent and agent not in known:
+        say(f"no profile {visible(agent)}{checks.nearest(agent, known)}: this is the home of commands that have none")
 
 
 def _trust(words: list[str], where: Here, _options: Options) -> int:

@@ -214,6 +214,11 @@ def test_what_the_user_changed_elsewhere_in_the_file_is_merged_with_it(agent_dev
     assert (agent_dev.repo / "lines").read_text() == NUMBERS.replace("line 3\n", "agent\n").replace("line 30\n", "mine\n")
 
 
+def test_that_nothing_changed_is_told(agent_dev: AgentDev) -> None:
+    done = agent_dev("tx", "--", "true")
+    assert (done.returncode, done.stderr) == (0, "agent-dev: it changed nothing, so nothing is merged\n")
+
+
 def test_only_what_take_names_comes_home_and_the_rest_waits(agent_dev: AgentDev) -> None:
     code, told = outcome(agent_dev, "--take", "sub", "--", "sh", "-c", "echo a >sub/a; echo b >b")
     assert (code, told["taken"], [one["path"] for one in told["left"]]) == (0, ["sub/a"], ["b"])
