@@ -182,7 +182,7 @@ def test_merges_lists_what_stands(changed: AgentDev) -> None:
     assert changed("redo").returncode == 0
     assert text(changed) == AGENT
     assert changed("redo").returncode == 1
-    assert changed("undo", "no-such-merge").returncode == 1
+    assert changed("undo", "no-such-merge").returncode == 2
 
 
 def test_an_undo_passes_over_no_merge_that_cannot_be_read(changed: AgentDev) -> None:
