@@ -4,7 +4,7 @@ import os
 import sys
 
 from agent_dev.commands.prepare import Options, Request, limit_of
-from agent_dev.errors import PARTLY, AgentDevError, UsageError, UsageOfRun
+from agent_dev.errors import PARTLY, AgentDevError, CommandNotFound, UsageError, UsageOfRun
 from agent_dev.host import debug
 from agent_dev.text import visible
 
@@ -37,63 +37,13 @@ AREAS = {  # the words, by the module of agent_dev/verbs that knows them
     "keeping": ("home", "trust", "clean", "config"),
 }
 _VERBS = {word: area for area, words in AREAS.items() for word in words}
+_WRITERS = ("agent_dev.cli", "agent_dev.output", "agent_dev.verbs", "agent_dev.batch", "agent_dev.screens")  # to stdout
+_OTHERS = ("run", "tx", "help")  # words that need no argparse
 RESERVED = (
     "shell",
     "install",
     "network",
 )
-
-HELP = """\
-agent-dev: run a coding agent on a copy-on-write view of a repository, take home what you choose
-
-  agent-dev [OPTIONS] AGENT [ARGS…]         AGENT is a profile (agent-dev profiles), else any command
-  agent-dev [OPTIONS] -- COMMAND [ARGS…]
-  agent-dev run NAME [ARGS…]                a profile that is named like one of the words below
-
-  agent-dev run --direct[=PROVIDER] AGENT   in the real tree, behind a snapshot; agent-dev restore brings it back
-
-  agent-dev merge [SESSION]                 choose what comes home; --all or --take PATH without the screen
-  agent-dev merge --commits [BRANCH]        bring commits home: with their files, as a branch, squashed …
-  agent-dev undo | redo [MERGE]             take the last merge back, or do it again
-  agent-dev merges                          what was merged here, and what of it stands
-  agent-dev tx [OPTIONS] -- COMMAND         merge by itself what succeeds, leave nothing of what fails
-  agent-dev status | diff | commits         what the agent changed, as a list, as a patch, as commits
-  agent-dev sessions                        sessions that wait here; --all: everywhere
-  agent-dev resume | stop | discard         go on with a session, end it, put it into the trash
-  agent-dev checkpoint | checkpoints        keep what a session holds now; what was kept
-  agent-dev rollback CHECKPOINT [PATH…]     bring a session back to it, or some paths of it
-  agent-dev trash [--bring PATH]            what was deleted in a session, and bringing it back
-  agent-dev log [--commands|--changes]      what became of a session, what its agent ran, what changed when
-  agent-dev backup once|every DIR --to DIR  back a directory up, now or again and again
-  agent-dev show AGENT                      what a run would look like; runs nothing
-  agent-dev profiles | doctor               the agents there are; what this machine can do
-  agent-dev policy check -- COMMAND         which rule decides what becomes of a command
-  agent-dev home                            what the agent home holds, --diff: what changed, --reset: a fresh one
-  agent-dev trust                           let .agent-dev.yaml of this repository count, --show, --revoke
-  agent-dev approve [NUMBER]                let a command start that waits for your answer
-  agent-dev clean                           empty the trash, by age and size
-  agent-dev config [AGENT]                  every value that counts, and where it comes from
-  agent-dev WORD --help                     more about one of these words
-
-options, before AGENT:
-  -C DIR               work in DIR
-  --home DIR           the agent home (~/aihome)
-  --net host|none      the host's network, or none at all (host)
-  --ro PATH            show PATH, read-only
-  --rw PATH            show PATH and let the agent write there directly, without review
-  --overlay PATH       show PATH and collect changes to it for review, as for the repository
-  --env NAME[=VALUE]   let a variable in
-  --share NAME         hand a socket in: ssh-agent, gpg-agent, dbus, display, docker
-  --limit NAME=VALUE   tmp, memory, processes, file-size, open-files, time, free-disk
-  --no-merge           do not open the merge screen afterwards
-  --name NAME          a name for the session
-  --profile FILE       a profile from a file
-  --config FILE        another config.yaml
-  --debug              print each external command before it runs
-  --version, --help
-
-example:  cd ~/src/shop && agent-dev claude
-"""
 
 
 def parse(words: list[str]) -> tuple[Options, list[str], bool]:
@@ -135,6 +85,8 @@ def _set(values: "dict[str, Any]", name: str, value: str) -> None:
         raise UsageError(message=f"{name} needs a value, and got an empty one", hint="agent-dev --help")
     if name == "--limit":
         limit_of(value)  # a wrong one is a mistake of the command line, not of the run
+    if name in ("--env", "--share"):
+        _check(name, value.partition("=")[0] if name == "--env" else value)
     if name in _LISTS:
         before = values.get(_LISTS[name], ())
         values[_LISTS[name]] = (*before, value)
@@ -146,35 +98,77 @@ def _set(values: "dict[str, Any]", name: str, value: str) -> None:
     values[_VALUES[name]] = value
 
 
+def _check(name: str, value: str) -> None:
+    from agent_dev.core import schema  # only where one is given, and read then in any case
+
+    wrong = schema.one(name.removeprefix("--"), name, [value])
+    if wrong:
+        raise UsageError(message=wrong[0], hint="agent-dev --help")
+
+
 def run(words: list[str], environ: dict[str, str]) -> int:
     """Carry out one command line and return the exit code. Raises AgentDevError."""
     options, rest, is_command = parse(words)
     if options.debug:
         debug.switch_on()
     if not rest or rest[0] in ("-h", "--help"):
-        out(HELP)
+        from agent_dev import usage  # rare
+
+        out(usage.HELP)
         return 0 if rest else UsageError.code
     if rest[0] == "--version" and not is_command:
         from agent_dev import __version__
 
         out(f"agent-dev {__version__}\n")
         return 0
-    if not is_command and rest[0] == "tx":
+    if is_command:
+        return _run_agent(Request(tuple(rest), options, environ, is_command=True))
+    return _say_word(rest, options, environ)
+
+
+def _say_word(rest: list[str], options: Options, environ: dict[str, str]) -> int:
+    """Carry out a word of ours, or run an agent."""
+    if rest[0] == "tx":
         from agent_dev import transaction  # a word without argparse: it starts as quickly as a run
 
         return transaction.run(rest[1:], options, environ)
-    if not is_command and rest[0] in _VERBS:
+    if rest[0] in _VERBS:
         from agent_dev.verbs import run_verb  # argparse, json: not on the launch path
 
         return run_verb((_VERBS[rest[0]], rest[0]), rest[1:], options, environ)
-    if not is_command and rest[0] in RESERVED:
+    if rest[0] == "help":
+        from agent_dev import usage  # rare
+
+        return run(usage.asked_for(rest[1:], (*_VERBS, *_OTHERS)), environ)
+    if rest[0] in RESERVED:
         raise UsageError(
             message=f"`{rest[0]}` is a word of agent-dev's that this version cannot do yet",
             hint=f"agent-dev -- {rest[0]}",
         )
-    if not is_command and rest[0] == "run":
-        rest, is_command, options = _after_run(rest[1:], options)
+    if rest[0] == "run":
+        return _run_named(rest[1:], options, environ)
+    return _run_or_suggest(Request(tuple(rest), options, environ))
+
+
+def _run_named(rest: list[str], options: Options, environ: dict[str, str]) -> int:
+    if rest[:1] in (["-h"], ["--help"]):
+        from agent_dev import usage  # rare
+
+        out(usage.RUN)
+        return 0
+    rest, is_command, options = _after_run(rest, options)
     return _run_agent(Request(tuple(rest), options, environ, is_command))
+
+
+def _run_or_suggest(request: Request) -> int:
+    """Run an agent; of one that is not there say which word of ours may have been meant."""
+    try:
+        return _run_agent(request)
+    except CommandNotFound as error:
+        from agent_dev.commands import missing  # rare
+
+        error.hint = missing.or_word(error.hint, request, (*_VERBS, *_OTHERS))
+        raise
 
 
 def _after_run(rest: list[str], options: Options) -> tuple[list[str], bool, Options]:
@@ -194,6 +188,10 @@ def _after_run(rest: list[str], options: Options) -> tuple[list[str], bool, Opti
 def _run_agent(request: Request) -> int:
     from agent_dev.commands import run as command
 
+    if request.options.name:
+        from agent_dev.commands import naming  # most have none
+
+        naming.check(request.options, request.environ)
     try:
         if request.options.direct:
             from agent_dev.commands import direct  # snapshots, and all of the merge engine
@@ -234,20 +232,52 @@ def report(error: AgentDevError) -> None:
         say(f"→ {visible(error.hint)}")
 
 
-def _flushed(code: int) -> int:
+def have_streams() -> None:
+    """Let those of stdin, stdout and stderr that are closed be /dev/null, for us and for all that is started from here.
+
+    What is opened next would get such a number, a journal say, and what is printed would be written into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free: this one
+            os.set_inheritable(number, True)
+            stream = open(number, "w" if number else "r", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+
+
+def _flushed(code: int, *, is_told: bool) -> int:
+    """Write what is not written yet and return the exit code; `is_told`: that the output fails was said."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
     except BrokenPipeError:
         return 141
-    except (OSError, AttributeError) as error:  # AttributeError: closed by who started us
-        say(f"the output could not be written: {error}")
+    except OSError as error:
+        if not is_told:
+            _tell_unwritten(error)
         return code or PARTLY
     return code
 
 
+def _tell_unwritten(error: OSError) -> None:
+    say(f"the output could not be written: {error.strerror}")
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Whether writing to stdout failed: the roof opens files, which have names, and writes to nothing else."""
+    trace, module = error.__traceback__, ""
+    while trace is not None:
+        module, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
+    return not error.filename and module.startswith(_WRITERS)
+
+
 def main() -> None:
     """Be the program `agent-dev`. Never returns."""
+    have_streams()
+    is_told = False
     try:
         code = run(sys.argv[1:], dict(os.environ))
     except AgentDevError as error:
@@ -258,9 +288,12 @@ def main() -> None:
     except BrokenPipeError:
         code = 141
     except OSError as error:
-        # A disk or a terminal that fails where no one step could tell what it means.
-        say(visible(f"{error.strerror}: {error.filename}" if error.filename else str(error)))
-        code = PARTLY
-    code = _flushed(code)
+        code, is_told = PARTLY, _is_of_output(error)
+        if is_told:
+            _tell_unwritten(error)
+        else:  # a disk or a terminal that fails where no one step could tell what it means
+            text = error.strerror or str(error)
+            say(visible(f"{text}: {error.filename}" if error.filename else text))
+    code = _flushed(code, is_told=is_told)
     # Nothing is registered to run at exit: taking the interpreter apart would only cost 2 ms.
     os._exit(code)

@@ -7,7 +7,7 @@ from agent_dev.cli import say
 from agent_dev.commands import retention, sessions
 from agent_dev.commands.review import Review, open_review
 from agent_dev.commands.sessions import Here, Listed
-from agent_dev.errors import DONE, PARTLY, UsageError
+from agent_dev.errors import DONE, PARTLY, AgentDevError, UsageError
 from agent_dev.host import apart, store
 from agent_dev.text import visible
 
@@ -155,7 +155,9 @@ class _Lines:
 def watch(one: Listed, where: Here) -> int:
     """Show what a running session has changed so far; nothing can be chosen."""
     if not is_possible(where.environ):
-        raise UsageError(message=f"session {one.name} is still running", hint=f"agent-dev stop {one.name}, or wait for its end")
+        raise AgentDevError(
+            message=f"session {one.name} is still running", hint=f"agent-dev stop {one.name}, or wait for its end"
+        )
     from agent_dev.reviewing import Watching
     from tui.app import review as choose
 

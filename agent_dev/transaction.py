@@ -131,6 +131,10 @@ def _check(listed: "dict[str, Any]", terms: Terms) -> None:
         raise UsageError(message="tx: --jobs and --first go with --many", hint="agent-dev tx --help")
     if not listed["many"] and not terms.request.words:
         raise UsageError(message="tx: which command?", hint="agent-dev tx --help")
+    if terms.request.options.name:
+        from agent_dev.commands import naming  # most have none
+
+        naming.check(terms.request.options, terms.request.environ)
 
 
 def _check_rules(names: tuple[str, ...], environ: dict[str, str]) -> None:
@@ -140,7 +144,8 @@ def _check_rules(names: tuple[str, ...], environ: dict[str, str]) -> None:
     known = [rule.name for rule in load.risk_rules(environ)]
     for name in names:
         if name not in known:
-            raise UsageError(message=f"--allow {name}: no rule of risks.yaml{checks.nearest(name, known)}", hint=", ".join(known))
+            message = f"--allow {name}: no rule of risks.yaml{checks.nearest(name, known)}"
+            raise UsageError(message=message, hint="agent-dev status names those that a change meets, docs/risks.md all")
 
 
 def _talk_only() -> int:
@@ -164,19 +169,27 @@ def document(row: dict[str, object]) -> str:
 
 def tell(result: Result) -> None:
     """Say in a line how it ended, and what can be typed next."""
+    for path in result.unchanged if result.cause != "take" else ():  # which says it itself
+        cli.say(f"--take {visible(path)}: nothing changed there")
     if result.cause:
         cli.say(f"nothing was merged: {visible(result.reason)}")
         if result.session:
             cli.say(f"session {result.name} is kept: agent-dev diff {result.name}, agent-dev discard {result.name}")
         return
-    if result.merge:
-        cli.say(f"merge {result.merge}: {len(result.taken)} taken, {len(result.left) or 'nothing'} left (agent-dev undo)")
-    elif result.left:
-        cli.say(f"nothing to merge but {len(result.left)} that were left (--include-ignored, --take PATH)")
+    _tell_merged(result)
     if result.session:
         commits = f"{result.commits} commit{'s' * (result.commits != 1)}" if result.commits else ""
         files = "what was left" if result.left or not commits else ""
         cli.say(f"session {result.name} waits with {' and '.join(filter(None, (commits, files)))}")
+
+
+def _tell_merged(result: Result) -> None:
+    if result.merge:
+        cli.say(f"merge {result.merge}: {len(result.taken)} taken, {len(result.left) or 'nothing'} left (agent-dev undo)")
+    elif result.left:
+        cli.say(f"nothing to merge but {len(result.left)} that were left (--include-ignored, --take PATH)")
+    elif not result.session:
+        cli.say("it changed nothing, so nothing is merged")
 
 
 # Words

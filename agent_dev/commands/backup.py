@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_dev.core.history import MINUTE, Keep
+from agent_dev.core.plan import is_below
 from agent_dev.errors import BackupBusy, BackupFailed, UsageError
 from agent_dev.host import backups
 from agent_dev.host.backups import Backup, Progress
@@ -37,10 +38,14 @@ def checked(terms: Terms) -> Terms:
         raise UsageError(message=f"backup: {terms.source} is no directory", hint="agent-dev backup once DIR --to DIR")
     if os.path.lexists(target) and not os.path.isdir(target):
         raise UsageError(message=f"backup: --to {terms.target} is no directory", hint="agent-dev backup once DIR --to DIR")
-    for one, other in ((source, target), (target, source)):
-        if one == other or one.startswith(other.rstrip("/") + "/"):
-            message = f"backup: {terms.source} and {terms.target} lie in one another"
-            raise UsageError(message=message, hint="--to a directory elsewhere")
+    if target == source:
+        raise UsageError(message=f"backup: {source} cannot be backed up into itself", hint="--to a directory elsewhere")
+    if is_below(target, source):
+        raise UsageError(message=f"backup: {target} lies in {source}, which is backed up", hint="--to a directory elsewhere")
+    if is_below(source, target):
+        raise UsageError(
+            message=f"backup: {source} lies in {target}, where the backups are to lie", hint="--to a directory elsewhere"
+        )
     return Terms(source, target, terms.excludes, terms.minutes, terms.keep)
 
 

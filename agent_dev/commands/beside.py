@@ -3,7 +3,7 @@
 import os
 
 from agent_dev.commands import showing
-from agent_dev.commands.prepare import Prepared
+from agent_dev.commands.prepare import Prepared, Request
 from agent_dev.core.plan import Setting
 from agent_dev.host import look, repo, store
 
@@ -54,7 +54,7 @@ def recover(prepared: Prepared, environ: dict[str, str], notice: "Notice") -> No
         notice(error.hint)
 
 
-def notices(prepared: Prepared) -> tuple[str, ...]:
+def notices(prepared: Prepared, request: Request) -> tuple[str, ...]:
     """Return what the user should know before the agent starts."""
     waiting = look.waiting(prepared.store, prepared.place.root)
     lines = []
@@ -64,6 +64,8 @@ def notices(prepared: Prepared) -> tuple[str, ...]:
         lines.append(f"{len(waiting)} earlier session{plural} here not merged: {names} (agent-dev sessions)")
     given = (path for path in prepared.overlays if repo.git_of(path))
     lines += [f"--overlay {path}: commits that are made there stay in the session, its files come home" for path in given]
+    unset = (name for name in request.options.env if "=" not in name and name not in request.environ)
+    lines += [f"--env {name}: it is not set here, so there is none inside" for name in unset]
     return (*lines, *showing.warnings(prepared))
 
 

@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from agent_dev.commands.prepare import Options, Request, flags, locate, prepare
 from agent_dev.commands.sessions import Here
@@ -15,14 +16,31 @@ from agent_dev.host import door, explain, kernel, load, machine, probe, trust, w
 _PATIENCE = 60  # s
 
 
+class State(StrEnum):
+    """How something is. `LACKING`: it is not there, or cannot be here, and needs not be."""
+
+    WELL = "well"
+    LACKING = "lacking"
+    WRONG = "wrong"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at: what, what was found, whether that is wrong, and the cure."""
+    """One thing looked at: what, what was found, how that is, and the cure."""
 
     what: str
     found: str
-    is_wrong: bool = False
+    state: State = State.WELL
     cure: str = ""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether no agent runs here, or not as it should, because of it."""
+        return self.state is State.WRONG
+
+
+def _wrong_if(is_so: object) -> State:
+    return State.WRONG if is_so else State.WELL
 
 
 def examine(where: Here, options: Options) -> tuple[Finding, ...]:
@@ -34,10 +52,16 @@ def examine(where: Here, options: Options) -> tuple[Finding, ...]:
     found = [_kernel(), *_namespaces(), _landlock(), _door(), *_bwrap(where, (where.root, home, *written)), _state(where)]
     found.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be made on first use"))
     found += [_rules(where), *_repository(where), _terminal(where)]
-    return (
-        *found,
-        *(_profile(name, where, options) for name, _, _ in load.names(_home(where), where.environ) if name != "default"),
-    )
+    names = [name for name, _, _ in load.names(_home(where), where.environ) if name != "default"]
+    return (*found, *_profiles({name: _profile(name, where, options) for name in names}))
+
+
+def _profiles(found: dict[str, Finding]) -> list[Finding]:
+    """Return what was found of each profile, said once where it is the same of all, as where nothing can run."""
+    same = {replace(one, what=f"profiles {', '.join(found)}") for one in found.values()}
+    if len(found) > 1 and len(same) == 1 and all(one.state is State.LACKING for one in same):
+        return [*same]
+    return [*found.values()]
 
 
 def _home(where: Here) -> str:
@@ -48,7 +72,7 @@ def _kernel() -> Finding:
     release = os.uname().release
     numbers = [int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit()]
     return Finding(
-        "kernel", release, is_wrong=numbers < [5, 12], cure="Linux 5.12 or newer is needed" if numbers < [5, 12] else ""
+        "kernel", release, _wrong_if(numbers < [5, 12]), cure="Linux 5.12 or newer is needed" if numbers < [5, 12] else ""
     )
 
 
@@ -58,7 +82,7 @@ def _namespaces() -> list[Finding]:
         Finding(
             "user namespaces",
             reason or "work, tried",
-            is_wrong=bool(reason),
+            _wrong_if(reason),
             cure=explain.userns_hint() if reason else "",
         )
     ]
@@ -69,6 +93,7 @@ def _namespaces() -> list[Finding]:
             Finding(
                 "AppArmor",
                 "restricts user namespaces" if is_on else "lets user namespaces be",
+                State.LACKING if is_on else State.WELL,
                 cure=explain.PROFILE if is_on else "",
             )
         )
@@ -82,12 +107,16 @@ def _landlock() -> Finding:
     if kernel.has_scopes():
         return Finding("Landlock", f"version {version}: signals and abstract sockets of the host are out of reach; {behind}")
     cure = "with the host's network, abstract sockets of the host can be reached: --net none, or Linux 6.12 with Landlock"
-    return Finding("Landlock", f"version {version} cannot scope; {behind}" if version else f"is not there; {behind}", cure=cure)
+    return Finding(
+        "Landlock", f"version {version} cannot scope; {behind}" if version else f"is not there; {behind}", State.LACKING, cure
+    )
 
 
 def _door() -> Finding:
     """Say whether an agent can make transactions of its session."""
-    return Finding("tx inside", "can be run" if door.is_possible() else "there is none: it needs a Python below /usr")
+    if door.is_possible():
+        return Finding("tx inside", "can be run")
+    return Finding("tx inside", "there is none: it needs a Python below /usr", State.LACKING)
 
 
 def _bwrap(where: Here, untrusted: tuple[str, ...]) -> list[Finding]:
@@ -95,7 +124,7 @@ def _bwrap(where: Here, untrusted: tuple[str, ...]) -> list[Finding]:
         program = machine.bwrap(where.environ, tuple(map(os.path.realpath, untrusted)))
         version = machine.bwrap_version(program, where.environ)
     except AgentDevError as error:
-        return [Finding("bubblewrap", error.message, is_wrong=True, cure=error.hint)]
+        return [Finding("bubblewrap", error.message, State.WRONG, cure=error.hint)]
     from agent_dev.core.bwrap import BY_BWRAP, default_way
 
     way = "bubblewrap" if default_way(version) == BY_BWRAP else "the launcher"
@@ -115,7 +144,7 @@ def _state(where: Here) -> Finding:
     return Finding(
         "state directory",
         f"{where.store.path}: {reason or 'carries overlays, tried'}",
-        is_wrong=bool(reason),
+        _wrong_if(reason),
         cure=cure,
     )
 
@@ -124,7 +153,7 @@ def _rules(where: Here) -> Finding:
     try:
         rules = load.risk_rules(where.environ)
     except AgentDevError as error:
-        return Finding("risk rules", error.message.splitlines()[0], is_wrong=True, cure="mend that file")
+        return Finding("risk rules", error.message.splitlines()[0], State.WRONG, cure="mend that file")
     return Finding("risk rules", f"{len(rules)} can be read")
 
 
@@ -133,17 +162,21 @@ def _repository(where: Here) -> list[Finding]:
     if not trust.is_there(where.root):
         return []
     said = trust.layer(where.store.path, where.root)[1]
-    return [Finding("settings of this repository", said or "count, exactly as you trusted them")]
+    return [
+        Finding(
+            "settings of this repository", said or "count, exactly as you trusted them", State.LACKING if said else State.WELL
+        )
+    ]
 
 
 def _terminal(where: Here) -> Finding:
     term = where.environ.get("TERM", "")
     if not os.isatty(0):
-        return Finding("terminal", "none: the merge screen needs one; --all and --take do not")
+        return Finding("terminal", "none: the merge screen needs one; --all and --take do not", State.LACKING)
     return Finding(
         "terminal",
         term or "TERM is not set",
-        is_wrong=term in ("", "dumb"),
+        _wrong_if(term in ("", "dumb")),
         cure="set TERM" if term in ("", "dumb") else "",
     )
 
@@ -153,14 +186,14 @@ def _profile(name: str, where: Here, options: Options) -> Finding:
     try:
         prepared = prepare(Request((name,), options.but(directory=where.cwd), where.environ))
     except CommandNotFound as error:
-        return Finding(what, "its command is not there", cure=error.hint)
+        return Finding(what, "its command is not there", State.LACKING, error.hint)
     except AgentDevError as error:
-        return Finding(what, error.message, is_wrong=False, cure=error.hint)
+        return Finding(what, error.message, State.LACKING, error.hint)
     program = prepared.command[0]
     code, said = _try_inside(program, prepared.machine.bwrap, where.environ)
     place = locate(prepared)[1]
     if code in (NOT_STARTED, NOT_EXECUTABLE, NOT_FOUND):
-        return Finding(what, f"{place} does not run inside: {said}", is_wrong=True)
+        return Finding(what, f"{place} does not run inside: {said}", State.WRONG)
     return Finding(what, f"{place} runs inside" + (f": {said}" if code == 0 else ""))
 
 

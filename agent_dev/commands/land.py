@@ -46,6 +46,9 @@ def _failed(result: Result, cause: str, reason: str) -> Result:
 
 
 def _land(result: Result, review: Review, terms: Terms, where: Here, notice: merge.Notice) -> Result:
+    result = result.but(unchanged=tuple(path for path in terms.take if not _changed_at(path, review, where)))
+    if review.changes.changes and _names_nothing(result.unchanged, terms, where):
+        return _failed(result, "take", f"nothing is at {visible(', '.join(terms.take))}, where --take says to look")
     wanted = _wanted(review, terms, where)
     chosen = selection.take(selection.NOTHING, wanted, review.changes)
     obstacle = _obstacle(review, wanted, chosen, _allowed(terms, where))
@@ -78,9 +81,21 @@ def _allowed(terms: Terms, where: Here) -> frozenset[str] | None:
 def _wanted(review: Review, terms: Terms, where: Here) -> frozenset[Key]:
     changes = review.changes.changes
     if terms.take:
-        places = [place for path in terms.take for place in _places(path, review, where)]
-        return frozenset(change.key for place in places for change in review.changes.below(place.root, place.path))
+        return frozenset(change.key for path in terms.take for change in _changed_at(path, review, where))
     return frozenset(change.key for change in changes if terms.with_ignored or not change.ignored)
+
+
+def _changed_at(path: str, review: Review, where: Here) -> list[Change]:
+    return [change for place in _places(path, review, where) for change in review.changes.below(place.root, place.path)]
+
+
+def _names_nothing(unchanged: tuple[str, ...], terms: Terms, where: Here) -> bool:
+    """Whether all paths to take are mistyped: nothing changed there, and nothing is there that could have."""
+    return (
+        bool(terms.take)
+        and unchanged == terms.take
+        and not any(os.path.lexists(os.path.join(where.cwd, path)) for path in unchanged)
+    )
 
 
 def _places(path: str, review: Review, where: Here) -> list[Key]:

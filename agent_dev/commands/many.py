@@ -186,7 +186,7 @@ def _unrow(row: object, place: store.Store) -> Attempt | None:
     if not isinstance(row, dict):
         return None
     steps = tuple(Step(tuple(words), code, milliseconds) for words, code, milliseconds in row["steps"])
-    result = Result(**{**row, "steps": steps, "taken": (), "left": ()})
+    result = Result(**{**row, "steps": steps, "taken": (), "left": (), "unchanged": ()})
     if not result.session:
         return Attempt(result)
     return Attempt(result, store.Session(result.session, f"{place.sessions}/{result.session}"))

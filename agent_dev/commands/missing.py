@@ -3,11 +3,13 @@
 import os
 
 from agent_dev.core import checks, plan
-from agent_dev.host import door, load
+from agent_dev.host import door, load, machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.commands.prepare import Prepared
+    from agent_dev.commands.prepare import Prepared, Request
+
+_LISTED = "the profiles are"
 
 
 def is_there(name: str, prepared: "Prepared", *, is_direct: bool) -> bool:
@@ -20,9 +22,25 @@ def hint(name: str, prepared: "Prepared", *, is_direct: bool) -> str:
     if name in plan.WORDS:
         return _lacking(prepared, is_direct=is_direct)
     if os.sep in name:
-        return "it must be visible inside; agent-dev show true lists what is"
-    known = [profile for profile, _, _ in load.names(prepared.machine.home, dict(os.environ)) if profile != "default"]
-    return f"the profiles are {', '.join(known)}{checks.nearest(name, known)}"
+        full = os.path.normpath(os.path.join(prepared.cwd, name))
+        if not os.path.lexists(full):
+            return f"there is no {full}"
+        return f"{full} is not shown inside; --ro {os.path.dirname(full)} shows it"
+    known = _profiles(prepared.machine.home, dict(os.environ))
+    return f"{_LISTED} {', '.join(known)}{checks.nearest(name, known)}"
+
+
+def or_word(hint: str, request: "Request", words: tuple[str, ...]) -> str:
+    """Return the hint for a command that is not there with the word of agent-dev's that is more like it than any profile."""
+    if not hint.startswith(_LISTED):
+        return hint
+    known = _profiles(machine.home(request.environ), request.environ)
+    meant = checks.most_like(request.words[0], (*words, *known))
+    return f"did you mean agent-dev {meant}? {_LISTED} {', '.join(known)}" if meant in words else hint
+
+
+def _profiles(home: str, environ: dict[str, str]) -> list[str]:
+    return [profile for profile, _, _ in load.names(home, environ) if profile != "default"]
 
 
 def _lacking(prepared: "Prepared", *, is_direct: bool) -> str:

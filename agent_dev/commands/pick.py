@@ -85,7 +85,10 @@ def _patch(review: Review, chosen: Selection, text: bytes) -> tuple[Selection, f
 
     table = review.changes.by_key()
     asked = set()
-    for one in patch.parse(text):
+    found = patch.parse(text)
+    if text.strip() and not found:
+        raise UsageError(message="--patch: there is no patch of any file in it", hint="agent-dev diff prints one")
+    for one in found:
         key = _named(one.path, review)
         if key not in table:
             raise UsageError(

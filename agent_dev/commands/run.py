@@ -91,7 +91,7 @@ def run(request: Request, notice: "Notice", before: "Callable[[Prepared], None] 
         if before is not None:
             before(prepared)
         asked = ask_git(prepared, request.environ)
-        for line in beside.notices(prepared):
+        for line in beside.notices(prepared, request):
             notice(line)
         return _begin(prepared, asked, request, keeper)
     except BaseException:

@@ -51,8 +51,8 @@ class Step(Value):
 class Result(Value):
     """How a transaction ended. `session`: what waits still, to be looked at; `code`: the exit code to pass on.
 
-    `cause` of a failure: command, signal, timeout, limit, validation, policy, conflict, risk, deletions, unreadable; empty when
-    merged.
+    `cause` of a failure: command, signal, timeout, limit, validation, policy, take, conflict, risk, deletions, unreadable; empty
+    when merged. `unchanged`: the paths to take, as typed, at which nothing changed.
     """
 
     state: str
@@ -65,6 +65,7 @@ class Result(Value):
     merge: str = ""
     taken: tuple[str, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
+    unchanged: tuple[str, ...] = ()
     commits: int = 0
 
     def row(self) -> dict[str, object]:
@@ -78,6 +79,7 @@ class Result(Value):
             "merge": self.merge or None,
             "taken": list(self.taken),
             "left": [{"path": path, "why": why} for path, why in self.left],
+            "unchanged": list(self.unchanged),
             "commits": self.commits,
             "steps": [{"command": list(one.words), "exit": one.code, "milliseconds": one.milliseconds} for one in self.steps],
         }

@@ -66,10 +66,15 @@ if TYPE_CHECKING:
 
 def nearest(word: str, words: "Iterable[str]") -> str:
     """Return ` (did you mean …?)` with the most similar of `words`, or nothing."""
+    similar = most_like(word, words)
+    return f" (did you mean {similar}?)" if similar else ""
+
+
+def most_like(word: str, words: "Iterable[str]") -> str:
+    """Return the most similar of `words`; nothing when none is like it."""
     import difflib  # deferred: brings re, and is needed only to complain
 
-    similar = difflib.get_close_matches(word, list(words), 1)
-    return f" (did you mean {similar[0]}?)" if similar else ""
+    return next(iter(difflib.get_close_matches(word, list(words), 1)), "")
 
 
 def pairs_of(found: Found, inside: str, node: Node | None) -> "tuple[tuple[Scalar, Node], ...]":

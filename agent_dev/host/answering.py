@@ -275,7 +275,7 @@ class Service:
         self.asked += 1
         number = self.asked
         until = time.monotonic() + self.watch.patience
-        questions.put(self.watch.folder, number, {**row, "until": time.time() + self.watch.patience})
+        questions.put(self.watch.folder, number, {**row, "until": time.time_ns() + self.watch.patience * 10**9})
         self.questions[number] = _Question(call, {**row, "message": found.message}, until)
         name = call.program.rpartition("/")[2]
         callers.tell(

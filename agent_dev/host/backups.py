@@ -82,6 +82,11 @@ def rules_of(source: str, excludes: tuple[str, ...] = ()) -> tuple[ignore.Rule, 
 def take(wish: Wish) -> Backup | None:
     """Make a backup; None when nothing changed since the one before. Raises BackupBusy, BackupFailed."""
     try:
+        os.makedirs(f"{wish.target}/{NOTES}", 0o700, exist_ok=True)
+    except OSError as error:  # nothing was begun
+        reason = f"{wish.target} cannot be written: {error.strerror}"
+        raise BackupFailed(source=wish.source, reason=reason, hint="--to a directory elsewhere") from error
+    try:
         with _alone(wish.target):
             _sweep(wish.target)
             return _take(wish)

@@ -21,7 +21,14 @@ _FILE_TOO_LARGE = _SIGNALLED + signal.SIGXFSZ
 _VERBS = ("tx", "checkpoint", "rollback")
 _LONGEST = 1000  # bytes of a request
 _OURS = (signal.SIGINT, signal.SIGQUIT)
-_UNKNOWN: "dict[str, object]" = {"session": None, "merge": None, "taken": [], "left": [], "commits": 0}  # known outside alone
+_UNKNOWN: "dict[str, object]" = {
+    "session": None,
+    "merge": None,
+    "taken": [],
+    "left": [],
+    "unchanged": [],
+    "commits": 0,
+}  # known outside alone
 _HELP = """\
 usage: tx [OPTIONS] [--] COMMAND [ARGS…]
        tx [OPTIONS] --many FILE [--first]

@@ -9,7 +9,7 @@ from agent_dev.commands.found import Looked
 from agent_dev.commands.pointers import Pointer
 from agent_dev.core.commits import Person, Told
 from agent_dev.core.found import HEADS, RefChange
-from agent_dev.output.words import as_document, fewer, line
+from agent_dev.output.words import as_document, fewer, line, numbered
 from agent_dev.text import visible
 
 if TYPE_CHECKING:
@@ -127,8 +127,7 @@ def told(done: "Brought", *, is_dry: bool = False) -> Iterator[str]:
         yield visible(done.why)
     if done.merge or (is_dry and done.commits):
         verb = "would lead" if is_dry else "leads"
-        count = len(done.taken)
-        files = f", {count} file{'s' * (count != 1)} changed" if count else ""
+        files = f", {numbered(len(done.taken), 'file')} changed" if done.taken else ""
         yield f"{called(done.ref)} {verb} to {done.after[:_SHORT]}{files}{'' if is_dry else ' (agent-dev undo)'}"
     if done.next:
         yield f"next: {visible(done.next)}"
@@ -136,7 +135,7 @@ def told(done: "Brought", *, is_dry: bool = False) -> Iterator[str]:
 
 def _beside(done: "Brought", word: str) -> Iterator[str]:
     if done.large and (done.merge or word != "took"):
-        yield f"{word} {done.large - len(done.refused)} files of LFS"
+        yield f"{word} {numbered(done.large - len(done.refused), 'file')} of LFS"
     for oid in done.refused:
         yield f"left the LFS file {oid}: it is not what its name says"
     for one in done.submodules:

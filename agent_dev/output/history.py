@@ -15,22 +15,18 @@ from agent_dev.core import blocks
 from agent_dev.host.checkpoints import About
 from agent_dev.host.events import Told
 from agent_dev.output.looking import as_patch
-from agent_dev.output.words import as_document, few, line, name, row_of
+from agent_dev.output.words import as_document, few, fitted, line, name, numbered, row_of, size, table
 from agent_dev.text import visible
 
 
 def in_words(one: About) -> str:
     """Return how much a checkpoint holds."""
-    return f"{one.changed} changed, {one.files} file{'s' * (one.files != 1)}, {_bytes(one.size)}, {_bytes(one.copied)} new"
+    return ", ".join(in_parts(one))
 
 
-def _bytes(count: int) -> str:
-    size, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
+def in_parts(one: About) -> tuple[str, ...]:
+    """Return the numbers of which that consists."""
+    return f"{one.changed} changed", numbered(one.files, "file"), size(one.size), f"{size(one.copied)} new"
 
 
 def checkpoints(one: Listed, found: Sequence[About], *, as_json: bool) -> None:
@@ -38,12 +34,16 @@ def checkpoints(one: Listed, found: Sequence[About], *, as_json: bool) -> None:
     if as_json:
         as_document({"version": 1, "session": one.session.id, "checkpoints": [_row(each) for each in found]})
         return
-    for each in found:
-        why = f"{each.cause}: {each.message}" if each.message else each.cause
-        line(f"{each.number:>4}  {_when(each.time)}  {in_words(each)}  {visible(why)}")
+    for each, text in zip(found, table([_cells(each) for each in found]), strict=True):
+        fitted(text)
         few([f"      not as it should be: {visible(problem)}" for problem in each.problems], "      {} more (--json)")
     if not found:
         line(f"session {one.name} has no checkpoint")
+
+
+def _cells(one: About) -> tuple[str, ...]:
+    why = f"{one.cause}: {one.message}" if one.message else one.cause
+    return f"{one.number:>4}", _when(one.time), *(f"{part}," for part in in_parts(one)[:-1]), in_parts(one)[-1], visible(why)
 
 
 def _row(one: About) -> dict[str, object]:
@@ -96,9 +96,9 @@ def versions(found: Sequence[Version], *, as_json: bool) -> None:
     for one in found:
         state = (one.state, one.size, one.digest)
         if state != last:
-            size = f", {_bytes(one.size)}" if one.state == "file" else ""
+            large = f", {size(one.size)}" if one.state == "file" else ""
             nothing = ", where there is nothing now" if one.is_nothing else ""
-            line(f"{one.checkpoint:>4}  {_when(one.time)}  {one.state}{size}{nothing}  {one.digest[:10]}".rstrip())
+            line(f"{one.checkpoint:>4}  {_when(one.time)}  {one.state}{large}{nothing}  {one.digest[:10]}".rstrip())
         last = state
     if not found:
         line("there is no checkpoint")
@@ -193,7 +193,7 @@ def deleted(one: Listed, found: Sequence[Deleted], *, as_json: bool) -> None:
         return
     for each in found:
         source = f"checkpoint {each.checkpoint}" if each.checkpoint else "the repository"
-        line(f"{visible(each.path)}  {each.kind}, {_bytes(each.size)}, in {source}")
+        line(f"{visible(each.path)}  {each.kind}, {size(each.size)}, in {source}")
     if not found:
         line(f"nothing is known to be deleted in session {one.name}")
 

@@ -9,7 +9,7 @@ from agent_dev.commands.configuration import Configured
 from agent_dev.commands.home import Changed, Fresh, Home
 from agent_dev.commands.trust import NONE, Said
 from agent_dev.core.lasting import Step
-from agent_dev.output.words import as_document, few, line
+from agent_dev.output.words import as_document, few, line, numbered, size
 from agent_dev.text import visible
 
 _MOST_LINES = 200  # of one file's difference
@@ -21,7 +21,7 @@ def home(value: Home, *, as_json: bool) -> None:
         rows = [{"path": path, "why": why} for path, why in value.lasting]
         as_document({"version": 1, "home": value.path, "files": value.files, "runs": rows})
         return
-    line(f"{visible(value.path)}: {value.files} file{'s' * (value.files != 1)}")
+    line(f"{visible(value.path)}: {numbered(value.files, 'file')}")
     if value.lasting:
         line("runs by itself:")
         few([f"  {visible(path)}: {visible(why)}" for path, why in value.lasting], "  and {} more (--json lists them)")
@@ -102,13 +102,9 @@ def cleaned(value: Cleaned, *, as_json: bool, is_dry: bool) -> None:
         as_document({"version": 1, "dry": is_dry, "gone": gone, "kept": kept})
         return
     for one in value.gone:
-        line(f"{visible(one.name)}   {_size(one.size)}")
+        line(f"{visible(one.name)}   {size(one.size)}")
     word = "would go" if is_dry else "gone"
-    line(f"{len(value.gone)} {word}, {_size(sum(one.size for one in value.gone))}; {len(value.kept)} kept")
-
-
-def _size(count: int) -> str:
-    return f"{count >> 20} MiB" if count >> 20 else f"{count >> 10} KiB"
+    line(f"{len(value.gone)} {word}, {size(sum(one.size for one in value.gone))}; {len(value.kept)} kept")
 
 
 def configured(values: Sequence[Configured], *, as_json: bool) -> None:

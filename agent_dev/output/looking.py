@@ -14,7 +14,7 @@ from agent_dev.core.changes import Change, ChangeSet, Key
 from agent_dev.core.commit_risks import MOVED
 from agent_dev.core.commits import Commit
 from agent_dev.output.commits import links, moved
-from agent_dev.output.words import MANY, as_document, line, name, roots_of, row_of, rows_of
+from agent_dev.output.words import MANY, as_document, fitted, line, name, roots_of, row_of, rows_of, table
 from agent_dev.text import visible
 
 
@@ -71,8 +71,8 @@ def status(one: Listed, held: Held, *, as_json: bool) -> None:
     _list(changes, roots)
     for commit in held.commits:
         line(f"commit {commit.id[:10]} {visible(commit.subject)}")
-        for row in links(held.pointers, commit.id):
-            line(f"  {row}")
+        for text in links(held.pointers, commit.id):
+            line(f"  {text}")
 
 
 def summary(review: Review, count: int, made: int) -> None:
@@ -114,7 +114,7 @@ def diff(review: Review, keys: Sequence[Key], *, is_stat: bool, with_blocks: boo
 def as_patch(patch: bytes) -> None:
     """Print a patch: as it is, but made visible to a person, whose terminal no escape of the agent's must reach."""
     if sys.stdout.isatty():
-        sys.stdout.writelines(visible(row, tab="\t") + "\n" for row in patch.rstrip(b"\n").split(b"\n"))
+        sys.stdout.writelines(visible(text, tab="\t") + "\n" for text in patch.rstrip(b"\n").split(b"\n"))
     else:
         sys.stdout.flush()
         sys.stdout.buffer.write(patch)
@@ -139,14 +139,18 @@ def sessions(found: Sequence[Listed], *, as_json: bool, with_roots: bool) -> Non
         ]
         as_document({"version": 1, "sessions": rows})
         return
+    for text in table([_listed(one, with_root=with_roots) for one in found if not one.problem]):
+        fitted(text)
     for one in found:
         if one.problem:
-            line(f"{one.session.id}  unreadable  {one.problem}")
-            continue
-        started, words = one.record.get("started"), one.record.get("command")
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(started // 10**9))
-        label = f"  {one.record['name']}" if one.record.get("name") else ""
-        place = f"  {visible(str(one.record['root']))}" if with_roots else ""
-        line(f"{one.session.id}  {one.state:<8}  {when}  {visible(' '.join(map(str, words)))[:60]}{label}{place}")
+            fitted(f"{one.session.id}  unreadable  {one.problem}")
     if not found:
         line("no sessions are running or waiting here")
+
+
+def _listed(one: Listed, *, with_root: bool) -> tuple[str, ...]:
+    started, words = one.record.get("started"), one.record.get("command")
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(started // 10**9))
+    what = visible(" ".join(map(str, words)))[:60]
+    place = visible(str(one.record["root"])) if with_root else ""
+    return one.session.id, one.state, when, what, str(one.record.get("name") or ""), place

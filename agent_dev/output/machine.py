@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from agent_dev.output.words import as_document, line
+from agent_dev.output.words import as_document, fitted, line
 from agent_dev.text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.commands.doctor import Finding
     from agent_dev.commands.show import Shown
+
+
+_MARKS = {"well": "✓", "lacking": "-", "wrong": "✗"}
 
 
 def shown(value: "Shown", *, as_json: bool) -> None:
@@ -30,7 +33,7 @@ def profiles(known: Iterable[tuple[str, str, str]], *, as_json: bool) -> None:
         as_document({"version": 1, "profiles": rows})
         return
     for profile, path, about in known:
-        line(f"{profile:<12} {about}  ({path})")
+        fitted(f"{profile:<12} {about}  ({path})")
 
 
 def findings(found: "Sequence[Finding]", *, as_json: bool) -> None:
@@ -40,6 +43,6 @@ def findings(found: "Sequence[Finding]", *, as_json: bool) -> None:
         as_document({"version": 1, "findings": rows})
         return
     for one in found:
-        line(f"{'✗' if one.is_wrong else '✓'} {one.what}: {visible(one.found)}")
+        fitted(f"{_MARKS[one.state]} {one.what}: {visible(one.found)}")
         if one.cure:
-            line(f"    → {one.cure}")
+            fitted(f"    → {one.cure}")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent_dev.commands.merge import Merged
 from agent_dev.commands.review import Review
 from agent_dev.core.merge import Left
-from agent_dev.output.words import MANY, as_document, few, left_rows, line, name, roots_of, row_of
+from agent_dev.output.words import MANY, as_document, few, left_rows, line, name, numbered, roots_of, row_of
 from agent_dev.text import visible
 
 
@@ -46,7 +46,8 @@ def _last_line(done: Merged, *, is_dry: bool) -> None:
 
 
 def _sum(done: Merged) -> str:
-    return f"merge {done.id}: {len(done.taken)} taken, {'nothing' if done.is_all else len(done.left)} left (agent-dev undo)"
+    left = "nothing" if done.is_all else len(done.left) + len(done.conflicts)
+    return f"merge {done.id}: {len(done.taken)} taken, {left} left (agent-dev undo)"
 
 
 def told(done: Merged, more: Sequence[Left], review: Review) -> tuple[str, ...]:
@@ -67,6 +68,6 @@ def told(done: Merged, more: Sequence[Left], review: Review) -> tuple[str, ...]:
 
 def exported(count: int, target: str, gone: Sequence[str]) -> None:
     """Print what was written out, and what a directory cannot show."""
-    line(f"{count} changes written to {visible(target)}; nothing was merged")
+    line(f"{numbered(count, 'change')} written to {visible(target)}; nothing was merged")
     for path in gone:
         line(f"deleted by the agent: {visible(path)}")

@@ -8,7 +8,7 @@ from agent_dev.commands.merges import Recorded
 from agent_dev.commands.undo import Undone
 from agent_dev.core.changes import in_order
 from agent_dev.output.commits import called
-from agent_dev.output.words import as_document, few, left_rows, line, name
+from agent_dev.output.words import as_document, few, fitted, left_rows, line, name
 from agent_dev.text import visible
 
 
@@ -37,7 +37,8 @@ def undone(done: Undone, *, as_json: bool, word: str) -> None:
     for left in done.left:
         offer = f" ({how} takes back what the merge did, and keeps what you did)" * (left.key in done.offered)
         line(f"left {visible(name(left.key, done.roots))}: {visible(left.why)}; it stays as you have it{offer}")
-    line(f"merge {done.merge}: {len(done.paths)} {word}, {len(done.left) or 'nothing'} left")
+    # What of a session a redo had nothing to do with is not known here: "nothing left" would be read as of the session.
+    line(f"merge {done.merge}: {len(done.paths)} {word}" + (f", {len(done.left)} left" if done.left else ""))
 
 
 def merges(found: Sequence[Recorded], *, as_json: bool, with_roots: bool) -> None:
@@ -60,12 +61,12 @@ def merges(found: Sequence[Recorded], *, as_json: bool, with_roots: bool) -> Non
         return
     for one in found:
         if one.problem:
-            line(f"{one.id}  damaged  {visible(one.problem)}")
+            fitted(f"{one.id}  damaged  {visible(one.problem)}")
             continue
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.time // 10**9))
         kinds = Counter(change.kind for change in one.changes)
         what = ", ".join([*(called(ref.name) for ref in one.refs), *(f"{count} {kind}" for kind, count in kinds.items())])
         place = f"  {visible(one.roots[0])}" if with_roots else ""
-        line(f"{one.id}  {one.state:<13}  {when}  {what}{place}")
+        fitted(f"{one.id}  {one.state:<13}  {when}  {what}{place}")
     if not found:
         line("nothing was merged here")

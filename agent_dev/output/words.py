@@ -23,6 +23,31 @@ def line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
+def fitted(text: str) -> None:
+    """Write one row of a list to stdout; on a terminal that is too narrow for it, wrapped at words."""
+    for part in _wrapped(text) if sys.stdout.isatty() else (text,):
+        line(part)
+
+
+def _wrapped(text: str) -> Sequence[str]:
+    import shutil  # only at a terminal
+
+    width = shutil.get_terminal_size().columns
+    if len(text) <= width:
+        return (text,)
+    import textwrap
+
+    return textwrap.wrap(text, width, subsequent_indent=" " * 6, break_long_words=False, break_on_hyphens=False)
+
+
+def table(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    """Yield a line for each row of cells, the columns side by side; a column without any text is left out."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for cells in rows:
+        padded = [f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True) if width]
+        yield "  ".join(padded).rstrip()
+
+
 def as_document(value: Mapping[str, object]) -> None:
     """Print a value as one JSON document: a line for each key, and for each item of a list.
 
@@ -35,6 +60,21 @@ def _part(value: object) -> str:
     if not (isinstance(value, list) and value):
         return json.dumps(value)
     return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in words, of three figures at most where they are not few: 12 B, 1.5 KiB, 130 MiB."""
+    value, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB"):
+        if value < 1000:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"
+
+
+def numbered(count: int, what: str) -> str:
+    """Return a number of things: `1 file`, `2 files`."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def name(key: Key, roots: Sequence[str]) -> str:

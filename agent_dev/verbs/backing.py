@@ -11,7 +11,7 @@ from agent_dev.commands.backup import Done, Terms
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
 from agent_dev.errors import DONE, PARTLY, UsageError
-from agent_dev.output.words import line
+from agent_dev.output.words import line, numbered, size
 from agent_dev.text import visible
 from agent_dev.verbs.parser import Parser, Verb, parser_of
 
@@ -20,10 +20,10 @@ _PAUSE = 1.0  # seconds between two lines of progress
 
 def _backup(words: list[str], where: Here, _options: Options) -> int:
     args = _parser().parse_args(words)
-    if args.keep < 0 or not 0 < args.interval < 1 << 20:
-        raise UsageError(
-            message="backup: --interval and --keep are numbers of minutes and of backups", hint="--interval 5 --keep 100"
-        )
+    if not 0 < args.interval < 1 << 20:
+        raise UsageError(message=f"backup: --interval {args.interval:g}: minutes, more than 0", hint="--interval 5")
+    if args.keep < 0:
+        raise UsageError(message=f"backup: --keep {args.keep}: how many, or 0 for all", hint="--keep 100")
     source, target = (os.path.join(where.cwd, path) for path in (args.source, args.to))
     terms = backup.checked(Terms(source, target, tuple(args.exclude), args.interval, args.keep))
     progress = _Progress().show if args.progress else lambda _files, _bytes: None
@@ -67,7 +67,7 @@ class _Progress:
         now = time.monotonic()
         if now - self._said >= _PAUSE:
             self._said = now
-            say(f"{files:,} files, {copied / 1e6:,.1f} MB copied")
+            say(f"{numbered(files, 'file')}, {size(copied)} copied")
 
 
 def _show(done: Done | str, *, as_json: bool) -> None:
@@ -79,7 +79,8 @@ def _show(done: Done | str, *, as_json: bool) -> None:
         line("nothing changed since the last one")
     else:
         made = done.made
-        line(f"{visible(made.path)}  {made.files:,} files, {made.linked:,} of them shared, {made.copied / 1e6:,.1f} MB copied")
+        files = numbered(made.files, "file")
+        line(f"{visible(made.path)}  {files}, {made.linked:,} of them shared, {size(made.copied)} copied")
         for problem in made.problems:
             say(f"not as it should be: {visible(problem)}")
         for one in done.gone:

@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 
+from agent_dev.cli import say
 from agent_dev.commands import sessions
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
@@ -68,6 +69,7 @@ def _approve(words: list[str], where: Here, _options: Options) -> int:
         if number not in waiting:
             raise UsageError(message=f"approve: nothing with number {number} waits", hint="agent-dev approve")
         questions.give(one.session.folder, number, is_yes=not args.deny)
+        say(f"{'denied' if args.deny else 'may start'}: {number}  {visible(shlex.join(waiting[number]['argv']))}")
     if args.numbers:
         return DONE
     if args.json:

@@ -11,7 +11,7 @@ from agent_dev.commands.sessions import Here
 from agent_dev.errors import DONE, PARTLY
 from agent_dev.host import ended, store
 from agent_dev.output import merging
-from agent_dev.output.words import as_document, line
+from agent_dev.output.words import as_document, fitted, line, numbered
 from agent_dev.text import visible
 from agent_dev.verbs.parser import Verb, parser_of
 
@@ -78,9 +78,11 @@ def _list(found: tuple[direct.Taken, ...], *, as_json: bool) -> None:
         return
     for one in found:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.started // 10**9))
-        line(f"{one.id}  {one.snapshot.provider:<8}  {when}  {visible(' '.join(one.command))}  {visible(one.snapshot.path)}")
+        fitted(f"{one.id}  {one.snapshot.provider:<8}  {when}  {visible(' '.join(one.command))}  {visible(one.snapshot.path)}")
         for later in direct.rounds(one):
-            line(f"  {one.id}/{visible(later.name)}  kept later: {later.files:,} files, {later.linked:,} of them shared")
+            line(
+                f"  {one.id}/{visible(later.name)}  kept later: {numbered(later.files, 'file')}, {later.linked:,} of them shared"
+            )
     if not found:
         line("no agent ever worked here directly")
 

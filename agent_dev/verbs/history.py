@@ -8,7 +8,7 @@ from agent_dev.errors import DONE, PARTLY, UsageError
 from agent_dev.host import store
 from agent_dev.output import history as output
 from agent_dev.text import visible
-from agent_dev.verbs.parser import Parser, Verb, add_session, below, parser_of
+from agent_dev.verbs.parser import Verb, add_session, below, parser_of
 
 _JSON = "one JSON document on stdout"
 
@@ -80,7 +80,7 @@ def _rollback(words: list[str], where: Here, _options: Options) -> int:
     parser.add_argument("--session", default="", metavar="SESSION", help="an id or a --name; else the newest here")
     parser.add_argument("--json", action="store_true", help=_JSON)
     args = parser.parse_args(words)
-    number = _number(args.checkpoint, parser)
+    number = _number(args.checkpoint)
     return _roll_back(where, (args.session, number), tuple(args.paths), as_json=args.json)
 
 
@@ -103,9 +103,9 @@ def _roll_back(where: Here, what: tuple[str, int], typed: tuple[str, ...], *, as
     return PARTLY if done.problems else DONE
 
 
-def _number(word: str, parser: Parser) -> int:
+def _number(word: str) -> int:
     if not word.isdecimal():
-        raise UsageError(message=f"{word!r} is no checkpoint's number", hint=parser.format_usage().strip())
+        raise UsageError(message=f"rollback: {word!r} is no checkpoint's number", hint="agent-dev checkpoints lists them")
     return int(word)
 
 

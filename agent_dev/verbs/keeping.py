@@ -1,14 +1,21 @@
 """The words about what is kept from one session to the next."""
 
+import argparse
 import os
 import sys
 
+from agent_dev.cli import say
 from agent_dev.commands import clean, configuration, home, trust
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
+from agent_dev.core import checks
 from agent_dev.errors import DONE, PARTLY, UsageError
+from agent_dev.host import load, machine
 from agent_dev.output import keeping as output
+from agent_dev.text import visible
 from agent_dev.verbs.parser import Verb, parser_of
+
+_MOST = 1 << 20  # days, or MiB
 
 
 def _home(words: list[str], where: Here, options: Options) -> int:
@@ -25,6 +32,7 @@ def _home(words: list[str], where: Here, options: Options) -> int:
     args = parser.parse_args(words)
     if args.keep_login and not args.reset:
         raise UsageError(message="--keep-login goes with --reset", hint="agent-dev home --reset --keep-login")
+    _tell_unknown(args.agent, where)
     if args.reset:
         output.fresh(home.reset(where, options, args.agent, keep_login=args.keep_login), as_json=args.json)
     elif args.diff:
@@ -32,6 +40,13 @@ def _home(words: list[str], where: Here, options: Options) -> int:
     else:
         output.home(home.look(where, options, args.agent), as_json=args.json)
     return DONE
+
+
+def _tell_unknown(agent: str, where: Here) -> None:
+    """Say that a name is no profile's: a command has the home of them all, a mistyped profile too."""
+    known = [name for name, _, _ in load.names(machine.home(where.environ), where.environ)] if agent else []
+    if agent and agent not in known:
+        say(f"no profile {visible(agent)}{checks.nearest(agent, known)}: this is the home of commands that have none")
 
 
 def _trust(words: list[str], where: Here, _options: Options) -> int:
@@ -85,10 +100,9 @@ def _clean(words: list[str], where: Here, _options: Options) -> int:
 
 
 def _number(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 1 << 20:
-        raise ValueError(text)
-    return number
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= _MOST):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to {_MOST}")
+    return int(text)
 
 
 def _config(words: list[str], where: Here, options: Options) -> int:

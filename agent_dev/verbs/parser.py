@@ -11,6 +11,16 @@ from agent_dev.errors import UsageError
 Verb = Callable[[list[str], Here, Options], int]
 
 
+class _Help(argparse.HelpFormatter):
+    """Help whose texts keep their lines and are wrapped at words, to the terminal's width."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        import textwrap  # as argparse itself has it
+
+        rows = [row for part in text.splitlines() for row in textwrap.wrap(part, width, break_on_hyphens=False) or [""]]
+        return "".join(f"{indent}{row}\n" for row in rows).rstrip("\n")
+
+
 class Parser(argparse.ArgumentParser):
     """argparse that fails as the rest of the program does: one line, exit code 2."""
 
@@ -25,7 +35,7 @@ def parser_of(verb: str, about: str, example: str) -> Parser:
         prog=f"agent-dev {verb}",
         description=about,
         epilog=f"example:  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
 

@@ -1,12 +1,20 @@
 """The words that take merges back, do them again, and list them."""
 
+import os
+
 from agent_dev.cli import say
 from agent_dev.commands import merges, undo
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
-from agent_dev.errors import DONE, PARTLY
+from agent_dev.errors import DONE, PARTLY, UsageError
 from agent_dev.output import undoing as output
 from agent_dev.verbs.parser import Verb, parser_of
+
+
+def _check(name: str, where: Here) -> None:
+    """Raise UsageError for a merge that there is not."""
+    if name and ("/" in name or not os.path.isdir(f"{where.store.merges}/{name}")):
+        raise UsageError(message=f"no merge {name} here", hint="agent-dev merges lists them")
 
 
 def _undo(words: list[str], where: Here, _options: Options) -> int:
@@ -17,6 +25,7 @@ def _undo(words: list[str], where: Here, _options: Options) -> int:
     parser.add_argument("--three-way", action="store_true", help=three_way)
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     args = parser.parse_args(words)
+    _check(args.merge, where)
     return _told(undo.undo(where, args.merge, say, is_three_way=args.three_way), as_json=args.json, word="undone")
 
 
@@ -25,6 +34,7 @@ def _redo(words: list[str], where: Here, _options: Options) -> int:
     parser.add_argument("merge", nargs="?", default="", metavar="MERGE", help="the one undone last when none is named")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     args = parser.parse_args(words)
+    _check(args.merge, where)
     return _told(undo.redo(where, args.merge, say), as_json=args.json, word="merged again")
 
 

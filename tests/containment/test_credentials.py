@@ -343,7 +343,7 @@ def test_b_shares_of_a_profile_and_of_the_command_line_add_up(agent_dev: AgentDe
 
 def test_b_a_share_that_there_is_not_is_said(agent_dev: AgentDev) -> None:
     done = agent_dev("--share", "ssh-agnt", "--", "true")
-    assert done.returncode == 125
+    assert done.returncode == 2
     assert "did you mean ssh-agent?" in done.stderr
 
 

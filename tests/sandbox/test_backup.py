@@ -54,6 +54,22 @@ def test_a_backup_that_is_incomplete_is_told_by_the_exit_code(agent_dev: AgentDe
         assert done.returncode == 0
 
 
+def test_why_a_backup_cannot_be_is_said_in_full_paths(agent_dev: AgentDev) -> None:
+    repo, home = agent_dev.repo, agent_dev.home
+    for words, said in (
+        ((".", "--to", "./inside"), f"backup: {repo}/inside lies in {repo}, which is backed up"),
+        (("sub", "--to", "."), f"backup: {repo}/sub lies in {repo}, where the backups are to lie"),
+        ((".", "--to", f"{home}/src/../src/shop"), f"backup: {repo} cannot be backed up into itself"),
+        ((".", "--to", "/proc/x"), f"no backup of {repo}: /proc/x cannot be written: No such file or directory"),
+        ((".", "--to", "../x", "--interval", "0"), "backup: --interval 0: minutes, more than 0"),
+        ((".", "--to", "../x", "--keep", "-1"), "backup: --keep -1: how many, or 0 for all"),
+    ):
+        done = agent_dev("backup", "once", *words)
+        assert done.stderr.splitlines()[0] == f"agent-dev: {said}"
+        assert "does not count" not in done.stderr
+        assert done.returncode == (1 if "/proc/x" in words else 2)
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -65,7 +65,7 @@ def test_a_link_in_the_trash_leads_nowhere(full: AgentDev, tmp_path: Path) -> No
 
 
 def test_without_a_trash_there_is_nothing_to_do(agent_dev: AgentDev) -> None:
-    assert agent_dev("clean").stdout == "0 gone, 0 KiB; 0 kept\n"
+    assert agent_dev("clean").stdout == "0 gone, 0 B; 0 kept\n"
 
 
 @pytest.mark.parametrize("words", [("--older-than", "x"), ("--older-than", "-1"), ("--keep-mib", "9999999999")])
@@ -118,3 +118,17 @@ def test_doctor_says_that_a_rule_is_wrong_and_that_settings_do_not_count(agent_d
     assert said["risk rules"][1]
     assert f"{rules}:4: mine.pats: unknown key" in said["risk rules"][0]
     assert "not trusted" in said["settings of this repository"][0]
+
+
+def test_doctor_does_not_tick_what_is_not_there(agent_dev: AgentDev) -> None:
+    told = agent_dev("doctor").stdout
+    assert "\n- terminal: none: " in told
+    assert "\n- profile claude: its command is not there\n" in told
+    assert "\n✓ profile bash: " in told
+    assert found(agent_dev)["profile claude"] == ("its command is not there", False)
+
+
+def test_doctor_says_once_what_is_so_of_all_profiles(agent_dev: AgentDev) -> None:
+    rows = [row for row in agent_dev("doctor", cwd=agent_dev.home).stdout.splitlines() if "profile" in row]
+    assert len(rows) == 1, rows
+    assert rows[0].startswith("- profiles bash, claude, codex, demo: refused: the directory ")

@@ -228,9 +228,13 @@ def test_the_user_answers_in_another_terminal(guarded: AgentDev) -> None:
     with asking(guarded, "touch asked; echo $?; touch later") as process:
         listed = guarded("approve").stdout
         assert "touch asked" in listed
-        assert json.loads(guarded("approve", "--json").stdout)["questions"][0]["argv"] == ["touch", "asked"]
+        row = json.loads(guarded("approve", "--json").stdout)["questions"][0]
+        assert row["argv"] == ["touch", "asked"]
+        assert isinstance(row["until"], int)
+        assert 0 < row["until"] - row["time"] < 10**12  # both in nanoseconds
         assert guarded("approve", "2").returncode == 2
-        assert guarded("approve", "1").returncode == 0
+        done = guarded("approve", "1")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "agent-dev: may start: 1  touch asked\n")
         said, _ = process.communicate(timeout=60)
     assert said == "0\n"
     assert guarded.changes() == {"asked": "added", "later": "added"}
@@ -239,7 +243,8 @@ def test_the_user_answers_in_another_terminal(guarded: AgentDev) -> None:
 
 def test_the_user_says_no(guarded: AgentDev) -> None:
     with asking(guarded, "touch asked; touch later") as process:
-        assert guarded("approve", "--deny", "1").returncode == 0
+        done = guarded("approve", "--deny", "1")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "agent-dev: denied: 1  touch asked\n")
         _, said = process.communicate(timeout=60)
     assert "the user said no. think again." in said
     assert guarded.changes() == {"later": "added"}

@@ -77,6 +77,12 @@ def test_an_editor_that_leaves_a_marker_settles_nothing(changed: AgentDev) -> No
     assert "marker" in done.stderr
 
 
+def test_what_is_no_patch_is_said_to_be_none(changed: AgentDev) -> None:
+    done = changed("merge", "--patch", "-", input="garbage\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0] == "agent-dev: --patch: there is no patch of any file in it"
+
+
 @pytest.mark.parametrize(
     ("words", "what"),
     [
@@ -176,7 +182,7 @@ def test_merges_lists_what_stands(changed: AgentDev) -> None:
     assert changed("redo").returncode == 0
     assert text(changed) == AGENT
     assert changed("redo").returncode == 1
-    assert changed("undo", "no-such-merge").returncode == 1
+    assert changed("undo", "no-such-merge").returncode == 2
 
 
 def test_an_undo_passes_over_no_merge_that_cannot_be_read(changed: AgentDev) -> None:

@@ -258,3 +258,10 @@ def test_looking_at_a_home_does_not_wait_for_input(agent_dev: AgentDev) -> None:
     run(agent_dev, "mkfifo ~/.bashrc ~/.gitconfig")
     found: dict[str, Any] = json.loads(agent_dev("home", "--json").stdout)
     assert {row["path"] for row in found["runs"]} == {".bashrc", ".gitconfig"}
+
+
+def test_a_home_of_no_profile_is_said_to_be_that_of_all_commands(agent_dev: AgentDev) -> None:
+    done = agent_dev("home", "claud")
+    said = "no profile claud (did you mean claude?): this is the home of commands that have none"
+    assert (done.returncode, done.stderr) == (0, f"agent-dev: {said}\n")
+    assert agent_dev("home", "claude").stderr == agent_dev("home").stderr == ""

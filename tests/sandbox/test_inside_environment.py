@@ -45,6 +45,7 @@ def test_the_environment_is_the_allow_list_and_what_was_declared(agent_dev: Agen
     words = ("--env", "DECLARED=yes", "--env", "TAKEN", "--env", "NOT_THERE")
     done = agent_dev(*words, "--", "/usr/bin/env", "-0", env={**SECRETS, "TAKEN": "along"})
     assert names(done.stdout) == VARIABLES | {"DECLARED", "TAKEN"}
+    assert done.stderr == "agent-dev: --env NOT_THERE: it is not set here, so there is none inside\n"
     assert {"DECLARED=yes", "TAKEN=along"} <= set(done.stdout.split("\0"))
 
 

@@ -30,6 +30,26 @@ def test_a_running_session_is_listed_as_running(agent_dev: AgentDev) -> None:
         end(process)
 
 
+def test_a_name_that_an_open_session_here_has_is_refused(agent_dev: AgentDev, tmp_path: Path) -> None:
+    assert agent_dev("--name", "p", "--", "touch", "new").returncode == 0
+    for words, code in ((("--name", "p", "--", "touch", "x"), 2), (("tx", "--name", "p", "--", "touch", "x"), 125)):
+        done = agent_dev(*words)
+        assert (done.returncode, done.stdout) == (code, "")
+        assert done.stderr.splitlines()[0] == "agent-dev: --name p: a session of that name is waiting here"
+    assert len(agent_dev.sessions()) == 1
+    assert not (agent_dev.repo / "x").exists()
+    (tmp_path / "elsewhere").mkdir()
+    assert agent_dev("--name", "p", "--", "touch", "x", cwd=tmp_path / "elsewhere").returncode == 0
+    assert agent_dev("merge", "--all", agent_dev.sessions()[0]["session"]).returncode == 0
+    assert agent_dev("--name", "p", "--", "touch", "x").returncode == 0  # that one is merged
+
+
+def test_a_name_of_a_running_session_is_refused(agent_dev: AgentDev) -> None:
+    with waiting_agent(agent_dev, "true", "--name", "mine") as process:
+        assert "is running here" in agent_dev("--name", "mine", "--", "true").stderr
+        end(process)
+
+
 def test_a_session_is_listed_in_its_own_repository_and_with_all(agent_dev: AgentDev, tmp_path: Path) -> None:
     agent_dev("--", "touch", "new")
     (tmp_path / "elsewhere").mkdir()
@@ -37,9 +57,10 @@ def test_a_session_is_listed_in_its_own_repository_and_with_all(agent_dev: Agent
     assert [row["root"] for row in agent_dev.sessions(everywhere=True, cwd=tmp_path / "elsewhere")] == [str(agent_dev.repo)]
 
 
-def test_a_running_session_cannot_be_merged(agent_dev: AgentDev) -> None:
+@pytest.mark.parametrize("how", [("--all",), (), ("--plain",)], ids=str)
+def test_a_running_session_cannot_be_merged(agent_dev: AgentDev, how: tuple[str, ...]) -> None:
     with waiting_agent(agent_dev, "touch new") as process:
-        done = agent_dev("merge", "--all")
+        done = agent_dev("merge", *how)
         assert done.returncode == 1
         assert "still running" in done.stderr
         assert not (agent_dev.repo / "new").exists()

@@ -214,10 +214,43 @@ def test_what_the_user_changed_elsewhere_in_the_file_is_merged_with_it(agent_dev
     assert (agent_dev.repo / "lines").read_text() == NUMBERS.replace("line 3\n", "agent\n").replace("line 30\n", "mine\n")
 
 
+def test_that_nothing_changed_is_told(agent_dev: AgentDev) -> None:
+    done = agent_dev("tx", "--", "true")
+    assert (done.returncode, done.stderr) == (0, "agent-dev: it changed nothing, so nothing is merged\n")
+
+
 def test_only_what_take_names_comes_home_and_the_rest_waits(agent_dev: AgentDev) -> None:
     code, told = outcome(agent_dev, "--take", "sub", "--", "sh", "-c", "echo a >sub/a; echo b >b")
     assert (code, told["taken"], [one["path"] for one in told["left"]]) == (0, ["sub/a"], ["b"])
     assert waiting(agent_dev) == [told["session"]]
+
+
+@pytest.mark.parametrize(
+    ("take", "code", "cause", "unchanged"),
+    [
+        (("subb",), 1, "take", ["subb"]),  # mistyped
+        (("subb", "./n"), 1, "take", ["subb", "./n"]),
+        (("README.md",), 0, None, ["README.md"]),  # it had nothing to do there
+        (("subb", "README.md"), 0, None, ["subb", "README.md"]),
+        (("subb", "b"), 0, None, ["subb"]),
+        (("b",), 0, None, []),
+    ],
+)
+def test_where_nothing_changed_that_take_names_is_told(
+    agent_dev: AgentDev, take: tuple[str, ...], code: int, cause: str | None, unchanged: list[str]
+) -> None:
+    flags = [word for path in take for word in ("--take", path)]
+    ended, told = outcome(agent_dev, *flags, "--", "touch", "b")
+    assert (ended, told["cause"], told["unchanged"], told["exit"]) == (code, cause, unchanged, code)
+    assert (agent_dev.repo / "b").exists() == ("b" in take)
+    (agent_dev.repo / "b").unlink(missing_ok=True)
+    said = agent_dev("tx", *flags, "--", "touch", "b").stderr
+    if cause:
+        assert f"nothing was merged: nothing is at {', '.join(take)}, where --take says to look" in said
+    else:
+        assert [line for line in said.splitlines() if "--take" in line and "nothing changed" in line] == [
+            f"agent-dev: --take {path}: nothing changed there" for path in unchanged
+        ]
 
 
 def test_what_git_ignores_stays_out_unless_it_is_asked_for(agent_dev: AgentDev) -> None:

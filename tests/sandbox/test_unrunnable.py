@@ -16,6 +16,47 @@ def test_an_unknown_agent_is_not_found(agent_dev: AgentDev) -> None:
     assert nothing_was_made(agent_dev)
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("staus", "status"), ("merg", "merge"), ("chekpoint", "checkpoint"), ("rn", "run")])
+def test_of_a_mistyped_word_the_nearest_is_named(agent_dev: AgentDev, typed: str, meant: str) -> None:
+    done = agent_dev(typed)
+    assert done.returncode == 127
+    assert f"→ did you mean agent-dev {meant}? the profiles are " in done.stderr
+    assert "did you mean agent-dev" not in agent_dev("--", typed).stderr  # a command, whatever it is like
+
+
+def test_of_a_mistyped_profile_the_profile_is_named(agent_dev: AgentDev) -> None:
+    assert "(did you mean claude?)" in agent_dev("claud").stderr
+    assert "did you mean agent-dev" not in agent_dev("claud").stderr
+
+
+def test_a_path_where_nothing_is_and_one_that_is_not_shown_are_told_apart(agent_dev: AgentDev, tmp_path: Path) -> None:
+    assert f"→ there is no {agent_dev.repo}/nosuch\n" in agent_dev("./nosuch").stderr
+    (tmp_path / "tool").write_text("#!/bin/sh\n")
+    assert f"→ {tmp_path}/tool is not shown inside; --ro {tmp_path} shows it\n" in agent_dev(f"{tmp_path}/tool").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        ("help", "--help"),
+        ("help --all", "--help"),
+        ("help merge", "merge --help"),
+        ("help tx", "tx --help"),
+        ("help run", "run -h"),
+    ],
+)
+def test_help_is_a_word_too(agent_dev: AgentDev, words: str, same: str) -> None:
+    done = agent_dev(*words.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == agent_dev(*same.split()).stdout
+    assert "agent-dev" in done.stdout
+
+
+def test_help_of_no_word_is_a_usage_error(agent_dev: AgentDev) -> None:
+    done = agent_dev("help", "merg")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "agent-dev: help: no word merg (did you mean merge?)")
+
+
 @pytest.mark.parametrize(("agent", "package"), [("claude", "@anthropic-ai/claude-code"), ("codex", "@openai/codex")])
 def test_a_profile_whose_command_is_missing_says_how_to_install_it(agent_dev: AgentDev, agent: str, package: str) -> None:
     done = agent_dev(agent)
@@ -142,3 +183,31 @@ def test_an_empty_value_of_an_option_is_a_usage_error(agent_dev: AgentDev, optio
     done = agent_dev(*([f"{option}="] if is_joined else [option, ""]), *NOTHING_RAN)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[0] == f"agent-dev: {option} needs a value, and got an empty one"
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("--env", "A B=c", "true"), "--env: A B is not a variable's name: letters, digits and _, no digit first"),
+        (("--env", "=c", "true"), "--env: is empty"),
+        (("--env=1", "true"), "--env: 1 is not a variable's name: letters, digits and _, no digit first"),
+        (("--share", "foo", "true"), "--share: foo is not one of ssh-agent, gpg-agent, dbus, display, docker"),
+        (("rollback", "abc"), "rollback: 'abc' is no checkpoint's number"),
+        (("clean", "--older-than", "x"), "clean: argument --older-than: 'x' is no number from 0 to 1048576"),
+        (("clean", "--keep-mib", "99999999999"), "clean: argument --keep-mib: '99999999999' is no number from 0 to 1048576"),
+        (("undo", "nosuch"), "no merge nosuch here"),
+        (("redo", "../x"), "no merge ../x here"),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_is_a_usage_error(agent_dev: AgentDev, words: tuple[str, ...], what: str) -> None:
+    done = agent_dev(*words)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"agent-dev: {what}")
+    assert len(done.stderr.splitlines()) == 2
+    assert nothing_was_made(agent_dev)
+
+
+def test_a_rule_that_there_is_not_is_answered_without_a_list_of_all(agent_dev: AgentDev) -> None:
+    done = agent_dev("tx", "--allow", "git_hok", "--", "true")
+    assert done.returncode == 125
+    assert max(map(len, done.stderr.splitlines())) < 100

@@ -1,9 +1,17 @@
-"""How a list of changes is told in lines."""
+"""How lists and help are told in lines."""
+
+import io
+from pathlib import Path
 
 import pytest
 
+from agent_dev import cli, transaction, usage
+from agent_dev.commands.prepare import Options
+from agent_dev.commands.sessions import Here
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
-from agent_dev.output.words import rows_of
+from agent_dev.host import store
+from agent_dev.output.words import fitted, rows_of, table
+from agent_dev.verbs import _verb
 
 FILE = Entry(FileType.FILE, 0o644)
 RISK = Risk("hook", "it runs")
@@ -47,9 +55,57 @@ def test_no_change_is_compared_with_another(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_conflict_that_was_settled_for_the_agent_is_not_said_to_have_both() -> None:
-    changes = (added("a", is_merged=True), added("b", is_merged=True, is_instead=True), added("c", is_merged=True, is_touched=True))
+    changes = (
+        added("a", is_merged=True),
+        added("b", is_merged=True, is_instead=True),
+        added("c", is_merged=True, is_touched=True),
+    )
     assert [*rows_of(ChangeSet(changes), ["/r"])] == [
         "+ added    a (with what you changed)",
         "+ added    b (the agent's where both changed it)",
         "+ added    c",
     ]
+
+
+TEXT = "261122-090054  stands  12 added, 3 edited, 130 deleted  /home/ada/src/the-longest-name-of-all-repositories"
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_row_is_wrapped_at_words_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(shown, "isatty", lambda: is_terminal)
+    monkeypatch.setattr("sys.stdout", shown)
+    monkeypatch.setenv("COLUMNS", "40")
+    fitted(TEXT)
+    rows = shown.getvalue().splitlines()
+    if not is_terminal:
+        assert rows == [TEXT]
+        return
+    assert " ".join(rows).split() == TEXT.split()
+    assert max(len(row) for row in rows if "/" not in row) <= 40
+    assert all(row.startswith("      ") for row in rows[1:])
+
+
+def test_the_columns_of_a_table_line_up_and_one_without_text_is_none() -> None:
+    rows = [("a", "waiting", "", "/one"), ("bcd", "merged", "", "/two")]
+    assert [*table(rows)] == ["a    waiting  /one", "bcd  merged   /two"]
+    assert [*table([("a", "", "/one"), ("b", "name", "/two")])] == ["a        /one", "b  name  /two"]
+    assert [*table([])] == []
+
+
+def test_no_line_of_help_is_wider_than_a_terminal() -> None:
+    for text in (usage.HELP, usage.RUN, transaction.HELP):
+        assert [row for row in text.splitlines() if len(row) > 80] == []
+
+
+@pytest.mark.parametrize("word", [word for words in cli.AREAS.values() for word in words])
+def test_help_of_a_word_is_wrapped_at_words(
+    word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    where = Here(store.Store(str(tmp_path)), str(tmp_path), str(tmp_path), {"HOME": str(tmp_path)})
+    with pytest.raises(SystemExit):
+        _verb(next(area for area, words in cli.AREAS.items() if word in words), word)(["--help"], where, Options())
+    rows = capsys.readouterr().out.splitlines()
+    assert [row for row in rows if len(row) > 80] == []
+    assert rows[0].startswith(f"usage: agent-dev {word}")
