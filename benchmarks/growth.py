@@ -10,7 +10,7 @@ from benchmarks.ground import Ground, repository
 from benchmarks.measure import Row, Section
 
 TITLE = "Growth"
-_COUNT = int(os.environ.get("AGENT_DEV_BENCH_GROWTH", "1000"))
+_COUNT = int(os.environ.get("AGENT_DEV_BENCH_GROWTH", "500"))
 _TIMES = 4
 _LIMIT = 1.2 * _TIMES  # what grows with the square has 16
 _ROUNDS = 2
