@@ -22,6 +22,7 @@ def merged(done: Merged, review: Review, *, is_dry: bool, as_json: bool, is_rest
                 "taken": [name(change.key, roots) for change in done.taken],
                 "left": left_rows(done.left, roots),
                 "conflicts": left_rows(done.conflicts, roots),
+                "problems": list(review.changes.problems),
             }
         )
         return
@@ -35,6 +36,7 @@ def merged(done: Merged, review: Review, *, is_dry: bool, as_json: bool, is_rest
     if done.conflicts and is_restore:
         line("of a restore mine is what is there now, and agent what was there before the run")
     few([f"left {visible(name(left.key, roots))}: {visible(left.why)}" for left in done.left], "left {} more (agent-dev status)")
+    few([f"not read: {visible(problem)}" for problem in review.changes.problems], "not read: {} more (agent-dev status)")
     _last_line(done, is_dry=is_dry)
 
 

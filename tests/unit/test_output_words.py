@@ -1,15 +1,19 @@
 """How lists and help are told in lines."""
 
 import io
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from agent_dev import cli, transaction, usage
+from agent_dev.commands.merge import Merged
 from agent_dev.commands.prepare import Options
 from agent_dev.commands.sessions import Here
 from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
 from agent_dev.host import store
+from agent_dev.output import merging
 from agent_dev.output.words import fitted, rows_of, table
 from agent_dev.verbs import _verb
 
@@ -109,3 +113,13 @@ def test_help_of_a_word_is_wrapped_at_words(
     rows = capsys.readouterr().out.splitlines()
     assert [row for row in rows if len(row) > 80] == []
     assert rows[0].startswith(f"usage: agent-dev {word}")
+
+
+def test_a_merge_says_what_of_the_session_could_not_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    record = {**store.BLANK, "roots": ["/r"], "name": "one"}
+    review = SimpleNamespace(record=record, session=store.Session("one", "/s"), changes=ChangeSet((), ("d: Permission denied",)))
+    for as_json in (False, True):
+        merging.merged(Merged("", (), (), (), is_all=False), review, is_dry=False, as_json=as_json)  # type: ignore[arg-type]
+    text, _, document = capsys.readouterr().out.partition("{")
+    assert text == "not read: d: Permission denied\nnothing was merged\n"
+    assert json.loads("{" + document)["problems"] == ["d: Permission denied"]
