@@ -392,7 +392,7 @@ def _fail(job: Job, base: int | None, keeper: launch.Keeper) -> None:
     store.write(job.session, job.record)  # it was never launched
     if keeper.watcher is not None:
         keeper.watcher.check()
-        if keeper.watcher.finish(is_kept=False).denied:
+        if keeper.watcher.has_denied():
             raise NotLetStart(command=job.plan.command[0], hint="agent-dev policy check -- COMMAND says by which rule")
     facts = job.prepared.machine
     raise explain.failure(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty)

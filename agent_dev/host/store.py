@@ -335,9 +335,16 @@ def hold(session: Session) -> Session:
         return session.but(lock=_locked(session.folder))
     except BlockingIOError:
         what, hint = "open in another agent-dev", "leave the screen or the pager that shows it, or try again"
-        if read(session).get("state") == RUNNING:
+        if _is_running(session):
             what, hint = "still running", f"agent-dev stop {session.id}"
         raise SessionBusy(session=session.id, what=what, hint=hint) from None
+
+
+def _is_running(session: Session) -> bool:
+    try:
+        return read(session).get("state") == RUNNING
+    except UnreadableSession:
+        return True  # it is just beginning
 
 
 def let_go(session: Session) -> None:

@@ -84,6 +84,20 @@ class Watcher:
         """Have the log written to its end, unless the session `is_kept` by nobody, and return what it came to."""
         if not self.pid:
             return Tally()
+        count, chain, dropped, denied, digest = self._asked(is_kept=is_kept).decode().split() or ("0", "-", "0", "0", "-")
+        return Tally(int(count), chain.strip("-"), int(dropped), int(denied), digest.strip("-"))
+
+    def has_denied(self) -> bool:
+        """Whether what was to start was denied; nothing of the log is kept. Raises CannotStart when it has ended by itself."""
+        if not self.pid or not self.is_watching:
+            return False
+        said = self._asked(is_kept=False)
+        if not said:
+            raise CannotStart(message=_ENDED)
+        return said.split()[3] != b"0"
+
+    def _asked(self, *, is_kept: bool) -> bytes:
+        """Have it end, and return what it says of the log; nothing when it had ended before."""
         try:
             os.write(self._control, b"write\n" if is_kept else b"leave\n")
         except BrokenPipeError:
@@ -92,8 +106,7 @@ class Watcher:
         while not said.endswith(b"\n") and (piece := os.read(self._told, 4096)):
             said += piece
         self.pid = 0  # it ends by itself, and holds nothing: not waited for
-        count, chain, dropped, denied, digest = said.decode().split() or ("0", "-", "0", "0", "-")
-        return Tally(int(count), chain.strip("-"), int(dropped), int(denied), digest.strip("-"))
+        return said
 
     def dismiss(self) -> None:
         """End it: there is nothing to write."""
