@@ -7,7 +7,7 @@ import pytest
 from agent_dev.commands.bring import Brought
 from agent_dev.commands.merge import Merged
 from agent_dev.commands.undo import Undone
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
 from agent_dev.core.merge import Left
 from agent_dev.host import store
 from agent_dev.output import commits, merging, undoing
@@ -47,7 +47,8 @@ def test_a_conflict_is_left_too(capsys: pytest.CaptureFixture[str]) -> None:
     added = Change(KEYS[0], Kind.ADDED, None, Entry(FileType.FILE, 0o644))
     left = Left(KEYS[1], "it was not asked for")
     done = Merged("m", (added,), (left,), (Left(KEYS[2], "both changed it"),), is_all=False)
-    review = SimpleNamespace(record={**store.BLANK, "roots": ["/r"], "name": "p"})  # as much of one as is printed
+    record = {**store.BLANK, "roots": ["/r"], "name": "p"}
+    review = SimpleNamespace(record=record, changes=ChangeSet((added,)))  # as much of one as is printed
     merging.merged(done, review, is_dry=False, as_json=False)  # type: ignore[arg-type]
     assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 taken, 2 left (agent-dev undo)"
 
