@@ -49,7 +49,11 @@ def _has_merged(store: "Store", roots: tuple[str, ...], since: int) -> bool:
     from agent_dev.core.records import CorruptJournalError  # only when something was merged somewhere
     from agent_dev.host import journals
 
-    for name in os.listdir(store.merges):
+    try:
+        names = os.listdir(store.merges)
+    except OSError:
+        return False  # the state directory was taken away: the agent goes on
+    for name in names:
         folder = f"{store.merges}/{name}"
         try:
             begin = journals.first(folder) if os.stat(f"{folder}/{journals.JOURNAL}").st_mtime_ns >= since else None

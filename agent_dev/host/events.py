@@ -68,14 +68,14 @@ def extended(path: str, before: store.LogRecord | None, head: Head) -> store.Log
 
 
 def _chain_at(path: str, count: int) -> str:
-    """Return the chain of a log's line of that number, "" where there is no such line; of number 0, where every log begins."""
+    """Return the chain of a log's line of that number, "" where there is no such line or no log; of 0, where every log begins."""
     if not count:
         return Head().chain
-    with open(path, "rb") as file:
-        line = next((line for number, line in enumerate(file, 1) if number == count), b"{}")
     try:
+        with open(path, "rb") as file:
+            line = next((line for number, line in enumerate(file, 1) if number == count), b"{}")
         return str(json.loads(line)["chain"])
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return ""
 
 

@@ -65,7 +65,7 @@ def test_a_cut_is_still_seen_when_the_log_has_gone_on(session: store.Session, le
 def test_a_cut_of_the_commands_is_still_seen_when_the_log_has_gone_on(tmp_path: Path) -> None:
     path = tmp_path / "commands.jsonl"
     said: store.LogRecord | None = None
-    for number in range(5):
+    for number in range(7):
         log = command_log.Log(str(path))
         log.write([{"pid": number}])
         log.close()
@@ -74,6 +74,8 @@ def test_a_cut_of_the_commands_is_still_seen_when_the_log_has_gone_on(tmp_path: 
             path.write_text(path.read_text().splitlines(keepends=True)[0])
     assert said is not None
     assert said["count"] == 3  # as it was before the cut
+    path.unlink()
+    assert events.extended(str(path), said, log.head)["count"] == 3  # nor is one that is gone whole
 
 
 def test_a_cut_is_seen(session: store.Session) -> None:

@@ -2,10 +2,12 @@
 
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
-from agent_dev.host import launch, supervise
+from agent_dev.commands import bounds
+from agent_dev.host import launch, store, supervise
 from agent_dev.host.launch import Sandbox
 from agent_dev.host.supervise import Supervisor, Watch
 from agent_dev.host.terminal import Terminal
@@ -25,3 +27,7 @@ def test_an_agent_that_comes_after_the_signal_is_told_again_and_then_no_more(mon
     supervisor.wait()
     assert sent == [signal.SIGTERM, signal.SIGCONT] * (LOOKS + 1)
     assert supervisor.ended_by == signal.SIGTERM
+
+
+def test_a_state_directory_that_is_taken_away_ends_no_run(tmp_path: Path) -> None:
+    assert not bounds._has_merged(store.Store(str(tmp_path / "gone")), ("/somewhere",), 0)
