@@ -1,6 +1,6 @@
 """`python -m agent_dev`."""
 
-from agent_dev.cli import main
+from agent_dev.cli.main import main
 
 if __name__ == "__main__":
     main()

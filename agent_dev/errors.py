@@ -4,7 +4,7 @@ The docstring of an error is its message, a template over the values it is raise
 (docs/exit-codes.md).
 """
 
-from agent_dev.text import visible
+from agent_dev.sanitize import visible
 
 DONE, PARTLY, USAGE = 0, 1, 2
 NOT_STARTED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127

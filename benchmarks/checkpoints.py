@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_dev.commands import rollback
-from agent_dev.commands.sessions import Listed
-from agent_dev.host import checkpoints, store
+from agent_dev.checkpoint import checkpoint_store as checkpoints
+from agent_dev.checkpoint import rollback
+from agent_dev.session import store
+from agent_dev.session.sessions import Listed
 from benchmarks import measure
 from benchmarks.ground import Ground
 from benchmarks.measure import Row, Section, Subject

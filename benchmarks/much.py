@@ -25,9 +25,9 @@ for n in range({_COUNT}):
 # A session that is open: what its changes are is known, and what stands in the real tree.
 _PLAN = """
 import os, time
-from agent_dev.commands import merge, pick, sessions
-from agent_dev.commands.prepare import Options
-from agent_dev.verbs.opening import opened
+from agent_dev.merge import merge, pick, sessions
+from agent_dev.run.prepare import Options
+from agent_dev.cli.commands.open_review import opened
 where = sessions.here(Options(), dict(os.environ))
 with opened(sessions.find(where, "bench"), where) as review:
     start = time.perf_counter()

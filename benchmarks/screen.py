@@ -19,10 +19,10 @@ _ROWS, _COLUMNS = 40, 140
 _QUIET = 0.05  # seconds without a byte after which a key's drawing is over
 _PROGRAM = """
 import sys, time
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind
 from tui.app import review
-from tui.gallery import Sample
-from tui.totals import Count
+from tests.harness.sample_session import Sample
+from tui.model.totals import Count
 count, lines = int(sys.argv[1]), int(sys.argv[2])
 FILE = Entry(FileType.FILE, size=10)
 BEFORE = b"".join(b"line %d of a file\\n" % n for n in range(lines))

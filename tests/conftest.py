@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from agent_dev.host import load
+from agent_dev.config import load
 from tests.harness.program import AgentDev
 
 # What stands beside the tests checks, too: what it compared is told as in a test.

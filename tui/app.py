@@ -17,14 +17,12 @@ from textual.events import Key as KeyEvent
 from textual.message import Message
 from textual.screen import Screen
 
-from agent_dev.core.changes import Key
-from tui import commits, words
-from tui.bindings import REVIEW
-from tui.driver import Driver
+from agent_dev.overlay.changes import Key
 from tui.effects import Apply, Bring, Do, Edit, Effect, Finish, Load, ReadEntries, Seek, Settle
-from tui.entries import Entry, Tab
 from tui.events import Counted, Event, Fact, Resized
-from tui.keys import keys, meanings
+from tui.keys.bindings import REVIEW
+from tui.keys.key_names import keys, meanings
+from tui.model.tabs import Entry, Tab
 from tui.screens.pages import bring_screen, clash_screen, help_screen, leave_screen, result_screen, risk_screen, summary_screen
 from tui.screens.progress import ProgressScreen
 from tui.screens.prompt import PromptScreen, meaning
@@ -32,10 +30,13 @@ from tui.screens.question import PageScreen
 from tui.screens.review import ReviewScreen
 from tui.source import Draft, Source
 from tui.state import Face, State
-from tui.terminal import borrowed
+from tui.terminal.driver import Driver
+from tui.terminal.terminal_setup import borrowed
+from tui.text import commits
+from tui.text import labels as words
 from tui.theme import DARK, LIGHT, Looks
-from tui.update import begin, update
-from tui.work import Work
+from tui.update.dispatch import begin, update
+from tui.workers import Work
 
 _FATAL = (signal.SIGTERM, signal.SIGHUP)
 _REFRESH: Final = 2.0  # seconds between two looks at a session that still runs

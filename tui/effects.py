@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from agent_dev.core.changes import Key
-from agent_dev.core.selection import Selection
-from agent_dev.core.threeway import Side
-from tui.document import Look
-from tui.entries import Tab, Way
+from agent_dev.diff.merge3 import Side
+from agent_dev.overlay.changes import Key
+from agent_dev.overlay.selection import Selection
+from tui.model.document import Look
+from tui.model.tabs import Tab, Way
 
 Answers = tuple[Side | bytes | None, ...]
 

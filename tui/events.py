@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent_dev.core.changes import Change, ChangeSet, Key
-from agent_dev.core.threeway import Side
-from tui.document import Colours, Document
-from tui.entries import Entry, Tab
-from tui.totals import Count
+from agent_dev.diff.merge3 import Side
+from agent_dev.overlay.changes import Change, ChangeSet, Key
+from tui.model.document import Colours, Document
+from tui.model.tabs import Entry, Tab
+from tui.model.totals import Count
 
 
 class Pane(StrEnum):

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent_dev.core.changes import Change, ChangeSet, Key
-from agent_dev.core.selection import NOTHING, Selection
-from agent_dev.core.threeway import Merged, Side
-from tui.entries import Entry, Tab, Way
-from tui.totals import Count
+from agent_dev.diff.merge3 import Merged, Side
+from agent_dev.overlay.changes import Change, ChangeSet, Key
+from agent_dev.overlay.selection import NOTHING, Selection
+from tui.model.tabs import Entry, Tab, Way
+from tui.model.totals import Count
 
 Content = tuple[bytes | None, bytes | None]
 Answers = Sequence[Side | bytes | None] | bytes  # one for each place in conflict, or the whole file from an editor

@@ -1,19 +1,19 @@
-"""The merge screen as a value. Nothing here draws, reads or waits; `tui.update` makes the next one of it."""
+"""The merge screen as a value. Nothing here draws, reads or waits; `tui.update.dispatch` makes the next one of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from agent_dev.core.changes import Change, ChangeSet, Key
-from agent_dev.core.choice import Choice
-from agent_dev.core.selection import NOTHING, Selection
-from tui import totals
-from tui.document import EVERYTHING, Colours, Document, Look
+from agent_dev.diff.partial import Choice
+from agent_dev.overlay.changes import Change, ChangeSet, Key
+from agent_dev.overlay.selection import NOTHING, Selection
 from tui.effects import Answers, Effect
-from tui.entries import Entry, Tab
 from tui.events import NO, Asking, Pane
-from tui.rows import ChangeRow, Listing, Row
-from tui.totals import NONE, Count, Tally, Totals
+from tui.model import totals
+from tui.model.change_list import ChangeRow, Listing, Row
+from tui.model.document import EVERYTHING, Colours, Document, Look
+from tui.model.tabs import Entry, Tab
+from tui.model.totals import NONE, Count, Tally, Totals
 
 WIDE = 100  # columns from which both panes fit beside each other
 CONTEXT = 3

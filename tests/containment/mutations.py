@@ -13,10 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from agent_dev.core import bwrap, door, plan
-from agent_dev.core import wall as rules
-from agent_dev.core.plan import Bind, Cover, Mask, SandboxPlan, Tmpfs
-from agent_dev.host import kernel, launch, room, seccomp, wall
+from agent_dev.fs import disk_space as room
+from agent_dev.inside.control import protocol as door
+from agent_dev.linux import syscalls as kernel
+from agent_dev.sandbox import bwrap, launch, plan, seccomp
+from agent_dev.sandbox import landlock as rules
+from agent_dev.sandbox import landlock_probe as wall
+from agent_dev.sandbox.plan import Bind, Cover, Mask, SandboxPlan, Tmpfs
 
 FOLDER = Path(__file__).parent
 PROGRAM = """#!{python}
@@ -157,6 +160,6 @@ if __name__ == "__main__":
     if mutation is None:
         sys.exit(main(sys.argv[1:]))
     take_out(mutation)
-    from agent_dev.cli import main as agent_dev
+    from agent_dev.cli.main import main as agent_dev
 
     agent_dev()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_dev.host import kernel
+from agent_dev.linux import syscalls as kernel
 from tests.containment.rows import RESIDUAL, row
 from tests.containment.test_c_processes import COLUMN
 from tests.containment.world import Services, World

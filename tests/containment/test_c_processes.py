@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from agent_dev.core.plan import ORDINARY
-from agent_dev.host import seccomp
+from agent_dev.sandbox import seccomp
+from agent_dev.sandbox.plan import ORDINARY
 from tests.containment.rows import row
 from tests.containment.world import World
 from tests.harness.program import PROGRAM, PYTHON, AgentDev, wait_until
@@ -136,7 +136,7 @@ def on_a_small_disk(agent_dev: AgentDev, script: str, *before: str) -> str:
 LATE = """
 import glob, os, sys, time
 from agent_dev import cli
-from agent_dev.host import supervise
+from agent_dev.sandbox import sandbox_monitor as supervise
 wait = supervise.Supervisor.is_over_within
 def late(self, milliseconds):
     supervise.Supervisor.is_over_within = wait

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.credentials import CREDENTIALS
-from agent_dev.core.plan import BASE_ENV, PROXY_ENV
-from agent_dev.host.shares import WARNINGS
+from agent_dev.sandbox.credentials import CREDENTIALS
+from agent_dev.sandbox.plan import BASE_ENV, PROXY_ENV
+from agent_dev.sandbox.shared_sockets import WARNINGS
 from tests.conftest import GITCONFIG
 from tests.containment.rows import RESIDUAL, row
 from tests.harness.program import AgentDev, tree, wait_until

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_dev.core import credentials
-from agent_dev.host import load
+from agent_dev.config import load
+from agent_dev.sandbox import credentials
 from tests.containment.rows import RESIDUAL, row
 from tests.containment.world import World
 from tests.harness.program import AgentDev, tree, wait_until

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent_dev.host import store, supervise
+from agent_dev.sandbox import sandbox_monitor as supervise
+from agent_dev.session import store
 from tests.containment.rows import row
 from tests.harness.program import PYTHON, AgentDev
 

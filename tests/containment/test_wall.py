@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from agent_dev.host import kernel, wall
+from agent_dev.linux import syscalls as kernel
+from agent_dev.sandbox import landlock_probe as wall
 from tests.containment.rows import row
 from tests.containment.world import Services, World
 from tests.harness.program import PROGRAM, PYTHON, tree
@@ -19,7 +20,7 @@ from tests.harness.terminal import Terminal
 HOLED = """#!{python}
 import os, sys
 sys.path.insert(0, {root!r})
-from agent_dev.core import bwrap
+from agent_dev.sandbox import bwrap
 whole = bwrap.arguments
 def holed(*parts):
     words = whole(*parts)
@@ -28,7 +29,7 @@ bwrap.arguments = holed
 if os.environ.get("AGENT_DEV_TEST_MUTATION"):
     from tests.containment import mutations
     mutations.take_out(os.environ["AGENT_DEV_TEST_MUTATION"])
-from agent_dev.cli import main
+from agent_dev.cli.main import main
 main()
 """
 TRY = """if True:

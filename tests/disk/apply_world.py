@@ -10,12 +10,17 @@ from typing import Self
 
 import pytest
 
-from agent_dev.core.changes import Entry, Key
-from agent_dev.core.journal import Act
-from agent_dev.core.merge import MergePlan, Put, Remove, Step
-from agent_dev.host import apply, files, journals, kernel, secure, staging
-from agent_dev.host.apply import Grounds
-from agent_dev.host.store import Store
+from agent_dev.fs import dir_tree as files
+from agent_dev.linux import syscalls as kernel
+from agent_dev.merge_engine import journal_file as journals
+from agent_dev.merge_engine import merge_execution as apply
+from agent_dev.merge_engine import replaced_files as secure
+from agent_dev.merge_engine import staging
+from agent_dev.merge_engine.journal import Act
+from agent_dev.merge_engine.merge_execution import Grounds
+from agent_dev.merge_engine.merge_plan import MergePlan, Put, Remove, Step
+from agent_dev.overlay.changes import Entry, Key
+from agent_dev.session.store import Store
 from tests.harness import trees
 from tests.harness.trees import DIRECTORY, FIFO, FILE, SYMLINK, Node, Tree
 

@@ -4,9 +4,9 @@ import os
 import shutil
 from pathlib import Path
 
-from agent_dev.host import base_take
-from agent_dev.host.base import Base
-from agent_dev.host.base_take import Wish
+from agent_dev.overlay import lower_snapshot_take as base_take
+from agent_dev.overlay.lower_snapshot import Base
+from agent_dev.overlay.lower_snapshot_take import Wish
 from tests.harness.repository import ENVIRON, make_old, repository
 
 GIT = shutil.which("git") or "git"

@@ -4,8 +4,11 @@ import os
 import time
 from pathlib import Path
 
-from agent_dev.core.commits import Commit
-from agent_dev.host import bare, commits, private_git, refs, store
+from agent_dev.commits.agent_git import commits, refs
+from agent_dev.git import bare
+from agent_dev.git import private_copy as private_git
+from agent_dev.git.formats.commit_format import Commit
+from agent_dev.session import store
 from tests.harness.repository import ENVIRON, git
 
 LONGEST = bare.SECONDS + 10

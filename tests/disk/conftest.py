@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands.review import Review
-from agent_dev.host import load
+from agent_dev.config import load
+from agent_dev.merge.review import Review
 from tests.disk.bring_world import graces_repository
 from tests.disk.load_world import User
 from tests.harness.git_session import GitSession

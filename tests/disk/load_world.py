@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.profile import Settings
+from agent_dev.config import load
+from agent_dev.config.load import Request
+from agent_dev.config.profile import Settings
 from agent_dev.errors import USAGE, BadConfiguration
-from agent_dev.host import load
-from agent_dev.host.load import Request
 
 REPOSITORY = Path(__file__).parents[2]
 SHIPPED = REPOSITORY / "profiles"

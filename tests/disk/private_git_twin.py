@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_dev.host import private_git
-from agent_dev.host.private_git import Wish
+from agent_dev.git import private_copy as private_git
+from agent_dev.git.private_copy import Wish
 from tests.harness.repository import commit, git
 
 if TYPE_CHECKING:
-    from agent_dev.core.plan import GitDir
+    from agent_dev.sandbox.plan import GitDir
 
 
 class Twin:

@@ -10,9 +10,9 @@ from unittest import mock
 
 import pytest
 
-from agent_dev.commands import merge
-from agent_dev.host import base_take
-from agent_dev.host.access import LIST
+from agent_dev.fs.acl import LIST
+from agent_dev.merge import merge
+from agent_dev.overlay import lower_snapshot_take as base_take
 from tests.harness import cuts, trees
 from tests.harness.ended import Ended
 from tests.harness.trees import DIRECTORY, FILE, Mark, Node, Tree

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.changes import FileType
+from agent_dev.overlay.changes import FileType
 from tests.disk.apply_world import SORTS, World, place, world_below
 from tests.harness.trees import DIRECTORY, FIFO, FILE, Node
 

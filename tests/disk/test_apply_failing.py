@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.merge import MakeFolder
 from agent_dev.errors import CannotMerge
+from agent_dev.merge_engine.merge_plan import MakeFolder
 from tests.disk.apply_world import OTHERS, SORTS, LastInstant, World, key, place, tree_of, world_below
 from tests.harness.trees import DIRECTORY, FILE, Node
 from tests.harness.users import as_ordinary, open_place

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from agent_dev.core.merge import MakeFolder, Prune, SetMode, Step
-from agent_dev.host import disk, kernel
+from agent_dev.fs import durable as disk
+from agent_dev.linux import syscalls as kernel
+from agent_dev.merge_engine.merge_plan import MakeFolder, Prune, SetMode, Step
 from tests.disk.apply_world import OTHERS, SORTS, World, key, place, tree_of, world_below
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node
 from tests.harness.users import with_own_mounts

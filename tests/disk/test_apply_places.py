@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_dev.errors import CannotMerge
-from agent_dev.host import kernel
-from agent_dev.host.stage import choose
+from agent_dev.linux import syscalls as kernel
+from agent_dev.merge_engine.slots import choose
 from tests.disk.apply_world import OTHERS, SORTS, World, key, place, tree_of, world_below
 from tests.harness.trees import FIFO, FILE, SYMLINK, Node
 from tests.harness.users import with_own_mounts
 
 if TYPE_CHECKING:
-    from agent_dev.core.merge import Step
+    from agent_dev.merge_engine.merge_plan import Step
 
 
 @pytest.fixture

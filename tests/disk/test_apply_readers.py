@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_dev.core.changes import FileType
+from agent_dev.overlay.changes import FileType
 from tests.disk.apply_world import OTHERS, SORTS, World, place, world_below
 from tests.harness.reader import Watcher
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node
 
 if TYPE_CHECKING:
-    from agent_dev.core.merge import Step
+    from agent_dev.merge_engine.merge_plan import Step
 
 
 @pytest.fixture

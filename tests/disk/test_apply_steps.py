@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.changes import FileType
-from agent_dev.core.merge import MakeFolder, Prune, SetMode, Step
+from agent_dev.merge_engine.merge_plan import MakeFolder, Prune, SetMode, Step
+from agent_dev.overlay.changes import FileType
 from tests.disk.apply_world import OTHERS, SORTS, World, key, place, tree_of, world_below
 from tests.harness import trees
 from tests.harness.trees import DIRECTORY, FIFO, FILE, SYMLINK

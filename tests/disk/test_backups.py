@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.changes import Entry
-from agent_dev.core.history import Keep
+from agent_dev.backup import backup_store as backups
+from agent_dev.backup.backup_store import Backup, Wish
+from agent_dev.checkpoint.restore_plan import Keep
 from agent_dev.errors import BackupBusy, BackupFailed
-from agent_dev.host import backups, copies, disk
-from agent_dev.host.backups import Backup, Wish
-from agent_dev.host.files import Tree
+from agent_dev.fs import copytree as copies
+from agent_dev.fs import durable as disk
+from agent_dev.fs.dir_tree import Tree
+from agent_dev.overlay.changes import Entry
 from tests.harness.program import tree
 
 ROUNDS = int(os.environ.get("AGENT_DEV_BACKUP_ROUNDS", "12"))

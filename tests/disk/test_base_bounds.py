@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands.review import Review, open_review
-from agent_dev.commands.sessions import Listed
-from agent_dev.host import base_walk, store
-from agent_dev.output import looking
+from agent_dev.cli.render import changes as looking
+from agent_dev.merge.review import Review, open_review
+from agent_dev.overlay import lower_snapshot_walk as base_walk
+from agent_dev.session import store
+from agent_dev.session.sessions import Listed
 from tests.harness.early import Early
 from tests.harness.kinds import age
 from tests.harness.repository import ENVIRON, repository
 from tests.harness.trees import FILE, Mark, Node
-from tui.rows import NoteRow, listing
+from tui.model.change_list import NoteRow, listing
 
 
 @pytest.fixture

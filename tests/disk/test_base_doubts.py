@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands.review import open_review
-from agent_dev.core.changes import Kind
-from agent_dev.core.overlay import Found
-from agent_dev.host import base_git, base_take, base_walk
-from agent_dev.host.base import Base
-from agent_dev.host.base_take import Touched, Wish
+from agent_dev.merge.review import open_review
+from agent_dev.overlay import lower_snapshot_git as base_git
+from agent_dev.overlay import lower_snapshot_take as base_take
+from agent_dev.overlay import lower_snapshot_walk as base_walk
+from agent_dev.overlay.changes import Kind
+from agent_dev.overlay.interpret import Found
+from agent_dev.overlay.lower_snapshot import Base
+from agent_dev.overlay.lower_snapshot_take import Touched, Wish
 from tests.harness import trees
 from tests.harness.early import GIT, Early
 from tests.harness.kinds import age, files_of
@@ -198,7 +200,7 @@ HARMS: dict[str, Callable[[Path], None]] = {"gone": Path.unlink, "damaged": dama
 
 @pytest.mark.parametrize("how", HARMS)
 def test_a_blob_that_cannot_be_read_is_no_base(root: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    from agent_dev.host import blobs
+    from agent_dev.git import blob_reader as blobs
 
     monkeypatch.setattr(blobs, "_SECONDS", 0.3)
     one = taken(root)

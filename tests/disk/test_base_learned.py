@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host import base
-from agent_dev.host.base import Base
-from agent_dev.host.base_take import Touched
+from agent_dev.overlay import lower_snapshot as base
+from agent_dev.overlay.lower_snapshot import Base
+from agent_dev.overlay.lower_snapshot_take import Touched
 from tests.disk.base_world import old_repository, taken
 from tests.harness import trees
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.changes import FileType
-from agent_dev.host import base_take
-from agent_dev.host.base import Base
-from agent_dev.host.base_take import Wish
+from agent_dev.overlay import lower_snapshot_take as base_take
+from agent_dev.overlay.changes import FileType
+from agent_dev.overlay.lower_snapshot import Base
+from agent_dev.overlay.lower_snapshot_take import Wish
 from tests.harness import trees
 from tests.harness.kinds import KINDS, Made, age, files_of
 from tests.harness.repository import ENVIRON, git, has_run, state_of, trap

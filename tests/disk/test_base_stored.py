@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.changes import FileType
+from agent_dev.overlay.changes import FileType
 from tests.disk.base_world import old_repository, stored, taken
 from tests.harness.repository import commit, git
 

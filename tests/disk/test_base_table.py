@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.changes import Entry, FileType
-from agent_dev.host import base, base_table, base_take, quick_json
-from agent_dev.host.base import Base
-from agent_dev.host.base_table import Row
+from agent_dev.fs import fast_json as quick_json
+from agent_dev.overlay import lower_snapshot as base
+from agent_dev.overlay import lower_snapshot_table as base_table
+from agent_dev.overlay import lower_snapshot_take as base_take
+from agent_dev.overlay.changes import Entry, FileType
+from agent_dev.overlay.lower_snapshot import Base
+from agent_dev.overlay.lower_snapshot_table import Row
 
 _NAMES = st.text(
     st.characters(codec="utf-8", exclude_characters="\0/") | st.sampled_from("\udc80\udcff\n"), min_size=1, max_size=8

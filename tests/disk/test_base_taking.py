@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.changes import FileType
-from agent_dev.host import base_take, base_walk, private_git
-from agent_dev.host.base import Base
+from agent_dev.git import private_copy as private_git
+from agent_dev.overlay import lower_snapshot_take as base_take
+from agent_dev.overlay import lower_snapshot_walk as base_walk
+from agent_dev.overlay.changes import FileType
+from agent_dev.overlay.lower_snapshot import Base
 from tests.disk.base_world import old_repository, stored, taken, wish_of
 from tests.harness.repository import repository
 from tests.harness.users import as_ordinary, open_place

@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from agent_dev.host import callers, kernel
+from agent_dev.linux import process as callers
+from agent_dev.linux import syscalls as kernel
 
 
 def test_the_parent_of_a_process_and_of_one_of_its_threads() -> None:

@@ -10,10 +10,13 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from agent_dev.commands import checkpoint, rollback, sessions
-from agent_dev.core.history import Keep
+from agent_dev.checkpoint import checkpoint, rollback, snapshot
+from agent_dev.checkpoint import checkpoint_store as checkpoints
+from agent_dev.checkpoint import content_pool as pool
+from agent_dev.checkpoint.restore_plan import Keep
 from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, SessionBusy, UnknownCheckpoint
-from agent_dev.host import checkpoints, door, pool, snapshot, store
+from agent_dev.inside.control import socket_file as door
+from agent_dev.session import sessions, store
 from tests.harness import faults, trees
 from tests.harness.checkpointed import World, state
 from tests.harness.trees import Tree

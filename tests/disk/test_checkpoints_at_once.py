@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import rollback
+from agent_dev.checkpoint import checkpoint_store as checkpoints
+from agent_dev.checkpoint import content_pool as pool
+from agent_dev.checkpoint import rollback, snapshot
 from agent_dev.errors import CheckpointFailed
-from agent_dev.host import checkpoints, pool, snapshot, together
+from agent_dev.fs import fork_map as together
 from tests.harness.checkpointed import World, state
 from tests.harness.program import children
 

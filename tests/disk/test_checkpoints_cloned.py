@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import rollback
-from agent_dev.host import pool
+from agent_dev.checkpoint import content_pool as pool
+from agent_dev.checkpoint import rollback
 from tests.harness import loop
 from tests.harness.checkpointed import World, state
 

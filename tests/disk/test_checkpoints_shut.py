@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import rollback
-from agent_dev.host import checkpoints
+from agent_dev.checkpoint import checkpoint_store as checkpoints
+from agent_dev.checkpoint import rollback
 from tests.harness.checkpointed import World
 from tests.harness.users import as_ordinary, open_place
 

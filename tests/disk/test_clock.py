@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host import checkpoints, clock, pool, store
+from agent_dev.checkpoint import checkpoint_store as checkpoints
+from agent_dev.checkpoint import content_pool as pool
+from agent_dev.checkpoint import timer_process as clock
+from agent_dev.session import store
 from tests.harness.checkpointed import World
 from tests.harness.program import wait_until
 

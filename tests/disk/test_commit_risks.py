@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev import homecoming
-from agent_dev.commands import found
+from agent_dev.cli.screen import commits_source as homecoming
+from agent_dev.commits import report as found
 from tests.harness.git_session import GitSession
 from tests.harness.repository import commit, repository
 

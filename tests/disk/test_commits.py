@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.commits import Commit
-from agent_dev.core.found import Found
-from agent_dev.host import commits, refs, store
+from agent_dev.agent_git.changes import Found
+from agent_dev.commits.agent_git import commits, refs
+from agent_dev.git.formats.commit_format import Commit
+from agent_dev.session import store
 from tests.disk.commits_world import Session
 from tests.harness.repository import ENVIRON, commit, git, repository
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.commits.agent_git import commits
 from agent_dev.errors import AgentDevError
-from agent_dev.host import bare, commits
+from agent_dev.git import bare
 from tests.disk.commits_world import Session
 from tests.harness.repository import ENVIRON, commit, has_run, plant, repository, trap
 

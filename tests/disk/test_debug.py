@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_dev.host import debug
-from agent_dev.host.debug import masked
+from agent_dev import trace as debug
+from agent_dev.trace import masked
 
 SECRETS = [
     "ANTHROPIC_API_KEY",

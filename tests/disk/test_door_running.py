@@ -5,7 +5,7 @@ import sys
 
 LATE = """
 import os, signal
-from agent_dev.host import door_running
+from agent_dev.inside import tx_process as door_running
 wait = os.waitpid
 def late(pid, options):
     found = wait(pid, options)

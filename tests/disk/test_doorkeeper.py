@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core import door
 from agent_dev.errors import CheckpointFailed
-from agent_dev.host import doorkeeper
-from agent_dev.host.doorkeeper import Deeds, Doorkeeper
+from agent_dev.inside.control import protocol as door
+from agent_dev.inside.control import server as doorkeeper
+from agent_dev.inside.control.server import Deeds, Doorkeeper
 from tests.harness.program import wait_until
 
 PATIENCE = 30  # seconds

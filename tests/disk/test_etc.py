@@ -8,8 +8,8 @@ from threading import Barrier
 
 import pytest
 
-from agent_dev.core.plan import Bind, Mount
-from agent_dev.host import etc
+from agent_dev.sandbox import etc
+from agent_dev.sandbox.plan import Bind, Mount
 
 LONG_AGO = time.time() - 40 * 86400
 

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import nested, rollback
-from agent_dev.commands.sessions import Listed
-from agent_dev.host import command_log, events, store
-from agent_dev.output import history
+from agent_dev.checkpoint import rollback
+from agent_dev.cli.render import checkpoints as history
+from agent_dev.inside.control import serve as nested
+from agent_dev.session import events, store
+from agent_dev.session import hash_chain as command_log
+from agent_dev.session.sessions import Listed
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host.files import Tree, are_equal, read_all
+from agent_dev.fs.dir_tree import Tree, are_equal, read_all
 
 
 def test_a_file_of_ours_that_nobody_may_read_is_read_and_keeps_its_mode(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host import folders
+from agent_dev.fs import safe_mkdir as folders
 
 
 @pytest.fixture

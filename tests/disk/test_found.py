@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import asked
-from agent_dev.core.found import Motion
+from agent_dev.agent_git.changes import Motion
+from agent_dev.commits import prefetch as asked
 from tests.harness.git_session import GitSession
 from tests.harness.repository import ENVIRON, commit, git, repository
 

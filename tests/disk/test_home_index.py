@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host import home_index
+from agent_dev.home import index as home_index
 from tests.harness.program import wait_until
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.index import GITLINK, parse
+from agent_dev.git.formats.index_format import GITLINK, parse
 from tests.harness.repository import commit, git, repository
 
 

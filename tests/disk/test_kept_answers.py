@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import kept_answers
-from agent_dev.commands.kept_answers import Kept
-from agent_dev.commands.review import Review
-from agent_dev.core.changes import Key
-from agent_dev.core.clash import Clash
-from agent_dev.core.selection import Selection
-from agent_dev.core.threeway import Side
-from agent_dev.settling import Settling
+from agent_dev.cli.screen.conflicts_source import Settling
+from agent_dev.commits import saved_resolutions as kept_answers
+from agent_dev.commits.saved_resolutions import Kept
+from agent_dev.diff.merge3 import Side
+from agent_dev.git.merge_tree_conflict import Clash
+from agent_dev.merge.review import Review
+from agent_dev.overlay.changes import Key
+from agent_dev.overlay.selection import Selection
 from tests.harness.git_session import GitSession
 from tests.harness.repository import commit
 from tests.harness.settling import THEIRS, YOURS, begin, meet, settle, users

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent_dev.host import farm, kept_refs, private_git
-from agent_dev.host.private_git import Wish
+from agent_dev.git import loose_ref_cache as kept_refs
+from agent_dev.git import object_links as farm
+from agent_dev.git import private_copy as private_git
+from agent_dev.git.private_copy import Wish
 from tests.harness.repository import git, repository
 
 MANY = kept_refs.FEWEST
@@ -34,7 +36,7 @@ def root(tmp_path: Path) -> Path:
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let all that was done be long ago when a start begins."""
     clock = SimpleNamespace(time_ns=lambda: time.time_ns() + 2 * kept_refs.REST)
-    monkeypatch.setattr("agent_dev.host.kept_refs.time", clock)
+    monkeypatch.setattr("agent_dev.git.loose_ref_cache.time", clock)
 
 
 def wait_for_a_tick(git_dir: Path, folder: Path) -> None:

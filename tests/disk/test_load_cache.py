@@ -8,11 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host import cache, load, quick_json, yaml_file
-from agent_dev.host.load import Request
+from agent_dev.config import load
+from agent_dev.config import strict_yaml as yaml_file
+from agent_dev.config.load import Request
+from agent_dev.fs import cache
+from agent_dev.fs import fast_json as quick_json
 from tests.disk.load_world import REPOSITORY, SHIPPED, User
 
-SLOW = {"yaml", "re", "json", "dataclasses", "enum", "typing", "difflib", "agent_dev.core.schema", "agent_dev.host.yaml_file"}
+SLOW = {
+    "yaml",
+    "re",
+    "json",
+    "dataclasses",
+    "enum",
+    "typing",
+    "difflib",
+    "agent_dev.config.schema",
+    "agent_dev.config.strict_yaml",
+}
 
 
 @pytest.fixture
@@ -179,12 +192,12 @@ def test_with_everything_in_the_cache_nothing_slow_is_imported(user: User) -> No
     user.write("config.yaml", "home: ~/elsewhere\n")
     user.write("profiles/mine.yaml", "extends: claude\n")
     user.settings()
-    code = "from agent_dev.host.load import Request, settings; "
+    code = "from agent_dev.config.load import Request, settings; "
     code += "made = settings(Request(agent='mine', home=sys.argv[1], environ={'HOME': sys.argv[1]})); "
     code += "assert made.profile.home == '~/elsewhere', made"
     imported = _fresh(code, str(user.home))
 
-    assert "agent_dev.host.load" in imported
+    assert "agent_dev.config.load" in imported
     assert not imported & SLOW
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.profile import Layer
+from agent_dev.config.profile import Layer
 from tests.disk.load_world import SHIPPED, User
 
 

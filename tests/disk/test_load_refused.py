@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_dev.core.profile import Layer
+from agent_dev.config.profile import Layer
 from tests.disk.load_world import User
 
 REFUSED = [

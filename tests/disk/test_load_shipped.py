@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host import load
+from agent_dev.config import load
 from tests.disk.load_world import SHIPPED, User
 
 # What there is
@@ -52,7 +52,7 @@ def test_shipped_profiles_lie_in_the_package_or_beside_it(tmp_path: Path, monkey
     assert load.profiles_folder() == str(SHIPPED)
 
     (tmp_path / "agent_dev/host").mkdir(parents=True)
-    monkeypatch.setattr(load, "__file__", str(tmp_path / "agent_dev/host/load.py"))
+    monkeypatch.setattr(load, "__file__", str(tmp_path / "agent_dev/config/load.py"))
     assert load.profiles_folder() == str(tmp_path / "profiles")
 
     (tmp_path / "agent_dev/profiles").mkdir()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host import command_log
-from agent_dev.host.command_log import Log, verify
+from agent_dev.session import hash_chain as command_log
+from agent_dev.session.hash_chain import Log, verify
 
 PLAIN = {"decision": "allow", "argv": ["x" * 100]}
 SIZE = 10_000

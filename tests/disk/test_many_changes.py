@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import conclude
-from agent_dev.core.journal import Journal
-from agent_dev.host import results
+from agent_dev.merge import conclude
+from agent_dev.merge_engine import merged_texts as results
+from agent_dev.merge_engine.journal import Journal
 from tests.harness import trees
 from tests.harness.ended import Ended
 from tests.harness.trees import FILE, Node, Tree

@@ -2,13 +2,13 @@
 
 import pytest
 
-from agent_dev.commands import pick
-from agent_dev.commands.pick import Wish
-from agent_dev.commands.review import Review
-from agent_dev.core.changes import Change, ChangeSet, Key, Kind, Risk
-from agent_dev.core.merge import Folders, plan
-from agent_dev.host.base import Base
-from agent_dev.host.store import BLANK, Session
+from agent_dev.merge import select_by_flags as pick
+from agent_dev.merge.review import Review
+from agent_dev.merge.select_by_flags import Wish
+from agent_dev.merge_engine.merge_plan import Folders, plan
+from agent_dev.overlay.changes import Change, ChangeSet, Key, Kind, Risk
+from agent_dev.overlay.lower_snapshot import Base
+from agent_dev.session.store import BLANK, Session
 from tests.disk.merge_nodes import NEW
 from tests.harness import trees
 

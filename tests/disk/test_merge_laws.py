@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_dev.core.changes import Kind
+from agent_dev.overlay.changes import Kind
 from tests.disk.merge_nodes import FOLDER, NEW, OLD
 from tests.harness import trees
 from tests.harness.ended import Ended

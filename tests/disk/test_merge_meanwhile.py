@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.changes import Kind
-from agent_dev.host import kernel
+from agent_dev.linux import syscalls as kernel
+from agent_dev.overlay.changes import Kind
 from tests.disk.merge_nodes import FOLDER, MINE, NEW, OLD
 from tests.harness import trees
 from tests.harness.ended import Ended

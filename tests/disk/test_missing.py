@@ -5,8 +5,8 @@ from typing import cast
 
 import pytest
 
-from agent_dev.commands import missing
-from agent_dev.commands.prepare import Prepared
+from agent_dev.run import command_not_found as missing
+from agent_dev.run.prepare import Prepared
 
 
 def prepared(*system: str, tx_inside: bool = True) -> Prepared:

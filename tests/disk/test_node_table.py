@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core import history
-from agent_dev.core.history import Node
-from agent_dev.host import node_table
-from agent_dev.host.node_table import ROOT, Pieces
+from agent_dev.checkpoint import node_table
+from agent_dev.checkpoint import restore_plan as history
+from agent_dev.checkpoint.node_table import ROOT, Pieces
+from agent_dev.checkpoint.restore_plan import Node
 
 _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0/") | st.sampled_from("\udc80\udcff"), min_size=1, max_size=8)
 _KINDS = st.sampled_from((history.FILE, history.WHITEOUT, history.DIRECTORY))

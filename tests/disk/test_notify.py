@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from agent_dev.host import notify
-from agent_dev.host.notify import Listener
+from agent_dev.supervisor import notify
+from agent_dev.supervisor.notify import Listener
 
 SYNC, FREE = 1, 0
 

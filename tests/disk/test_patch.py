@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agent_dev.core.blocks import patch
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.diff.hunks import patch
+from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
 
 File = tuple[int, bytes]  # git's mode and the bytes; a link's target
 LINK = 0o120000

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import export, merge, pick
-from agent_dev.commands.pick import Wish
-from agent_dev.core import blocks
-from agent_dev.core.changes import Key, Kind
-from agent_dev.core.choice import Choice
-from agent_dev.core.threeway import Side
+from agent_dev.diff import hunks as blocks
+from agent_dev.diff.merge3 import Side
+from agent_dev.diff.partial import Choice
 from agent_dev.errors import AgentDevError, UsageError
+from agent_dev.merge import export, merge
+from agent_dev.merge import select_by_flags as pick
+from agent_dev.merge.select_by_flags import Wish
+from agent_dev.overlay.changes import Key, Kind
 from tests.harness import trees
 from tests.harness.ended import Ended
 from tests.harness.trees import DIRECTORY, FILE, Mark, Node

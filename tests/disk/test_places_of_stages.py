@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host import disk, files, pending, stage, store
+from agent_dev.fs import dir_tree as files
+from agent_dev.fs import durable as disk
+from agent_dev.merge.engine import pending
+from agent_dev.merge_engine import slots as stage
+from agent_dev.session import store
 
 
 def test_finding_a_place_for_staged_things_makes_nothing(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.reviewing import Reviewing
+from agent_dev.cli.screen.review_source import Reviewing
 from tests.harness.git_session import GitSession
 from tests.harness.repository import commit, git
 from tests.harness.settling import users
-from tui import plain_commits
+from tui.plain import commits as plain_commits
 
 LINES = "".join(f"line {number}\n" for number in range(9))
 AGENT, MINE = LINES.replace("line 4", "AGENT"), LINES.replace("line 4", "MINE")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.plan import RUN
+from agent_dev.sandbox.plan import RUN
 from tests.disk.private_git_twin import HOST_DEEDS, Twin, files_of, refs_of
 from tests.harness.repository import commit, git, make_old, repository
 

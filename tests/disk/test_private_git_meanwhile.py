@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.plan import RUN
-from agent_dev.host import farm, private_git
-from agent_dev.host.remove import remove_session
+from agent_dev.fs.rmtree import remove_session
+from agent_dev.git import object_links as farm
+from agent_dev.git import private_copy as private_git
+from agent_dev.sandbox.plan import RUN
 from tests.disk.private_git_twin import HOST_DEEDS, Twin, files_of, refs_of
 from tests.harness.repository import commit, git, repository
 

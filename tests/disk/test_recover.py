@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import merges, retention, undo
-from agent_dev.commands.sessions import Here
-from agent_dev.core.profile import Profile
+from agent_dev.config.profile import Profile
 from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired
-from agent_dev.host import disk, pending
-from agent_dev.host.store import Store
+from agent_dev.fs import durable as disk
+from agent_dev.merge import history as merges
+from agent_dev.merge import undo
+from agent_dev.merge.engine import pending
+from agent_dev.merge.retention import expire as retention
+from agent_dev.session.sessions import Here
+from agent_dev.session.store import Store
 from tests.faults.test_kill_everywhere import AFTER, BEFORE, World, world
 from tests.harness import faults, trees
 from tests.harness.ended import ENVIRON, Ended

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_dev.host import disk
-from agent_dev.host.remove import remove_tree
+from agent_dev.fs import durable as disk
+from agent_dev.fs.rmtree import remove_tree
 from tests.disk.test_scan import make_deep
 from tests.harness import trees
 from tests.harness.users import as_ordinary, open_place

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands.review import Review
-from agent_dev.core.changes import Change, Key
-from agent_dev.core.choice import Choice
-from agent_dev.core.selection import Selection
-from agent_dev.core.threeway import Side
-from agent_dev.reviewing import Reviewing
+from agent_dev.cli.screen.review_source import Reviewing
+from agent_dev.diff.merge3 import Side
+from agent_dev.diff.partial import Choice
+from agent_dev.merge.review import Review
+from agent_dev.overlay.changes import Change, Key
+from agent_dev.overlay.selection import Selection
 from tests.harness.ended import Ended
 from tests.harness.trees import FILE, Mark, Node
-from tui.entries import Tab
+from tui.model.tabs import Tab
+from tui.model.totals import Count
 from tui.source import Draft
-from tui.totals import Count
 
 BASE = b"".join(b"line %d\n" % number for number in range(30))
 AGENT = BASE.replace(b"line 3\n", b"three\n").replace(b"line 25\n", b"twenty-five\n")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from agent_dev.host import cgroup
-from agent_dev.host.cgroup import Group
-from agent_dev.host.pool import Pool
-from agent_dev.host.room import FINE, LOW, NONE, Room
+from agent_dev.checkpoint.content_pool import Pool
+from agent_dev.fs.disk_space import FINE, LOW, NONE, Room
+from agent_dev.sandbox import cgroup_limits as cgroup
+from agent_dev.sandbox.cgroup_limits import Group
 
 MIB = 1 << 20
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agent_dev.host import rows
-from agent_dev.host.command_log import verify
-from agent_dev.host.notify import Call
-from agent_dev.host.rows import Rows
-from agent_dev.host.words import Words
+from agent_dev.session.hash_chain import verify
+from agent_dev.supervisor import log_buffer as rows
+from agent_dev.supervisor.exec_arguments import Words
+from agent_dev.supervisor.log_buffer import Rows
+from agent_dev.supervisor.notify import Call
 
 SOON = 1_000_000
 LATER = 1_000_000_000

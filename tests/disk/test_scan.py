@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.changes import FileType
-from agent_dev.core.overlay import Found
-from agent_dev.host import scan
+from agent_dev.fs import walk as scan
+from agent_dev.overlay.changes import FileType
+from agent_dev.overlay.interpret import Found
 from tests.harness import trees
 from tests.harness.users import as_ordinary, open_place
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands.review import Review
-from agent_dev.core.changes import Key
-from agent_dev.core.selection import Selection
+from agent_dev.merge.review import Review
+from agent_dev.overlay.changes import Key
+from agent_dev.overlay.selection import Selection
 from tests.disk.settling_texts import AGENT, MINE, commit, head, renamed, users_repository
 from tests.harness.git_session import GitSession
 from tests.harness.repository import ENVIRON, git
 from tests.harness.settling import BOTH, THEIRS, YOURS, meet, settle
-from tui.entries import Way
+from tui.model.tabs import Way
 from tui.source import Answers
 
 

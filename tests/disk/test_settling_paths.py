@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands.review import Review
-from agent_dev.core.changes import Key
-from agent_dev.core.threeway import Merged, Side
-from agent_dev.settling import Settling
+from agent_dev.cli.screen.conflicts_source import Settling
+from agent_dev.diff.merge3 import Merged, Side
+from agent_dev.merge.review import Review
+from agent_dev.overlay.changes import Key
 from tests.disk.settling_texts import LINES, MINE, commit, head, renamed, users_repository
 from tests.harness.git_session import GitSession
 from tests.harness.repository import git
 from tests.harness.settling import BOTH, THEIRS, YOURS, meet, settle
-from tui.entries import Way
+from tui.model.tabs import Way
 from tui.source import Answers
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands.review import Review
+from agent_dev.merge.review import Review
 from tests.disk.settling_texts import AGENT, MINE, commit, head, users_repository
 from tests.harness.git_session import GitSession
 from tests.harness.repository import git
 from tests.harness.settling import BOTH, THEIRS, YOURS, begin, meet, reviews, settle
-from tui.conflict import of_wholes
-from tui.document import Look
+from tui.model.conflict import of_wholes
+from tui.model.document import Look
 from tui.source import Answers
 
 START = "1" * 40

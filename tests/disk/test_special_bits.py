@@ -8,8 +8,8 @@ from unittest import mock
 
 import pytest
 
-from agent_dev.commands import merge
 from agent_dev.errors import CannotMerge
+from agent_dev.merge import merge
 from tests.harness import cuts, faults, trees, users
 from tests.harness.ended import Ended
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node, Tree

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import sessions
 from agent_dev.errors import SessionBusy, StateUnusable, UnreadableSession
-from agent_dev.host import ended, quick_json, store
-from agent_dev.host.store import Session, Store
+from agent_dev.fs import fast_json as quick_json
+from agent_dev.session import removal as ended
+from agent_dev.session import sessions, store
+from agent_dev.session.store import Session, Store
 from tests.harness.program import wait_until
 from tests.harness.users import as_ordinary, open_place
 
@@ -86,7 +87,7 @@ def test_ids_sort_by_time(place: Store) -> None:
 def test_ids_are_unique_however_many_begin_at_once(place: Store) -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
-        "from agent_dev.host import store\n"
+        "from agent_dev.session import store\n"
         f"print(*(store.create(store.Store({place.path!r})).id for _ in range(60)))"
     )
     running = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(4)]
@@ -146,7 +147,7 @@ def test_a_session_that_was_let_go_can_be_held_once(session: Session) -> None:
 def test_a_lock_ends_with_the_process_that_holds_it(place: Store) -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
-        "import time; from agent_dev.host import store\n"
+        "import time; from agent_dev.session import store\n"
         f"print(store.create(store.Store({place.path!r})).id, flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as running:
@@ -172,7 +173,7 @@ def test_sessions_begin_and_are_looked_at_by_many_at_once_without_harm(place: St
     look = "for _ in range(150):\n    ended.sweep(place)\n    [store.is_held(one) for one in store.all_sessions(place)]\n"
     start = (
         f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
-        f"from agent_dev.host import ended, store\nplace = store.Store({place.path!r})\n"
+        f"from agent_dev.session import removal as ended, store\nplace = store.Store({place.path!r})\n"
     )
     running = [
         subprocess.Popen([sys.executable, "-c", start + code], stderr=subprocess.PIPE, text=True)

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import bounds
-from agent_dev.host import launch, store, supervise
-from agent_dev.host.launch import Sandbox
-from agent_dev.host.supervise import Supervisor, Watch
-from agent_dev.host.terminal import Terminal
+from agent_dev.run import limits as bounds
+from agent_dev.sandbox import launch
+from agent_dev.sandbox import sandbox_monitor as supervise
+from agent_dev.sandbox.launch import Sandbox
+from agent_dev.sandbox.sandbox_monitor import Supervisor, Watch
+from agent_dev.sandbox.terminal import Terminal
+from agent_dev.session import store
 
 LOOKS = 4  # of the supervisor, before the agent is there
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host import checkpoints, pool, turns
+from agent_dev.checkpoint import checkpoint_store as checkpoints
+from agent_dev.checkpoint import content_pool as pool
+from agent_dev.checkpoint import lock as turns
 from tests.harness.checkpointed import World
 from tests.harness.program import wait_until
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands.review import Review
-from agent_dev.core.changes import Key
+from agent_dev.merge.review import Review
+from agent_dev.overlay.changes import Key
 from tests.harness.git_session import GitSession
 from tests.harness.repository import git
 from tests.harness.settling import BOTH, THEIRS, YOURS, meet, settle, users

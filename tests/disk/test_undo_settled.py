@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands.review import Review
+from agent_dev.merge.review import Review
 from tests.disk.settling_texts import AGENT, MINE, commit, users_repository
 from tests.harness.git_session import GitSession
 from tests.harness.repository import git

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from agent_dev.commands.undo import Undone
-from agent_dev.core import threeway
-from agent_dev.core.changes import Kind
+from agent_dev.diff import merge3 as threeway
+from agent_dev.merge.undo import Undone
+from agent_dev.overlay.changes import Kind
 from tests.harness import faults, trees, users
 from tests.harness.ended import Ended
 from tests.harness.trees import DIRECTORY, FILE, Mark, Node, Tree

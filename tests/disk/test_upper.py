@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.changes import Change, ChangeSet, FileType, Kind
-from agent_dev.core.overlay import Found, candidates, interpret
-from agent_dev.host import files, scan
-from agent_dev.host.upper import take_out
+from agent_dev.fs import dir_tree as files
+from agent_dev.fs import walk as scan
+from agent_dev.merge_engine.upper_update import take_out
+from agent_dev.overlay.changes import Change, ChangeSet, FileType, Kind
+from agent_dev.overlay.interpret import Found, candidates, interpret
 from tests.harness import trees
 from tests.harness.trees import DIRECTORY, FILE, Mark, Node, Tree
 from tests.harness.users import as_ordinary, open_place

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import merge, merges
-from agent_dev.core.journal import Journal
-from agent_dev.core.selection import all_of
 from agent_dev.errors import CannotUndo
-from agent_dev.host import apply
-from agent_dev.host.journals import JOURNAL
+from agent_dev.merge import history as merges
+from agent_dev.merge import merge
+from agent_dev.merge_engine import merge_execution as apply
+from agent_dev.merge_engine.journal import Journal
+from agent_dev.merge_engine.journal_file import JOURNAL
+from agent_dev.overlay.selection import all_of
 from tests.harness.ended import Ended
 from tests.harness.trees import FILE, Mark, Node
 

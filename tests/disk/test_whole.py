@@ -8,13 +8,17 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from agent_dev.commands import merge, merges, recover
-from agent_dev.commands.sessions import Here
-from agent_dev.core.changes import Kind
-from agent_dev.core.journal import Act, Op
-from agent_dev.core.selection import all_of
 from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired
-from agent_dev.host import disk, journals, pending, store
+from agent_dev.fs import durable as disk
+from agent_dev.merge import history as merges
+from agent_dev.merge import merge, recover
+from agent_dev.merge.engine import pending
+from agent_dev.merge_engine import journal_file as journals
+from agent_dev.merge_engine.journal import Act, Op
+from agent_dev.overlay.changes import Kind
+from agent_dev.overlay.selection import all_of
+from agent_dev.session import store
+from agent_dev.session.sessions import Here
 from tests.harness import faults, trees
 from tests.harness.ended import ENVIRON, Ended
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Mark, Node, Tree

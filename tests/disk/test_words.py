@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from agent_dev.host.words import FEW, MANY, Reader, Words
+from agent_dev.supervisor.exec_arguments import FEW, MANY, Reader, Words
 
 PAGE = 4096
 PAGES = 24

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_dev.core.changes import FileType
 from agent_dev.errors import AgentDevError
+from agent_dev.overlay.changes import FileType
 from tests.faults.test_kill_everywhere import AFTER, BEFORE, DEEDS, ENDS, STRIDE, World, broken_recoveries, differing, world
 from tests.harness import faults, trees
 

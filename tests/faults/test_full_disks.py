@@ -14,8 +14,10 @@ from unittest import mock
 import pytest
 
 from agent_dev.errors import AgentDevError
-from agent_dev.host import disk, ended, pending
-from agent_dev.host.remove import remove_tree
+from agent_dev.fs import durable as disk
+from agent_dev.fs.rmtree import remove_tree
+from agent_dev.merge.engine import pending
+from agent_dev.session import removal as ended
 from tests.faults.test_kill_everywhere import AFTER, BEFORE, DEEDS, ENDS, World, differing
 from tests.harness import faults, loop, trees, users
 from tests.harness.trees import Tree

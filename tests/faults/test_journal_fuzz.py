@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import undo as undoing
-from agent_dev.core import records
-from agent_dev.core.records import CorruptJournalError, read
 from agent_dev.errors import RecoveryRequired
-from agent_dev.host import pending
+from agent_dev.merge import undo as undoing
+from agent_dev.merge.engine import pending
+from agent_dev.merge_engine import journal_codec as records
+from agent_dev.merge_engine.journal_codec import CorruptJournalError, read
 from tests.faults.test_kill_everywhere import World, world
 from tests.harness import faults, trees
 

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 
-from agent_dev.commands import recover
-from agent_dev.core.threeway import Side
-from agent_dev.host import pending, store
+from agent_dev.diff.merge3 import Side
+from agent_dev.merge import recover
+from agent_dev.merge.engine import pending
+from agent_dev.session import store
 from tests.harness import faults
 from tests.harness.git_session import GitSession
 from tests.harness.repository import ENVIRON, git, repository
 
 if TYPE_CHECKING:
-    from agent_dev.core.clash import Answer, Clash
+    from agent_dev.git.merge_tree_conflict import Answer, Clash
 
 STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "7")))
 

@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from agent_dev.commands import recover, undo
-from agent_dev.commands.sessions import Here
-from agent_dev.host import pending
+from agent_dev.merge import recover, undo
+from agent_dev.merge.engine import pending
+from agent_dev.session.sessions import Here
 from tests.harness import faults, trees
 from tests.harness.ended import ENVIRON, Ended
 from tests.harness.trees import DIRECTORY, FIFO, FILE, SYMLINK, Node, Tree

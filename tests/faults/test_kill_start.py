@@ -46,7 +46,7 @@ def noting(leave):
         leave(*words)
     return left
 os._exit, os.execve = noting(os._exit), noting(os.execve)
-from agent_dev.cli import main
+from agent_dev.cli.main import main
 sys.setprofile(look)
 main()
 """

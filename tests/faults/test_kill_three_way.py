@@ -10,10 +10,10 @@ from unittest import mock
 
 import pytest
 
-from agent_dev.commands import merge, recover, undo
-from agent_dev.commands.sessions import Here
 from agent_dev.errors import AgentDevError
-from agent_dev.host import pending
+from agent_dev.merge import merge, recover, undo
+from agent_dev.merge.engine import pending
+from agent_dev.session.sessions import Here
 from tests.harness import cuts, faults, trees
 from tests.harness.ended import ENVIRON, Ended
 from tests.harness.trees import FILE, Node, Tree

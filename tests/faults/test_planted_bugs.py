@@ -4,11 +4,12 @@ import os
 
 import pytest
 
-from agent_dev.commands import recover
-from agent_dev.core import records
-from agent_dev.core.journal import Journal, Reached, Verdict
 from agent_dev.errors import RecoveryRequired
-from agent_dev.host import apply, disk
+from agent_dev.fs import durable as disk
+from agent_dev.merge import recover
+from agent_dev.merge_engine import journal_codec as records
+from agent_dev.merge_engine import merge_execution as apply
+from agent_dev.merge_engine.journal import Journal, Reached, Verdict
 from tests.faults import test_races
 from tests.faults.test_kill_everywhere import world
 from tests.harness import faults

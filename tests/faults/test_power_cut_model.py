@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_dev.host import drive, stage
+from agent_dev.merge_engine import driver as drive
+from agent_dev.merge_engine import slots as stage
 from tests.harness.cuts import KEPT, NAMES, TWINS, first_failure, play, whole
 from tests.harness.powercut import Model
 

@@ -13,11 +13,13 @@ from unittest import mock
 
 import pytest
 
-from agent_dev.commands import recover, undo
-from agent_dev.commands.sessions import Here
-from agent_dev.host import disk as hand
-from agent_dev.host import ended, leftovers, pending
-from agent_dev.host.remove import remove_tree
+from agent_dev.fs import durable as hand
+from agent_dev.fs.rmtree import remove_tree
+from agent_dev.linux import pid_namespace as leftovers
+from agent_dev.merge import recover, undo
+from agent_dev.merge.engine import pending
+from agent_dev.session import removal as ended
+from agent_dev.session.sessions import Here
 from tests.harness import faults, loop, trees
 from tests.harness.ended import ENVIRON, Ended
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node, Tree

@@ -13,14 +13,16 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from agent_dev.commands import recover, undo
-from agent_dev.commands.merge import Merged
-from agent_dev.commands.sessions import Here
-from agent_dev.core.changes import Key
-from agent_dev.core.selection import NOTHING, take
 from agent_dev.errors import CannotUndo
-from agent_dev.host import ended, kernel, pending
-from agent_dev.host.remove import remove_tree
+from agent_dev.fs.rmtree import remove_tree
+from agent_dev.linux import syscalls as kernel
+from agent_dev.merge import recover, undo
+from agent_dev.merge.engine import pending
+from agent_dev.merge.merge import Merged
+from agent_dev.overlay.changes import Key
+from agent_dev.overlay.selection import NOTHING, take
+from agent_dev.session import removal as ended
+from agent_dev.session.sessions import Here
 from tests.harness import faults, trees
 from tests.harness.ended import ENVIRON, Ended
 from tests.harness.rivals import AGENT_DEEDS, DEEDS, Agent, User, words_of

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import undo
-from agent_dev.commands.sessions import Here
-from agent_dev.core.changes import FileType
+from agent_dev.merge import undo
+from agent_dev.overlay.changes import FileType
+from agent_dev.session.sessions import Here
 from tests.harness import trees
 from tests.harness.ended import ENVIRON, Ended
 from tests.harness.reader import Watcher

@@ -5,9 +5,9 @@ import shutil
 import stat
 from pathlib import Path
 
-from agent_dev.commands import sessions
-from agent_dev.commands.sessions import Listed
-from agent_dev.host import checkpoints, store
+from agent_dev.checkpoint import checkpoint_store as checkpoints
+from agent_dev.session import sessions, store
+from agent_dev.session.sessions import Listed
 from tests.harness import trees
 from tests.harness.trees import Tree
 

@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_dev.core import risk, schema
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
-from agent_dev.core.risk import RiskRule
-from agent_dev.host import yaml_file
+from agent_dev.config import schema
+from agent_dev.config import strict_yaml as yaml_file
+from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.risk import risk_rules as risk
+from agent_dev.risk.risk_rules import RiskRule
 
 PROJECT = Path(__file__).parents[2]
 PAGE = PROJECT / "docs/risks.md"

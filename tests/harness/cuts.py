@@ -12,15 +12,17 @@ from functools import cache
 from pathlib import Path
 from unittest import mock
 
-from agent_dev.commands import merge, recover, undo
-from agent_dev.commands.review import Review
-from agent_dev.commands.sessions import Here
-from agent_dev.core.changes import Kind
-from agent_dev.core.journal import Verdict
 from agent_dev.errors import CannotUndo
-from agent_dev.host import ended as removing
-from agent_dev.host import journals, pending, store
-from agent_dev.host.remove import remove_tree
+from agent_dev.fs.rmtree import remove_tree
+from agent_dev.merge import merge, recover, undo
+from agent_dev.merge.engine import pending
+from agent_dev.merge.review import Review
+from agent_dev.merge_engine import journal_file as journals
+from agent_dev.merge_engine.journal import Verdict
+from agent_dev.overlay.changes import Kind
+from agent_dev.session import removal as removing
+from agent_dev.session import store
+from agent_dev.session.sessions import Here
 from tests.harness import faults, trees
 from tests.harness.ended import ENVIRON, Ended
 from tests.harness.powercut import Model, Rebuilt, State

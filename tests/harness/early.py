@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_dev.commands.review import Review, open_review
-from agent_dev.core.changes import Change
-from agent_dev.host import base_take, base_walk, store
-from agent_dev.host.base_take import Wish
+from agent_dev.merge.review import Review, open_review
+from agent_dev.overlay import lower_snapshot_take as base_take
+from agent_dev.overlay import lower_snapshot_walk as base_walk
+from agent_dev.overlay.changes import Change
+from agent_dev.overlay.lower_snapshot_take import Wish
+from agent_dev.session import store
 from tests.harness import trees
 from tests.harness.repository import ENVIRON
 from tests.harness.trees import Mark

@@ -7,16 +7,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from agent_dev.commands import merge, pick
-from agent_dev.commands import undo as undoing
-from agent_dev.commands.merge import Merged
-from agent_dev.commands.pick import Wish
-from agent_dev.commands.review import Review, open_review
-from agent_dev.commands.sessions import Here
-from agent_dev.core.changes import ChangeSet, Key, Kind
-from agent_dev.core.choice import Choice
-from agent_dev.core.selection import NOTHING, Selection, all_of, take, take_part
-from agent_dev.host import base_take, store
+from agent_dev.diff.partial import Choice
+from agent_dev.merge import merge
+from agent_dev.merge import select_by_flags as pick
+from agent_dev.merge import undo as undoing
+from agent_dev.merge.merge import Merged
+from agent_dev.merge.review import Review, open_review
+from agent_dev.merge.select_by_flags import Wish
+from agent_dev.overlay import lower_snapshot_take as base_take
+from agent_dev.overlay.changes import ChangeSet, Key, Kind
+from agent_dev.overlay.selection import NOTHING, Selection, all_of, take, take_part
+from agent_dev.session import store
+from agent_dev.session.sessions import Here
 from tests.harness import trees
 from tests.harness.trees import Mark, Tree
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from agent_dev.host import disk
+from agent_dev.fs import durable as disk
 
 KILLED, FAILED, DONE = 77, 78, 0
 

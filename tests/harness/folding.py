@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_dev.host import kernel
+from agent_dev.linux import syscalls as kernel
 
 _HEAD, _ANSWER = struct.Struct("<IIQQIIIHH"), struct.Struct("<IiQ")
 _ATTRIBUTES, _ENTRY = struct.Struct("<QQQQQQIIIIIIIIII"), struct.Struct("<QQQQII")

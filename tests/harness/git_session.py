@@ -6,16 +6,20 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from agent_dev.commands import bring as bringing
-from agent_dev.commands import found
-from agent_dev.commands import undo as undoing
-from agent_dev.commands.bring import Brought
-from agent_dev.commands.found import Looked
-from agent_dev.commands.review import Review, open_review
-from agent_dev.commands.sessions import Here
-from agent_dev.commands.undo import Undone
-from agent_dev.core.bring import Wish
-from agent_dev.host import base_take, private_git, refs, repo, store
+from agent_dev.commits import bring as bringing
+from agent_dev.commits import report as found
+from agent_dev.commits.agent_git import refs
+from agent_dev.commits.bring import Brought
+from agent_dev.commits.report import Looked
+from agent_dev.commits.targets import Wish
+from agent_dev.git import private_copy as private_git
+from agent_dev.git import repository as repo
+from agent_dev.merge import undo as undoing
+from agent_dev.merge.review import Review, open_review
+from agent_dev.merge.undo import Undone
+from agent_dev.overlay import lower_snapshot_take as base_take
+from agent_dev.session import store
+from agent_dev.session.sessions import Here
 from tests.harness import trees
 from tests.harness.repository import ENVIRON, git
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_dev.host import base_walk
+from agent_dev.overlay import lower_snapshot_walk as base_walk
 from tests.harness.repository import commit, git, repository
 
 ROT13 = "tr a-z n-za-m"

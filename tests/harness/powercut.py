@@ -18,11 +18,14 @@ from pathlib import Path
 from typing import TypeVar
 from unittest import mock
 
-from agent_dev.core.changes import Entry
-from agent_dev.core.journal import Mark
-from agent_dev.core.overlay import Found
-from agent_dev.host import ended, kernel, scan, stage
-from agent_dev.host.remove import remove_tree
+from agent_dev.fs import walk as scan
+from agent_dev.fs.rmtree import remove_tree
+from agent_dev.linux import syscalls as kernel
+from agent_dev.merge_engine import slots as stage
+from agent_dev.merge_engine.journal import Mark
+from agent_dev.overlay.changes import Entry
+from agent_dev.overlay.interpret import Found
+from agent_dev.session import removal as ended
 from tests.harness.recorded import Event, Id, Meta, Place, Seen, Tape
 
 Thing = TypeVar("Thing", Entry, Mark)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_dev.host import ended, kernel
-from agent_dev.host.remove import remove_tree
+from agent_dev.fs.rmtree import remove_tree
+from agent_dev.linux import syscalls as kernel
+from agent_dev.session import removal as ended
 
 if TYPE_CHECKING:
     from types import FrameType

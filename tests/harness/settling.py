@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_dev.commands.review import Review
-from agent_dev.core.changes import Key
-from agent_dev.core.selection import Selection
-from agent_dev.core.threeway import Side
-from agent_dev.homecoming import bringer
-from agent_dev.settling import Settling, attempt
+from agent_dev.cli.screen.commits_source import bringer
+from agent_dev.cli.screen.conflicts_source import Settling, attempt
+from agent_dev.diff.merge3 import Side
+from agent_dev.merge.review import Review
+from agent_dev.overlay.changes import Key
+from agent_dev.overlay.selection import Selection
 from tests.harness.git_session import GitSession
 from tests.harness.repository import ENVIRON, commit, git, repository
-from tui.entries import Way
+from tui.model.tabs import Way
 from tui.source import Answers, Ended
 
 YOURS, THEIRS, BOTH = ((side,) for side in (Side.MINE, Side.AGENT, Side.BOTH))

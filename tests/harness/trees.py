@@ -11,9 +11,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from agent_dev.core.changes import Entry, FileType, Kind
-from agent_dev.core.overlay import Found
-from agent_dev.host import scan
+from agent_dev.fs import walk as scan
+from agent_dev.overlay.changes import Entry, FileType, Kind
+from agent_dev.overlay.interpret import Found
 
 FILE, DIRECTORY, SYMLINK, FIFO = FileType.FILE, FileType.DIRECTORY, FileType.SYMLINK, FileType.FIFO
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_dev.host import kernel
+from agent_dev.linux import syscalls as kernel
 
 NOBODY = 65534
 

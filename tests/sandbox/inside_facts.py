@@ -3,7 +3,7 @@
 import os
 import pwd
 
-from agent_dev.core.plan import ORDINARY_NAME
+from agent_dev.sandbox.plan import ORDINARY_NAME
 from tests.harness.program import AgentDev
 
 NAME = pwd.getpwuid(os.getuid()).pw_name if os.getuid() else ORDINARY_NAME

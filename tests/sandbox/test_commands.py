@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agent_dev.host import events
-from agent_dev.host.store import Session
+from agent_dev.session import events
+from agent_dev.session.store import Session
 from tests.harness.program import PYTHON, AgentDev, tree, wait_until, watcher
 from tests.sandbox.watched import OWN, asking, ends, lines, log, session, sh, written
 
@@ -294,7 +294,7 @@ def test_when_nobody_is_left_to_answer_nothing_starts(guarded: AgentDev) -> None
 @pytest.mark.parametrize("step", ["run", "_hear"], ids=["at once", "at the first command"])
 def test_when_what_watches_ends_before_anything_started_the_start_fails(guarded: AgentDev, step: str) -> None:
     code = (
-        f"from agent_dev import cli; from agent_dev.host.answering import Service; Service.{step} = lambda *_: 1 / 0; cli.main()"
+        f"from agent_dev import cli; from agent_dev.policy.service import Service; Service.{step} = lambda *_: 1 / 0; cli.main()"
     )
     command = (sys.executable, "-c", code, "--no-merge", "--", "touch", "x")
     done = subprocess.run(command, env=guarded.env, cwd=guarded.repo, capture_output=True, text=True, check=False, timeout=60)
@@ -307,7 +307,7 @@ def test_when_what_watches_ends_before_anything_started_the_start_fails(guarded:
 LATE = """
 import os, select
 from agent_dev import cli
-from agent_dev.host.answering import Service
+from agent_dev.policy.service import Service
 Service._hear = lambda *_: 1 / 0
 launcher, write = os.getpid(), os.write
 def children(pid):

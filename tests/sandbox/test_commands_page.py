@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_dev.core.policy import ALLOW, ASK, CHECKPOINT, DECISIONS, TRANSACT
+from agent_dev.policy.command_rules import ALLOW, ASK, CHECKPOINT, DECISIONS, TRANSACT
 from tests.harness.program import AgentDev, wait_until
 from tests.sandbox.watched import asking, session, written
 

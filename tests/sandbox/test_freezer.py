@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.commands import checkpoint
-from agent_dev.commands.sessions import Listed
-from agent_dev.host import cgroup, checkpoints, events, freezer, questions, store
+from agent_dev.checkpoint import checkpoint, freezer
+from agent_dev.checkpoint import checkpoint_store as checkpoints
+from agent_dev.sandbox import cgroup_limits as cgroup
+from agent_dev.session import approvals as questions
+from agent_dev.session import events, store
+from agent_dev.session.sessions import Listed
 from tests.harness.program import PYTHON, AgentDev, wait_until
 from tests.sandbox.waiting import end
 

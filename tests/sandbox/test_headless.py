@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host.access import LIST
+from agent_dev.fs.acl import LIST
 from tests.harness.program import AgentDev
 
 BEFORE = "".join(f"line {number}\n" for number in range(30))

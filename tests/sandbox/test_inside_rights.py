@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.plan import ORDINARY
+from agent_dev.sandbox.plan import ORDINARY
 from tests.harness.program import AgentDev
 from tests.sandbox.inside_facts import status_of_process
 

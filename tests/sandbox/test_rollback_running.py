@@ -16,7 +16,7 @@ SOCKET = f'{PYTHON} -c "import socket, sys; socket.socket(socket.AF_UNIX).bind(s
 KILLED = """
 import os, sys
 from agent_dev import cli
-from agent_dev.host import disk
+from agent_dev.fs import durable as disk
 left = [{number}]
 def end(_call, _words):
     left[0] -= 1

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from agent_dev.host import leftovers
+from agent_dev.linux import pid_namespace as leftovers
 from tests.harness.program import PROGRAM, AgentDev, inside, processes, wait_until
 from tests.sandbox.waiting import WAIT, state, wait_gone, waiting_agent
 

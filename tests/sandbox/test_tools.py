@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.plan import ORDINARY, SYSTEM_PATH
+from agent_dev.sandbox.plan import ORDINARY, SYSTEM_PATH
 from tests.harness.program import AgentDev, tree
 from tests.sandbox.waiting import command
 

@@ -350,7 +350,7 @@ def test_the_first_to_pass_ends_the_others(agent_dev: AgentDev) -> None:
 SLOW = """
 import os, signal, sys, time
 from agent_dev import cli
-from agent_dev.commands import many
+from agent_dev.transaction import job_batch as many
 sys.argv[:2] = []
 fork = os.fork
 def forked():

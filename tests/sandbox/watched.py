@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_dev.host.command_log import verify
+from agent_dev.session.hash_chain import verify
 from tests.harness.program import AgentDev, wait_until
 
 if TYPE_CHECKING:

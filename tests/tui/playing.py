@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
-from agent_dev.core.threeway import Merged
+from agent_dev.diff.merge3 import Merged
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from tests.harness.sample_session import Sample
 from tui.app import ReviewApp
-from tui.entries import Entry as Row
-from tui.entries import Tab
-from tui.gallery import Sample
+from tui.model.tabs import Entry as Row
+from tui.model.tabs import Tab
 from tui.source import Content, Source
 
 FILE = Entry(FileType.FILE, size=10)

@@ -6,9 +6,9 @@ import random
 import pytest
 from textual.pilot import Pilot
 
+from tests.harness.sample_session import Sample
 from tests.tui.playing import play, quiet, strips
 from tui.app import ReviewApp
-from tui.gallery import Sample
 from tui.widgets.bars import Bar
 from tui.widgets.row_view import RowView
 

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
-from agent_dev.core.choice import Choice
-from agent_dev.core.selection import Selection
-from agent_dev.core.threeway import Merged
-from tui import plain, plain_commits
-from tui.entries import Way
-from tui.gallery import Sample
+from agent_dev.diff.merge3 import Merged
+from agent_dev.diff.partial import Choice
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
+from agent_dev.overlay.selection import Selection
+from tests.harness.sample_session import Sample
+from tui.model.tabs import Way
+from tui.plain import commits as plain_commits
+from tui.plain import review as plain
 from tui.source import Content
 
 FILE = Entry(FileType.FILE, size=10)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from tests.harness.sample_session import Sample
 from tests.tui.playing import drawn, play, quiet, strips, text
 from tui.app import ReviewApp
-from tui.gallery import Sample
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.pilot import Pilot
 
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
 from tests.tui.playing import FILE, Made, drawn, edited, play, quiet, strips
 from tui.app import ReviewApp
-from tui.entries import Entry as Row
-from tui.entries import Tab
+from tui.model.tabs import Entry as Row
+from tui.model.tabs import Tab
 
 if TYPE_CHECKING:
     from tui.source import Content

@@ -6,10 +6,10 @@ import pytest
 from textual.events import Key as KeyEvent
 from textual.pilot import Pilot
 
+from tests.harness.sample_session import Sample
 from tests.tui.playing import SAFE, merged, play, quiet, text
 from tui.app import ReviewApp
 from tui.events import Pane
-from tui.gallery import Sample
 from tui.state import Face
 from tui.widgets.change_list import ChangeList
 from tui.widgets.diff_view import DiffView

@@ -3,10 +3,10 @@
 import pytest
 from textual.pilot import Pilot
 
-from agent_dev.core.changes import Key
+from agent_dev.overlay.changes import Key
+from tests.harness.sample_session import Sample
 from tests.tui.playing import FILE, SAFE, Made, drawn, edited, merged, play, quiet, text
 from tui.app import ReviewApp
-from tui.gallery import Sample
 from tui.state import Face
 
 # Leaving

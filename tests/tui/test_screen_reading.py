@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
 from agent_dev.errors import CannotMerge
+from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
 from tests.tui.playing import FILE, Made, drawn, edited, quiet, text
 from tui.app import ReviewApp
-from tui.entries import Entry as Row
-from tui.entries import Tab
+from tui.model.tabs import Entry as Row
+from tui.model.tabs import Tab
 from tui.source import Content
 
 # Reading

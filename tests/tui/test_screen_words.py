@@ -2,11 +2,11 @@
 
 import pytest
 
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
+from tests.harness.sample_session import Sample
 from tests.tui.playing import FILE, Made, drawn, edited
-from tui.entries import Entry as Row
-from tui.entries import Tab
-from tui.gallery import Sample
+from tui.model.tabs import Entry as Row
+from tui.model.tabs import Tab
 from tui.source import Content
 
 TO_BASKET = ("A", *["n"] * 7)

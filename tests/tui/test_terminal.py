@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.harness.terminal import Shell, Terminal
-from tui.terminal import is_capable
+from tui.terminal.terminal_setup import is_capable
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
 from tui.app import review
-from tui.gallery import Sample
+from tests.harness.sample_session import Sample
 sys.stdout.write("BEFORE\\n"); sys.stdout.flush()
 if "wait" in sys.argv: sys.stdin.readline()
 sample = Sample()
@@ -61,7 +61,10 @@ def test_the_terminals_modes_are_as_before() -> None:
     with Shell(cwd=ROOT) as shell:
         before = shell.stty()
         shell.run("true")
-        shell.send(f"{sys.executable} -c 'from tui.app import review; from tui.gallery import Sample; review(Sample())'\n")
+        shell.send(
+            f"{sys.executable} -c 'from tui.app import review; from tests.harness.sample_session import Sample; "
+            "review(Sample())'\n"
+        )
         shell.wait_for(READY)
         shell.keys("q")
         shell.wait_prompt()
@@ -106,7 +109,9 @@ def test_columns_and_lines_of_the_environment_do_not_mislead_it() -> None:
 
 def test_it_can_be_stopped_and_continued() -> None:
     with Shell(cwd=ROOT) as shell:
-        shell.start(f"{sys.executable} -c 'from tui.app import review; from tui.gallery import Sample; review(Sample())'")
+        shell.start(
+            f"{sys.executable} -c 'from tui.app import review; from tests.harness.sample_session import Sample; review(Sample())'"
+        )
         shell.wait_for(READY)
         shell.keys("A")
         shell.wait_for("chosen 7 of")

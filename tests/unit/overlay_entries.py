@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
-from agent_dev.core.overlay import Found, interpret
+from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.overlay.interpret import Found, interpret
 
 FILE, DIR, SYMLINK = FileType.FILE, FileType.DIRECTORY, FileType.SYMLINK
 FIFO, SOCKET, DEVICE = FileType.FIFO, FileType.SOCKET, FileType.DEVICE

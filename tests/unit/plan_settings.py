@@ -1,7 +1,7 @@
 """Settings of the least, a usual and the fullest sandbox, and the plans that are built of them."""
 
-from agent_dev.core.plan import Bind, File, GitDir, Machine, Mount, Overlay, Root, SandboxPlan, Scratch, Setting, build
-from agent_dev.core.profile import Profile
+from agent_dev.config.profile import Profile
+from agent_dev.sandbox.plan import Bind, File, GitDir, Machine, Mount, Overlay, Root, SandboxPlan, Scratch, Setting, build
 
 HOME, AGENT_HOME, STATE = "/home/ada", "/srv/aihome", "/srv/state/s1"
 MACHINE = Machine(  # noqa: S604  (a field of that name)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core import blocks as module
-from agent_dev.core.blocks import Block, Hunk, blocks, count, is_binary, joined, line_end, lines, quoted, unified
+from agent_dev.diff import hunks as module
+from agent_dev.diff.hunks import Block, Hunk, blocks, count, is_binary, joined, line_end, lines, quoted, unified
 
 PIECES = [b"a\n", b"b\n", b"c\r\n", b"\n", b"\r", b"\x0c", b"\xc2\x85", b"\xe2\x80\xa8\n", b"\xff\n", b"\0", b"x"]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=30).map(b"".join) | st.binary(max_size=40)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core import bpf
+from agent_dev.linux import bpf
 from tests.harness.bpf import ALLOW, run, steps
 
 YES, NO = bpf.answer(bpf.errno(1)), bpf.answer(bpf.ALLOW)

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.bring import Branch, Picks, chosen, combined, kept_name
-from agent_dev.core.commits import Told
-from agent_dev.core.conversion import Conversion, conversion, smudged
-from agent_dev.core.message import squashed, with_trailers
+from agent_dev.commits.targets import Branch, Picks, chosen, combined, kept_name
 from agent_dev.errors import UsageError
+from agent_dev.git.commit_message import squashed, with_trailers
+from agent_dev.git.conversion import Conversion, conversion, smudged
+from agent_dev.git.formats.commit_format import Told
 
 A, B, C = "a" * 40, "b" * 40, "abc" + "c" * 37
 BEFORE = {"HEAD": "ref: refs/heads/main", "refs/heads/main": A}

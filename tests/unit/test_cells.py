@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len, get_character_cell_size
 
-from tui.cells import CUT, MARKS, clean, crop, crop_start, width, wrap
+from tui.text.cells import CUT, MARKS, clean, crop, crop_start, width, wrap
 
 NASTY = "a\x1b[31m\r\n\t\x07\x9b\u202e\u200d\u0301\u0301\u0301\U0001f469\U0001f3fd\U0001f1e9\U0001f1ea中\ue000\u093e\udcff\x00"
 TEXTS = st.text() | st.text(st.sampled_from(NASTY), max_size=40)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, closure, dependents
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, closure, dependents
 
 FILE = Entry(FileType.FILE)
 

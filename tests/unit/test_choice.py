@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core import blocks as blocks_module
-from agent_dev.core import choice as module
-from agent_dev.core.blocks import blocks, lines
-from agent_dev.core.choice import (
+from agent_dev.diff import hunks as blocks_module
+from agent_dev.diff import partial as module
+from agent_dev.diff.hunks import blocks, lines
+from agent_dev.diff.partial import (
     NOTHING,
     Choice,
     Side,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_dev.core.clash import DIRECTORY, GITLINK, NOTHING, Blob, Clash, has_marks, outcome, parse
-from agent_dev.core.threeway import Side
+from agent_dev.diff.merge3 import Side
+from agent_dev.git.merge_tree_conflict import DIRECTORY, GITLINK, NOTHING, Blob, Clash, has_marks, outcome, parse
 
 A, B, C, TREE = ("a" * 40, "b" * 40, "c" * 40, "d" * 40)
 LINES = b"\0".join((b"100644 %b 1\tx", b"100755 %b 2\tx", b"100644 %b 3\tx")) % (A.encode(), B.encode(), C.encode())

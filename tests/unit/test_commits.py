@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.commits import Commit, parse_log
-from agent_dev.core.refs import packed_refs, parse_ref
+from agent_dev.git.formats.commit_format import Commit, parse_log
+from agent_dev.git.formats.ref_format import packed_refs, parse_ref
 
 OID, OID_256 = "ab" * 20, "cd" * 32
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.host import seccomp
+from agent_dev.sandbox import seccomp
 from tests.containment.mutations import MUTATIONS
 from tests.containment.rows import PAGE, all_rows, page
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.conversion import on_disk
+from agent_dev.git.conversion import on_disk
 
 TEXTS = st.lists(st.sampled_from([b"a", b"\n", b"\r", b"\r\n", b"\0"]), max_size=12).map(b"".join)
 

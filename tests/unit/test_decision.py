@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from agent_dev.core.changes import Entry, FileType
-from agent_dev.core.decision import Decision, Digests, Verdict, decide
+from agent_dev.merge.decision import Decision, Digests, Verdict, decide
+from agent_dev.overlay.changes import Entry, FileType
 
 FILE, DIR, SYMLINK = FileType.FILE, FileType.DIRECTORY, FileType.SYMLINK
 CLEAN_AGENT, ALREADY, KEEP_MINE, MERGE_TEXT, CONFLICT = Verdict

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core import door
-from agent_dev.core.door import Open, Request
+from agent_dev.inside.control import protocol as door
+from agent_dev.inside.control.protocol import Open, Request
 
 OUTER, INNER = Open(1, 100, 7), Open(2, 200, 9)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.edits import holds
+from agent_dev.diff.contains_edit import holds
 
 BEFORE = b"a\nb\nc\n"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
-from agent_dev.core.embedded import is_in, repositories
-from agent_dev.core.risk import RiskRule, judge
+from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.overlay.embedded_repositories import is_in, repositories
+from agent_dev.risk.risk_rules import RiskRule, judge
 
 
 def change(path: str, kind: Kind = Kind.ADDED) -> Change:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from agent_dev.core.evidence import ADDS, differs_but_for, fold_content, has_new_line
+from agent_dev.risk.content import ADDS, differs_but_for, fold_content, has_new_line
 
 HIDDEN = {
     "right-to-left override": "a\u202eb",
@@ -146,8 +146,8 @@ HOSTILE = {
 JUDGE_ALL = """
 import sys
 from tests.harness.corpus import shipped
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
-from agent_dev.core.risk import judge
+from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.risk.risk_rules import judge
 data = sys.stdin.buffer.read()
 entry = Entry(FileType.FILE, 0o644, len(data))
 names = "a.py a.sh package.json package-lock.json pyproject.toml requirements.txt go.mod config composer.json"
@@ -162,8 +162,8 @@ def test_hostile_bytes_do_not_stop_the_judge(data: bytes) -> None:
 
 
 def test_a_hostile_path_does_not_stop_the_judge() -> None:
-    from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
-    from agent_dev.core.risk import RiskRule, judge
+    from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
+    from agent_dev.risk.risk_rules import RiskRule, judge
 
     rules = (RiskRule("x", "why", paths=("**/a/**/a/**/a/**/a/**/a/**/b", "*a*a*a*a*a*a*a*a*b")),)
     for path in (b"a/" * 2000 + b"a", b"a" * 4000, b"." * 4000):

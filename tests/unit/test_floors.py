@@ -9,7 +9,7 @@ from hypothesis import settings
 
 REPOSITORY = Path(__file__).parents[2]
 CORE = sorted(f"agent_dev.core.{path.stem}" for path in (REPOSITORY / "agent_dev/core").glob("[a-z]*.py"))
-WORDS = ["agent_dev.errors", "agent_dev.text", "agent_dev.value"]
+WORDS = ["agent_dev.errors", "agent_dev.sanitize", "agent_dev.value"]
 
 # Each costs more than bubblewrap's own start, or half of it (docs/decisions/0002-start-up.md).
 SLOW = [
@@ -71,7 +71,7 @@ def loaded_by(*modules: str) -> set[str]:
 @pytest.fixture(scope="module")
 def on_the_way() -> set[str]:
     """Everything that is loaded when an agent starts."""
-    return loaded_by("agent_dev.cli", "agent_dev.commands.run")
+    return loaded_by("agent_dev.cli.main", "agent_dev.run.run")
 
 
 @pytest.mark.parametrize("module", SLOW)
@@ -80,27 +80,29 @@ def test_the_way_to_an_agent_does_not_import_what_is_slow(on_the_way: set[str], 
 
 
 def test_the_way_to_an_agent_really_was_loaded(on_the_way: set[str]) -> None:
-    assert {"agent_dev.cli", "agent_dev.commands.run", "agent_dev.core.plan", "agent_dev.host.launch"} <= on_the_way
+    assert {"agent_dev.cli.main", "agent_dev.run.run", "agent_dev.sandbox.plan", "agent_dev.sandbox.launch"} <= on_the_way
 
 
 def test_words_that_only_tell_load_nothing_of_merging() -> None:
-    assert loaded_by("agent_dev.verbs.telling").isdisjoint({"agent_dev.host.apply", "agent_dev.commands.conclude"})
+    assert loaded_by("agent_dev.cli.commands.status").isdisjoint(
+        {"agent_dev.merge_engine.merge_execution", "agent_dev.merge.conclude"}
+    )
 
 
 def test_telling_of_commits_loads_nothing_that_compares_texts() -> None:
     compare = {f"agent_dev.core.{name}" for name in ("blocks", "threeway", "merge", "selection")}
-    loaded = loaded_by("agent_dev.verbs.listing", "agent_dev.commands.found", "agent_dev.output.commits")
-    assert loaded.isdisjoint({"agent_dev.commands.fit", "shutil", *compare})
+    loaded = loaded_by("agent_dev.cli.commands.commits", "agent_dev.commits.report", "agent_dev.cli.render.commits")
+    assert loaded.isdisjoint({"agent_dev.merge.reconcile", "shutil", *compare})
 
 
 def test_git_is_asked_of_commits_before_what_reads_a_session_is_loaded() -> None:
     later = {f"agent_dev.{name}" for name in ("commands.found", "commands.review", "output.commits", "core.overlay", "core.risk")}
-    assert loaded_by("agent_dev.verbs.listing").isdisjoint(later)
+    assert loaded_by("agent_dev.cli.commands.commits").isdisjoint(later)
 
 
 def test_merging_files_loads_nothing_of_commits_undo_and_patches() -> None:
-    found = loaded_by("agent_dev.cli", "agent_dev.verbs.merging")
-    known = {"agent_dev.commands.merge", "agent_dev.commands.pick"}
+    found = loaded_by("agent_dev.cli.main", "agent_dev.cli.commands.merge")
+    known = {"agent_dev.merge.merge", "agent_dev.merge.select_by_flags"}
     assert known <= found
     others = {"commands.bring", "commands.undo", "commands.pointers", "core.patch", "core.commits", "host.bare", "host.base_git"}
     assert not found & {f"agent_dev.{one}" for one in others}
@@ -120,7 +122,9 @@ def test_a_module_of_the_core_does_nothing_while_it_is_imported(module: str) -> 
 @pytest.mark.parametrize("module", [*CORE, *WORDS])
 def test_a_module_of_the_core_loads_nothing_of_the_floors_above(module: str) -> None:
     above = [
-        name for name in loaded_by(module) if name.startswith(("agent_dev.host", "agent_dev.commands", "agent_dev.cli", "tui"))
+        name
+        for name in loaded_by(module)
+        if name.startswith(("agent_dev.host", "agent_dev.commands", "agent_dev.cli.main", "tui"))
     ]
 
     assert above == []

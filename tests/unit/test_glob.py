@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from agent_dev.core import glob
+from agent_dev import path_patterns as glob
 
 _WORDS = {"*": ".*", "?": "."}
 _NAMES = ["".join(letters) for length in range(5) for letters in product("ab", repeat=length)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core.handed import author, content, parse, text
+from agent_dev.git.passed_config import author, content, parse, text
 
 
 def listing(*rows: tuple[str, str, str | None]) -> bytes:

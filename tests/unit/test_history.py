@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core import history
-from agent_dev.core.history import DIRECTORY, FILE, WHITEOUT, Held, Keep, Node, restoring, thinned
+from agent_dev.checkpoint import restore_plan as history
+from agent_dev.checkpoint.restore_plan import DIRECTORY, FILE, WHITEOUT, Held, Keep, Node, restoring, thinned
 
 MINUTE = 60 * 10**9
 NOW = 10**18

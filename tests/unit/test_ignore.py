@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_dev.core import ignore
+from agent_dev.backup import ignore
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.index import GITLINK, IndexEntry, IndexUnreadableError, parse, parse_whole
+from agent_dev.git.formats.index_format import GITLINK, IndexEntry, IndexUnreadableError, parse, parse_whole
 
 SECOND = 10**9
 

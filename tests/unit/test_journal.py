@@ -5,9 +5,22 @@ from dataclasses import replace
 
 import pytest
 
-from agent_dev.core.changes import Entry, FileType, Key
-from agent_dev.core.journal import Act, Begin, Instead, Journal, Mark, Op, Phase, Place, Reached, Replaced, Verdict, mark, place
-from agent_dev.core.records import (
+from agent_dev.merge_engine.journal import (
+    Act,
+    Begin,
+    Instead,
+    Journal,
+    Mark,
+    Op,
+    Phase,
+    Place,
+    Reached,
+    Replaced,
+    Verdict,
+    mark,
+    place,
+)
+from agent_dev.merge_engine.journal_codec import (
     BACK,
     SETTLED,
     CorruptJournalError,
@@ -22,6 +35,7 @@ from agent_dev.core.records import (
     read,
     torn,
 )
+from agent_dev.overlay.changes import Entry, FileType, Key
 
 OLD, NEW, OTHER = (Entry(FileType.FILE, 0o644, 3, inode) for inode in (1, 2, 3))
 KEY = Key(0, b"a/\xff\n")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_dev.core.large_files import Pointer, parse
+from agent_dev.git.lfs_pointer import Pointer, parse
 
 START = b"version https://git-lfs.github.com/spec/v1\n"
 OID = "0f" * 32

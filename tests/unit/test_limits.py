@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.limits import NAMES, parse, shown
+from agent_dev.config.limits import NAMES, parse, shown
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core import mask
-from agent_dev.core.mask import MASK, masked
+from agent_dev import redact as mask
+from agent_dev.redact import MASK, masked
 
 STARTS = (
     *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_live_", "rk_live_", "xoxb-", "npm_", "pypi-"),

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk, parents_of
-from agent_dev.core.merge import Folders, MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step, plan, why_left
-from agent_dev.core.overlay import interpret
-from agent_dev.core.selection import Selection, all_of, take
+from agent_dev.merge_engine.merge_plan import Folders, MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step, plan, why_left
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk, parents_of
+from agent_dev.overlay.interpret import interpret
+from agent_dev.overlay.selection import Selection, all_of, take
 from tests.harness import trees
 from tests.harness.trees import DIRECTORY, Tree
 

@@ -4,14 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent_dev.commands.bring import Brought
-from agent_dev.commands.merge import Merged
-from agent_dev.commands.undo import Undone
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
-from agent_dev.core.merge import Left
-from agent_dev.host import store
-from agent_dev.output import commits, merging, undoing
-from agent_dev.output.words import numbered, size
+from agent_dev.cli.render import commits
+from agent_dev.cli.render import merge as merging
+from agent_dev.cli.render import undo as undoing
+from agent_dev.cli.render.format import numbered, size
+from agent_dev.commits.bring import Brought
+from agent_dev.merge.merge import Merged
+from agent_dev.merge.undo import Undone
+from agent_dev.merge_engine.merge_plan import Left
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from agent_dev.session import store
 
 KEYS = tuple(Key(0, name) for name in (b"a", b"b", b"c"))
 

@@ -7,15 +7,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent_dev import cli, transaction, usage
-from agent_dev.commands.merge import Merged
-from agent_dev.commands.prepare import Options
-from agent_dev.commands.sessions import Here
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
-from agent_dev.host import store
-from agent_dev.output import merging
-from agent_dev.output.words import fitted, rows_of, table
-from agent_dev.verbs import _verb
+from agent_dev.cli import help as usage
+from agent_dev.cli import main as cli
+from agent_dev.cli import tx as transaction
+from agent_dev.cli.commands.dispatch import _verb
+from agent_dev.cli.render import merge as merging
+from agent_dev.cli.render.format import fitted, rows_of, table
+from agent_dev.merge.merge import Merged
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
+from agent_dev.run.prepare import Options
+from agent_dev.session import store
+from agent_dev.session.sessions import Here
 
 FILE = Entry(FileType.FILE, 0o644)
 RISK = Risk("hook", "it runs")

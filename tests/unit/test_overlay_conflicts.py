@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent_dev.core.changes import Change, Entry
-from agent_dev.core.overlay import Ground, conflict
+from agent_dev.overlay.changes import Change, Entry
+from agent_dev.overlay.interpret import Ground, conflict
 from tests.unit.overlay_entries import DIR, FILE, SYMLINK, change
 
 WAS = Entry(FILE, 0o644, size=3, inode=5, mtime=7, ctime=9)

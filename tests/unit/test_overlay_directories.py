@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_dev.core.changes import FileType, Key, parents_of
-from agent_dev.core.overlay import interpret
+from agent_dev.overlay.changes import FileType, Key, parents_of
+from agent_dev.overlay.interpret import interpret
 from tests.unit.overlay_entries import (
     ADDED,
     DELETED,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_dev.core.changes import Entry, Key
-from agent_dev.core.overlay import UNDER_GIT, Found, interpret, is_under_git
+from agent_dev.overlay.changes import Entry, Key
+from agent_dev.overlay.interpret import UNDER_GIT, Found, interpret, is_under_git
 from tests.unit.overlay_entries import DIR, FILE, OPAQUE, WHITEOUT, entry_of, found, read
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent_dev.core.changes import FileType
-from agent_dev.core.overlay import CorruptUpperError, candidates
+from agent_dev.overlay.changes import FileType
+from agent_dev.overlay.interpret import CorruptUpperError, candidates
 from tests.unit.overlay_entries import DEVICE, DIR, FIFO, FILE, LIVING, SYMLINK, WHITEOUT, base_of, entry_of, found, read
 
 # --- copied up without a change ---

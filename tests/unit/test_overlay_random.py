@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from agent_dev.core.overlay import Found, candidates, interpret
+from agent_dev.overlay.interpret import Found, candidates, interpret
 from tests.harness import trees
 from tests.harness.trees import Tree
 from tests.unit.overlay_entries import read

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent_dev.core.changes import FileType, Key, Kind
-from agent_dev.core.overlay import interpret
+from agent_dev.overlay.changes import FileType, Key, Kind
+from agent_dev.overlay.interpret import interpret
 from tests.unit.overlay_entries import (
     ADDED,
     DELETED,

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.blocks import Block, blocks, lines, patch, quoted, unified
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
-from agent_dev.core.choice import NOTHING, Choice, Side, apply, everything, is_chosen
-from agent_dev.core.patch import BadPatch, FilePatch, PatchDoesNotFit, PatchHunk, choose, parse, unquoted
+from agent_dev.diff.hunks import Block, blocks, lines, patch, quoted, unified
+from agent_dev.diff.partial import NOTHING, Choice, Side, apply, everything, is_chosen
+from agent_dev.diff.patch_parser import BadPatch, FilePatch, PatchDoesNotFit, PatchHunk, choose, parse, unquoted
+from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
 
 PIECES = [b"a\n", b"b\n", b"c\r\n", b"\n", b"\r", b"\x0c", b"\xff\n", b"x"]
 LIKE_A_PATCH = [b"-- \n", b"-- a\n", b"++ b\n", b"@@ -1 +1 @@\n", b"\\ x\n"]

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.bwrap import BY_BWRAP, BY_LAUNCHER, default_way, divide, mount_points
-from agent_dev.core.plan import Bind, GitDir, Mask, Mount, Overlay, Scratch, build, is_below
-from agent_dev.core.profile import Profile
+from agent_dev.config.profile import Profile
+from agent_dev.sandbox.bwrap import BY_BWRAP, BY_LAUNCHER, default_way, divide, mount_points
+from agent_dev.sandbox.plan import Bind, GitDir, Mask, Mount, Overlay, Scratch, build, is_below
 from tests.unit.plan_settings import MACHINE, OUTSIDE, SETTINGS, STATE, is_writable, planned, setting
 
 

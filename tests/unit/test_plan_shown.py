@@ -2,18 +2,8 @@
 
 import pytest
 
-from agent_dev.core.plan import (
-    Bind,
-    Cover,
-    Mask,
-    Overlay,
-    allowed_env,
-    build,
-    expand,
-    inside_path,
-    is_below,
-)
-from agent_dev.core.profile import Profile
+from agent_dev.config.profile import Profile
+from agent_dev.sandbox.plan import Bind, Cover, Mask, Overlay, allowed_env, build, expand, inside_path, is_below
 from tests.unit.plan_settings import (
     AGENT_HOME,
     FULL,

@@ -5,22 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from agent_dev.core.bwrap import HAS_OVERLAY, arguments, shell_line
-from agent_dev.core.plan import (
-    Bind,
-    Cover,
-    Dev,
-    File,
-    Mask,
-    Mount,
-    Overlay,
-    Proc,
-    Scratch,
-    Symlink,
-    Tmpfs,
-    build,
-)
-from agent_dev.core.profile import Profile
+from agent_dev.config.profile import Profile
+from agent_dev.sandbox.bwrap import HAS_OVERLAY, arguments, shell_line
+from agent_dev.sandbox.plan import Bind, Cover, Dev, File, Mask, Mount, Overlay, Proc, Scratch, Symlink, Tmpfs, build
 from tests.unit.plan_settings import MACHINE, SETTINGS, STATE, planned, setting
 
 WORDS: list[tuple[Mount, tuple[str | int, ...]]] = [

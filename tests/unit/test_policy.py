@@ -8,9 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core import policy, schema
-from agent_dev.core.policy import ALLOW, ASK, CHECKPOINT, DECISIONS, DENY, TRANSACT, Command, Policy, Rule, decide, matches
-from agent_dev.host import yaml_file
+from agent_dev.config import schema
+from agent_dev.config import strict_yaml as yaml_file
+from agent_dev.policy import command_rules as policy
+from agent_dev.policy.command_rules import (
+    ALLOW,
+    ASK,
+    CHECKPOINT,
+    DECISIONS,
+    DENY,
+    TRANSACT,
+    Command,
+    Policy,
+    Rule,
+    decide,
+    matches,
+)
 from tests.harness import commands
 
 SHIPPED = Path(__file__).parents[2] / "profiles" / "policy.yaml"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_dev.core.profile import BUILT_IN, LISTS, Layer, stack
+from agent_dev.config.profile import BUILT_IN, LISTS, Layer, stack
 
 WEAK = Layer({"home": "~/weak", "net": "host"}, {"home": "weak:1", "net": "weak:2"})
 STRONG = Layer({"home": "~/strong"}, {"home": "strong:1"})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.host import quick_json
+from agent_dev.fs import fast_json as quick_json
 
 TEXTS = st.text(st.characters(exclude_categories=())).filter(lambda text: not _has_pair(text))
 VALUES = st.recursive(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_dev.core.refuse import Ground, Wanted, mount_points, reason
+from agent_dev.sandbox.refusals import Ground, Wanted, mount_points, reason
 
 HOME, STATE, AGENT_HOME = "/home/ada", "/home/ada/.local/state/agent-dev", "/home/ada/aihome"
 GROUND = Ground(

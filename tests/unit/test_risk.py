@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.core import risk, schema
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
-from agent_dev.core.glob import fold
-from agent_dev.core.risk import RiskRule, judge
-from agent_dev.host import yaml_file
+from agent_dev.config import schema
+from agent_dev.config import strict_yaml as yaml_file
+from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
+from agent_dev.path_patterns import fold
+from agent_dev.risk import risk_rules as risk
+from agent_dev.risk.risk_rules import RiskRule, judge
 
 SHIPPED = Path(__file__).parents[2] / "profiles" / "risks.yaml"
 FILE = Entry(FileType.FILE)

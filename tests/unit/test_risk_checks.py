@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind, Risk
-from agent_dev.core.risk import RiskRule, judge
-from tui import words
+from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind, Risk
+from agent_dev.risk.risk_rules import RiskRule, judge
+from tui.text import labels as words
 
 RULES = yaml.safe_load((Path(__file__).parents[2] / "profiles/risks.yaml").read_text())
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_dev.core import schema
-from agent_dev.core.checks import Checked, Mapping, Node, Problem, Scalar, Sequence
+from agent_dev.config import schema
+from agent_dev.config.validators import Checked, Mapping, Node, Problem, Scalar, Sequence
 
 WORDS = {"kinds": ("added", "deleted"), "types": ("file",), "content": ("elf",)}
 

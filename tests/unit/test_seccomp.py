@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core import bpf
-from agent_dev.host.seccomp import ALWAYS, NESTED, NUMBERS, Check, Rule, program
+from agent_dev.linux import bpf
+from agent_dev.sandbox.seccomp import ALWAYS, NESTED, NUMBERS, Check, Rule, program
 from tests.harness.bpf import ALLOW, MACHINES, followed, run, steps
 
 I386 = 0x40000003

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk, closure
-from agent_dev.core.selection import NOTHING, Selection, all_of, leave, take, toggle
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk, closure
+from agent_dev.overlay.selection import NOTHING, Selection, all_of, leave, take, toggle
 
 NAMES = "abcdef"
 FILE = Entry(FileType.FILE)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_dev.text import visible
+from agent_dev.sanitize import visible
 
 # Default_Ignorable_Code_Point (Unicode, DerivedCoreProperties.txt): drawn as nothing.
 IGNORABLE = (

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core import blocks as blocks_module
-from agent_dev.core.blocks import lines
-from agent_dev.core.threeway import Conflict, Merged, Region, Side, Source, Unresolved, marked, merge, parse_marked
+from agent_dev.diff import hunks as blocks_module
+from agent_dev.diff.hunks import lines
+from agent_dev.diff.merge3 import Conflict, Merged, Region, Side, Source, Unresolved, marked, merge, parse_marked
 
 PIECES = [
     b"a\n",

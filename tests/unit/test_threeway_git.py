@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_dev.core.blocks import blocks, line_end
-from agent_dev.core.threeway import Merged, Region, Side, Source, marked, merge
+from agent_dev.diff.hunks import blocks, line_end
+from agent_dev.diff.merge3 import Merged, Region, Side, Source, marked, merge
 
 pytestmark = pytest.mark.skipif(which("git") is None, reason="git, the oracle, is not installed")
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from agent_dev.host import together
+from agent_dev.fs import fork_map as together
 from tests.harness.program import children
 
 

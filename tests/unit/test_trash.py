@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.trash import Thrown, gone
+from agent_dev.session.trash_retention import Thrown, gone
 
 THROWN = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 50)), max_size=12).map(
     lambda rows: tuple(Thrown(str(number), time, size) for number, (time, size) in enumerate(rows))

@@ -21,7 +21,7 @@ from tui.events import (
     Toggled,
 )
 from tui.state import Face
-from tui.update import begin, update
+from tui.update.dispatch import begin, update
 
 
 def test_apply_with_nothing_chosen_only_says_so() -> None:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from agent_dev.core.changes import Kind
-from agent_dev.core.selection import NOTHING, all_of
+from agent_dev.overlay.changes import Kind
+from agent_dev.overlay.selection import NOTHING, all_of
 from tests.unit.tui_states import RISK, SHOP, after, change, changes, head, key, names, row, shop
 from tui.events import AllToggled, Moved, Toggled
-from tui.rows import Section
-from tui.update import begin
+from tui.model.change_list import Section
+from tui.update.dispatch import begin
 
 
 def test_space_takes_and_leaves() -> None:

@@ -4,13 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
-from agent_dev.core.selection import Selection
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
+from agent_dev.overlay.selection import Selection
 from tests.unit.tui_states import after
-from tui import commits
 from tui.effects import Apply, Bring, Effect, Finish, ReadEntries
-from tui.entries import Entry as Row
-from tui.entries import Risky, Tab, Way
 from tui.events import (
     NO,
     YES,
@@ -33,8 +30,11 @@ from tui.events import (
     TypedOut,
     Undone,
 )
+from tui.model.tabs import Entry as Row
+from tui.model.tabs import Risky, Tab, Way
 from tui.state import Face, State
-from tui.update import begin, update
+from tui.text import commits
+from tui.update.dispatch import begin, update
 
 FILE = Entry(FileType.FILE)
 HOOK = Risk("hook", "runs at the next commit")

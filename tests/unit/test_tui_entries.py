@@ -1,9 +1,7 @@
 """What is told of a command or a commit, on a screen that has room for one pane."""
 
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind
 from tests.unit.tui_states import after
-from tui.entries import Entry as Told
-from tui.entries import Tab
 from tui.events import (
     Asking,
     ChangeMoved,
@@ -20,8 +18,10 @@ from tui.events import (
     Typed,
     TypedOut,
 )
+from tui.model.tabs import Entry as Told
+from tui.model.tabs import Tab
 from tui.state import State
-from tui.update import begin
+from tui.update.dispatch import begin
 
 FILE = Entry(FileType.FILE)
 SOME = ChangeSet((Change(Key(0, b"a"), Kind.EDITED, FILE, FILE),))

@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_dev.core.blocks import blocks
-from agent_dev.core.changes import ChangeSet, Kind
-from agent_dev.core.choice import Side, block_of
-from agent_dev.core.selection import NOTHING
+from agent_dev.diff.hunks import blocks
+from agent_dev.diff.partial import Side, block_of
+from agent_dev.overlay.changes import ChangeSet, Kind
+from agent_dev.overlay.selection import NOTHING
 from tests.unit.tui_states import AFTER, BEFORE, RISK, after, change, changes, key
-from tui import diff, totals
 from tui.effects import Apply, Effect, Finish, Load
-from tui.entries import Entry, Tab
 from tui.events import (
     NO,
     YES,
@@ -54,9 +52,11 @@ from tui.events import (
     TypedOut,
     Undone,
 )
+from tui.model import diff, totals
+from tui.model.tabs import Entry, Tab
+from tui.model.totals import Count
 from tui.state import Face, State
-from tui.totals import Count
-from tui.update import begin, update
+from tui.update.dispatch import begin, update
 
 TABS = {
     Tab.COMMITS: (Entry("bbbb two", ("by Ada", "1 file"), id="bbbb"), Entry("stash: x")),

@@ -1,7 +1,6 @@
 """Moving on the merge screen: through the list, into a diff and back, and what is read on the way."""
 
 from tests.unit.tui_states import after, effects, head, key, loads, row, shop
-from tui.document import Document, Row, RowKind
 from tui.events import (
     Backed,
     BlockMoved,
@@ -16,6 +15,7 @@ from tui.events import (
     PaneSwapped,
     Resized,
 )
+from tui.model.document import Document, Row, RowKind
 
 
 def rows(count: int, starts: tuple[int, ...] = (), path: str = "README.md") -> DiffShown:

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from agent_dev.commands.fit import Fit, Sides, fit, settled
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
-from agent_dev.core.threeway import Merged, Side, merge
+from agent_dev.diff.merge3 import Merged, Side, merge
+from agent_dev.merge.reconcile import Fit, Sides, fit, settled
+from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
 from tests.unit.tui_states import after, changes
-from tui import outcome
 from tui.effects import Answers
 from tui.events import AllToggled, Changed, Settled
-from tui.outcome import Outcome
+from tui.model import outcome
+from tui.model.outcome import Outcome
 from tui.state import State
-from tui.summary import question, summary
-from tui.update import begin
+from tui.text.summary import question, summary
+from tui.update.dispatch import begin
 
 FILE = Entry(FileType.FILE)
 KEY = Key(0, b"both.txt")

@@ -1,7 +1,7 @@
 """Choosing parts of a change on the merge screen: blocks, lines, the mode, and taking a choice back."""
 
-from agent_dev.core.changes import Change, Entry, FileType, Kind
-from agent_dev.core.selection import NOTHING, all_of
+from agent_dev.overlay.changes import Change, Entry, FileType, Kind
+from agent_dev.overlay.selection import NOTHING, all_of
 from tests.unit.tui_states import EDIT, FILE, RISK, SHOP, after, change, changes, key, names, on, row, shop
 from tui.events import (
     AllToggled,
@@ -19,7 +19,7 @@ from tui.events import (
     Undone,
 )
 from tui.state import State
-from tui.update import begin
+from tui.update.dispatch import begin
 
 SCRIPT = Change(key("g"), Kind.EDITED, FILE, Entry(FileType.FILE, mode=0o755))
 NEW = change("n", Kind.ADDED)

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from agent_dev.core.changes import ChangeSet, Kind
-from agent_dev.core.selection import NOTHING
+from agent_dev.overlay.changes import ChangeSet, Kind
+from agent_dev.overlay.selection import NOTHING
 from tests.unit.tui_states import RISK, SHOP, after, change, changes, head, key, loads, names, shop
 from tui.events import Backed, BlockMoved, Entered, Moved, MovedTo, Opened, PaneSwapped, Switch, Switched, Toggled
-from tui.rows import ChangeRow, HeadRow, NoteRow, ProblemRow, Section, listing
-from tui.update import begin
+from tui.model.change_list import ChangeRow, HeadRow, NoteRow, ProblemRow, Section, listing
+from tui.update.dispatch import begin
 
 
 def test_rows_begin_with_what_wants_a_look_then_directories_and_what_git_ignores_comes_last_behind_one() -> None:

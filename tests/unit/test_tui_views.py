@@ -1,9 +1,8 @@
 """Views, filters, searches and tabs of the merge screen, and that all is quiet while the agent works."""
 
-from agent_dev.core.selection import NOTHING
+from agent_dev.overlay.selection import NOTHING
 from tests.unit.tui_states import EDIT, SHOP, after, effects, key, on, shop
 from tui.effects import Seek
-from tui.entries import Tab
 from tui.events import (
     AllToggled,
     ApplyAsked,
@@ -22,8 +21,9 @@ from tui.events import (
     Typed,
     TypedOut,
 )
+from tui.model.tabs import Tab
 from tui.state import Face
-from tui.update import begin, update
+from tui.update.dispatch import begin, update
 
 
 def test_what_was_looked_at_can_be_left_out_of_the_list() -> None:

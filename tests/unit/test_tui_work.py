@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind
-from agent_dev.core.threeway import Merged, merge
+from agent_dev.diff.merge3 import Merged, merge
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind
 from tests.harness.program import PATIENCE
-from tui.document import Look
+from tests.harness.sample_session import Sample
 from tui.effects import Load
 from tui.events import Counted, Fact
-from tui.gallery import Sample
-from tui.totals import Count, Tally
-from tui.work import Work
+from tui.model.document import Look
+from tui.model.totals import Count, Tally
+from tui.workers import Work
 
 _KEYS = st.integers(0, 40).map(lambda number: Key(0, b"%d" % number))
 _COUNTS = st.dictionaries(_KEYS, st.builds(Count, st.integers(0, 9)), max_size=12)

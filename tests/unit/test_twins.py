@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent_dev.core.changes import Change, Entry, FileType, Key, Kind
-from agent_dev.core.twins import among, refused
+from agent_dev.overlay.case_collisions import among, refused
+from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
 
 FILE = Entry(FileType.FILE)
 

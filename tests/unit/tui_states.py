@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agent_dev.core.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
-from tui import diff
-from tui.document import Look
+from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
 from tui.effects import Effect, Load
 from tui.events import (
     Counted,
@@ -14,10 +12,12 @@ from tui.events import (
     Event,
     MovedTo,
 )
-from tui.rows import ChangeRow, HeadRow, Section
+from tui.model import diff
+from tui.model.change_list import ChangeRow, HeadRow, Section
+from tui.model.document import Look
+from tui.model.totals import Count
 from tui.state import State
-from tui.totals import Count
-from tui.update import begin, update
+from tui.update.dispatch import begin, update
 
 FILE = Entry(FileType.FILE)
 RISK = (Risk("hook", "runs at the next commit"),)

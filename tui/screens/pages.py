@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Sequence
 
-from tui import commits, words
-from tui.bindings import REVIEW
-from tui.cells import clean, wrap
-from tui.document import Line, Tone
-from tui.entries import Tab
 from tui.events import Event
-from tui.keys import Keys
+from tui.keys.bindings import REVIEW
+from tui.keys.key_names import Keys
+from tui.model.document import Line, Tone
+from tui.model.tabs import Tab
 from tui.screens.question import PageScreen, QuestionScreen, as_pieces
 from tui.source import Source
 from tui.state import State
-from tui.steps.asking import WAYS
-from tui.summary import question, risk, summary
+from tui.text import commits
+from tui.text import labels as words
+from tui.text.cells import clean, wrap
+from tui.text.summary import question, risk, summary
+from tui.update.questions import WAYS
 from tui.widgets.paint import Piece
 
 Send = Callable[[Event], None]

@@ -7,7 +7,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
-from tui.document import Tone
+from tui.model.document import Tone
 from tui.state import State
 from tui.widgets.bars import Bar
 from tui.widgets.paint import Piece

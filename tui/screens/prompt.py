@@ -10,9 +10,9 @@ from textual.events import Event as TextualEvent
 from textual.events import Key, Paste
 from textual.screen import ModalScreen
 
-from tui.document import Tone
 from tui.events import Asking, Event, Moved, Typed, TypedOut
-from tui.keys import Keys
+from tui.keys.key_names import Keys
+from tui.model.document import Tone
 from tui.state import State
 from tui.widgets.bars import Bar
 from tui.widgets.paint import Piece

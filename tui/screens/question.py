@@ -10,9 +10,9 @@ from textual.containers import Vertical
 from textual.events import Resize
 from textual.screen import ModalScreen
 
-from tui.document import Line, Tone
 from tui.events import Answered, AnswerMoved, Event, GivenUp
-from tui.keys import hints, keys
+from tui.keys.key_names import hints, keys
+from tui.model.document import Line, Tone
 from tui.state import WIDE, State
 from tui.widgets.answers import Answers
 from tui.widgets.bars import Bar, Page

@@ -10,18 +10,19 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.screen import Screen
 
-from agent_dev.core.changes import Change
-from tui import commits, words
-from tui.bindings import REVIEW, bindings
-from tui.cells import clean, crop, crop_start, crop_words, width
-from tui.document import Tone
-from tui.entries import Tab
+from agent_dev.overlay.changes import Change
 from tui.events import Entered, Event, Moved, MovedTo, Pane, Resized, Toggled
-from tui.keys import Keys, hints, keys
-from tui.rows import ChangeRow
+from tui.keys.bindings import REVIEW, bindings
+from tui.keys.key_names import Keys, hints, keys
+from tui.model.change_list import ChangeRow
+from tui.model.document import Tone
+from tui.model.tabs import Tab
+from tui.model.totals import sentence
 from tui.source import Source
 from tui.state import Face, State
-from tui.totals import sentence
+from tui.text import commits
+from tui.text import labels as words
+from tui.text.cells import clean, crop, crop_start, crop_words, width
 from tui.widgets import change_list, diff_view
 from tui.widgets.bars import Bar
 from tui.widgets.change_list import ChangeList

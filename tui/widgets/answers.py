@@ -7,8 +7,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.cells import width
-from tui.document import Tone
+from tui.model.document import Tone
+from tui.text.cells import width
 from tui.widgets.paint import TONES, Palette, Piece, paint
 
 

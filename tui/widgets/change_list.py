@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
-from agent_dev.core.changes import Change, Kind
-from tui import outcome, words
-from tui.cells import clean, crop_start, crop_words, width
-from tui.document import Tone
-from tui.entries import Tab
+from agent_dev.overlay.changes import Change, Kind
 from tui.events import Pane
-from tui.rows import ChangeRow, Group, HeadRow, NoteRow, ProblemRow, Section
+from tui.model import outcome
+from tui.model.change_list import ChangeRow, Group, HeadRow, NoteRow, ProblemRow, Section
+from tui.model.document import Tone
+from tui.model.tabs import Tab
 from tui.state import State
+from tui.text import labels as words
+from tui.text.cells import clean, crop_start, crop_words, width
 from tui.widgets.paint import Piece, row
 from tui.widgets.row_view import RowView
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tui import emphasis, picking
-from tui.document import Row, RowKind, Span, Tone
 from tui.events import Pane
-from tui.picking import State as Chosen
+from tui.model import word_diff as emphasis
+from tui.model.document import Row, RowKind, Span, Tone
+from tui.model.wrapping import text_cells
 from tui.state import NO_DOCUMENT, Diff, State
-from tui.steps.telling import matches
+from tui.update import line_selection as picking
+from tui.update.line_selection import State as Chosen
+from tui.update.tabs import matches
 from tui.widgets.lines import Marks, cut, laid_out, pieces, seen
 from tui.widgets.paint import Piece, fitted
 from tui.widgets.row_view import RowView
-from tui.wrapping import text_cells
 
 BOX = range(1, 4)  # the columns that a click toggles in
 _CURSOR = "▌"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from tui.cells import clean, width
-from tui.document import TAB, Span, Tone
+from tui.model.document import TAB, Span, Tone
+from tui.text.cells import clean, width
 from tui.widgets.paint import Piece
 
 _ARROW = "→"

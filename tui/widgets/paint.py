@@ -8,8 +8,8 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.cells import clean, crop, width
-from tui.document import Tone
+from tui.model.document import Tone
+from tui.text.cells import clean, crop, width
 
 
 class Piece(NamedTuple):

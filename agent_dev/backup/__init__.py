@@ -1,0 +1,1 @@
+"""Backups of a directory, once or periodically."""

@@ -1,0 +1,1 @@
+"""The subcommands: their arguments and the calls that carry them out."""

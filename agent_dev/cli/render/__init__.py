@@ -1,0 +1,1 @@
+"""Print results of commands: text for people, JSON for programs."""

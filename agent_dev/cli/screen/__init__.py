@@ -1,0 +1,1 @@
+"""Adapters from sessions to the sources that the review screen (`tui`) reads."""

@@ -1,1 +1,0 @@
-"""Use cases: a request in, a result value out; nothing here prints."""

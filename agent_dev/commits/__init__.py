@@ -1,0 +1,1 @@
+"""Import of an agent's commits."""

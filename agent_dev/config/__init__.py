@@ -1,0 +1,1 @@
+"""Settings: profiles, their schema, strict YAML, and settings of repositories."""

@@ -1,0 +1,1 @@
+"""Hunks, partial selection, three-way merge of texts, and parsing of patches."""

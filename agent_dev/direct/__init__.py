@@ -1,0 +1,1 @@
+"""Direct mode: an agent works in the real tree behind a snapshot."""

@@ -1,0 +1,1 @@
+"""File trees: reading, copying, durability and extended attributes, without following symlinks."""

@@ -1,0 +1,1 @@
+"""File formats of git: the index, refs, commits, LFS pointers."""

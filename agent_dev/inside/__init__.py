@@ -1,0 +1,1 @@
+"""Scripts that run inside the sandbox and import nothing from agent-dev."""

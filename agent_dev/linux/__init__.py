@@ -1,0 +1,1 @@
+"""Linux: system calls, processes, signals, control groups."""

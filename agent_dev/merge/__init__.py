@@ -1,0 +1,1 @@
+"""Review, merge, undo and redo of a session's changes."""

@@ -1,0 +1,1 @@
+"""Retention of merged sessions and of their merges."""

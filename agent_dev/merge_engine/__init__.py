@@ -1,0 +1,1 @@
+"""The engine of merges: journal, operations, staging, undo."""

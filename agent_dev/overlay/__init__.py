@@ -1,0 +1,1 @@
+"""The upper layer of an overlay as changes: truth table, lower snapshot, selection."""

@@ -1,0 +1,1 @@
+"""The command policy: its rules, and loading them."""

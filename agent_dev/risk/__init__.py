@@ -1,0 +1,1 @@
+"""Rules that mark risky changes: by path, by content, by commit."""

@@ -1,0 +1,1 @@
+"""Sessions: records, locks, events, and how long they are kept."""

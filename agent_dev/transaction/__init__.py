@@ -1,0 +1,1 @@
+"""Transactions: commands whose changes are merged only if they succeed."""

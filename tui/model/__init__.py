@@ -1,0 +1,1 @@
+"""The screen's model: values, independent of the terminal."""

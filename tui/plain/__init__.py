@@ -1,0 +1,1 @@
+"""The review as a line-by-line dialogue, without a full screen."""

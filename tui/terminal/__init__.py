@@ -1,0 +1,1 @@
+"""The user's terminal: a driver for Textual, and the state restored on exit."""

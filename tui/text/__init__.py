@@ -1,0 +1,1 @@
+"""Texts and labels of the screen."""

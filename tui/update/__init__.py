@@ -1,0 +1,1 @@
+"""Pure update functions, one module per kind of event."""
