@@ -1,21 +1,31 @@
 PYTHON_IN_VENV := .venv/bin/python
 CHECKED := agent_dev tui tests benchmarks
 
-.PHONY: help setup demo test check bench clean
+# Permissions do not apply to root: run its tests as an ordinary user, in a copy of this checkout.
+AS_USER := $(if $(filter 0,$(shell id -u)),.ci/as-user)
+# Tests wait half of the time for processes and terminals.
+export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr $$(nproc) \* 2)
+PYTEST := .ci/in-memory $(AS_USER) $(PYTHON_IN_VENV) -m pytest -q -n auto --dist loadfile
 
-help: ## Say what there is to make
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+.PHONY: help setup demo test test-all check bench clean
 
-setup: ## Install what is missing, and agent-dev into .venv
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+setup: ## Install missing packages, and agent-dev into .venv
 	@.ci/setup
 
-demo: ## Set up, then show the main job in a throw-away repository
+demo: ## Set up, then show the main use in a throw-away repository
 	@.ci/setup
 	@.ci/demo
 
-test: ## Set up, then run every test
+test: ## Set up, then run a share of the tests as an ordinary user (see CONTRIBUTING.md)
 	@.ci/setup --tests
-	$(PYTHON_IN_VENV) -m pytest -q -n auto --dist loadfile
+	AGENT_DEV_TEST_SCALE=$${AGENT_DEV_TEST_SCALE:-5} $(PYTEST)
+
+test-all: ## Set up, then run every test as an ordinary user
+	@.ci/setup --tests
+	$(PYTEST)
 
 check: ## Run the linters, the type check and the import contracts
 	@.ci/setup
@@ -24,10 +34,10 @@ check: ## Run the linters, the type check and the import contracts
 	.venv/bin/mypy $(CHECKED)
 	.venv/bin/lint-imports
 
-bench: ## Measure, as ratios against plain bwrap and the bare command
+bench: ## Measure ratios to plain bwrap and to the bare command
 	@.ci/setup --tests
 	$(PYTHON_IN_VENV) -m benchmarks
 
-clean: ## Remove what was built, .venv and the fetched tools too
+clean: ## Remove build results, .venv and downloaded tools
 	rm -rf .venv .tools build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,3 +1,3 @@
-"""Run a coding agent on a copy-on-write view of a repository and take home what is chosen."""
+"""Run a coding agent on a copy-on-write view of a repository, then review and merge its changes."""
 
 __version__ = "0.1.0"

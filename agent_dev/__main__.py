@@ -1,4 +1,4 @@
-"""`python -m agent_dev`."""
+"""Run agent-dev with `python -m agent_dev`."""
 
 from agent_dev.cli.main import main
 

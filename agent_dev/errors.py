@@ -1,17 +1,19 @@
-"""The error family: everything that can go wrong in a way a user can mend, one line and a hint each.
+"""Exceptions for failures that a user can fix: a one-line message and a hint each.
 
-The docstring of an error is its message, a template over the values it is raised with. Exit codes are a contract
+The docstring of an exception is its message, a template over the values it is raised with. Exit codes are a contract
 (docs/exit-codes.md).
 """
 
+import errno
+
 from agent_dev.sanitize import visible
 
-DONE, PARTLY, USAGE = 0, 1, 2
+SUCCESS, FAILURE, USAGE = 0, 1, 2
 NOT_STARTED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 
 
 def _shown(name: str, value: object) -> str:
-    """Make a value safe to print; only our own `message` may have several lines."""
+    """Make a value safe to print; only `message` may have several lines."""
     text = value if isinstance(value, bytes) else str(value)
     if name == "message" and isinstance(text, str):
         return "\n".join(map(visible, text.split("\n")))
@@ -21,7 +23,7 @@ def _shown(name: str, value: object) -> str:
 class AgentDevError(Exception):
     """{message}"""
 
-    code = PARTLY
+    code = FAILURE
 
     def __init__(self, hint: str = "", **values: object) -> None:
         shown = {name: _shown(name, value) for name, value in values.items()}
@@ -38,14 +40,14 @@ class UsageError(AgentDevError):
 
 
 class UnknownSession(UsageError):
-    """no session {name} here"""
+    """no session {name}"""
 
 
 class NoSession(AgentDevError):
-    """no session of {root} is {state}"""
+    """no {state} session for {root}"""
 
 
-class BadConfiguration(UsageError):
+class InvalidConfiguration(UsageError):
     """{message}"""
 
 
@@ -55,12 +57,16 @@ class CannotStart(AgentDevError):
     code = NOT_STARTED
 
 
+class AgentNotStarted(CannotStart):
+    """the agent was not started: {reason}"""
+
+
 class Refused(CannotStart):
     """refused: {message}"""
 
 
-class KeeperFailed(CannotStart):
-    """the sandbox cannot be prepared: {reason}"""
+class SandboxSetupFailed(CannotStart):
+    """cannot prepare the sandbox: {reason}"""
 
 
 class BwrapFailed(CannotStart):
@@ -68,17 +74,17 @@ class BwrapFailed(CannotStart):
 
 
 class CommandNotFound(CannotStart):
-    """{command}: not found, neither in the agent home nor in the tool directories nor in the system"""
+    """{command}: not found in the agent home, the tool directories or the system"""
 
     code = NOT_FOUND
 
 
-class NoInterpreter(CommandNotFound):
-    """{command}: its interpreter {interpreter} is not there inside"""
+class InterpreterNotFound(CommandNotFound):
+    """{command}: its interpreter {interpreter} does not exist in the sandbox"""
 
 
-class DoesNotStart(CommandNotFound):
-    """{command}: it is there, but does not start inside"""
+class CommandDoesNotStart(CommandNotFound):
+    """{command}: found, but it does not start in the sandbox"""
 
 
 class NotExecutable(CannotStart):
@@ -87,11 +93,11 @@ class NotExecutable(CannotStart):
     code = NOT_EXECUTABLE
 
 
-class NotLetStart(NotExecutable):
-    """{command}: the command policy does not let it start"""
+class DeniedByPolicy(NotExecutable):
+    """{command}: denied by the command policy"""
 
 
-class StateUnusable(CannotStart):
+class UnusableStateDirectory(CannotStart):
     """the state directory {path} cannot be used: {reason}"""
 
 
@@ -99,16 +105,16 @@ class SessionBusy(AgentDevError):
     """session {session} is {what}"""
 
 
-class NotTrustworthy(AgentDevError):
-    """{path} is not used: {reason}"""
+class IgnoredSettings(AgentDevError):
+    """ignoring {path}: {reason}"""
 
 
 class HomeBusy(AgentDevError):
-    """a session is using the agent home {path}"""
+    """the agent home {path} is in use by a session"""
 
 
-class AgentEnded(AgentDevError):
-    """the agent has ended: leave, and `agent-dev merge` lets you choose"""
+class AgentExited(AgentDevError):
+    """the agent has exited; leave this screen and run `agent-dev merge`"""
 
 
 class UnreadableSession(AgentDevError):
@@ -120,15 +126,15 @@ class CannotMerge(AgentDevError):
 
 
 class UnknownOutcome(AgentDevError):
-    """merge {merge}: the disk failed, and how it ended is not known yet: {reason}"""
+    """merge {merge}: the disk failed and the outcome is unknown: {reason}"""
 
 
 class RecoveryRequired(AgentDevError):
-    """merge {merge} was interrupted, and what is there now is not understood: {reason}; nothing was changed"""
+    """merge {merge} was interrupted and cannot be recovered: {reason}; nothing was changed"""
 
 
 class CannotRecover(RecoveryRequired):
-    """merge {merge} was interrupted, and cannot be brought to rest now: {reason}"""
+    """merge {merge} was interrupted and cannot be recovered now: {reason}"""
 
 
 class CannotUndo(AgentDevError):
@@ -139,7 +145,15 @@ class CommandFailed(AgentDevError):
     """{program} failed: {reason}"""
 
 
-class UsageOfRun(CannotStart):
+class DiskFull(CommandFailed):
+    """{path}: {reason}; nothing was changed"""
+
+
+class DamagedRefs(CommandFailed):
+    """{path} is damaged: the refs at the start of the session are unknown"""
+
+
+class RunUsageError(CannotStart):
     """{message}"""
 
 
@@ -147,12 +161,12 @@ class RefusedCommits(AgentDevError):
     """the agent's commits are refused: {reason}"""
 
 
-class CannotBring(AgentDevError):
+class CannotImport(AgentDevError):
     """{message}"""
 
 
 class CheckpointFailed(AgentDevError):
-    """no checkpoint of session {session}: {reason}"""
+    """cannot take a checkpoint of session {session}: {reason}"""
 
 
 class UnknownCheckpoint(UsageError):
@@ -167,17 +181,44 @@ class CannotRollBack(AgentDevError):
     """{message}"""
 
 
-class PartlyRolledBack(AgentDevError):
-    """not all could be brought back: {what}"""
+class IncompleteRollback(AgentDevError):
+    """rollback is incomplete: {what}"""
 
 
-class UndoneWithOuter(AgentDevError):
-    """it was rolled back with the transaction around it"""
+class RolledBackWithOuter(AgentDevError):
+    """rolled back together with the outer transaction"""
 
 
 class BackupBusy(AgentDevError):
-    """another backup is being written to {target}"""
+    """another backup to {target} is running"""
 
 
 class BackupFailed(AgentDevError):
-    """no backup of {source}: {reason}"""
+    """cannot back up {source}: {reason}"""
+
+
+_LIMITS = {
+    errno.EMFILE: "raise the limit on open files: ulimit -n",
+    errno.ENOMEM: "free memory, or raise the limit on it: ulimit -v",
+}
+
+# Out of memory, CPython cannot map extension modules (ImportError), and some of its failures are SystemError.
+SYSTEM_ERRORS = (OSError, MemoryError, SystemError, ImportError)
+
+
+def describe_system_error(error: Exception) -> tuple[str, str]:
+    """Return a one-line description of an operating system failure, and a hint; the hint is empty if none is known."""
+    if isinstance(error, ImportError):
+        return str(error), ""
+    if not isinstance(error, OSError):
+        detail = "" if isinstance(error, MemoryError) else f", or an internal error of Python: {error}"
+        return f"out of memory{detail}", _LIMITS[errno.ENOMEM]
+    text = error.strerror or str(error)
+    return (f"{text}: {error.filename}" if error.filename else text), _LIMITS.get(error.errno or 0, "")
+
+
+def agent_not_started(error: Exception) -> AgentNotStarted:
+    """Return the error for a run that failed before the agent was started."""
+    error.__traceback__ = None  # its frames keep memory in use
+    reason, hint = describe_system_error(error)
+    return AgentNotStarted(reason=reason, hint=hint)

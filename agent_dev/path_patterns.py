@@ -1,112 +1,86 @@
-"""Path patterns of risk rules, matched without regular expressions: at most a pattern's length times the path's."""
+"""Path patterns of risk rules, matched without regular expressions in O(pattern length x path length)."""
 
+import re
 import unicodedata
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypeVar
+from agent_dev.wildcard import matches_sequence, matches_stars
 
-    T = TypeVar("T")
-    P = TypeVar("P")
-
-ANY = "**"
-# Characters that HFS+ leaves out of a name: there `.g\u200cit` is `.git` (git's own rule, core.protectHFS).
+ANY_DEPTH = "**"
+# HFS+ ignores these characters in names: `.g\u200cit` is `.git` (git's rule, core.protectHFS).
 _IGNORED = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF))
+# Windows ignores or replaces these in names (git: verify_path, is_ntfs_dotgit): trailing dots and blanks, NTFS stream names,
+# backslash for slash.
+_WINDOWS_ALIAS = re.compile(r"[\\:]|[. ](?:/|$)")
+_TRAILING_DOTS = re.compile(r"(?<=[^./ ])[. ]+(?=/|$)")
+_STREAM = re.compile(r"(?<=[^/:])::?\$[^/]*|(?<=/\.git):[^/]*|(?<=^\.git):[^/]*")
 
 
-def fold(path: bytes) -> str:
-    """Return a path as rules see it: two spellings that some file system takes for the same name are equal."""
+def fold_path(path: bytes) -> str:
+    """Return the normal form of a path: equal for spellings that some file system treats as the same name."""
     text = path.decode("utf-8", "surrogateescape")
     if text.isascii():
-        return text.lower()
-    text = unicodedata.normalize("NFC", text).translate(_IGNORED)
-    return unicodedata.normalize("NFC", text.casefold())
+        return _without_windows_aliases(text.lower())
+    text = unicodedata.normalize("NFKC", text).translate(_IGNORED)
+    return _without_windows_aliases(unicodedata.normalize("NFKC", text.casefold()))
 
 
-class Patterns:
-    """Patterns with a number each, found by a name in the path: most paths hold none, and cost a look-up for each name."""
+def _without_windows_aliases(text: str) -> str:
+    if not _WINDOWS_ALIAS.search(text):
+        return text
+    return _TRAILING_DOTS.sub("", _STREAM.sub("", text.replace("\\", "/")))
+
+
+class PatternIndex:
+    """Numbered patterns, indexed by a name that a matching path must contain; most paths contain none of them."""
 
     def __init__(self, patterns: tuple[tuple[str, int], ...]) -> None:
         self._by_name: dict[str, list[tuple[tuple[str, ...], int]]] = {}
         for pattern, number in patterns:
-            folded = fold(pattern.encode("utf-8", "surrogateescape"))
+            folded = fold_path(pattern.encode("utf-8", "surrogateescape"))
             self._by_name.setdefault(_name(folded), []).append((segments(folded), number))
 
-    def matching(self, path: bytes) -> set[int]:
-        """Return the numbers of the patterns that this path matches."""
-        return self.matching_names(*names(path))
+    def matching_path(self, path: bytes) -> set[int]:
+        """Return the numbers of the patterns that match a path."""
+        return self.matching_names(*folded_names(path))
 
     def matching_names(self, parts: list[str], keys: set[str]) -> set[int]:
-        """As `matching`, for what `names` says of a path: where several ask about one."""
+        """Match a path that `folded_names` has folded already; for several lookups of one path."""
         found: set[int] = set()
         for key in keys & self._by_name.keys():
             found.update(number for pattern, number in self._by_name[key] if number not in found and matches(parts, pattern))
         return found
 
 
-def names(path: bytes) -> tuple[list[str], set[str]]:
-    """Return a path's names, folded, and under what the patterns are found that it can match."""
-    parts = fold(path).split("/")
+def folded_names(path: bytes) -> tuple[list[str], set[str]]:
+    """Return the folded names of a path, and the index keys of all patterns that can match it."""
+    parts = fold_path(path).split("/")
     return parts, {"", *parts, *_wild_names(parts[-1])}
 
 
 def segments(pattern: str) -> tuple[str, ...]:
-    """Return a folded pattern as the names that a path must hold; `**` stands for any number of names.
+    """Split a folded pattern into the names that a path must have; `**` is any number of names.
 
-    Without a slash a pattern names a file anywhere, with one it begins at the root; one that ends in a slash means the
-    directory's content, and what stands in its place when that is no directory.
+    A pattern without a slash matches a name at any depth, one with a slash is anchored at the root. A trailing slash matches
+    the directory's content, or a non-directory of that name.
     """
     body = pattern.strip("/")
     is_anywhere = "/" not in body and not pattern.startswith("/")
-    return (*((ANY,) if is_anywhere else ()), *body.split("/"), *((ANY,) if pattern.endswith("/") else ()))
+    return (*((ANY_DEPTH,) if is_anywhere else ()), *body.split("/"), *((ANY_DEPTH,) if pattern.endswith("/") else ()))
 
 
 def matches(parts: list[str], pattern: tuple[str, ...]) -> bool:
-    """Whether the names of a path, folded, match the segments of a pattern."""
-    if len(pattern) == 2 and pattern[0] == ANY != pattern[1]:
+    """Return whether the folded names of a path match the segments of a pattern."""
+    if len(pattern) == 2 and pattern[0] == ANY_DEPTH != pattern[1]:
         return _is_name(parts[-1], pattern[1])
-    return fits(parts, pattern, ANY.__eq__, _is_name)
-
-
-def fits(some: "Sequence[T]", pattern: "Sequence[P]", is_star: "Callable[[P], bool]", is_one: "Callable[[T, P], bool]") -> bool:
-    """Whether things in a row fit a pattern of which some are stars, each any number of things, and the others one each.
-
-    At most as many steps as the two lengths multiplied: only the last star is ever tried again.
-    """
-    here = at = back = 0
-    star = -1
-    while here < len(some):
-        if at < len(pattern) and is_star(pattern[at]):
-            star, back = at, here
-            at += 1
-        elif at < len(pattern) and is_one(some[here], pattern[at]):
-            here += 1
-            at += 1
-        elif star >= 0:
-            back += 1
-            here, at = back, star + 1
-        else:
-            return False
-    return all(is_star(rest) for rest in pattern[at:])
+    return matches_sequence(parts, pattern, ANY_DEPTH.__eq__, _is_name)
 
 
 def _is_name(name: str, pattern: str) -> bool:
-    """Whether one name matches one segment: `*` is any number of characters, `?` is one."""
-    if "?" in pattern:
-        return name.startswith(pattern.partition("?")[0].partition("*")[0]) and fits(name, pattern, "*".__eq__, _is_char)
-    first, *rest = pattern.split("*")
-    if not rest:
-        return name == pattern
-    if not (name.startswith(first) and name.endswith(rest[-1])):
-        return False
-    at, end = len(first), len(name) - len(rest.pop())
-    for literal in rest:  # the first place of each is the best: it leaves most for the others
-        at = name.find(literal, at, end)
-        if at < 0:
-            return False
-        at += len(literal)
-    return at <= end
+    """Return whether a name matches a segment: `*` is any number of characters, `?` is one."""
+    if "?" not in pattern:
+        return matches_stars(name, pattern)
+    literal = pattern.partition("?")[0].partition("*")[0]
+    return name.startswith(literal) and matches_sequence(name, pattern, "*".__eq__, _is_char)
 
 
 def _is_char(char: str, pattern: str) -> bool:
@@ -114,7 +88,7 @@ def _is_char(char: str, pattern: str) -> bool:
 
 
 def _name(pattern: str) -> str:
-    """Return what a path must hold to match: the longest literal name, else the form `*.py` or `jest.*`, or ""."""
+    """Return the index key of a pattern: its longest literal name, else the form `*.py` or `jest.*`, or ""."""
     parts = pattern.strip("/").split("/")
     literal = [part for part in parts if part and "*" not in part and "?" not in part]
     if literal:
@@ -130,6 +104,6 @@ def _name(pattern: str) -> str:
 
 
 def _wild_names(name: str) -> list[str]:
-    """Return the forms `*.py` and `jest.*` that a file's name has."""
+    """Return the index keys of a file name: `*.py` for its extension, `jest.*` for each of its stems."""
     dots = [at for at, char in enumerate(name) if char == "."]
     return [f"*{name[dots[-1] :]}", *(f"{name[: at + 1]}*" for at in dots)] if dots else []

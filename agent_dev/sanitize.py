@@ -1,6 +1,6 @@
-"""Making hostile text visible: names, contents and messages that an agent wrote, before a person sees them."""
+"""Make hostile text visible: names, contents and messages that an agent wrote, before a person sees them."""
 
-# What redraws, reorders or hides text: bidirectional controls, zero-width characters, separators, tags, selectors.
+# Characters that redraw, reorder or hide text: bidirectional controls, zero-width characters, separators, tags, selectors.
 HIDDEN = (
     (0x00AD, 0x00AD),
     (0x034F, 0x034F),
@@ -29,7 +29,7 @@ def _table() -> dict[int, str]:
     table |= {code: f"<{code:02X}>" for code in range(0x80, 0xA0)}
     for first, last in HIDDEN:
         table |= {code: f"<U+{code:04X}>" for code in range(first, last + 1)}
-    # os.fsdecode's stand-ins for bytes that are not UTF-8: U+DC80 … U+DCFF are the bytes 0x80 … 0xFF.
+    # os.fsdecode's surrogates for bytes that are not UTF-8: U+DC80 … U+DCFF are the bytes 0x80 … 0xFF.
     table |= {code: f"\\x{code - 0xDC00:02x}" for code in range(0xDC80, 0xDD00)}
     table |= {code: "\ufffd" for code in range(0xD800, 0xE000) if code not in table}
     return table
@@ -39,9 +39,9 @@ _TABLE: dict[int, str] = {}
 
 
 def visible(text: str | bytes, tab: str = "\u2409") -> str:
-    r"""Return text that cannot move a cursor, change a colour, hide or reorder itself; every byte leaves a mark.
+    r"""Return text that cannot move the cursor, change colours, hide or reorder itself; every byte stays visible.
 
-    Bytes are read as UTF-8; what is not UTF-8 shows as `\xff`. `tab` stands for a tab.
+    Bytes are decoded as UTF-8; invalid bytes are shown as `\xff`. `tab` replaces a tab.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "surrogateescape")

@@ -1,7 +1,7 @@
-"""Frozen records for the launch path, without the start-up price of `dataclasses`.
+"""Frozen records for the launch path, without the start-up cost of `dataclasses`.
 
-`dataclasses` costs 10 ms of imports and about 0.3 ms a class, three times what starting bubblewrap takes
-(docs/decisions/0002-start-up.md). To type checkers a `Value` is a frozen dataclass:
+`dataclasses` takes 10 ms to import and about 0.3 ms per class, three times as long as bubblewrap takes to start
+(docs/decisions/0002-launch-path-imports.md). To type checkers a `Value` is a frozen dataclass:
 
     class Bind(Value):
         source: str
@@ -17,36 +17,36 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_: object) -> object:
-        """Do at run time what a type checker sees: nothing."""
+        """Do nothing; only type checkers use it."""
         return lambda cls: cls
 
 
 @dataclass_transform(frozen_default=True)
 class Value:
-    """A record whose fields are its annotations, in order, the base classes' first."""
+    """A record whose fields are its annotations in order, those of base classes first."""
 
     __match_args__: tuple[str, ...] = ()
 
     def __init_subclass__(cls) -> None:
-        own = cls.__annotations__  # of the class itself, also where they are made when asked for (Python 3.14)
-        cls.__match_args__ = (*cls.__match_args__, *own)  # type: ignore[misc]  # of the subclass's own
+        own = cls.__annotations__  # of this class only, also where they are evaluated lazily (Python 3.14)
+        cls.__match_args__ = (*cls.__match_args__, *own)  # type: ignore[misc]  # of the subclass
 
     def __init__(self, *args: object, **named: object) -> None:
         fields = self.__match_args__
         if len(args) > len(fields):
             raise TypeError(f"{type(self).__name__} takes {len(fields)} values, got {len(args)}")
-        given = dict(zip(fields, args, strict=False))
+        values = dict(zip(fields, args, strict=False))
         for name, value in named.items():
-            if name not in fields or name in given:
+            if name not in fields or name in values:
                 raise TypeError(f"{type(self).__name__}: unexpected {name!r}")
-            given[name] = value
+            values[name] = value
         kind = type(self)
         for name in fields:
-            if name not in given:
+            if name not in values:
                 if not hasattr(kind, name):
                     raise TypeError(f"{kind.__name__}: missing {name!r}")
-                given[name] = getattr(kind, name)
-        self.__dict__.update(given)
+                values[name] = getattr(kind, name)
+        self.__dict__.update(values)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is frozen")
@@ -55,11 +55,11 @@ class Value:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     def as_dict(self) -> "dict[str, Any]":
-        """Return the record as a dictionary, in the order of its fields."""
+        """Return the record as a dictionary, in field order."""
         return {name: self.__dict__[name] for name in self.__match_args__}
 
-    def but(self, **changes: object) -> "Self":
-        """Return a copy with some fields changed."""
+    def replace(self, **changes: object) -> "Self":
+        """Return a copy with some fields replaced."""
         return type(self)(**{**self.as_dict(), **changes})
 
     def __eq__(self, other: object) -> bool:

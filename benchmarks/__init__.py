@@ -1,1 +1,1 @@
-"""What is measured, how, and against whom: ratios within one interleaved run, so that noise hits all alike."""
+"""Benchmarks: ratios between alternatives that are measured in turns within one run, so that noise affects all alike."""

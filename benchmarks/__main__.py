@@ -1,4 +1,4 @@
-"""`python -m benchmarks [[--write] NAME…]`: all benchmarks and docs/benchmarks.md, or some, printed (or that part renewed)."""
+"""Run benchmarks: `python -m benchmarks [[--write] NAME…]`. All of them write docs/benchmarks.md, some print or renew a part."""
 
 import signal
 import sys
@@ -12,61 +12,69 @@ from benchmarks import (
     imports,
     inside,
     large,
+    many_files,
     merging,
-    much,
+    renames,
     report,
+    reviews,
     screen,
     startup,
+    terminal,
+    tools,
     transactions,
 )
-from benchmarks.ground import PROJECT, Ground, laid_out
 from benchmarks.measure import Section
 from benchmarks.process import ProgramFailed
+from benchmarks.working_directory import PROJECT, WorkingDirectory, working_directory
 
-BENCHMARKS: dict[str, Callable[[Ground], tuple[Section, ...]]] = {
+BENCHMARKS: dict[str, Callable[[WorkingDirectory], tuple[Section, ...]]] = {
     "startup": startup.run,
     "large": large.run,
     "inside": inside.run,
     "merging": merging.run,
-    "much": much.run,
+    "much": many_files.run,
     "growth": growth.run,
     "commits": commits.run,
+    "reviews": reviews.run,
+    "tools": tools.run,
     "transactions": transactions.run,
     "commands": commands.run,
+    "renames": renames.run,
     "checkpoints": checkpoints.run,
     "screen": screen.run,
+    "terminal": terminal.run,
     "imports": imports.run,
 }
 PAGE = PROJECT / "docs/benchmarks.md"
 
 
-def main(words: list[str]) -> int:
-    """Run what is asked for; return 0, 1 when a measured program failed, 2 for a name that is none."""
-    is_kept = words[:1] == ["--write"]
-    names = words[is_kept:] or list(BENCHMARKS)
+def main(argv: list[str]) -> int:
+    """Run the named benchmarks; return 0, 1 if a measured program failed, 2 for an unknown name."""
+    is_written = argv[:1] == ["--write"]
+    names = argv[is_written:] or list(BENCHMARKS)
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        print(f"benchmarks: no {unknown[0]}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        print(f"benchmarks: unknown benchmark {unknown[0]}; known: {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 2
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that the ground is removed
+        signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that the working directory is removed
     try:
-        with laid_out() as ground:
-            print(report.facts(ground), flush=True)
+        with working_directory() as ground:
+            print(report.machine_table(ground), flush=True)
             sections = [section for name in names for section in _one(name, ground)]
-            text = report.renewed(PAGE.read_text("utf-8"), ground, sections) if is_kept else report.page(ground, sections)
+            text = report.renew(PAGE.read_text("utf-8"), ground, sections) if is_written else report.page(ground, sections)
     except ProgramFailed as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    if is_kept or not words:
+    if is_written or not argv:
         PAGE.write_text(text, encoding="utf-8")
         print("written to docs/benchmarks.md")
     return 0
 
 
-def _one(name: str, ground: Ground) -> tuple[Section, ...]:
+def _one(name: str, ground: WorkingDirectory) -> tuple[Section, ...]:
     sections = BENCHMARKS[name](ground)
     for section in sections:
         print(report.section_text(section), flush=True)

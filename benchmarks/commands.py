@@ -1,15 +1,15 @@
-"""What the command policy costs: programs started one after the other, and a build, with `policy: guard` and with `off`."""
+"""The command policy: programs started one after the other, and a build, with `policy: guard` and with `off`."""
 
 import contextlib
 import time
 from pathlib import Path
 
 from benchmarks import measure, process
-from benchmarks.ground import PYTHON, Ground, repository
 from benchmarks.measure import Row, Section, Subject
+from benchmarks.working_directory import PYTHON, WorkingDirectory, repository
 
 TITLE = "The command policy"
-_REST = 0.02  # seconds: what is left to a child is not the next one's to pay for
+_REST = 0.02  # seconds: a child's remaining work must not slow down the next measurement
 _LOOP = """import os, time
 since = time.perf_counter()
 for _ in range(1000):
@@ -29,8 +29,8 @@ _SOURCE = "#include <stdio.h>\n#include <string.h>\nint f{0}(int x, char *s) {{ 
 _TARGETS = {"fork and exec, 1,000 times": ("loop.py", 1.3), "a build of 1,000 processes": ("build.py", 1.05)}
 
 
-def run(ground: Ground) -> tuple[Section, ...]:
-    """Measure both with the first bubblewrap there is."""
+def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+    """Measure the loop and the build with the first bubblewrap."""
     files = {f"u{n}.c": _SOURCE.format(n).encode() for n in range(333)}  # gcc, cc1 and as for each
     files |= {"Makefile": _MAKEFILE, "loop.py": _LOOP.encode(), "build.py": _BUILD.encode()}
     repo = repository(ground.folder / "commands", ground.env, files)
@@ -39,42 +39,42 @@ def run(ground: Ground) -> tuple[Section, ...]:
         path.write_text(f'policy: "{name}"\n')
     rows: list[Row] = []
     with contextlib.chdir(repo):
-        for what, (script, target) in _TARGETS.items():
+        for label, (script, target) in _TARGETS.items():
             subjects = [_subject(name, path, repo / script, ground) for name, path in configs.items()]
             found = {name: one["took"] for name, one in measure.in_turns(subjects, measure.rounds(4), 1, in_order=False).items()}
-            rows.append(Row(f"{what}: off", measure.spread(found["off"])))
+            rows.append(Row(f"{label}: off", measure.spread(found["off"])))
             ratio = measure.ratio(found["guard"], found["off"])
-            rows.append(Row(f"{what}: guard", measure.spread(found["guard"]), "off", ratio, target))
+            rows.append(Row(f"{label}: guard", measure.spread(found["guard"]), "off", ratio, target))
         start = _start(configs, ground)
-    return Section(TITLE, "Within one sandbox; a new one each round.", tuple(rows)), start
+    return Section(TITLE, "All within one sandbox; a new sandbox each round.", tuple(rows)), start
 
 
-def _start(configs: dict[str, Path], ground: Ground) -> Section:
-    """Measure what a start costs with a policy: why a bare command has none (decisions/0020)."""
-    found = measure.in_turns([_begun(name, path, ground) for name, path in configs.items()], measure.rounds())
+def _start(configs: dict[str, Path], ground: WorkingDirectory) -> Section:
+    """Measure the start of a command without a profile, with and without the policy."""
+    found = measure.in_turns([_start_subject(name, path, ground) for name, path in configs.items()], measure.rounds())
     off, guard = (found[name]["start"] for name in configs)
     rows = (
         Row("agent-dev true: off", measure.spread(off)),
         Row("agent-dev true: guard", measure.spread(guard), "off", measure.ratio(guard, off)),
     )
     fastest = measure.fastest({"off": off, "guard": guard}, "off")
-    return Section(f"{TITLE}: start", "From exec to exit, no agent's profile.", rows, (fastest,))
+    return Section(f"{TITLE}: start", "From exec to exit, of a command without a profile.", rows, (fastest,))
 
 
-def _begun(name: str, config: Path, ground: Ground) -> Subject:
-    home = ground.folder / f"config-{name}"  # one each: what is remembered of a configuration is remembered of the last
+def _start_subject(name: str, config: Path, ground: WorkingDirectory) -> Subject:
+    home = ground.folder / f"config-{name}"  # separate ones, because only the last configuration is cached
     (home / "agent-dev").mkdir(parents=True)
     (home / "agent-dev/config.yaml").write_text(config.read_text())
     env = ground.env_with(ground.bwraps[0]) | {"XDG_CONFIG_HOME": str(home), "XDG_CACHE_HOME": str(home)}
 
     def run_once() -> dict[str, float]:
         time.sleep(_REST)
-        return {"start": process.timed((ground.program, "true"), env)}
+        return {"start": process.elapsed_time((ground.program, "true"), env)}
 
     return Subject(name, run_once)
 
 
-def _subject(name: str, config: Path, script: Path, ground: Ground) -> Subject:
-    words = (ground.program, "--config", str(config), "--no-merge", "--", PYTHON, "-I", "-S", "-B", str(script))
+def _subject(name: str, config: Path, script: Path, ground: WorkingDirectory) -> Subject:
+    argv = (ground.program, "--config", str(config), "--no-merge", "--", PYTHON, "-I", "-S", "-B", str(script))
     env = ground.env_with(ground.bwraps[0])
-    return Subject(name, lambda: {"took": float(process.output(words, env))})
+    return Subject(name, lambda: {"took": float(process.output(argv, env))})

@@ -1,4 +1,4 @@
-"""How long it takes to find 200 commits in a history of 1,000 and a tree of 50,000 files, and to bring them home."""
+"""Commits: find and import 200 commits in a history of 1,000 and a tree of 50,000 files."""
 
 import contextlib
 import os
@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 from benchmarks import measure, process
-from benchmarks.ground import Ground, repository
 from benchmarks.measure import Row, Section, Subject
+from benchmarks.working_directory import WorkingDirectory, repository
 
 TITLE = "Commits"
-FOUND, BROUGHT = 300.0, 1000.0  # ms
+FIND_LIMIT, IMPORT_LIMIT = 300.0, 1000.0  # ms
 _FILES, _COMMITS, _AGENT = 50_000, 1_000, 200
 _AGENTS_WORK = f"""
 git checkout -q -b one; git checkout -q -b two; git checkout -q main
@@ -28,53 +28,53 @@ git checkout -q main
 """
 
 
-def run(ground: Ground) -> tuple[Section, ...]:
-    """Let an agent commit once; then look, bring home and undo, round by round."""
+def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+    """Let an agent commit once; then list, import and undo the commits, round by round."""
     repo = repository(ground.folder / "commits", ground.env, {"README.md": b"# History\n"})
     _grow(repo, ground.env)
-    twin = _Twin(ground, repo)
+    clone = _Clone(ground, repo)
     with contextlib.chdir(repo):
-        process.timed((ground.program, "--no-merge", "--name", "bench", "--", "/bin/sh", "-c", _AGENTS_WORK), ground.env)
-        found = measure.in_turns([Subject("agent-dev", lambda: _round(ground, repo, twin))], measure.rounds(6), 1)["agent-dev"]
+        process.elapsed_time((ground.program, "--no-merge", "--name", "bench", "--", "/bin/sh", "-c", _AGENTS_WORK), ground.env)
+        found = measure.in_turns([Subject("agent-dev", lambda: _round(ground, repo, clone))], measure.rounds(6), 1)["agent-dev"]
     rows = (
-        Row("agent-dev commits", measure.spread(found["found"]), limit=FOUND),
+        Row("agent-dev commits", measure.spread(found["found"]), limit=FIND_LIMIT),
         Row(
             "agent-dev merge --commits",
-            measure.spread(found["brought"]),
+            measure.spread(found["imported"]),
             "git fetch, git merge --ff-only",
-            measure.ratio(found["brought"], found["by git"]),
-            limit=BROUGHT,
+            measure.ratio(found["imported"], found["git"]),
+            limit=IMPORT_LIMIT,
         ),
         Row("its undo", measure.spread(found["undone"])),
-        Row("agent-dev merge --commits one --as NAME", measure.spread(found["branch"]), limit=BROUGHT),
-        Row("git fetch of the same, git merge --ff-only", measure.spread(found["by git"])),
+        Row("agent-dev merge --commits one --as NAME", measure.spread(found["branch"]), limit=IMPORT_LIMIT),
+        Row("git fetch of the same, git merge --ff-only", measure.spread(found["git"])),
     )
     about = (
         f"A repository of {_FILES:,} files and {_COMMITS:,} commits, in which an agent made {_AGENT} commits on three branches. "
-        "Found: told with authors, files and what is in no commit. Brought home: checked in a quarantine, the branch that is "
-        "checked out moved with its files and its index, all of it durable. Beside it a clone that fetches the same commits, "
-        "with their objects checked too, and goes forward to them: neither its files nor its index are made durable."
+        "`commits` lists them with authors, files and uncommitted changes. `merge --commits` checks them in a quarantine and "
+        "updates the checked-out branch, its files and its index, durably. For comparison, a clone fetches the same commits, "
+        "with checks of objects, and fast-forwards to them; git does not make its files and its index durable."
     )
     remarks = (f"The machine's load before was {ground.load:.1f} on {os.cpu_count()} cores.",)
     return (Section(TITLE, about, rows, remarks),)
 
 
-class _Twin:
-    """A clone of the repository as it was before the agent, into which git alone brings the same commits."""
+class _Clone:
+    """A clone of the repository from before the agent's commits, into which git alone imports them."""
 
-    def __init__(self, ground: Ground, repo: Path) -> None:
-        self._env, self._repo, self._place = ground.env, repo, repo.with_name("twin")
-        process.output(("git", "clone", "-q", "--no-local", str(repo), str(self._place)), self._env)
-        self._start = process.output(("git", "-C", str(self._place), "rev-parse", "HEAD"), self._env).strip()
-        self._objects = self._place / ".git/objects"
+    def __init__(self, ground: WorkingDirectory, repo: Path) -> None:
+        self._env, self._repo, self._folder = ground.env, repo, repo.with_name("clone")
+        process.output(("git", "clone", "-q", "--no-local", str(repo), str(self._folder)), self._env)
+        self._start = process.output(("git", "-C", str(self._folder), "rev-parse", "HEAD"), self._env).strip()
+        self._objects = self._folder / ".git/objects"
         self._known = set(self._objects.rglob("*"))
 
     def bring(self) -> float:
-        """Fetch and go forward; return how many milliseconds that took, and be as before."""
+        """Fetch and fast-forward; return the milliseconds, and restore the clone."""
         git = (
             shutil.which("git", path=self._env["PATH"]) or "git",
             "-C",
-            str(self._place),
+            str(self._folder),
             "-c",
             "gc.auto=0",
             "-c",
@@ -82,38 +82,38 @@ class _Twin:
             "-c",
             "transfer.fsckObjects=true",
         )
-        process.timed(("/usr/bin/sync", "-f", str(self._place)), self._env)
-        took = process.timed((*git, "fetch", "-q", str(self._repo), "main"), self._env)
-        took += process.timed((*git, "merge", "-q", "--ff-only", "FETCH_HEAD"), self._env)
+        process.elapsed_time(("/usr/bin/sync", "-f", str(self._folder)), self._env)
+        took = process.elapsed_time((*git, "fetch", "-q", str(self._repo), "main"), self._env)
+        took += process.elapsed_time((*git, "merge", "-q", "--ff-only", "FETCH_HEAD"), self._env)
         process.output((*git, "reset", "-q", "--hard", self._start), self._env)
         process.output((*git, "reflog", "expire", "--expire=now", "--all"), self._env)
         for path in set(self._objects.rglob("*")) - self._known:
             if path.is_file():
                 path.unlink()
         for name in ("FETCH_HEAD", "ORIG_HEAD"):
-            (self._place / ".git" / name).unlink(missing_ok=True)
+            (self._folder / ".git" / name).unlink(missing_ok=True)
         return took
 
 
-def _round(ground: Ground, repo: Path, twin: _Twin) -> dict[str, float]:
-    took = {"found": process.timed((ground.program, "commits", "bench", "--json"), ground.env)}
-    for name, words in (
-        ("brought", ("merge", "bench", "--commits")),
+def _round(ground: WorkingDirectory, repo: Path, clone: _Clone) -> dict[str, float]:
+    took = {"found": process.elapsed_time((ground.program, "commits", "bench", "--json"), ground.env)}
+    for name, arguments in (
+        ("imported", ("merge", "bench", "--commits")),
         ("undone", ("undo",)),
         ("branch", ("merge", "bench", "--commits", "one", "--as", "theirs")),
     ):
-        process.timed(("/usr/bin/sync", "-f", str(repo)), ground.env)
-        took[name] = process.timed((ground.program, *words), ground.env)
+        process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), ground.env)
+        took[name] = process.elapsed_time((ground.program, *arguments), ground.env)
         if process.output(("git", "status", "--porcelain"), ground.env):
-            raise process.ProgramFailed(f"the work tree is not clean after: {' '.join(words)}")
-        if name == "brought":
-            took["by git"] = twin.bring()
-    process.timed((ground.program, "undo"), ground.env)
+            raise process.ProgramFailed(f"the work tree is not clean after: {' '.join(arguments)}")
+        if name == "imported":
+            took["git"] = clone.bring()
+    process.elapsed_time((ground.program, "undo"), ground.env)
     return took
 
 
 def _grow(repo: Path, env: dict[str, str]) -> None:
-    """Give a repository its files and its history."""
+    """Create the files and the history of a repository."""
     lines = [b"blob\nmark :1\ndata 40\n" + b"the quick brown fox jumps over the dog.\n"]
     for number in range(_COMMITS):
         lines.append(b"commit refs/heads/main\ncommitter Ada <ada@example.invalid> %d +0000\ndata 4\nmore\n" % (10**9 + number))

@@ -1,4 +1,4 @@
-"""What work costs inside: reading, stat, starting processes and `git status` against the same inside `bwrap --overlay`."""
+"""Work inside: reading, stat, starting processes and `git status`, against the same inside `bwrap --overlay`."""
 
 import contextlib
 import itertools
@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from benchmarks import measure, process, workload
-from benchmarks.ground import PYTHON, Bwrap, Ground, repository
 from benchmarks.measure import Row, Section, Subject
+from benchmarks.working_directory import PYTHON, Bwrap, WorkingDirectory, repository
 
 TITLE = "Inside"
 TARGET = 1.03  # times `bwrap --overlay`
@@ -15,8 +15,8 @@ _PASSES = 7
 _PEER = "bwrap --overlay"
 
 
-def run(ground: Ground) -> tuple[Section, ...]:
-    """Measure, if there is a bubblewrap that can mount overlays."""
+def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+    """Measure the work inside, if a bubblewrap can mount overlays."""
     bwrap = ground.with_overlay
     about = f"The fastest of {_PASSES} passes within one sandbox; a new sandbox each round."
     if bwrap is None:
@@ -24,29 +24,29 @@ def run(ground: Ground) -> tuple[Section, ...]:
     repo = _repository(ground)
     with contextlib.chdir(repo):
         found = measure.in_turns(_subjects(bwrap, ground, repo), measure.rounds(3), 1)
-    rows = [row for what in found[_PEER] for row in _rows(what, found)]
+    rows = [row for label in found[_PEER] for row in _rows(label, found)]
     return (Section(f"{TITLE}, bubblewrap {bwrap}", about, tuple(rows)),)
 
 
-def _rows(what: str, found: dict[str, measure.Figures]) -> list[Row]:
-    peer = found[_PEER][what]
+def _rows(label: str, found: dict[str, measure.Figures]) -> list[Row]:
+    peer = found[_PEER][label]
     rows = []
     for name, figures in found.items():
         is_peer, is_ours = name == _PEER, name.startswith("agent-dev")
         rows.append(
             Row(
-                f"{what}: {name}",
-                measure.spread(figures[what]),
+                f"{label}: {name}",
+                measure.spread(figures[label]),
                 "" if is_peer else _PEER,
-                None if is_peer else measure.ratio(figures[what], peer),
+                None if is_peer else measure.ratio(figures[label], peer),
                 TARGET if is_ours else None,
             )
         )
     return rows
 
 
-def _repository(ground: Ground) -> Path:
-    """Make 5,000 tracked files of 4 KiB, 20,000 ignored ones to stat, and the script."""
+def _repository(ground: WorkingDirectory) -> Path:
+    """Create 5,000 tracked files of 4 KiB, 20,000 ignored ones for stat, and the script."""
     line = b"the quick brown fox jumps over the lazy dog, again and again\n"
     files = {f"src/part{n // 100}/file{n}.txt": f"{n}\n".encode() + line * 66 for n in range(5000)}
     files[".gitignore"] = b"/many/\n"
@@ -56,7 +56,7 @@ def _repository(ground: Ground) -> Path:
     return repository(ground.folder / "inside", ground.env, files)
 
 
-def _subjects(bwrap: Bwrap, ground: Ground, repo: Path) -> list[Subject]:
+def _subjects(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> list[Subject]:
     script = (PYTHON, "-I", "-S", "-B", f"{repo}/workload.py", str(_PASSES))
     numbers = itertools.count()
 
@@ -81,6 +81,6 @@ def _subjects(bwrap: Bwrap, ground: Ground, repo: Path) -> list[Subject]:
     return subjects
 
 
-def _timed(words: tuple[str, ...], env: dict[str, str]) -> dict[str, float]:
-    found = json.loads(process.output(words, env))
-    return {str(what): float(figure) for what, figure in found.items()}
+def _timed(argv: tuple[str, ...], env: dict[str, str]) -> dict[str, float]:
+    found = json.loads(process.output(argv, env))
+    return {str(label): float(figure) for label, figure in found.items()}

@@ -1,4 +1,4 @@
-"""How long a start takes in a repository as large as real ones: 50,000 files, 1,000 commits, 3,000 branches."""
+"""Start-up in a repository as large as real ones: 50,000 files, 1,000 commits, 3,000 branches."""
 
 import contextlib
 import subprocess
@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import measure, process
-from benchmarks.ground import Ground, repository
 from benchmarks.measure import Row, Section, Subject
+from benchmarks.working_directory import WorkingDirectory, repository
 
 TITLE = "Start-up in a large repository"
 TARGET = 6.0  # times plain bubblewrap, as in a small one
 FILES, COMMITS, BRANCHES = 50_000, 1_000, 3_000
 _PLAIN = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
-_REST = 0.05  # seconds: what is left to a child is not the next one's to pay for
+_REST = 0.05  # seconds: a child's remaining work must not slow down the next measurement
 
 
-def run(ground: Ground) -> tuple[Section, ...]:
-    """Measure with the last bubblewrap there is."""
+def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+    """Measure starts with the last bubblewrap."""
     bwrap = ground.bwraps[-1]
     env = ground.env_with(bwrap)
     subjects = [_subject("bwrap", (bwrap.path, *_PLAIN, "/usr/bin/true"), env, ground.folder)]
-    for name, place in _repositories(ground):
-        subjects.append(_subject(f"agent-dev true: {name}", (ground.program, "true"), env, place))
+    for name, folder in _repositories(ground):
+        subjects.append(_subject(f"agent-dev true: {name}", (ground.program, "true"), env, folder))
     found = measure.in_turns(subjects, measure.rounds(3))
     figures = {name: by_what["start"] for name, by_what in found.items()}
     rows = tuple(
@@ -36,7 +36,7 @@ def run(ground: Ground) -> tuple[Section, ...]:
     return (Section(f"{TITLE}, bubblewrap {bwrap}", about, rows, (measure.fastest(figures, "bwrap"),)),)
 
 
-def _repositories(ground: Ground) -> Iterator[tuple[str, Path]]:
+def _repositories(ground: WorkingDirectory) -> Iterator[tuple[str, Path]]:
     small = {f"src/part{n // 20}/file{n}.py": f"value = {n}\n".encode() * 50 for n in range(200)}
     yield "200 files", repository(ground.folder / "small", ground.env, small)
     yield "large", _large(ground.folder / "large", ground.env)
@@ -50,11 +50,11 @@ def _repositories(ground: Ground) -> Iterator[tuple[str, Path]]:
 
 
 def _large(folder: Path, env: dict[str, str]) -> Path:
-    """Make a repository by `git fast-import`: all files in the first commit, a few changed by each of the others."""
+    """Create a repository by `git fast-import`: all files in the first commit, a few changed by each later one."""
     process.output(("git", "init", "-q", "-b", "main", str(folder)), env)
-    _tell(folder, ("fast-import", "--quiet"), b"".join(_commits()), env)
+    _git_with_input(folder, ("fast-import", "--quiet"), b"".join(_commits()), env)
     process.output(("git", "-C", str(folder), "reset", "-q", "--hard"), env)
-    time.sleep(1.1)  # so that the index is younger than what it lists
+    time.sleep(1.1)  # so that the index is newer than its files
     process.output(("git", "-C", str(folder), "update-index", "--refresh", "--force-write-index"), env)
     return folder
 
@@ -71,19 +71,19 @@ def _commits() -> Iterator[bytes]:
 
 def _branches(folder: Path, env: dict[str, str]) -> None:
     head = process.output(("git", "-C", str(folder), "rev-parse", "HEAD"), env).strip()
-    _tell(
+    _git_with_input(
         folder, ("update-ref", "--stdin"), "".join(f"create refs/heads/team/b{n} {head}\n" for n in range(BRANCHES)).encode(), env
     )
 
 
-def _tell(folder: Path, words: tuple[str, ...], data: bytes, env: dict[str, str]) -> None:
-    subprocess.run(("git", "-C", str(folder), *words), input=data, env=env, check=True)
+def _git_with_input(folder: Path, arguments: tuple[str, ...], data: bytes, env: dict[str, str]) -> None:
+    subprocess.run(("git", "-C", str(folder), *arguments), input=data, env=env, check=True)
 
 
-def _subject(name: str, words: tuple[str, ...], env: dict[str, str], place: Path) -> Subject:
+def _subject(name: str, argv: tuple[str, ...], env: dict[str, str], folder: Path) -> Subject:
     def run_once() -> dict[str, float]:
         time.sleep(_REST)
-        with contextlib.chdir(place):
-            return {"start": process.timed(words, env)}
+        with contextlib.chdir(folder):
+            return {"start": process.elapsed_time(argv, env)}
 
     return Subject(name, run_once)

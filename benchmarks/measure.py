@@ -1,17 +1,23 @@
-"""Figures: measured in turns (A, B, A, B …), told as median and spread, compared as ratios within one run."""
+"""Measurements in turns (A, B, A, B …), summarized as median and spread, compared as ratios within one run."""
 
+import math
 import os
 import statistics
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-WARM_UP = 3  # rounds that nobody counts: caches, the profile cache, the page cache
+from benchmarks import process
+
+_FEWEST = 2  # rounds: a spread needs at least two figures
+WARM_UP = 3  # rounds that are not counted: they fill caches
+REST = 0.02  # seconds before a program starts: a child of the previous agent-dev still cleans up, which must not slow it down
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Something to measure; `run` does it once and returns milliseconds for each thing it measured."""
+    """A subject of a measurement; `run` runs it once and returns milliseconds by label."""
 
     name: str
     run: Callable[[], dict[str, float]]
@@ -19,7 +25,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A median, and the range in which eight of ten figures lie (p10 to p90)."""
+    """A median, and the range of eight out of ten figures (p10 to p90)."""
 
     median: float
     low: float
@@ -28,9 +34,9 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table: milliseconds, and how many times those of `against`, which should be at most `target`."""
+    """A row of a table: milliseconds, and their ratio to those of `against`, which should be at most `target`."""
 
-    what: str
+    label: str
     time: Spread
     against: str = ""
     ratio: Spread | None = None
@@ -39,7 +45,7 @@ class Row:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the target is met; None when there is none."""
+        """Return whether the target is met; None without one."""
         if self.target is not None and self.ratio is not None:
             return self.ratio.median <= self.target
         return None if self.limit is None else self.time.median <= self.limit
@@ -47,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One benchmark: what was done, its rows, and remarks."""
+    """A benchmark: a description, its rows, and remarks."""
 
     title: str
     about: str
@@ -58,24 +64,40 @@ class Section:
 Figures = dict[str, list[float]]
 
 
+def program(name: str, argv: tuple[str, ...], env: dict[str, str]) -> Subject:
+    """Return the subject that measures a program's time from exec to exit, after a pause."""
+
+    def run_once() -> dict[str, float]:
+        time.sleep(REST)
+        return {"start": process.elapsed_time(argv, env)}
+
+    return Subject(name, run_once)
+
+
 def rounds(share: int = 1) -> int:
-    """Return how many rounds to run: AGENT_DEV_BENCH_ROUNDS (60), a `share`-th of it for what takes long, at least 5."""
+    """Return the number of rounds: AGENT_DEV_BENCH_ROUNDS (60), divided by `share` for slow ones, at least 5."""
     return max(5, int(os.environ.get("AGENT_DEV_BENCH_ROUNDS", "60")) // share)
 
 
-def in_turns(subjects: Sequence[Subject], count: int, warm_up: int = WARM_UP, *, in_order: bool = True) -> dict[str, Figures]:
-    """Run all subjects in turns; return by subject and by what it measured the figures, round by round.
+def in_turns(
+    subjects: Sequence[Subject], count: int, warm_up: int = WARM_UP, *, in_order: bool = True, within: float = math.inf
+) -> dict[str, Figures]:
+    """Run all subjects in turns; return the figures of all rounds by subject and label.
 
-    Not `in_order`: each round begins with the next one, since who follows one that wrote much pays for its writing.
+    Unless `in_order`, each round begins with the next subject, because a subject that writes much slows down the one after it. No
+    round begins after `within` seconds, except the first two: a busy machine runs fewer rounds, not a longer benchmark.
     """
     found: dict[str, Figures] = {subject.name: {} for subject in subjects}
+    until = time.monotonic() + within
     for number in range(-warm_up, count):
+        if number >= _FEWEST and time.monotonic() > until:
+            break
         _progress(number + 1, count)
         first = 0 if in_order else number % len(subjects)
         for subject in (*subjects[first:], *subjects[:first]):
-            for what, figure in subject.run().items():
+            for label, figure in subject.run().items():
                 if number >= 0:
-                    found[subject.name].setdefault(what, []).append(figure)
+                    found[subject.name].setdefault(label, []).append(figure)
     return found
 
 
@@ -86,16 +108,16 @@ def spread(figures: Sequence[float]) -> Spread:
 
 
 def ratio(figures: Sequence[float], against: Sequence[float]) -> Spread:
-    """Return the ratio of the medians, and the range of the ratios of pairs that were measured in the same round."""
+    """Return the ratio of the medians, and the range of the ratios of pairs measured in the same round."""
     pairs = spread([one / other for one, other in zip(figures, against, strict=True)])
     return Spread(statistics.median(figures) / statistics.median(against), pairs.low, pairs.high)
 
 
 def fastest(figures: Figures, against: str) -> str:
-    """Return a remark on the fastest rounds, which say what remains when nothing else runs on the machine."""
+    """Return a remark on the fastest rounds, which are the least disturbed ones."""
     best = min(figures[against])
-    said = [f"{name} {min(times):.1f} ms ({min(times) / best:.2f} times {against})" for name, times in figures.items()]
-    return f"The fastest round of each: {', '.join(said)}."
+    texts = [f"{name} {min(times):.1f} ms ({min(times) / best:.2f} times {against})" for name, times in figures.items()]
+    return f"The fastest round of each: {', '.join(texts)}."
 
 
 def _progress(number: int, count: int) -> None:

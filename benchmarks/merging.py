@@ -1,11 +1,11 @@
-"""How long `merge --all` of 3,000 new files takes against `cp -a` of the same files, and its undo against it."""
+"""Merging: `merge --all` of 3,000 new files against `cp -a` of the same files, and its undo and redo."""
 
 import contextlib
 from pathlib import Path
 
 from benchmarks import measure, process
-from benchmarks.ground import PYTHON, Ground, remove, repository
 from benchmarks.measure import Row, Section, Subject
+from benchmarks.working_directory import PYTHON, WorkingDirectory, remove, repository
 
 TITLE = "Merging"
 LIMIT = 350.0  # ms
@@ -19,14 +19,14 @@ for n in range(3000):
 """
 
 
-def run(ground: Ground) -> tuple[Section, ...]:
-    """Let an agent make the files, merge them, copy them, remove them; round by round."""
+def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+    """Let an agent create the files; merge them, copy them and remove them, round by round."""
     files = {f"src/file{n}.py": b"value = 1\n" * 20 for n in range(200)} | {"make.py": _MAKE.encode()}
     repo = repository(ground.folder / "merging", ground.env, files)
     source = ground.folder / "merging-source"
     source.mkdir()
     with contextlib.chdir(source):
-        process.timed((PYTHON, str(repo / "make.py")), ground.env)
+        process.elapsed_time((PYTHON, str(repo / "make.py")), ground.env)
     with contextlib.chdir(repo):
         found = measure.in_turns(_subjects(ground, repo, source), measure.rounds(5), 1)
     figures = {name: by_what["copy"] for name, by_what in found.items()}
@@ -41,14 +41,14 @@ def run(ground: Ground) -> tuple[Section, ...]:
         Section(
             TITLE,
             f"{_COUNT:,} new files of 1.8 KB in 30 directories, made by an agent, into a repository on the same disk. "
-            "A merge says that it is done when all is on the disk; `cp -a` does not wait for that, `sync -f` after it does.",
+            "A merge ends when everything is on the disk. `cp -a` does not wait for that; `cp -a, sync -f` does.",
             tuple(rows),
             (measure.fastest(figures, peers[0]),),
         ),
     )
 
 
-def _subjects(ground: Ground, repo: Path, source: Path) -> list[Subject]:
+def _subjects(ground: WorkingDirectory, repo: Path, source: Path) -> list[Subject]:
     copy = ("/usr/bin/cp", "-a", str(source / "new"), str(repo / "new"))
     durable = ("/bin/sh", "-c", f"{' '.join(copy)} && sync -f {repo}")
     return [
@@ -58,32 +58,32 @@ def _subjects(ground: Ground, repo: Path, source: Path) -> list[Subject]:
     ]
 
 
-def _merged(ground: Ground, repo: Path) -> dict[str, float]:
-    """Time one merge, its undo and its redo: the run before and the tidying after do not count."""
-    process.timed((ground.program, "--no-merge", "--name", "bench", "--", PYTHON, "make.py"), ground.env)
+def _merged(ground: WorkingDirectory, repo: Path) -> dict[str, float]:
+    """Time one merge, its undo and its redo, without the run before and the clean-up after."""
+    process.elapsed_time((ground.program, "--no-merge", "--name", "bench", "--", PYTHON, "make.py"), ground.env)
     took = {}
-    for name, words in (("copy", ("merge", "bench", "--all")), ("undo", ("undo",)), ("redo", ("redo",))):
-        process.timed(("/usr/bin/sync", "-f", str(repo)), ground.env)
-        took[name] = process.timed((ground.program, *words), ground.env)
-        _expect(repo, 0 if name == "undo" else _COUNT, words)
+    for name, arguments in (("copy", ("merge", "bench", "--all")), ("undo", ("undo",)), ("redo", ("redo",))):
+        process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), ground.env)
+        took[name] = process.elapsed_time((ground.program, *arguments), ground.env)
+        _expect(repo, 0 if name == "undo" else _COUNT, arguments)
     remove(repo / "new")
     return took
 
 
-def _copied(words: tuple[str, ...], ground: Ground, repo: Path) -> dict[str, float]:
-    return _timed_from_rest(words, ground, repo)
+def _copied(argv: tuple[str, ...], ground: WorkingDirectory, repo: Path) -> dict[str, float]:
+    return _timed_from_rest(argv, ground, repo)
 
 
-def _timed_from_rest(words: tuple[str, ...], ground: Ground, repo: Path) -> dict[str, float]:
-    """Time what makes `new` in the repository, with nothing left to write from before; then remove it again."""
-    process.timed(("/usr/bin/sync", "-f", str(repo)), ground.env)
-    took = process.timed(words, ground.env)
-    _expect(repo, _COUNT, words)
+def _timed_from_rest(argv: tuple[str, ...], ground: WorkingDirectory, repo: Path) -> dict[str, float]:
+    """Time a command that creates `new` in the repository, after pending writes have completed; then remove `new` again."""
+    process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), ground.env)
+    took = process.elapsed_time(argv, ground.env)
+    _expect(repo, _COUNT, argv)
     remove(repo / "new")
     return {"copy": took}
 
 
-def _expect(repo: Path, count: int, words: tuple[str, ...]) -> None:
-    made = sum(1 for path in (repo / "new").rglob("*.txt"))
-    if made != count:
-        raise process.ProgramFailed(f"{made} files instead of {count} came of: {' '.join(words)}")
+def _expect(repo: Path, count: int, argv: tuple[str, ...]) -> None:
+    created = sum(1 for path in (repo / "new").rglob("*.txt"))
+    if created != count:
+        raise process.ProgramFailed(f"{created} files instead of {count} were created by: {' '.join(argv)}")

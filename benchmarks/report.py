@@ -1,66 +1,66 @@
-"""Figures as Markdown: for a terminal, and for docs/benchmarks.md."""
+"""Format figures as Markdown, for a terminal and for docs/benchmarks.md."""
 
 import os
 import time
 from collections.abc import Iterable, Sequence
 
-from benchmarks.ground import Ground
 from benchmarks.measure import Row, Section, Spread, rounds
+from benchmarks.working_directory import WorkingDirectory
 
 _HEAD = """\
 # Benchmarks
 
-Written by `python -m benchmarks`. Absolute times are those of one machine; the ratios travel better, because everything
-that is compared was measured in turns within one run (A, B, A, B …). Behind a median stands the range of eight rounds out
-of ten (p10 to p90); behind a ratio of medians the range of eight out of ten ratios of two neighbours.
+Written by `python -m benchmarks`. Absolute times hold for one machine. Ratios are more portable, because alternatives were
+measured in turns within one run (A, B, A, B …). Each median is followed by the range of eight out of ten rounds (p10
+to p90), each ratio of medians by the same range of the ratios within one round.
 """
 _TAIL = """\
 ## Run it yourself
 
-    make bench                                     # everything, and writes this page
-    .venv/bin/python -m benchmarks startup         # or large, inside, merging, much, commits, …; only prints
-    .venv/bin/python -m benchmarks --write startup # and renews that part of this page
-    AGENT_DEV_BENCH_ROUNDS=200 make bench          # more rounds than 60
-    AGENT_DEV_BENCH_BWRAP=/path/to/bwrap make bench    # beside the distribution's bubblewrap, this newer one
+    make bench                                     # run all benchmarks and write this page
+    .venv/bin/python -m benchmarks startup         # run one and print it; others: large, inside, merging, much, commits, …
+    .venv/bin/python -m benchmarks --write startup # run one and update its part of this page
+    AGENT_DEV_BENCH_ROUNDS=200 make bench          # 200 rounds instead of 60
+    AGENT_DEV_BENCH_BWRAP=/path/to/bwrap make bench    # also with this newer bubblewrap
 
-Without `AGENT_DEV_BENCH_BWRAP` the newer bubblewrap is the one that `.ci/new-bwrap` fetched, if it did. What compares
-with `bwrap --overlay` needs bubblewrap 0.11 or newer.
+Without `AGENT_DEV_BENCH_BWRAP`, the newer bubblewrap is the one that `.ci/new-bwrap` downloaded, if any. Comparisons
+with `bwrap --overlay` need bubblewrap 0.11 or newer.
 
-agent-dev is built as a wheel and installed with its byte code into a new virtual environment of `/usr/bin/python3`, as a
-user has it. Home, state and repositories are new folders below `/var/tmp` and are removed at the end. Only the
-installation uses the network.
+As on a user's machine, agent-dev is built as a wheel and installed, with bytecode, into a new virtual environment of
+`/usr/bin/python3`. Home, state directory and repositories are new directories below `/var/tmp`, which are removed at the end.
+Only the installation uses the network.
 """
 _MARK = "\n\n## "
 _BUSY = """\
-**Other programs were busy on this machine: the spread is wide, and whether a target is met cannot be told from this run.**
+**Other programs were busy on this machine: the spread is wide, and this run cannot show whether the targets are met.**
 """
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _QUIET = 0.4  # of the cores
 _COLUMNS = ("what", "ms", "ratio", "target", "met")
 
 
-def page(ground: Ground, sections: Iterable[Section]) -> str:
+def page(ground: WorkingDirectory, sections: Iterable[Section]) -> str:
     """Return the whole page."""
     busy = (_BUSY,) if ground.load > _QUIET * (os.cpu_count() or 1) else ()
-    return "\n".join((_HEAD, *busy, facts(ground), *(section_text(section) for section in sections), _TAIL))
+    return "\n".join((_HEAD, *busy, machine_table(ground), *(section_text(section) for section in sections), _TAIL))
 
 
-def renewed(old: str, ground: Ground, sections: Iterable[Section]) -> str:
-    """Return the page with some sections measured again; each says when and how."""
+def renew(old: str, ground: WorkingDirectory, sections: Iterable[Section]) -> str:
+    """Return the page with some sections replaced by new measurements, which say when and how they were made."""
     head, *rest = old.split(_MARK)
-    told = {text.partition("\n")[0]: text for text in rest}
-    told.pop(_TAIL.partition("\n")[0].removeprefix("## "), None)
-    when = f"Measured again by itself: {time.strftime('%Y-%m-%d')}, load before {ground.load:.2f}, {rounds()} rounds."
+    texts = {text.partition("\n")[0]: text for text in rest}
+    texts.pop(_TAIL.partition("\n")[0].removeprefix("## "), None)
+    when = f"Measured separately: {time.strftime('%Y-%m-%d')}, load before {ground.load:.2f}, {rounds()} rounds."
     for section in sections:
         text = section_text(section).removeprefix(_MARK.lstrip("\n"))
-        told[section.title] = f"{text.rstrip()}\n\n{when}\n"
-    return _MARK.join((head.rstrip("\n"), *(text.strip("\n") + "\n" for text in told.values()))) + "\n" + _TAIL
+        texts[section.title] = f"{text.rstrip()}\n\n{when}\n"
+    return _MARK.join((head.rstrip("\n"), *(text.strip("\n") + "\n" for text in texts.values()))) + "\n" + _TAIL
 
 
-def facts(ground: Ground) -> str:
-    """Return what the figures depend on."""
+def machine_table(ground: WorkingDirectory) -> str:
+    """Return a table of the machine's properties that affect the figures."""
     name = os.uname()
-    one = [f"bubblewrap {bwrap} ({'newer' if bwrap.is_chosen else 'of the distribution'})" for bwrap in ground.bwraps]
+    one = [f"bubblewrap {bwrap} ({'newer' if bwrap.is_replacement else 'of the distribution'})" for bwrap in ground.bwraps]
     rows = (
         ("date", time.strftime("%Y-%m-%d")),
         ("kernel", f"{name.sysname} {name.release} {name.machine}"),
@@ -75,7 +75,7 @@ def facts(ground: Ground) -> str:
 
 
 def section_text(section: Section) -> str:
-    """Return one benchmark as a table."""
+    """Return a benchmark as a table."""
     lines = [f"## {section.title}", "", section.about, ""]
     if section.rows:
         lines += _table([_COLUMNS, *(_cells(row) for row in section.rows)])
@@ -90,11 +90,12 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _cells(row: Row) -> tuple[str, ...]:
     met = {None: "", True: "yes", False: "**no**"}[row.is_met]
-    return (row.what, _milliseconds(row.time), _times(row), _target(row), met)
+    return (row.label, _milliseconds(row.time), _times(row), _target(row), met)
 
 
 def _milliseconds(time_taken: Spread) -> str:
-    return f"{time_taken.median:.1f} ({time_taken.low:.1f} to {time_taken.high:.1f})"
+    digits = 1 if time_taken.median >= 1 else 2
+    return f"{time_taken.median:.{digits}f} ({time_taken.low:.{digits}f} to {time_taken.high:.{digits}f})"
 
 
 def _times(row: Row) -> str:
@@ -117,5 +118,5 @@ def _processor() -> str:
 
 def _distribution() -> str:
     with open("/etc/os-release", encoding="utf-8") as file:
-        said = dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
-    return said.get("PRETTY_NAME", "unknown").strip('"')
+        fields = dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
+    return fields.get("PRETTY_NAME", "unknown").strip('"')

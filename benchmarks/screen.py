@@ -1,4 +1,4 @@
-"""How fast the merge screen is in a real pty: its first paint, from a key to the first byte, what it holds, how it leaves."""
+"""The review screen on a real pty: first paint, latency of keys, memory, leaving."""
 
 import fcntl
 import os
@@ -11,18 +11,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from benchmarks import measure
-from benchmarks.ground import Ground
 from benchmarks.measure import Row, Section
+from benchmarks.working_directory import WorkingDirectory
 
 TITLE = "The merge screen"
 _ROWS, _COLUMNS = 40, 140
-_QUIET = 0.05  # seconds without a byte after which a key's drawing is over
+_QUIET = 0.05  # seconds without output after which a key's drawing counts as complete
 _PROGRAM = """
 import sys, time
-from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind
-from tui.app import review
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
+from tui.app import run_review
 from tests.harness.sample_session import Sample
-from tui.model.totals import Count
+from tui.model.totals import LineCount
 count, lines = int(sys.argv[1]), int(sys.argv[2])
 FILE = Entry(FileType.FILE, size=10)
 BEFORE = b"".join(b"line %d of a file\\n" % n for n in range(lines))
@@ -31,20 +32,20 @@ class Many(Sample):
     tabs = {}
     def __init__(self):
         paths = (b"src/%03d/%05d.py" % (n // 500, n) for n in range(count))
-        self.changes = ChangeSet(tuple(Change(Key(0, path), Kind.EDITED, FILE, FILE) for path in paths))
+        self.changes = ChangeSet(tuple(Change(Key(0, path), ChangeKind.EDITED, FILE, FILE) for path in paths))
         self.merges = []
-    def content(self, key): return BEFORE, AFTER
-    def merged(self, key): return None
-    def count(self, keys): return {key: Count(1, 1, 1) for key in keys}
+    def read_content(self, key): return BEFORE, AFTER
+    def line_merge(self, key): return None
+    def count_lines(self, keys): return {key: LineCount(1, 1, 1) for key in keys}
 source = Many()
 sys.stdout.write("READY\\n"); sys.stdout.flush(); sys.stdin.readline()
-review(source)
+run_review(source)
 status = open("/proc/self/status").read()
 sys.stdout.write("PEAK " + status.split("VmHWM:")[1].split()[0] + " END\\n"); sys.stdout.flush()
 """
 
 
-def run(ground: Ground) -> tuple[Section, ...]:
+def run(ground: WorkingDirectory) -> tuple[Section, ...]:
     """Open the screen on few and many changes, press keys, leave."""
     count = measure.rounds(6)
     few = [_session(ground, 10, 20, ()) for _ in range(count)]
@@ -60,8 +61,8 @@ def run(ground: Ground) -> tuple[Section, ...]:
     peak = max(one["peak"] for one in many) / 1024
     peak_long = max(one["peak"] for one in long) / 1024
     about = (
-        f"A real pty of {_COLUMNS} by {_ROWS}; the changes are made in the program's memory, so that this is the screen alone. "
-        "First paint is from the call to the last byte of the first picture, importing Textual included."
+        f"A real pty of {_COLUMNS} by {_ROWS}; the changes are in memory, so this measures the screen alone. "
+        "First paint is from the call to the last byte of the first frame, importing Textual included."
     )
     remark = f"Peak memory: {peak:.0f} MiB with 100,000 changes, {peak_long:.0f} MiB with a diff of 100,000 lines (at most 150)."
     return (Section(TITLE, about, tuple(rows), (remark,)),)
@@ -71,17 +72,17 @@ _LIST = (*[b"j"] * 60, *[b"\x1b[6~"] * 20, *[b" "] * 20, *[b"k"] * 40, *[b"n"] *
 _DIFF = (b"\r", *[b"j"] * 60, *[b"\x1b[6~"] * 20, *[b"]"] * 40, *[b" "] * 20, *[b"k"] * 40, b"G", b"g")
 
 
-def _session(ground: Ground, changes: int, lines: int, keys: Sequence[bytes]) -> dict[str, float]:
-    """Open, wait for quiet, press keys one by one, leave; return milliseconds, and the peak in KiB."""
+def _session(ground: WorkingDirectory, changes: int, lines: int, keys: Sequence[bytes]) -> dict[str, float]:
+    """Open the screen, wait for quiet, press keys one by one, and leave; return milliseconds and the peak memory in KiB."""
     with _program(ground, changes, lines) as fd:
         _until(fd, b"READY")
         start = time.perf_counter()
         os.write(fd, b"\n")
         painted = _until(fd, b"apply") - start
-        _settle(fd, 1.0)
+        _wait_until_quiet(fd, 1.0)
         times = [_pressed(fd, key) for key in keys]
-        os.write(fd, b"X")  # with nothing chosen it leaves at once
-        _settle(fd, 0.3)
+        os.write(fd, b"X")  # with an empty selection it leaves immediately
+        _wait_until_quiet(fd, 0.3)
         start = time.perf_counter()
         os.write(fd, b"q")
         left, seen = _until_with(fd, b"\x1b[?1049l", b"")
@@ -94,7 +95,7 @@ def _session(ground: Ground, changes: int, lines: int, keys: Sequence[bytes]) ->
 
 
 @contextmanager
-def _program(ground: Ground, changes: int, lines: int) -> Iterator[int]:
+def _program(ground: WorkingDirectory, changes: int, lines: int) -> Iterator[int]:
     pid, fd = pty.fork()
     if not pid:
         try:
@@ -126,16 +127,16 @@ def _until_with(fd: int, wanted: bytes, seen: bytes) -> tuple[float, bytes]:
     return time.perf_counter(), seen
 
 
-def _settle(fd: int, seconds: float) -> None:
+def _wait_until_quiet(fd: int, seconds: float) -> None:
     while select.select([fd], [], [], seconds)[0]:
         os.read(fd, 65536)
 
 
 def _pressed(fd: int, key: bytes) -> float:
-    """Press a key; return the seconds until the first byte that it causes, and let the rest come."""
+    """Press a key; return the seconds until the first byte of its output, and wait for the rest."""
     start = time.perf_counter()
     os.write(fd, key)
     _read(fd, 30)
     took = time.perf_counter() - start
-    _settle(fd, _QUIET)
+    _wait_until_quiet(fd, _QUIET)
     return took

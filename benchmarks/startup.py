@@ -1,29 +1,27 @@
-"""How long `agent-dev true` takes against bubblewrap alone: the session, the overlay and the base included."""
+"""Start-up: `agent-dev true` against bubblewrap alone, including the session, the overlay and the lower snapshot."""
 
 import contextlib
-import time
 from pathlib import Path
 
 from benchmarks import measure, process
-from benchmarks.ground import Bwrap, Ground, repository
 from benchmarks.measure import Row, Section, Subject
+from benchmarks.working_directory import Bwrap, WorkingDirectory, repository
 
 TITLE = "Start-up"
 TARGET = 6.0  # times plain bubblewrap
 _PLAIN = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
 _TRUE = "/usr/bin/true"
-_REST = 0.02  # seconds before each: agent-dev leaves tidying up to a child, which is not the next one's to pay for
 
 
-def run(ground: Ground) -> tuple[Section, ...]:
-    """Measure with each bubblewrap there is."""
+def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+    """Measure starts with each bubblewrap."""
     files = {f"src/part{n // 20}/file{n}.py": f"value = {n}\n".encode() * 50 for n in range(200)}
     repo = repository(ground.folder / "startup", ground.env, files)
     with contextlib.chdir(repo):
         return tuple(_with(bwrap, ground, repo) for bwrap in ground.bwraps)
 
 
-def _with(bwrap: Bwrap, ground: Ground, repo: Path) -> Section:
+def _with(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> Section:
     subjects = _subjects(bwrap, ground, repo)
     found = measure.in_turns(subjects, measure.rounds())
     figures = {name: by_what["start"] for name, by_what in found.items()}
@@ -42,15 +40,15 @@ def _with(bwrap: Bwrap, ground: Ground, repo: Path) -> Section:
         )
     return Section(
         f"{TITLE}, bubblewrap {bwrap}",
-        "From exec to exit, nobody on a terminal, in a repository of 200 files whose objects are packed. "
+        "From exec to exit, without a terminal, in a repository of 200 files with packed objects. "
         "`bwrap` is `bwrap --unshare-user --unshare-pid --ro-bind / / --proc /proc --dev /dev true`. "
-        f"{_REST * 1000:.0f} ms pass before each, since agent-dev leaves the tidying up to a child.",
+        f"{measure.REST * 1000:.0f} ms pause before each, in which a child of agent-dev cleans up.",
         tuple(rows),
         (measure.fastest(figures, "bwrap"),),
     )
 
 
-def _subjects(bwrap: Bwrap, ground: Ground, repo: Path) -> list[Subject]:
+def _subjects(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> list[Subject]:
     env = ground.env_with(bwrap)
     commands = {"true": (_TRUE,), "bwrap": (bwrap.path, *_PLAIN, _TRUE)}
     if bwrap.has_overlay:
@@ -61,23 +59,15 @@ def _subjects(bwrap: Bwrap, ground: Ground, repo: Path) -> list[Subject]:
         commands["bwrap --overlay"] = (bwrap.path, *_PLAIN, *overlay, _TRUE)
     commands["agent-dev true"] = (ground.program, "true")
     commands["agent-dev -- true"] = (ground.program, "--", "true")
-    return [_subject(name, words, env) for name, words in commands.items()]
+    return [measure.program(name, argv, env) for name, argv in commands.items()]
 
 
-def _subject(name: str, words: tuple[str, ...], env: dict[str, str]) -> Subject:
-    def run_once() -> dict[str, float]:
-        time.sleep(_REST)
-        return {"start": process.timed(words, env)}
-
-    return Subject(name, run_once)
-
-
-def _expect_warm(ground: Ground) -> None:
-    """Make sure that what was measured is what a user has: profiles read from the cache, and no session left."""
+def _expect_warm(ground: WorkingDirectory) -> None:
+    """Check that the figures are typical: profiles came from the cache, and no session was left."""
     home = Path(ground.env["HOME"])
-    kept = home / ".cache/agent-dev/profiles.json"
-    if not kept.exists():
-        raise process.ProgramFailed(f"{kept} was not written, so the profile was parsed at every start")
+    cached = home / ".cache/agent-dev/profiles.json"
+    if not cached.exists():
+        raise process.ProgramFailed(f"{cached} was not written, so the profile was parsed at every start")
     sessions = list((home / ".local/state/agent-dev/sessions").iterdir())
     if sessions:
         raise process.ProgramFailed(f"`agent-dev true` left a session: {sessions[0]}")

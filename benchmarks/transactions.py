@@ -1,4 +1,4 @@
-"""What a transaction costs: `agent-dev tx -- true` against `agent-dev true`, and an installation by pip as one and as none."""
+"""Transactions: `agent-dev tx -- true` against `agent-dev true`, and `pip install` with and without a transaction."""
 
 import base64
 import contextlib
@@ -6,15 +6,14 @@ import hashlib
 import io
 import itertools
 import shutil
-import time
 import zipfile
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from benchmarks import measure, process
-from benchmarks.ground import PYTHON, Ground, repository
 from benchmarks.measure import Row, Section, Subject
-from tests.harness.web import Listener, Quiet, Served
+from benchmarks.working_directory import PYTHON, WorkingDirectory, repository
+from tests.harness.agents.web import Listener, QuietHandler, TestServer
 
 TITLE = "Transactions"
 LIMIT = 15.0  # ms over a run
@@ -33,18 +32,17 @@ for name in ("tx", "plain") if is_turned else ("plain", "tx"):
     shutil.rmtree(name)
 print(took["plain"], took["tx"])
 """
-_REST = 0.02  # seconds: what is left to a child is not the next one's to pay for
 
 
-def run(ground: Ground) -> tuple[Section, ...]:
-    """Measure with the first bubblewrap there is."""
+def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+    """Measure transactions with the first bubblewrap."""
     files = {f"src/part{n // 20}/file{n}.py": f"value = {n}\n".encode() * 50 for n in range(200)}
     repo = repository(ground.folder / "transactions", ground.env, files)
     bwrap = ground.bwraps[0]
     env = ground.env_with(bwrap)
     commands = {"agent-dev true": ("true",), "agent-dev tx -- true": ("tx", "--", "true")}
     with contextlib.chdir(repo):
-        subjects = [_subject(name, (ground.program, *words), env) for name, words in commands.items()]
+        subjects = [measure.program(name, (ground.program, *arguments), env) for name, arguments in commands.items()]
         found = measure.in_turns(subjects, measure.rounds())
     run_alone, transaction = (found[name]["start"] for name in commands)
     more = measure.spread([one - other for one, other in zip(transaction, run_alone, strict=True)])
@@ -58,48 +56,40 @@ def run(ground: Ground) -> tuple[Section, ...]:
         return start, _installed(ground, env, index.url)
 
 
-def _subject(name: str, words: tuple[str, ...], env: dict[str, str]) -> Subject:
-    def run_once() -> dict[str, float]:
-        time.sleep(_REST)
-        return {"start": process.timed(words, env)}
-
-    return Subject(name, run_once)
-
-
 # An installation
 
 
-def _installed(ground: Ground, env: dict[str, str], url: str) -> Section:
+def _installed(ground: WorkingDirectory, env: dict[str, str], url: str) -> Section:
     """Measure `pip install` of packages from an index on this machine, each time into a new directory of the repository."""
     numbers = itertools.count()
     names = [f"left{number}" for number in range(_PACKAGES)]
     pip = (PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir", "--index-url", f"{url}/simple/")
-    (ground.folder / "door.yaml").write_text("tx_inside: true\n")
+    (ground.folder / "inside.yaml").write_text("tx_inside: true\n")
     (ground.folder / "transactions/twice.py").write_text(_TWICE)
 
-    def outside(*before: str, is_home: bool = True) -> dict[str, float]:
+    def outside(*before: str, is_merged: bool = True) -> dict[str, float]:
         target = f"lib{next(numbers)}"
-        took = process.timed(("/usr/bin/env", *before, *pip, "--target", target, *names), env)
-        if Path(target).is_dir() != is_home:
+        took = process.elapsed_time(("/usr/bin/env", *before, *pip, "--target", target, *names), env)
+        if Path(target).is_dir() != is_merged:
             raise AssertionError(target)
-        if is_home:
+        if is_merged:
             shutil.rmtree(target)
         else:
             process.output((ground.program, "discard"), env)
         return {"took": took}
 
     def inside() -> dict[str, float]:
-        words = (ground.program, "--config", str(ground.folder / "door.yaml"), "--no-merge", "--", PYTHON, "-I", "twice.py")
-        said = process.output((*words, str(next(numbers) % 2), *pip, *names), env)
-        return {name: float(took) for name, took in zip(_INSIDE, said.split(), strict=True)}
+        argv = (ground.program, "--config", str(ground.folder / "inside.yaml"), "--no-merge", "--", PYTHON, "-I", "twice.py")
+        times = process.output((*argv, str(next(numbers) % 2), *pip, *names), env)
+        return {name: float(took) for name, took in zip(_INSIDE, times.split(), strict=True)}
 
-    ways = (
+    subjects = (
         Subject(_BARE, outside),
-        Subject(_OUTSIDE[0], lambda: outside(ground.program, "--no-merge", "--", is_home=False)),
+        Subject(_OUTSIDE[0], lambda: outside(ground.program, "--no-merge", "--", is_merged=False)),
         Subject(_OUTSIDE[1], lambda: outside(ground.program, "tx", "--include-risky", "--")),
         Subject("inside", inside),
     )
-    found = measure.in_turns(ways, measure.rounds(4), 1)
+    found = measure.in_turns(subjects, measure.rounds(4), 1)
     figures = {name: found[name]["took"] for name in (_BARE, *_OUTSIDE)} | found["inside"]
     bare = measure.ratio(figures[_OUTSIDE[1]], figures[_BARE])
     rows = [Row(_BARE, measure.spread(figures[_BARE]))]
@@ -108,13 +98,13 @@ def _installed(ground: Ground, env: dict[str, str], url: str) -> Section:
         ratio = measure.ratio(figures[ours], figures[plain])
         rows.append(Row(ours, measure.spread(figures[ours]), plain, ratio, _INSTALLED))
     about = f"{_PACKAGES} packages of {_MODULES} modules from an index on 127.0.0.1, compiled, into a new directory each time."
-    about += f" The transaction with its sandbox, its review and its merge is {bare.median:.2f} times pip alone."
+    about += f" The transaction with sandbox, review and merge takes {bare.median:.2f} times as long as pip alone."
     fastest = tuple(measure.fastest({name: figures[name] for name in pair}, pair[0]) for pair in (_OUTSIDE, _INSIDE))
     return Section(f"{TITLE}: pip install", about, tuple(rows), fastest)
 
 
-class _Index(Served):
-    """A simple index (PEP 503) with its wheels."""
+class _Index(TestServer):
+    """A simple index (PEP 503) and its wheels."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -133,7 +123,7 @@ class _Listener(Listener):
         super().__init__(_Handler)
 
 
-class _Handler(Quiet, BaseHTTPRequestHandler):
+class _Handler(QuietHandler, BaseHTTPRequestHandler):
     server: _Listener
 
     def do_GET(self) -> None:
@@ -156,11 +146,11 @@ def _wheel(name: str) -> bytes:
     files[f"{info}/RECORD"] = (
         "".join(f"{path},{_digest(text)},{len(text)}\n" for path, text in files.items()) + f"{info}/RECORD,,\n"
     )
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    archive_file = io.BytesIO()
+    with zipfile.ZipFile(archive_file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, text in files.items():
             archive.writestr(path, text)
-    return made.getvalue()
+    return archive_file.getvalue()
 
 
 def _digest(text: str) -> str:

@@ -1,7 +1,7 @@
-"""What an agent does all day, timed from within: run as a script, inside a sandbox, in the repository of `inside`.
+"""Typical work of an agent, timed from within: a script that runs in a sandbox, in the repository of `inside`.
 
-It stands alone and prints one JSON object: for each kind of work the milliseconds of the fastest of some passes, which is the
-one that the rest of the machine disturbed least.
+It is self-contained and prints one JSON object: for each kind of work the milliseconds of the fastest pass, the least
+disturbed one.
 """
 
 import json

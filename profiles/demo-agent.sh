@@ -1,12 +1,12 @@
 #!/bin/sh
-# The scripted agent of the profile `demo`: one change of every kind, in whatever repository it is started.
+# The scripted agent of the profile `demo`: makes one change of every kind in any repository.
 set -u
 
-say() {
+report() {
     printf 'demo agent: %s\n' "$*"
 }
 
-say "working in $PWD; what I write stays in this session until you take it"
+report "working in $PWD; all changes stay in this session until you merge them"
 
 mkdir -p src docs
 if [ -f src/app.py ]; then
@@ -22,33 +22,33 @@ Any name will do, also one of several words:
 
     sh run.sh Ada Lovelace
 END
-say "edited src/app.py, added docs/names.md"
+report "edited src/app.py, added docs/names.md"
 
 if [ -f obsolete.txt ]; then
     rm obsolete.txt
-    say "deleted obsolete.txt"
+    report "deleted obsolete.txt"
 fi
 
 if [ -f src/old_name.py ]; then
     mv src/old_name.py src/greeting.py
     sed 's/from old_name import/from greeting import/' src/app.py >src/app.py.new && cat src/app.py.new >src/app.py
     rm -f src/app.py.new
-    say "renamed src/old_name.py to src/greeting.py"
+    report "renamed src/old_name.py to src/greeting.py"
 fi
 
 ln -sfn docs/names.md NAMES
 [ -f run.sh ] || printf '#!/bin/sh\nexec python3 src/app.py "$@"\n' >run.sh
 chmod +x run.sh
-say "made the link NAMES and run.sh executable"
+report "created the symlink NAMES, made run.sh executable"
 
 if git rev-parse --git-dir >/dev/null 2>&1; then
     git add -A src docs
-    git commit -q -m 'Greet everybody by default' && say "committed src and docs"
+    git commit -q -m 'Greet everybody by default' && report "committed src and docs"
     hooks=$(git rev-parse --git-path hooks)
     mkdir -p "$hooks"
     printf '#!/bin/sh\necho "a hook that the demo agent planted"\n' >"$hooks/post-checkout"
     chmod +x "$hooks/post-checkout"
-    say "planted a git hook, which stays in my own git directory"
+    report "planted a git hook, which stays in the session's git directory"
 fi
 
 mkdir -p .github/workflows
@@ -61,4 +61,4 @@ jobs:
     steps:
       - run: echo "this would run with the project's secrets"
 END
-say "added .github/workflows/deploy.yml, which deserves a careful look"
+report "added .github/workflows/deploy.yml, which needs review"

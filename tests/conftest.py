@@ -1,7 +1,10 @@
-"""What tests of the whole program share: a user's home, a repository in it, and the program. Skips fail in strict runs."""
+"""Fixtures for tests of the whole program: a user's home, a repository in it, and the program; skips fail in strict runs."""
 
+import grp
 import os
+import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import Generator, Iterator
 from functools import cache
@@ -11,25 +14,27 @@ import pytest
 from hypothesis import settings
 
 from agent_dev.config import load
+from agent_dev.risk import load as risk_load
+from tests.harness import scale
 from tests.harness.program import AgentDev
 
-# What stands beside the tests checks, too: what it compared is told as in a test.
-FOLDERS = ("containment", "disk", "expect", "faults", "sandbox", "tui", "unit")
+# Assertions in helper modules are rewritten, too, so that a failure shows the compared values.
+FOLDERS = ("containment", "disk", "expect", "faults", "histories", "sandbox", "tui", "unit")
 pytest.register_assert_rewrite(*(f"tests.{folder}" for folder in FOLDERS))
 
 IS_STRICT = os.environ.get("AGENT_DEV_TESTS_STRICT") == "1"
 
-# A shell without job control lets what it starts in the background ignore the keyboard's signals, nohup the hang-up, and so
-# would all programs that the tests start.
+# A shell without job control starts background jobs with SIGINT and SIGQUIT ignored, and nohup ignores SIGHUP; all programs that
+# the tests start would inherit that.
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
-# Where .ci/in-memory has pytest's folders, for those that tests make by themselves.
+# Temporary directories that tests create themselves are below the directory that .ci/in-memory sets for pytest's.
 tempfile.tempdir = os.environ.get("PYTEST_DEBUG_TEMPROOT")
 
-# An example is as slow as the machine is busy: time is no law of any of these tests.
-settings.register_profile("agent-dev", deadline=None)
+# How long an example takes depends on the load of the machine, so that no test has a deadline.
+settings.register_profile("agent-dev", deadline=None, max_examples=max(10, min(scale.SCALE, 100)))
 settings.load_profile("agent-dev")
 
 GITCONFIG = """\
@@ -45,18 +50,42 @@ GITCONFIG = """\
 """
 
 
+def has_new_bwrap() -> bool:
+    words = [os.environ.get("AGENT_DEV_BWRAP") or shutil.which("bwrap") or "bwrap", "--version"]
+    version = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[1]
+    return tuple(map(int, version.split("."))) >= (0, 12)
+
+
+def has_sshd() -> bool:
+    """Return whether the tests can run an sshd; no setup script installs one, since its package starts a service on the network.
+
+    An ordinary user's sshd cannot work where terminals do not belong to the group tty: only root may give them to it.
+    """
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    if not all(shutil.which(program, path=path) for program in ("ssh", "ssh-keygen", "sshd")):
+        return False
+    ends = os.openpty()
+    group = os.fstat(ends[1]).st_gid
+    for end in ends:
+        os.close(end)
+    return os.getuid() == 0 or group == grp.getgrnam("tty").gr_gid
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only_root: of what only root may do, such as mounting; not in an ordinary user's run")
+    config.addinivalue_line("markers", "only_new_bwrap: of what needs bubblewrap 0.12; not in a run with an older one")
+    config.addinivalue_line("markers", "only_sshd: of what needs an OpenSSH server; not in a run without one that can work")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, and have counted, what only root may do: a skip would be taken for something that is missing."""
-    if os.getuid() == 0:
-        return
-    left_out = [item for item in items if item.get_closest_marker("only_root")]
+    """Deselect tests that this run cannot execute (a skip would look like a missing requirement) or that a short run omits."""
+    found = {"only_root": os.getuid() == 0, "only_new_bwrap": has_new_bwrap(), "only_sshd": has_sshd()}
+    cannot = [name for name, can in found.items() if not can]
+    chosen = scale.sample(item for item in items if not any(map(item.get_closest_marker, cannot)))
+    left_out = [item for item in items if item not in chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        items[:] = [item for item in items if item in chosen]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -71,7 +100,7 @@ def pytest_runtest_makereport(
 
 
 def lay_out_home(folder: Path) -> Path:
-    """Make a user's home in a folder, with a git configuration, secrets, and a cache of what was parsed before."""
+    """Create a user's home in a directory: a git configuration, secrets, and a cache of parsed files."""
     home = folder / "home"
     home.mkdir(0o755)
     (home / ".gitconfig").write_text(GITCONFIG)
@@ -83,7 +112,7 @@ def lay_out_home(folder: Path) -> Path:
 
 
 def lay_out_cache(folder: Path) -> None:
-    """Make a user's cache that holds what was parsed before."""
+    """Create a user's cache of parsed files."""
     kept = folder / "agent-dev"
     kept.mkdir(0o700, parents=True)
     for name, data in parsed().items():
@@ -93,26 +122,28 @@ def lay_out_cache(folder: Path) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def rules_read_once() -> Iterator[None]:
-    """Read the shipped rules of risk once for the thousands of reviews without a home: each would read YAML for 80 ms."""
-    read = load.risk_rules
+    """Read the shipped risk rules once for the thousands of reviews without a home: reading the YAML takes 80 ms each time."""
+    read = risk_load.load_risk_rules
     shipped = cache(lambda: read({"HOME": os.devnull}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(load, "risk_rules", lambda environ: shipped() if environ.get("HOME") == os.devnull else read(environ))
+        patch.setattr(
+            risk_load, "load_risk_rules", lambda environ: shipped() if environ.get("HOME") == os.devnull else read(environ)
+        )
         yield
 
 
 @cache
 def parsed() -> dict[str, bytes]:
-    """Return what the cache holds once the shipped profile and rules were parsed: file → bytes; a third of a first start."""
+    """Return the cache after the shipped profile and rules were parsed: file → bytes. Parsing takes a third of a first start."""
     with tempfile.TemporaryDirectory() as place:
         environ = {"HOME": place, "XDG_CACHE_HOME": place}
-        load.settings(load.Request(load.DEFAULT, place, environ))
-        load.risk_rules(environ)
+        load.load_settings(load.SettingsRequest(load.DEFAULT_PROFILE, place, environ))
+        risk_load.load_risk_rules(environ)
         return {path.name: path.read_bytes() for path in Path(place).glob("agent-dev/*.json")}
 
 
 def lay_out_repository(home: Path) -> Path:
-    """Make a git repository with two commits in a home, `~/src/shop`."""
+    """Create a git repository with two commits in a home, `~/src/shop`."""
     repo = home / "src" / "shop"
     (repo / "sub" / "deep").mkdir(parents=True)
     program = AgentDev(home, repo)
@@ -129,17 +160,17 @@ def lay_out_repository(home: Path) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """The user's home, with a git configuration and secrets."""
+    """Return the user's home, with a git configuration and secrets."""
     return lay_out_home(tmp_path)
 
 
 @pytest.fixture
 def repo(home: Path) -> Path:
-    """A git repository with two commits in the home, `~/src/shop`."""
+    """Return the path of a git repository with two commits in the home, `~/src/shop`."""
     return lay_out_repository(home)
 
 
 @pytest.fixture
 def agent_dev(home: Path, repo: Path) -> AgentDev:
-    """The program as this user runs it in this repository."""
+    """Return the program as this user runs it in this repository."""
     return AgentDev(home, repo)

@@ -1,1 +1,1 @@
-"""The merge screen: a pure state, the widgets that draw it, and the one place that turns keys into events."""
+"""The review screen: an immutable state, pure updates, widgets that draw the state, and workers."""

@@ -1,4 +1,4 @@
-"""The merge screen as a program: it holds the state, feeds it events and carries out what they ask for."""
+"""The Textual application of the review screen: it holds the state, sends it events and runs the effects."""
 
 import gc
 import signal
@@ -17,205 +17,223 @@ from textual.events import Key as KeyEvent
 from textual.message import Message
 from textual.screen import Screen
 
-from agent_dev.overlay.changes import Key
-from tui.effects import Apply, Bring, Do, Edit, Effect, Finish, Load, ReadEntries, Seek, Settle
-from tui.events import Counted, Event, Fact, Resized
-from tui.keys.bindings import REVIEW
-from tui.keys.key_names import keys, meanings
-from tui.model.tabs import Entry, Tab
-from tui.screens.pages import bring_screen, clash_screen, help_screen, leave_screen, result_screen, risk_screen, summary_screen
+from agent_dev.fs.entry import Key
+from agent_dev.overlay.labels import RISK_SIGN, display_path, path_text
+from tui.effects import (
+    Apply,
+    AssessRisks,
+    EditConflict,
+    Effect,
+    ImportCommits,
+    LoadDiff,
+    LoadEntries,
+    Quit,
+    Resolve,
+    RunAction,
+    Search,
+)
+from tui.events import Event, LinesCounted, Resized, Result
+from tui.keys.bindings import REVIEW_BINDINGS
+from tui.keys.key_names import descriptions_by_binding, keys_by_binding
+from tui.model.tabs import Tab, TabEntry
+from tui.screens.pages import (
+    conflicts_screen,
+    help_screen,
+    import_screen,
+    quit_screen,
+    result_screen,
+    risk_screen,
+    summary_screen,
+)
 from tui.screens.progress import ProgressScreen
-from tui.screens.prompt import PromptScreen, meaning
+from tui.screens.prompt import PromptScreen, prompt_event
 from tui.screens.question import PageScreen
 from tui.screens.review import ReviewScreen
-from tui.source import Draft, Source
-from tui.state import Face, State
-from tui.terminal.driver import Driver
-from tui.terminal.terminal_setup import borrowed
-from tui.text import commits
-from tui.text import labels as words
-from tui.theme import DARK, LIGHT, Looks
-from tui.update.dispatch import begin, update
-from tui.workers import Work
+from tui.source import Draft, ReviewedSession
+from tui.state import ScreenPage, State
+from tui.terminal.driver import WakeableDriver
+from tui.terminal.terminal_setup import prepare_terminal
+from tui.text import commits, labels
+from tui.theme import DARK, LIGHT, ScreenSettings
+from tui.update.dispatch import initial_state, update
+from tui.workers import Worker
 
-_FATAL = (signal.SIGTERM, signal.SIGHUP)
-_REFRESH: Final = 2.0  # seconds between two looks at a session that still runs
+_FATAL = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_REFRESH: Final = 2.0  # seconds between refreshes while the session runs
 
 
-class Learned(Message):
-    """A worker has found something."""
+class WorkerResult(Message):
+    """A worker's result, posted to the application."""
 
-    def __init__(self, fact: Fact) -> None:
-        self.fact = fact
+    def __init__(self, fact: Result) -> None:
+        self.result = fact
         super().__init__()
 
 
-def review(source: Source, looks: Looks = Looks()) -> int:  # noqa: B008  (a constant)
-    """Let the user choose and merge; return the exit code: 0, or 1 for what was merged in part.
+def run_review(source: ReviewedSession, looks: ScreenSettings = ScreenSettings()) -> int:  # noqa: B008  (a constant)
+    """Let the user select and apply changes; return the exit code: 0, or 1 if the changes were applied in part.
 
-    Conflicts of commits that are to be settled get a screen of their own, those of each commit one after the other.
+    Conflicts between commits get their own screen afterwards, one commit after the other.
     """
-    shown: Source | None = source
+    shown: ReviewedSession | None = source
     while shown is not None:
-        with borrowed():  # around the App too: it believes COLUMNS when it is made
+        with prepare_terminal():  # around the constructor too: App reads COLUMNS
             app = ReviewApp(shown, looks)
-            gc.freeze()  # what is shown stays: a collection that looked at 100,000 changes took 100 ms in the middle of a key
+            gc.freeze()  # a collection over 100,000 changes took 100 ms during a key press
             app.run()
-        shown = shown.settling() if app.state.is_onward else None
+        shown = shown.next_conflicts() if app.state.resolves_next else None
     return app.state.code
 
 
 class ReviewApp(App[None], inherit_bindings=False):
-    """Draws the state and nothing else; every key and click passes through `send`."""
+    """The review application. It draws the state; every key and click goes through `send`."""
 
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = False
     ALLOW_SELECT = False
     AUTO_FOCUS = None
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "suspend_process", "stop for now; fg continues", id="suspend")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "suspend_process", "suspend (fg resumes)", id="suspend")]
 
-    def __init__(self, source: Source, looks: Looks = Looks()) -> None:  # noqa: B008  (a constant)
-        super().__init__(driver_class=Driver)
+    def __init__(self, source: ReviewedSession, looks: ScreenSettings = ScreenSettings()) -> None:  # noqa: B008  (a constant)
+        super().__init__(driver_class=WakeableDriver)
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         self.theme = looks.theme if looks.theme in self.available_themes else DARK.name
         self.set_keymap(dict(looks.keys))
         self._source = source
-        self._work = Work(source, lambda fact: self.post_message(Learned(fact)))
-        self.state, self._first = begin(
+        self._work = Worker(source, lambda fact: self.post_message(WorkerResult(fact)))
+        self.state, self._initial_effects = initial_state(
             source.changes,
             draft=source.draft,
             tabs=_tabs(source),
             is_running=source.is_running,
-            is_settling=source.is_settling,
+            is_resolving=source.is_resolving,
         )
+        self.state = replace(self.state, unassessed=source.unassessed)
         self._opened = inf
-        self._ending: int | None = None
-        self._is_leaving = False
+        self._exit_code: int | None = None
+        self._is_closing = False
 
     # The screens
 
     def get_default_screen(self) -> ReviewScreen:
-        """Return the review itself."""
+        """Return the review screen."""
         return ReviewScreen(self._source, self.state, self.send)
 
     def on_mount(self) -> None:
-        """Listen for the signals that end programs, and read the first change."""
+        """Install handlers for fatal signals, and load the first diff."""
         for number in _FATAL:
             get_running_loop().add_signal_handler(number, self._end, number)
         self.app_resume_signal.subscribe(self, self._repaint)
         self.call_after_refresh(self._open)
-        self.state, asked = update(_with_actions(self.state), Resized(self.size.width))
-        others = tuple(one for one in self._first if not isinstance(one, Load))
-        for effect in (*others, *asked) if asked else self._first:
-            self._do(effect)
+        self.state, effects = update(_with_actions(self.state), Resized(self.size.width))
+        others = tuple(one for one in self._initial_effects if not isinstance(one, LoadDiff))
+        for effect in (*others, *effects) if effects else self._initial_effects:
+            self._run_effect(effect)
         self._draw()
 
     @property
-    def is_deaf(self) -> bool:
-        """Whether nothing was drawn yet, so that no key can be meant for it."""
+    def is_before_first_paint(self) -> bool:
+        """Return whether nothing has been painted yet; input is dropped until then."""
         return self._opened == inf
 
     def _open(self) -> None:
         self._opened = monotonic()
-        self.run_worker(self._work.count, thread=True)
+        self.run_worker(self._work.count_lines, thread=True)
         if self._source.is_running:
             self.set_interval(_REFRESH, lambda: self.run_worker(self._work.refresh, thread=True, group="refresh", exclusive=True))
 
     async def on_event(self, event: TextualEvent) -> None:
-        """Let no key or click through that is older than the first paint: it was not meant for what is now there.
-
-        Nor one behind the key that leaves.
-        """
-        if not isinstance(event, InputEvent) or (event.time >= self._opened and not self._is_leaving):
+        """Drop input that was typed before the first paint, or after the screen started to close."""
+        if not isinstance(event, InputEvent) or (event.time >= self._opened and not self._is_closing):
             if isinstance(event, InputEvent):
-                self._work.wait_for_user()
+                self._work.delay_counting()
             if self.state.prompt is not None and isinstance(event, (KeyEvent, Paste)):
-                self._type(event, self.state.prompt.text)
+                self._send_to_prompt(event, self.state.prompt.text)
                 return
             await super().on_event(event)
 
-    def _type(self, event: KeyEvent | Paste, text: str) -> None:
-        """Take a key for the line that is typed: here, so that the next key already goes to what follows the line."""
-        made = meaning(event, text)
-        if made is not None:
-            self.send(made)
+    def _send_to_prompt(self, event: KeyEvent | Paste, text: str) -> None:
+        """Send a key to the prompt. Done here, so that a key typed ahead already goes to the screen after the prompt."""
+        edit = prompt_event(event, text)
+        if edit is not None:
+            self.send(edit)
 
     def _repaint(self, _app: App[object]) -> None:
-        """Draw all of it after `fg`: Textual only draws what it thinks has changed."""
+        """Redraw everything after `fg`; Textual redraws only what changed."""
         for screen in self.screen_stack:
             for widget in screen.walk_children():
                 widget.refresh()
 
     def _end(self, number: int) -> None:
-        """End, but not in the middle of a merge: what was begun is brought to its end first."""
-        self._ending = 128 + number
-        if self.state.face is not Face.PROGRESS:
-            self._leave(is_kept=True)
+        """Exit on a signal; a merge in progress is finished first."""
+        self._exit_code = 128 + number
+        if self.state.page is not ScreenPage.PROGRESS:
+            self._close(saves_selection=True)
 
-    def _leave(self, *, is_kept: bool) -> None:
-        self._is_leaving = True
+    def _close(self, *, saves_selection: bool) -> None:
+        self._is_closing = True
         self._work.stop()
-        if is_kept and not self.state.is_running:
+        if saves_selection and not self.state.is_running:
             state = self.state
-            self._source.save(Draft(state.selection, state.parts, state.reviewed, state.diff.key, state.answers))
-        self.exit(None, return_code=self._ending or 0)
+            self._source.save_draft(Draft(state.selection, state.parts, state.reviewed, state.diff.key, state.resolutions))
+        self.exit(None, return_code=self._exit_code or 0)
 
-    # One way in, one way out
+    # Events and effects
 
     def send(self, event: Event) -> None:
-        """Let an event happen; behind the one that leaves nothing does, for the screens are being taken down."""
-        if self._is_leaving:
+        """Update the state with an event and run its effects; events after the screen started to close are dropped."""
+        if self._is_closing or not self.screen_stack:  # empty when Textual itself closes the application
             return
         old = self.state
         self.state, effects = update(old, event)
         for effect in effects:
-            self._do(effect)
+            self._run_effect(effect)
         if (
-            self.state.face is not old.face
-            or self.state.asked != old.asked
+            self.state.page is not old.page
+            or self.state.unconfirmed != old.unconfirmed
             or (isinstance(event, Resized) and isinstance(self.screen, PageScreen))
         ):
-            self._turn(self.state)
+            self._switch_page(self.state)
         self._draw()
-        if self._ending is not None and old.face is Face.PROGRESS and self.state.face is not Face.PROGRESS:
-            self._leave(is_kept=False)
+        if self._exit_code is not None and old.page is ScreenPage.PROGRESS and self.state.page is not ScreenPage.PROGRESS:
+            self._close(saves_selection=False)
 
-    def _do(self, effect: Effect) -> None:
+    def _run_effect(self, effect: Effect) -> None:
         match effect:
-            case Load(key):
-                wanted = self._work.ask(effect, self._notes_of(key))
-                if wanted:
-                    # After the paint: Python lets one thread run at a time, and the cursor's move comes first.
-                    self.call_after_refresh(self._read)
-            case Settle() | Seek() | Apply() | ReadEntries() | Bring():
-                self.run_worker(lambda: self._work.do(effect), thread=True)
-            case Edit(key):
+            case LoadDiff(key):
+                must_start = self._work.request_diff(effect, self._required_names(key))
+                if must_start:
+                    # After the paint: the worker would hold the interpreter lock while the cursor moves.
+                    self.call_after_refresh(self._start_reading)
+            case Resolve() | Search() | AssessRisks() | Apply() | LoadEntries() | ImportCommits():
+                self.run_worker(lambda: self._work.run_effect(effect), thread=True)
+            case EditConflict(key):
                 self._edit(key)
-            case Do(binding):
-                self.call_later(self._run, binding)
-            case Finish(is_kept):
-                self._leave(is_kept=is_kept)
+            case RunAction(binding):
+                self.call_later(self._run_binding, binding)
+            case Quit(saves_selection):
+                self._close(saves_selection=saves_selection)
 
-    def _read(self) -> None:
-        self.run_worker(self._work.read, thread=True)
+    def _start_reading(self) -> None:
+        self.run_worker(self._work.read_diffs, thread=True)
 
-    async def _run(self, binding: str) -> None:
+    async def _run_binding(self, binding: str) -> None:
         screen = self.screen_stack[0]
         if isinstance(screen, ReviewScreen):
             screen.action_do(binding)
 
     def _edit(self, key: Key) -> None:
         with self.suspend():
-            found = self._work.edit(key)
-        self.send(found)
+            result = self._work.edit_conflict(key)
+        self.send(result)
 
     def _draw(self) -> None:
         for screen in self.screen_stack:
             if isinstance(screen, (ReviewScreen, PageScreen, PromptScreen, ProgressScreen)):
                 screen.show(self.state)
 
-    def _turn(self, state: State) -> None:
+    def _switch_page(self, state: State) -> None:
         if len(self.screen_stack) > 1:
             self.pop_screen()
         page = self._page(state)
@@ -224,36 +242,38 @@ class ReviewApp(App[None], inherit_bindings=False):
 
     def _page(self, state: State) -> Screen[None] | None:
         review = self.screen_stack[0]
-        pages: dict[Face, Callable[[], Screen[None]]] = {
-            Face.RISK: lambda: risk_screen(state, self._source, self.send),
-            Face.SUMMARY: lambda: summary_screen(state, self._source, self.send),
-            Face.BRING: lambda: bring_screen(state, self._source, self.send),
-            Face.CLASH: lambda: clash_screen(state, self.send),
-            Face.LEAVE: lambda: leave_screen(state, self._source, self.send),
-            Face.HELP: lambda: help_screen(keys(review), meanings(review), self.send, state.columns),
-            Face.PROMPT: lambda: PromptScreen(state, keys(review)),
-            Face.PROGRESS: lambda: ProgressScreen(state),
-            Face.RESULT: lambda: result_screen(state, self.send),
+        pages: dict[ScreenPage, Callable[[], Screen[None]]] = {
+            ScreenPage.RISK: lambda: risk_screen(state, self._source, self.send),
+            ScreenPage.SUMMARY: lambda: summary_screen(state, self._source, self.send),
+            ScreenPage.IMPORT: lambda: import_screen(state, self._source, self.send),
+            ScreenPage.CONFLICTS: lambda: conflicts_screen(state, self.send),
+            ScreenPage.QUIT: lambda: quit_screen(state, self._source, self.send),
+            ScreenPage.HELP: lambda: help_screen(
+                keys_by_binding(review), descriptions_by_binding(review), self.send, state.columns
+            ),
+            ScreenPage.PROMPT: lambda: PromptScreen(state, keys_by_binding(review)),
+            ScreenPage.PROGRESS: lambda: ProgressScreen(state),
+            ScreenPage.RESULT: lambda: result_screen(state, self.send),
         }
-        return pages[state.face]() if state.face in pages else None
+        return pages[state.page]() if state.page in pages else None
 
-    def on_learned(self, message: Learned) -> None:
-        """Take in what a worker found."""
-        self.send(message.fact)
-        if isinstance(message.fact, Counted):
-            self._work.go_on()
+    def on_worker_result(self, message: WorkerResult) -> None:
+        """Send a worker's result to the state."""
+        self.send(message.result)
+        if isinstance(message.result, LinesCounted):
+            self._work.continue_counting()
 
-    def _notes_of(self, key: Key) -> tuple[str, ...]:
+    def _required_names(self, key: Key) -> tuple[str, ...]:
         change = self.state.changes.by_key()[key]
-        return tuple(words.name(one, self._source.roots) for one in change.requires)
+        return tuple(display_path(one, self._source.roots) for one in change.requires)
 
 
-def _tabs(source: Source) -> Mapping[Tab, tuple[Entry, ...]]:
+def _tabs(source: ReviewedSession) -> Mapping[Tab, tuple[TabEntry, ...]]:
     known = {change.key for change in source.changes.changes if change.risks}
     risky = tuple(
-        Entry(
-            f"{words.name(change.key, source.roots)}: {', '.join(risk.rule for risk in change.risks)}",
-            tuple(text for risk in change.risks for text in (f"{words.RISK} {risk.why}", f"look at: {words.look(risk)}", "")),
+        TabEntry(
+            f"{display_path(change.key, source.roots)}: {', '.join(risk.rule for risk in change.risks)}",
+            tuple(text for risk in change.risks for text in (f"{RISK_SIGN} {risk.why}", f"check: {labels.risk_check(risk)}", "")),
             is_risky=True,
             key=change.key,
         )
@@ -261,16 +281,19 @@ def _tabs(source: Source) -> Mapping[Tab, tuple[Entry, ...]]:
         if change.risks
     )
     risky += tuple(
-        Entry(
-            f"{words.text(one.path)}: {', '.join(risk.rule for risk in one.risks)}",
-            (*(text for risk in one.risks for text in (f"{words.RISK} {risk.why}", f"look at: {words.look(risk)}")), *one.about),
+        TabEntry(
+            f"{path_text(one.path)}: {', '.join(risk.rule for risk in one.risks)}",
+            (
+                *(text for risk in one.risks for text in (f"{RISK_SIGN} {risk.why}", f"check: {labels.risk_check(risk)}")),
+                *one.details,
+            ),
             is_risky=True,
         )
-        for key, one in commits.risky(source.tabs.get(Tab.COMMITS, ())).items()
+        for key, one in commits.risky_paths(source.tabs.get(Tab.COMMITS, ())).items()
         if key not in known
     )
     return {**source.tabs, Tab.RISKS: risky} if risky else source.tabs
 
 
 def _with_actions(state: State) -> State:
-    return replace(state, actions=tuple((name, about) for name, (_, about, _) in REVIEW.items()))
+    return replace(state, actions=tuple((name, about) for name, (_, about, _) in REVIEW_BINDINGS.items()))

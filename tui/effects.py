@@ -1,83 +1,90 @@
-"""What the merge screen wants done after an event."""
+"""Effects: the work that the review screen requests after an event."""
 
 from dataclasses import dataclass
 
-from agent_dev.diff.merge3 import Side
-from agent_dev.overlay.changes import Key
+from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.fs.entry import Key
 from agent_dev.overlay.selection import Selection
-from tui.model.document import Look
-from tui.model.tabs import Tab, Way
+from tui.model.document import DiffOptions
+from tui.model.tabs import ImportMode, Tab
 
-Answers = tuple[Side | bytes | None, ...]
+Resolutions = tuple[ConflictSide | bytes | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """Read a change and make its rows, off the main path; say DiffShown. `answers`: how its conflicts are settled so far."""
+class LoadDiff:
+    """Read a change and build its diff on a worker; results in DiffLoaded. `resolutions`: resolutions of its conflicts so far."""
 
     key: Key
-    look: Look
-    answers: Answers = ()
+    options: DiffOptions
+    resolutions: Resolutions = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
-    """Settle the conflicts of a change this way and say Changed."""
+class Resolve:
+    """Resolve the conflicts of a change; results in ChangeUpdated."""
 
     key: Key
-    answers: Answers
+    resolutions: Resolutions
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """Let the user settle the conflicts of a change in an editor; say Changed or Said."""
+class EditConflict:
+    """Let the user resolve the conflicts of a change in an editor; results in ChangeUpdated or MessageReported."""
 
     key: Key
 
 
 @dataclass(frozen=True, slots=True)
-class Seek:
-    """Find the next change behind `after` (before it, backwards) whose lines hold a text; say Sought."""
+class Search:
+    """Find the first of some changes whose rows contain a text; results in SearchFinished."""
 
     text: str
     keys: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Do:
-    """Do what a binding does, by its id."""
+class RunAction:
+    """Run the action of a key binding, given its id."""
 
-    binding: str
+    binding_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssessRisks:
+    """Assess the risks of selected changes that were not assessed yet; results in RisksAssessed."""
+
+    keys: frozenset[Key]
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Merge; say Progressed while it goes on, then Finished."""
+    """Apply a selection; results in ProgressReported events, then OperationFinished."""
 
     selection: Selection
 
 
 @dataclass(frozen=True, slots=True)
-class ReadEntries:
-    """Read all that is known of a tab's entries; say EntriesRead."""
+class LoadEntries:
+    """Read the entries of a tab with all details; results in EntriesLoaded."""
 
     tab: Tab
 
 
 @dataclass(frozen=True, slots=True)
-class Bring:
-    """Bring commits home, the newest first; say Finished."""
+class ImportCommits:
+    """Import commits, given newest first; results in OperationFinished."""
 
     ids: tuple[str, ...]
-    way: Way
+    mode: ImportMode
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Finish:
-    """Leave the screen. `is_kept`: the choice waits for the next time."""
+class Quit:
+    """Close the screen. `saves_selection`: save the selection for the next review."""
 
-    is_kept: bool = True
+    saves_selection: bool = True
 
 
-Effect = Load | Settle | Edit | Seek | Do | Apply | ReadEntries | Bring | Finish
+Effect = LoadDiff | Resolve | EditConflict | Search | RunAction | AssessRisks | Apply | LoadEntries | ImportCommits | Quit

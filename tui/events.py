@@ -1,25 +1,27 @@
-"""What can happen on the merge screen."""
+"""Events of the review screen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent_dev.diff.merge3 import Side
-from agent_dev.overlay.changes import Change, ChangeSet, Key
-from tui.model.document import Colours, Document
-from tui.model.tabs import Entry, Tab
-from tui.model.totals import Count
+from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.fs.entry import Key
+from agent_dev.overlay.changes import Change, ChangeSet, Risk
+from tui.model.document import Document, Highlighting
+from tui.model.tabs import Tab, TabEntry
+from tui.model.totals import LineCount
+from tui.source import OperationResult
 
 
 class Pane(StrEnum):
-    """The half of the screen that keys go to."""
+    """A half of the screen; one of them has the focus."""
 
     LIST = "list"
     DIFF = "diff"
 
 
-class Asking(StrEnum):
-    """What a line that is typed is for."""
+class PromptKind(StrEnum):
+    """The purpose of a text prompt."""
 
     FILTER = "filter"
     SEARCH = "search"
@@ -27,20 +29,20 @@ class Asking(StrEnum):
     BRANCH = "branch"
 
 
-NO, YES = 0, 1  # answers to a question; there may be more than one way to say yes
+NO, YES = 0, 1  # answers to a question; some questions have more than one affirmative answer
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """The cursor of the pane goes down by some rows, or up. `is_range`: what lies between is marked."""
+class CursorMoved:
+    """The cursor of the focused pane moves by some rows, down or up. `extends_range`: mark the rows between."""
 
     by: int
-    is_range: bool = False
+    extends_range: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class MovedTo:
-    """A cursor goes to a row; -1 is the last. A pane that is named (by a click) gets the keys."""
+class CursorMovedTo:
+    """A cursor moves to a row, -1 for the last. `pane`: the pane to focus, after a click."""
 
     row: int
     pane: Pane | None = None
@@ -48,73 +50,73 @@ class MovedTo:
 
 @dataclass(frozen=True, slots=True)
 class ChangeMoved:
-    """The next change, or the previous one, whatever pane has the keys; with a search the next match."""
+    """Move to the next or previous change, or match of a search; works in both panes."""
 
     by: int
 
 
 @dataclass(frozen=True, slots=True)
 class RiskMoved:
-    """The next risky change or conflict, or the previous one."""
+    """Move to the next or previous risky change or conflict."""
 
     by: int
 
 
 @dataclass(frozen=True, slots=True)
-class BlockMoved:
-    """The next block of the diff, or the previous one."""
+class HunkMoved:
+    """Move to the next or previous hunk of the diff."""
 
     by: int
 
 
 @dataclass(frozen=True, slots=True)
-class Shifted:
-    """Long lines of the diff are shown from some cells further right, or left."""
+class ScrolledHorizontally:
+    """Scroll the diff horizontally by some cells."""
 
     by: int
 
 
-Movement = Moved | MovedTo | ChangeMoved | RiskMoved | BlockMoved | Shifted
+Movement = CursorMoved | CursorMovedTo | ChangeMoved | RiskMoved | HunkMoved | ScrolledHorizontally
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
-    """Into what is under the cursor: a change's diff; a heading opens or closes; in the diff choose and go on."""
+class EnterPressed:
+    """Enter key: open a change's diff, expand or collapse a heading; in the diff, select and move on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """One step in: a closed heading opens, an open one leads to its first change, a change to its diff."""
+class StepIn:
+    """One level in: expand a heading, move from it to its first change, or from a change to its diff."""
 
 
 @dataclass(frozen=True, slots=True)
-class Backed:
-    """One step out: from the diff to the list, from a change to its heading, an open heading closes."""
+class StepOut:
+    """One level out: from the diff to the list, from a change to its heading; collapse a heading."""
 
 
 @dataclass(frozen=True, slots=True)
-class Escaped:
-    """Out of a range, a search, a filter, the diff; out of the list it is the wish to leave."""
+class EscapePressed:
+    """Escape key: cancel a range, a search or a filter, or leave the diff; in the list, quit."""
 
 
 @dataclass(frozen=True, slots=True)
-class PaneSwapped:
-    """The other half of the screen."""
+class PaneSwitched:
+    """Focus the other pane."""
 
 
 @dataclass(frozen=True, slots=True)
-class TabTurned:
-    """Another tab."""
+class TabSelected:
+    """Show another tab."""
 
     tab: Tab
 
 
-Walk = Entered | Opened | Backed | Escaped | PaneSwapped | TabTurned
+Navigation = EnterPressed | StepIn | StepOut | EscapePressed | PaneSwitched | TabSelected
 
 
 @dataclass(frozen=True, slots=True)
 class Toggled:
-    """Take or leave what is under the cursor of the pane, or at a row of one."""
+    """Select or deselect the item under the cursor, or at a given row of a pane."""
 
     row: int | None = None
     pane: Pane | None = None
@@ -122,57 +124,67 @@ class Toggled:
 
 @dataclass(frozen=True, slots=True)
 class AllToggled:
-    """Take all that is safe; when it is all taken, nothing."""
+    """Select all safe changes; if all are selected, deselect everything."""
 
 
 @dataclass(frozen=True, slots=True)
-class NothingChosen:
-    """Take nothing at all."""
+class AllDeselected:
+    """Deselect everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class KindToggled:
-    """Take or leave all changes of the kind under the cursor."""
+    """Select or deselect all safe changes of the kind under the cursor."""
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
-    """The last choice is taken back."""
+class SelectionUndone:
+    """Undo the last change of the selection."""
 
 
 @dataclass(frozen=True, slots=True)
-class Redone:
-    """The choice that was taken back last is made again."""
+class SelectionRedone:
+    """Redo the change of the selection that was undone last."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reviewed:
-    """The change, or all below the heading, was looked at; or not yet after all."""
+class ReviewedToggled:
+    """Mark a change, or all changes of a group, as reviewed or as not reviewed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """The conflict under the cursor is settled one way."""
+class ConflictResolved:
+    """Resolve the conflict under the cursor with one side."""
 
-    how: Side
+    side: ConflictSide
 
 
 @dataclass(frozen=True, slots=True)
-class EditAsked:
-    """The conflict is to be settled in an editor."""
+class EditRequested:
+    """Resolve the conflict in an editor."""
 
 
-Choice = Toggled | AllToggled | NothingChosen | KindToggled | Undone | Redone | Reviewed | Settled | EditAsked
+SelectionEvent = (
+    Toggled
+    | AllToggled
+    | AllDeselected
+    | KindToggled
+    | SelectionUndone
+    | SelectionRedone
+    | ReviewedToggled
+    | ConflictResolved
+    | EditRequested
+)
 
 
-class Switch(StrEnum):
-    """What can be shown one way or another."""
+class DisplayOption(StrEnum):
+    """A display option that can be toggled."""
 
     SPLIT = "split"
-    SPACE = "space"
+    WHITESPACE = "space"
     WRAP = "wrap"
     NUMBERS = "numbers"
-    WHOLE = "whole"
+    WHOLE_FILE = "whole"
     TREE = "tree"
     UNREVIEWED = "unreviewed"
     LINES = "lines"
@@ -181,176 +193,186 @@ class Switch(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Switched:
-    """One of the ways to show things is the other one now."""
+class DisplayOptionToggled:
+    """Toggle a display option."""
 
-    what: Switch
+    option: DisplayOption
 
 
 @dataclass(frozen=True, slots=True)
 class ContextChanged:
-    """More unchanged lines around each block, or fewer."""
+    """Show more or fewer context lines around each hunk."""
 
     by: int
 
 
-View = Switched | ContextChanged
+DisplayEvent = DisplayOptionToggled | ContextChanged
 
 
 @dataclass(frozen=True, slots=True)
-class LineAsked:
-    """A line is to be typed: what to filter, to search, to do."""
+class PromptOpened:
+    """Open a text prompt: a filter, a search, the palette, a branch name."""
 
-    what: Asking
+    kind: PromptKind
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
-    """The line that is typed reads so now."""
+class PromptEdited:
+    """The text of the prompt changed."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class TypedOut:
-    """The line is complete (`is_meant`), or given up. `at`: which of the palette's rows is meant."""
+class PromptClosed:
+    """The prompt was accepted (`is_accepted`) or cancelled."""
 
-    is_meant: bool
-
-
-Typing = LineAsked | Typed | TypedOut
+    is_accepted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyAsked:
-    """The user wants to merge what is chosen: show what that means first."""
+PromptEvent = PromptOpened | PromptEdited | PromptClosed
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveAsked:
-    """The user wants to leave without merging."""
+class ApplyRequested:
+    """The user wants to apply the selection: show a summary first."""
 
 
 @dataclass(frozen=True, slots=True)
-class HelpAsked:
-    """The user wants to know the keys."""
+class QuitRequested:
+    """The user wants to quit without applying anything."""
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerMoved:
-    """Another answer gets the focus."""
+class HelpRequested:
+    """Show the key bindings."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFocusMoved:
+    """Focus another answer."""
 
     by: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer by its number, NO or a YES; None is the one in focus."""
+    """An answer by its number, NO or YES or more; None for the focused answer."""
 
     answer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
-    """Back to the review, whatever was asked."""
+class Cancelled:
+    """Cancel the question and return to the review."""
 
 
-Question = ApplyAsked | LeaveAsked | HelpAsked | AnswerMoved | Answered | GivenUp
+QuestionEvent = ApplyRequested | QuitRequested | HelpRequested | AnswerFocusMoved | Answered | Cancelled
 
 
 @dataclass(frozen=True, slots=True)
 class Resized:
-    """The terminal has this many columns now."""
+    """The terminal's width changed."""
 
     columns: int
 
 
 @dataclass(frozen=True, slots=True)
-class DiffShown:
+class DiffLoaded:
     """The diff of a change is ready."""
 
     document: Document
 
 
 @dataclass(frozen=True, slots=True)
-class Coloured:
-    """The syntax of a change's lines is known."""
+class Highlighted:
+    """The syntax highlighting of a change is ready."""
 
     key: Key
-    colours: Colours
+    highlighting: Highlighting
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """Lines and blocks of some changes were counted."""
+class LinesCounted:
+    """The lines and hunks of some changes were counted."""
 
-    counts: Mapping[Key, Count]
+    counts: Mapping[Key, LineCount]
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """A conflict was settled, or is open again: the change as it is now. `word` says what came of it.
+class RisksAssessed:
+    """The risks of some changes were assessed; they can be applied, or confirmed first."""
 
-    `is_edited`: all of it in an editor, so that no answer to a single place holds any more.
+    risks: Mapping[Key, tuple[Risk, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeUpdated:
+    """A conflict was resolved or reopened: the updated change. `message`: a status message.
+
+    `is_selected`: select the change. `is_edited`: resolved as a whole in an editor, so resolutions of single conflicts are void.
     """
 
     change: Change
-    word: str = ""
-    is_taken: bool = False
+    message: str = ""
+    is_selected: bool = False
     is_edited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Refreshed:
-    """The agent, still working, has changed more."""
+class ChangesRefreshed:
+    """The running agent changed more files."""
 
     changes: ChangeSet
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
-    """A search came to its end: the change and the line of it that match, or no change."""
+class SearchFinished:
+    """A search ended: the matching change and row, or None."""
 
     key: Key | None
-    line: int = 0
+    row: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Progressed:
-    """So many of so many steps of the merge are done."""
+class ProgressReported:
+    """`done` of `total` steps of the merge are complete."""
 
     done: int
-    whole: int
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """The merge is over: what to say of it, and the exit code. `is_done`: something may have been changed.
-
-    `conflicts`: in so many files commits are in the way of each other, and that can be settled.
-    """
-
-    lines: tuple[str, ...]
-    code: int
-    is_done: bool = True
-    conflicts: int = 0
+class OperationFinished(OperationResult):
+    """A merge or import ended, with this result."""
 
 
 @dataclass(frozen=True, slots=True)
-class EntriesRead:
-    """The entries of a tab are known in full."""
+class EntriesLoaded:
+    """The entries of a tab were read with all details."""
 
     tab: Tab
-    entries: tuple[Entry, ...]
+    entries: tuple[TabEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """Something to tell."""
+class MessageReported:
+    """A status message to show."""
 
-    word: str
+    message: str
 
 
-Fact = Resized | DiffShown | Coloured | Counted | Changed | Refreshed | Sought | Progressed | Finished | EntriesRead | Said
+ChangesResult = LinesCounted | RisksAssessed | ChangeUpdated | ChangesRefreshed
+Result = (
+    Resized
+    | DiffLoaded
+    | Highlighted
+    | ChangesResult
+    | SearchFinished
+    | ProgressReported
+    | OperationFinished
+    | EntriesLoaded
+    | MessageReported
+)
 
-Event = Movement | Walk | Choice | View | Typing | Question | Fact
+Event = Movement | Navigation | SelectionEvent | DisplayEvent | PromptEvent | QuestionEvent | Result

@@ -1,149 +1,164 @@
-"""What the merge screen needs to know of a session, and nothing of where it comes from."""
+"""The interface through which the screen reads a session and applies changes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent_dev.diff.merge3 import Merged, Side
-from agent_dev.overlay.changes import Change, ChangeSet, Key
-from agent_dev.overlay.selection import NOTHING, Selection
-from tui.model.tabs import Entry, Tab, Way
-from tui.model.totals import Count
+from agent_dev.diff.merge3 import ConflictSide, LineMerge
+from agent_dev.fs.entry import Key
+from agent_dev.overlay.changes import Change, ChangeSet, Risk
+from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
+from tui.model.tabs import ImportMode, Tab, TabEntry
+from tui.model.totals import LineCount
 
-Content = tuple[bytes | None, bytes | None]
-Answers = Sequence[Side | bytes | None] | bytes  # one for each place in conflict, or the whole file from an editor
-Tell = Callable[[int, int], object]
+ContentPair = tuple[bytes | None, bytes | None]
+ConflictResolution = Sequence[ConflictSide | bytes | None] | bytes  # one per conflict, or the whole file from an editor
+ProgressCallback = Callable[[int, int], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What waits for the next time: what was chosen with the size of its parts, what was looked at, where the cursor was.
+    """State saved for the next review: the selection, sizes of partial selections, reviewed marks and the cursor.
 
-    `answers`: how places in conflict are settled, by change.
+    `resolutions`: resolutions of conflicts, by change.
     """
 
-    selection: Selection = NOTHING
-    parts: Mapping[Key, Count] | None = None
+    selection: Selection = EMPTY_SELECTION
+    parts: Mapping[Key, LineCount] | None = None
     reviewed: frozenset[Key] = frozenset()
-    at: Key | None = None
-    answers: Mapping[Key, tuple[Side | bytes | None, ...]] | None = None
+    cursor: Key | None = None
+    resolutions: Mapping[Key, tuple[ConflictSide | bytes | None, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """What came of a merge: what to say, and the exit code. `is_done`: something may have been changed.
+class OperationResult:
+    """Result of a merge or import: the lines to show, and the exit code. `may_have_changed`: something may have been changed.
 
-    `conflicts`: so many files of commits can be settled, and then they come home (`Source.settling`).
+    `conflicts`: number of files with conflicts between commits; resolve them with `ReviewedSession.next_conflicts`, then import
+    again.
     """
 
     lines: tuple[str, ...]
     code: int
-    is_done: bool = True
+    may_have_changed: bool = True
     conflicts: int = 0
 
 
-class Source(Protocol):
-    """A session, ready to be looked at. What may be slow is called on a worker thread; it may raise AgentDevError or OSError."""
+class ReviewedSession(Protocol):
+    """A session under review. Slow methods run on a worker thread; they may raise AgentDevError or OSError."""
 
     @property
     def session(self) -> str:
-        """Its id or name."""
+        """Name or id of the session."""
         ...
 
     @property
     def root(self) -> str:
-        """The path shown in the title."""
+        """Path shown in the title."""
         ...
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The paths of all roots, in the order of `Key.root`."""
+        """Paths of all roots, in the order of `Key.root`."""
         ...
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What ran."""
+        """Command that ran in the session."""
         ...
 
     @property
     def is_running(self) -> bool:
-        """Whether the agent still works: then there is nothing to choose yet."""
+        """Return whether the agent is still running; nothing can be selected then."""
         ...
 
     @property
-    def is_settling(self) -> bool:
-        """Whether all there is are conflicts of commits, which come home when each is settled."""
+    def is_resolving(self) -> bool:
+        """Return whether the changes are conflicts between commits; the commits are imported when all are resolved."""
         ...
 
     @property
-    def ended(self) -> Ended | None:
-        """What came of it, when something did."""
+    def result(self) -> OperationResult | None:
+        """Result of the last merge or import, if any."""
         ...
 
     @property
     def changes(self) -> ChangeSet:
-        """What it left."""
+        """Changes of the session."""
         ...
 
     @property
-    def tabs(self) -> Mapping[Tab, tuple[Entry, ...]]:
-        """What there is beside the changes: commits, commands."""
+    def tabs(self) -> Mapping[Tab, tuple[TabEntry, ...]]:
+        """Entries of the other tabs: commits, commands."""
         ...
 
     @property
     def draft(self) -> Draft:
-        """What was chosen the last time, as far as it still means the same."""
+        """Saved selection of the previous review, as far as it is still valid."""
         ...
 
     @property
-    def renamed(self) -> Mapping[Key, str]:
-        """What is said of files that were renamed, by both their keys."""
+    def rename_notes(self) -> Mapping[Key, str]:
+        """Notes about renamed files, by both their keys."""
         ...
 
-    def content(self, key: Key) -> Content:
-        """Return the base's and the agent's bytes of a change, a link's target; None where there is nothing to show. Slow."""
+    def read_content(self, key: Key) -> ContentPair:
+        """Return the base and agent contents of a change, or a link's target; None where there is nothing to show. Slow."""
         ...
 
-    def mine(self, key: Key) -> bytes | None:
-        """Return the user's own bytes of a change in conflict. Slow."""
+    def yours_content(self, key: Key) -> bytes | None:
+        """Return your version of a change in conflict. Slow."""
         ...
 
-    def merged(self, key: Key) -> Merged | None:
-        """Return the merge of lines of a change that is, or was, in conflict; None for other conflicts."""
+    def line_merge(self, key: Key) -> LineMerge | None:
+        """Return the three-way merge of a change that is or was in conflict; None if it is not a merge of lines."""
         ...
 
-    def settle(self, key: Key, answers: Answers) -> Change | None:
-        """Settle a conflict, one answer for each place; None where that way means nothing. Slow."""
+    def edited_text(self, key: Key) -> bytes | None:
+        """Return the text that resolved a conflict in an editor; None for a conflict that no editor resolved."""
         ...
 
-    def edit(self, key: Key) -> bytes | None:
-        """Let the user edit a conflict, on the terminal as it was before the screen; None when it has no lines."""
+    def resolve(self, key: Key, answers: ConflictResolution) -> Change | None:
+        """Resolve the conflicts of a change and return it; None if the resolution does not apply. Slow."""
         ...
 
-    def count(self, keys: Iterable[Key]) -> dict[Key, Count]:
-        """Count the blocks and lines of changes, those that have some. Slow."""
+    def edit_conflict(self, key: Key) -> bytes | None:
+        """Let the user edit a conflict in an editor; None if it is not a conflict of lines. The screen must be suspended."""
         ...
 
-    def refreshed(self) -> ChangeSet:
-        """Return the changes as they are now. Slow."""
+    def count_lines(self, keys: Iterable[Key]) -> dict[Key, LineCount]:
+        """Count the hunks and lines of changes that have any. Slow."""
         ...
 
-    def save(self, draft: Draft) -> None:
-        """Keep a choice for the next time."""
+    @property
+    def unassessed(self) -> frozenset[Key]:
+        """Changes whose risks were not assessed: ignored files, until they are selected."""
         ...
 
-    def merge(self, selection: Selection, tell: Tell) -> Ended:
-        """Merge; `tell` how many of how many steps are done. Slow, and never to be stopped in the middle."""
+    def assess_risks(self, keys: Iterable[Key]) -> Mapping[Key, tuple[Risk, ...]]:
+        """Assess the risks of changes; a change that cannot be read gets a risk that says so. Slow."""
         ...
 
-    def commits(self) -> tuple[Entry, ...]:
-        """Return all that is known of the commits, the newest first, for their tab. Slow."""
+    def read_changes(self) -> ChangeSet:
+        """Read the changes again and return them. Slow."""
         ...
 
-    def bring(self, ids: Sequence[str], way: Way, name: str) -> Ended:
-        """Bring commits home (the newest first), as a branch of that name. Slow, and never to be stopped in the middle."""
+    def save_draft(self, draft: Draft) -> None:
+        """Save a selection for the next review."""
         ...
 
-    def settling(self) -> "Source | None":
-        """Return the conflicts of the commits that were to come home last, to be settled on a screen of their own."""
+    def merge(self, selection: Selection, progress: ProgressCallback) -> OperationResult:
+        """Apply a selection; call `progress` with the steps done and their total. Slow; must not be interrupted."""
+        ...
+
+    def read_commits(self) -> tuple[TabEntry, ...]:
+        """Return the entries of the commits tab with all details, newest first. Slow."""
+        ...
+
+    def import_commits(self, ids: Sequence[str], mode: ImportMode, name: str) -> OperationResult:
+        """Import commits, given newest first; `name` is that of the new branch, if any. Slow; must not be interrupted."""
+        ...
+
+    def next_conflicts(self) -> "ReviewedSession | None":
+        """Return a source with the conflicts of the last import, to be resolved on their own screen; None if there are none."""
         ...

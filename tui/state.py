@@ -1,186 +1,187 @@
-"""The merge screen as a value. Nothing here draws, reads or waits; `tui.update.dispatch` makes the next one of it."""
+"""The immutable state of the review screen. `tui.update.dispatch` computes the next state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from agent_dev.diff.partial import Choice
-from agent_dev.overlay.changes import Change, ChangeSet, Key
-from agent_dev.overlay.selection import NOTHING, Selection
-from tui.effects import Answers, Effect
-from tui.events import NO, Asking, Pane
+from agent_dev.diff.partial_selection import LineSelection
+from agent_dev.fs.entry import Key
+from agent_dev.overlay.changes import Change, ChangeSet
+from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
+from tui.effects import Effect, Resolutions
+from tui.events import NO, Pane, PromptKind
 from tui.model import totals
-from tui.model.change_list import ChangeRow, Listing, Row
-from tui.model.document import EVERYTHING, Colours, Document, Look
-from tui.model.tabs import Entry, Tab
-from tui.model.totals import NONE, Count, Tally, Totals
+from tui.model.change_list import ChangeRow, Listing, ListRow
+from tui.model.document import WHOLE_FILE, DiffOptions, Document, Highlighting
+from tui.model.tabs import Tab, TabEntry
+from tui.model.totals import ZERO, LayeredCounts, LineCount, Totals
 
-WIDE = 100  # columns from which both panes fit beside each other
-CONTEXT = 3
-
-
-NO_DOCUMENT = Document(None)
+WIDE_COLUMNS = 100  # columns needed to show both panes
+DEFAULT_CONTEXT = 3
+EMPTY_DOCUMENT = Document(None)
 
 
-class Face(StrEnum):
-    """What the screen shows."""
+class ScreenPage(StrEnum):
+    """The page that the screen shows."""
 
     REVIEW = "review"
     PROMPT = "prompt"
     RISK = "risk"
-    BRING = "bring"
+    IMPORT = "bring"
     SUMMARY = "summary"
-    LEAVE = "leave"
+    QUIT = "leave"
     HELP = "help"
     PROGRESS = "progress"
     RESULT = "result"
-    CLASH = "clash"
+    CONFLICTS = "conflicts"
 
 
 @dataclass(frozen=True, slots=True)
-class Diff:
-    """The diff beside the list. `key` is None while a heading is under the cursor; `anchor` is where a range began, or -1."""
+class DiffPane:
+    """The diff pane. `key` is None while the cursor is on a heading; `anchor` is the row where a range starts, or -1."""
 
     key: Key | None = None
-    document: Document = NO_DOCUMENT
+    document: Document = EMPTY_DOCUMENT
     cursor: int = 0
-    shift: int = 0
+    horizontal_offset: int = 0
     anchor: int = -1
-    colours: Colours | None = None
+    highlighting: Highlighting | None = None
 
     @property
-    def length(self) -> int:
-        """How many rows it has."""
+    def row_count(self) -> int:
+        """Number of rows."""
         return len(self.document.rows)
 
     @property
-    def marked(self) -> range:
-        """The rows that a choice is about: the cursor's, or a range."""
+    def marked_rows(self) -> range:
+        """Rows that a key acts on: the marked range, or the row under the cursor."""
         if self.anchor < 0:
             return range(self.cursor, self.cursor + 1)
         return range(min(self.anchor, self.cursor), max(self.anchor, self.cursor) + 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """How things are shown, until they are switched."""
+class DisplayOptions:
+    """Display options of the screen."""
 
     is_split: bool = False
-    context: int = CONTEXT
-    is_spaceless: bool = False
+    context: int = DEFAULT_CONTEXT
+    hides_whitespace: bool = False
     is_wrapped: bool = False
-    has_numbers: bool = True
-    has_base: bool = False
-    is_lines: bool = False  # single lines are chosen, not blocks
+    shows_line_numbers: bool = True
+    shows_base: bool = False
+    selects_lines: bool = False  # select single lines, not hunks
     is_tree: bool = False
-    is_unreviewed: bool = False  # only what was not looked at is listed
+    hides_reviewed: bool = False  # list only changes that are not marked as reviewed
 
     @property
-    def is_whole(self) -> bool:
-        """Whether the whole file is shown."""
-        return self.context >= EVERYTHING
+    def is_whole_file(self) -> bool:
+        """Return whether the whole file is shown."""
+        return self.context >= WHOLE_FILE
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """What a choice has changed: to take it back."""
+class UndoStep:
+    """A change of the selection, recorded for undo: the keys added and removed, and the previous parts."""
 
-    came: frozenset[Key]
-    went: frozenset[Key]
-    choices: Mapping[Key, Choice]
-    parts: Mapping[Key, Count]
+    added: frozenset[Key]
+    removed: frozenset[Key]
+    old_choices: Mapping[Key, LineSelection]
+    old_parts: Mapping[Key, LineCount]
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A line that is typed. `before` is what stood there; `at` the palette's row under the cursor."""
+    """A text prompt. `initial_text`: restored by esc; `cursor` is the palette's row under the cursor."""
 
-    what: Asking
+    kind: PromptKind
     text: str = ""
-    before: str = ""
-    at: int = 0
+    initial_text: str = ""
+    cursor: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that the screen shows. `chosen_in` counts the chosen changes of each group; `word` is about the last key.
+    """The state of the screen.
 
-    `counts` are of whole changes, `parts` of what is chosen of those that are chosen in part. `asked` are the risky changes
-    that still have to be confirmed, `answer` the one in focus, `picked` the ids of commits that are chosen. `actions` are the
-    palette's: a binding's id and what it does. `is_settling`: the changes are conflicts of commits, which come home when each is
-    settled; `is_onward`: such conflicts are to be settled next, on a screen of their own.
+    `selected_per_group` counts the selected changes of each group; `message` is the status message. `counts` are sizes of whole
+    changes, `parts` sizes of partial selections. `unconfirmed` are the risky changes that the user must still confirm,
+    `focused_answer` is the focused answer, `selected_commits` the ids of the selected commits. `actions` are the palette's: a
+    binding's id and its description. `is_resolving`: the changes are conflicts between commits, which are imported when all are
+    resolved; `resolves_next`: the next screen resolves such conflicts.
     """
 
     changes: ChangeSet
     listing: Listing
-    whole: Totals
-    counts: Tally = field(default_factory=Tally)
-    parts: Mapping[Key, Count] = field(default_factory=dict)
-    selection: Selection = NOTHING
-    chosen: Totals = NONE
-    chosen_in: tuple[int, ...] = ()
+    totals: Totals
+    counts: LayeredCounts = field(default_factory=LayeredCounts)
+    parts: Mapping[Key, LineCount] = field(default_factory=dict)
+    selection: Selection = EMPTY_SELECTION
+    selected_totals: Totals = ZERO
+    selected_per_group: tuple[int, ...] = ()
     reviewed: frozenset[Key] = frozenset()
-    past: tuple[Before, ...] = ()
-    future: tuple[Before, ...] = ()
+    undo_steps: tuple[UndoStep, ...] = ()
+    redo_steps: tuple[UndoStep, ...] = ()
     cursor: int = 0
-    diff: Diff = Diff()
+    diff: DiffPane = DiffPane()
     pane: Pane = Pane.LIST
     tab: Tab = Tab.CHANGES
-    tabs: Mapping[Tab, tuple[Entry, ...]] = field(default_factory=dict)
-    face: Face = Face.REVIEW
-    looks: Looks = Looks()
+    tabs: Mapping[Tab, tuple[TabEntry, ...]] = field(default_factory=dict)
+    page: ScreenPage = ScreenPage.REVIEW
+    display_options: DisplayOptions = DisplayOptions()
     columns: int = 80
-    answer: int = NO
-    word: str = ""
+    focused_answer: int = NO
+    message: str = ""
+    unassessed: frozenset[Key] = frozenset()  # ignored files: their risks are assessed before they are applied
     is_running: bool = False
-    is_settling: bool = False
-    is_onward: bool = False
+    is_resolving: bool = False
+    resolves_next: bool = False
     prompt: Prompt | None = None
     search: str = ""
-    answers: Mapping[Key, Answers] = field(default_factory=dict)
-    asked: tuple[Key, ...] = ()
+    resolutions: Mapping[Key, Resolutions] = field(default_factory=dict)
+    unconfirmed: tuple[Key, ...] = ()
     progress: tuple[int, int] = (0, 0)
     result: tuple[str, ...] = ()
     code: int = 0
-    is_done: bool = True
-    picked: frozenset[str] = frozenset()
-    is_told: bool = False  # all that is known of the commits is there
+    may_have_changed: bool = True
+    selected_commits: frozenset[str] = frozenset()
+    has_commit_details: bool = False  # the commits were read with all details
     actions: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_wide(self) -> bool:
-        """Whether both panes are shown."""
-        return self.columns >= WIDE
+        """Return whether both panes are shown."""
+        return self.columns >= WIDE_COLUMNS
 
     @property
     def list_columns(self) -> int:
-        """How many of them the list gets."""
+        """Width of the list in columns."""
         return min(max(40, self.columns * 2 // 5), 72) if self.is_wide else self.columns
 
     @property
     def diff_columns(self) -> int:
-        """How many of them the diff gets: one goes to the line between the panes."""
+        """Width of the diff in columns; one column goes to the line between the panes."""
         return self.columns - self.list_columns - 1 if self.is_wide else self.columns
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> ListRow | None:
         """The row under the list's cursor; None on another tab."""
         return self.listing.rows[self.cursor] if self.listing.rows and self.tab is Tab.CHANGES else None
 
     @property
-    def entry(self) -> Entry | None:
-        """What is under the list's cursor on another tab."""
+    def entry(self) -> TabEntry | None:
+        """The entry under the list's cursor on another tab."""
         entries = self.tabs.get(self.tab, ())
         return entries[self.cursor] if self.cursor < len(entries) else None
 
     @property
-    def picked_entries(self) -> tuple[Entry, ...]:
-        """The commits that are chosen."""
-        return tuple(one for one in self.tabs.get(Tab.COMMITS, ()) if one.id and one.id in self.picked)
+    def selected_commit_entries(self) -> tuple[TabEntry, ...]:
+        """Entries of the selected commits."""
+        return tuple(one for one in self.tabs.get(Tab.COMMITS, ()) if one.id and one.id in self.selected_commits)
 
     @property
-    def length(self) -> int:
-        """How many rows the list has."""
+    def row_count(self) -> int:
+        """Number of rows of the list."""
         return len(self.listing.rows) if self.tab is Tab.CHANGES else len(self.tabs.get(self.tab, ()))
 
     @property
@@ -189,60 +190,62 @@ class State:
         return self.changes.by_key()[self.row.key] if isinstance(self.row, ChangeRow) else None
 
     @property
-    def look(self) -> Look:
-        """How a change is to be shown now."""
-        looks = self.looks
-        return Look(self.diff_columns - 1, looks.is_split, looks.context, looks.is_spaceless, looks.is_wrapped, looks.has_base)
+    def diff_options(self) -> DiffOptions:
+        """Diff options for the current width and display options."""
+        looks = self.display_options
+        return DiffOptions(
+            self.diff_columns - 1, looks.is_split, looks.context, looks.hides_whitespace, looks.is_wrapped, looks.shows_base
+        )
 
     @property
-    def found_actions(self) -> tuple[tuple[str, str], ...]:
-        """What the palette offers for what was typed so far."""
-        wanted = self.prompt.text.casefold().split() if self.prompt else []
-        return tuple(one for one in self.actions if all(word in one[1].casefold() or word in one[0] for word in wanted))
+    def matching_actions(self) -> tuple[tuple[str, str], ...]:
+        """Palette actions that match the typed text."""
+        words = self.prompt.text.casefold().split() if self.prompt else []
+        return tuple(one for one in self.actions if all(word in one[1].casefold() or word in one[0] for word in words))
 
 
-Step = tuple[State, tuple[Effect, ...]]
+Transition = tuple[State, tuple[Effect, ...]]
 
 
-def with_selection(state: State, selection: Selection, word: str, parts: Mapping[Key, Count] | None = None) -> State:
-    """Set a selection and keep the numbers true by what came and went: a recount of 100,000 would be felt.
+def with_selection(state: State, selection: Selection, message: str, parts: Mapping[Key, LineCount] | None = None) -> State:
+    """Set the selection and update the totals by the difference; a recount of 100,000 changes would be too slow.
 
-    `parts` counts the chosen parts of files; without it those of files that are still chosen in part stay.
+    `parts` are the sizes of partial selections; by default those of files that are still partially selected are kept.
     """
     if parts is None:
-        parts = {key: count for key, count in state.parts.items() if key in selection.choices}
+        parts = {key: count for key, count in state.parts.items() if key in selection.partial}
     old = state.selection
-    moved = frozenset(
+    resized = frozenset(
         key
         for key in state.parts.keys() | parts.keys()
         if key in old and key in selection and state.parts.get(key) != parts.get(key)
     )
-    came, went = selection.keys - old.keys, old.keys - selection.keys
-    table, per_group = state.changes.by_key(), list(state.chosen_in)
-    for by, keys in ((1, came), (-1, went)):
+    added, removed = selection.keys - old.keys, old.keys - selection.keys
+    table, per_group = state.changes.by_key(), list(state.selected_per_group)
+    for by, keys in ((1, added), (-1, removed)):
         for key in keys:
             for group in state.listing.groups_of(key):
                 per_group[group] += by
-    gone = totals.count((table[key] for key in went | moved), state.counts, state.parts)
-    new = totals.count((table[key] for key in came | moved), state.counts, parts)
+    old_totals = totals.sum_changes((table[key] for key in removed | resized), state.counts, state.parts)
+    new_totals = totals.sum_changes((table[key] for key in added | resized), state.counts, parts)
     return replace(
         state,
         selection=selection,
         parts=parts,
-        chosen=state.chosen - gone + new,
-        chosen_in=tuple(per_group),
-        word=word,
+        selected_totals=state.selected_totals - old_totals + new_totals,
+        selected_per_group=tuple(per_group),
+        message=message,
     )
 
 
-def relisted(state: State, listing: Listing) -> State:
-    """Show the changes in another list: the cursor stays on its change, the chosen ones are counted anew in its groups."""
+def with_listing(state: State, listing: Listing) -> State:
+    """Replace the list; the cursor stays on its change, and the selected changes of each group are recounted."""
     per_group = [0] * len(listing.groups)
     for key in state.selection.keys:
         for group in listing.groups_of(key):
             per_group[group] += 1
-    at = state.change.key if state.change else None
-    cursor = listing.row_of(at) if at else min(state.cursor, len(listing.rows) - 1)
+    current = state.change.key if state.change else None
+    cursor = listing.row_of(current) if current else min(state.cursor, len(listing.rows) - 1)
     if state.tab is not Tab.CHANGES:
         cursor = state.cursor
-    return replace(state, listing=listing, chosen_in=tuple(per_group), cursor=max(0, cursor))
+    return replace(state, listing=listing, selected_per_group=tuple(per_group), cursor=max(0, cursor))

@@ -1,4 +1,4 @@
-"""The colours: few, calm, and never the only carrier of a meaning."""
+"""Colour themes. Colour is never the only carrier of a meaning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from textual.theme import Theme
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """What config.yaml says about the screen: a theme's name, and other keys by the id of what they do."""
+class ScreenSettings:
+    """Screen settings of config.yaml: the theme's name, and keys by binding id."""
 
     theme: str = "agent-dev"
     keys: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What the screen lets others do: reading, counting, searching, merging on worker threads, which only say what they found."""
+"""Run the screen's work on threads: reading, counting, searching, merging. Workers only report results."""
 
 import gc
 from collections.abc import Callable
@@ -7,196 +7,211 @@ from threading import Lock
 from time import monotonic, sleep
 
 from agent_dev.errors import AgentDevError
-from agent_dev.overlay.changes import Change, Key
-from tui.effects import Apply, Bring, Load, ReadEntries, Seek, Settle
+from agent_dev.fs.entry import Key
+from agent_dev.overlay.changes import Change
+from tui.effects import Apply, AssessRisks, ImportCommits, LoadDiff, LoadEntries, Resolve, Search
 from tui.events import (
-    Changed,
-    Coloured,
-    Counted,
-    DiffShown,
-    EntriesRead,
-    Fact,
-    Finished,
-    Progressed,
-    Refreshed,
-    Said,
-    Sought,
+    ChangesRefreshed,
+    ChangeUpdated,
+    DiffLoaded,
+    EntriesLoaded,
+    Highlighted,
+    LinesCounted,
+    MessageReported,
+    OperationFinished,
+    ProgressReported,
+    Result,
+    RisksAssessed,
+    SearchFinished,
 )
 from tui.model import conflict, diff, outcome
-from tui.model.document import Document, Look, Row
-from tui.model.syntax import colours
-from tui.source import Ended, Source
-from tui.update.cursor import holds
+from tui.model.document import DiffOptions, DiffRow, Document
+from tui.model.syntax import highlight
+from tui.source import OperationResult, ReviewedSession
+from tui.update.cursor import row_contains
 
-_BATCH = 200  # changes that are counted between two looks whether a key was pressed
-_REST = 0.15  # seconds without a key before counting goes on
-_TICK = 0.05  # seconds between two words about progress
+_BATCH = 200  # changes counted between two checks for input
+_REST = 0.15  # seconds without a key before counting continues
+_TICK = 0.05  # seconds between progress reports
 
 
-class Work:
-    """Does what the state asked for, and tells facts. Of diffs whoever asks last is served next."""
+class Worker:
+    """The worker: it runs effects and reports results through a callback. Of requested diffs only the last is read."""
 
-    def __init__(self, source: Source, tell: Callable[[Fact], object]) -> None:
-        self._source, self._tell = source, tell
+    def __init__(self, source: ReviewedSession, report: Callable[[Result], object]) -> None:
+        self._source, self._report = source, report
         self._lock = Lock()
-        self._wanted: tuple[Load, tuple[str, ...]] | None = None
+        self._requested: tuple[LoadDiff, tuple[str, ...]] | None = None
         self._is_busy = False
         self._stopped = Flag()
-        self._heard = Flag()
-        self._pressed = 0.0
+        self._is_acknowledged = Flag()
+        self._last_input = 0.0
         self._changed: dict[Key, Change] = {}
 
     def stop(self) -> None:
-        """Do nothing more that could be left out."""
+        """Stop reading, counting and searching."""
         self._stopped.set()
 
-    def wait_for_user(self) -> None:
-        """Let what is not urgent wait: a key was pressed."""
-        self._pressed = monotonic()
+    def delay_counting(self) -> None:
+        """Delay counting, because a key was pressed."""
+        self._last_input = monotonic()
 
-    def go_on(self) -> None:
-        """Count more: what was counted last has been taken in."""
-        self._heard.set()
+    def continue_counting(self) -> None:
+        """Continue counting; the last batch has been processed."""
+        self._is_acknowledged.set()
 
     # Diffs
 
-    def ask(self, wanted: Load, names: tuple[str, ...]) -> bool:
-        """Want a diff; return whether `read` must be started for it. `names` are of what the change needs."""
+    def request_diff(self, request: LoadDiff, names: tuple[str, ...]) -> bool:
+        """Request a diff; return whether `read_diffs` must be started for it. `names` are the changes that it requires."""
         with self._lock:
-            self._wanted = (wanted, names)
+            self._requested = (request, names)
             was_busy, self._is_busy = self._is_busy, True
             return not was_busy
 
-    def read(self) -> None:
-        """Read until nothing is wanted; runs on a worker thread."""
-        while (wanted := self._next()) is not None:
-            document = self.document(*wanted)
-            self._tell(DiffShown(document))
-            if document.blocks and not self._stopped.is_set():
-                found = colours(wanted[0].key.path, document.old, document.new)
-                if found is not None:
-                    self._tell(Coloured(wanted[0].key, found))
+    def read_diffs(self) -> None:
+        """Read requested diffs until there are none; runs on a worker thread."""
+        while (request := self._next_request()) is not None:
+            document = self.build_document(*request)
+            self._report(DiffLoaded(document))
+            if document.hunks and not self._stopped.is_set():
+                spans = highlight(request[0].key.path, document.old_lines, document.new_lines)
+                if spans is not None:
+                    self._report(Highlighted(request[0].key, spans))
 
-    def _next(self) -> tuple[Load, tuple[str, ...]] | None:
+    def _next_request(self) -> tuple[LoadDiff, tuple[str, ...]] | None:
         with self._lock:
-            wanted, self._wanted = self._wanted, None
-            self._is_busy = wanted is not None
-            return wanted
+            request, self._requested = self._requested, None
+            self._is_busy = request is not None
+            return request
 
     def _change(self, key: Key) -> Change:
         return self._changed.get(key) or self._source.changes.by_key()[key]
 
-    def document(self, wanted: Load, names: tuple[str, ...]) -> Document:
-        """Return the diff of a change."""
-        change = self._change(wanted.key)
-        top = diff.notes(
-            change, names, wanted.look.columns, self._source.renamed.get(wanted.key, ""), self._outcome(change, wanted)
+    def build_document(self, request: LoadDiff, names: tuple[str, ...]) -> Document:
+        """Return the diff of a change, or the error if it cannot be read."""
+        change = self._change(request.key)
+        header = diff.header_rows(
+            change, names, request.options.columns, self._source.rename_notes.get(request.key, ""), self._outcome(change, request)
         )
         try:
-            return self._made(change, top, wanted)
+            return self._build(change, header, request)
         except AgentDevError as error:
-            return diff.failed(change, top, error.message)
-        except OSError as error:  # one strange file is shown as such
-            return diff.failed(change, top, error.strerror or str(error))
+            return diff.error_document(change, header, error.message)
+        except OSError as error:
+            return diff.error_document(change, header, error.strerror or str(error))
 
-    def _outcome(self, change: Change, wanted: Load) -> str:
-        return outcome.sentence(change, self._source.merged(change.key), wanted.answers) if change.has_yours else ""
+    def _outcome(self, change: Change, request: LoadDiff) -> str:
+        return (
+            outcome.describe_outcome(change, self._source.line_merge(change.key), request.resolutions)
+            if change.is_combined
+            else ""
+        )
 
-    def _made(self, change: Change, top: tuple[Row, ...], wanted: Load) -> Document:
-        look, merged = wanted.look, self._source.merged(change.key)
-        if merged is not None and (merged.conflicts or look.has_base):
-            return conflict.document(change, top, merged, wanted.answers, look)
-        if change.conflict or (change.is_merged and merged is None and wanted.answers):
-            agent = self._source.content(change.key)[1]
-            return conflict.of_wholes(change, top, (self._source.mine(change.key), agent), wanted.answers, look)
-        return diff.document(change, top, self._source.content(change.key), look)
+    def _build(self, change: Change, header: tuple[DiffRow, ...], request: LoadDiff) -> Document:
+        look, merged = request.options, self._source.line_merge(change.key)
+        edited = self._source.edited_text(change.key) if change.is_clean else None
+        if merged is not None and edited is not None:
+            return conflict.edited_document(change, header, merged, edited, look)
+        if merged is not None and (merged.conflicts or look.shows_base):
+            return conflict.conflict_document(change, header, merged, request.resolutions, look)
+        if change.conflict or (change.is_merged and merged is None and request.resolutions):
+            agent = self._source.read_content(change.key)[1]
+            return conflict.whole_file_document(
+                change, header, (self._source.yours_content(change.key), agent), request.resolutions, look
+            )
+        return diff.diff_document(change, header, self._source.read_content(change.key), look)
 
     # Numbers
 
-    def count(self) -> None:
-        """Count all changes, a few at a time, while no key is pressed; runs on a worker thread.
+    def count_lines(self) -> None:
+        """Count the lines of all changes in batches while no key is pressed; runs on a worker thread.
 
-        Each time it waits until the screen has taken them in: a key would stand in line behind all that was told.
+        After each batch wait until the screen has processed it, so that keys do not queue behind results.
         """
         keys = [change.key for change in self._source.changes.changes]
         for start in range(0, len(keys), _BATCH):
-            while monotonic() - self._pressed < _REST and not self._stopped.wait(_REST):
+            while monotonic() - self._last_input < _REST and not self._stopped.wait(_REST):
                 pass
             if self._stopped.is_set():
                 return
-            self._heard.clear()
-            self._tell(Counted(self._source.count(keys[start : start + _BATCH])))
-            while not self._heard.wait(_REST) and not self._stopped.is_set():
+            self._is_acknowledged.clear()
+            self._report(LinesCounted(self._source.count_lines(keys[start : start + _BATCH])))
+            while not self._is_acknowledged.wait(_REST) and not self._stopped.is_set():
                 pass
-        gc.freeze()  # the numbers stay: no collection has to look at them again
+        gc.freeze()  # the counts live as long as the screen: exclude them from collections
 
     def refresh(self) -> None:
-        """Look again at a session that still runs; runs on a worker thread."""
+        """Read the changes of a running session again; runs on a worker thread."""
         try:
-            changes = self._source.refreshed()
+            changes = self._source.read_changes()
         except AgentDevError as error:
-            self._tell(Said(error.message))
+            self._report(MessageReported(error.message))
             return
         except OSError:
-            return  # in this instant it could not be read: the next look may
-        self._tell(Refreshed(changes))
-        self._tell(Counted(self._source.count([change.key for change in changes.changes])))
+            return  # unreadable at this moment; the next refresh may succeed
+        self._report(ChangesRefreshed(changes))
+        self._report(LinesCounted(self._source.count_lines([change.key for change in changes.changes])))
 
-    # What takes its time
+    # Slow effects
 
-    def do(self, effect: Settle | Seek | Apply | ReadEntries | Bring) -> None:
-        """Settle, search, merge, bring home; runs on a worker thread."""
+    def run_effect(self, effect: Resolve | Search | AssessRisks | Apply | LoadEntries | ImportCommits) -> None:
+        """Run a slow effect and report its result; runs on a worker thread."""
         match effect:
-            case Settle(key, answers):
-                self._tell(self._settled(key, self._source.settle(key, answers), "settled, and taken"))
-            case Seek(text, keys):
-                self._seek(text, keys)
+            case Resolve(key, answers):
+                self._report(self._resolved(key, self._source.resolve(key, answers), "conflict resolved; change selected"))
+            case Search(text, keys):
+                self._search(text, keys)
+            case AssessRisks(keys):
+                self._report(RisksAssessed(self._source.assess_risks(keys)))
             case Apply(selection):
-                self._tell(_finished(self._source.merge(selection, self._progress())))
-            case ReadEntries(tab):
-                self._tell(EntriesRead(tab, self._source.commits()))
-            case Bring(ids, way, name):
-                self._tell(_finished(self._source.bring(ids, way, name)))
+                self._report(_finished(self._source.merge(selection, self._progress_reporter())))
+            case LoadEntries(tab):
+                self._report(EntriesLoaded(tab, self._source.read_commits()))
+            case ImportCommits(ids, mode, name):
+                self._report(_finished(self._source.import_commits(ids, mode, name)))
 
-    def _settled(self, key: Key, change: Change | None, word: str, *, is_edited: bool = False) -> Fact:
+    def _resolved(self, key: Key, change: Change | None, message: str, *, is_edited: bool = False) -> Result:
         if change is None:
-            return Said("that way means nothing here: < keeps yours, > takes the agent's")
+            return MessageReported("the lines cannot be combined: < keeps yours, > uses the agent's")
         self._changed[key] = change
-        return Changed(change, word, is_taken=True, is_edited=is_edited)
+        return ChangeUpdated(change, message, is_selected=True, is_edited=is_edited)
 
-    def edit(self, key: Key) -> Fact:
-        """Let the user edit a conflict; runs while the screen is put away."""
+    def edit_conflict(self, key: Key) -> Result:
+        """Let the user edit a conflict; the screen must be suspended."""
         try:
-            text = self._source.edit(key)
+            text = self._source.edit_conflict(key)
         except AgentDevError as error:
-            return Said(error.message)
+            return MessageReported(error.message)
         if text is None:
-            return Said("there are no lines in conflict here")
-        return self._settled(key, self._source.settle(key, text), "settled as you edited it, and taken", is_edited=True)
+            return MessageReported("no conflicting lines here")
+        return self._resolved(
+            key, self._source.resolve(key, text), "conflict resolved as edited; change selected", is_edited=True
+        )
 
-    def _progress(self) -> Callable[[int, int], object]:
+    def _progress_reporter(self) -> Callable[[int, int], object]:
         last = 0.0
 
-        def tell(done: int, whole: int) -> None:
+        def report(done: int, total: int) -> None:
             nonlocal last
-            if done == whole or monotonic() - last >= _TICK:
+            if done == total or monotonic() - last >= _TICK:
                 last = monotonic()
-                self._tell(Progressed(done, whole))
+                self._report(ProgressReported(done, total))
 
-        return tell
+        return report
 
-    def _seek(self, text: str, keys: tuple[Key, ...]) -> None:
+    def _search(self, text: str, keys: tuple[Key, ...]) -> None:
         for key in keys:
             if self._stopped.is_set():
                 return
-            document = self.document(Load(key, Look()), ())
-            row = next((at for at in range(len(document.rows)) if holds(document, at, text)), -1)
+            document = self.build_document(LoadDiff(key, DiffOptions()), ())
+            row = next((at for at in range(len(document.rows)) if row_contains(document, at, text)), -1)
             if row >= 0:
-                self._tell(Sought(key, row))
+                self._report(SearchFinished(key, row))
                 return
             sleep(0)
-        self._tell(Sought(None))
+        self._report(SearchFinished(None))
 
 
-def _finished(ended: Ended) -> Finished:
-    return Finished(ended.lines, ended.code, ended.is_done, ended.conflicts)
+def _finished(ended: OperationResult) -> OperationFinished:
+    return OperationFinished(ended.lines, ended.code, ended.may_have_changed, ended.conflicts)

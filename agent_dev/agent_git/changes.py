@@ -1,14 +1,14 @@
-"""What a session's git dir holds after its end: refs that moved, commits, stashes, what was begun and not finished."""
+"""Changes in a session's git directory: refs, commits, stashes, operations in progress."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent_dev.git.formats.commit_format import Told
+from agent_dev.git.formats.commit_format import ParsedCommit
 from agent_dev.git.formats.ref_format import parse_ref
 
-# What git leaves in a git dir while it is in the middle of something, and what that is called.
-UNFINISHED = {
+# Files in a git dir that mark an operation in progress, and the operation's name.
+OPERATION_MARKERS = {
     "rebase-merge": "rebase",
     "rebase-apply": "rebase or am",
     "MERGE_HEAD": "merge",
@@ -19,8 +19,8 @@ UNFINISHED = {
 HEADS, REMOTES = "refs/heads/", "refs/remotes/"
 
 
-class Motion(StrEnum):
-    """What became of a ref."""
+class RefStatus(StrEnum):
+    """The change of a ref."""
 
     NEW = "new"
     MOVED = "moved"
@@ -29,50 +29,50 @@ class Motion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RefChange:
-    """A ref that is not what it was when the session began. Ids in hex, None for nothing."""
+    """A ref that changed during the session. Ids in hex, None if it does not exist."""
 
     name: str
     before: str | None
     after: str | None
 
     @property
-    def motion(self) -> Motion:
-        """What became of it."""
+    def status(self) -> RefStatus:
+        """The kind of change."""
         if self.before is None:
-            return Motion.NEW
-        return Motion.DELETED if self.after is None else Motion.MOVED
+            return RefStatus.NEW
+        return RefStatus.DELETED if self.after is None else RefStatus.MOVED
 
 
 @dataclass(frozen=True, slots=True)
 class Stash:
-    """An entry that the agent put on the stash: the id of its commit and what it says."""
+    """A stash entry of the agent: the id of its commit and its message."""
 
     id: str
     subject: str
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """All of it. `head` is the branch that the agent stood on ("" when on none), `start` the one the session began on.
+class GitChanges:
+    """All changes in a session's git dir. `head_branch`: the agent's current branch, `start_branch`: the first one, or "".
 
-    `is_cut`: there are more commits than are told. `fetched`: how many are on remote branches only, and not told; `remote`: ids
-    of commits that are there, too.
+    `is_truncated`: there are more commits. `fetched_count`: number of unlisted commits, which are on remote branches only;
+    `remote_ids`: ids of listed commits that are on remote branches, too.
     """
 
-    commits: tuple[Told, ...] = ()
+    commits: tuple[ParsedCommit, ...] = ()
     refs: tuple[RefChange, ...] = ()
     stashes: tuple[Stash, ...] = ()
-    unfinished: tuple[str, ...] = ()
-    head: str = ""
-    start: str = ""
-    is_cut: bool = False
-    fetched: int = 0
-    remote: frozenset[str] = frozenset()
+    operations_in_progress: tuple[str, ...] = ()
+    head_branch: str = ""
+    start_branch: str = ""
+    is_truncated: bool = False
+    fetched_count: int = 0
+    remote_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Tips:
-    """Ids that refs lead to: `new`, of those on `remote` branches, `own` (on neither these nor tags), and the `old` ones."""
+    """Ids of refs: all `new` ones, those on `remote` branches, the agent's `own` (neither remote nor tags), and `old` ones."""
 
     new: tuple[str, ...] = ()
     remote: tuple[str, ...] = ()
@@ -80,10 +80,10 @@ class Tips:
     old: tuple[str, ...] = ()
 
 
-def tips(before: Mapping[str, str], after: Mapping[str, str]) -> Tips:
-    """Return what refs lead to that they did not before; a stash is told apart.
+def compute_tips(before: Mapping[str, str], after: Mapping[str, str]) -> Tips:
+    """Return the ids that refs point to now but did not at the start, without the stash.
 
-    A tag may have come by a fetch as well: what it leads to is fetched when a remote branch has it and none of the agent's.
+    A tag may have been fetched: its commits count as fetched if a remote branch contains them and no branch of the agent does.
     """
     moved = {name: oid for name, value in after.items() if before.get(name) != value and (oid := _oid(value)) is not None}
     moved.pop("refs/stash", None)
@@ -93,8 +93,8 @@ def tips(before: Mapping[str, str], after: Mapping[str, str]) -> Tips:
     return Tips(*(tuple(sorted(ids)) for ids in (set(moved.values()), remote, own, old)))
 
 
-def ref_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[RefChange, ...]:
-    """Return the refs that were made, moved or removed; HEAD alone is only where the agent stood."""
+def compare_refs(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[RefChange, ...]:
+    """Return the refs that were created, moved or deleted; not HEAD, which only names the agent's branch."""
     names = sorted({*before, *after} - {"HEAD"})
     found = (RefChange(name, _oid(before.get(name)), _oid(after.get(name))) for name in names)
     return tuple(one for one in found if one.before != one.after)
@@ -104,7 +104,7 @@ def _oid(value: str | None) -> str | None:
     return parse_ref(value.encode("utf-8", "surrogateescape")) if value is not None else None
 
 
-def branch_of(head: str) -> str:
+def parse_head_branch(head: str) -> str:
     """Return the branch that a HEAD file names, "" for none."""
     name = head.removeprefix("ref:").strip() if head.startswith("ref:") else ""
     return name if name.startswith(HEADS) else ""
@@ -114,9 +114,9 @@ def parse_stashes(log: bytes) -> tuple[Stash, ...]:
     """Parse the reflog of refs/stash, the newest entry first."""
     found = []
     for line in log.split(b"\n"):
-        head, _, message = line.partition(b"\t")
-        words = head.split(b" ")
-        oid = parse_ref(words[1]) if len(words) > 1 else None
+        ids, _, message = line.partition(b"\t")
+        fields = ids.split(b" ")
+        oid = parse_ref(fields[1]) if len(fields) > 1 else None
         if oid is not None:
             found.append(Stash(oid, message.decode("utf-8", "surrogateescape")))
     return tuple(reversed(found))

@@ -1,9 +1,9 @@
-"""Patterns of what is left out, as gitignore(5) has them: the last that matches decides, `!` takes back."""
+"""Exclusion patterns with the syntax of gitignore(5): the last match decides, `!` includes again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent_dev.path_patterns import fits
+from agent_dev.wildcard import matches_sequence
 
 _ANY_NAMES = "**"
 _CLASSES: dict[str, Callable[[str], bool]] = {
@@ -20,7 +20,7 @@ _CLASSES: dict[str, Callable[[str], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """Characters in brackets: those themselves, ranges as pairs, classes by name."""
+    """Characters in brackets: ranges as pairs, classes by name."""
 
     is_negated: bool
     ranges: tuple[tuple[str, str], ...]
@@ -33,7 +33,7 @@ class _Set:
 
 @dataclass(frozen=True, slots=True)
 class _Any:
-    """`?`, or with `is_many` a `*`."""
+    """A wildcard: `*` if `is_many`, else `?`."""
 
     is_many: bool
 
@@ -43,16 +43,16 @@ _Name = tuple[_Token, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One pattern: its names, `**` for any number of them; without a slash it is for the last name of a path alone."""
+class IgnoreRule:
+    """One pattern: its names, `**` for any number of them; without a slash it matches the last name of any path."""
 
     names: tuple["_Name | str", ...]
-    is_taken_back: bool
+    is_negated: bool
     is_for_folders: bool
     is_anywhere: bool
 
     def matches(self, names: list[str], *, is_folder: bool) -> bool:
-        """Whether a path, as its names, matches."""
+        """Return whether a path, given as its names, matches."""
         if self.is_for_folders and not is_folder:
             return False
         if self.is_anywhere:
@@ -60,27 +60,27 @@ class Rule:
         return _is_path(names, self.names)
 
 
-def rules(text: bytes) -> tuple[Rule, ...]:
-    """Return the rules of a file's text; a pattern that can match nothing is left out, as git does."""
+def parse_rules(text: bytes) -> tuple[IgnoreRule, ...]:
+    """Return the rules of a file; a pattern that can match nothing is ignored, as in git."""
     lines = text.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n")
-    found = (_rule(line.removesuffix("\r")) for line in lines)
+    found = (_parse_rule(line.removesuffix("\r")) for line in lines)
     return tuple(rule for rule in found if rule is not None)
 
 
-def is_left_out(path: bytes, known: tuple[Rule, ...], *, is_folder: bool) -> bool:
-    """Whether a path is left out, provided that no directory above it is: what lies in one of those cannot be taken back."""
+def is_excluded(path: bytes, known: tuple[IgnoreRule, ...], *, is_folder: bool) -> bool:
+    """Return whether a path is excluded, if no directory above it is: an excluded one excludes everything in it."""
     names = path.decode("utf-8", "surrogateescape").split("/")
     for rule in reversed(known):
         if rule.matches(names, is_folder=is_folder):
-            return not rule.is_taken_back
+            return not rule.is_negated
     return False
 
 
-def _rule(line: str) -> Rule | None:
-    text = _without_end(line)
-    is_taken_back = text.startswith("!")
-    text = text[is_taken_back:]
-    if not text or (text.startswith("#") and not is_taken_back):
+def _parse_rule(line: str) -> IgnoreRule | None:
+    text = _strip_line(line)
+    is_negated = text.startswith("!")
+    text = text[is_negated:]
+    if not text or (text.startswith("#") and not is_negated):
         return None
     is_for_folders = text.endswith("/")
     body = text.removesuffix("/")
@@ -88,75 +88,75 @@ def _rule(line: str) -> Rule | None:
     names = tuple(_ANY_NAMES if name == _ANY_NAMES and not is_anywhere else _tokens(name) for name in body.lstrip("/").split("/"))
     if not body or any(name is None for name in names):
         return None
-    return Rule(tuple(name for name in names if name is not None), is_taken_back, is_for_folders, is_anywhere)
+    return IgnoreRule(tuple(name for name in names if name is not None), is_negated, is_for_folders, is_anywhere)
 
 
-def _without_end(line: str) -> str:
-    """Return a line without the spaces at its end, but for one that stands behind a backslash."""
+def _strip_line(line: str) -> str:
+    """Return a line without trailing spaces, except one after a backslash."""
     text = line.rstrip(" ")
     backslashes = len(text) - len(text.rstrip("\\"))
     return text + " " if backslashes % 2 and len(text) < len(line) else text
 
 
 def _tokens(name: str) -> _Name | None:
-    """Return a name's pattern in pieces; None for one that matches nothing: brackets or a backslash without an end."""
+    """Parse the pattern of a name; None if it matches nothing: unterminated brackets or a trailing backslash."""
     found: list[_Token] = []
-    at = 0
-    while at < len(name):
-        char = name[at]
-        at += 1
+    index = 0
+    while index < len(name):
+        char = name[index]
+        index += 1
         if char == "\\":
-            if at == len(name):
+            if index == len(name):
                 return None
-            found.append(name[at])
-            at += 1
+            found.append(name[index])
+            index += 1
         elif char == "[":
-            read = _set(name, at)
-            if read is None:
+            parsed = _parse_set(name, index)
+            if parsed is None:
                 return None
-            found.append(read[0])
-            at = read[1]
+            found.append(parsed[0])
+            index = parsed[1]
         else:
             found.append(_Any(char == "*") if char in "*?" else char)
     return tuple(found)
 
 
-def _set(name: str, at: int) -> tuple[_Set, int] | None:
-    """Read what is in brackets from behind the first one; return it and where it ends."""
-    is_negated = name[at : at + 1] in ("!", "^")
-    at += is_negated
+def _parse_set(name: str, index: int) -> tuple[_Set, int] | None:
+    """Parse a bracket expression that starts before `index`; return it and the index after it."""
+    is_negated = name[index : index + 1] in ("!", "^")
+    index += is_negated
     ranges: list[tuple[str, str]] = []
     classes: list[str] = []
-    begin = at
-    while at < len(name) and (name[at] != "]" or at == begin):
-        if name.startswith("[:", at) and (end := name.find(":]", at + 2)) > 0:
-            if name[at + 2 : end] not in _CLASSES:
+    start = index
+    while index < len(name) and (name[index] != "]" or index == start):
+        if name.startswith("[:", index) and (end := name.find(":]", index + 2)) > 0:
+            if name[index + 2 : end] not in _CLASSES:
                 return None
-            classes.append(name[at + 2 : end])
-            at = end + 2
+            classes.append(name[index + 2 : end])
+            index = end + 2
             continue
-        first, at = _literal(name, at)
+        first, index = _parse_literal(name, index)
         last = first
-        if name[at : at + 1] == "-" and name[at + 1 : at + 2] not in ("]", ""):
-            last, at = _literal(name, at + 1)
+        if name[index : index + 1] == "-" and name[index + 1 : index + 2] not in ("]", ""):
+            last, index = _parse_literal(name, index + 1)
         ranges.append((first, last))
-    return (_Set(is_negated, tuple(ranges), tuple(classes)), at + 1) if at < len(name) else None
+    return (_Set(is_negated, tuple(ranges), tuple(classes)), index + 1) if index < len(name) else None
 
 
-def _literal(name: str, at: int) -> tuple[str, int]:
-    is_escaped = name[at] == "\\" and at + 1 < len(name)
-    return name[at + is_escaped], at + is_escaped + 1
+def _parse_literal(name: str, index: int) -> tuple[str, int]:
+    is_escaped = name[index] == "\\" and index + 1 < len(name)
+    return name[index + is_escaped], index + is_escaped + 1
 
 
 def _is_path(names: list[str], pattern: "tuple[_Name | str, ...]") -> bool:
-    """Whether names match a pattern of several; `**` at its end is at least one name, elsewhere also none."""
+    """Return whether names match a pattern of several names; a final `**` needs at least one name, others none."""
     if pattern[-1] == _ANY_NAMES:
         return any(_has_names(names[:count], pattern[:-1]) for count in range(len(names)))
     return _has_names(names, pattern)
 
 
 def _has_names(names: list[str], pattern: "tuple[_Name | str, ...]") -> bool:
-    return fits(names, pattern, _is_any_names, _is_name)
+    return matches_sequence(names, pattern, _is_any_names, _is_name)
 
 
 def _is_any_names(one: "_Name | str") -> bool:
@@ -164,7 +164,7 @@ def _is_any_names(one: "_Name | str") -> bool:
 
 
 def _is_name(name: str, pattern: "_Name | str") -> bool:
-    return fits(name, pattern, _is_many, _is_char)
+    return matches_sequence(name, pattern, _is_many, _is_char)
 
 
 def _is_many(token: "_Token | str") -> bool:

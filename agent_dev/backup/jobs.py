@@ -1,20 +1,20 @@
-"""Back up a directory of the user's: once, or every so many minutes."""
+"""Back up a directory of the user, once or at an interval."""
 
 import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent_dev.backup import backup_store as backups
-from agent_dev.backup.backup_store import Backup, Progress
-from agent_dev.checkpoint.restore_plan import MINUTE, Keep
+from agent_dev.backup import backup_store
+from agent_dev.backup.backup_store import Backup, ProgressCallback
 from agent_dev.errors import BackupBusy, BackupFailed, UsageError
-from agent_dev.sandbox.plan import is_below
+from agent_dev.paths import is_below
+from agent_dev.retention import MINUTE, RetentionLimits
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """What is backed up, where to, without what, how often (in minutes), and how many are kept (0: all)."""
+class BackupJob:
+    """A backup job: source, target, exclusions, interval in minutes, number of backups to keep (0: all)."""
 
     source: str
     target: str
@@ -24,47 +24,47 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What came of one: the backup, if anything had changed, and those that were let go for it."""
+class JobResult:
+    """The result of a backup: the new backup, None if nothing changed, and the backups removed for it."""
 
-    made: Backup | None
-    gone: tuple[Backup, ...] = ()
+    backup: Backup | None
+    removed: tuple[Backup, ...] = ()
 
 
-def checked(terms: Terms) -> Terms:
-    """Return the terms with whole paths. Raises UsageError for places that cannot be."""
-    source, target = os.path.realpath(terms.source), os.path.realpath(terms.target)
+def check_job(spec: BackupJob) -> BackupJob:
+    """Return the spec with absolute paths. Raises UsageError for invalid directories."""
+    source, target = os.path.realpath(spec.source), os.path.realpath(spec.target)
     if not os.path.isdir(source):
-        raise UsageError(message=f"backup: {terms.source} is no directory", hint="agent-dev backup once DIR --to DIR")
+        raise UsageError(message=f"backup: {spec.source} is not a directory", hint="agent-dev backup once DIR --to DIR")
     if os.path.lexists(target) and not os.path.isdir(target):
-        raise UsageError(message=f"backup: --to {terms.target} is no directory", hint="agent-dev backup once DIR --to DIR")
+        raise UsageError(message=f"backup: --to {spec.target} is not a directory", hint="agent-dev backup once DIR --to DIR")
     if target == source:
-        raise UsageError(message=f"backup: {source} cannot be backed up into itself", hint="--to a directory elsewhere")
+        raise UsageError(message=f"backup: cannot back up {source} into itself", hint="use --to with a directory elsewhere")
     if is_below(target, source):
-        raise UsageError(message=f"backup: {target} lies in {source}, which is backed up", hint="--to a directory elsewhere")
+        raise UsageError(message=f"backup: --to {target} is inside {source}", hint="use --to with a directory elsewhere")
     if is_below(source, target):
-        raise UsageError(
-            message=f"backup: {source} lies in {target}, where the backups are to lie", hint="--to a directory elsewhere"
-        )
-    return Terms(source, target, terms.excludes, terms.minutes, terms.keep)
+        raise UsageError(message=f"backup: {source} is inside --to {target}", hint="use --to with a directory elsewhere")
+    return BackupJob(source, target, spec.excludes, spec.minutes, spec.keep)
 
 
-def once(terms: Terms, progress: Progress) -> Done:
-    """Make one backup, if anything changed, and let go of what need not be kept. Raises BackupBusy, BackupFailed."""
-    rules = backups.rules_of(terms.source, terms.excludes)
-    made = backups.take(backups.Wish(terms.source, terms.target, rules, progress=progress))
+def back_up_once(spec: BackupJob, progress: ProgressCallback) -> JobResult:
+    """Make a backup if anything changed, and remove old ones. Raises BackupBusy, BackupFailed."""
+    rules = backup_store.load_rules(spec.source, spec.excludes)
+    made = backup_store.make_backup(backup_store.BackupSpec(spec.source, spec.target, rules, progress=progress))
     if made is None:
-        return Done(None)
-    return Done(made, backups.let_go(terms.target, Keep(terms.keep), int(terms.minutes * MINUTE)))
+        return JobResult(None)
+    return JobResult(made, backup_store.prune_backups(spec.target, RetentionLimits(spec.keep), int(spec.minutes * MINUTE)))
 
 
-def every(terms: Terms, progress: Progress, shown: Callable[[Done | str], None], *, skip_first: bool) -> None:
-    """Make one again and again, until somebody ends us. `shown` is told of each, or why there is none."""
+def back_up_periodically(
+    spec: BackupJob, progress: ProgressCallback, report: Callable[[JobResult | str], None], *, skip_first: bool
+) -> None:
+    """Make backups until killed. `report` is called with each result, or the reason of a failure."""
     while True:
         if not skip_first:
             try:
-                shown(once(terms, progress))
+                report(back_up_once(spec, progress))
             except (BackupBusy, BackupFailed) as error:
-                shown(error.message)  # a full disk, a source that is not mounted: it may be better the next time
+                report(error.message)  # such as a full disk or an unmounted source: the next one may succeed
         skip_first = False
-        time.sleep(terms.minutes * 60)
+        time.sleep(spec.minutes * 60)

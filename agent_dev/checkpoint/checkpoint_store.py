@@ -1,7 +1,7 @@
-"""A session's checkpoints on disk: `checkpoints/<number>/` each, their contents in one pool that all of them share.
+"""Checkpoints on disk: `checkpoints/<number>/` each, and one pool of contents that all of them share.
 
-`checkpoints/<number>/about.json` says what it is, `<place>.table` what one tree held; `checkpoints/objects/` holds contents by
-their SHA-256. A checkpoint is there when its folder has its number: it is written under another name and renamed.
+`checkpoints/<number>/about.json` describes it, `<tree>.table` lists the nodes of one tree; `checkpoints/objects/` holds contents
+by SHA-256. A checkpoint is written under another name and renamed to its number when it is complete.
 """
 
 import errno
@@ -14,31 +14,30 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agent_dev.checkpoint import content_pool as pool
-from agent_dev.checkpoint import lock as turns
-from agent_dev.checkpoint import node_table, snapshot
-from agent_dev.checkpoint import restore_plan as history
+from agent_dev import retention
+from agent_dev.checkpoint import content_pool, lock, node_table, restore_plan, snapshot
 from agent_dev.checkpoint.node_table import Pieces
-from agent_dev.checkpoint.restore_plan import Held, Keep, Node
+from agent_dev.checkpoint.restore_plan import Node
 from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpoint
-from agent_dev.fs import fast_json as quick_json
+from agent_dev.fs import checksummed_json
 from agent_dev.fs.rmtree import remove_tree
-from agent_dev.inside.control import socket_file as door
-from agent_dev.session import events, store
+from agent_dev.linux import streams
+from agent_dev.retention import RetainedItem, RetentionLimits
+from agent_dev.session import events, open_transaction, store
 
 VERSION = 3
 _READ = (1, VERSION)
 START, END, TIMER, MANUAL, ROLLBACK = "start", "end", "timer", "manual", "before a rollback"
-BY_ITSELF = (START, TIMER, END)  # causes for which nobody asked
-_NOBODY_WAITS = (START, TIMER)  # and of those the ones for which nobody waits
-FIRST = "root-0"  # the tree of the repository itself, among those of `places`
+AUTOMATIC_CAUSES = (START, TIMER, END)  # not requested by the user
+_BACKGROUND = (START, TIMER)  # taken at low priority, in the background
+FIRST_ROOT = "root-0"  # the key of the repository's tree in `places`
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """A checkpoint as lists show it. `time` in ns since 1970; `changed`: paths unlike in the one before.
+class Checkpoint:
+    """The description of a checkpoint. `time` in ns since 1970; `changed`: number of paths that differ from the previous one.
 
-    `size`: bytes of all files in it, `copied`: those that were new; `problems`: what could not be read, or moved meanwhile.
+    `size`: bytes of all its files, `copied`: bytes that were new; `problems`: unreadable files, and files that kept changing.
     """
 
     number: int
@@ -50,12 +49,12 @@ class About:
     size: int
     copied: int
     problems: tuple[str, ...]
-    digests: tuple[tuple[str, str], ...]  # of the tables, by place
-    is_new: bool = True  # False: nothing had changed since, and this one stands for it
+    digests: tuple[tuple[str, str], ...]  # digests of the tables, by tree
+    is_new: bool = True  # False: nothing changed since the newest checkpoint, which is returned
 
 
-def places(session: store.Session, record: store.Record) -> dict[str, str]:
-    """Return the trees of a session that a checkpoint holds, by a name that is a file's: its uppers and its git dir."""
+def tree_paths(session: store.Session, record: store.Record) -> dict[str, str]:
+    """Return the paths of a session's trees that a checkpoint holds, by file name: the uppers and the git directory."""
     found = {f"root-{number}": session.root(number, "").upper for number in range(len(record["roots"]))}
     git = record.get("git")
     if git and not git["inside"]:
@@ -63,145 +62,153 @@ def places(session: store.Session, record: store.Record) -> dict[str, str]:
     return found
 
 
-def take(
+def take_checkpoint(
     session: store.Session, record: store.Record, cause: str, message: str = "", *, always: bool = False, stop: bool = True
-) -> About:
-    """Take a checkpoint of a session, running or ended; return it, or the newest one when nothing changed since that.
+) -> Checkpoint:
+    """Take a checkpoint of a running or ended session; return it, or the newest one if nothing changed since.
 
-    `cause`: why, or the command that is about to run; `always`: even when nothing changed. One that was taken by itself does not
-    stand for one with a reason: what that holds is kept when nothing else is left. `stop`: let the sandbox stand still meanwhile,
-    where it can be stopped; a file that changes while it is copied all the same is copied again, and named when it will not hold
-    still. Raises CheckpointFailed: a full disk, or too little room left for the agent; GaveWay: one of START or TIMER, which a
-    process of low priority takes, when somebody waits for another. What was copied by then need not be copied again.
+    `cause`: why, or the command about to run; `always`: even if nothing changed. An automatic checkpoint does not replace one
+    with a reason, since retention treats them differently. `stop`: freeze the sandbox while copying; a file that still changes
+    while it is copied is copied again, and reported if it keeps changing. Raises CheckpointFailed for a full disk or too little
+    free space for the agent, YieldedLock for START or TIMER, which run at low priority, if another process waits for the lock.
+    Contents copied before a failure are reused.
     """
-    return take_all(session, record, (cause, message), always=always, stop=stop)[0]
+    return take_with_pieces(session, record, (cause, message), always=always, stop=stop)[0]
 
 
-def take_all(
-    session: store.Session, record: store.Record, words: tuple[str, str], *, always: bool = False, stop: bool = True
-) -> tuple[About, dict[str, Pieces]]:
-    """Take a checkpoint as `take` does, by its cause and message; return with it what each tree holds, which is known by then."""
-    folder, begun = f"{session.folder}/checkpoints", time.monotonic_ns()
+def take_with_pieces(
+    session: store.Session, record: store.Record, reason: tuple[str, str], *, always: bool = False, stop: bool = True
+) -> tuple[Checkpoint, dict[str, Pieces]]:
+    """Take a checkpoint as `take_checkpoint` does, given (cause, message); also return the contents of each tree."""
+    folder, started = f"{session.folder}/checkpoints", time.monotonic_ns()
     try:
         os.makedirs(f"{folder}/objects", 0o700, exist_ok=True)
-        with turns.alone(folder), _stopped(session, record) if stop else nullcontext(bool) as stands_still:
-            made, held = _take(folder, places(session, record), words, always=always)
-            is_frozen = stands_still()
+        with lock.exclusive_lock(folder), _freeze_if_running(session, record) if stop else nullcontext(bool) as is_still_frozen:
+            taken, tree_pieces = _take(folder, tree_paths(session, record), reason, always=always)
+            is_frozen = is_still_frozen()
     except OSError as error:
         try:
-            with turns.alone(folder):
-                sweep(folder)
+            with lock.exclusive_lock(folder):
+                remove_unreferenced(folder)
         except OSError:
-            pass  # the session is gone, or the disk is: the first error says it
-        hint = "make room, or let some go: agent-dev checkpoints --thin" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        events.note(session, events.CHECKPOINT, cause=words[0], failed=error.strerror)
+            pass  # the session or the disk is gone: the first error is reported
+        hint = "free disk space, or agent-dev checkpoints --thin" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        events.log_event(session, events.CHECKPOINT, cause=reason[0], failed=error.strerror)
         raise CheckpointFailed(session=session.id, reason=error.strerror, hint=hint) from error
-    if made.is_new:
-        took = (time.monotonic_ns() - begun) // 1_000_000
-        more = {"changed": made.changed, "milliseconds": took, "frozen": is_frozen}
-        events.note(session, events.CHECKPOINT, checkpoint=made.number, cause=words[0], **more)
-    return made, held
+    if taken.is_new:
+        duration = (time.monotonic_ns() - started) // 1_000_000
+        details = {"changed": taken.changed, "milliseconds": duration, "frozen": is_frozen}
+        events.log_event(session, events.CHECKPOINT, checkpoint=taken.number, cause=reason[0], **details)
+    return taken, tree_pieces
 
 
-def _stopped(session: store.Session, record: store.Record) -> AbstractContextManager[Callable[[], bool]]:
+def _freeze_if_running(session: store.Session, record: store.Record) -> AbstractContextManager[Callable[[], bool]]:
     if record.get("state") != store.RUNNING:
-        return nullcontext(bool)  # False
-    from agent_dev.checkpoint import freezer  # only of a running one
+        return nullcontext(bool)  # bool() is False: nothing is frozen
+    from agent_dev.checkpoint import freezer  # only for a running session
 
-    return freezer.frozen(session, record)
-
-
-def now(session: store.Session, record: store.Record) -> dict[str, dict[str, Node]]:
-    """Return what every tree of a session holds at this moment, as a checkpoint would have it; nothing is copied."""
-    return {name: node_table.nodes(found) for name, found in all_now(session, record).items()}
+    return freezer.freeze(session, record)
 
 
-def all_now(session: store.Session, record: store.Record) -> dict[str, Pieces]:
-    """Return the same by directory."""
+def current_nodes(session: store.Session, record: store.Record) -> dict[str, dict[str, Node]]:
+    """Return the current nodes of all trees of a session, as a checkpoint would hold them; nothing is copied."""
+    return {name: node_table.all_nodes(found) for name, found in current_pieces(session, record).items()}
+
+
+def current_pieces(session: store.Session, record: store.Record) -> dict[str, Pieces]:
+    """Return the current contents of all trees, by directory."""
     folder = f"{session.folder}/checkpoints"
     numbers = _numbers(folder)
     last = _last(folder, numbers)
-    begun = time.time_ns()
+    started = time.time_ns()
     return {
-        name: snapshot.take(path, pool.name_of, _known(folder, last, name), begun).pieces
-        for name, path in places(session, record).items()
+        name: snapshot.take_snapshot(path, content_pool.name_content, _known(folder, last, name), started).pieces
+        for name, path in tree_paths(session, record).items()
     }
 
 
-def _take(folder: str, trees: dict[str, str], words: tuple[str, str], *, always: bool) -> tuple[About, dict[str, Pieces]]:
+def _take(folder: str, trees: dict[str, str], reason: tuple[str, str], *, always: bool) -> tuple[Checkpoint, dict[str, Pieces]]:
     now = time.time_ns()
     numbers = _numbers(folder)
     last = _last(folder, numbers)
     fd = os.open(f"{folder}/objects", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         known = {name: _known(folder, last, name) for name in trees}
-        keep = pool.Pool(fd, last.size if last else 0, lambda: _contents(known)).add
-        give_way = partial(turns.give_way, folder) if words[0] in _NOBODY_WAITS else None
-        taken = {name: snapshot.take(path, keep, known[name], now, give_way) for name, path in trees.items()}
-        changed = sum(len(history.changed(*node_table.unlike(known[name], one.pieces))) for name, one in taken.items())
-        held = {name: one.pieces for name, one in taken.items()}
-        if last is not None and not changed and not always and not (last.cause in BY_ITSELF and words[0] not in BY_ITSELF):
-            return replace(last, is_new=False), held
-        new = _About(numbers[-1] + 1 if numbers else 1, now, words, changed, sum(one.copied for one in taken.values()))
-        return _write(folder, new, taken), held
+        keep = content_pool.ContentPool(fd, last.size if last else 0, lambda: _contents(known)).add
+        give_way = partial(lock.yield_to_waiter, folder) if reason[0] in _BACKGROUND else None
+        snapshots = {name: snapshot.take_snapshot(path, keep, known[name], now, give_way) for name, path in trees.items()}
+        changed = sum(
+            len(restore_plan.changed_paths(*node_table.differing_nodes(known[name], one.pieces)))
+            for name, one in snapshots.items()
+        )
+        tree_pieces = {name: one.pieces for name, one in snapshots.items()}
+        if (
+            last is not None
+            and not changed
+            and not always
+            and not (last.cause in AUTOMATIC_CAUSES and reason[0] not in AUTOMATIC_CAUSES)
+        ):
+            return replace(last, is_new=False), tree_pieces
+        new = _NewCheckpoint(
+            numbers[-1] + 1 if numbers else 1, now, reason, changed, sum(one.copied for one in snapshots.values())
+        )
+        return _write(folder, new, snapshots), tree_pieces
     finally:
         os.close(fd)
 
 
-def _last(folder: str, numbers: list[int]) -> About | None:
-    """Return the last checkpoint; None when there is none, or it is damaged."""
+def _last(folder: str, numbers: list[int]) -> Checkpoint | None:
+    """Return the last checkpoint; None if there is none or it is damaged."""
     try:
-        return about(folder, numbers[-1]) if numbers else None
+        return read_checkpoint(folder, numbers[-1]) if numbers else None
     except DamagedCheckpoint:
         return None
 
 
-def _known(folder: str, last: About | None, name: str) -> Pieces:
-    """Return what the last checkpoint held; nothing when it is damaged: then all is copied anew."""
+def _known(folder: str, last: Checkpoint | None, name: str) -> Pieces:
+    """Return a tree of the last checkpoint; empty if that is damaged: then everything is copied again."""
     try:
-        return pieces(folder, last, name) if last is not None else {}
+        return read_pieces(folder, last, name) if last is not None else {}
     except DamagedCheckpoint:
         return {}
 
 
 def _contents(known: dict[str, Pieces]) -> Iterator[str]:
-    return (node.content for one in known.values() for node in node_table.nodes(one).values() if node.content)
+    return (node.content for one in known.values() for node in node_table.all_nodes(one).values() if node.content)
 
 
 @dataclass(frozen=True, slots=True)
-class _About:
+class _NewCheckpoint:
     number: int
     time: int
-    words: tuple[str, str]
+    reason: tuple[str, str]
     changed: int
     copied: int
 
 
-def _write(folder: str, new: _About, taken: dict[str, snapshot.Snapshot]) -> About:
+def _write(folder: str, new: _NewCheckpoint, snapshots: dict[str, snapshot.TreeSnapshot]) -> Checkpoint:
     temp = f"{folder}/.new"
     remove_tree(temp)
     os.mkdir(temp, 0o700)
     digests = []
     count = size = 0
-    for name, one in taken.items():
-        data = node_table.encode(one.pieces)
+    for name, one in snapshots.items():
+        data = node_table.encode_table(one.pieces)
         _save(f"{temp}/{name}.table", data)
         digests.append((name, hashlib.sha256(data).hexdigest()))
         count, size = count + one.files, size + one.size
-    problems = tuple(problem for one in taken.values() for problem in one.problems)
-    made = About(new.number, new.time, *new.words, new.changed, count, size, new.copied, problems, tuple(digests))
-    row = {name: getattr(made, name) for name in About.__slots__}
-    _save(f"{temp}/about.json", quick_json.dumps({"version": VERSION, **row}))
+    problems = tuple(problem for one in snapshots.values() for problem in one.problems)
+    taken = Checkpoint(new.number, new.time, *new.reason, new.changed, count, size, new.copied, problems, tuple(digests))
+    row = {name: getattr(taken, name) for name in Checkpoint.__slots__}
+    _save(f"{temp}/about.json", checksummed_json.dumps({"version": VERSION, **row}))
     os.rename(temp, f"{folder}/{new.number}")
-    return made
+    return taken
 
 
 def _save(path: str, data: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
+        streams.write_all(fd, data)
     finally:
         os.close(fd)
 
@@ -216,55 +223,55 @@ def _numbers(folder: str) -> list[int]:
         return []
 
 
-def listed(session: store.Session) -> tuple[About, ...]:
-    """Return a session's checkpoints, oldest first; damaged ones are left out."""
+def list_checkpoints(session: store.Session) -> tuple[Checkpoint, ...]:
+    """Return a session's undamaged checkpoints, oldest first."""
     folder = f"{session.folder}/checkpoints"
     found = []
     for number in _numbers(folder):
         try:
-            found.append(about(folder, number))
+            found.append(read_checkpoint(folder, number))
         except DamagedCheckpoint:
             continue
     return tuple(found)
 
 
-def whole(session: store.Session) -> tuple[About, ...]:
-    """Return those of which every table can be read, too, oldest first."""
-    return tuple(one for one in listed(session) if _is_whole(session, one))
+def list_readable(session: store.Session) -> tuple[Checkpoint, ...]:
+    """Return the checkpoints whose tables are all readable, oldest first."""
+    return tuple(one for one in list_checkpoints(session) if _is_readable(session, one))
 
 
-def damaged(session: store.Session) -> tuple[int, ...]:
-    """Return the numbers of those that cannot be read, as a power cut may leave them."""
-    good = {one.number for one in whole(session)}
+def damaged_numbers(session: store.Session) -> tuple[int, ...]:
+    """Return the numbers of damaged checkpoints; a power cut can leave some."""
+    good = {one.number for one in list_readable(session)}
     return tuple(number for number in _numbers(f"{session.folder}/checkpoints") if number not in good)
 
 
-def _is_whole(session: store.Session, one: About) -> bool:
+def _is_readable(session: store.Session, one: Checkpoint) -> bool:
     try:
-        all_pieces(session, one)
+        read_all_pieces(session, one)
     except DamagedCheckpoint:
         return False
     return True
 
 
-def find(session: store.Session, number: int) -> About:
+def find_checkpoint(session: store.Session, number: int) -> Checkpoint:
     """Return one checkpoint. Raises UnknownCheckpoint, DamagedCheckpoint."""
     folder = f"{session.folder}/checkpoints"
     if number not in _numbers(folder):
         raise UnknownCheckpoint(number=number, session=session.id, hint="agent-dev checkpoints lists them")
-    return about(folder, number)
+    return read_checkpoint(folder, number)
 
 
-def about(folder: str, number: int) -> About:
-    """Return what one checkpoint says of itself. Raises DamagedCheckpoint."""
+def read_checkpoint(folder: str, number: int) -> Checkpoint:
+    """Return the description of a checkpoint. Raises DamagedCheckpoint."""
     try:
-        row = quick_json.loads(_read(folder, number, "about.json"))
+        row = checksummed_json.loads(_read(folder, number, "about.json"))
     except ValueError as error:
         raise DamagedCheckpoint(number=number, reason=str(error)) from None
-    if not isinstance(row, dict) or row.pop("version", None) not in _READ:
-        raise DamagedCheckpoint(number=number, reason="another version of agent-dev made it")
+    if row.pop("version", None) not in _READ:
+        raise DamagedCheckpoint(number=number, reason="it was written by another version of agent-dev")
     row |= {"problems": tuple(row["problems"]), "digests": tuple((name, digest) for name, digest in row["digests"])}
-    return About(**row)
+    return Checkpoint(**row)
 
 
 def _read(folder: str, number: int, name: str) -> bytes:
@@ -275,68 +282,70 @@ def _read(folder: str, number: int, name: str) -> bytes:
         raise DamagedCheckpoint(number=number, reason=str(error)) from None
 
 
-def pieces(folder: str, one: About, name: str) -> Pieces:
-    """Return what one tree held, by directory; nothing for a tree that the checkpoint does not know. Raises DamagedCheckpoint."""
+def read_pieces(folder: str, one: Checkpoint, name: str) -> Pieces:
+    """Return one tree of a checkpoint, by directory; empty for a tree that it does not have. Raises DamagedCheckpoint."""
     digest = dict(one.digests).get(name)
     if digest is None:
         return {}
     data = _read(folder, one.number, f"{name}.table")
     if hashlib.sha256(data).hexdigest() != digest:
-        raise DamagedCheckpoint(number=one.number, reason=f"{name}.table is not as it was written")
-    return node_table.decode(data)
+        raise DamagedCheckpoint(number=one.number, reason=f"checksum mismatch in {name}.table")
+    return node_table.decode_table(data)
 
 
-def table(session: store.Session, one: About, name: str = FIRST) -> dict[str, Node]:
-    """Return what one tree held, by path. Raises DamagedCheckpoint."""
-    return node_table.nodes(pieces(f"{session.folder}/checkpoints", one, name))
+def read_table(session: store.Session, one: Checkpoint, name: str = FIRST_ROOT) -> dict[str, Node]:
+    """Return the nodes of one tree by path. Raises DamagedCheckpoint."""
+    return node_table.all_nodes(read_pieces(f"{session.folder}/checkpoints", one, name))
 
 
-def tables(session: store.Session, one: About) -> dict[str, dict[str, Node]]:
-    """Return what every tree of a checkpoint held. Raises DamagedCheckpoint."""
-    return {name: node_table.nodes(found) for name, found in all_pieces(session, one).items()}
+def read_tables(session: store.Session, one: Checkpoint) -> dict[str, dict[str, Node]]:
+    """Return the nodes of all trees of a checkpoint. Raises DamagedCheckpoint."""
+    return {name: node_table.all_nodes(found) for name, found in read_all_pieces(session, one).items()}
 
 
-def all_pieces(session: store.Session, one: About) -> dict[str, Pieces]:
-    """Return the same by directory. Raises DamagedCheckpoint."""
-    return {name: pieces(f"{session.folder}/checkpoints", one, name) for name, _ in one.digests}
+def read_all_pieces(session: store.Session, one: Checkpoint) -> dict[str, Pieces]:
+    """Return all trees of a checkpoint, by directory. Raises DamagedCheckpoint."""
+    return {name: read_pieces(f"{session.folder}/checkpoints", one, name) for name, _ in one.digests}
 
 
-def content(session: store.Session, digest: str) -> int:
-    """Open a content of the pool, once its bytes are known to be those that were copied. Raises OSError."""
+def open_content(session: store.Session, digest: str) -> int:
+    """Open a content file of the pool after verifying its digest. Raises OSError."""
     fd = os.open(f"{session.folder}/checkpoints/objects/{digest}", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    if pool.digest_of(fd) != digest:
+    if content_pool.digest_of(fd) != digest:
         os.close(fd)
-        raise OSError(errno.EBADMSG, "its content is not as it was copied")
+        raise OSError(errno.EBADMSG, "checksum mismatch")
     return fd
 
 
-# Letting go
+# Pruning
 
 
-def let_go(session: store.Session, keep: Keep, interval: int, *, is_dry: bool = False) -> tuple[About, ...]:
-    """Remove the checkpoints that need not be kept, and return them; `is_dry`: only say which. `interval` in ns."""
+def prune(session: store.Session, keep: RetentionLimits, interval: int, *, is_dry: bool = False) -> tuple[Checkpoint, ...]:
+    """Prune checkpoints by the retention rules and return them; `is_dry`: only return them. `interval` in ns."""
     folder = f"{session.folder}/checkpoints"
     if not os.path.isdir(folder):
         return ()
-    with turns.alone(folder):
-        found = {one.number: one for one in listed(session)}
-        held = tuple(Held(one.number, one.time, one.copied, one.cause == MANUAL) for one in found.values())
-        open_since = door.marked(session) or sys.maxsize  # what the agent may have to be rolled back to stays
-        gone = tuple(one for one in history.thinned(held, time.time_ns(), interval, keep) if one < open_since)
-        if not is_dry and gone:
-            for number in gone:
+    with lock.exclusive_lock(folder):
+        found = {one.number: one for one in list_checkpoints(session)}
+        entries = tuple(RetainedItem(one.number, one.time, one.copied, one.cause == MANUAL) for one in found.values())
+        open_since = open_transaction.recorded_checkpoint(session) or sys.maxsize  # an open transaction may need its checkpoint
+        pruned = tuple(one for one in retention.select_expired(entries, time.time_ns(), interval, keep) if one < open_since)
+        if not is_dry and pruned:
+            for number in pruned:
                 remove_tree(f"{folder}/{number}")
-            sweep(folder)
-    return tuple(found[number] for number in gone)
+            remove_unreferenced(folder)
+    return tuple(found[number] for number in pruned)
 
 
-def sweep(folder: str) -> None:
-    """Remove the contents that no checkpoint names, and what a killed one left. Nothing while one cannot be read."""
+def remove_unreferenced(folder: str) -> None:
+    """Remove unreferenced contents and leftovers of killed processes. Do nothing while a checkpoint is damaged."""
     used = set()
     for number in _numbers(folder):
         try:
-            one = about(folder, number)
-            used |= {node.content for name, _ in one.digests for node in node_table.nodes(pieces(folder, one, name)).values()}
+            one = read_checkpoint(folder, number)
+            used |= {
+                node.content for name, _ in one.digests for node in node_table.all_nodes(read_pieces(folder, one, name)).values()
+            }
         except DamagedCheckpoint:
             return
     remove_tree(f"{folder}/.new")

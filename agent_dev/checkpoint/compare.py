@@ -1,26 +1,24 @@
-"""What changed between two checkpoints of a session, or between one and what the session holds now."""
+"""Compare two checkpoints of a session, or a checkpoint with the session's current state."""
 
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from agent_dev.checkpoint import checkpoint_store as checkpoints
-from agent_dev.checkpoint import live_session as live
-from agent_dev.checkpoint import restore_plan as history
+from agent_dev.checkpoint import checkpoint_store, live_session, restore_plan
 from agent_dev.checkpoint.restore_plan import Node
 from agent_dev.errors import DamagedCheckpoint
-from agent_dev.fs import dir_tree as files
-from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind
-from agent_dev.overlay.interpret import is_under_git
+from agent_dev.fs import dir_tree
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.overlay import patch_write
+from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.paths import is_under_git
 from agent_dev.session import store
-from agent_dev.session.sessions import Listed
-
-LARGEST = 8 << 20  # bytes of a file whose lines are compared
+from agent_dev.session.sessions import ListedSession
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """One path that differs, with the bytes of both sides; None where there are none to show."""
+class PathDifference:
+    """A path that differs, with the contents of both sides; None where there is nothing to show."""
 
     change: Change
     before: bytes | None
@@ -29,86 +27,88 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What one state shows of a root, and what opens a file of it."""
+    """The nodes of one side, and a function that opens one of its files."""
 
     tables: dict[str, dict[str, Node]]
     open: Callable[[int, Node], int]
 
 
-def compare(one: Listed, first: int, second: int, paths: tuple[str, ...] = ()) -> Iterator[Compared]:
-    """Yield what differs between two checkpoints; `second` 0: now. `paths` are those of the first root, and all below them.
+def compare_checkpoints(one: ListedSession, first: int, second: int, paths: tuple[str, ...] = ()) -> Iterator[PathDifference]:
+    """Yield the differences of two checkpoints; `second` 0: the current state. `paths` limits it to parts of the first root.
 
-    What a state leaves to the real tree is taken from there as it is now. Raises UnknownCheckpoint, DamagedCheckpoint.
+    Files of the lower layer are taken from the current real tree. Raises UnknownCheckpoint, DamagedCheckpoint.
     """
-    session, record = one.session, store.read(one.session)
-    before = _kept(session, first)
-    after = _kept(session, second) if second else _now(session, record)
+    session, record = one.session, store.read_record(one.session)
+    before = _checkpoint_side(session, first)
+    after = _checkpoint_side(session, second) if second else _current_side(session, record)
     for number, path in enumerate(record["roots"]):
         if number and paths:
             continue
-        lower = live.Lower(path)
+        lower = live_session.LowerLayer(path)
         try:
-            yield from _root(number, lower, (before, after), paths)
+            yield from _compare_root(number, lower, (before, after), paths)
         finally:
             lower.close()
 
 
-def _kept(session: store.Session, number: int) -> _Side:
-    tables = checkpoints.tables(session, checkpoints.find(session, number))
+def _checkpoint_side(session: store.Session, number: int) -> _Side:
+    tables = checkpoint_store.read_tables(session, checkpoint_store.find_checkpoint(session, number))
 
-    def opened(_root: int, node: Node) -> int:
+    def open_file(_compare_root: int, node: Node) -> int:
         try:
-            return checkpoints.content(session, node.content)
+            return checkpoint_store.open_content(session, node.content)
         except OSError as error:
             raise DamagedCheckpoint(number=number, reason=f"{node.path}: {error.strerror}") from None
 
-    return _Side(tables, opened)
+    return _Side(tables, open_file)
 
 
-def _now(session: store.Session, record: store.Record) -> _Side:
-    def opened(number: int, node: Node) -> int:
-        upper = files.Tree(session.root(number, "").upper)
+def _current_side(session: store.Session, record: store.Record) -> _Side:
+    def open_file(number: int, node: Node) -> int:
+        upper = dir_tree.Tree(session.root(number, "").upper)
         try:
             return upper.open(os.fsencode(node.path), os.O_RDONLY)
         finally:
             upper.close()
 
-    return _Side(checkpoints.now(session, record), opened)
+    return _Side(checkpoint_store.current_nodes(session, record), open_file)
 
 
-def _root(number: int, lower: live.Lower, sides: tuple[_Side, _Side], paths: tuple[str, ...]) -> Iterator[Compared]:
+def _compare_root(
+    number: int, lower: live_session.LowerLayer, sides: tuple[_Side, _Side], paths: tuple[str, ...]
+) -> Iterator[PathDifference]:
     tables = [side.tables.get(f"root-{number}", {}) for side in sides]
     area = {*tables[0], *tables[1]}
-    for hidden in history.hidden(tables[0], tables[1]):
-        area.update((hidden, *lower.below(hidden)))
+    for hidden in restore_plan.hidden_roots(tables[0], tables[1]):
+        area.update((hidden, *lower.paths_below(hidden)))
     wanted = {path for path in area if path and not is_under_git(os.fsencode(path))}
     if paths and "" not in paths:
-        wanted = {path for path in wanted if history.is_within(path, paths)}
-    before, after = (history.seen(table, lower.node, wanted) for table in tables)
+        wanted = {path for path in wanted if restore_plan.is_within(path, paths)}
+    before, after = (restore_plan.visible_nodes(table, lower.node, wanted) for table in tables)
     for path in sorted(wanted):
         kind = _kind(before.get(path), after.get(path))
         if kind is not None:
             change = Change(Key(number, os.fsencode(path)), kind, _entry(before.get(path)), _entry(after.get(path)))
             contents = [_read(view.get(path), lower, side, number) for view, side in zip((before, after), sides, strict=True)]
-            if kind is not Kind.EDITED or contents[0] != contents[1] or contents[0] is None:
-                yield Compared(change, *contents)
+            if kind is not ChangeKind.EDITED or contents[0] != contents[1] or contents[0] is None:
+                yield PathDifference(change, *contents)
 
 
-def _kind(before: Node | None, after: Node | None) -> Kind | None:
+def _kind(before: Node | None, after: Node | None) -> ChangeKind | None:
     if before is None or after is None:
-        return None if before is after else Kind.ADDED if before is None else Kind.DELETED
+        return None if before is after else ChangeKind.ADDED if before is None else ChangeKind.DELETED
     if before.kind != after.kind:
-        return Kind.RETYPED
+        return ChangeKind.RETYPED
     if before.content != after.content:
-        return Kind.EDITED
-    is_same = (before.mode, before.attributes) == (after.mode, after.attributes) or before.kind == history.SYMLINK
-    return None if is_same else Kind.METADATA
+        return ChangeKind.EDITED
+    is_same = (before.mode, before.attributes) == (after.mode, after.attributes) or before.kind == restore_plan.SYMLINK
+    return None if is_same else ChangeKind.METADATA
 
 
 def _entry(node: Node | None) -> Entry | None:
     if node is None:
         return None
-    target = os.fsencode(node.content) if node.kind == history.SYMLINK else b""
+    target = os.fsencode(node.content) if node.kind == restore_plan.SYMLINK else b""
     attributes = tuple((name, bytes.fromhex(value)) for name, _, value in _pairs(node))
     return Entry(FileType(node.kind), node.mode, node.size, mtime=node.mtime, target=target, attributes=attributes)
 
@@ -117,18 +117,18 @@ def _pairs(node: Node) -> list[tuple[str, str, str]]:
     return [one.rpartition("=") for one in node.attributes.split(",") if one]
 
 
-def _read(node: Node | None, lower: live.Lower, side: _Side, number: int) -> bytes | None:
-    if node is None or node.size > LARGEST:
+def _read(node: Node | None, lower: live_session.LowerLayer, side: _Side, number: int) -> bytes | None:
+    if node is None or node.size > patch_write.MAX_SIDE_SIZE:
         return None
-    if node.kind == history.SYMLINK:
+    if node.kind == restore_plan.SYMLINK:
         return os.fsencode(node.content)
-    if node.kind != history.FILE or not node.content:
+    if node.kind != restore_plan.FILE or not node.content:
         return None
     try:
         fd = lower.open(node) if node.content.startswith("/") else side.open(number, node)
     except OSError:
-        return None  # gone in this instant, or damaged
+        return None  # just removed, or damaged
     try:
-        return files.read_all(fd)
+        return dir_tree.read_all(fd)
     finally:
         os.close(fd)

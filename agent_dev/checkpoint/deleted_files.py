@@ -1,22 +1,19 @@
-"""What was deleted in a session, of the repository or of the agent's own, and bringing a path back."""
+"""List files that were deleted in a session, and restore one."""
 
 import os
 from dataclasses import dataclass, replace
 
-from agent_dev.checkpoint import checkpoint_store as checkpoints
-from agent_dev.checkpoint import live_session as live
-from agent_dev.checkpoint import restore_plan as history
-from agent_dev.checkpoint import rollback
+from agent_dev.checkpoint import checkpoint_store, live_session, restore_plan, rollback
 from agent_dev.checkpoint.restore_plan import Node, Table
 from agent_dev.errors import CannotRollBack
-from agent_dev.overlay.interpret import is_under_git
+from agent_dev.paths import is_under_git
 from agent_dev.session import store
-from agent_dev.session.sessions import Listed
+from agent_dev.session.sessions import ListedSession
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
-    """A path that is not there any more: what it was, and the checkpoint that still holds it; 0: the repository does."""
+class DeletedFile:
+    """A deleted path: its type, and the checkpoint that still holds it; 0: the repository does."""
 
     path: str
     kind: str
@@ -24,50 +21,56 @@ class Deleted:
     checkpoint: int
 
 
-def deleted(one: Listed) -> tuple[Deleted, ...]:
-    """Return what was deleted in the first root of a session, running or held, sorted; directories only by what was in them."""
-    record = store.read(one.session)
-    lower = live.Lower(record["roots"][0])
+def list_deleted(one: ListedSession) -> tuple[DeletedFile, ...]:
+    """Return the files deleted in the first root of a running or locked session, sorted; directories by their files."""
+    record = store.read_record(one.session)
+    lower = live_session.LowerLayer(record["roots"][0])
     try:
-        return tuple(replace(found, path=path) for path, (found, _) in sorted(_gone(one, record, lower).items()))
+        return tuple(replace(found, path=path) for path, (found, _) in sorted(_find_deleted(one, record, lower).items()))
     finally:
         lower.close()
 
 
-def _gone(one: Listed, record: store.Record, lower: live.Lower) -> dict[str, tuple[Deleted, Node]]:
-    upper = checkpoints.now(one.session, record)[checkpoints.FIRST]
-    found: dict[str, tuple[Deleted, Node]] = {}
-    for about in reversed(checkpoints.whole(one.session)):
-        for path, node in checkpoints.table(one.session, about).items():
-            if path not in found and node.kind not in (history.WHITEOUT, history.DIRECTORY) and _is_gone(path, upper, lower):
-                found[path] = (Deleted(path, node.kind, node.size, about.number), node)
-    for top in history.hidden(upper, {}):
-        for path in (top, *lower.below(top)):
-            below = None if path in found or not _is_gone(path, upper, lower, is_hidden=True) else lower.node(path)
-            if below is not None and below.kind != history.DIRECTORY:
-                found[path] = (Deleted(path, below.kind, below.size, 0), below)
+def _find_deleted(
+    one: ListedSession, record: store.Record, lower: live_session.LowerLayer
+) -> dict[str, tuple[DeletedFile, Node]]:
+    upper = checkpoint_store.current_nodes(one.session, record)[checkpoint_store.FIRST_ROOT]
+    found: dict[str, tuple[DeletedFile, Node]] = {}
+    for about in reversed(checkpoint_store.list_readable(one.session)):
+        for path, node in checkpoint_store.read_table(one.session, about).items():
+            if (
+                path not in found
+                and node.kind not in (restore_plan.WHITEOUT, restore_plan.DIRECTORY)
+                and _is_deleted(path, upper, lower)
+            ):
+                found[path] = (DeletedFile(path, node.kind, node.size, about.number), node)
+    for top in restore_plan.hidden_roots(upper, {}):
+        for path in (top, *lower.paths_below(top)):
+            lower_node = None if path in found or not _is_deleted(path, upper, lower, is_hidden=True) else lower.node(path)
+            if lower_node is not None and lower_node.kind != restore_plan.DIRECTORY:
+                found[path] = (DeletedFile(path, lower_node.kind, lower_node.size, 0), lower_node)
     return found
 
 
-def _is_gone(path: str, upper: Table, lower: live.Lower, *, is_hidden: bool = False) -> bool:
-    """Whether a path is not shown now; one that `is_hidden` or not is known of is not asked of the real tree."""
+def _is_deleted(path: str, upper: Table, lower: live_session.LowerLayer, *, is_hidden: bool = False) -> bool:
+    """Return whether a path is not visible now. `is_hidden`: something above it is known to hide the real tree."""
     if is_under_git(os.fsencode(path)):
         return False
     node = upper.get(path)
     if node is not None:
-        return node.kind == history.WHITEOUT
-    return is_hidden or history.is_hidden(path, upper) or lower.node(path) is None
+        return node.kind == restore_plan.WHITEOUT
+    return is_hidden or restore_plan.is_hidden(path, upper) or lower.node(path) is None
 
 
-def bring(one: Listed, path: str) -> rollback.RolledBack:
-    """Bring back what was deleted at a path and below it, from where it was last. Raises CannotRollBack."""
-    record = store.read(one.session)
-    lower = live.Lower(record["roots"][0])
+def restore_deleted(one: ListedSession, path: str) -> rollback.RollbackResult:
+    """Restore the files deleted at a path and below, from where they last were. Raises CannotRollBack."""
+    record = store.read_record(one.session)
+    lower = live_session.LowerLayer(record["roots"][0])
     try:
-        gone = _gone(one, record, lower)
+        deleted_nodes = _find_deleted(one, record, lower)
     finally:
         lower.close()
-    wanted = {found: node for found, (_, node) in gone.items() if not path or history.is_within(found, (path,))}
+    wanted = {found: node for found, (_, node) in deleted_nodes.items() if not path or restore_plan.is_within(found, (path,))}
     if not wanted:
-        raise CannotRollBack(message=f"nothing at {path} was deleted", hint="agent-dev trash lists what was")
-    return rollback.put_back(one, wanted)
+        raise CannotRollBack(message=f"no deleted files at {path}", hint="agent-dev trash lists deleted files")
+    return rollback.restore_deleted_files(one, wanted)

@@ -1,54 +1,55 @@
-"""What became of a session: its events, its agent's commands, and what changed from checkpoint to checkpoint."""
+"""The history of a session: its events, its agent's commands, and the changes between checkpoints."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_dev.checkpoint import checkpoint_store as checkpoints
-from agent_dev.checkpoint import restore_plan as history
-from agent_dev.checkpoint.checkpoint_store import About
+from agent_dev.checkpoint import checkpoint_store, restore_plan
+from agent_dev.checkpoint.checkpoint_store import Checkpoint
 from agent_dev.session import events as logs
 from agent_dev.session import store
-from agent_dev.session.events import Told
-from agent_dev.session.sessions import Listed
+from agent_dev.session.events import LogContents
+from agent_dev.session.sessions import ListedSession
 
 if TYPE_CHECKING:
     from agent_dev.checkpoint.restore_plan import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """A checkpoint and the paths that are not as in the one before it; those of a further root with their tree's name.
+class CheckpointChanges:
+    """A checkpoint and the paths that differ from the previous one; in further roots with the tree's name.
 
-    What is below the agent's git directory is left out.
+    The agent's git directory is omitted.
     """
 
-    about: About
+    checkpoint: Checkpoint
     paths: tuple[str, ...]
 
 
-def events(one: Listed) -> Told:
-    """Return what became of a session, oldest first."""
-    return logs.read(one.session, store.read(one.session))
+def read_events(one: ListedSession) -> LogContents:
+    """Return the events of a session, oldest first."""
+    return logs.read_events(one.session, store.read_record(one.session))
 
 
-def commands(one: Listed) -> Told:
-    """Return what its agent started, oldest first."""
-    return logs.commands(one.session, store.read(one.session))
+def read_commands(one: ListedSession) -> LogContents:
+    """Return the commands that its agent started, oldest first."""
+    return logs.read_commands(one.session, store.read_record(one.session))
 
 
-def changes(one: Listed) -> tuple[Changed, ...]:
-    """Return what changed from checkpoint to checkpoint, oldest first; damaged ones are left out."""
+def read_changes(one: ListedSession) -> tuple[CheckpointChanges, ...]:
+    """Return the changes from checkpoint to checkpoint, oldest first, without damaged ones."""
     found = []
     before: dict[str, dict[str, Node]] = {}
-    for about in checkpoints.whole(one.session):
-        now = checkpoints.tables(one.session, about)
+    for about in checkpoint_store.list_readable(one.session):
+        now = checkpoint_store.read_tables(one.session, about)
         paths = []
         for name, table in now.items():
             if name.startswith("git-"):
                 continue
-            prefix = "" if name == checkpoints.FIRST else f"{name}:"
-            paths += [prefix + path for path in history.changed(before.get(name, {}), table) if path and not _is_git(path)]
-        found.append(Changed(about, tuple(paths)))
+            prefix = "" if name == checkpoint_store.FIRST_ROOT else f"{name}:"
+            paths += [
+                prefix + path for path in restore_plan.changed_paths(before.get(name, {}), table) if path and not _is_git(path)
+            ]
+        found.append(CheckpointChanges(about, tuple(paths)))
         before = now
     return tuple(found)
 

@@ -1,7 +1,6 @@
-"""Being the only one that makes or removes the checkpoints of a session; who waits for that is seen by who can give way.
+"""The lock on a session's checkpoints. A background holder yields to a waiter.
 
-The folder's own lock says who is at it. Whoever waits next for it holds the one on `objects` meanwhile. Both go with their
-process, however it ends.
+The holder locks the folder; the next waiter locks `objects` until then. Both locks end with their process.
 """
 
 import fcntl
@@ -10,19 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class GaveWay(Exception):
-    """A checkpoint for which nobody waits was given up, since somebody waits for another."""
+class YieldedLock(Exception):
+    """A background checkpoint was abandoned because another process waits for the lock."""
 
 
 @contextmanager
-def alone(folder: str) -> Iterator[None]:
-    """Be the only one at the checkpoints in a folder, as soon as who was there before has ended."""
-    fd = _opened(folder)
+def exclusive_lock(folder: str) -> Iterator[None]:
+    """Hold the exclusive lock on the checkpoints in a folder; wait for it."""
+    fd = _open(folder)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            with _seen_waiting(folder):
+            with _announce_waiting(folder):
                 fcntl.flock(fd, fcntl.LOCK_EX)
         yield
     finally:
@@ -30,8 +29,8 @@ def alone(folder: str) -> Iterator[None]:
 
 
 @contextmanager
-def _seen_waiting(folder: str) -> Iterator[None]:
-    fd = _opened(f"{folder}/objects")
+def _announce_waiting(folder: str) -> Iterator[None]:
+    fd = _open(f"{folder}/objects")
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
@@ -39,16 +38,16 @@ def _seen_waiting(folder: str) -> Iterator[None]:
         os.close(fd)
 
 
-def give_way(folder: str) -> None:
-    """Raise GaveWay if somebody waits."""
-    fd = _opened(f"{folder}/objects")
+def yield_to_waiter(folder: str) -> None:
+    """Raise YieldedLock if another process waits for the lock."""
+    fd = _open(f"{folder}/objects")
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two processes of one checkpoint ask
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two processes of one checkpoint may check
     except BlockingIOError:
-        raise GaveWay from None
+        raise YieldedLock from None
     finally:
         os.close(fd)
 
 
-def _opened(folder: str) -> int:
+def _open(folder: str) -> int:
     return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

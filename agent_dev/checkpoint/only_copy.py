@@ -1,68 +1,73 @@
-"""What the checkpoints of a session hold of which nothing else is left: work that was rolled back or removed."""
+"""Find work that exists only in a checkpoint, because it was rolled back or deleted."""
 
 import os
 from collections.abc import Iterator
 
-from agent_dev.checkpoint import checkpoint_store as checkpoints
-from agent_dev.checkpoint import content_pool as pool
-from agent_dev.checkpoint import live_session as live
-from agent_dev.checkpoint import restore_plan as history
+from agent_dev.checkpoint import checkpoint_store, content_pool, live_session, restore_plan
 from agent_dev.checkpoint.restore_plan import Node
 from agent_dev.errors import DamagedCheckpoint
-from agent_dev.git import check_ignore as ignored
-from agent_dev.overlay.interpret import is_under_git
+from agent_dev.git import check_ignore
+from agent_dev.paths import is_under_git
 from agent_dev.session import store
 
 
-def told(session: store.Session, record: store.Record, untrusted: tuple[str, ...], environ: dict[str, str]) -> str:
-    """Return what to say of a session that holds no change, while a checkpoint that was taken for a reason does; else "".
+def describe_only_copy(session: store.Session, record: store.Record, untrusted: tuple[str, ...], environ: dict[str, str]) -> str:
+    """Return a message if a session without changes has a checkpoint with a reason that holds changes; else "".
 
-    What git ignores does not count: a build that is thrown away is none the less gone.
+    Files that git ignores do not count, such as deleted build output.
     """
-    for about in reversed(checkpoints.listed(session)):
-        if about.cause not in checkpoints.BY_ITSELF and _holds(session, record, about, untrusted, environ):
-            back = f"agent-dev trash, agent-dev rollback {about.number}"
-            return f"nothing is left of what changed; checkpoint {about.number} has what there was ({back})"
+    for about in reversed(checkpoint_store.list_checkpoints(session)):
+        if about.cause not in checkpoint_store.AUTOMATIC_CAUSES and _has_changes(session, record, about, untrusted, environ):
+            commands = f"agent-dev trash, agent-dev rollback {about.number}"
+            return f"no changes are left, but checkpoint {about.number} holds some ({commands})"
     return ""
 
 
-def _holds(
-    session: store.Session, record: store.Record, about: checkpoints.About, untrusted: tuple[str, ...], environ: dict[str, str]
+def _has_changes(
+    session: store.Session,
+    record: store.Record,
+    about: checkpoint_store.Checkpoint,
+    untrusted: tuple[str, ...],
+    environ: dict[str, str],
 ) -> bool:
     for number, root in enumerate(record["roots"]):
         try:
-            table = checkpoints.table(session, about, f"root-{number}")
+            table = checkpoint_store.read_table(session, about, f"root-{number}")
         except DamagedCheckpoint:
-            return True  # nobody knows
+            return True  # unknown
         paths = list(_changed(table, root))
-        if len(paths) > len(ignored.among(root, paths, untrusted, environ)):
+        if len(paths) > len(check_ignore.find_ignored(root, paths, untrusted, environ)):
             return True
     return False
 
 
-def _changed(table: history.Table, root: str) -> Iterator[bytes]:
-    """Yield the files and links of an upper that the real tree does not have."""
-    lower = live.Lower(root)
+def _changed(table: restore_plan.Table, root: str) -> Iterator[bytes]:
+    """Yield the files and links of an upper that differ from the real tree."""
+    lower = live_session.LowerLayer(root)
     try:
         for path, node in table.items():
-            raw = os.fsencode(path)
-            if node.kind in (history.FILE, history.SYMLINK) and not is_under_git(raw) and not _is_same(node, lower):
-                yield raw
+            path_bytes = os.fsencode(path)
+            if (
+                node.kind in (restore_plan.FILE, restore_plan.SYMLINK)
+                and not is_under_git(path_bytes)
+                and not _is_same(node, lower)
+            ):
+                yield path_bytes
     finally:
         lower.close()
 
 
-def _is_same(node: Node, lower: live.Lower) -> bool:
+def _is_same(node: Node, lower: live_session.LowerLayer) -> bool:
     real = lower.node(node.path)
     if real is None or (real.kind, real.size) != (node.kind, node.size):
         return False
-    if node.kind == history.SYMLINK:
+    if node.kind == restore_plan.SYMLINK:
         return real.content == node.content
     try:
         fd = lower.open(real)
     except OSError:
-        return False  # not for us to read
+        return False  # not readable by this user
     try:
-        return pool.digest_of(fd) == node.content
+        return content_pool.digest_of(fd) == node.content
     finally:
         os.close(fd)

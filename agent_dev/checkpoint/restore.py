@@ -1,7 +1,7 @@
-"""Bringing a tree to an earlier state: an upper at rest, or what a running sandbox shows of one, through its own mount.
+"""Restore a tree to an earlier state: the upper of an ended session, or a running sandbox through its own mount.
 
-Each file is whole: it is made in a folder of ours in the same mount and renamed to its place. What is done twice comes out the
-same, so that a restore that was cut short is simply done again.
+Each file is created in a temporary folder in the same mount and renamed to its path. A restore is idempotent, so an interrupted
+one is simply repeated.
 """
 
 import errno
@@ -10,84 +10,82 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agent_dev.checkpoint import restore_plan as history
-from agent_dev.checkpoint import snapshot
-from agent_dev.checkpoint.restore_plan import Node, Restore
-from agent_dev.fs import digest
-from agent_dev.fs import durable as disk
+from agent_dev.checkpoint import restore_plan, snapshot
+from agent_dev.checkpoint.restore_plan import Node, RestorePlan
+from agent_dev.fs import digest, durable
 from agent_dev.fs.rmtree import remove_tree
-from agent_dev.linux import syscalls as kernel
+from agent_dev.linux import syscalls
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-_SOME = b"new"
+_TEMP_NAME = b"new"
 
-Contents = Callable[[Node], int]
+ContentOpener = Callable[[Node], int]
 
 
 @dataclass(slots=True)
-class Ground:
-    """Where a restore works: the tree's root, a folder of ours in the same mount, and what opens a file's content.
+class RestoreContext:
+    """The state of a restore: the tree's root, a temporary folder in the same mount, and a function that opens contents.
 
-    `contents` raises OSError.
+    `open_content` raises OSError.
     """
 
     root: int
     temp: int
-    contents: Contents
+    open_content: ContentOpener
     problems: list[str] = field(default_factory=list)
 
 
-def carry_out(steps: Restore, ground: Ground) -> None:
-    """Do what a restore needs; what cannot be done of it is in `ground.problems`. Raises OSError for a disk that fails."""
-    opened: dict[str, int] = {}  # modes of directories that their owner had shut
+def restore_nodes(steps: RestorePlan, context: RestoreContext) -> None:
+    """Carry out a restore; failures of single paths go to `context.problems`. Raises OSError if the disk fails."""
+    unlocked: dict[str, int] = {}  # original modes of unlocked directories
     for path in steps.removed:
-        _try(ground, path, lambda path=path: _remove(ground, path, opened))  # type: ignore[misc]  # mypy cannot infer it
-    for node in steps.made:
-        _try(ground, node.path, lambda node=node: _make(ground, node, steps, opened))  # type: ignore[misc]  # as above
-    for node in steps.settled:
-        _try(ground, node.path, lambda node=node: _settle(ground, node, opened))  # type: ignore[misc]  # as above
-    for path, mode in sorted(opened.items(), reverse=True):
-        _try(ground, path, lambda path=path, mode=mode: _shut(ground, path, mode))  # type: ignore[misc]  # as above
+        _try(context, path, lambda path=path: _remove(context, path, unlocked))  # type: ignore[misc]  # mypy cannot infer it
+    for node in steps.created:
+        _try(context, node.path, lambda node=node: _make(context, node, steps, unlocked))  # type: ignore[misc]  # as above
+    for node in steps.updated_directories:
+        _try(context, node.path, lambda node=node: _set_metadata(context, node, unlocked))  # type: ignore[misc]  # as above
+    for path, mode in sorted(unlocked.items(), reverse=True):
+        _try(context, path, lambda path=path, mode=mode: _restore_mode(context, path, mode))  # type: ignore[misc]  # as above
 
 
-def _try(ground: Ground, path: str, act: Callable[[], None]) -> None:
+def _try(context: RestoreContext, path: str, action: Callable[[], None]) -> None:
     try:
-        act()
+        action()
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
             raise
-        ground.problems.append(f"{path}: {error.strerror}")
+        context.problems.append(f"{path}: {error.strerror}")
 
 
-def _folder(ground: Ground, path: str, opened: dict[str, int]) -> int:
-    """Open a directory, for writing into it: what its owner shut, of those above it too, is opened until the end."""
-    fd = _let_in(ground, path, opened)
+def _open_writable(context: RestoreContext, path: str, unlocked: dict[str, int]) -> int:
+    """Open a directory for writing; unlock it and its parents until the end if their modes keep the owner out."""
+    fd = _open_unlocking(context, path, unlocked)
     mode = os.fstat(fd).st_mode & 0o7777
     if mode & 0o300 != 0o300:
-        opened.setdefault(path, mode)
-        disk.chmod(fd, 0o700)
+        unlocked.setdefault(path, mode)
+        durable.chmod(fd, 0o700)
     return fd
 
 
-def _let_in(ground: Ground, path: str, opened: dict[str, int]) -> int:
-    raw = os.fsencode(path) or b"."
+def _open_unlocking(context: RestoreContext, path: str, unlocked: dict[str, int]) -> int:
+    path_bytes = os.fsencode(path) or b"."
     try:
-        return kernel.open_below(ground.root, raw, _FOLDER)
+        return syscalls.open_below(context.root, path_bytes, _FOLDER)
     except PermissionError:
-        for one in ("", *history.parents(path), path) if path else ("",):
-            _open_shut(ground, one, opened)
-    return kernel.open_below(ground.root, raw, _FOLDER)
+        for one in ("", *restore_plan.parent_paths(path), path) if path else ("",):
+            _unlock(context, one, unlocked)
+    return syscalls.open_below(context.root, path_bytes, _FOLDER)
 
 
-def _open_shut(ground: Ground, path: str, opened: dict[str, int]) -> None:
+def _unlock(context: RestoreContext, path: str, unlocked: dict[str, int]) -> None:
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
-    # Not "." for the root, which would have to be searched.
-    fd = kernel.open_below(ground.root, os.fsencode(path), flags) if path else os.dup(ground.root)
+    # Not "." for the root: that needs search permission.
+    fd = syscalls.open_below(context.root, os.fsencode(path), flags) if path else os.dup(context.root)
     try:
         mode = os.fstat(fd).st_mode & 0o7777
         if mode & 0o700 != 0o700:
-            opened.setdefault(path, mode)
+            unlocked.setdefault(path, mode)
             os.chmod(f"/proc/self/fd/{fd}", 0o700)
     finally:
         os.close(fd)
@@ -98,30 +96,30 @@ def _split(path: str) -> tuple[str, bytes]:
     return folder, os.fsencode(name)
 
 
-def _remove(ground: Ground, path: str, opened: dict[str, int]) -> None:
+def _remove(context: RestoreContext, path: str, unlocked: dict[str, int]) -> None:
     folder, name = _split(path)
     try:
-        fd = _folder(ground, folder, opened)
+        fd = _open_writable(context, folder, unlocked)
     except OSError as error:
         if error.errno in _GONE:
             return
         raise
     try:
-        clear(fd, name)
+        remove_entry(fd, name)
     finally:
         os.close(fd)
-        opened.pop(path, None)
+        unlocked.pop(path, None)
 
 
-def clear(folder: int, name: bytes) -> None:
-    """Remove a name with all that is below it, and nothing when it is gone already."""
+def remove_entry(folder: int, name: bytes) -> None:
+    """Remove a name and everything below it, if it exists."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if mode & 0o170000 != 0o040000:
-            disk.unlink(name, folder)
+            durable.unlink(name, folder)
             return
         try:
-            disk.rmdir(name, folder)
+            durable.rmdir(name, folder)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
@@ -130,80 +128,82 @@ def clear(folder: int, name: bytes) -> None:
         return
 
 
-def _make(ground: Ground, node: Node, steps: Restore, opened: dict[str, int]) -> None:
-    if node.kind == history.FILE and not node.content:
-        raise OSError(errno.EACCES, "it could not be read when the checkpoint was taken")
+def _make(context: RestoreContext, node: Node, steps: RestorePlan, unlocked: dict[str, int]) -> None:
+    if node.kind == restore_plan.FILE and not node.content:
+        raise OSError(errno.EACCES, "it was unreadable when the checkpoint was taken")
     folder, name = _split(node.path)
-    fd = _folder(ground, folder, opened)
+    fd = _open_writable(context, folder, unlocked)
     try:
-        if node.kind == history.DIRECTORY:
-            _make_folder(fd, name)
+        if node.kind == restore_plan.DIRECTORY:
+            _make_directory(fd, name)
             return
-        clear(ground.temp, _SOME)
-        twin = steps.twins.get(node.path)
-        if twin is not None:
-            _link(ground, twin, opened)
+        remove_entry(context.temp, _TEMP_NAME)
+        link_target = steps.hard_links.get(node.path)
+        if link_target is not None:
+            _link(context, link_target, unlocked)
         else:
-            _build(ground, node)
-        _place(ground, fd, name)
+            _build(context, node)
+        _move_into_place(context, fd, name)
     finally:
         os.close(fd)
 
 
-def _make_folder(folder: int, name: bytes) -> None:
+def _make_directory(folder: int, name: bytes) -> None:
     try:
-        disk.mkdir(name, folder)
+        durable.mkdir(name, folder)
     except FileExistsError:
         if os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode & 0o170000 != 0o040000:
-            disk.unlink(name, folder)
-            disk.mkdir(name, folder)
+            durable.unlink(name, folder)
+            durable.mkdir(name, folder)
 
 
-def _place(ground: Ground, folder: int, name: bytes) -> None:
+def _move_into_place(context: RestoreContext, folder: int, name: bytes) -> None:
     try:
-        disk.put(ground.temp, _SOME, folder, name)
+        durable.rename_over(context.temp, _TEMP_NAME, folder, name)
     except IsADirectoryError:
-        clear(folder, name)
-        disk.put(ground.temp, _SOME, folder, name)
+        remove_entry(folder, name)
+        durable.rename_over(context.temp, _TEMP_NAME, folder, name)
 
 
-def _link(ground: Ground, twin: str, opened: dict[str, int]) -> None:
-    above, first = _split(twin)
-    fd = _folder(ground, above, opened)
+def _link(context: RestoreContext, link_target: str, unlocked: dict[str, int]) -> None:
+    parent_fd, first = _split(link_target)
+    fd = _open_writable(context, parent_fd, unlocked)
     try:
-        disk.link(fd, first, ground.temp, _SOME)
+        durable.link(fd, first, context.temp, _TEMP_NAME)
     finally:
         os.close(fd)
 
 
-def _build(ground: Ground, node: Node) -> None:
-    """Make a node in the folder of ours."""
+def _build(context: RestoreContext, node: Node) -> None:
+    """Create a node in the temporary folder."""
     match node.kind:
-        case history.FILE:
-            _build_file(ground, node)
-        case history.SYMLINK:
-            disk.symlink(os.fsencode(node.content), _SOME, ground.temp)
-            _give(ground.temp, _SOME, node)
-        case history.FIFO:
-            disk.mkfifo(_SOME, ground.temp, node.mode)
-            _give(ground.temp, _SOME, node)
-        case history.SOCKET:
-            disk.make_socket(_SOME, ground.temp, node.mode)
-            _give(ground.temp, _SOME, node)
+        case restore_plan.FILE:
+            _build_file(context, node)
+        case restore_plan.SYMLINK:
+            durable.symlink(os.fsencode(node.content), _TEMP_NAME, context.temp)
+            _set_owner(context.temp, _TEMP_NAME, node)
+            durable.set_time_at(_TEMP_NAME, context.temp, node.mtime)
+        case restore_plan.FIFO:
+            durable.mkfifo(_TEMP_NAME, context.temp, node.mode)
+            _set_owner(context.temp, _TEMP_NAME, node)
+            durable.set_time_at(_TEMP_NAME, context.temp, node.mtime)
+        case restore_plan.SOCKET:
+            durable.make_socket(_TEMP_NAME, context.temp, node.mode)
+            _set_owner(context.temp, _TEMP_NAME, node)
         case _:
-            disk.whiteout(_SOME, ground.temp)
+            durable.whiteout(_TEMP_NAME, context.temp)
 
 
-def _build_file(ground: Ground, node: Node) -> None:
-    source = ground.contents(node)
+def _build_file(context: RestoreContext, node: Node) -> None:
+    source = context.open_content(node)
     try:
-        target = disk.create(_SOME, ground.temp)
+        target = durable.create(_TEMP_NAME, context.temp)
         try:
             _fill(source, target, os.fstat(source).st_size)
-            _give(ground.temp, _SOME, node)
+            _set_owner(context.temp, _TEMP_NAME, node)
             _set_attributes(target, node)
-            disk.chmod(target, node.mode)
-            disk.set_time(target, node.mtime)
+            durable.chmod(target, node.mode)
+            durable.set_time(target, node.mtime)
         finally:
             os.close(target)
     finally:
@@ -212,90 +212,90 @@ def _build_file(ground: Ground, node: Node) -> None:
 
 def _fill(source: int, target: int, size: int) -> None:
     end = 0
-    for at, piece in digest.pieces(source, size):
-        if at != end:
-            os.lseek(target, at, os.SEEK_SET)
-        disk.write(target, piece)
-        end = at + len(piece)
+    for offset, piece in digest.read_data(source, size):
+        if offset != end:
+            os.lseek(target, offset, os.SEEK_SET)
+        durable.write(target, piece)
+        end = offset + len(piece)
     if end != size:
-        disk.truncate(target, size)
+        durable.truncate(target, size)
 
 
-def _give(folder: int, name: bytes, node: Node) -> None:
+def _set_owner(folder: int, name: bytes, node: Node) -> None:
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if (status.st_uid, status.st_gid) != (node.owner, node.group):
         try:
-            disk.chown_at(name, folder, node.owner, node.group)
+            durable.chown_at(name, folder, node.owner, node.group)
         except PermissionError:
-            return  # not ours to give: the group was one that the directory hands down
+            return  # not permitted: the group was inherited from the directory
 
 
 def _set_attributes(fd: int, node: Node) -> None:
-    """Make an open file's or directory's attributes those of a node."""
+    """Set the attributes of an open file or directory to those of a node."""
     wanted = dict(one.split("=", 1) for one in node.attributes.split(",") if one)
     for name in os.listxattr(fd):
-        if name not in wanted and snapshot.is_own(name):
-            disk.remove_attribute(fd, name)
+        if name not in wanted and snapshot.is_preserved_attribute(name):
+            durable.remove_attribute(fd, name)
     for name, value in wanted.items():
-        disk.set_attribute(fd, name, bytes.fromhex(value))
+        durable.set_attribute(fd, name, bytes.fromhex(value))
 
 
-def _settle(ground: Ground, node: Node, opened: dict[str, int]) -> None:
-    os.close(_let_in(ground, _split(node.path)[0], opened))
-    opened.pop(node.path, None)
-    fd = kernel.open_below(ground.root, os.fsencode(node.path) or b".", os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+def _set_metadata(context: RestoreContext, node: Node, unlocked: dict[str, int]) -> None:
+    os.close(_open_unlocking(context, _split(node.path)[0], unlocked))
+    unlocked.pop(node.path, None)
+    fd = syscalls.open_below(context.root, os.fsencode(node.path) or b".", os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if os.fstat(fd).st_mode & 0o700 != 0o700:
             os.chmod(f"/proc/self/fd/{fd}", 0o700)
     finally:
         os.close(fd)
-    fd = kernel.open_below(ground.root, os.fsencode(node.path) or b".", _FOLDER)
+    fd = syscalls.open_below(context.root, os.fsencode(node.path) or b".", _FOLDER)
     try:
         if node.path:
             folder, name = _split(node.path)
-            above = kernel.open_below(ground.root, os.fsencode(folder) or b".", _FOLDER)
+            parent_fd = syscalls.open_below(context.root, os.fsencode(folder) or b".", _FOLDER)
             try:
-                _give(above, name, node)
+                _set_owner(parent_fd, name, node)
             finally:
-                os.close(above)
+                os.close(parent_fd)
         _set_attributes(fd, node)
-        disk.chmod(fd, node.mode)
+        durable.chmod(fd, node.mode)
     finally:
         os.close(fd)
 
 
-def _shut(ground: Ground, path: str, mode: int) -> None:
-    fd = kernel.open_below(ground.root, os.fsencode(path) or b".", _FOLDER)
+def _restore_mode(context: RestoreContext, path: str, mode: int) -> None:
+    fd = syscalls.open_below(context.root, os.fsencode(path) or b".", _FOLDER)
     try:
-        disk.chmod(fd, mode)
+        durable.chmod(fd, mode)
     finally:
         os.close(fd)
 
 
-def open_temp(folder: int, name: bytes) -> int:
-    """Make an empty folder of ours in a directory, whatever a killed restore left there, and open it."""
-    with _written_into(folder):
-        clear(folder, name)
-        disk.mkdir(name, folder)
-        return kernel.open_below(folder, name, _FOLDER)
+def create_temp_folder(folder: int, name: bytes) -> int:
+    """Create an empty temporary folder in a directory, replacing a leftover, and open it."""
+    with _make_writable(folder):
+        remove_entry(folder, name)
+        durable.mkdir(name, folder)
+        return syscalls.open_below(folder, name, _FOLDER)
 
 
-def close_temp(folder: int, name: bytes, fd: int) -> None:
-    """Take the folder of ours away."""
+def remove_temp_folder(folder: int, name: bytes, fd: int) -> None:
+    """Remove the temporary folder."""
     os.close(fd)
-    with _written_into(folder):
-        clear(folder, name)
+    with _make_writable(folder):
+        remove_entry(folder, name)
 
 
 @contextmanager
-def _written_into(folder: int) -> Iterator[None]:
-    """Let us into a directory that its owner shut, as long as a name of ours is made or removed in it."""
+def _make_writable(folder: int) -> Iterator[None]:
+    """Make a directory writable for its owner while the temporary folder is created or removed in it."""
     if os.access(".", os.W_OK | os.X_OK, dir_fd=folder):
         yield
         return
     mode = os.fstat(folder).st_mode & 0o7777
-    disk.chmod(folder, 0o700)
+    durable.chmod(folder, 0o700)
     try:
         yield
     finally:
-        disk.chmod(folder, mode)
+        durable.chmod(folder, mode)

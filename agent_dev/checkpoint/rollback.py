@@ -1,4 +1,4 @@
-"""Going back to a checkpoint: an ended session on its uppers, a running one through its own mount."""
+"""Roll a session back to a checkpoint: an ended one in its uppers, a running one through its own mount."""
 
 import fcntl
 import os
@@ -7,80 +7,80 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from agent_dev.checkpoint import checkpoint_store as checkpoints
-from agent_dev.checkpoint import live_session as live
-from agent_dev.checkpoint import node_table, restore
-from agent_dev.checkpoint import restore_plan as history
+from agent_dev.checkpoint import checkpoint_store, live_session, node_table, restore, restore_plan
 from agent_dev.checkpoint.node_table import Pieces
 from agent_dev.checkpoint.restore_plan import Node, Table
 from agent_dev.errors import CannotRollBack, DamagedCheckpoint
-from agent_dev.linux import syscalls as kernel
+from agent_dev.fs import state_files
+from agent_dev.linux import syscalls
+from agent_dev.overlay import lower_snapshot
 from agent_dev.session import events, store
-from agent_dev.session.sessions import Listed
+from agent_dev.session.sessions import ListedSession
 
 _PENDING = "rollback.pending"
-SHOWN = "rollback.shown"  # not empty: a running session is being brought back
+LIVE_MARK = "rollback.shown"  # not empty while a running session is being rolled back
 _TEMP = b"rollback.new"
-_SHOWN_TEMP = b".agent-dev-rollback"  # in a running sandbox: in its root, since only there a rename reaches all of it
+_SHOWN_TEMP = b".agent-dev-rollback"  # in the root of a running sandbox, so that a rename reaches every path below it
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class RolledBack:
-    """What a rollback did: to which checkpoint, the one taken before it, the paths it touched, what it could not do."""
+class RollbackResult:
+    """The result of a rollback: the checkpoint, the one taken before it, the changed paths, the failures."""
 
-    to: int
-    before: int
+    target: int
+    previous: int
     paths: tuple[str, ...]
     problems: tuple[str, ...]
 
 
-def roll_back(one: Listed, number: int, paths: tuple[str, ...] = ()) -> RolledBack:
-    """Bring a held session that has ended to a checkpoint, or only some paths of its first root.
+def roll_back_ended(one: ListedSession, number: int, paths: tuple[str, ...] = ()) -> RollbackResult:
+    """Roll a locked session that has ended back to a checkpoint, or only some paths of its first root.
 
-    A checkpoint is taken first. Killed anywhere, the next one to hold the session goes on with it. Raises UnknownCheckpoint,
+    A checkpoint is taken first. If it is killed, the next command that locks the session resumes it. Raises UnknownCheckpoint,
     DamagedCheckpoint, CheckpointFailed, CannotRollBack.
     """
-    session, record = one.session, store.read(one.session)
-    checkpoints.find(session, number)
-    before, now = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, f"to {number}"), always=True)
+    session, record = one.session, store.read_record(one.session)
+    checkpoint_store.find_checkpoint(session, number)
+    before, now = checkpoint_store.take_with_pieces(session, record, (checkpoint_store.ROLLBACK, f"to {number}"), always=True)
     trees = _trees(session, record, number, now, paths)
     _verify(session, number, [tree.steps for tree in trees])
-    _write_pending(session, number, paths)
-    done, problems = _bring(session, record, number, trees)
-    return _noted(session, RolledBack(number, before.number, done, problems))
+    _mark_pending(session, number, paths)
+    changed_paths, problems = _restore_trees(session, record, number, trees)
+    return _log_result(session, RollbackResult(number, before.number, changed_paths, problems))
 
 
-def _noted(session: store.Session, done: RolledBack) -> RolledBack:
-    events.note(
-        session, events.ROLLBACK, to=done.to, before=done.before, paths=len(done.paths), problems=events.few(done.problems)
+def _log_result(session: store.Session, result: RollbackResult) -> RollbackResult:
+    events.log_event(
+        session,
+        events.ROLLBACK,
+        to=result.target,
+        before=result.previous,
+        paths=len(result.paths),
+        problems=events.limit_problems(result.problems),
     )
-    return done
+    return result
 
 
-def go_on(session: store.Session) -> None:
-    """Finish a rollback that was cut short, of a session that is held and has ended. Raises CannotRollBack."""
+def resume_rollback(session: store.Session) -> None:
+    """Finish an interrupted rollback of a locked session that has ended. Raises CannotRollBack."""
     with open(f"{session.folder}/{_PENDING}", encoding="utf-8", errors="surrogateescape", newline="") as file:
         number, *paths = file.read().split("\0")
-    record = store.read(session)
+    record = store.read_record(session)
     try:
-        now = checkpoints.all_now(session, record)
+        now = checkpoint_store.current_pieces(session, record)
     except OSError as error:
-        raise _stopped(int(number), error) from error
-    _bring(session, record, int(number), _trees(session, record, int(number), now, tuple(paths)))
+        raise _failure(int(number), error) from error
+    _restore_trees(session, record, int(number), _trees(session, record, int(number), now, tuple(paths)))
 
 
-def _write_pending(session: store.Session, number: int, paths: tuple[str, ...]) -> None:
-    temp, place = f"{session.folder}/{_PENDING}.new", f"{session.folder}/{_PENDING}"
-    with open(temp, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-        file.write("\0".join((str(number), *paths)))
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(temp, place)
+def _mark_pending(session: store.Session, number: int, paths: tuple[str, ...]) -> None:
+    data = "\0".join((str(number), *paths)).encode(errors="surrogateescape")
+    state_files.replace_file(f"{session.folder}/{_PENDING}", data, is_durable=True)
     _sync(session.folder)
 
 
-def _end_pending(session: store.Session) -> None:
+def _clear_pending(session: store.Session) -> None:
     _sync(session.folder, everything=True)
     os.unlink(f"{session.folder}/{_PENDING}")
 
@@ -88,167 +88,179 @@ def _end_pending(session: store.Session) -> None:
 def _sync(folder: str, *, everything: bool = False) -> None:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        (kernel.syncfs if everything else os.fsync)(fd)
+        (syscalls.syncfs if everything else os.fsync)(fd)
     finally:
         os.close(fd)
 
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """What must be done in one tree of a session: what its paths are called, where it lies."""
+    """The steps in one tree of a session: the prefix of its paths in reports, its path, the steps."""
 
     prefix: str
-    place: str
-    steps: history.Restore
+    path: str
+    steps: restore_plan.RestorePlan
 
 
 def _trees(
     session: store.Session, record: store.Record, number: int, now: Mapping[str, Pieces], paths: tuple[str, ...]
 ) -> tuple[_Tree, ...]:
-    """Return what makes a checkpoint of what the trees of a session that has ended hold now."""
-    wanted = checkpoints.all_pieces(session, checkpoints.find(session, number))
+    """Return the steps from the current trees of an ended session to a checkpoint."""
+    wanted = checkpoint_store.read_all_pieces(session, checkpoint_store.find_checkpoint(session, number))
     found = []
-    for name, place in checkpoints.places(session, record).items():
-        if name == checkpoints.FIRST or not paths:
-            current, target = node_table.to_restore(now[name], wanted.get(name, {}))
+    for name, path in checkpoint_store.tree_paths(session, record).items():
+        if name == checkpoint_store.FIRST_ROOT or not paths:
+            current, target = node_table.nodes_to_compare(now[name], wanted.get(name, {}))
             if paths:
-                current, target = history.with_parents(current, target, paths)
-            found.append(_Tree("" if name == checkpoints.FIRST else f"{name}:", place, history.restoring(current, target)))
+                current, target = restore_plan.select_with_parents(current, target, paths)
+            found.append(
+                _Tree("" if name == checkpoint_store.FIRST_ROOT else f"{name}:", path, restore_plan.plan_restore(current, target))
+            )
     return tuple(found)
 
 
-def _verify(session: store.Session, number: int | str, steps: list[history.Restore]) -> None:
-    """Read every content that will be needed, before anything is touched. Raises DamagedCheckpoint."""
-    for node in {node.content: node for one in steps for node in one.made if node.kind == history.FILE}.values():
+def _verify(session: store.Session, number: int | str, steps: list[restore_plan.RestorePlan]) -> None:
+    """Verify all contents that are needed before anything is changed. Raises DamagedCheckpoint."""
+    for node in {node.content: node for one in steps for node in one.created if node.kind == restore_plan.FILE}.values():
         if node.content and not node.content.startswith("/"):
             try:
-                os.close(checkpoints.content(session, node.content))
+                os.close(checkpoint_store.open_content(session, node.content))
             except OSError as error:
                 raise DamagedCheckpoint(number=number, reason=f"{node.path}: {error.strerror}") from None
 
 
-def _bring(
+def _restore_trees(
     session: store.Session, record: store.Record, number: int, trees: tuple[_Tree, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Make the trees of a session what they were, and take the mark away; done again it changes nothing."""
-    done: list[str] = []
+    """Restore the trees of a session and remove the pending mark. It is idempotent."""
+    changed_paths: list[str] = []
     problems: list[str] = []
+    since = checkpoint_store.find_checkpoint(session, number).time // 10**6
     try:
+        for root in range(len(record["roots"])):
+            paths = {path for tree in trees if tree.path == session.root(root, "").upper for path in tree.steps.paths}
+            lower_snapshot.forget_edits(session.lower_snapshot, root, frozenset(paths), since)
         for tree in trees:
             problems += [tree.prefix + problem for problem in _restore(session, tree)]
-            done += [tree.prefix + path for path in tree.steps.paths]
-        store.reopen(session, len(record["roots"]))
-        _end_pending(session)
+            changed_paths += [tree.prefix + path for path in tree.steps.paths]
+        store.make_uppers_accessible(session, len(record["roots"]))
+        _clear_pending(session)
     except OSError as error:
-        raise _stopped(number, error) from error
-    return tuple(done), tuple(problems)
+        raise _failure(number, error) from error
+    return tuple(changed_paths), tuple(problems)
 
 
-def _stopped(number: int, error: OSError) -> CannotRollBack:
-    hint = "the next command that opens the session goes on"
-    return CannotRollBack(message=f"the rollback to {number} stopped: {error.strerror}", hint=hint)
+def _failure(number: int, error: OSError) -> CannotRollBack:
+    hint = "the next command that opens the session resumes it"
+    return CannotRollBack(message=f"the rollback to checkpoint {number} failed: {error.strerror}", hint=hint)
 
 
 def _restore(session: store.Session, tree: _Tree) -> list[str]:
     folder = os.open(session.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    root = os.open(tree.place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    root = os.open(tree.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return _with_temp(root, folder, (_TEMP, lambda node: checkpoints.content(session, node.content)), tree.steps)
+        return _with_temp(root, folder, (_TEMP, lambda node: checkpoint_store.open_content(session, node.content)), tree.steps)
     finally:
         os.close(root)
         os.close(folder)
 
 
-def _with_temp(root: int, folder: int, means: tuple[bytes, restore.Contents], steps: history.Restore) -> list[str]:
-    """Carry out what a restore needs with a folder of ours, of that name, in `folder`; return what could not be done."""
-    name, contents = means
-    temp = restore.open_temp(folder, name)
+def _with_temp(
+    root: int, folder: int, temp_and_contents: tuple[bytes, restore.ContentOpener], steps: restore_plan.RestorePlan
+) -> list[str]:
+    """Carry out a restore with a temporary folder in `folder`; return the failures."""
+    name, contents = temp_and_contents
+    temp = restore.create_temp_folder(folder, name)
     try:
-        ground = restore.Ground(root, temp, contents)
-        restore.carry_out(steps, ground)
-        return ground.problems
+        context = restore.RestoreContext(root, temp, contents)
+        restore.restore_nodes(steps, context)
+        return context.problems
     finally:
-        restore.close_temp(folder, name, temp)
+        restore.remove_temp_folder(folder, name, temp)
 
 
-# While the agent runs
+# A running session
 
 
-Part = Callable[[str, Table, Table], tuple[Table, Table]]  # of a tree by its name: what of now and then is compared
-Compared = Callable[[Table, Table], tuple[Table, Table]]  # the same of one tree
+StateFilter = Callable[[str, Table, Table], tuple[Table, Table]]  # selects the parts of a named tree's states to compare
+TreeFilter = Callable[[Table, Table], tuple[Table, Table]]  # the same for one tree
 
 
-def roll_back_live(one: Listed, number: int, paths: tuple[str, ...] = (), but: tuple[str, ...] = ()) -> RolledBack:
-    """Bring what a running session sees to a checkpoint, file by file, through its own mount.
+def roll_back_live(one: ListedSession, number: int, paths: tuple[str, ...] = (), but: tuple[str, ...] = ()) -> RollbackResult:
+    """Roll the view of a running session back to a checkpoint, file by file, through its own mount.
 
-    `paths`: only these, of its first root; `but`: all except these, which are absolute. What the agent writes meanwhile stays or
-    goes, file by file; what it holds open it goes on writing to unseen. Killed anywhere it can be done again. Raises as
-    `roll_back`.
+    `paths`: only these, in its first root; `but`: all except these absolute paths. Concurrent writes of the agent win or lose
+    file by file; writes to files that are open go to the old content. If it is killed it can be repeated. Raises as
+    `roll_back_ended`.
     """
-    with _alone(one.session):
-        record = store.read(one.session)
-        return _roll_back_live(one.session, record, number, _all_but(record, but) if but else _only(paths))
+    with _lock_rollback(one.session):
+        record = store.read_record(one.session)
+        return _roll_back_live(one.session, record, number, _select_except(record, but) if but else _select_only(paths))
 
 
-def _only(paths: tuple[str, ...]) -> Part:
-    def part(name: str, now: Table, then: Table) -> tuple[Table, Table]:
-        return history.with_parents(now, then, paths) if name == checkpoints.FIRST or not paths else ({}, {})
+def _select_only(paths: tuple[str, ...]) -> StateFilter:
+    def select_part(name: str, now: Table, target: Table) -> tuple[Table, Table]:
+        return (
+            restore_plan.select_with_parents(now, target, paths) if name == checkpoint_store.FIRST_ROOT or not paths else ({}, {})
+        )
 
-    return part
+    return select_part
 
 
-def _all_but(record: store.Record, kept: tuple[str, ...]) -> Part:
-    strange = [path for path in kept if not history.is_within(path, tuple(record["roots"]))]
-    if strange:
-        raise CannotRollBack(message=f"{strange[0]} is not in the repository", hint="--take PATH, below it")
+def _select_except(record: store.Record, excluded: tuple[str, ...]) -> StateFilter:
+    outside = [path for path in excluded if not restore_plan.is_within(path, tuple(record["roots"]))]
+    if outside:
+        raise CannotRollBack(message=f"{outside[0]} is outside the repository", hint="name a path in the repository")
 
-    def part(name: str, now: Table, then: Table) -> tuple[Table, Table]:
+    def select_part(name: str, now: Table, target: Table) -> tuple[Table, Table]:
         root = record["roots"][int(name.removeprefix("root-"))] if name.startswith("root-") else ""
-        own = tuple(path[len(root) + 1 :] for path in kept if root and history.is_within(path, (root,)))
-        return now, history.keeping(now, then, own)
+        own = tuple(path[len(root) + 1 :] for path in excluded if root and restore_plan.is_within(path, (root,)))
+        return now, restore_plan.keep_paths(now, target, own)
 
-    return part
+    return select_part
 
 
 @dataclass(frozen=True, slots=True)
 class _States:
-    """What a tree holds and is to hold; `area`: the paths that may differ, all when files with other names are among them."""
+    """The current and the wanted nodes of a tree; `area`: the paths that may differ, all if hard links are among them."""
 
     now: Table
-    then: Table
+    target: Table
     area: frozenset[str]
     number: int
 
     @staticmethod
-    def of(now: Pieces, then: Pieces, number: int) -> "_States":
-        """Compare what there is with what a checkpoint of that number has."""
-        one, other = node_table.to_restore(now, then)
-        return _States(node_table.nodes(now), node_table.nodes(then), frozenset((*one, *other)), number)
+    def of(now: Pieces, target: Pieces, number: int) -> "_States":
+        """Compare the current state with that of a checkpoint."""
+        one, other = node_table.nodes_to_compare(now, target)
+        return _States(node_table.all_nodes(now), node_table.all_nodes(target), frozenset((*one, *other)), number)
 
 
-def _roll_back_live(session: store.Session, record: store.Record, number: int, part: Part) -> RolledBack:
-    wanted = checkpoints.all_pieces(session, checkpoints.find(session, number))
-    before, now = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, f"to {number}"), always=True)
-    done: list[str] = []
+def _roll_back_live(session: store.Session, record: store.Record, number: int, select_part: StateFilter) -> RollbackResult:
+    wanted = checkpoint_store.read_all_pieces(session, checkpoint_store.find_checkpoint(session, number))
+    before, now = checkpoint_store.take_with_pieces(session, record, (checkpoint_store.ROLLBACK, f"to {number}"), always=True)
+    changed_paths: list[str] = []
     problems: list[str] = []
     try:
-        for name, place in checkpoints.places(session, record).items():
-            prefix = "" if name == checkpoints.FIRST else f"{name}:"
-            bring = _bring_git if name.startswith("git-") else _bring_root
-            root = record["roots"][int(name.removeprefix("root-"))] if bring is _bring_root else place
-            steps, told = bring(session, record, root, _States.of(now[name], wanted.get(name, {}), number), partial(part, name))
-            done += [prefix + path for path in steps.paths]
-            problems += [prefix + problem for problem in told]
+        for name, path in checkpoint_store.tree_paths(session, record).items():
+            prefix = "" if name == checkpoint_store.FIRST_ROOT else f"{name}:"
+            restore_tree = _restore_git if name.startswith("git-") else _restore_root
+            root = record["roots"][int(name.removeprefix("root-"))] if restore_tree is _restore_root else path
+            steps, failures = restore_tree(
+                session, record, root, _States.of(now[name], wanted.get(name, {}), number), partial(select_part, name)
+            )
+            changed_paths += [prefix + path for path in steps.paths]
+            problems += [prefix + problem for problem in failures]
     except OSError as error:
-        hint = f"agent-dev rollback {number} goes on; what was there before is checkpoint {before.number}"
-        raise CannotRollBack(message=f"the rollback to {number} stopped: {error.strerror}", hint=hint) from error
-    return _noted(session, RolledBack(number, before.number, tuple(done), tuple(problems)))
+        hint = f"agent-dev rollback {number} resumes it; the previous state is checkpoint {before.number}"
+        raise CannotRollBack(message=f"the rollback to checkpoint {number} failed: {error.strerror}", hint=hint) from error
+    return _log_result(session, RollbackResult(number, before.number, tuple(changed_paths), tuple(problems)))
 
 
 @contextmanager
-def _alone(session: store.Session) -> Iterator[None]:
-    """Be the only one that brings a running session back, and note it as long as a folder of ours may stand in a root."""
-    fd = os.open(f"{session.folder}/{SHOWN}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _lock_rollback(session: store.Session) -> Iterator[None]:
+    """Lock rollbacks of a running session, and record that a root may contain the temporary folder."""
+    fd = os.open(f"{session.folder}/{LIVE_MARK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         os.pwrite(fd, b"+", 0)
@@ -258,32 +270,32 @@ def _alone(session: store.Session) -> Iterator[None]:
         os.close(fd)
 
 
-def tidy(session: store.Session) -> None:
-    """Take away what a rollback that was killed while the session ran left in its uppers; it has ended, and is held."""
-    place = f"{session.folder}/{SHOWN}"
-    roots = range(len(store.read(session)["roots"])) if os.stat(place).st_size else ()
+def remove_leftovers(session: store.Session) -> None:
+    """Remove what a killed rollback of a running session left in its uppers; by now the session has ended and is locked."""
+    path = f"{session.folder}/{LIVE_MARK}"
+    roots = range(len(store.read_record(session)["roots"])) if os.stat(path).st_size else ()
     for number in roots:
         upper = os.open(session.root(number, "").upper, _OPEN)
         try:
-            restore.clear(upper, _SHOWN_TEMP)
+            restore.remove_entry(upper, _SHOWN_TEMP)
         finally:
             os.close(upper)
-    os.unlink(place)
+    os.unlink(path)
 
 
-def _bring_root(
-    session: store.Session, record: store.Record, path: str, states: _States, part: Compared
-) -> tuple[history.Restore, list[str]]:
-    root = live.open_root(record, path)
-    lower = live.Lower(path)
+def _restore_root(
+    session: store.Session, record: store.Record, path: str, states: _States, select_part: TreeFilter
+) -> tuple[restore_plan.RestorePlan, list[str]]:
+    root = live_session.open_root(record, path)
+    lower = live_session.LowerLayer(path)
     try:
         area = set(states.area)
-        for hidden in history.hidden(states.now, states.then):
-            area.update((hidden, *lower.below(hidden)))
-        ours = (os.fsdecode(_SHOWN_TEMP),)  # whatever stands there makes room for our own, which goes again
-        area = {path for path in area if not history.is_within(path, ours)}
-        now, then = (history.seen(table, lower.node, area) for table in (states.now, states.then))
-        steps = history.restoring(*part(now, then))
+        for hidden in restore_plan.hidden_roots(states.now, states.target):
+            area.update((hidden, *lower.paths_below(hidden)))
+        temp = (os.fsdecode(_SHOWN_TEMP),)  # the temporary folder replaces it and is removed again
+        area = {path for path in area if not restore_plan.is_within(path, temp)}
+        now, target = (restore_plan.visible_nodes(table, lower.node, area) for table in (states.now, states.target))
+        steps = restore_plan.plan_restore(*select_part(now, target))
         _verify(session, states.number, [steps])
         content = _reader(session, lower)
         return steps, _with_temp(root, root, (_SHOWN_TEMP, content), steps)
@@ -292,53 +304,65 @@ def _bring_root(
         os.close(root)
 
 
-def _bring_git(
-    session: store.Session, _record: store.Record, place: str, states: _States, part: Compared
-) -> tuple[history.Restore, list[str]]:
-    """Bring a git dir back that lies outside of the roots: it is a plain directory, shown inside as it is."""
-    steps = history.restoring(*part(states.now, states.then))
+def _restore_git(
+    session: store.Session, _record: store.Record, path: str, states: _States, select_part: TreeFilter
+) -> tuple[restore_plan.RestorePlan, list[str]]:
+    """Roll back a git directory outside the roots: a plain directory that the sandbox shows as it is."""
+    steps = restore_plan.plan_restore(*select_part(states.now, states.target))
     _verify(session, states.number, [steps])
-    return steps, _restore(session, _Tree("", place, steps))
+    return steps, _restore(session, _Tree("", path, steps))
 
 
-def _reader(session: store.Session, lower: live.Lower) -> Callable[[Node], int]:
+def _reader(session: store.Session, lower: live_session.LowerLayer) -> Callable[[Node], int]:
     def content(node: Node) -> int:
-        return lower.open(node) if node.content.startswith("/") else checkpoints.content(session, node.content)
+        return lower.open(node) if node.content.startswith("/") else checkpoint_store.open_content(session, node.content)
 
     return content
 
 
-# Some files alone
+# Deleted files
 
 
-def put_back(one: Listed, brought: Table) -> RolledBack:
-    """Put files of the first root back that were deleted, of a running session or a held one; a checkpoint is taken first."""
+def restore_deleted_files(one: ListedSession, deleted: Table) -> RollbackResult:
+    """Restore deleted files of the first root in a running or locked session; a checkpoint is taken first."""
     if one.state != store.RUNNING:
-        return _put_back(one.session, brought, is_running=False)
-    with _alone(one.session):
-        return _put_back(one.session, brought, is_running=True)
+        return _put_back(one.session, deleted, is_running=False)
+    with _lock_rollback(one.session):
+        return _put_back(one.session, deleted, is_running=True)
 
 
-def _put_back(session: store.Session, brought: Table, *, is_running: bool) -> RolledBack:
-    record = store.read(session)
-    before, held = checkpoints.take_all(session, record, (checkpoints.ROLLBACK, "something is brought back"), always=True)
-    upper = node_table.nodes(held[checkpoints.FIRST])
+def _put_back(session: store.Session, deleted: Table, *, is_running: bool) -> RollbackResult:
+    record = store.read_record(session)
+    before, pieces = checkpoint_store.take_with_pieces(
+        session, record, (checkpoint_store.ROLLBACK, "restore deleted files"), always=True
+    )
+    upper = node_table.all_nodes(pieces[checkpoint_store.FIRST_ROOT])
     path = record["roots"][0]
-    root = live.open_root(record, path) if is_running else os.open(checkpoints.places(session, record)[checkpoints.FIRST], _OPEN)
+    root = (
+        live_session.open_root(record, path)
+        if is_running
+        else os.open(checkpoint_store.tree_paths(session, record)[checkpoint_store.FIRST_ROOT], _OPEN)
+    )
     folder = root if is_running else os.open(session.folder, _OPEN)
-    lower = live.Lower(path)
+    lower = live_session.LowerLayer(path)
     try:
-        area = {*upper, *brought, *(above for one in brought for above in history.parents(one))}
-        current = history.seen(upper, lower.node, area) if is_running else upper
-        steps = history.restoring(current, history.with_back(current, brought, lower.node, is_upper=not is_running))
-        _verify(session, "that has it", [steps])
+        area = {*upper, *deleted, *(above for one in deleted for above in restore_plan.parent_paths(one))}
+        current = restore_plan.visible_nodes(upper, lower.node, area) if is_running else upper
+        steps = restore_plan.plan_restore(
+            current, restore_plan.add_restored(current, deleted, lower.node, is_upper=not is_running)
+        )
+        _verify(session, "of the file", [steps])
         name = _SHOWN_TEMP if is_running else _TEMP
+        if not is_running:
+            _mark_pending(session, before.number, ())  # if killed, the next command reverts it
         problems = _with_temp(root, folder, (name, _reader(session, lower)), steps)
+        if not is_running:
+            _clear_pending(session)
     except OSError as error:
-        raise CannotRollBack(message=f"bringing it back stopped: {error.strerror}", hint="do it again") from error
+        raise CannotRollBack(message=f"cannot restore the files: {error.strerror}", hint="try again") from error
     finally:
         lower.close()
         os.close(root)
         if folder != root:
             os.close(folder)
-    return _noted(session, RolledBack(0, before.number, tuple(sorted(brought)), tuple(problems)))
+    return _log_result(session, RollbackResult(0, before.number, tuple(sorted(deleted)), tuple(problems)))

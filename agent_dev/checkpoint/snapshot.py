@@ -1,6 +1,6 @@
-"""Copying an upper into a pool of contents: a live one is only read, and what has not changed since is not read again.
+"""Copy an upper into a pool of contents. A live upper is only read, and unchanged files are not read again.
 
-What its owner shut is opened for that moment (host/shut): what a checkpoint does not hold, a rollback would lose.
+Unreadable entries are made readable for a moment (fs/unreadable), since a rollback would lose what a checkpoint lacks.
 """
 
 import errno
@@ -10,42 +10,37 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from agent_dev.checkpoint import content_pool as pool
-from agent_dev.checkpoint import node_table
-from agent_dev.checkpoint import restore_plan as history
+from agent_dev.checkpoint import content_pool, node_table, restore_plan
 from agent_dev.checkpoint.node_table import ROOT, Piece, Pieces
 from agent_dev.checkpoint.restore_plan import Node
-from agent_dev.fs import fork_map as together
-from agent_dev.fs import unreadable as shut
-from agent_dev.linux import syscalls as kernel
-from agent_dev.overlay.interpret import NOISE
+from agent_dev.fs import fork_map, unreadable
+from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, TOO_DEEP
+from agent_dev.linux import syscalls
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_YOUNG = pool.YOUNG
+_YOUNG = content_pool.RECENT_NS
 _TRIES = 3
-_EACH = 50_000  # bytes whose copying takes as long as all else that is done for a file
-_PART, _MUCH = 4 << 20, 8 << 20  # so counted: what is taken up at once, and what is worth a process
+_FILE_OVERHEAD = 50_000  # the overhead of a file, in bytes of copying
+_PART_SIZE, _PARALLEL_MIN = 4 << 20, 8 << 20  # in these units: the size of a part, and the minimum for parallel processes
 _OVERLAY = "user.overlay."
-_KINDS = {
-    stat.S_IFREG: history.FILE,
-    stat.S_IFDIR: history.DIRECTORY,
-    stat.S_IFLNK: history.SYMLINK,
-    stat.S_IFIFO: history.FIFO,
-    stat.S_IFSOCK: history.SOCKET,
-    stat.S_IFCHR: history.WHITEOUT,
+KINDS = {
+    stat.S_IFREG: restore_plan.FILE,
+    stat.S_IFDIR: restore_plan.DIRECTORY,
+    stat.S_IFLNK: restore_plan.SYMLINK,
+    stat.S_IFIFO: restore_plan.FIFO,
+    stat.S_IFSOCK: restore_plan.SOCKET,
 }
 
-
-Keeping = Callable[[int, int], tuple[str, int]]  # of an open file and its size: its content's name, and bytes that were new
+KeepFunction = Callable[[int, int], tuple[str, int]]  # (open file, size) → content name, new bytes
 Row = tuple[Any, ...]  # a node, as marshal writes it
 
 
 @dataclass(slots=True)
-class Snapshot:
-    """What one tree held. `files`, `size`: how many and their bytes; `copied`: bytes of those that were new.
+class TreeSnapshot:
+    """The contents of one tree. `files`, `size`: count and bytes; `copied`: new bytes.
 
-    `problems`: what could not be read, or changed meanwhile.
+    `problems`: entries that were unreadable or kept changing.
     """
 
     pieces: Pieces = field(default_factory=dict)
@@ -55,67 +50,67 @@ class Snapshot:
     copied: int = 0
 
 
-class _Moved(NamedTuple):
-    """A directory in which something changed: the nodes of its entries, None for a file that is still to be read."""
+class _ChangedDirectory(NamedTuple):
+    """A directory with changes: the nodes of its entries, None for a file that is still to be read."""
 
     path: str
     nodes: list[Node | None]
 
 
 class _Part(NamedTuple):
-    """Some files of one directory, that are to be read."""
+    """Some files of one directory to read."""
 
     path: str
     names: list[str]
 
 
 class _Reader:
-    """What reads entries anew. `twins`: what is known by inode of files with several names."""
+    """Read changed entries. `known_links`: name and attributes by inode of files with several links."""
 
-    def __init__(self, keep: Keeping, young: int, twins: dict[int, tuple[str, str]]) -> None:
-        self.keep, self.young, self.twins = keep, young, twins
+    def __init__(self, keep: KeepFunction, recent: int, known_links: dict[int, tuple[str, str]]) -> None:
+        self.keep, self.young, self.known_links = keep, recent, known_links
         self.problems: list[str] = []
         self.copied = 0
 
-    def still(self, place: tuple[int, str, str]) -> Node | None:
-        """Return the node of what was a file just now; None for one that was removed, or is a directory, since."""
-        folder, name, path = place
+    def still(self, location: tuple[int, str, str]) -> Node | None:
+        """Return the node of an entry that was a file; None if it was removed or replaced by a directory."""
+        folder, name, path = location
         try:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if not stat.S_ISDIR(status.st_mode):
-                return self.entry(place, status)
+                return self.entry(location, status)
         except FileNotFoundError:
             return None
-        self.problems.append(f"{path}: it became a directory meanwhile")
+        self.problems.append(f"{path}: it became a directory")
         return None
 
-    def entry(self, place: tuple[int, str, str], status: os.stat_result) -> Node:
-        """Return the node of one entry, by its folder, name and path."""
-        folder, name, path = place
+    def entry(self, location: tuple[int, str, str], status: os.stat_result) -> Node:
+        """Return the node of an entry, given its folder, name and path."""
+        folder, name, path = location
         try:
             return self._node(folder, name, path, status)
         except PermissionError as error:
-            node = self._shut(folder, name, path, status)
+            node = self._unreadable_node(folder, name, path, status)
             if node is None:
                 self.problems.append(f"{path}: {error.strerror}")
             return node or self._as_node(path, status, "", "")
 
-    def _shut(self, folder: int, name: str, path: str, status: os.stat_result) -> Node | None:
-        """Return the node of what its owner may not read, None where it is not ours to open."""
+    def _unreadable_node(self, folder: int, name: str, path: str, status: os.stat_result) -> Node | None:
+        """Return the node of an unreadable entry, None if this user may not change its mode."""
         try:
-            with shut.opened(folder, name) as mode:
+            with unreadable.made_readable(folder, name) as mode:
                 return self._node(folder, name, path, status)._replace(mode=mode)
         except PermissionError:
             return None
 
     def _node(self, folder: int, name: str, path: str, status: os.stat_result) -> Node:
-        match _KINDS.get(stat.S_IFMT(status.st_mode)):
-            case history.SYMLINK:
+        match KINDS.get(stat.S_IFMT(status.st_mode)):
+            case restore_plan.SYMLINK:
                 return self._as_node(path, status, os.readlink(name, dir_fd=folder), "")
-            case history.FILE:
+            case restore_plan.FILE:
                 return self._file(folder, name, path)
-            case history.DIRECTORY:
-                return self._as_node(path, status, "", attributes_of(f"/proc/self/fd/{folder}/{name}"))
+            case restore_plan.DIRECTORY:
+                return self._as_node(path, status, "", read_attributes(f"/proc/self/fd/{folder}/{name}"))
             case _:
                 return self._as_node(path, status, "", "")
 
@@ -123,12 +118,12 @@ class _Reader:
         fd = os.open(name, _FILE, dir_fd=folder)
         try:
             status = os.fstat(fd)
-            if status.st_nlink > 1 and status.st_ino in self.twins:
-                return self._as_node(path, status, *self.twins[status.st_ino])
+            if status.st_nlink > 1 and status.st_ino in self.known_links:
+                return self._as_node(path, status, *self.known_links[status.st_ino])
             for _ in range(_TRIES):
                 content, copied = self.keep(fd, status.st_size)
                 self.copied += copied
-                attributes = attributes_of(fd)
+                attributes = read_attributes(fd)
                 before, status = status, os.fstat(fd)
                 if (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (
                     status.st_size,
@@ -138,10 +133,10 @@ class _Reader:
                     break
                 os.lseek(fd, 0, os.SEEK_SET)
             else:
-                self.problems.append(f"{path}: it changed while it was copied")
+                self.problems.append(f"{path}: it kept changing while it was copied")
                 status = before
             if status.st_nlink > 1:
-                self.twins[status.st_ino] = (content, attributes)
+                self.known_links[status.st_ino] = (content, attributes)
             return self._as_node(path, status, content, attributes)
         finally:
             os.close(fd)
@@ -149,7 +144,7 @@ class _Reader:
     def _as_node(self, path: str, status: os.stat_result, content: str, attributes: str) -> Node:
         return Node(
             path,
-            _KINDS.get(stat.S_IFMT(status.st_mode), history.WHITEOUT),
+            KINDS.get(stat.S_IFMT(status.st_mode), restore_plan.WHITEOUT),
             status.st_mode & 0o7777,
             status.st_size,
             status.st_mtime_ns,
@@ -163,168 +158,179 @@ class _Reader:
         )
 
 
-class _Taking:
-    """One walk over one tree, by which files are found that have to be read, and then their reading."""
+class _Walk:
+    """One walk over a tree that finds the changed files, and then reads them."""
 
-    def __init__(self, root: int, keep: Keeping, known: Pieces, now: int, give_way: Callable[[], None]) -> None:
+    def __init__(self, root: int, keep: KeepFunction, known: Pieces, now: int, give_way: Callable[[], None]) -> None:
         self.root, self.keep, self.known, self.give_way = root, keep, known, give_way
-        self.folders = shut.Folders(root)
+        self.folders = unreadable.UnreadableDirectories(root)
         self.young = now - _YOUNG
-        self.twins: dict[int, tuple[str, str]] = {}
-        self.reader = _Reader(keep, self.young, self.twins)
-        self.moved: list[_Moved] = []
+        self.known_links: dict[int, tuple[str, str]] = {}
+        self.reader = _Reader(keep, self.young, self.known_links)
+        self.changed_directories: list[_ChangedDirectory] = []
         self.parts: list[_Part] = []
-        self.weight = 0  # of what has to be read
-        self.taken = Snapshot(problems=self.reader.problems)
+        self.weight = 0  # of the files to read
+        self.taken = TreeSnapshot(problems=self.reader.problems)
 
     def folder(self, path: str) -> list[str]:
-        """Take up a directory's entries; return the directories among them."""
+        """Process the entries of a directory; return its subdirectories."""
         self.give_way()
+        if len(path) > LONGEST_PATH:
+            self.taken.problems.append(f"{path}: {TOO_DEEP} kept")
+            return []
         try:
-            here = self.folders.open(path)
+            folder_fd = self.folders.open(path)
         except OSError as error:
             self.taken.problems.append(f"{path}: {error.strerror}")
             return []
         try:
             if not path:
-                top = self.reader.entry((here, ".", ""), os.fstat(here))
-                self._put(ROOT, node_table.packed((top._replace(mode=self.folders.mode(path, top.mode)),)))
-            with os.scandir(here) as entries:
+                top = self.reader.entry((folder_fd, ".", ""), os.fstat(folder_fd))
+                self._put(ROOT, node_table.encode_piece((top._replace(mode=self.folders.original_mode(path, top.mode)),)))
+            with os.scandir(folder_fd) as entries:
                 found = list(entries)
-            piece = self._as_before(path, found)
+            piece = self._unchanged_piece(path, found)
             if piece:
                 prefix = f"{path}/" if path else ""
-                return [prefix + name for name in self._put(path, piece).folders()]
-            return self._anew(here, path, found)
+                return [prefix + name for name in self._put(path, piece).folder_names()]
+            return self._scan_changed(folder_fd, path, found)
         finally:
-            os.close(here)
+            os.close(folder_fd)
 
     def _known(self, path: str) -> Piece:
         piece = self.known.get(path)
-        return node_table.NOTHING if piece is None else node_table.unpacked(piece)
+        return node_table.EMPTY_PIECE if piece is None else node_table.decode_piece(piece)
 
     def _put(self, path: str, piece: bytes) -> Piece:
-        found = node_table.unpacked(piece)
+        found = node_table.decode_piece(piece)
         self.taken.pieces[path] = piece
         self.taken.files += found.files
         self.taken.size += found.size
         return found
 
-    def _as_before(self, path: str, found: "list[os.DirEntry[str]]") -> bytes:
-        """Return a directory's piece as it was known when nothing in it has changed, else nothing.
+    def _unchanged_piece(self, path: str, found: "list[os.DirEntry[str]]") -> bytes:
+        """Return a directory's known piece if nothing in it changed, else nothing.
 
-        What ten thousand entries pass through, so that nothing is called for each but the kernel.
+        Tens of thousands of entries pass through it, so it makes no calls per entry except into the kernel.
         """
         piece = self.known.get(path, b"")
         try:
             status = [one.stat(follow_symlinks=False) for one in found]
         except FileNotFoundError:
-            return b""  # removed in this instant
-        return piece if piece and node_table.unpacked(piece).holds("\0".join([one.name for one in found]), status) else b""
+            return b""  # just removed
+        return (
+            piece if piece and node_table.decode_piece(piece).is_current("\0".join([one.name for one in found]), status) else b""
+        )
 
-    def _anew(self, here: int, path: str, found: "list[os.DirEntry[str]]") -> list[str]:
-        """Note which files of a directory have changed, for `read`; return the directories in it."""
+    def _scan_changed(self, folder_fd: int, path: str, found: "list[os.DirEntry[str]]") -> list[str]:
+        """Queue the changed files of a directory for `read`; return its subdirectories."""
         known = {node.path: node for node in self._known(path).nodes(path)}
         prefix = f"{path}/" if path else ""
         nodes: list[Node | None] = []
-        part, room = _Part(path, []), 0
+        part, remaining = _Part(path, []), 0
         for one in found:
             try:
                 status = one.stat(follow_symlinks=False)
                 node = _unchanged(known.get(prefix + one.name), status)
                 if node is None and not stat.S_ISREG(status.st_mode):
-                    node = self.reader.entry((here, one.name, prefix + one.name), status)
+                    node = self.reader.entry((folder_fd, one.name, prefix + one.name), status)
             except FileNotFoundError:
-                continue  # removed in this instant
+                continue  # just removed
             nodes.append(node)
             if node is None:
-                if room <= 0:
-                    part, room = _Part(path, []), _PART
+                if remaining <= 0:
+                    part, remaining = _Part(path, []), _PART_SIZE
                     self.parts.append(part)
                 part.names.append(one.name)
-                room -= status.st_size + _EACH
-                self.weight += status.st_size + _EACH
-        self.moved.append(_Moved(path, nodes))
-        return [node.path for node in nodes if node is not None and node.kind == history.DIRECTORY]
+                remaining -= status.st_size + _FILE_OVERHEAD
+                self.weight += status.st_size + _FILE_OVERHEAD
+        self.changed_directories.append(_ChangedDirectory(path, nodes))
+        return [node.path for node in nodes if node is not None and node.kind == restore_plan.DIRECTORY]
 
     def read(self) -> None:
-        """Read the files that have changed, and make the pieces of their directories."""
-        read = together.each(self._part, self.parts) if self.weight > _MUCH else [self._part(part) for part in self.parts]
+        """Read the changed files and build the pieces of their directories."""
+        read = (
+            fork_map.fork_map(self._part, self.parts)
+            if self.weight > _PARALLEL_MIN
+            else [self._part(part) for part in self.parts]
+        )
         rows: dict[str, list[Row | None]] = {}
-        for part, (some, problems, copied) in zip(self.parts, read, strict=True):
-            rows.setdefault(part.path, []).extend(some)
+        for part, (part_rows, problems, copied) in zip(self.parts, read, strict=True):
+            rows.setdefault(part.path, []).extend(part_rows)
             self.taken.problems += problems
             self.taken.copied += copied
-        for path, nodes in self.moved:
+        for path, nodes in self.changed_directories:
             found = iter(rows.get(path, ()))
             whole = [node or next(found) for node in nodes]
-            self._put(path, node_table.packed([Node._make(one) for one in whole if one is not None]))
+            self._put(path, node_table.encode_piece([Node._make(one) for one in whole if one is not None]))
 
     def _part(self, part: _Part) -> tuple[list[Row | None], list[str], int]:
-        """Return some files as rows, problems with them, and how many bytes were copied."""
+        """Return the rows of some files, their problems, and the number of copied bytes."""
         self.give_way()
-        reader = _Reader(self.keep, self.young, self.twins)
+        reader = _Reader(self.keep, self.young, self.known_links)
         try:
-            here = kernel.open_below(self.root, os.fsencode(part.path) or b".", _FOLDER)
+            folder_fd = syscalls.open_below(self.root, os.fsencode(part.path) or b".", _FOLDER)
         except OSError as error:
             return [None] * len(part.names), [f"{part.path}: {error.strerror}"], 0
         try:
             prefix = f"{part.path}/" if part.path else ""
-            nodes = [reader.still((here, name, prefix + name)) for name in part.names]
+            nodes = [reader.still((folder_fd, name, prefix + name)) for name in part.names]
             return [node and tuple(node) for node in nodes], reader.problems, reader.copied
         finally:
-            os.close(here)
+            os.close(folder_fd)
 
 
 def _unchanged(old: Node | None, status: os.stat_result) -> Node | None:
-    """Return a node as it was known, None when it may no longer be so."""
+    """Return the known node, None if it may have changed."""
     if old is None:
         return None
     is_same = (old.ctime, old.inode, old.size, old.links) == (status.st_ctime_ns, status.st_ino, status.st_size, status.st_nlink)
     return old if is_same else None
 
 
-def _stay() -> None:
-    """Give way to nobody."""
+def _never_yield() -> None:
+    """Never yield to a waiter."""
 
 
-def take(root: str, keep: Keeping, known: Pieces, now: int, give_way: Callable[[], None] | None = None) -> Snapshot:
-    """Return all that is below a directory, what did not change since `known` was taken as it was known.
+def take_snapshot(
+    root: str, keep: KeepFunction, known: Pieces, now: int, give_way: Callable[[], None] | None = None
+) -> TreeSnapshot:
+    """Return the nodes below a directory; those unchanged since `known` are reused.
 
-    `keep`: what names the content of an open file, `Pool.add` by copying it; `now`: ns since 1970 before anything was looked at;
-    `give_way`: called every few milliseconds, and ends it by raising. Raises OSError when the pool cannot be written.
+    `keep` returns the name of an open file's content, e.g. `ContentPool.add`, which copies it; `now`: ns since 1970 before the
+    walk; `give_way` is called every few milliseconds and aborts by raising. Raises OSError if the pool cannot be written.
     """
-    fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # which the owner may have shut
-    taking = _Taking(fd, keep, known, now, give_way or _stay)
+    fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # its mode may keep the owner out
+    walk = _Walk(fd, keep, known, now, give_way or _never_yield)
     try:
-        todo = [""]
-        while todo:
-            todo += taking.folder(todo.pop())
-        taking.read()
-        return taking.taken
+        pending = [""]
+        while pending:
+            pending += walk.folder(pending.pop())
+        walk.read()
+        return walk.taken
     finally:
-        taking.folders.close()
+        walk.folders.close()
         os.close(fd)
 
 
-def attributes_of(place: int | str) -> str:
-    """Return the extended attributes that a restore brings back, as `Node.attributes` has them."""
+def read_attributes(location: int | str) -> str:
+    """Return the extended attributes that a restore restores, in the format of `Node.attributes`."""
     try:
-        names = os.listxattr(place) if isinstance(place, int) else os.listxattr(place, follow_symlinks=False)
+        names = os.listxattr(location) if isinstance(location, int) else os.listxattr(location, follow_symlinks=False)
     except OSError as error:
         if error.errno == errno.ENOTSUP:
             return ""
         raise
-    wanted = sorted(name for name in names if is_own(name))
-    return ",".join(f"{name}={_value(place, name).hex()}" for name in wanted)
+    wanted = sorted(name for name in names if is_preserved_attribute(name))
+    return ",".join(f"{name}={_value(location, name).hex()}" for name in wanted)
 
 
-def is_own(name: str) -> bool:
-    """Whether an attribute is the agent's, or says that a directory is opaque; not the overlay's own notes."""
+def is_preserved_attribute(name: str) -> bool:
+    """Return whether an attribute is the agent's or marks an opaque directory, not one of the overlay's notes."""
     if name.startswith(_OVERLAY):
-        return name[len(_OVERLAY) :] not in NOISE
+        return name[len(_OVERLAY) :] not in HARMLESS_OVERLAY_ATTRIBUTES
     return name.startswith(("user.", "system.posix_acl_"))
 
 
-def _value(place: int | str, name: str) -> bytes:
-    return os.getxattr(place, name) if isinstance(place, int) else os.getxattr(place, name, follow_symlinks=False)
+def _value(location: int | str, name: str) -> bytes:
+    return os.getxattr(location, name) if isinstance(location, int) else os.getxattr(location, name, follow_symlinks=False)

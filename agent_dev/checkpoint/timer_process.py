@@ -1,6 +1,6 @@
-"""The process beside a sandbox that takes checkpoints: at the start, then every so many minutes when something changed.
+"""The background process of a run that takes checkpoints: at the start, then at an interval if something changed.
 
-A process of its own at the lowest priority: the agent waits for none of it. It ends with the launcher, whenever that is.
+It runs at the lowest priority and ends with the launcher.
 """
 
 import gc
@@ -8,8 +8,7 @@ import os
 import select
 import time
 
-from agent_dev.linux import signals
-from agent_dev.linux import syscalls as kernel
+from agent_dev.linux import process, signals
 from agent_dev.session import store
 from agent_dev.value import Value
 
@@ -18,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _NICE = 19
-_MANY = 100_000  # objects between two looks for cycles, as in `verbs`: checkpoints hold none
-_AGAIN, _PATIENCE = 50, 60_000  # ms
-_FULL = 3600  # seconds without a checkpoint after one that the disk had no room for
+_GC_THRESHOLD = 100_000  # garbage collection threshold: checkpoints hold no cycles
+_RETRY, _PATIENCE = 50, 60_000  # ms
+_FULL_DISK_PAUSE = 3600  # seconds to pause after a full disk
 
 
-class Wish(Value):
-    """How often, in minutes, and how many are kept: number, days, MiB."""
+class TimerSpec(Value):
+    """The interval in minutes, and the retention: number, days, MiB."""
 
     minutes: int
     number: int
@@ -32,46 +31,46 @@ class Wish(Value):
     mib: int
 
 
-def begin(session: store.Session, record: store.Record, wish: Wish) -> int:
-    """Start the process that takes checkpoints; return its pid for `end`."""
-    return beside(lambda: _serve(session.but(lock=-1), record, wish))
+def start_timer(session: store.Session, record: store.Record, spec: TimerSpec) -> int:
+    """Start the process that takes checkpoints; return its pid for `kill_process`."""
+    return start_background(lambda: _serve(session.replace(lock=-1), record, spec))
 
 
-def beside(serve: "Callable[[], None]", kept: int = -1, nice: int = _NICE) -> int:
-    """Do something in a process of its own until the launcher ends, or `end` is called with what is returned.
+def start_background(serve: "Callable[[], None]", kept_fd: int = -1, nice: int = _NICE) -> int:
+    """Run `serve` in a background process until the launcher ends or `kill_process` is called; return its pid.
 
-    `kept`: a descriptor that stays open there, as number 3.
+    `kept_fd`: a descriptor that stays open there as number 3.
     """
     launcher = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
-            _part(launcher, kept)
+            _detach(launcher, kept_fd)
             os.nice(nice)
-            gc.set_threshold(_MANY)
+            gc.set_threshold(_GC_THRESHOLD)
             serve()
         finally:
             os._exit(1)
     return pid
 
 
-def end(pid: int) -> None:
-    """End it; what it had begun is not there."""
+def kill_process(pid: int) -> None:
+    """Kill the process; an unfinished checkpoint does not exist."""
     os.kill(pid, signals.KILL)
     os.waitpid(pid, 0)
 
 
-def end_well(pid: int, patience: int = _PATIENCE) -> None:
-    """End one that ends by SIGTERM when what it does is done, or after so many ms whatever it does.
+def terminate(pid: int, patience: int = _PATIENCE) -> None:
+    """End a process with SIGTERM, which it obeys once its work is done, or with SIGKILL after `patience` ms.
 
-    It is asked again and again: just after its fork it would not hear.
+    SIGTERM is repeated: just after its fork the process ignores it.
     """
     pidfd = os.pidfd_open(pid)
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
-    for _ in range(0, patience, _AGAIN):
+    for _ in range(0, patience, _RETRY):
         os.kill(pid, signals.TERM)
-        if poll.poll(_AGAIN):
+        if poll.poll(_RETRY):
             break
     else:
         os.kill(pid, signals.KILL)
@@ -79,49 +78,40 @@ def end_well(pid: int, patience: int = _PATIENCE) -> None:
     os.waitpid(pid, 0)
 
 
-def _part(launcher: int, kept: int) -> None:
-    """Leave the terminal and every descriptor of the launcher's but one, its lock above all."""
-    os.setsid()
-    kernel.die_with_parent()
-    if os.getppid() != launcher:
-        os._exit(1)
-    for number in (signals.INT, signals.QUIT, signals.HUP, signals.TERM):
-        signals.default(number)
+def _detach(launcher: int, kept_fd: int) -> None:
+    """Detach from the terminal and close all descriptors of the launcher except one, above all its lock."""
+    process.leave_launcher(launcher)
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)
-    if kept >= 0:
-        os.dup2(kept, 3, inheritable=False)
-    os.closerange(3 if kept < 0 else 4, os.sysconf("SC_OPEN_MAX"))
+    if kept_fd >= 0:
+        os.dup2(kept_fd, 3, inheritable=False)
+    os.closerange(3 if kept_fd < 0 else 4, os.sysconf("SC_OPEN_MAX"))
 
 
-def _serve(session: store.Session, record: store.Record, wish: Wish) -> None:
-    from agent_dev.checkpoint import checkpoint_store as checkpoints  # in this process alone
-    from agent_dev.checkpoint import freezer  # in this process alone
-    from agent_dev.checkpoint import lock as turns  # in this process alone
+def _serve(session: store.Session, record: store.Record, spec: TimerSpec) -> None:
+    from agent_dev.checkpoint import checkpoint_store, lock
     from agent_dev.errors import CheckpointFailed
-    from agent_dev.session import events  # in this process alone
+    from agent_dev.session import events  # only in this process
 
-    events.note(session, events.START, at=record.get("launched", 0), argv=record["command"], profile=record["profile"])
-    cause = checkpoints.START
+    events.log_event(session, events.START, at=record.get("launched", 0), argv=record["command"], profile=record["profile"])
+    cause = checkpoint_store.START
     while True:
-        pause = wish.minutes * 60
+        pause = spec.minutes * 60
         try:
-            checkpoints.take(session, record, cause)
-            thin(session, wish)
-        except turns.GaveWay:
-            pass  # whoever waited takes one now
+            checkpoint_store.take_checkpoint(session, record, cause)
+            prune(session, spec)
+        except lock.YieldedLock:
+            pass  # the process that waits for the lock takes a checkpoint now
         except CheckpointFailed:
-            pause = max(pause, _FULL)  # told at the end; the agent goes on
-        if cause == checkpoints.START:
-            freezer.gather(session, record)  # not before: the first one is to be of the start
-        cause = checkpoints.TIMER
+            pause = max(pause, _FULL_DISK_PAUSE)  # reported at the end; the agent continues
+        cause = checkpoint_store.TIMER
         time.sleep(pause)
 
 
-def thin(session: store.Session, wish: Wish) -> None:
-    """Let go of the checkpoints that need not be kept."""
-    from agent_dev.checkpoint import checkpoint_store as checkpoints  # not on the launch path
-    from agent_dev.checkpoint.restore_plan import MINUTE, Keep
+def prune(session: store.Session, spec: TimerSpec) -> None:
+    """Prune checkpoints by the retention rules."""
+    from agent_dev.checkpoint import checkpoint_store  # not on the launch path
+    from agent_dev.retention import MINUTE, RetentionLimits
 
-    checkpoints.let_go(session, Keep.of(wish.number, wish.days, wish.mib), wish.minutes * MINUTE)
+    checkpoint_store.prune(session, RetentionLimits.from_settings(spec.number, spec.days, spec.mib), spec.minutes * MINUTE)

@@ -1,71 +1,75 @@
-"""The flags by which `merge` chooses, and what they mean for a review."""
+"""The flags that select changes for `merge`."""
 
 import argparse
 import os
 import re
 import sys
 
-from agent_dev.diff.merge3 import Side
+from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.errors import CannotMerge, UsageError
+from agent_dev.fs.entry import Key
 from agent_dev.merge import merge
 from agent_dev.merge.review import Review
-from agent_dev.merge.select_by_flags import Wish
+from agent_dev.merge.select_by_options import SelectionRequest
 from agent_dev.merge_engine.merge_plan import MergePlan
-from agent_dev.overlay.changes import Key
-from agent_dev.session.sessions import Here
+from agent_dev.session.sessions import CommandContext
 
-_PARTS = re.compile(r"(.+):(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)")
+_PARTS = re.compile(r"(.+):(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)", re.DOTALL)  # a name may hold a newline
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that choose."""
+    """Add the flags that select."""
     parser.add_argument(
-        "--take", action="append", default=[], metavar="PATH[:BLOCK,…]", help="take PATH and all below it, or blocks of a file"
+        "--take",
+        action="append",
+        default=[],
+        metavar="PATH[:HUNK,…]",
+        help="select PATH and everything below it, or some of its hunks",
     )
-    parser.add_argument("--all", action="store_true", help="take all that is clean, neither risky nor ignored by git")
-    parser.add_argument("--include-risky", action="store_true", help="with --all: the risky ones too")
-    parser.add_argument("--patch", default="", metavar="FILE", help="take exactly the hunks in this patch (-: from stdin)")
+    parser.add_argument("--all", action="store_true", help="select all changes but risky, ignored and conflicting ones")
+    parser.add_argument("--include-risky", action="store_true", help="with --all or --commits: risky changes, too")
+    parser.add_argument("--patch", default="", metavar="FILE", help="select the hunks in this patch (-: stdin)")
     parser.add_argument(
         "--resolve",
         action="append",
         default=[],
-        metavar="PATH=mine|agent|both|edit",
-        help="take a path that is in conflict, settled so; edit opens $EDITOR",
+        metavar="PATH=SIDE",
+        help="resolve and select; SIDE: yours, agent, both or edit",
     )
 
 
-def chooses(args: argparse.Namespace) -> bool:
-    """Whether any flag chooses something. Raises UsageError for flags that do not go together."""
-    if args.include_risky and not args.all:
-        raise UsageError(message="--include-risky goes with --all", hint="--take PATH takes a risky path by name")
-    chosen = bool(args.take or args.all or args.patch or args.resolve)
-    if args.export and not chosen:
-        raise UsageError(message="--export what?", hint="--all, --take PATH or --patch FILE chooses")
-    return chosen
+def selects_changes(args: argparse.Namespace) -> bool:
+    """Return whether any flag selects changes. Raises UsageError for flags that conflict."""
+    if args.include_risky and not args.all and args.commits is None:
+        raise UsageError(message="--include-risky requires --all or --commits", hint="--take PATH selects a risky path by name")
+    has_selection = bool(args.take or args.all or args.patch or args.resolve)
+    if args.export and not has_selection:
+        raise UsageError(message="--export needs a selection", hint="add --all, --take PATH or --patch FILE")
+    return has_selection
 
 
-def patch_of(args: argparse.Namespace) -> bytes | None:
-    """Return the patch that is to be taken. Before the session is held: what writes it may look at that session."""
+def read_patch(args: argparse.Namespace) -> bytes | None:
+    """Return the patch to select. It is read before the session is locked: its writer may read that session."""
     return _read(args.patch) if args.patch else None
 
 
-def wish(args: argparse.Namespace, patch: bytes | None, review: Review, where: Here) -> Wish:
-    """Return what the flags ask for. Raises UsageError for a path that did not change."""
+def parse_selection(args: argparse.Namespace, patch: bytes | None, review: Review, context: CommandContext) -> SelectionRequest:
+    """Return the selection that the flags describe. Raises UsageError for a path that did not change."""
     whole: list[Key] = []
     parts: list[tuple[Key, frozenset[int]]] = []
     for text in args.take:
-        match = None if _is_known(text, review, where) else _PARTS.fullmatch(text)
+        match = None if _is_known(text, review, context) else _PARTS.fullmatch(text)
         if match is None:
-            whole += keys([text], review, where)
+            whole += resolve_paths([text], review, context)
         else:
-            parts.append((keys([match[1]], review, where)[0], _numbers(match[2])))
-    return Wish(
+            parts.append((resolve_paths([match[1]], review, context)[0], _numbers(match[2])))
+    return SelectionRequest(
         tuple(whole),
         tuple(parts),
         patch,
         args.all,
         args.include_risky,
-        tuple(_resolution(text, review, where) for text in args.resolve),
+        tuple(_resolution(text, review, context) for text in args.resolve),
     )
 
 
@@ -74,7 +78,7 @@ def _numbers(text: str) -> frozenset[int]:
     for part in text.split(","):
         first, _, last = part.partition("-")
         if int(last or first) - int(first) > 1_000_000:
-            raise UsageError(message=f"{part}: that many blocks no file has", hint="agent-dev diff --blocks shows their numbers")
+            raise UsageError(message=f"{part}: no file has that many hunks", hint="agent-dev diff --hunks shows their numbers")
         found.update(range(int(first), int(last or first) + 1))
     return frozenset(found)
 
@@ -86,58 +90,50 @@ def _read(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise UsageError(message=f"{path}: {error.strerror}", hint="--patch FILE, as agent-dev diff writes it") from None
+        raise UsageError(message=f"{path}: {error.strerror}", hint="--patch FILE, as printed by agent-dev diff") from None
 
 
-def _resolution(text: str, review: Review, where: Here) -> tuple[Key, Side | bytes]:
-    path, _, how = text.rpartition("=")
-    if not path or how not in (*Side, "edit"):
-        raise UsageError(message=f"--resolve {text}: how?", hint="--resolve PATH=mine, =agent, =both or =edit")
-    key = keys([path], review, where)[0]
-    if how != "edit":
-        return key, Side(how)
+def _resolution(text: str, review: Review, context: CommandContext) -> tuple[Key, ConflictSide | bytes]:
+    path, _, side = text.rpartition("=")
+    if not path or side not in (*ConflictSide, "edit"):
+        raise UsageError(
+            message=f"--resolve {text}: expected PATH=yours, agent, both or edit", hint="agent-dev merge --resolve PATH=edit"
+        )
+    key = resolve_paths([path], review, context)[0]
+    if side != "edit":
+        return key, ConflictSide(side)
     from agent_dev.merge import editor  # rare
 
-    return key, editor.edited(review, key, where.environ)
+    return key, editor.resolve_in_editor(review, key, context.environ)
 
 
-def guard(review: Review, planned: MergePlan, where: Here) -> None:
-    """Refuse to delete a large share of the tree by flags that do not say so."""
-    percent = where.profile.many_deletions
-    many = merge.deletes_too_much(review, planned, percent)
+def refuse_mass_deletion(review: Review, planned: MergePlan, context: CommandContext) -> None:
+    """Refuse to delete a large share of the tree without --yes-delete-many."""
+    percent = context.profile.many_deletions
+    many = merge.excessive_deletions(review, planned, percent)
     if many:
-        reason = f"this would delete {many} files, more than {percent} % of the tree; nothing was changed"
-        raise CannotMerge(path=where.root, reason=reason, hint="--yes-delete-many; or `many_deletions:` in config.yaml")
+        reason = f"this would delete {many} files, more than {percent} % of the tree; nothing was merged"
+        raise CannotMerge(path=context.root, reason=reason, hint="add --yes-delete-many, or set `many_deletions:` in config.yaml")
 
 
-def _is_known(path: str, review: Review, where: Here) -> bool:
+def _is_known(path: str, review: Review, context: CommandContext) -> bool:
     try:
-        return bool(keys([path], review, where))
+        return bool(resolve_paths([path], review, context))
     except UsageError:
         return False
 
 
-def keys(paths: list[str], review: Review, where: Here) -> tuple[Key, ...]:
-    """Turn paths as a person types them, seen from here or from the root, into keys. Raises UsageError for unknown ones."""
+def resolve_paths(paths: list[str], review: Review, context: CommandContext) -> tuple[Key, ...]:
+    """Convert typed paths, relative to the current directory or the root, to keys. Raises UsageError for unknown ones."""
     found = []
     for path in paths:
         if not path:
-            raise UsageError(message="an empty path names nothing", hint="--take . takes all below this directory")
-        candidates = [os.path.normpath(os.path.join(place, path)) for place in (where.cwd, where.root)]
+            raise UsageError(message="empty path", hint="--take . selects everything below this directory")
+        candidates = [os.path.normpath(os.path.join(folder, path)) for folder in (context.cwd, context.root)]
         candidates.append(os.path.join(os.path.realpath(os.path.dirname(candidates[0])), os.path.basename(candidates[0])))
-        keys = [key for full in candidates for key in _below_roots(full, review)]
+        keys = [key for full in candidates for key in review.keys_at(full)]
         known = [key for key in keys if review.changes.below(key.root, key.path)]
         if not known:
-            raise UsageError(message=f"nothing changed at {path}", hint="agent-dev status lists what changed")
+            raise UsageError(message=f"no changes at {path}", hint="agent-dev status lists the changes")
         found.append(known[0])
     return tuple(found)
-
-
-def _below_roots(full: str, review: Review) -> list[Key]:
-    keys = []
-    for number, tree in enumerate(review.reals):
-        if full == tree.path:
-            keys.append(Key(number, b""))
-        elif full.startswith(tree.path + "/"):
-            keys.append(Key(number, os.fsencode(full[len(tree.path) + 1 :])))
-    return keys

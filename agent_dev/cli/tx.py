@@ -1,13 +1,17 @@
-"""The word `tx`: its arguments, and what it says. Not with the other words: argparse would cost as much as the sandbox."""
+"""The subcommand `tx`. It parses without argparse, which would cost as much as the sandbox."""
 
 import os
 
-from agent_dev.cli import main as cli
-from agent_dev.errors import NOT_STARTED, AgentDevError, UsageError, UsageOfRun
-from agent_dev.run.prepare import Options, Request
-from agent_dev.sanitize import visible
+from agent_dev.cli import console
+from agent_dev.cli import options as cli_options
+from agent_dev.cli.render.transaction import print_result, result_as_json
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import NOT_STARTED, AgentDevError, RunUsageError, UsageError
+from agent_dev.inside.option_parser import InvalidOption, next_option
+from agent_dev.inside.units import parse_duration
+from agent_dev.run.request import RunRequest
 from agent_dev.transaction import transact
-from agent_dev.transaction.transact import Result, Terms
+from agent_dev.transaction.result import TransactionSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,246 +25,199 @@ _SWITCHES = {
     "--yes-delete-many": "with_many_deletions",
     "--json": "json",
     "--first": "first",
+    "-h": "help",
+    "--help": "help",
 }
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+_TAKES_VALUE = cli_options.TAKES_VALUE | dict.fromkeys((*_LISTS, *_VALUES), True) | dict.fromkeys(_SWITCHES, False)
 
 HELP = """\
 usage: agent-dev tx [OPTIONS] [--] COMMAND [ARGS…]
        agent-dev tx [OPTIONS] --many FILE [--jobs N] [--first]
 
-Run a command in a fresh overlay. When it ends with 0 and every validation
-passes, what it changed is merged without a question; else nothing in the real
-tree has changed, and the session is kept to be looked at.
+Run a command in a new overlay. If it and all validations succeed, apply its
+changes; else leave the real tree unchanged and keep the session.
 
-  --validate CMD       a shell command that must pass afterwards, in the same
-                       overlay; may be repeated
-  --timeout T          for all of it: 90, 90s, 5m, 1h
-  --take PATH          merge only PATH and all below it; may be repeated
-  --include-ignored    merge what git ignores too
-  --allow RULE         merge changes that meet this rule of risks.yaml; may be
-                       repeated (or tx_allow: in config.yaml)
-  --include-risky      merge every risky change
-  --yes-delete-many    delete a large share of the tree's files
-  --json               one JSON document on stdout, the command's own output
-                       on stderr
-  --many FILE          a transaction for each line of FILE (-: stdin), as a
-                       shell reads it; merged in that order
-  --jobs N             so many at a time (as many as there are processors)
-  --first              merge only the first to pass, and end the others
-and the options of a run (agent-dev --help)
+  --validate CMD       shell command that must succeed afterwards; repeatable
+  --timeout T          time limit for all of it: 90, 90s, 5m, 1h
+  --take PATH          apply only PATH and everything below it; repeatable
+  --include-ignored    apply files that git ignores, too
+  --allow RULE         apply changes with this risk; repeatable
+  --include-risky      apply all risky changes
+  --yes-delete-many    allow deleting a large share of the tree's files
+  --json               one JSON document on stdout, command output on stderr
+  --many FILE          one transaction per line of FILE (-: stdin), in order
+  --jobs N             run N at a time (default: number of processors)
+  --first              apply only the first that succeeds, stop the others
 
-exit code: 0 merged; the command's own; 124 timeout; 1 validation, limit,
-policy, conflict, risk or many deletions; 125 not started
-with --many: 0 when all were merged, with --first when one was; else 1
+Options of a run are accepted, too (agent-dev help --all).
 
+exit status: 0 merged, 124 timed out, 125 not started, the command's own if it
+failed, else 1; with --many 0 if all (--first: one) were merged, else 1
 example:  agent-dev tx --validate 'make test' -- claude -p 'fix the login'
 """
 
 
-def run(words: list[str], options: Options, environ: dict[str, str]) -> int:
-    """Carry out `agent-dev tx WORDS` and return the exit code. Raises AgentDevError when nothing ran."""
+def run(argv: list[str], options: RunOptions, environ: dict[str, str]) -> int:
+    """Run `agent-dev tx ARGUMENTS` and return the exit code. Raises AgentDevError if nothing ran."""
     try:
-        listed, terms = _understood(words, options, environ)
-        if listed["help"]:
-            cli.out(HELP)
+        own_options, spec = _parse_spec(argv, options, environ)
+        if own_options["help"]:
+            console.write_stdout(HELP)
             return 0
-        if listed["many"]:
-            from agent_dev.cli import tx_many as batch  # many at once: another way of running
+        if own_options["many"]:
+            from agent_dev.cli import tx_many  # rare
 
-            return batch.run(listed, terms)
+            return tx_many.run(own_options, spec)
     except UsageError as error:
-        if _asks_for_json(words):
-            cli.out(document(_not_started(error)))
-        raise UsageOfRun(message=error.message, hint=error.hint) from None
+        if _has_json_flag(argv):
+            console.write_stdout(result_as_json(_not_started(error)))
+        raise RunUsageError(message=error.message, hint=error.hint) from None
     try:
-        return _carry_out(terms, as_json=bool(listed["json"]))
+        return _carry_out(spec, as_json=bool(own_options["json"]))
     except UsageError as error:
-        raise UsageOfRun(message=error.message, hint=error.hint) from None
+        raise RunUsageError(message=error.message, hint=error.hint) from None
 
 
-def _understood(words: list[str], options: Options, environ: dict[str, str]) -> "tuple[dict[str, Any], Terms]":
-    """Return how it is carried out and told, and the terms. Raises UsageError."""
-    fields, rest, (more, is_command) = _parse(words)
-    request = Request(tuple(rest), _both(options, more).but(merge=False), environ, is_command, has_checkpoints=False)
-    listed = {name: fields.pop(name, None) for name in ("help", "json", "many", "jobs", "first")}
-    terms = Terms(request=request, **fields)
-    if not listed["help"]:
-        _check(listed, terms)
-    return listed, terms
+def _parse_spec(argv: list[str], options: RunOptions, environ: dict[str, str]) -> "tuple[dict[str, Any], TransactionSpec]":
+    """Return the options of this process and the transaction's spec. Raises UsageError."""
+    fields, rest, (later, is_command) = _parse(argv)
+    request = RunRequest(
+        tuple(rest), _merge_options(options, later).replace(merge=False), environ, is_command, has_checkpoints=False
+    )
+    own_options = {name: fields.pop(name, None) for name in ("help", "json", "many", "jobs", "first")}
+    spec = TransactionSpec(request=request, **fields)
+    if not own_options["help"]:
+        _check(own_options, spec)
+    return own_options, spec
 
 
-def _asks_for_json(words: list[str]) -> bool:
-    """Whether `--json` is among the options, whatever is wrong with them."""
-    is_value = False
-    for word in words:
-        if not is_value and (word == "--" or not word.startswith("-")):
-            break
-        if word == "--json" and not is_value:
-            return True
-        is_value = not is_value and (word in _LISTS or word in _VALUES or cli.takes_value(word))
-    return False
+def _has_json_flag(argv: list[str]) -> bool:
+    """Return whether `--json` is among the options, even if others are wrong."""
+    rest = list(argv)
+    while True:
+        try:
+            option = next_option(rest, _TAKES_VALUE)
+        except InvalidOption:
+            continue  # reported elsewhere
+        if option is None or option[0] == "--json":
+            return option is not None
 
 
 def _not_started(error: AgentDevError) -> dict[str, object]:
     return {"state": "not started", "exit": NOT_STARTED, "reason": error.message}
 
 
-def _carry_out(terms: Terms, *, as_json: bool) -> int:
-    kept = _talk_only() if as_json else -1
+def _carry_out(spec: TransactionSpec, *, as_json: bool) -> int:
+    stdout = _redirect_stdout() if as_json else -1
     try:
-        result = transact.transact(terms, cli.say)
+        result = transact.run_transaction(spec, console.notify)
     except AgentDevError as error:
         error.code = NOT_STARTED
         if as_json:
-            _give_back(kept)
-            cli.out(document(_not_started(error)))
+            _restore_stdout(stdout)
+            console.write_stdout(result_as_json(_not_started(error)))
         raise
     if as_json:
-        _give_back(kept)
-        cli.out(document(result.row()))
-    tell(result)
+        _restore_stdout(stdout)
+        console.write_stdout(result_as_json(result.as_json()))
+    print_result(result)
     return result.code
 
 
-def _check(listed: "dict[str, Any]", terms: Terms) -> None:
-    if terms.allowed:
-        _check_rules(terms.allowed, terms.request.environ)
-    if listed["many"] and terms.request.words:
-        raise UsageError(message="tx: --many FILE has the commands; what is this one?", hint="agent-dev tx --help")
-    if not listed["many"] and (listed["jobs"] or listed["first"]):
-        raise UsageError(message="tx: --jobs and --first go with --many", hint="agent-dev tx --help")
-    if not listed["many"] and not terms.request.words:
-        raise UsageError(message="tx: which command?", hint="agent-dev tx --help")
-    if terms.request.options.name:
-        from agent_dev.session import naming  # most have none
+def _check(own_options: "dict[str, Any]", spec: TransactionSpec) -> None:
+    if spec.allowed:
+        _check_rules(spec.allowed, spec.request.environ)
+    if own_options["many"] and spec.request.arguments:
+        raise UsageError(message="tx: --many FILE and a command cannot be combined", hint="agent-dev tx --help")
+    if not own_options["many"] and (own_options["jobs"] or own_options["first"]):
+        raise UsageError(message="tx: --jobs and --first require --many", hint="agent-dev tx --help")
+    if not own_options["many"] and not spec.request.arguments:
+        raise UsageError(message="tx needs a command", hint="agent-dev tx --help")
+    if spec.request.options.name:
+        from agent_dev.session import session_names  # rare
 
-        naming.check(terms.request.options, terms.request.environ)
+        session_names.require_unused_name(spec.request.options, spec.request.environ)
 
 
 def _check_rules(names: tuple[str, ...], environ: dict[str, str]) -> None:
-    from agent_dev.config import load
-    from agent_dev.config import validators as checks  # only with --allow
+    from agent_dev.config import validators  # only with --allow
+    from agent_dev.risk import load as risk_load
 
-    known = [rule.name for rule in load.risk_rules(environ)]
+    known = [rule.name for rule in risk_load.load_risk_rules(environ)]
     for name in names:
         if name not in known:
-            message = f"--allow {name}: no rule of risks.yaml{checks.nearest(name, known)}"
-            raise UsageError(message=message, hint="agent-dev status names those that a change meets, docs/risks.md all")
+            message = f"--allow {name}: no such rule in risks.yaml{validators.did_you_mean(name, known)}"
+            raise UsageError(message=message, hint="agent-dev status shows the rules of a change; docs/risks.md lists all")
 
 
-def _talk_only() -> int:
-    """Send what a command writes to stdout to stderr; return what stdout was."""
-    kept = os.dup(1)
+def _redirect_stdout() -> int:
+    """Redirect stdout to stderr while the command runs; return a descriptor of the real stdout."""
+    stdout = os.dup(1)
     os.dup2(2, 1)
-    return kept
+    return stdout
 
 
-def _give_back(kept: int) -> None:
-    os.dup2(kept, 1)
-    os.close(kept)
+def _restore_stdout(stdout: int) -> None:
+    os.dup2(stdout, 1)
+    os.close(stdout)
 
 
-def document(row: dict[str, object]) -> str:
-    """Return what --json prints."""
-    from json import dumps  # only for --json
-
-    return dumps({"version": 1, **row}, indent=1) + "\n"
+# Arguments
 
 
-def tell(result: Result) -> None:
-    """Say in a line how it ended, and what can be typed next."""
-    for path in result.unchanged if result.cause != "take" else ():  # which says it itself
-        cli.say(f"--take {visible(path)}: nothing changed there")
-    if result.cause:
-        cli.say(f"nothing was merged: {visible(result.reason)}")
-        if result.session:
-            cli.say(f"session {result.name} is kept: agent-dev diff {result.name}, agent-dev discard {result.name}")
-        return
-    _tell_merged(result)
-    if result.session:
-        commits = f"{result.commits} commit{'s' * (result.commits != 1)}" if result.commits else ""
-        files = "what was left" if result.left or not commits else ""
-        cli.say(f"session {result.name} waits with {' and '.join(filter(None, (commits, files)))}")
-
-
-def _tell_merged(result: Result) -> None:
-    if result.merge:
-        cli.say(f"merge {result.merge}: {len(result.taken)} taken, {len(result.left) or 'nothing'} left (agent-dev undo)")
-    elif result.left:
-        cli.say(f"nothing to merge but {len(result.left)} that were left (--include-ignored, --take PATH)")
-    elif not result.session:
-        cli.say("it changed nothing, so nothing is merged")
-
-
-# Words
-
-
-def _parse(words: list[str]) -> "tuple[dict[str, Any], list[str], tuple[Options, bool]]":
-    """Return the fields of Terms, the command, and the options of a run with whether `--` stood before the command."""
+def _parse(argv: list[str]) -> "tuple[dict[str, Any], list[str], tuple[RunOptions, bool]]":
+    """Return the fields of TransactionSpec, the command, the run's options, and whether `--` preceded the command."""
     fields: dict[str, Any] = {}
-    general: list[str] = []
-    rest = list(words)
-    while rest and rest[0].startswith("-") and rest[0] not in ("-", "--"):
-        word = rest.pop(0)
-        name, has_value, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        if word in ("-h", "--help"):
-            return {"help": True}, [], (Options(), False)
-        if word in _SWITCHES:
-            fields[_SWITCHES[word]] = True
-        elif name in _LISTS or name in _VALUES:
-            _set(fields, name, value if has_value else _next(name, rest))
-        else:
-            general.append(word)
-            if cli.takes_value(word) and rest:
-                general.append(rest.pop(0))
+    general: list[tuple[str, str]] = []
+    rest = list(argv)
+    try:
+        while option := next_option(rest, _TAKES_VALUE):
+            name, value = option
+            if name in _SWITCHES:
+                fields[_SWITCHES[name]] = True
+            elif name in cli_options.TAKES_VALUE:
+                general.append(option)
+            else:
+                _set(fields, name, value)
+            if "help" in fields:
+                return {"help": True}, [], (RunOptions(), False)
+    except InvalidOption as error:
+        problem = f"{error.option} needs a value" if error.is_known else f"unknown option {error.option}"
+        raise UsageError(message=f"tx: {problem}", hint="agent-dev tx --help") from None
     is_command = rest[:1] == ["--"]
-    options, unknown, _ = cli.parse(general)
-    if unknown:
-        raise UsageError(message=f"tx: {unknown[0]} is no option of it", hint="agent-dev tx --help")
-    return fields, rest[is_command:], (options, is_command)
-
-
-def _next(name: str, rest: list[str]) -> str:
-    if not rest:
-        raise UsageError(message=f"tx: {name} needs a value", hint="agent-dev tx --help")
-    return rest.pop(0)
+    return fields, rest[is_command:], (cli_options.from_options(general), is_command)
 
 
 def _set(fields: "dict[str, Any]", name: str, value: str) -> None:
     if not value:
-        raise UsageError(message=f"tx: {name} needs a value, and got an empty one", hint="agent-dev tx --help")
+        raise UsageError(message=f"tx: the value of {name} is empty", hint="agent-dev tx --help")
     if name == "--timeout":
-        fields["timeout"] = _milliseconds(value)
+        fields["timeout"] = _parse_milliseconds(value)
     elif name == "--jobs":
-        fields["jobs"] = _count(value)
+        fields["jobs"] = _parse_count(value)
     elif name == "--many":
         fields["many"] = value
     else:
         fields[_LISTS[name]] = (*fields.get(_LISTS[name], ()), value)
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 64):
-        raise UsageError(message=f"tx: --jobs {text}: a number from 1 to 64", hint="--jobs 4")
+        raise UsageError(message=f"tx: --jobs {text} is not a number from 1 to 64", hint="--jobs 4")
     return int(text)
 
 
-def _milliseconds(text: str) -> int:
-    number = text.rstrip("smh")
-    unit = text[len(number) :] or "s"
-    try:
-        found = int(float(number) * _UNITS[unit])
-    except (ValueError, OverflowError, KeyError):
-        found = 0
-    if not 1 <= found <= 1 << 40:
-        raise UsageError(message=f"tx: --timeout {text}: how long?", hint="90, 90s, 5m or 1h")
+def _parse_milliseconds(text: str) -> int:
+    found = int(parse_duration(text) * 1000)
+    if not found:
+        raise UsageError(message=f"tx: --timeout {text} is not a duration", hint="--timeout 90s")
     return found
 
 
-def _both(before: Options, more: Options) -> Options:
-    """Return options given before `tx` with those given after it."""
+def _merge_options(before: RunOptions, later: RunOptions) -> RunOptions:
+    """Merge the options before `tx` with those after it."""
     found: dict[str, Any] = {}
-    for name, value in more.as_dict().items():
+    for name, value in later.as_dict().items():
         old = before.as_dict()[name]
-        found[name] = (*old, *value) if isinstance(value, tuple) else (old if value == getattr(Options, name) else value)
-    return Options(**found)
+        found[name] = (*old, *value) if isinstance(value, tuple) else (old if value == getattr(RunOptions, name) else value)
+    return RunOptions(**found)

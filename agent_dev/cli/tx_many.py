@@ -1,43 +1,43 @@
-"""`tx --many`: the commands of a file, and what is said of each."""
+"""The commands of `tx --many`, and the report on each."""
 
 import os
 import sys
 
-from agent_dev.cli import main as cli
-from agent_dev.cli.tx import document, tell
-from agent_dev.errors import DONE, PARTLY, UsageError
+from agent_dev.cli import console
+from agent_dev.cli.render.transaction import print_result, result_as_json
+from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.sanitize import visible
 from agent_dev.session import sessions
-from agent_dev.transaction import job_batch as many
-from agent_dev.transaction.job_batch import Batch
-from agent_dev.transaction.transact import MERGED, Result, Terms
+from agent_dev.transaction import job_batch
+from agent_dev.transaction.job_batch import TransactionBatch
+from agent_dev.transaction.result import MERGED, TransactionResult, TransactionSpec
 
 
-def run(listed: dict[str, object], terms: Terms) -> int:
-    """Carry out `agent-dev tx --many` and return the exit code. Raises AgentDevError when nothing ran."""
-    lines = _lines(str(listed["many"]))
-    where = sessions.here(terms.request.options, terms.request.environ)
-    jobs = listed["jobs"] if isinstance(listed["jobs"], int) else len(os.sched_getaffinity(0))
-    batch = Batch(lines, terms, jobs, bool(listed["first"]))
-    stream = sys.stderr if listed["json"] else sys.stdout
+def run(own_options: dict[str, object], spec: TransactionSpec) -> int:
+    """Run `agent-dev tx --many` and return the exit code. Raises AgentDevError if nothing ran."""
+    lines = _lines(str(own_options["many"]))
+    context = sessions.command_context(spec.request.options, spec.request.environ)
+    jobs = own_options["jobs"] if isinstance(own_options["jobs"], int) else len(os.sched_getaffinity(0))
+    batch = TransactionBatch(lines, spec, jobs, bool(own_options["first"]))
+    stream = sys.stderr if own_options["json"] else sys.stdout
 
-    def shown(number: int, result: Result, output: bytes) -> None:
-        cli.say(f"{number + 1} of {len(lines)}: {visible(lines[number])}")
+    def report(number: int, result: TransactionResult, output: bytes) -> None:
+        console.notify(f"{number + 1} of {len(lines)}: {visible(lines[number])}")
         stream.flush()
         stream.buffer.write(output)
         stream.flush()
         if result.cause:
-            cli.say(f"it will not be merged: {visible(result.reason)}")
+            console.notify(f"not merged: {visible(result.reason)}")
 
-    results = many.run(batch, where.store, cli.say, shown)
-    is_good = (any if batch.is_first else all)(result.state == MERGED for result in results)
-    code = DONE if is_good else PARTLY
-    if listed["json"]:
-        jobs_done = [{"line": line, **result.row()} for line, result in zip(lines, results, strict=True)]
-        cli.out(document({"state": MERGED if is_good else "failed", "exit": code, "jobs": jobs_done}))
+    results = job_batch.run_batch(batch, context.store, console.notify, report)
+    is_good = (any if batch.only_first else all)(result.state == MERGED for result in results)
+    code = SUCCESS if is_good else FAILURE
+    if own_options["json"]:
+        jobs_done = [{"line": line, **result.as_json()} for line, result in zip(lines, results, strict=True)]
+        console.write_stdout(result_as_json({"state": MERGED if is_good else "failed", "exit": code, "jobs": jobs_done}))
     for line, result in zip(lines, results, strict=True):
-        cli.say(f"{visible(line)}:")
-        tell(result)
+        console.notify(f"{visible(line)}:")
+        print_result(result)
     return code
 
 
@@ -49,9 +49,9 @@ def _lines(path: str) -> tuple[str, ...]:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UsageError(message=f"tx: --many {path}: {why}", hint="a file with a command in each line") from None
+        why = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise UsageError(message=f"tx: --many {path}: {why}", hint="--many reads a text file with one command per line") from None
     lines = tuple(line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
     if not lines or any("\0" in line for line in lines):
-        raise UsageError(message=f"tx: --many {path}: no command in it", hint="a command in each line, as a shell reads it")
+        raise UsageError(message=f"tx: --many {path}: no commands", hint="one shell command per line")
     return lines

@@ -1,263 +1,319 @@
-"""Where a session's commits go: which ref leads where afterwards, with the commits that have to be made for it."""
+"""Destinations of a session's commits: refs, their new targets, and the commits created for them."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from agent_dev.agent_git import current_refs, imported_branches, refs
 from agent_dev.agent_git.changes import HEADS
-from agent_dev.commits import targets as core
-from agent_dev.commits.agent_git import commits, refs
-from agent_dev.commits.targets import Branch, Picks, Wish
-from agent_dev.errors import CannotBring, UsageError
-from agent_dev.git import commit_message as message
-from agent_dev.git import replay
-from agent_dev.git.bare import Bare
-from agent_dev.git.formats.commit_format import Told
-from agent_dev.git.replay import Maker
+from agent_dev.commits import targets
+from agent_dev.commits.targets import AgentBranch, ImportOptions, PickedCommits
+from agent_dev.errors import CannotImport, UsageError
+from agent_dev.git import commit_message, commit_reader, replay
+from agent_dev.git.bare import BareRepository
+from agent_dev.git.formats.commit_format import ParsedCommit
+from agent_dev.git.replay import CommitMaker
+from agent_dev.git.updates import RefUpdate
 from agent_dev.git.user_refs import UserGit
 from agent_dev.merge.review import Review
-from agent_dev.merge_engine.journal import RefMove
 from agent_dev.session import store
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
-    """Where a ref is to lead: `is_here` when it is the branch that is checked out. `why` and `next`: as in Brought."""
+class Destination:
+    """The update of a ref; `is_here`: it is the checked-out branch. `reason` and `next_command`: as in ImportResult."""
 
-    move: RefMove
+    update: RefUpdate
     is_here: bool = False
-    why: str = ""
-    next: str = ""
+    reason: str = ""
+    next_command: str = ""
+    imported_branch: tuple[str, str] = ("", "")  # the agent's ref that is imported entirely, and its commit
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingCommits:
+    """The agent's commits to import, the oldest first; a branch leads from `start` ("": the root) to `end`."""
+
+    commits: tuple[ParsedCommit, ...]
+    start: str = ""
+    end: str = ""
 
 
 @dataclass(slots=True)
-class Work:
-    """What bringing works with."""
+class ImportContext:
+    """The context of an import."""
 
     review: Review
-    wish: Wish
-    user: UserGit
+    options: ImportOptions
+    user_git: UserGit
     config: dict[str, str]
-    place: Bare
+    repo: BareRepository
     trailers: tuple[tuple[str, str], ...]
 
     @property
     def label(self) -> str:
-        """Return how the session is called."""
+        """Return the session's name, or its id."""
         return str(self.review.record["name"] or self.review.session.id)
 
 
-# Where it goes
+# Destinations
 
 
-def word(wish: Wish) -> str:
-    """Return what stands behind --commits, for a line to type."""
-    return f" {wish.words[0]}" if len(wish.words) == 1 and wish.words[0] else ""
+def format_commits_value(options: ImportOptions) -> str:
+    """Return the value of --commits, for a suggested command."""
+    return f" {options.commit_args[0]}" if len(options.commit_args) == 1 and options.commit_args[0] else ""
 
 
-def to_branch(work: Work, branch: Branch) -> Goal:
-    """Return where a branch of the agent's goes. Raises CannotBring, UsageError, ConflictError."""
-    if work.wish.name:
+def format_import_options(options: ImportOptions) -> str:
+    """Return the value of the first --commits and the other options, for a suggested command."""
+    args = [*(f"{' --commits ' if number else ' '}{shlex.quote(arg)}" for number, arg in enumerate(options.commit_args) if arg)]
+    args += [f" --as {shlex.quote(options.branch_name)}"] if options.branch_name else []
+    args += [" --squash"] if options.squash else []
+    args += [f" -m {shlex.quote(options.message)}"] if options.message else []
+    args += [" --onto-current"] if options.onto_current else []
+    return "".join(args)
+
+
+def plan_branch(work: ImportContext, branch: AgentBranch) -> Destination:
+    """Return the destination of an agent's branch. Raises CannotImport, UsageError or ConflictError."""
+    if work.options.branch_name:
         return _new_branch(work, branch)
-    current = work.user.values(branch.name).get(branch.name, "") if branch.name.startswith(HEADS) else ""
+    current = work.user_git.read_refs(branch.name).get(branch.name, "") if branch.name.startswith(HEADS) else ""
     if not current:
-        return _without_one(work, branch)
-    if current == branch.tip or _is_behind(work, branch.tip, current):
-        raise _nothing_new(work, branch)
-    is_here = work.user.head() == branch.name
+        return _missing_branch(work, branch)
+    if current == branch.tip or _is_ancestor(work, branch.tip, current):
+        raise _no_new_commits(work, branch)
+    is_here = work.user_git.read_head_branch() == branch.name
     if not is_here and _is_checked_out(work, branch.name):
-        return _kept(work, branch, "the branch is checked out in another work tree")
-    if _is_behind(work, current, branch.tip):
-        return Goal(RefMove(branch.name, current, _on_top(work, branch, current)), is_here)
+        return _keep_as_ref(work, branch, "the branch is checked out in another work tree")
+    if _is_ancestor(work, current, branch.tip):
+        return Destination(RefUpdate(branch.name, current, _fast_forward(work, branch, current)), is_here)
     return _diverged(work, branch, current, is_here=is_here)
 
 
-def _without_one(work: Work, branch: Branch) -> Goal:
-    """Return where a branch goes that the user does not have: it is new, or nothing was committed here yet."""
+def _missing_branch(work: ImportContext, branch: AgentBranch) -> Destination:
+    """Return the destination of a branch that the user does not have: a new one, or one without a commit."""
     if not branch.name.startswith(HEADS):
-        return _kept(work, branch, "" if work.wish.words[0] else "the session began on no branch")
-    if not branch.before and work.user.head() == branch.name:
-        return Goal(RefMove(branch.name, "", _on_top(work, branch, "")), is_here=True)
-    return _kept(work, branch, "" if work.wish.words[0] else "the branch is not there any more")
+        return _keep_as_ref(work, branch, "" if work.options.commit_args[0] else "the session started with a detached HEAD")
+    if not branch.before and work.user_git.read_head_branch() == branch.name:
+        return Destination(RefUpdate(branch.name, "", _fast_forward(work, branch, "")), is_here=True)
+    return _keep_as_ref(work, branch, "" if work.options.commit_args[0] else "the branch was deleted")
 
 
-def _nothing_new(work: Work, branch: Branch) -> CannotBring:
-    name, rest = branch.name.removeprefix(HEADS), others(work, branch.name)
-    hint = f"agent-dev merge {work.label} --commits {rest[0]} --as NAME" if rest else "agent-dev commits lists what there is"
-    return CannotBring(message=f"the agent committed nothing on {name} that is not here already", hint=hint)
+def _no_new_commits(work: ImportContext, branch: AgentBranch) -> CannotImport:
+    name, rest = branch.name.removeprefix(HEADS), list_other_branches(work, branch.name)
+    hint = f"agent-dev merge {work.label} --commits {rest[0]} --as NAME" if rest else "list the commits: agent-dev commits"
+    return CannotImport(message=f"no new commits on {name}", hint=hint)
 
 
-def _nothing_left(branch: Branch) -> CannotBring:
+def _nothing_remains(branch: AgentBranch) -> CannotImport:
     name = branch.name.removeprefix(HEADS)
-    return CannotBring(message=f"with these answers {name} stays as it is: nothing of the agent's commits is left", hint="")
+    return CannotImport(message=f"{name} is unchanged: your resolutions leave nothing of the agent's commits", hint="")
 
 
-def _diverged(work: Work, branch: Branch, current: str, *, is_here: bool) -> Goal:
-    if work.wish.onto_current:
-        new = _onto(work, branch, current)
+def _diverged(work: ImportContext, branch: AgentBranch, current: str, *, is_here: bool) -> Destination:
+    if work.options.onto_current:
+        new = _rebase_or_merge(work, branch, current)
         if new == current:
-            raise _nothing_left(branch) if work.wish.answers else _nothing_new(work, branch)
-        return Goal(RefMove(branch.name, current, new), is_here)
-    why = "the branch moved meanwhile" if current != branch.before else "the agent took commits back that the branch has"
-    return _kept(work, branch, why, next_=f"agent-dev merge {work.label} --commits{word(work.wish)} --onto-current")
+            raise _nothing_remains(branch) if work.options.resolutions else _no_new_commits(work, branch)
+        return Destination(RefUpdate(branch.name, current, new), is_here)
+    reason = "the branch has new commits" if current != branch.before else "the agent dropped commits that the branch has"
+    return _keep_as_ref(
+        work, branch, reason, next_=f"agent-dev merge {work.label} --commits{format_commits_value(work.options)} --onto-current"
+    )
 
 
-def _is_behind(work: Work, one: str, other: str) -> bool:
-    return not work.place.run("merge-base", "--is-ancestor", one, other)[0]
+def _is_ancestor(work: ImportContext, one: str, other: str) -> bool:
+    return not work.repo.run("merge-base", "--is-ancestor", one, other)[0]
 
 
-def others(work: Work, but: str) -> list[str]:
-    """Return the agent's branches with commits of its own."""
+def list_other_branches(work: ImportContext, excluded: str) -> list[str]:
+    """Return the agent's branches that have new commits."""
     review = work.review
-    before, after = refs.remembered(review.session), refs.now(review.session, review.record, review.environ)
-    moved = [name for name in after if name.startswith(HEADS) and name != but and before.get(name) != after[name]]
-    return [name.removeprefix(HEADS) for name in sorted(moved)]
+    before, after = refs.read_initial_refs(review.session), current_refs.read_refs(review.session, review.record, review.environ)
+    known_tips = before | imported_branches.read_imported_branches(review.session)
+    changed = [name for name in after if name.startswith(HEADS) and name != excluded and known_tips.get(name) != after[name]]
+    return [name.removeprefix(HEADS) for name in sorted(changed)]
 
 
-def _is_checked_out(work: Work, name: str) -> bool:
-    """Whether a branch is checked out in any work tree of the user's."""
-    _, said, _ = work.user.run("worktree", "list", "--porcelain", "-z")
-    return f"branch {name}".encode("utf-8", "surrogateescape") in said.split(b"\0")
+def _is_checked_out(work: ImportContext, name: str) -> bool:
+    """Return whether a branch is checked out in any of the user's work trees."""
+    _, output, _ = work.user_git.run("worktree", "list", "--porcelain", "-z")
+    return f"branch {name}".encode("utf-8", "surrogateescape") in output.split(b"\0")
 
 
-def _kept(work: Work, branch: Branch, why: str = "", next_: str = "") -> Goal:
-    if work.wish.squash or work.wish.onto_current:
-        said = why or f"{branch.name} is no branch of yours"
-        raise CannotBring(message=f"{said}; nothing was brought home", hint=next_ or "--as NAME makes a branch of it")
-    name = core.kept_name(work.review.session.id, branch.name)
-    old = work.user.values(name).get(name, "")
+def _keep_as_ref(work: ImportContext, branch: AgentBranch, reason: str = "", next_: str = "") -> Destination:
+    if work.options.squash or work.options.onto_current:
+        cause = reason or f"{branch.name} is not a branch of yours"
+        raise CannotImport(message=f"{cause}; nothing was imported", hint=next_ or "import it as a new branch: --as NAME")
+    name = targets.kept_ref_name(work.review.session.id, branch.name)
+    old = work.user_git.read_refs(name).get(name, "")
     if old == branch.tip:
-        raise CannotBring(
-            message=f"{why or 'it is here already'}; {name} has these commits", hint=next_ or f"git branch NAME {name}"
+        raise CannotImport(
+            message=f"{reason or 'already imported'}; {name} has these commits", hint=next_ or f"git branch NAME {name}"
         )
-    return Goal(RefMove(name, old, branch.tip), why=why, next=next_ or f"git branch NAME {name}")
+    return Destination(RefUpdate(name, old, branch.tip), reason=reason, next_command=next_ or f"git branch NAME {name}")
 
 
-def _new_branch(work: Work, branch: Branch) -> Goal:
-    name = f"{HEADS}{work.wish.name}"
-    code, _, _ = work.user.run("check-ref-format", "--branch", work.wish.name)
+def _new_branch(work: ImportContext, branch: AgentBranch) -> Destination:
+    name = f"{HEADS}{work.options.branch_name}"
+    code, _, _ = work.user_git.run("check-ref-format", "--branch", work.options.branch_name)
     if code:
-        raise UsageError(message=f"--as {work.wish.name}: no branch can be called so", hint="git help check-ref-format")
-    if work.user.values(name):
-        raise CannotBring(
-            message=f"there is a branch {work.wish.name} already", hint="--as ANOTHER; no branch is ever overwritten"
-        )
-    start = branch.before or fork(work, branch.tip)
-    return Goal(RefMove(name, "", _on_top(work, branch, start)))
+        raise UsageError(message=f"--as {work.options.branch_name}: invalid branch name", hint="git help check-ref-format")
+    if work.user_git.read_refs(name):
+        raise CannotImport(message=f"the branch {work.options.branch_name} exists already", hint="use another name: --as NAME")
+    start = branch.before or find_fork_point(work, branch.tip)
+    return Destination(RefUpdate(name, "", _fast_forward(work, branch, start)))
 
 
-def fork(work: Work, tip: str) -> str:
-    """Return where the user's history and a new branch of the agent's part."""
-    head = work.user.run("rev-parse", "-q", "--verify", "HEAD^{commit}")[1].decode("ascii").strip()
+def find_fork_point(work: ImportContext, tip: str) -> str:
+    """Return the merge base of the user's HEAD and the agent's branch, "" for none."""
+    head = work.user_git.run("rev-parse", "-q", "--verify", "HEAD^{commit}")[1].decode("ascii").strip()
     if not head:
         return ""
-    code, said, _ = work.place.run("merge-base", head, tip)
-    return said.decode("ascii").strip() if not code else ""
+    code, output, _ = work.repo.run("merge-base", head, tip)
+    return output.decode("ascii").strip() if not code else ""
 
 
-def _on_top(work: Work, branch: Branch, start: str) -> str:
-    """Return the commit at which a branch ends that goes forward from `start`."""
-    maker = _maker(work, makes=work.wish.squash)
-    if work.wish.squash:
-        told = between(work, branch.tip, start)
-        words = _words(work, told)
-        return replay.squash(maker, commits.read(work.place, [branch.tip])[0].tree, start, words)
-    return replay.rewrite(maker, between(work, branch.tip, start)) if maker.changes_all else branch.tip
+def _fast_forward(work: ImportContext, branch: AgentBranch, start: str) -> str:
+    """Return the last commit of a branch that fast-forwards from `start`."""
+    maker = _commit_maker(work, makes=work.options.squash)
+    if work.options.squash:
+        commits = list_commits_between(work, branch.tip, start)
+        message = _squash_message(work, commits)
+        return replay.create_squash(maker, commit_reader.read_commits(work.repo, [branch.tip])[0].tree, start, message)
+    return replay.rewrite(maker, list_commits_between(work, branch.tip, start)) if maker.rewrites_all else branch.tip
 
 
-def _onto(work: Work, branch: Branch, current: str) -> str:
-    """Return what becomes of a branch of the agent's on what the user's is now. Raises ConflictError."""
-    told, maker = between(work, branch.tip, branch.before or fork(work, branch.tip)), _maker(work, makes=True)
-    if not told:
-        raise CannotBring(message="there are no commits to bring", hint="agent-dev commits lists what there is")
-    if work.wish.squash:
-        bare = replace(maker, trailers=(), signing=())
-        made = replay.rebase(bare, told, current) if _is_linear(told) else replay.merge(bare, current, branch.tip, b"")
-        return _as_one(work, maker, (made, current), told)
-    if _is_linear(told):
-        return replay.rebase(maker, told, current)
-    tip = replay.rewrite(maker, told) if maker.changes_all else branch.tip
-    words = work.wish.message or f"Merge the agent's commits of {branch.name.removeprefix(HEADS)}"
-    return replay.merge(maker, current, tip, words.encode("utf-8", "surrogateescape") + b"\n")
+def _rebase_or_merge(work: ImportContext, branch: AgentBranch, current: str) -> str:
+    """Return the agent's branch rebased or merged onto the user's current one. Raises ConflictError."""
+    commits, maker = (
+        list_commits_between(work, branch.tip, branch.before or find_fork_point(work, branch.tip)),
+        _commit_maker(work, makes=True),
+    )
+    if not commits:
+        raise CannotImport(message="there are no commits to import", hint="list the commits: agent-dev commits")
+    if work.options.squash:
+        plain = replace(maker, trailers=(), signing=())
+        new = (
+            replay.rebase(plain, commits, current)
+            if _is_linear(commits)
+            else replay.create_merge(plain, current, branch.tip, b"")
+        )
+        return _squash(work, maker, (new, current), commits)
+    if _is_linear(commits):
+        return replay.rebase(maker, commits, current)
+    tip = replay.rewrite(maker, commits) if maker.rewrites_all else branch.tip
+    message = work.options.message or f"Merge the agent's commits of {branch.name.removeprefix(HEADS)}"
+    return replay.create_merge(maker, current, tip, message.encode("utf-8", "surrogateescape") + b"\n")
 
 
-def _as_one(work: Work, maker: Maker, ends: tuple[str, str], told: tuple[Told, ...]) -> str:
-    """Return one commit that leads to the tree of the first of two commits from the second; that one where they have the same."""
-    made, onto = commits.read(work.place, list(ends))
-    return ends[1] if made.tree == onto.tree else replay.squash(maker, made.tree, onto.id, _words(work, told))
+def _squash(work: ImportContext, maker: CommitMaker, commit_ids: tuple[str, str], commits: tuple[ParsedCommit, ...]) -> str:
+    """Return a commit with the tree of the first id and the second id as parent; the second id if the trees are equal."""
+    new, onto = commit_reader.read_commits(work.repo, list(commit_ids))
+    return (
+        commit_ids[1] if new.tree == onto.tree else replay.create_squash(maker, new.tree, onto.id, _squash_message(work, commits))
+    )
 
 
-def _is_linear(told: tuple[Told, ...]) -> bool:
-    return all(len(one.parents) < 2 for one in told)
+def _is_linear(commits: tuple[ParsedCommit, ...]) -> bool:
+    return all(len(one.parents) < 2 for one in commits)
 
 
-def _words(work: Work, told: tuple[Told, ...]) -> bytes:
-    if work.wish.message:
-        return work.wish.message.encode("utf-8", "surrogateescape").rstrip(b"\n") + b"\n"
-    return message.squashed(told, str(work.review.record.get("profile") or "the agent"))
+def _squash_message(work: ImportContext, commits: tuple[ParsedCommit, ...]) -> bytes:
+    if work.options.message:
+        return work.options.message.encode("utf-8", "surrogateescape").rstrip(b"\n") + b"\n"
+    return commit_message.format_squash_message(commits, str(work.review.record.get("profile") or "the agent"))
 
 
-def between(work: Work, tip: str, start: str) -> tuple[Told, ...]:
-    """Return the commits that lead from one to another, the oldest first."""
-    question = f"{tip}\n" + (f"^{start}\n" if start else "")
-    ids = work.place.ask("rev-list", "--reverse", "--topo-order", "--stdin", question=question.encode()).decode("ascii").split()
-    return commits.read(work.place, ids)
+def list_commits_between(work: ImportContext, tip: str, start: str) -> tuple[ParsedCommit, ...]:
+    """Return the commits from `start` to `tip`, the oldest first."""
+    stdin = f"{tip}\n" + (f"^{start}\n" if start else "")
+    ids = work.repo.check_output("rev-list", "--reverse", "--topo-order", "--stdin", stdin=stdin.encode()).decode("ascii").split()
+    return commit_reader.read_commits(work.repo, ids)
 
 
-def to_picks(work: Work, picks: Picks, before: Mapping[str, str]) -> Goal:
-    """Return where chosen commits go: onto the branch that the session began on. As `to_branch`."""
-    told: list[Told] = []
+def find_incoming(work: ImportContext, selection: AgentBranch | PickedCommits) -> IncomingCommits:
+    """Return the requested commits of the agent that the user's branch does not have."""
+    if isinstance(selection, PickedCommits):
+        return IncomingCommits(tuple(_read_picks(work, selection)))
+    has_branch = selection.name.startswith(HEADS) and not work.options.branch_name
+    current = work.user_git.read_refs(selection.name).get(selection.name, "") if has_branch else ""
+    start = current or selection.before or find_fork_point(work, selection.tip)
+    commits = list_commits_between(work, selection.tip, start)
+    if not commits or not start:
+        return IncomingCommits(commits, "", selection.tip if commits else "")
+    code, output, _ = work.repo.run("merge-base", start, selection.tip)
+    return IncomingCommits(commits, "" if code else output.decode("ascii").strip(), selection.tip)
+
+
+def _read_picks(work: ImportContext, picks: PickedCommits) -> list[ParsedCommit]:
+    commits: list[ParsedCommit] = []
     for item in picks.items:
-        told += commits.read(work.place, [item]) if isinstance(item, str) else between(work, item[1], item[0])
-    if not told or not _is_linear(tuple(told)):
-        why = "a merge cannot be picked by itself" if told else "there is no commit in that range"
-        raise UsageError(message=why, hint="agent-dev commits lists them")
-    if work.wish.name:
-        made = _new_branch(work, Branch("", told[-1].id, _picked_start(work, told)))
-        return replace(made, move=replace(made.move, new=_picked(work, told, _picked_start(work, told))))
+        commits += (
+            commit_reader.read_commits(work.repo, [item])
+            if isinstance(item, str)
+            else list_commits_between(work, item[1], item[0])
+        )
+    return commits
+
+
+def plan_picks(work: ImportContext, picks: PickedCommits, before: Mapping[str, str]) -> Destination:
+    """Return the destination of selected commits: the branch that the session started on. Raises as `plan_branch`."""
+    commits = _read_picks(work, picks)
+    if not commits or not _is_linear(tuple(commits)):
+        reason = "a merge commit cannot be cherry-picked" if commits else "the range contains no commits"
+        raise UsageError(message=reason, hint="list them: agent-dev commits")
+    if work.options.branch_name:
+        destination = _new_branch(work, AgentBranch("", commits[-1].id, _fork_of_picks(work, commits)))
+        return replace(destination, update=replace(destination.update, new=_pick(work, commits, _fork_of_picks(work, commits))))
     head = before.get("HEAD", "").removeprefix("ref:").strip()
-    current = work.user.values(head).get(head, "") if head.startswith(HEADS) else ""
+    current = work.user_git.read_refs(head).get(head, "") if head.startswith(HEADS) else ""
     if not current:
-        raise CannotBring(message="the branch that the session began on is not here", hint="--as NAME makes a branch of them")
-    is_here = work.user.head() == head
+        raise CannotImport(message="the session's first branch does not exist here", hint="import as a new branch: --as NAME")
+    is_here = work.user_git.read_head_branch() == head
     if not is_here and _is_checked_out(work, head):
-        raise CannotBring(message="the branch is checked out in another work tree", hint="--as NAME makes a branch of them")
-    new = _picked(work, told, current)
+        raise CannotImport(message="the branch is checked out in another work tree", hint="import as a new branch: --as NAME")
+    new = _pick(work, commits, current)
     if new == current:
-        raise CannotBring(message="the branch has all of that already", hint="agent-dev commits lists what there is")
-    return Goal(RefMove(head, current, new), is_here)
+        raise CannotImport(message="the branch has all of these commits already", hint="list the commits: agent-dev commits")
+    return Destination(RefUpdate(head, current, new), is_here)
 
 
-def _picked_start(work: Work, told: list[Told]) -> str:
-    return fork(work, told[0].id) or told[0].parents[0]
+def _fork_of_picks(work: ImportContext, commits: list[ParsedCommit]) -> str:
+    return find_fork_point(work, commits[0].id) or commits[0].parents[0]
 
 
-def _picked(work: Work, told: list[Told], onto: str) -> str:
-    stands = told[0].parents[:1] == (onto,) and _is_chain(told) and not work.wish.squash
-    maker = _maker(work, makes=not stands)
-    if work.wish.squash:
-        made = replay.rebase(replace(maker, trailers=(), signing=()), told, onto)
-        return _as_one(work, maker, (made, onto), tuple(told))
-    if stands and not maker.changes_all:
-        return told[-1].id  # as they are
-    return replay.rebase(maker, told, onto)
+def _pick(work: ImportContext, commits: list[ParsedCommit], onto: str) -> str:
+    is_in_place = commits[0].parents[:1] == (onto,) and _is_chain(commits) and not work.options.squash
+    maker = _commit_maker(work, makes=not is_in_place)
+    if work.options.squash:
+        new = replay.rebase(replace(maker, trailers=(), signing=()), commits, onto)
+        return _squash(work, maker, (new, onto), tuple(commits))
+    if is_in_place and not maker.rewrites_all:
+        return commits[-1].id  # unchanged
+    return replay.rebase(maker, commits, onto)
 
 
-def _is_chain(told: list[Told]) -> bool:
-    return all(later.parents == (one.id,) for one, later in pairwise(told))
+def _is_chain(commits: list[ParsedCommit]) -> bool:
+    return all(later.parents == (one.id,) for one, later in pairwise(commits))
 
 
-def _maker(work: Work, *, makes: bool) -> Maker:
-    """Return what makes commits as the user; asked only when some are made, for it takes an identity. Raises CannotBring."""
-    signing = replay.signing(work.config, work.review.environ, store.untrusted(work.review.record))
+def _commit_maker(work: ImportContext, *, makes: bool) -> CommitMaker:
+    """Return the settings for new commits; an identity is required only if commits are created. Raises CannotImport."""
+    signing = replay.read_signing_config(work.config, work.review.environ, store.untrusted_paths(work.review.record))
     if not (makes or work.trailers or signing):
-        return Maker(work.place, b"", b"", answers=work.wish.answers)
-    people = [_ident(work.user, role) for role in ("AUTHOR", "COMMITTER")]
-    return Maker(work.place, people[0], people[1], work.trailers, signing, work.review.environ, work.wish.answers)
+        return CommitMaker(work.repo, b"", b"", resolutions=work.options.resolutions)
+    people = [_identity(work.user_git, role) for role in ("AUTHOR", "COMMITTER")]
+    return CommitMaker(work.repo, people[0], people[1], work.trailers, signing, work.review.environ, work.options.resolutions)
 
 
-def _ident(user: UserGit, role: str) -> bytes:
-    code, said, why = user.run("var", f"GIT_{role}_IDENT")
+def _identity(user: UserGit, role: str) -> bytes:
+    code, output, reason = user.run("var", f"GIT_{role}_IDENT")
     if code:
-        raise CannotBring(message=f"git does not know who you are: {why}", hint="git config user.name and user.email say so")
-    return said.rstrip(b"\n")
+        raise CannotImport(
+            message=f"git has no identity for you: {reason}",
+            hint="git config --global user.name NAME; git config --global user.email EMAIL",
+        )
+    return output.rstrip(b"\n")

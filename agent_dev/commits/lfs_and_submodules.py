@@ -1,182 +1,197 @@
-"""What comes home beside a repository's own objects: contents of Git LFS, and commits of submodules (decision 0024)."""
+"""Import of Git LFS contents and of submodule commits, which are not among a repository's own objects (decision 0024)."""
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from agent_dev.commits.agent_git import commits, quarantine, refs
-from agent_dev.commits.agent_git.quarantine import Sides
-from agent_dev.commits.destinations import Work
-from agent_dev.commits.report import GITLINK, blobs
-from agent_dev.commits.submodules import git_dirs
+from agent_dev.agent_git import quarantine, refs
+from agent_dev.agent_git.quarantine import GitDirPair
+from agent_dev.commits.destinations import ImportContext
+from agent_dev.commits.gitlinks import find_submodule_git_dirs
+from agent_dev.commits.report import GITLINK, read_blobs
 from agent_dev.errors import CommandFailed, RefusedCommits
-from agent_dev.git import bare
-from agent_dev.git import lfs_objects as large_files
-from agent_dev.git import lfs_pointer as pointing
-from agent_dev.git import user_refs as users_refs
-from agent_dev.git.bare import Bare
-from agent_dev.git.formats.commit_format import Told
+from agent_dev.git import bare, commit_reader, user_refs
+from agent_dev.git.bare import BareRepository
+from agent_dev.git.formats import lfs_pointer as pointing
+from agent_dev.git.formats.commit_format import ParsedCommit
 from agent_dev.git.user_refs import UserGit
+from agent_dev.merge_engine import lfs_objects
+from agent_dev.merge_engine.merge_plan import ContentSource
 
-_NOWHERE = "it is in no submodule that is here; it stays in the session"
+_NOT_FOUND = "not found in any of your submodules; it stays in the session"
 
 
 @dataclass(frozen=True, slots=True)
-class Submodule:
-    """A commit of a submodule that a commit names. `ref`: where it is kept in the submodule; "" when it did not come, `why`."""
+class SubmoduleImport:
+    """A submodule commit named by a commit. `ref`: the ref that keeps it in the submodule; "" if not imported, for `reason`."""
 
     path: bytes
     commit: str
     ref: str = ""
-    why: str = ""
+    reason: str = ""
 
 
 @dataclass(slots=True)
-class Beside:
-    """All of it: what is to come, and what came. `refused`: large files that are not what their names say."""
+class ExtraObjects:
+    """The objects to import, and the result. `refused_lfs`: LFS contents that do not match their ids."""
 
-    submodules: tuple[Submodule, ...] = ()
-    refused: list[str] = field(default_factory=list)
-    _large: list["_Large"] = field(default_factory=list)
-    _checked: list["_Checked"] = field(default_factory=list)
+    submodules: tuple[SubmoduleImport, ...] = ()
+    refused_lfs: list[str] = field(default_factory=list)
+    _lfs: list["_LfsContents"] = field(default_factory=list)
+    _verified: list["_Verified"] = field(default_factory=list)
 
     @property
-    def count(self) -> int:
-        """How many large files there are."""
-        return sum(len(some.pointers) for some in self._large)
+    def lfs_count(self) -> int:
+        """The number of LFS contents."""
+        return sum(len(some.pointers) for some in self._lfs)
 
-    def adopt(self) -> None:
-        """Put it among the user's: all of it only adds. Raises OSError."""
-        for some in self._large:
-            for one in some.pointers:
-                if not large_files.bring(some.git_dir, some.storage, one):
-                    self.refused.append(one.oid)
-        for checked in self._checked:
-            quarantine.adopt(checked.place, checked.user.folder, tuple(checked.refs.values()), checked.known)
-            users_refs.keep(checked.user, checked.refs)
+    def import_objects(self, more: Mapping[pointing.LfsPointer, ContentSource], storage: str) -> None:
+        """Add the objects to the user's stores, and `more` LFS contents that only the agent's work tree has. Raises OSError."""
+        for pointer, source in more.items():
+            lfs_objects.copy_to_store(source, storage, pointer)
+        for lfs in self._lfs:
+            for pointer in lfs.pointers:
+                source = lfs_objects.git_dir_source(lfs.git_dir, pointer)
+                if not lfs_objects.is_in_store(lfs.storage, pointer) and not lfs_objects.copy_to_store(
+                    source, lfs.storage, pointer
+                ):
+                    self.refused_lfs.append(pointer.oid)
+        for checked in self._verified:
+            quarantine.import_objects(checked.place, checked.user.folder, tuple(checked.refs.values()), checked.known)
+            user_refs.create_kept_refs(checked.user, checked.refs)
 
 
 @dataclass(frozen=True, slots=True)
-class _Large:
-    """Large files out of one git dir of the agent's, and where the user's twin of it keeps them."""
+class _LfsContents:
+    """LFS contents of one of the agent's git dirs, and the store of the user's corresponding git dir."""
 
     git_dir: str
     storage: str
-    pointers: tuple[pointing.Pointer, ...]
+    pointers: tuple[pointing.LfsPointer, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
-    """Commits of one submodule in a quarantine: by the refs that they get."""
+class _Verified:
+    """Verified commits of one submodule, by their new refs."""
 
-    place: Bare
+    place: BareRepository
     user: UserGit
     refs: dict[str, str]
     known: tuple[str, ...]
 
 
 @contextmanager
-def opened(work: Work, told: tuple[Told, ...], tip: str) -> Iterator[Beside]:
-    """Find what has to come with some commits, and check it. Nothing is changed. Raises CommandFailed."""
-    folder, git = refs.private_dir(work.review.session, work.review.record), work.review.record["git"]
+def open_extra_objects(work: ImportContext, commits: tuple[ParsedCommit, ...], tip: str) -> Iterator[ExtraObjects]:
+    """Find and verify the objects that commits need. Change nothing. Raises CommandFailed."""
+    folder, git = refs.find_private_git_dir(work.review.session, work.review.record), work.review.record["git"]
     if folder is None or git is None:
-        yield Beside()
+        yield ExtraObjects()
         return
-    large = _large(Sides(folder, git["common"], _stores(work)), work.user, work.place, (tip,))
+    large = _find_lfs(GitDirPair(folder, git["common"], _stores(work)), work.user_git, work.repo, (tip,))
     with ExitStack() as stack:
-        modules = _Modules(work, stack, _links(work.place, told) if git_dirs(folder) else {}, [large])
-        for one in git_dirs(folder) if modules.left else ():
-            modules.check(Sides(one, git["common"] + one.removeprefix(folder), _stores(work)))
-        rows = (*modules.rows, *(Submodule(path, oid, why=_NOWHERE) for oid, path in modules.left.items()))
-        yield Beside(rows, _large=modules.large, _checked=modules.checked)
+        submodules = _Submodules(
+            work, stack, _submodule_commits(work.repo, commits) if find_submodule_git_dirs(folder) else {}, [large]
+        )
+        for git_dir in find_submodule_git_dirs(folder) if submodules.left else ():
+            submodules.check(GitDirPair(git_dir, git["common"] + git_dir.removeprefix(folder), _stores(work)))
+        rows = (*submodules.rows, *(SubmoduleImport(path, oid, reason=_NOT_FOUND) for oid, path in submodules.left.items()))
+        yield ExtraObjects(rows, _lfs=submodules.large, _verified=submodules.checked)
 
 
-def _stores(work: Work) -> tuple[str, ...]:
-    return tuple(str(outside) for outside, _ in work.review.record["stores"])
+def _stores(work: ImportContext) -> tuple[str, ...]:
+    return tuple(str(path) for path, _ in work.review.record["stores"])
 
 
-# Large files
+# LFS contents
 
 
-def _large(sides: Sides, user: UserGit, place: Bare, tips: tuple[str, ...]) -> _Large:
-    """Return what pointers in commits name, that the agent has and the user has not."""
-    if not large_files.are_in(sides.agent):
-        return _Large(sides.agent, "", ())
-    storage = large_files.storage(sides.common, user.config())
-    question = _new(user, tips)
-    rows = place.ask("rev-list", "--objects", "--no-object-names", "--missing=allow-any", "--stdin", question=question.encode())
-    words = ("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)")
+def _find_lfs(sides: GitDirPair, user: UserGit, repo: BareRepository, tips: tuple[str, ...]) -> _LfsContents:
+    """Return the LFS contents that the commits need, that the agent has and the user lacks."""
+    if not lfs_objects.has_objects(sides.agent_git_dir):
+        return _LfsContents(sides.agent_git_dir, "", ())
+    storage = lfs_objects.storage_path(sides.user_git_dir, user.read_config())
+    stdin = _missing_objects(user, tips)
+    rows = repo.check_output("rev-list", "--objects", "--no-object-names", "--missing=allow-any", "--stdin", stdin=stdin.encode())
+    args = ("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)")
     small = []
-    for row in place.ask(*words, question=rows).split(b"\n"):
+    for row in repo.check_output(*args, stdin=rows).split(b"\n"):
         oid, _, kind = row.partition(b" ")
-        what, _, size = kind.partition(b" ")
-        if what == b"blob" and int(size) <= pointing.LARGEST:
+        object_type, _, size = kind.partition(b" ")
+        if object_type == b"blob" and int(size) <= pointing.MAX_POINTER_SIZE:
             small.append(oid.decode("ascii"))
-    found = {one for data in blobs(place, small).values() if (one := pointing.parse(data)) is not None}
-    wanted = (one for one in found if not large_files.is_there(storage, one) and large_files.is_offered(sides.agent, one))
-    return _Large(sides.agent, storage, tuple(sorted(wanted, key=lambda one: one.oid)))
+    found = {one for data in read_blobs(repo, small).values() if (one := pointing.parse_pointer(data)) is not None}
+    wanted = (one for one in found if not lfs_objects.is_in_store(storage, one) and _is_offered(sides.agent_git_dir, one))
+    return _LfsContents(sides.agent_git_dir, storage, tuple(sorted(wanted, key=lambda one: one.oid)))
 
 
-def _new(user: UserGit, tips: tuple[str, ...]) -> str:
-    """Return how git is asked for what some commits have and the user has not."""
-    return "".join(f"{oid}\n" for oid in tips) + "".join(f"^{oid}\n" for oid in sorted(set(user.values().values())))
+def _is_offered(git_dir: str, pointer: pointing.LfsPointer) -> bool:
+    return lfs_objects.has_expected_size(lfs_objects.git_dir_source(git_dir, pointer), pointer)
+
+
+def _missing_objects(user: UserGit, tips: tuple[str, ...]) -> str:
+    """Return git's input for objects of these commits that the user lacks."""
+    return "".join(f"{oid}\n" for oid in tips) + "".join(f"^{oid}\n" for oid in sorted(set(user.read_refs().values())))
 
 
 # Submodules
 
 
-def _links(place: Bare, told: tuple[Told, ...], above: bytes = b"") -> dict[str, bytes]:
-    """Return the commits of submodules that commits move to, with a path of theirs below that of their own submodule."""
-    every = commits.with_files(place, told)
-    return {file.new: above + file.path for one in every for file in one.files if file.new_mode == GITLINK}
+def _submodule_commits(repo: BareRepository, commits: tuple[ParsedCommit, ...], above: bytes = b"") -> dict[str, bytes]:
+    """Return the submodule commits that commits update to, with a path below that of the containing submodule."""
+    changed = commit_reader.add_changed_files(repo, commits)
+    return {file.new_oid: above + file.path for commit in changed for file in commit.changed_files if file.new_mode == GITLINK}
 
 
-class _Modules:
-    """Commits of submodules by path, those of which nothing is known yet in `left`; and what of them is checked.
+class _Submodules:
+    """Verification of submodule commits, by path; `left` holds those not found yet.
 
-    Git dirs are asked from the top down, so what a submodule's own commits name is found in those below its.
+    Git dirs are searched from the top down: commits of a submodule name commits of the submodules below it.
     """
 
-    def __init__(self, work: Work, stack: ExitStack, links: dict[str, bytes], large: list[_Large]) -> None:
+    def __init__(self, work: ImportContext, stack: ExitStack, links: dict[str, bytes], large: list[_LfsContents]) -> None:
         self.work, self.stack, self.left, self.large = work, stack, dict(links), large
-        self.rows: list[Submodule] = []
-        self.checked: list[_Checked] = []
+        self.rows: list[SubmoduleImport] = []
+        self.checked: list[_Verified] = []
 
-    def check(self, sides: Sides) -> None:
-        """See what one git dir of the agent's has that the user's twin of it has not."""
-        if not os.path.isfile(f"{sides.common}/HEAD"):
+    def check(self, sides: GitDirPair) -> None:
+        """Import the commits of one of the agent's git dirs that the user's corresponding one lacks."""
+        if not os.path.isfile(f"{sides.user_git_dir}/HEAD"):
             return
-        user = UserGit(sides.common, self.work.user.program, self.work.review.environ)
-        for oid in _commits(user, self.left):
+        user = UserGit(sides.user_git_dir, self.work.user_git.program, self.work.review.environ)
+        for oid in _existing_commits(user, self.left):
             del self.left[oid]
-        with bare.temporary(self.work.review.session.folder) as place:
-            tips = tuple(_commits(bare.skeleton(place, user.program, sides.agent, sides.stores), self.left))
+        with bare.temporary_directory(self.work.review.session.folder) as parent:
+            tips = tuple(
+                _existing_commits(bare.create_linked(parent, user.program, sides.agent_git_dir, sides.stores), self.left)
+            )
         if tips:
             paths = {oid: self.left.pop(oid) for oid in tips}
             try:
-                self._take(sides, user, paths)
+                self._quarantine(sides, user, paths)
             except (RefusedCommits, CommandFailed) as error:
-                self.rows += [Submodule(path, oid, why=str(error)) for oid, path in paths.items()]
+                self.rows += [SubmoduleImport(path, oid, reason=str(error)) for oid, path in paths.items()]
 
-    def _take(self, sides: Sides, user: UserGit, paths: dict[str, bytes]) -> None:
+    def _quarantine(self, sides: GitDirPair, user: UserGit, paths: dict[str, bytes]) -> None:
         session = self.work.review.session
-        place = self.stack.enter_context(quarantine.between(session.folder, sides, user, tuple(paths)))
-        large = _large(sides, user, place, tuple(paths))
+        repo = self.stack.enter_context(quarantine.open_quarantine_between(session.folder, sides, user, tuple(paths)))
+        lfs = _find_lfs(sides, user, repo, tuple(paths))
         for tip, path in paths.items():
-            self.left |= _links(place, _told(place, _new(user, (tip,))), path + b"/")
-        self.large.append(large)
+            self.left |= _submodule_commits(repo, _read_commits(repo, _missing_objects(user, (tip,))), path + b"/")
+        self.large.append(lfs)
         names = {f"refs/agent-dev/{session.id}/{oid}": oid for oid in paths}
-        self.rows += [Submodule(paths[oid], oid, name) for name, oid in names.items()]
-        self.checked.append(_Checked(place, user, names, tuple(sorted(set(user.values().values())))))
+        self.rows += [SubmoduleImport(paths[oid], oid, name) for name, oid in names.items()]
+        self.checked.append(_Verified(repo, user, names, tuple(sorted(set(user.read_refs().values())))))
 
 
-def _told(place: Bare, question: str) -> tuple[Told, ...]:
-    return commits.read(place, place.ask("rev-list", "--stdin", question=question.encode()).decode("ascii").split())
+def _read_commits(repo: BareRepository, stdin: str) -> tuple[ParsedCommit, ...]:
+    return commit_reader.read_commits(
+        repo, repo.check_output("rev-list", "--stdin", stdin=stdin.encode()).decode("ascii").split()
+    )
 
 
-def _commits(place: Bare | UserGit, ids: Collection[str]) -> list[str]:
-    """Return those of some commits that a repository has."""
-    question = "".join(f"{oid}^{{commit}}\n" for oid in ids).encode()
-    rows = place.run("cat-file", "--batch-check=%(objectname)", question=question)[1].decode("ascii", "replace").split("\n")
+def _existing_commits(repo: BareRepository | UserGit, ids: Collection[str]) -> list[str]:
+    """Return the commits among `ids` that a repository has."""
+    stdin = "".join(f"{oid}^{{commit}}\n" for oid in ids).encode()
+    rows = repo.run("cat-file", "--batch-check=%(objectname)", stdin=stdin)[1].decode("ascii", "replace").split("\n")
     return [row for row in rows if row in ids]

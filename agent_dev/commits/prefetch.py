@@ -1,76 +1,77 @@
-"""What git is asked of a session's commits at once, to be at work while the session is opened. It loads little else."""
+"""Early start of git queries about a session's commits, so that they run while the session opens. Few imports."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from agent_dev.agent_git.changes import Found
-from agent_dev.commits.agent_git import commits, refs
+from agent_dev.agent_git import commits, current_refs, refs
+from agent_dev.agent_git.changes import GitChanges
 from agent_dev.errors import CommandFailed
-from agent_dev.git.bare import Bare
+from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.commit_format import TreeChange, parse_diff
 from agent_dev.git.formats.ref_format import parse_ref
 from agent_dev.session import store
 
-_Waiting = Callable[[], tuple[TreeChange, ...]]
+_FinishDiff = Callable[[], tuple[TreeChange, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """A skeleton of an agent's git dir, and what waits for what gits say of it that are at work.
+class RunningQueries:
+    """A repository with the objects of an agent's git dir, and the git queries that run in it.
 
-    `moved`: what differs between its first commit, `start`, and its last.
+    `finish_diff` waits for the changes between its first commit, `start_commit`, and its last one.
     """
 
-    skeleton: Bare
-    start: str
-    head: str
-    moved: _Waiting
-    end: Callable[[], Found]
+    repo: BareRepository
+    start_commit: str
+    head_commit: str
+    finish_diff: _FinishDiff
+    finish_read: Callable[[], GitChanges]
 
 
 @contextmanager
-def begun(session: store.Session, record: store.Record, environ: dict[str, str]) -> Iterator[Begun | None]:
-    """Have git at work on an agent's git dir, None without one: a session can be opened meanwhile. Raises CommandFailed."""
-    if refs.private_dir(session, record) is None:
+def start_queries(session: store.Session, record: store.Record, environ: dict[str, str]) -> Iterator[RunningQueries | None]:
+    """Start queries of an agent's git dir; yield None without one. Raises CommandFailed."""
+    if refs.find_private_git_dir(session, record) is None:
         yield None
         return
-    store.reopen(session, len(record["roots"]))
-    start, head = head_of(refs.remembered(session)), head_of(refs.now(session, record, environ))
+    if session.lock >= 0 or not store.is_locked(session):  # while the agent runs, its root's mode is not changed
+        store.make_uppers_accessible(session, len(record["roots"]))
+    start, head = resolve_head(refs.read_initial_refs(session)), resolve_head(current_refs.read_refs(session, record, environ))
     with (
-        commits.opened(session, record, environ) as skeleton,
-        _compared(skeleton, start, head) as moved,
-        commits.begun(session, record, skeleton, environ) as end,
+        commits.open_agent_objects(session, record, environ) as repo,
+        _start_diff(repo, start, head) as finish_diff,
+        commits.start_read(session, record, repo, environ) as finish_read,
     ):
-        yield Begun(skeleton, start, head, moved, end)
+        yield RunningQueries(repo, start, head, finish_diff, finish_read)
 
 
-def head_of(values: Mapping[str, str]) -> str:
-    """Return the commit that HEAD leads to, "" for none."""
+def resolve_head(values: Mapping[str, str]) -> str:
+    """Return the commit that HEAD points to, "" for none."""
     head = values.get("HEAD", "")
     value = values.get(head.removeprefix("ref:").strip(), "") if head.startswith("ref:") else head
     return parse_ref(value.encode("utf-8", "surrogateescape")) or ""
 
 
-def between(place: Bare, start: str, end: str) -> tuple[TreeChange, ...]:
-    """Return what differs from one commit ("": nothing at all) to another."""
-    with _compared(place, start, end) as moved:
-        return moved()
+def diff_commits(repo: BareRepository, start: str, end: str) -> tuple[TreeChange, ...]:
+    """Return the changes from one commit ("": the empty tree) to another."""
+    with _start_diff(repo, start, end) as finish:
+        return finish()
 
 
 @contextmanager
-def _compared(place: Bare, start: str, end: str) -> Iterator[_Waiting]:
-    """Have git at work on that, and what waits for it. Nothing leads to no commit."""
+def _start_diff(repo: BareRepository, start: str, end: str) -> Iterator[_FinishDiff]:
+    """Start `git diff-tree`; yield a function that waits for the changes."""
     if start == end or not end:
         yield tuple
         return
-    words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
-    with place.started(*words, *((start, end) if start else ("--root", end))) as answer:
+    args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
+    with repo.start(*args, *((start, end) if start else ("--root", end))) as finish:
 
-        def moved() -> tuple[TreeChange, ...]:
-            code, said, why = answer()
+        def changes() -> tuple[TreeChange, ...]:
+            code, output, reason = finish()
             if code:
-                raise CommandFailed(program="git diff-tree", reason=why)
-            return parse_diff(said).get("" if start else end, ())
+                raise CommandFailed(program="git diff-tree", reason=reason)
+            return parse_diff(output).get("" if start else end, ())
 
-        yield moved
+        yield changes

@@ -1,4 +1,4 @@
-"""Answers to conflicts of commits that wait for the next time, beside their session: each known by the ids of all its sides."""
+"""Resolutions of commit conflicts, saved in their session for the next review; each is identified by the ids of all sides."""
 
 import json
 import os
@@ -7,83 +7,66 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_dev.diff.merge3 import Side
-from agent_dev.git.merge_tree_conflict import Blob, Clash
+from agent_dev.fs.state_files import replace_file
+from agent_dev.git.merge_tree_conflict import Blob, PathConflict
+from agent_dev.merge.resolution_codec import FileResolution, decode_resolution, encode_resolution
 
 _VERSION = 1
 _NAME = "conflicts.json"
 
-Given = tuple[Side | bytes | None, ...] | bytes  # one for each place, None where there is none yet; or the whole file
-
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What was answered, by conflict; which of them were taken; the path at which one was."""
+class SavedResolutions:
+    """Resolutions by conflict, the selected conflicts, and the path of the current one."""
 
-    given: Mapping[Clash, Given] = field(default_factory=dict)
-    taken: frozenset[Clash] = frozenset()
-    at: bytes = b""
+    resolutions: Mapping[PathConflict, FileResolution] = field(default_factory=dict)
+    selected: frozenset[PathConflict] = frozenset()
+    current_path: bytes = b""
 
 
-def load(folder: str) -> Kept:
-    """Return what a session's folder keeps; nothing when that cannot be read."""
+def load_resolutions(folder: str) -> SavedResolutions:
+    """Return the saved resolutions of a session's folder; none if they cannot be read."""
     try:
         with open(f"{folder}/{_NAME}", encoding="utf-8") as file:
             return _read(json.load(file))
     except (OSError, ValueError, LookupError, TypeError):
-        return Kept()
+        return SavedResolutions()
 
 
-def save(folder: str, kept: Kept) -> None:
-    """Keep answers in a session's folder; without any there is no file. A disk without room loses them and nothing else."""
+def save_resolutions(folder: str, resolutions: SavedResolutions) -> None:
+    """Save resolutions in a session's folder, or remove the file if there are none. Errors are ignored."""
     path = f"{folder}/{_NAME}"
     try:
-        if not kept.given:
+        if not resolutions.resolutions:
             os.unlink(path)
             return
-        rows = [[*_row(clash), said(given), clash in kept.taken] for clash, given in kept.given.items()]
-        with open(f"{path}.new", "w", encoding="utf-8") as file:
-            json.dump({"version": _VERSION, "at": b64encode(kept.at).decode(), "answers": rows}, file)
-        os.rename(f"{path}.new", path)
+        rows = [
+            [*_row(conflict), encode_resolution(resolution), conflict in resolutions.selected]
+            for conflict, resolution in resolutions.resolutions.items()
+        ]
+        document = {"version": _VERSION, "at": b64encode(resolutions.current_path).decode(), "answers": rows}
+        replace_file(path, json.dumps(document).encode())
     except OSError:
-        return  # they are a convenience: nothing was brought home
+        return  # losing them is harmless
 
 
-def _read(found: Any) -> Kept:
-    if found["version"] != _VERSION:
-        return Kept()
-    given: dict[Clash, Given] = {}
-    taken: set[Clash] = set()
-    for path, base, mine, agent, answers, is_taken in found["answers"]:
-        clash = Clash(b64decode(path), _blob(base), _blob(mine), _blob(agent))
-        given[clash] = heard(answers)
-        if is_taken:
-            taken.add(clash)
-    return Kept(given, frozenset(taken), b64decode(found["at"]))
+def _read(document: Any) -> SavedResolutions:
+    if document["version"] != _VERSION:
+        return SavedResolutions()
+    resolutions: dict[PathConflict, FileResolution] = {}
+    selected: set[PathConflict] = set()
+    for path, base, yours, agent, data, is_selected in document["answers"]:
+        conflict = PathConflict(b64decode(path), _blob(base), _blob(yours), _blob(agent))
+        resolutions[conflict] = decode_resolution(data)
+        if is_selected:
+            selected.add(conflict)
+    return SavedResolutions(resolutions, frozenset(selected), b64decode(document["at"]))
 
 
-def _row(one: Clash) -> tuple[str, Blob, Blob, Blob]:
-    return b64encode(one.path).decode(), one.base, one.mine, one.agent
+def _row(conflict: PathConflict) -> tuple[str, Blob, Blob, Blob]:
+    return b64encode(conflict.path).decode(), conflict.base, conflict.yours, conflict.agent
 
 
-def _blob(found: Sequence[Any]) -> Blob:
-    mode, oid = found
+def _blob(row: Sequence[Any]) -> Blob:
+    mode, oid = row
     return int(mode), str(oid)
-
-
-def said(given: Given) -> Any:
-    """Return answers as JSON has them."""
-    return _said_one(given) if isinstance(given, bytes) else [_said_one(one) for one in given]
-
-
-def _said_one(one: Side | bytes | None) -> Any:
-    return {"bytes": b64encode(one).decode()} if isinstance(one, bytes) else one
-
-
-def heard(found: Any) -> Given:
-    """Return answers from JSON. Raises ValueError, LookupError or TypeError for what are none."""
-    return b64decode(found["bytes"]) if isinstance(found, dict) else tuple(map(_heard_one, found))
-
-
-def _heard_one(found: Any) -> Side | bytes | None:
-    return None if found is None else b64decode(found["bytes"]) if isinstance(found, dict) else Side(found)

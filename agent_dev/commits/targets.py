@@ -1,38 +1,39 @@
-"""Which of a session's commits are meant, and where they may go: decided over values."""
+"""Selection of a session's commits and of the refs that they may update, as pure functions over values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent_dev.agent_git.changes import HEADS
-from agent_dev.diff import contains_edit as edits
-from agent_dev.diff import merge3 as threeway
-from agent_dev.diff.hunks import LARGEST, is_binary
+from agent_dev.diff import contains_edit, merge3
+from agent_dev.diff.binary import is_binary
+from agent_dev.diff.hunks import MAX_DIFF_SIZE
 from agent_dev.errors import UsageError
 from agent_dev.git.formats.ref_format import parse_ref
-from agent_dev.git.merge_tree_conflict import Answers
+from agent_dev.git.merge_tree_conflict import ConflictResolutions
 
-_SHORTEST = 4
+_MIN_PREFIX = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What is asked for. `words`: what stands behind each --commits ("": the branch the session began on).
+class ImportOptions:
+    """Options of an import. `commit_args`: the values of --commits ("": the branch that the session started on).
 
-    `answers`: how conflicts of the commits are settled that were met before.
+    `resolutions`: resolutions of known conflicts. `include_risky`: import commits with risky files, too.
     """
 
-    words: tuple[str, ...]
-    name: str = ""  # of a new branch
+    commit_args: tuple[str, ...]
+    branch_name: str = ""  # of a new branch
     squash: bool = False
     onto_current: bool = False
     message: str = ""
-    is_dry: bool = False
-    answers: Answers = field(default_factory=dict)
+    is_dry_run: bool = False
+    include_risky: bool = False
+    resolutions: ConflictResolutions = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    """A ref of the agent's, whole. `before`: what it led to when the session began ("": it is new)."""
+class AgentBranch:
+    """A ref of the agent. `before`: its id when the session started ("": it is new)."""
 
     name: str
     tip: str
@@ -40,78 +41,77 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Picks:
-    """Some commits, to be taken one by one: ids, or (start, end) of a range."""
+class PickedCommits:
+    """Commits to cherry-pick: ids, or (start, end) of a range."""
 
     items: tuple[str | tuple[str, str], ...]
 
 
-def chosen(words: Sequence[str], before: Mapping[str, str], after: Mapping[str, str], commits: Sequence[str]) -> Branch | Picks:
-    """Return what words mean. Raises UsageError for what the session does not have."""
-    if len(words) > 1 or ".." in words[0]:
-        return Picks(tuple(_item(word, after, commits) for word in words))
-    name = _start(before) if not words[0] else _ref(words[0], after)
+def parse_commit_args(
+    values: Sequence[str], before: Mapping[str, str], after: Mapping[str, str], commits: Sequence[str]
+) -> AgentBranch | PickedCommits:
+    """Resolve the values of --commits. Raises UsageError for one that the session does not have."""
+    if len(values) > 1 or ".." in values[0]:
+        return PickedCommits(tuple(_parse_item(value, after, commits) for value in values))
+    name = _start_branch(before) if not values[0] else _find_ref(values[0], after)
     if name and (tip := _oid(after.get(name, ""))):
-        return Branch(name, tip, _oid(before.get(name, "")))
-    if not words[0]:
-        raise UsageError(
-            message="the agent removed the branch that the session began on", hint="agent-dev commits tells the rest"
-        )
-    return Picks((_commit(words[0], after, commits),))
+        return AgentBranch(name, tip, _oid(before.get(name, "")))
+    if not values[0]:
+        raise UsageError(message="the agent deleted the session's first branch", hint="list the commits: agent-dev commits")
+    return PickedCommits((_find_commit(values[0], after, commits),))
 
 
-def _start(before: Mapping[str, str]) -> str:
-    """Return the branch that a session began on; HEAD itself when it began on none."""
+def _start_branch(before: Mapping[str, str]) -> str:
+    """Return the branch that a session started on; HEAD itself if it was detached."""
     head = before.get("HEAD", "")
     return head.removeprefix("ref:").strip() if head.startswith("ref:") else "HEAD"
 
 
-def _ref(word: str, refs: Mapping[str, str]) -> str:
-    names = (word, f"{HEADS}{word}", f"refs/tags/{word}", f"refs/{word}")
-    return next((name for name in names if name in refs and (name == "HEAD" or name.startswith("refs/"))), "")
+def _find_ref(name: str, refs: Mapping[str, str]) -> str:
+    candidates = (name, f"{HEADS}{name}", f"refs/tags/{name}", f"refs/{name}")
+    return next((ref for ref in candidates if ref in refs and (ref == "HEAD" or ref.startswith("refs/"))), "")
 
 
 def _oid(value: str) -> str:
     return parse_ref(value.encode("utf-8", "surrogateescape")) or ""
 
 
-def _item(word: str, refs: Mapping[str, str], commits: Sequence[str]) -> str | tuple[str, str]:
-    first, dots, last = word.partition("..")
+def _parse_item(value: str, refs: Mapping[str, str], commits: Sequence[str]) -> str | tuple[str, str]:
+    first, dots, last = value.partition("..")
     if not dots:
-        return _commit(word, refs, commits)
-    return _commit(first, refs, commits, is_start=True), _commit(last or "HEAD", refs, commits)
+        return _find_commit(value, refs, commits)
+    return _find_commit(first, refs, commits, is_start=True), _find_commit(last or "HEAD", refs, commits)
 
 
-def _commit(word: str, refs: Mapping[str, str], commits: Sequence[str], *, is_start: bool = False) -> str:
-    name = _ref(word, refs)
-    value = refs.get(name, "")
-    if name == "HEAD" and value.startswith("ref:"):
+def _find_commit(name: str, refs: Mapping[str, str], commits: Sequence[str], *, is_start: bool = False) -> str:
+    ref = _find_ref(name, refs)
+    value = refs.get(ref, "")
+    if ref == "HEAD" and value.startswith("ref:"):
         value = refs.get(value.removeprefix("ref:").strip(), "")
     if found := _oid(value):
         return found
-    if is_start and (whole := _oid(word)):
-        return whole
-    matching = [oid for oid in commits if len(word) >= _SHORTEST and oid.startswith(word)]
+    if is_start and (full_id := _oid(name)):
+        return full_id
+    matching = [oid for oid in commits if len(name) >= _MIN_PREFIX and oid.startswith(name)]
     if len(matching) != 1:
-        what = "means several commits" if matching else "is no branch and no commit"
-        raise UsageError(message=f"`{word}` {what} of this session", hint="agent-dev commits lists them")
+        problem = "matches several commits" if matching else "is neither a branch nor a commit"
+        raise UsageError(message=f"`{name}` {problem} of this session", hint="list them: agent-dev commits")
     return matching[0]
 
 
-def kept_name(session: str, ref: str) -> str:
-    """Return where a ref of a session is kept in the user's repository."""
+def kept_ref_name(session: str, ref: str) -> str:
+    """Return the ref that keeps a session's ref in the user's repository."""
     return f"refs/agent-dev/{session}/{ref.removeprefix('refs/')}"
 
 
-def combined(before: bytes, mine: bytes, theirs: bytes) -> bytes | None:
-    """Return what becomes of a file that the user had edited and commits change too; None when they are in each other's way.
+def merge_texts(before: bytes, yours: bytes, agent: bytes) -> bytes | None:
+    """Return the merge of the user's uncommitted version of a file with that of commits; None if they conflict.
 
-    Commits that hold the user's edit already, as those do that an agent made of a tree with uncommitted edits, bring all
-    of it.
+    Commits that contain the user's edit already, because the agent committed it, supply the whole result.
     """
-    if any(is_binary(side) or len(side) > LARGEST for side in (before, mine, theirs)):
-        return theirs if mine in (before, theirs) else None
-    if edits.holds(before, mine, theirs):
-        return theirs
-    merged = threeway.merge(before, mine, theirs)
+    if any(is_binary(side) or len(side) > MAX_DIFF_SIZE for side in (before, yours, agent)):
+        return agent if yours in (before, agent) else None
+    if contains_edit.contains(before, yours, agent):
+        return agent
+    merged = merge3.merge_lines(before, yours, agent)
     return merged.resolve() if merged.is_clean else None

@@ -1,350 +1,364 @@
-"""What the work tree and the index need when the branch that is checked out moves to commits of the agent's."""
+"""Update of the work tree and the index when commits of the agent move the checked-out branch."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from agent_dev.commits.conflicts import Met
-from agent_dev.commits.report import GITLINK, SYMLINK, WorkTree, blob_id, blobs, is_same, tree_mode
-from agent_dev.commits.targets import combined
-from agent_dev.diff.merge3 import Side
-from agent_dev.fs import case_folding as folding
-from agent_dev.git.bare import Bare
-from agent_dev.git.conversion import Conversion, smudged
+from agent_dev.commits.import_plan import (
+    FILE_MODES,
+    FilePlan,
+    ImportInputs,
+    find_lfs_pointer,
+    has_changed_since_start,
+    make_entry,
+    make_file_bytes,
+    matches_blob,
+    matches_raw_blob,
+)
+from agent_dev.commits.merge_conflicts import ConflictDetails
+from agent_dev.commits.report import GITLINK, git_mode, read_blobs
+from agent_dev.commits.targets import merge_texts
+from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.fs import case_folding
+from agent_dev.fs.entry import Entry, FileType, Key, parents_of
+from agent_dev.git.conversion import NO_CONVERSION
 from agent_dev.git.formats.commit_format import TreeChange
-from agent_dev.git.merge_tree_conflict import Answer, Answers, Blob, Clash
-from agent_dev.git.user_index import NOTHING
-from agent_dev.git.user_index import Entry as IndexEntry
-from agent_dev.merge.reconcile import Sides
-from agent_dev.merge.review import LARGEST_DIFF, Review, standing
-from agent_dev.merge_engine import merge_plan as merge
-from agent_dev.merge_engine.journal import IndexMove
-from agent_dev.merge_engine.merge_plan import Left, MergePlan, Step
-from agent_dev.overlay.case_collisions import reason
-from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind, parents_of
+from agent_dev.git.formats.lfs_pointer import LfsPointer
+from agent_dev.git.merge_tree_conflict import Blob, ConflictResolution, PathConflict
+from agent_dev.git.object_id import blob_id
+from agent_dev.git.updates import IndexUpdate
+from agent_dev.git.user_index import NO_ENTRY
+from agent_dev.git.user_index import UserIndexEntry as IndexEntry
+from agent_dev.merge.reconcile import ThreeVersions
+from agent_dev.merge.review import MAX_DIFF_SIZE, entries_at
+from agent_dev.merge_engine import lfs_objects, merge_plan
+from agent_dev.merge_engine.merge_plan import SkippedChange
+from agent_dev.overlay.case_collisions import collision_reason
+from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 
-_STAGED = "what you have staged of it and what the commits change are in each other's way"
-_YOURS = "what you have not committed of it and what the commits change are in each other's way"
-_GONE = "you removed it, and the commits change it"
-_KEPT = "you changed it, and the commits remove it"
-_FILES = (0o100644, 0o100755)
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """By what an index knows a file again. Times in ns; the inode is cut to 32 bits, as git does."""
-
-    size: int
-    inode: int
-    mtime: int
-    ctime: int
-
-    def is_(self, now: Entry) -> bool:
-        """Whether this is what stands there."""
-        return (self.size, self.inode, self.mtime, self.ctime) == (now.size, now.inode & 0xFFFFFFFF, now.mtime, now.ctime)
+_STAGED_CONFLICT = "your staged changes conflict with the commits"
+_UNCOMMITTED_CONFLICT = "your uncommitted changes conflict with the commits"
+_DELETED_CONFLICT = "you deleted it, the commits change it"
+_CHANGED_CONFLICT = "you changed it, the commits delete it"
 
 
-@dataclass(slots=True)
-class Ground:
-    """What is looked at: the session, the quarantine, the index, and what blobs become on the disk.
-
-    `answers`: what becomes of what the user has not committed, where the commits are in its way.
-    """
-
-    review: Review
-    place: Bare
-    index: Mapping[bytes, IndexEntry]
-    conversions: Mapping[bytes, Conversion]
-    vouched: Mapping[bytes, Stamp] = field(default_factory=dict)  # what git found clean when it last looked
-    answers: Answers = field(default_factory=dict)
-    texts: dict[str, bytes] = field(default_factory=dict)
-    tree: WorkTree = field(init=False)
-    umask: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.tree = WorkTree(self.review)
-        self.umask = os.umask(0o022)
-        os.umask(self.umask)
+def _resolution(inputs: ImportInputs, path: bytes, current: Entry | None) -> Resolution | None:
+    return Resolution.BOTH if has_changed_since_start(inputs, path, current) else None
 
 
-@dataclass(slots=True)
-class Files:
-    """The steps in the real tree, the changes they carry by key, what is other in the index, and what is in the way.
-
-    `met`: those of the conflicts that answers would settle. `together`: where what the user has not committed was merged with
-    what the commits bring. `dropped`: what only leaves the session, for the user's stays.
-    `twins`: what this disk cannot hold beside something else.
-    """
-
-    steps: list[Step] = field(default_factory=list)
-    changes: dict[Key, Change] = field(default_factory=dict)
-    index: list[IndexMove] = field(default_factory=list)
-    conflicts: list[Left] = field(default_factory=list)
-    met: list[Met] = field(default_factory=list)
-    together: set[bytes] = field(default_factory=set)
-    dropped: list[Key] = field(default_factory=list)
-    new_blobs: list[bytes] = field(default_factory=list)
-    twins: list[Left] = field(default_factory=list)
-
-    def plan(self) -> MergePlan:
-        """Return them in the order in which they happen."""
-        removals = [step for step in self.steps if isinstance(step, merge.Remove)]
-        removals.sort(key=lambda step: (-step.key.path.count(b"/"), step.key.path))
-        made = [step for step in self.steps if isinstance(step, (merge.MakeFolder, merge.Put))]
-        gone = {folder for step in removals for folder in parents_of(step.key.path)}
-        kept = {folder for step in made for folder in parents_of(step.key.path)} | {step.key.path for step in made}
-        prunes = [merge.Prune(Key(0, folder)) for folder in sorted(gone - kept, key=lambda path: -path.count(b"/"))]
-        return MergePlan((*removals, *prunes, *made), tuple(self.changes), (), tuple(self.conflicts), tuple(self.dropped))
-
-
-def plan(ground: Ground, moved: tuple[TreeChange, ...]) -> Files:
-    """Plan what becomes of each path that differs between the two commits. Raises CommandFailed."""
-    wanted = {oid for one in moved for mode, oid in _sides(one) if mode and mode != GITLINK}
-    ground.texts |= blobs(ground.place, sorted(wanted))
-    files = Files()
+def plan_worktree(inputs: ImportInputs, changes: tuple[TreeChange, ...]) -> FilePlan:
+    """Plan the update of each path that differs between two commits. Raises CommandFailed."""
+    blob_ids = {oid for change in changes for mode, oid in _sides(change) if mode and mode != GITLINK}
+    inputs.blobs |= read_blobs(inputs.repo, sorted(blob_ids))
+    files = FilePlan()
     folders: set[bytes] = set()
-    real, come_or_go = ground.review.reals[0], [one.path for one in moved if NOTHING in _sides(one)]
-    twins = folding.twins(real, standing(real, come_or_go), ground.tree.base)
-    files.twins += [Left(Key(0, path), why) for path in come_or_go if (why := reason(path, twins))]
-    for one in moved:
-        entry = ground.index.get(one.path)
-        _index(ground, files, one, entry)
-        is_elsewhere = entry is not None and entry.is_skipped
-        if not is_elsewhere and GITLINK not in (one.old_mode, one.new_mode):
-            _file(ground, files, one, folders)
+    real, added_or_deleted = inputs.review.real_trees[0], [change.path for change in changes if NO_ENTRY in _sides(change)]
+    collisions = case_folding.case_collisions(real, entries_at(real, added_or_deleted), inputs.tree.base)
+    files.case_collisions += [
+        SkippedChange(Key(0, path), why) for path in added_or_deleted if (why := collision_reason(path, collisions))
+    ]
+    for change in changes:
+        entry = inputs.index.get(change.path)
+        _plan_index(inputs, files, change, entry)
+        is_skipped = entry is not None and entry.is_skip_worktree
+        if is_skipped:
+            continue
+        if GITLINK in (change.old_mode, change.new_mode):
+            _plan_submodule(inputs, files, change, folders)
+        else:
+            _plan_file(inputs, files, change, folders)
     return files
 
 
-def _sides(one: TreeChange) -> tuple[tuple[int, str], tuple[int, str]]:
-    old = (one.old_mode, one.old) if one.old_mode else NOTHING
-    return old, (one.new_mode, one.new) if one.new_mode else NOTHING
+def _sides(change: TreeChange) -> tuple[tuple[int, str], tuple[int, str]]:
+    old = (change.old_mode, change.old_oid) if change.old_mode else NO_ENTRY
+    return old, (change.new_mode, change.new_oid) if change.new_mode else NO_ENTRY
 
 
 # The index
 
 
-def _index(ground: Ground, files: Files, one: TreeChange, entry: IndexEntry | None) -> None:
-    old, new = _sides(one)
-    now = entry.side if entry is not None else NOTHING
-    if now == new:
+def _plan_index(inputs: ImportInputs, files: FilePlan, change: TreeChange, entry: IndexEntry | None) -> None:
+    old, new = _sides(change)
+    current = entry.blob if entry is not None else NO_ENTRY
+    if current == new:
         return
     if entry is not None and entry.is_unmerged:
-        files.conflicts.append(Left(Key(0, one.path), "you are in the middle of merging it"))
+        files.conflicts.append(SkippedChange(Key(0, change.path), "it is unmerged in your index"))
         return
-    if now == old:
-        files.index.append(IndexMove(one.path, now, new))
+    if current == old:
+        files.index_updates.append(IndexUpdate(change.path, current, new))
         return
-    side = _staged(ground, files, one, now)
-    if side not in (None, now):
-        files.index.append(IndexMove(one.path, now, side))
+    side = _resolve_staged(inputs, files, change, current)
+    if side not in (None, current):
+        files.index_updates.append(IndexUpdate(change.path, current, side))
 
 
-def _staged(ground: Ground, files: Files, one: TreeChange, now: Blob) -> Blob | None:
-    """Return what becomes of something that the user has staged; None where that stays, also because it is in the way."""
-    old, new = _sides(one)
-    modes = {now[0], old[0], new[0]}
-    if GITLINK in modes and not modes <= {GITLINK, NOTHING[0]}:
-        files.conflicts.append(Left(Key(0, one.path), _STAGED))
+def _resolve_staged(inputs: ImportInputs, files: FilePlan, change: TreeChange, current: Blob) -> Blob | None:
+    """Return the new index entry of a path with staged changes; None if the staged one stays, for now or after a conflict."""
+    old, new = _sides(change)
+    modes = {current[0], old[0], new[0]}
+    if GITLINK in modes and not modes <= {GITLINK, NO_ENTRY[0]}:
+        files.conflicts.append(SkippedChange(Key(0, change.path), _STAGED_CONFLICT))
         return None
-    mine = blobs(ground.place, [now[1]])[now[1]] if now != NOTHING and now[0] != GITLINK else None
-    clash, sides = Clash(one.path, old, now, new), Sides(ground.texts.get(old[1]), mine, ground.texts.get(new[1]))
-    made = _made(ground, files, Met(clash, sides, _STAGED))
-    if made is None or made is Side.MINE:
+    yours = read_blobs(inputs.repo, [current[1]])[current[1]] if current != NO_ENTRY and current[0] != GITLINK else None
+    conflict, sides = (
+        PathConflict(change.path, old, current, new),
+        ThreeVersions(inputs.blobs.get(old[1]), yours, inputs.blobs.get(new[1])),
+    )
+    merged = _merge_or_resolve(inputs, files, ConflictDetails(conflict, sides, _STAGED_CONFLICT))
+    if merged is None or merged is ConflictSide.YOURS:
         return None
-    if not isinstance(made, bytes) or (made == sides.agent and clash.mode == new[0]):
+    if not isinstance(merged, bytes) or (merged == sides.agent and conflict.mode == new[0]):
         return new
-    files.new_blobs.append(made)
-    return clash.mode, ground.place.ask("hash-object", "-w", "--stdin", question=made).decode("ascii").strip()
+    files.new_blobs.append(merged)
+    return conflict.mode, inputs.repo.check_output("hash-object", "-w", "--stdin", stdin=merged).decode("ascii").strip()
 
 
-def _fitting(files: Files, clash: Clash, sides: Sides) -> bytes | None:
-    """Return what becomes of a file that both sides have; None when it does not fit, or is no file."""
-    if clash.mine[0] not in _FILES or clash.agent[0] not in _FILES or clash.base[0] not in (0, *_FILES):
+def _merge_texts(files: FilePlan, conflict: PathConflict, sides: ThreeVersions) -> bytes | None:
+    """Return the merge of a file that both sides have; None for a conflict, or if it is not a file."""
+    if conflict.yours[0] not in FILE_MODES or conflict.agent[0] not in FILE_MODES or conflict.base[0] not in (0, *FILE_MODES):
         return None
-    assert sides.mine is not None  # noqa: S101  (as its mode says)
+    assert sides.yours is not None  # noqa: S101  (as its mode says)
     assert sides.agent is not None  # noqa: S101
-    made = combined(sides.base or b"", sides.mine, sides.agent)
-    if made is not None and (made != sides.agent or clash.mode != clash.agent[0]):
-        files.together.add(clash.path)
-    return made
+    merged = merge_texts(sides.base or b"", sides.yours, sides.agent)
+    if merged is not None and (merged != sides.agent or conflict.mode != conflict.agent[0]):
+        files.merged_paths.add(conflict.path)
+    return merged
 
 
-def _made(ground: Ground, files: Files, met: Met) -> Answer | None:
-    """Return what fits, else how the conflict is settled; None where it is not yet."""
-    fitting = _fitting(files, met.clash, met.sides)
-    answer = ground.answers.get(met.clash) if fitting is None else fitting
-    if answer is None:
-        files.conflicts.append(Left(Key(0, met.clash.path), met.why))
-        files.met.append(met)
-    return answer
+def _merge_or_resolve(inputs: ImportInputs, files: FilePlan, details: ConflictDetails) -> ConflictResolution | None:
+    """Return the merge, else the conflict's resolution; None if it has none yet."""
+    merged = _merge_texts(files, details.conflict, details.sides)
+    resolution = inputs.resolutions.get(details.conflict) if merged is None else merged
+    if resolution is None:
+        files.conflicts.append(SkippedChange(Key(0, details.conflict.path), details.reason))
+        files.resolvable.append(details)
+    return resolution
 
 
 # The work tree
 
 
-def _file(ground: Ground, files: Files, one: TreeChange, folders: set[bytes]) -> None:
-    real = ground.review.reals[0]
-    old, new = _sides(one)
-    key, now = Key(0, one.path), real.look(one.path)
-    data = _bytes(ground, one.path, now)
-    if now is None or (now.type is FileType.DIRECTORY and new == NOTHING):
-        is_there = new == NOTHING
-        is_ours = old == NOTHING
+def _plan_submodule(inputs: ImportInputs, files: FilePlan, change: TreeChange, folders: set[bytes]) -> None:
+    """Plan the directory of a submodule that is added or deleted; a checked-out submodule stays, as in git."""
+    real, key = inputs.review.real_trees[0], Key(0, change.path)
+    current = real.entry_at(change.path)
+    is_folder = current is not None and current.type is FileType.DIRECTORY
+    if change.new_mode == GITLINK:
+        if change.old_mode not in (0, GITLINK):
+            _plan_file(inputs, files, replace(change, new_mode=0, new_oid=inputs.repo.null_id), folders)
+        if not is_folder and (current is None or change.old_mode):
+            _plan_folders(inputs, files, change.path, folders)
+            files.steps.append(merge_plan.MakeDirectory(key, 0o777 & ~inputs.umask))
+    elif current is None or (is_folder and not os.listdir(f"/proc/self/fd/{real.directory(change.path)}")):
+        if change.new_mode:
+            _plan_file(inputs, files, replace(change, old_mode=0, old_oid=inputs.repo.null_id), folders)
+        else:
+            files.emptied_folders.append(change.path)
+    elif change.new_mode:
+        files.conflicts.append(SkippedChange(key, "a submodule is checked out here, and the commits replace it"))
+
+
+def _plan_file(inputs: ImportInputs, files: FilePlan, change: TreeChange, folders: set[bytes]) -> None:
+    real = inputs.review.real_trees[0]
+    old, new = _sides(change)
+    key, current = Key(0, change.path), real.entry_at(change.path)
+    data = _current_bytes(inputs, change.path, current)
+    if current is None or (current.type is FileType.DIRECTORY and new == NO_ENTRY):
+        is_up_to_date = new == NO_ENTRY
+        is_unmodified = old == NO_ENTRY
     else:
-        is_there = new != NOTHING and _is_at(ground, one.path, now, data, new)
-        is_ours = old != NOTHING and _is_at(ground, one.path, now, data, old)
-    if is_there:
+        is_up_to_date = new != NO_ENTRY and matches_blob(inputs, change.path, current, data, new)
+        is_unmodified = old != NO_ENTRY and matches_blob(inputs, change.path, current, data, old)
+        is_unmodified = is_unmodified or any(matches_raw_blob(inputs, current, data, side) for side in (old, new))
+    if is_up_to_date:
         return
-    landed = _landed(ground, one, new) if new != NOTHING else None
-    is_folder = now is not None and now.type is FileType.DIRECTORY
-    how = (
-        (landed, new[0])
-        if is_ours or is_folder
-        else _in_the_way(ground, files, one, now, Sides(_before(ground, one), data, landed))
+    is_folder = current is not None and current.type is FileType.DIRECTORY
+    lfs = find_lfs_pointer(inputs, change.path, new)
+    if lfs is not None and _plan_lfs(inputs, files, change, (current, lfs), folders, is_free=is_unmodified or is_folder):
+        return
+    new_data = make_file_bytes(inputs, change.path, new)
+    if new_data is None and new != NO_ENTRY:
+        _leave_unchanged(inputs, files, change, is_free=is_unmodified or is_folder)
+        return
+    result = (
+        (new_data, new[0])
+        if is_unmodified or is_folder
+        else _resolve_uncommitted(inputs, files, change, current, ThreeVersions(_committed_bytes(inputs, change), data, new_data))
     )
-    if how is None:
+    if result is None:
         return
-    landed, mode = how
-    if landed is not None:
-        _folders(ground, files, one.path, folders)
-        _put(ground, files, one, now, (landed, mode))
-    elif now is not None:
-        _gone(files, ground, key, now)
+    new_data, mode = result
+    if new_data is not None:
+        _plan_folders(inputs, files, change.path, folders)
+        _plan_write(inputs, files, change, current, (new_data, mode))
+    elif current is not None:
+        _plan_deletion(files, inputs, key, current)
 
 
-def _before(ground: Ground, one: TreeChange) -> bytes | None:
-    """Return the bytes that the user's file had as it was committed."""
-    if not one.old_mode:
+def _committed_bytes(inputs: ImportInputs, change: TreeChange) -> bytes | None:
+    """Return the committed bytes of the user's file."""
+    if not change.old_mode:
         return None
-    text = ground.texts[one.old]
-    return text if one.old_mode == SYMLINK else smudged(text, ground.conversions.get(one.path, Conversion.NONE))
+    return make_file_bytes(inputs, change.path, (change.old_mode, change.old_oid))
 
 
-def _in_the_way(
-    ground: Ground, files: Files, one: TreeChange, now: Entry | None, sides: Sides
+def _resolve_uncommitted(
+    inputs: ImportInputs, files: FilePlan, change: TreeChange, current: Entry | None, sides: ThreeVersions
 ) -> tuple[bytes | None, int] | None:
-    """Return what becomes of a path that the user has changed and not committed: bytes (None: it goes) and mode.
+    """Return the new bytes (None: delete) and mode of a path with uncommitted changes.
 
-    None where the user's stays: that was answered, or nothing was yet.
+    None if the user's version stays, by its resolution or for lack of one.
     """
-    if now is not None and sides.mine is None:
-        files.conflicts.append(Left(Key(0, one.path), _YOURS))  # a pipe, or too large to be shown
+    if current is not None and sides.yours is None:
+        files.conflicts.append(SkippedChange(Key(0, change.path), _UNCOMMITTED_CONFLICT))  # a pipe, or too large to show
         return None
-    base, mine, agent = (
-        (mode, blob_id(data, is_sha256=ground.place.is_sha256)) if data is not None else NOTHING
+    base, yours, agent = (
+        (mode, blob_id(data, is_sha256=inputs.repo.is_sha256)) if data is not None else NO_ENTRY
         for mode, data in (
-            (one.old_mode, sides.base),
-            (tree_mode(now) if now is not None else 0, sides.mine),
-            (one.new_mode, sides.agent),
+            (change.old_mode, sides.base),
+            (git_mode(current) if current is not None else 0, sides.yours),
+            (change.new_mode, sides.agent),
         )
     )
-    clash = Clash(one.path, base, mine, agent)
-    why = _GONE if now is None else _KEPT if agent == NOTHING else _YOURS
-    made = _made(ground, files, Met(clash, sides, why))
-    if made is Side.MINE:
-        _drop(ground, files, one.path, sides.agent)
+    conflict = PathConflict(change.path, base, yours, agent)
+    message = _DELETED_CONFLICT if current is None else _CHANGED_CONFLICT if agent == NO_ENTRY else _UNCOMMITTED_CONFLICT
+    merged = _merge_or_resolve(inputs, files, ConflictDetails(conflict, sides, message))
+    if merged is ConflictSide.YOURS:
+        _drop_change(inputs, files, change.path, sides.agent)
         return None
-    if made is None:
+    if merged is None:
         return None
-    return (made, clash.mode) if isinstance(made, bytes) else (sides.agent, one.new_mode)
+    return (merged, conflict.mode) if isinstance(merged, bytes) else (sides.agent, change.new_mode)
 
 
-def _drop(ground: Ground, files: Files, path: bytes, landed: bytes | None) -> None:
-    """Let a change leave the session whose commit comes home, and whose file the user does not want."""
-    key, change = Key(0, path), ground.tree.changes.get(path)
-    if change is not None and ground.tree.at(path)[1] == landed:
-        files.changes[key] = replace(change, conflict=None, is_merged=True, is_dropped=True)
+def _drop_change(inputs: ImportInputs, files: FilePlan, path: bytes, new_data: bytes | None) -> None:
+    """Remove a change from the session if its commit is imported but the user keeps another version of the file."""
+    key, change = Key(0, path), inputs.tree.changes.get(path)
+    if change is not None and inputs.tree.read_current(path)[1] == new_data:
+        files.changes[key] = replace(change, conflict=None, resolution=Resolution.YOURS)
         files.dropped.append(key)
 
 
-def _bytes(ground: Ground, path: bytes, now: Entry | None) -> bytes | None:
-    if now is None or now.type not in (FileType.FILE, FileType.SYMLINK):
+def _current_bytes(inputs: ImportInputs, path: bytes, current: Entry | None) -> bytes | None:
+    if current is None or current.type not in (FileType.FILE, FileType.SYMLINK):
         return None
-    return now.target if now.type is FileType.SYMLINK else ground.review.reals[0].read(path, LARGEST_DIFF)
+    return current.target if current.type is FileType.SYMLINK else inputs.review.real_trees[0].read(path, MAX_DIFF_SIZE)
 
 
-def _is_at(ground: Ground, path: bytes, now: Entry, data: bytes | None, side: tuple[int, str]) -> bool:
-    """Whether a file is what a tree holds, as git would say; where only a program could tell, what the index says."""
-    if now.type not in (FileType.FILE, FileType.SYMLINK):
+def _leave_unchanged(inputs: ImportInputs, files: FilePlan, change: TreeChange, *, is_free: bool) -> None:
+    """Leave a path unchanged whose bytes only a filter program can produce; uncommitted changes are a conflict."""
+    if not is_free:
+        files.conflicts.append(SkippedChange(Key(0, change.path), _UNCOMMITTED_CONFLICT))
+        return
+    conversion = inputs.conversions.get(change.path, NO_CONVERSION)
+    problem = (
+        f"the git filter {conversion.filter_driver!r} is not run"
+        if conversion.filter_driver
+        else f"the encoding {conversion.encoding!r} is not supported"
+    )
+    files.not_updated.append(SkippedChange(Key(0, change.path), f"{problem}; update it with git checkout -- PATH"))
+
+
+def _plan_lfs(
+    inputs: ImportInputs,
+    files: FilePlan,
+    file_change: TreeChange,
+    target: tuple[Entry | None, LfsPointer],
+    folders: set[bytes],
+    *,
+    is_free: bool,
+) -> bool:
+    """Plan the update of a path with an LFS content; return False if only the pointer is available."""
+    (current, lfs), key = target, Key(0, file_change.path)
+    is_plain = b"\next-" not in inputs.blobs[file_change.new_oid]  # else programs of git-lfs's configuration convert it
+    source = inputs.lfs_contents.find(lfs, file_change.path) if is_plain and inputs.lfs_contents is not None else None
+    if source is None:
+        files.not_updated.append(
+            SkippedChange(key, "LFS content not found, only the pointer is written; fetch it with git lfs pull")
+        )
         return False
-    if ground.conversions.get(path) is Conversion.PROGRAM:
-        return path in ground.vouched and ground.vouched[path].is_(now) and ground.index[path].side == side
-    return data is not None and is_same(now, data, side, is_sha256=ground.place.is_sha256)
+    if not is_free:
+        files.conflicts.append(SkippedChange(key, _UNCOMMITTED_CONFLICT))
+        return True
+    is_only_there = source.folder == inputs.review.upper_trees[0].path
+    if is_only_there:
+        files.lfs_sources[lfs] = source
+    _plan_folders(inputs, files, file_change.path, folders)
+    after = replace(make_entry(inputs, file_change.new_mode, current, b""), size=lfs.size)
+    change = inputs.tree.changes.get(file_change.path)
+    session_source = merge_plan.ContentSource(inputs.review.upper_trees[0].path, file_change.path, lfs.oid, is_from_agent=True)
+    is_from_session = (
+        not is_only_there and change is not None and _is_alike(change, after) and lfs_objects.is_intact(session_source, lfs)
+    )
+    if is_from_session and change is not None and change.after is not None and change.after.mode & 0o777 == after.mode:
+        files.changes[key] = Change(
+            key, change.kind, change.before, change.after, resolution=_resolution(inputs, file_change.path, current)
+        )
+        files.steps.append(merge_plan.PutEntry(key, change.after, current))
+        return True
+    kind = ChangeKind.ADDED if current is None else ChangeKind.EDITED if current.type is after.type else ChangeKind.RETYPED
+    files.changes[key] = Change(
+        key, kind, current, after, resolution=_resolution(inputs, file_change.path, current), is_from_commit=True
+    )
+    files.steps.append(merge_plan.PutEntry(key, after, current, source=source))
+    return True
 
 
-def _landed(ground: Ground, one: TreeChange, new: tuple[int, str]) -> bytes:
-    """Return the bytes that a path gets: where only a program could make them, the agent's own file, else the blob."""
-    how = ground.conversions.get(one.path, Conversion.NONE)
-    if new[0] == SYMLINK:
-        return ground.texts[new[1]]
-    if how is Conversion.PROGRAM:
-        entry, data = ground.tree.at(one.path)
-        if entry is not None and entry.type is FileType.FILE and data is not None:
-            return data
-    return smudged(ground.texts[new[1]], how)
-
-
-def _gone(files: Files, ground: Ground, key: Key, now: Entry) -> None:
-    files.steps.append(merge.Remove(key, now))
-    change = ground.tree.changes.get(key.path)
-    if change is None or change.kind is not Kind.DELETED:
-        files.changes[key] = Change(key, Kind.DELETED, now, None, is_apart=True)
+def _plan_deletion(files: FilePlan, inputs: ImportInputs, key: Key, current: Entry) -> None:
+    files.steps.append(merge_plan.RemoveEntry(key, current))
+    change = inputs.tree.changes.get(key.path)
+    if change is None or change.kind is not ChangeKind.DELETED:
+        files.changes[key] = Change(key, ChangeKind.DELETED, current, None, is_from_commit=True)
     elif change.conflict is None:
         files.changes[key] = change
     else:
-        files.changes[key] = replace(change, conflict=None, is_merged=True, mine=now)
+        files.changes[key] = replace(change, conflict=None, resolution=Resolution.BOTH, yours=current)
 
 
-def _folders(ground: Ground, files: Files, path: bytes, known: set[bytes]) -> None:
+def _plan_folders(inputs: ImportInputs, files: FilePlan, path: bytes, known: set[bytes]) -> None:
     for folder in parents_of(path):
         if folder in known:
             continue
         known.add(folder)
-        now = ground.review.reals[0].look(folder, attributes=False)
-        if now is None or now.type is not FileType.DIRECTORY:
-            like = ground.review.uppers[0].look(folder, attributes=False)
-            mode = like.mode & 0o777 if like is not None and like.type is FileType.DIRECTORY else 0o777 & ~ground.umask
-            files.steps.append(merge.MakeFolder(Key(0, folder), mode))
+        current = inputs.review.real_trees[0].entry_at(folder, attributes=False)
+        if current is None or current.type is not FileType.DIRECTORY:
+            template = inputs.review.upper_trees[0].entry_at(folder, attributes=False)
+            mode = (
+                template.mode & 0o777 if template is not None and template.type is FileType.DIRECTORY else 0o777 & ~inputs.umask
+            )
+            files.steps.append(merge_plan.MakeDirectory(Key(0, folder), mode))
 
 
-def _put(ground: Ground, files: Files, one: TreeChange, now: Entry | None, how: tuple[bytes, int]) -> None:
-    key, (landed, mode) = Key(0, one.path), how
-    after = _entry(ground, mode, now, landed)
-    change = ground.tree.changes.get(one.path)
+def _plan_write(
+    inputs: ImportInputs, files: FilePlan, file_change: TreeChange, current: Entry | None, content: tuple[bytes, int]
+) -> None:
+    key, (new_data, mode) = Key(0, file_change.path), content
+    after = make_entry(inputs, mode, current, new_data)
+    change = inputs.tree.changes.get(file_change.path)
     if change is not None and not _is_alike(change, after):
         change = None
-    is_merged = now is not None and (base := ground.tree.base.get(one.path)) is not None and base.identity != now.identity
+    resolution = _resolution(inputs, file_change.path, current)
     if change is None:
-        kind = Kind.ADDED if now is None else Kind.EDITED if now.type is after.type else Kind.RETYPED
-        files.changes[key] = Change(key, kind, now, after, is_merged=is_merged, is_apart=True)
-        files.steps.append(merge.Put(key, after, now, None if after.type is FileType.SYMLINK else landed))
+        kind = ChangeKind.ADDED if current is None else ChangeKind.EDITED if current.type is after.type else ChangeKind.RETYPED
+        files.changes[key] = Change(key, kind, current, after, resolution=resolution, is_from_commit=True)
+        files.steps.append(merge_plan.PutEntry(key, after, current, None if after.type is FileType.SYMLINK else new_data))
         return
-    own = ground.tree.at(one.path)[1]
-    is_whole = own == landed and change.after is not None and not (change.after.mode ^ after.mode) & 0o100
-    files.changes[key] = Change(key, change.kind, change.before, change.after, is_merged=is_merged)
+    session_data = inputs.tree.read_current(file_change.path)[1]
+    is_whole = session_data == new_data and change.after is not None and not (change.after.mode ^ after.mode) & 0o100
+    files.changes[key] = Change(key, change.kind, change.before, change.after, resolution=resolution)
     if after.type is FileType.SYMLINK:
-        files.steps.append(merge.Put(key, after, now))
+        files.steps.append(merge_plan.PutEntry(key, after, current))
     elif is_whole and change.after is not None and change.after.mode & 0o777 == after.mode:
-        files.steps.append(merge.Put(key, change.after, now))
+        files.steps.append(merge_plan.PutEntry(key, change.after, current))
     else:
-        part = None if is_whole else smudged(ground.texts[one.new], ground.conversions.get(one.path, Conversion.NONE))
-        files.steps.append(merge.Put(key, after, now, landed, part))
+        part = None if is_whole else make_file_bytes(inputs, file_change.path, (file_change.new_mode, file_change.new_oid))
+        files.steps.append(merge_plan.PutEntry(key, after, current, new_data, part))
 
 
 def _is_alike(change: Change, after: Entry) -> bool:
-    """Whether what the session holds at a path can be told from what lands only by its bytes and mode."""
+    """Return whether the session's version differs from the imported one in nothing but bytes and mode."""
     own = change.after
-    if own is None or own.type is not after.type or change.kind is Kind.METADATA:
+    if own is None or own.type is not after.type or change.kind is ChangeKind.METADATA:
         return False
     return own.type is FileType.FILE or own.target == after.target
-
-
-def _entry(ground: Ground, tree_bits: int, now: Entry | None, landed: bytes) -> Entry:
-    if tree_bits == SYMLINK:
-        return Entry(FileType.SYMLINK, 0o777, len(landed), target=landed)
-    is_executable = tree_bits == 0o100755
-    if now is not None and now.type is FileType.FILE:
-        mode = now.mode & 0o777
-        mode = mode | (mode & 0o444) >> 2 if is_executable else mode & ~0o111
-        return Entry(FileType.FILE, mode, len(landed), attributes=now.attributes)
-    return Entry(FileType.FILE, (0o777 if is_executable else 0o666) & ~ground.umask, len(landed))

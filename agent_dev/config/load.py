@@ -1,35 +1,31 @@
-"""Find, read and check YAML: profiles, config.yaml, risk rules; what a file says is kept as JSON until it changes."""
+"""Find, read and check YAML: profiles, config.yaml, risk rules; parsed files are cached as JSON until they change."""
 
 import os
 import stat
 import sys
 
 from agent_dev import __version__
-from agent_dev.config.profile import Layer, Settings, stack
-from agent_dev.errors import BadConfiguration
+from agent_dev.config.profile import Layer, Settings, merge_layers
+from agent_dev.errors import InvalidConfiguration
 from agent_dev.fs import cache
-from agent_dev.sandbox.plan import expand
+from agent_dev.paths import expand
 from agent_dev.sanitize import visible
 from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from agent_dev.policy.command_rules import Policy, Rule
-    from agent_dev.risk.risk_rules import RiskRule
-
-DEFAULT = "default"  # the profile of every agent that has none, and the weakest layer of all
+DEFAULT_PROFILE = "default"  # the profile of an agent without one, and the lowest layer
 _NOT_PROFILES = ("policy", "risks")
 _FORMAT = 1  # of the cache
-_COARSEST_CLOCK = 20_000_000  # ns between two times of change that a file system can tell apart
+_COARSEST_CLOCK = 20_000_000  # ns: the coarsest resolution of ctime
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-_NO_NAME = "no name of a profile (letters, digits, ., _ and -)"
+_NO_NAME = "not a valid profile name (letters, digits, ., _ and -)"
 _VARIABLES = (("AGENT_DEV_HOME", "home"), ("AGENT_DEV_NET", "net"), ("AGENT_DEV_STATE", "state"))
 
 
-class Request(Value):
-    """Whose settings: the agent's name, the user's real home and environment, and what the command line says."""
+class SettingsRequest(Value):
+    """A request for settings: the agent's name, the user's real home and environment, and the command line's values."""
 
     agent: str
     home: str
@@ -37,168 +33,119 @@ class Request(Value):
     config: str = ""
     profile_file: str = ""
     flags: Layer = Layer({}, {})
-    repository: Layer = Layer({}, {})  # what the root's own settings may say
+    repository: Layer = Layer({}, {})  # the settings of the repository that apply
 
 
 class _File(Value):
-    """What a file says, without its problems: fields, and the lines of `field` and `field:item`."""
+    """The content of a file without its problems: fields, and the lines of `field` and `field:item`."""
 
     path: str
     fields: dict[str, object]
     lines: dict[str, int]
 
     def layer(self, *, without: str = "extends") -> Layer:
-        """Return the fields with where each came from."""
+        """Return the fields with their origins."""
         fields = {name: value for name, value in self.fields.items() if name not in ("extends", without)}
         return Layer(fields, {name: f"{self.path}:{line}" for name, line in self.lines.items()})
 
 
-def settings(request: Request) -> Settings:
-    """Return what an agent gets. Raises BadConfiguration with a line for each problem of all files together.
+def load_settings(request: SettingsRequest) -> Settings:
+    """Return the settings of an agent. Raises InvalidConfiguration with one line for each problem in any of the files.
 
-    The weakest layer first: built in, the repository, shipped profiles, config.yaml, the user's own profiles, environment, flags.
-    An agent without a profile gets `default`, without a command; a `--profile` file is called as the file is.
+    Lowest layer first: built in, the repository, shipped profiles, config.yaml, the user's own profiles, environment, flags.
+    An agent without a profile gets `default`, without a command; a `--profile` file gives the profile its name.
     """
-    files = _Files(request.home, request.environ)
-    base = files.shipped(DEFAULT)
+    files = SettingsFiles(request.home, request.environ)
+    base = files.shipped(DEFAULT_PROFILE)
     config = _config(files, request)
-    found = _chosen(files, request)
+    found = _selected(files, request)
     chain = _chain(files, found) if found else ()
-    strongest = (_environment(request.environ, files.problems), request.flags)
+    highest = (_environment(request.environ, files.problems), request.flags)
     _check_flags(request.flags, files.problems)
-    files.finish()
-    name = _name_of(found) if found else DEFAULT
-    weakest = base.layer() if found is base else base.layer(without="about")
+    files.save_and_check()
+    name = _name_of(found) if found else DEFAULT_PROFILE
+    lowest = base.layer() if found is base else base.layer(without="about")
     shipped = [file for file in chain if os.path.dirname(file.path) == files.folders[1]]
     own = [file for file in chain if file not in shipped]
     files_above = (*(file for file in shipped if file is not base), *config, *own)
-    made = stack(name, (weakest, request.repository, *(file.layer() for file in files_above), *strongest))
+    made = merge_layers(name, (lowest, request.repository, *(file.layer() for file in files_above), *highest))
     if request.repository.fields:
-        from agent_dev.config.repository_settings import tighten  # most repositories have no settings of their own
+        from agent_dev.config.repository_settings import apply_restrictions  # deferred: most repositories have no settings
 
-        made = tighten(made, request.repository, request.flags)
-    return made if name == request.agent or request.profile_file else made.but(profile=made.profile.but(command=()))
+        made = apply_restrictions(made, request.repository, request.flags)
+    return made if name == request.agent or request.profile_file else made.replace(profile=made.profile.replace(command=()))
 
 
-def names(home: str, environ: dict[str, str]) -> tuple[tuple[str, str, str], ...]:
-    """Return name, path and what it says about itself of each profile; of one that cannot be read its first problem."""
-    files = _Files(home, environ)
+def list_profiles(home: str, environ: dict[str, str]) -> tuple[tuple[str, str, str], ...]:
+    """Return name, path and description of each profile; of an unreadable one, its first problem as the description."""
+    files = SettingsFiles(home, environ)
     found = []
     for name, path in sorted(files.profiles().items()):
         before = len(files.problems)
         if not _is_profile_name(name):
-            found.append((name, path, f"is not used: {_NO_NAME}"))
+            found.append((name, path, f"is ignored: {_NO_NAME}"))
             continue
         file = files.read(path, "profile")
-        said = _about(file, files) if file else ""
-        found.append((name, path, "; ".join(files.problems[before : before + 1]) or said))
+        about = _about(file, files) if file else ""
+        found.append((name, path, "; ".join(files.problems[before : before + 1]) or about))
     files.problems.clear()
-    files.finish()
+    files.save_and_check()
     return tuple(found)
 
 
-def risk_rules(environ: dict[str, str]) -> "tuple[RiskRule, ...]":
-    """Return the shipped rules in their order, then the user's own; one of a shipped rule's name takes its place.
-
-    Raises BadConfiguration with a line for each problem.
-    """
-    from agent_dev.risk.risk_rules import RiskRule  # deferred: dataclasses and enum, not before the agent has started
-
-    files = _Files(os.path.realpath(environ.get("HOME", "/")), environ, "risks.json")
-    found: dict[str, dict[str, Any]] = {}
-    for path in (f"{profiles_folder()}/risks.yaml", f"{files.config}/risks.yaml"):
-        file = files.read(path, "rules")
-        rules = file.fields.items() if file else ()
-        found |= {name: _with_tuples(rule) for name, rule in rules if isinstance(rule, dict)}
-    files.finish()
-    return tuple(RiskRule(name=name, **rule) for name, rule in found.items())
-
-
-def policy(name: str, home: str, environ: dict[str, str]) -> "Policy":
-    """Return the set of command rules of that name: the user's rules first, then the shipped ones, then what it extends."""
-    from agent_dev.policy import command_rules as policies  # deferred: a start without a policy needs none of it
-
-    files = _Files(home, environ, "policy.json")
-    found = [files.read(f"{folder}/policy.yaml", "policy") for folder in (files.config, files.folders[1])]
-    files.finish()
-    sets: dict[str, list[tuple[str, dict[str, Any]]]] = {}
-    for file in found:
-        for said, one in file.fields.items() if file else ():
-            if isinstance(one, dict):
-                sets.setdefault(said, []).append((file.path if file else "", one))
-    rules: list[policies.Rule] = []
-    at, seen = name, set[str]()
-    while at and at not in seen:
-        if at not in sets:
-            files.problems.append(f"policy: there is no set {at} (there are {', '.join(sets)})")
-            break
-        seen.add(at)
-        rules += [_command_rule(path, rule) for path, one in sets[at] for rule in one.get("rules", ())]
-        at = next((str(one["extends"]) for _, one in sets[at] if one.get("extends")), "")
-    files.finish()
-    return policies.Policy(name, tuple(rules))
-
-
-def digest(policy: "Policy") -> str:
-    """Return what names a set's rules, wherever they stand."""
-    from hashlib import sha256  # when a session ends
-
-    return sha256(repr([rule.but(origin="") for rule in policy.rules]).encode("utf-8", "replace")).hexdigest()
-
-
-def _command_rule(path: str, fields: dict[str, object]) -> "Rule":
-    from agent_dev.policy.command_rules import Rule  # deferred: as above
-
-    said = {name: value for name, value in fields.items() if name != "line"}
-    return Rule(origin=f"{path}:{fields['line']}", **_with_tuples(said))
-
-
 def profiles_folder() -> str:
-    """Return where the shipped profiles are: in the package as a wheel has them, else beside it as the repository does."""
+    """Return the directory of the shipped profiles: in the package (wheel), or next to it (repository)."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     inside = package + "/profiles"
     return inside if os.path.isdir(inside) else os.path.dirname(package) + "/profiles"
 
 
 def config_folder(home: str, environ: dict[str, str]) -> str:
-    """Return where the user's own settings are."""
+    """Return the directory of the user's settings."""
     base = environ.get("XDG_CONFIG_HOME", "")
     return (base if base.startswith("/") else home + "/.config") + "/agent-dev"
 
 
-def believed(home: str, environ: dict[str, str], chosen: str = "") -> tuple[str, ...]:
-    """Return all places of settings, links resolved: the folder, each file in it, `chosen`, and ourselves with our Python's."""
+def settings_paths(home: str, environ: dict[str, str], explicit: str = "") -> tuple[str, ...]:
+    """Return all paths of settings, links resolved: the directory, each file in it, `explicit`, our package and our Python."""
     folder = config_folder(home, environ)
-    files = [f"{place}/{name}" for place, _, names in os.walk(folder) for name in names]
+    files = [f"{parent}/{name}" for parent, _, names in os.walk(folder) for name in names]
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    python = (sys.prefix,) if sys.prefix != sys.base_prefix else ()  # of a virtual environment, which is ours alone
-    chosen = chosen or environ.get("AGENT_DEV_CONFIG", "")
-    places = (folder, *files, *((expand(chosen, home),) if chosen else ()), own, profiles_folder(), *python)
-    return tuple(dict.fromkeys(map(os.path.realpath, places)))
+    python = (sys.prefix,) if sys.prefix != sys.base_prefix else ()  # our virtual environment
+    explicit = explicit or environ.get("AGENT_DEV_CONFIG", "")
+    paths = (folder, *files, *((expand(explicit, home),) if explicit else ()), own, profiles_folder(), *python)
+    return tuple(dict.fromkeys(map(os.path.realpath, paths)))
 
 
-class _Files:
-    """The YAML files of one request, read through the cache. Problems are gathered, and raised together at the end."""
+class SettingsFiles:
+    """The YAML files of one request, read through the cache. Problems are collected and raised together at the end."""
 
-    def __init__(self, home: str, environ: dict[str, str], kept: str = "profiles.json") -> None:
+    def __init__(
+        self,
+        home: str,
+        environ: dict[str, str],
+        cache_name: str = "profiles.json",
+        choices: "dict[str, tuple[str, ...]] | None" = None,
+    ) -> None:
+        self._choices = choices or {}
         self.config = config_folder(home, environ)
         self.folders = (self.config + "/profiles", profiles_folder())
         self.problems: list[str] = []
-        self._place = f"{cache.folder(environ)}/{kept}" if environ.get("HOME") or environ.get("XDG_CACHE_HOME") else ""
-        self._kept = cache.read(self._place)
+        self._cache_path = f"{cache.folder(environ)}/{cache_name}" if environ.get("HOME") or environ.get("XDG_CACHE_HOME") else ""
+        self._cached = cache.read(self._cache_path)
         self._is_new = False
         self._done: dict[str, _File | None] = {}
 
     def shipped(self, name: str) -> _File:
-        """Return a shipped profile; one that is missing is an empty one with a problem."""
+        """Return a shipped profile; a missing one is empty and reported as a problem."""
         path = f"{self.folders[1]}/{name}.yaml"
         file = self.read(path, "profile")
         if file is None:
-            self.problems.append(f"{path}: does not exist, though it belongs to agent-dev")
+            self.problems.append(f"{path}: missing from this installation of agent-dev")
         return file or _File(path, {}, {})
 
     def profile(self, name: str, *, beneath: str = "") -> _File | None:
-        """Return the profile of that name, the user's own before a shipped one; the one `beneath` a file of that name."""
+        """Return the profile of that name, the user's before a shipped one; `beneath`: the next one below that file."""
         if not _is_profile_name(name):
             return None
         paths = [f"{folder}/{name}.yaml" for folder in self.folders]
@@ -209,24 +156,24 @@ class _Files:
         return None
 
     def profiles(self) -> dict[str, str]:
-        """Return the path of each profile by name, of files with a name that no profile can have, too."""
+        """Return the path of each profile by name, including files whose name is not valid."""
         found = {}
         for folder in reversed(self.folders):
             try:
                 listed = os.listdir(folder)
             except OSError:
-                continue  # the user's own folder need not be there
+                continue  # the user's directory is optional
             found.update({name.removesuffix(".yaml"): f"{folder}/{name}" for name in listed if name.endswith(".yaml")})
             if folder == self.folders[1]:
                 found = {name: path for name, path in found.items() if name not in _NOT_PROFILES}
         return found
 
     def read(self, path: str, kind: str) -> _File | None:
-        """Return what a file says, None when there is none; with problems, what is right in it."""
-        word = f"{kind}:{path}"
-        if word not in self._done:
-            self._done[word] = self._read(path, kind)
-        return self._done[word]
+        """Return the content of a file, without its invalid fields; None if it does not exist."""
+        key = f"{kind}:{path}"
+        if key not in self._done:
+            self._done[key] = self._read(path, kind)
+        return self._done[key]
 
     def _read(self, path: str, kind: str) -> _File | None:
         try:
@@ -236,40 +183,40 @@ class _Files:
         except OSError as error:
             self.problems.append(f"{path}: cannot be read: {error.strerror}")
             return _File(path, {}, {})
-        return _unpacked(path, self._kept.get(f"{kind}:{path}"), _key(status)) or self._parse(path, kind)
+        return _unpacked(path, self._cached.get(f"{kind}:{path}"), _key(status)) or self._parse(path, kind)
 
     def _parse(self, path: str, kind: str) -> _File:
-        # deferred: yaml costs 13 ms, and is not needed while a file is as it was
-        from agent_dev.config import strict_yaml as yaml_file
+        # deferred: yaml takes 13 ms, and is not needed for unchanged files
+        from agent_dev.config import strict_yaml
 
-        parsed = yaml_file.parse(path, kind)
+        parsed = strict_yaml.parse(path, kind, self._choices)
         self.problems += parsed.problems
-        if parsed.status and not parsed.problems and _is_settled(parsed.status):
-            self._kept.pop(f"{kind}:{path}", None)
-            self._kept[f"{kind}:{path}"] = {"key": _key(parsed.status), "fields": parsed.fields, "lines": parsed.lines}
+        if parsed.status and not parsed.problems and _is_old_enough(parsed.status):
+            self._cached.pop(f"{kind}:{path}", None)
+            self._cached[f"{kind}:{path}"] = {"key": _key(parsed.status), "fields": parsed.fields, "lines": parsed.lines}
             self._is_new = True
         return _File(path, parsed.fields, parsed.lines)
 
-    def finish(self) -> None:
-        """Keep what was read anew, and raise BadConfiguration if there were problems."""
-        if self._is_new and self._place:
-            cache.write(self._place, self._kept)
+    def save_and_check(self) -> None:
+        """Save the parsed files to the cache. Raises InvalidConfiguration if there were problems."""
+        if self._is_new and self._cache_path:
+            cache.write(self._cache_path, self._cached)
         if self.problems:
-            raise BadConfiguration(message="\n".join(map(visible, self.problems)))
+            raise InvalidConfiguration(message="\n".join(map(visible, self.problems)))
 
 
-def _config(files: _Files, request: Request) -> tuple[_File, ...]:
-    chosen = request.config or request.environ.get("AGENT_DEV_CONFIG", "")
-    path = os.path.abspath(expand(chosen, request.home)) if chosen else files.config + "/config.yaml"
+def _config(files: SettingsFiles, request: SettingsRequest) -> tuple[_File, ...]:
+    explicit = request.config or request.environ.get("AGENT_DEV_CONFIG", "")
+    path = os.path.abspath(expand(explicit, request.home)) if explicit else files.config + "/config.yaml"
     file = files.read(path, "config")
-    if file is None and chosen:
+    if file is None and explicit:
         files.problems.append(f"{'--config' if request.config else 'AGENT_DEV_CONFIG'}: {path} does not exist")
     return (file,) if file else ()
 
 
-def _chosen(files: _Files, request: Request) -> _File | None:
+def _selected(files: SettingsFiles, request: SettingsRequest) -> _File | None:
     if not request.profile_file:
-        return files.profile(request.agent) or files.profile(DEFAULT)
+        return files.profile(request.agent) or files.profile(DEFAULT_PROFILE)
     path = os.path.abspath(expand(request.profile_file, request.home))
     file = files.read(path, "profile")
     if file is None:
@@ -277,8 +224,8 @@ def _chosen(files: _Files, request: Request) -> _File | None:
     return file
 
 
-def _chain(files: _Files, first: _File) -> tuple[_File, ...]:
-    """Return a profile and all that it extends, the farthest first. A user's own may extend the shipped one of its name."""
+def _chain(files: SettingsFiles, first: _File) -> tuple[_File, ...]:
+    """Return a profile and those that it extends, the base first. A user's profile may extend the shipped one of its name."""
     chain = [first]
     while "extends" in (file := chain[-1]).fields:
         name = str(file.fields["extends"])
@@ -288,17 +235,17 @@ def _chain(files: _Files, first: _File) -> tuple[_File, ...]:
             files.problems.append(f"{where}: {_no_profile(name, file, files)}")
             break
         if any(below.path == other.path for other in chain):
-            round_trip = " → ".join([_name_of(other) for other in chain] + [name])
-            files.problems.append(f"{where}: goes round in a circle ({round_trip})")
+            cycle = " → ".join([_name_of(other) for other in chain] + [name])
+            files.problems.append(f"{where}: circular: {cycle}")
             break
         chain.append(below)
     return tuple(reversed(chain))
 
 
-def _about(file: _File, files: _Files) -> str:
-    """Return what a profile says about itself, else what the nearest one that it extends says; but for the default's words."""
-    words = [one.fields.get("about") for one in _chain(files, file) if one is file or _name_of(one) != DEFAULT]
-    return str(next((said for said in reversed(words) if said), ""))
+def _about(file: _File, files: SettingsFiles) -> str:
+    """Return a profile's description, else that of the nearest profile that it extends, except `default`."""
+    texts = [one.fields.get("about") for one in _chain(files, file) if one is file or _name_of(one) != DEFAULT_PROFILE]
+    return str(next((text for text in reversed(texts) if text), ""))
 
 
 def _environment(environ: dict[str, str], problems: list[str]) -> Layer:
@@ -306,7 +253,7 @@ def _environment(environ: dict[str, str], problems: list[str]) -> Layer:
     origins: dict[str, str] = {}
     for variable, field in _VARIABLES:
         if environ.get(variable):
-            problems += _wrong(field, variable, [environ[variable]])
+            problems += _problems(field, variable, [environ[variable]])
             fields[field], origins[field] = environ[variable], variable
     return Layer(fields, origins)
 
@@ -314,29 +261,29 @@ def _environment(environ: dict[str, str], problems: list[str]) -> Layer:
 def _check_flags(flags: Layer, problems: list[str]) -> None:
     given = flags.fields
     if "net" in given:
-        problems += _wrong("net", "--net", [str(given["net"])])
+        problems += _problems("net", "--net", [str(given["net"])])
     for field in ("env", "set", "share"):
         items = given.get(field, ())
         if isinstance(items, tuple | list) and items:
-            problems += _wrong(
+            problems += _problems(
                 field, "--share" if field == "share" else "--env", [str(item[0] if field == "set" else item) for item in items]
             )
 
 
-def _wrong(field: str, word: str, texts: list[str]) -> tuple[str, ...]:
-    from agent_dev.config import schema  # deferred: most starts set neither flag nor variable
+def _problems(field: str, source: str, texts: list[str]) -> tuple[str, ...]:
+    from agent_dev.config import schema  # deferred: most runs set neither flag nor variable
 
-    return schema.one(field, word, texts)
+    return schema.check_values(field, source, texts)
 
 
-def _no_profile(name: str, file: _File, files: _Files) -> str:
-    from agent_dev.config import validators as checks  # deferred: brings difflib and re, only to complain
+def _no_profile(name: str, file: _File, files: SettingsFiles) -> str:
+    from agent_dev.config import validators  # deferred: imports difflib and re
 
     if not _is_profile_name(name):
         return f"{name} is {_NO_NAME}"
     if name == _name_of(file):
         return f"there is no shipped profile {name}"
-    return f"there is no profile {name}{checks.nearest(name, files.profiles())}"
+    return f"there is no profile {name}{validators.did_you_mean(name, files.profiles())}"
 
 
 def _name_of(file: _File) -> str:
@@ -347,24 +294,25 @@ def _is_profile_name(name: str) -> bool:
     return name[:1].isalnum() and _NAME.issuperset(name) and name not in _NOT_PROFILES
 
 
-def _with_tuples(rule: dict[str, object]) -> "dict[str, Any]":
+def lists_to_tuples(rule: dict[str, object]) -> "dict[str, Any]":
+    """Return a rule with tuples in place of lists, which the cache returns."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in rule.items()}
 
 
 def _key(status: os.stat_result) -> list[object]:
-    """Return what tells a file from what it was; the time of change too, which nobody can set."""
+    """Return a key that changes with the file; includes the ctime, which cannot be set."""
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, __version__, _FORMAT]
 
 
-def _is_settled(status: os.stat_result) -> bool:
-    """Whether a later change of the file would show: one soon after the last might get the same time."""
+def _is_old_enough(status: os.stat_result) -> bool:
+    """Return whether the ctime is old enough for every later change to show in it."""
     import time  # deferred: only after parsing
 
     return stat.S_ISREG(status.st_mode) and time.time_ns() - status.st_ctime_ns > _COARSEST_CLOCK
 
 
-def _unpacked(path: str, kept: object, key: list[object]) -> _File | None:
-    if not isinstance(kept, dict) or kept.get("key") != key:
+def _unpacked(path: str, cached: object, key: list[object]) -> _File | None:
+    if not isinstance(cached, dict) or cached.get("key") != key:
         return None
-    fields, lines = kept.get("fields"), kept.get("lines")
+    fields, lines = cached.get("fields"), cached.get("lines")
     return _File(path, fields, lines) if isinstance(fields, dict) and isinstance(lines, dict) else None

@@ -1,4 +1,4 @@
-"""What one agent needs, as a value, and the layers it is put together from."""
+"""The settings of one agent, and the layers they are built from."""
 
 from agent_dev.value import Value
 
@@ -10,42 +10,44 @@ if TYPE_CHECKING:
 
 
 class Profile(Value):
-    """How one agent is started. Paths may begin with `~` (the user's home)."""
+    """The settings with which one agent is started. Paths may begin with `~` (the user's home)."""
 
     name: str
     about: str = ""  # one sentence
-    command: tuple[str, ...] = ()  # the program and its standing arguments; empty: the words the user typed
-    env: tuple[str, ...] = ()  # names of variables let in from the user's environment
+    command: tuple[str, ...] = ()  # the program and its fixed arguments; empty: the command that the user typed
+    env: tuple[str, ...] = ()  # names of variables passed through from the user's environment
     set: tuple[tuple[str, str], ...] = ()  # variables with their values
-    home: str = "~/aihome"  # the agent home, seen at the user's own $HOME
-    state: str = ""  # where sessions lie; empty: $XDG_STATE_HOME/agent-dev
+    home: str = "~/aihome"  # the agent home, mounted at the user's $HOME
+    state: str = ""  # the directory of sessions; empty: $XDG_STATE_HOME/agent-dev
     net: str = "host"  # host | none
     nested: bool = True  # whether the agent can make sandboxes of its own
-    tools: tuple[str, ...] = ()  # below the real home, shown read-only at their places
-    caches: tuple[str, ...] = ()  # below the real home, shown through a throw-away overlay
-    path: tuple[str, ...] = ()  # directories of PATH inside, before the system's
-    ro: tuple[str, ...] = ()  # more paths, read-only
-    rw: tuple[str, ...] = ()  # more paths, written directly
-    overlay: tuple[str, ...] = ()  # more roots
-    mask: tuple[str, ...] = ()  # patterns of files in the roots that the agent shall not read
+    tools: tuple[str, ...] = ()  # directories below the real home, mounted read-only at the same path
+    caches: tuple[str, ...] = ()  # directories below the real home, mounted with an overlay that is discarded
+    path: tuple[str, ...] = ()  # directories of PATH in the sandbox, before the system's
+    ro: tuple[str, ...] = ()  # further paths, mounted read-only
+    rw: tuple[str, ...] = ()  # further paths, mounted writable, without review
+    overlay: tuple[str, ...] = ()  # further roots, each with an overlay
+    mask: tuple[str, ...] = ()  # patterns of files in the roots that the agent must not read
     share: tuple[str, ...] = ()  # sockets of the host
-    install: str = ""  # how to get the command
-    limits: tuple[tuple[str, int], ...] = ()  # names of core.limits → bytes, seconds or pieces
-    merge: bool = True  # open the merge screen after the agent has ended
-    many_deletions: int = 25  # percent of the tree's files: flags delete more only when told twice
-    keep_merges_days: int = 90  # how long a merge can be taken back
-    keep_merges_mib: int = 4096  # and how much may be kept for that in all
-    theme: str = "agent-dev"  # of the merge screen: agent-dev, agent-dev-light, or one of Textual's
-    keys: tuple[tuple[str, str], ...] = ()  # other keys of the screen, by the id of what they do
-    policy: str = "guard"  # the set of policy.yaml that says which commands may run; off: none is even looked at
-    tx_inside: bool = False  # whether the agent can take checkpoints and make transactions of its own session
+    install: str = ""  # how to install the command
+    limits: tuple[tuple[str, int], ...] = ()  # name, as in config.limits → bytes, seconds or a count
+    merge: bool = True  # open the review screen after the agent has exited
+    many_deletions: int = 25  # percent of the tree's files; to delete more by options needs a confirmation
+    keep_merges_days: int = 90  # how long a merge can be undone
+    keep_merges_mib: int = 4096  # disk space for undoing merges, in all
+    keep_merged_sessions: int = 10  # merged sessions kept complete; of older ones only what an undo needs
+    theme: str = "agent-dev"  # of the review screen: agent-dev, agent-dev-light, or one of Textual's
+    keys: tuple[tuple[str, str], ...] = ()  # keys of the screen, by binding id
+    policy: str = "guard"  # the set of policy.yaml for commands; off: none
+    tx_inside: bool = False  # whether the agent can take checkpoints and start transactions in its own session
+    directory_renames: bool = True  # make directories of overlays renameable; each rename costs a notification
     ask_seconds: int = 120  # how long a command waits for the user's answer
-    checkpoint_minutes: int = 5  # how often a checkpoint is taken of a running session; 0: never by itself
-    keep_checkpoints: int = 50  # how many of a session are kept; the older, the sparser
+    checkpoint_minutes: int = 5  # interval of automatic checkpoints of a running session; 0: none
+    keep_checkpoints: int = 50  # checkpoints kept per session; sparser with age
     keep_checkpoints_days: int = 30
     keep_checkpoints_mib: int = 4096
-    tx_allow: tuple[str, ...] = ()  # risk rules whose changes a transaction may bring home
-    commit_trailers: bool = False  # say in commits that are brought home which agent and session they come from
+    tx_allow: tuple[str, ...] = ()  # risk rules whose changes a transaction may apply
+    commit_trailers: bool = False  # name agent and session in trailers of imported commits
 
 
 LISTS = ("env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow")
@@ -56,23 +58,23 @@ BUILT_IN = "built-in"
 
 
 class Layer(Value):
-    """The fields that one source says something about, and where it says so ("file:line", "--net", a variable)."""
+    """The fields that one source sets, and their origins ("file:line", "--net", a variable)."""
 
     fields: "dict[str, Any]"
     origins: dict[str, str]
 
 
 class Settings(Value):
-    """A finished profile and, for each field (or `field:item` of a list), where the value came from."""
+    """A complete profile and the origin of each field (or `field:item` of a list)."""
 
     profile: Profile
     origins: dict[str, str]
 
 
-def stack(name: str, layers: tuple[Layer, ...]) -> Settings:
-    """Put layers together, the weakest first: a later scalar replaces, lists and variables add up.
+def merge_layers(name: str, layers: tuple[Layer, ...]) -> Settings:
+    """Merge layers, the lowest first: a later scalar replaces, lists and variables add up.
 
-    What a stronger layer says of `path` comes before what the weaker ones say: it is looked at first.
+    Entries of `path` in a higher layer come before those of lower layers, so that they are searched first.
     """
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}

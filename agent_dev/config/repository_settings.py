@@ -1,61 +1,61 @@
-"""What a repository's own settings may say: which keys, which of them take something away, and which give something."""
+"""Settings of a repository: the allowed keys, those that restrict the agent, and those that grant something."""
 
 from agent_dev.config import schema
 from agent_dev.config.profile import Layer, Settings
-from agent_dev.config.validators import Checked, Node
+from agent_dev.config.validators import CheckedFile, Node
 
-NAME = ".agent-dev.yaml"
-_TIGHT = {"net": "none", "nested": False}  # what holds against everything but a flag
+FILE_NAME = ".agent-dev.yaml"
+_RESTRICTIVE = {"net": "none", "nested": False}  # override everything but a flag
 _KEYS = ("env", "set", "net", "nested", "ro", "rw", "overlay", "mask", "share", "merge")
-_WIDER = {
-    "env": "lets in your variable {}",
+_GRANTS = {
+    "env": "passes through your variable {}",
     "set": "sets the variable {}",
-    "ro": "shows {}",
+    "ro": "mounts {} read-only",
     "rw": "lets the agent write {} directly, without review",
-    "overlay": "shows {} and collects changes to it",
-    "share": "hands in the socket of {}",
+    "overlay": "mounts {} with an overlay, so that you review changes to it",
+    "share": "shares the socket of {}",
 }
 
 
-def check(document: Node | None) -> Checked:
+def check(document: Node | None) -> CheckedFile:
     """Check a repository's file; None is an empty one."""
     table = {name: schema.CONFIG[name] for name in _KEYS}
     others = {**schema.CONFIG, **schema.PROFILE}
-    return schema.document_of(document, table, dict.fromkeys(others, "is not for a repository to say: put it into config.yaml"))
+    return schema.check_document(document, table, dict.fromkeys(others, "not allowed in a repository: set it in config.yaml"))
 
 
 def restrictions(layer: Layer) -> Layer:
-    """Return what of a layer takes something away from the agent."""
-    fields = {name: value for name, value in layer.fields.items() if name == "mask" or _is_tight(name, value)}
+    """Return the part of a layer that restricts the agent."""
+    fields = {name: value for name, value in layer.fields.items() if name == "mask" or _is_restrictive(name, value)}
     return Layer(fields, {name: origin for name, origin in layer.origins.items() if name.partition(":")[0] in fields})
 
 
-def tighten(made: Settings, layer: Layer, flags: Layer) -> Settings:
-    """Put a repository's restrictions above everything but the command line."""
-    taken = {name: value for name, value in layer.fields.items() if _is_tight(name, value) and name not in flags.fields}
-    if not taken:
-        return made
-    origins = {name: layer.origins.get(name, NAME) for name in taken}
-    return Settings(made.profile.but(**taken), {**made.origins, **origins})
+def apply_restrictions(settings: Settings, layer: Layer, flags: Layer) -> Settings:
+    """Apply a repository's restrictions above everything but the command line."""
+    applied = {name: value for name, value in layer.fields.items() if _is_restrictive(name, value) and name not in flags.fields}
+    if not applied:
+        return settings
+    origins = {name: layer.origins.get(name, FILE_NAME) for name in applied}
+    return Settings(settings.profile.replace(**applied), {**settings.origins, **origins})
 
 
-def _is_tight(name: str, value: object) -> bool:
-    return name in _TIGHT and _TIGHT[name] == value
+def _is_restrictive(name: str, value: object) -> bool:
+    return name in _RESTRICTIVE and _RESTRICTIVE[name] == value
 
 
-def effects(fields: dict[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return in words what a file gives the agent, and what it takes away."""
-    gives: list[str] = []
-    takes: list[str] = []
+def describe_effects(fields: dict[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Describe what a file grants to the agent, and what it restricts."""
+    grants: list[str] = []
+    limits: list[str] = []
     for name, value in fields.items():
         items = value if isinstance(value, tuple | list) else (value,)
-        if name in _WIDER:
-            gives += (_WIDER[name].format("=".join(item) if isinstance(item, tuple | list) else item) for item in items)
+        if name in _GRANTS:
+            grants += (_GRANTS[name].format("=".join(item) if isinstance(item, tuple | list) else item) for item in items)
         elif name == "mask":
-            takes += (f"hides {item}" for item in items)
-        elif _is_tight(name, value):
-            takes.append("takes the network away" if name == "net" else "forbids sandboxes inside")
+            limits += (f"hides {item}" for item in items)
+        elif _is_restrictive(name, value):
+            limits.append("removes the network" if name == "net" else "forbids nested sandboxes")
         else:
-            word = str(value).lower() if isinstance(value, bool) else value
-            gives.append(f"says {name}: {word}, where you say nothing")
-    return tuple(gives), tuple(takes)
+            text = str(value).lower() if isinstance(value, bool) else value
+            grants.append(f"sets {name}: {text}, unless you set it")
+    return tuple(grants), tuple(limits)

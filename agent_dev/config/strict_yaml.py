@@ -1,4 +1,4 @@
-"""YAML, read strictly: a tree of nodes with their lines; each surprise of YAML is a problem instead of a value."""
+"""Strict YAML: a tree of nodes with their lines; YAML's surprising values are problems."""
 
 import os
 from typing import TYPE_CHECKING
@@ -10,8 +10,8 @@ from yaml.nodes import ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
 from agent_dev.config import schema
-from agent_dev.config.validators import Checked, Mapping, Node, Problem, Scalar, Sequence
-from agent_dev.policy.command_rules import DECISIONS
+from agent_dev.config.decisions import DECISIONS
+from agent_dev.config.validators import CheckedFile, Mapping, Node, Problem, Scalar, Sequence
 from agent_dev.value import Value
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ _LARGEST = 256 << 10  # bytes of one file
 _TAG = "tag:yaml.org,2002:"
 _LONGEST_NUMBER = 20
 _NUMBER_STARTS = frozenset("+-.0123456789")
-_MEANINGS = {"null": "nothing", "float": "a number", "timestamp": "a date", "value": "a sign of YAML's own"}
-# Words that YAML 1.1 reads as true or false and PyYAML, alone, as text.
+_MEANINGS = {"null": "nothing", "float": "a number", "timestamp": "a date", "value": "a YAML special value"}
+# YAML 1.1 reads these as true or false, PyYAML reads them as text.
 _SHORT_TRUTH = {"y": "true", "Y": "true", "n": "false", "N": "false"}
 
 
-class Parsed(Value):
-    """What a file says: `problems` as `path:line: key: what is wrong`; `status` is the file's, None for one not read."""
+class ParsedFile(Value):
+    """A parsed file: `problems` as `path:line: key: message`; `status` is the file's, None if it was not read."""
 
     fields: dict[str, object]
     lines: dict[str, int]
@@ -35,46 +35,47 @@ class Parsed(Value):
     status: os.stat_result | None = None
 
 
-def parse(path: str, kind: str) -> Parsed:
-    """Read and check a file or pipe that holds a `profile`, `config`, `rules` or a `policy`. Raises nothing: see `problems`."""
+def parse(path: str, kind: str, choices: "dict[str, tuple[str, ...]] | None" = None) -> ParsedFile:
+    """Read and check a file or pipe that holds a `profile`, `config`, `rules` or a `policy`. Never raises: see `problems`.
+
+    `choices`: the allowed values of enumerated fields of `rules`.
+    """
     try:
         with open(path, "rb", 0) as file:
             data = _read_all(file.fileno())
             status = os.fstat(file.fileno())
     except OSError as error:
-        return Parsed({}, {}, (f"{path}: cannot be read: {error.strerror}",))
-    return parse_data(path, kind, data).but(status=status)
+        return ParsedFile({}, {}, (f"{path}: cannot be read: {error.strerror}",))
+    return parse_data(path, kind, data, choices).replace(status=status)
 
 
-def parse_data(path: str, kind: str, data: bytes) -> Parsed:
-    """Read and check bytes that were read from a file."""
+def parse_data(path: str, kind: str, data: bytes, choices: "dict[str, tuple[str, ...]] | None" = None) -> ParsedFile:
+    """Parse and check bytes that were read from a file."""
     if len(data) > _LARGEST:
-        return Parsed({}, {}, (f"{path}: is larger than {_LARGEST >> 10} KiB",))
-    tree, problems = read(data)
-    checked = _check(kind, tree)
-    lines = {problem.line for problem in problems}  # there the fields are wrong only because the YAML is
+        return ParsedFile({}, {}, (f"{path}: is larger than {_LARGEST >> 10} KiB",))
+    tree, problems = parse_tree(data)
+    checked = _check(kind, tree, choices or {})
+    lines = {problem.line for problem in problems}  # on that line the YAML problem is reported already
     problems += tuple(problem for problem in checked.problems if problem.line not in lines)
     ordered = sorted(problems, key=lambda problem: problem.line)
     texts = tuple(f"{path}:{problem.line}: {problem.text}" for problem in ordered)
-    return Parsed(checked.fields, checked.lines, texts)
+    return ParsedFile(checked.fields, checked.lines, texts)
 
 
-def _check(kind: str, tree: Node | None) -> Checked:
+def _check(kind: str, tree: Node | None, choices: dict[str, tuple[str, ...]]) -> CheckedFile:
     if kind == "rules":
-        from agent_dev.risk.risk_rules import CHOICES  # deferred: dataclasses and enum, which profiles do not need
-
-        return schema.rules(tree, CHOICES)
+        return schema.check_risk_rules(tree, choices)
     if kind == "policy":
-        return schema.policy(tree, DECISIONS)
+        return schema.check_policy(tree, DECISIONS)
     if kind == "repository":
-        from agent_dev.config import repository_settings as trust  # rare
+        from agent_dev.config import repository_settings  # deferred: rarely needed
 
-        return trust.check(tree)
-    return schema.profile(tree) if kind == "profile" else schema.config(tree)
+        return repository_settings.check(tree)
+    return schema.check_profile(tree) if kind == "profile" else schema.check_config(tree)
 
 
 def _read_all(fd: int) -> bytes:
-    """Return a file's or a pipe's bytes, at most one more than is allowed."""
+    """Return the bytes of a file or pipe, at most one byte more than is allowed."""
     parts = []
     left = _LARGEST + 1
     while left and (part := os.read(fd, left)):
@@ -83,8 +84,8 @@ def _read_all(fd: int) -> bytes:
     return b"".join(parts)
 
 
-def read(data: bytes) -> tuple[Node | None, tuple[Problem, ...]]:
-    """Return a file's tree, None for an empty one, and what is wrong with it as YAML."""
+def parse_tree(data: bytes) -> tuple[Node | None, tuple[Problem, ...]]:
+    """Return a file's tree, None for an empty file, and its YAML problems."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -106,7 +107,7 @@ def read(data: bytes) -> tuple[Node | None, tuple[Problem, ...]]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes; anchors, aliases and tags are reported and otherwise passed over."""
+    """Composes nodes; reports anchors, aliases and tags, and otherwise ignores them."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -115,11 +116,11 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()
         if isinstance(event, AliasEvent):
-            self._refuse(event, f"*{event.anchor}: aliases are not allowed: write it out")
+            self._refuse(event, f"*{event.anchor}: aliases are not allowed: write the value out")
             self.get_event()
             return ScalarNode(_TAG + "str", "", style='"')
         if event.anchor is not None:
-            self._refuse(event, f"&{event.anchor}: anchors are not allowed: write it out")
+            self._refuse(event, f"&{event.anchor}: anchors are not allowed: write the value out")
             event.anchor = None
         if event.tag is not None:
             self._refuse(event, f"{event.tag.replace(_TAG, '!!')}: tags are not allowed")
@@ -136,12 +137,12 @@ def _is_blank(node: yaml.Node) -> bool:
 
 def _syntax(error: yaml.MarkedYAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
-    what = error.problem or error.context or "it cannot be read"
+    message = error.problem or error.context or "it cannot be read"
     if "single document" in (error.context or ""):
-        what = "more than one document"
-    if "'\\t'" in what:
-        what += " (indent with spaces)"
-    return Problem(_line(mark), f"not YAML: {what}")
+        message = "more than one document"
+    if "'\\t'" in message:
+        message += " (indent with spaces)"
+    return Problem(_line(mark), f"not YAML: {message}")
 
 
 def _line(mark: "yaml.error.Mark | _yaml.Mark | None") -> int:
@@ -168,18 +169,18 @@ def _key(node: yaml.Node, problems: list[Problem]) -> Scalar | None:
         problems.append(Problem(line, "a key must be a word, not a list or a mapping"))
         return None
     if node.tag == _TAG + "merge":
-        problems.append(Problem(line, "<<: merge keys are not allowed: write it out"))
+        problems.append(Problem(line, "<<: merge keys are not allowed: write the keys out"))
         return None
     return _scalar(node)
 
 
 def _scalar(node: ScalarNode) -> Scalar:
     text = str(node.value)
-    return Scalar(_line(node.start_mark), text, "" if node.style is not None else _means(node, text))
+    return Scalar(_line(node.start_mark), text, "" if node.style is not None else _meaning(node, text))
 
 
-def _means(node: ScalarNode, text: str) -> str:
-    """Return what YAML 1.1 or 1.2 takes an unquoted word for; nothing when it is text to both."""
+def _meaning(node: ScalarNode, text: str) -> str:
+    """Return what YAML 1.1 or 1.2 reads an unquoted scalar as; "" if both read text."""
     tag = node.tag.removeprefix(_TAG)
     if tag == "bool":
         return str(SafeConstructor.bool_values[text.lower()]).lower()
@@ -197,7 +198,7 @@ def _number(node: ScalarNode) -> str:
 
 
 def _is_number(text: str) -> bool:
-    """Whether YAML 1.2 or another reader sees a number (`1e3`, `0o17`) where PyYAML sees text."""
+    """Return whether YAML 1.2 or another parser sees a number (`1e3`, `0o17`) where PyYAML sees text."""
     if text[:1] not in _NUMBER_STARTS or len(text) > _LONGEST_NUMBER:
         return False
     for read_number in (float, lambda digits: int(digits, 0)):

@@ -1,7 +1,7 @@
-"""A repository's own settings: read only when the user trusted exactly these bytes, and kept with that word in the state.
+"""Trust in repository settings: `.agent-dev.yaml` applies only if the user trusted exactly these bytes.
 
-The record lies under the root's path, where no agent can reach it. When the file is another one since, the restrictions of
-what was trusted stay in force, and all else of it is void until the user is asked again.
+The record is in the state directory, which no agent can reach. If the file has changed since, only the restrictions of the
+trusted version apply, until the user trusts it again.
 """
 
 import os
@@ -9,17 +9,17 @@ import stat
 
 from agent_dev import __version__
 from agent_dev.config.profile import Layer
-from agent_dev.config.repository_settings import NAME, restrictions
-from agent_dev.errors import NotTrustworthy
-from agent_dev.fs import fast_json as quick_json
+from agent_dev.config.repository_settings import FILE_NAME, restrictions
+from agent_dev.errors import IgnoredSettings
+from agent_dev.fs import checksummed_json
 from agent_dev.value import Value
 
 _LARGEST = 64 << 10  # bytes
 _NOTHING = Layer({}, {})
 
 
-class Trusted(Value):
-    """What the user trusted: the digest and the text of the file, what it says, and the lines where."""
+class TrustRecord(Value):
+    """A trusted file: its digest, text, fields and their lines."""
 
     digest: str
     text: str
@@ -27,95 +27,96 @@ class Trusted(Value):
     lines: dict[str, int]
 
     def layer(self, root: str) -> Layer:
-        """Return it as a layer of settings."""
-        return Layer(self.fields, {name: f"{root}/{NAME}:{line}" for name, line in self.lines.items()})
+        """Return the fields as a layer of settings."""
+        return Layer(self.fields, {name: f"{root}/{FILE_NAME}:{line}" for name, line in self.lines.items()})
 
 
-def is_there(root: str) -> bool:
-    """Whether a root has settings of its own: all that a start without them pays."""
+def has_settings(root: str) -> bool:
+    """Return whether a root has settings; a start without them costs only this call."""
     try:
-        os.lstat(f"{root}/{NAME}")
+        os.lstat(f"{root}/{FILE_NAME}")
     except OSError:
         return False
     return True
 
 
 def read(root: str) -> bytes:
-    """Return the file's bytes. Raises NotTrustworthy for a link, a pipe, or one that is too large or cannot be read."""
-    path = f"{root}/{NAME}"
+    """Return the file's bytes. Raises IgnoredSettings if it is not a regular file, too large or unreadable."""
+    path = f"{root}/{FILE_NAME}"
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise NotTrustworthy(path=path, reason=error.strerror) from None
+        raise IgnoredSettings(path=path, reason=error.strerror) from None
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise NotTrustworthy(path=path, reason="it is no file")
+            raise IgnoredSettings(path=path, reason="not a regular file")
         data = os.read(fd, _LARGEST + 1)
     finally:
         os.close(fd)
     if len(data) > _LARGEST:
-        raise NotTrustworthy(path=path, reason=f"it is larger than {_LARGEST >> 10} KiB")
+        raise IgnoredSettings(path=path, reason=f"larger than {_LARGEST >> 10} KiB")
     return data
 
 
-def layer(state: str, root: str) -> tuple[Layer, str]:
-    """Return what a root's own settings may say now, and a line for the user where that is not all of it."""
-    known = record(state, root)
+def load_layer(state: str, root: str) -> tuple[Layer, str]:
+    """Return the settings of a root that apply now, and a message for the user if they are not complete."""
+    known = read_record(state, root)
     try:
         data = read(root)
-    except NotTrustworthy as error:
+    except IgnoredSettings as error:
         return (restrictions(known.layer(root)) if known else _NOTHING), error.message
     if known is None:
-        return _NOTHING, f"{NAME} is not trusted, so it is not used (agent-dev trust shows it and asks)"
+        return _NOTHING, f"{FILE_NAME} is not trusted and was ignored (to review it: agent-dev trust)"
     if digest(data) != known.digest:
-        return restrictions(
-            known.layer(root)
-        ), f"{NAME} has changed since you trusted it: only its restrictions of then hold (agent-dev trust)"
+        message = (
+            f"{FILE_NAME} has changed since you trusted it; only the restrictions of the trusted version apply (agent-dev trust)"
+        )
+        return restrictions(known.layer(root)), message
     return known.layer(root), ""
 
 
 def digest(data: bytes) -> str:
-    """Return what tells one content from another."""
-    import hashlib  # only where a repository has settings of its own
+    """Return the SHA-256 of some bytes, in hex."""
+    import hashlib  # deferred: only needed if a repository has settings
 
     return hashlib.sha256(data).hexdigest()
 
 
-def record(state: str, root: str) -> Trusted | None:
-    """Return what the user trusted in a root; None for nothing, or for a record that is not of this version or place."""
+def read_record(state: str, root: str) -> TrustRecord | None:
+    """Return the record of the trusted file of a root; None without one, or for one of another version or root."""
     try:
-        with open(_place(state, root), "rb", 0) as file:
-            kept = quick_json.loads(file.read())
+        with open(_path(state, root), "rb", 0) as file:
+            kept = checksummed_json.loads(file.read())
     except (OSError, ValueError):
         return None
-    if not isinstance(kept, dict) or kept.get("root") != root or kept.get("version") != __version__:
+    if kept.get("root") != root or kept.get("version") != __version__:
         return None
-    return Trusted(kept["digest"], kept["text"], kept["fields"], kept["lines"])
+    return TrustRecord(kept["digest"], kept["text"], kept["fields"], kept["lines"])
 
 
-def keep(state: str, root: str, trusted: Trusted) -> None:
-    """Write down that the user trusts this."""
-    place = _place(state, root)
-    os.makedirs(os.path.dirname(place), 0o700, exist_ok=True)
-    temp = f"{place}.{os.getpid()}"
+def write_record(state: str, root: str, trusted: TrustRecord) -> None:
+    """Save the record of a trusted file."""
+    path = _path(state, root)
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    temp = f"{path}.{os.getpid()}"
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        os.write(fd, quick_json.dumps({"version": __version__, "root": root, **trusted.as_dict()}))
+        os.write(fd, checksummed_json.dumps({"version": __version__, "root": root, **trusted.as_dict()}))
         os.fsync(fd)
     finally:
         os.close(fd)
-    os.rename(temp, place)
+    os.rename(temp, path)
 
 
 def revoke(state: str, root: str) -> bool:
-    """Take the word back; return whether there was one."""
+    """Revoke the trust in a root; return whether there was any."""
     try:
-        os.unlink(_place(state, root))
+        os.unlink(_path(state, root))
     except FileNotFoundError:
         return False
     return True
 
 
-def _place(state: str, root: str) -> str:
+def _path(state: str, root: str) -> str:
     return f"{state}/trust/{digest(os.fsencode(root))}"

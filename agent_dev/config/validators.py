@@ -1,4 +1,4 @@
-"""What may stand at a key: a tree of nodes, and one check for each kind of value, which complains or returns it."""
+"""Validators of configuration values: a tree of nodes, and one check per kind that returns the value or reports a problem."""
 
 from agent_dev.config import limits
 from agent_dev.value import Value
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 class Scalar(Value):
-    """One word or text. `means`: what YAML takes an unquoted one for instead of text ("false", "the number 18")."""
+    """A scalar. `yaml_meaning`: what YAML reads the unquoted text as, if not as text ("false", "the number 18")."""
 
     line: int
     text: str
-    means: str = ""
+    yaml_meaning: str = ""
 
 
 class Sequence(Value):
@@ -24,7 +24,7 @@ class Sequence(Value):
 
 
 class Mapping(Value):
-    """Keys and their nodes in the order of the file, repeated ones too."""
+    """Keys and their nodes in file order, with repeated keys."""
 
     line: int
     pairs: "tuple[tuple[Scalar, Node], ...]"
@@ -34,283 +34,283 @@ Node = Scalar | Sequence | Mapping
 
 
 class Problem(Value):
-    """What is wrong in a line of a file: `key: what is wrong`."""
+    """A problem in a line of a file: `key: message`."""
 
     line: int
     text: str
 
 
-class Checked(Value):
-    """A file's fields, the line of each `field` and of each `field:item`, and everything that is wrong with it."""
+class CheckedFile(Value):
+    """A file's fields, the line of each `field` and `field:item`, and all problems."""
 
     fields: dict[str, object]
     lines: dict[str, int]
     problems: tuple[Problem, ...]
 
 
-class Found:
-    """What a check has gathered so far."""
+class CheckResults:
+    """The lines and problems that checks have collected so far."""
 
     def __init__(self) -> None:
         self.lines: dict[str, int] = {}
         self.problems: list[Problem] = []
 
-    def complain(self, node: Node, key: str, what: str) -> None:
-        """Note what is wrong with a node."""
-        self.problems.append(Problem(node.line, f"{key}: {what}"))
+    def add_problem(self, node: Node, key: str, message: str) -> None:
+        """Report a problem of a node."""
+        self.problems.append(Problem(node.line, f"{key}: {message}"))
 
 
 if TYPE_CHECKING:
-    Check = Callable[[Found, str, Node], object]
+    Check = Callable[[CheckResults, str, Node], object]
 
 
-def nearest(word: str, words: "Iterable[str]") -> str:
-    """Return ` (did you mean …?)` with the most similar of `words`, or nothing."""
-    similar = most_like(word, words)
+def did_you_mean(name: str, names: "Iterable[str]") -> str:
+    """Return ` (did you mean …?)` with the most similar of `names`, or nothing."""
+    similar = closest_match(name, names)
     return f" (did you mean {similar}?)" if similar else ""
 
 
-def most_like(word: str, words: "Iterable[str]") -> str:
-    """Return the most similar of `words`; nothing when none is like it."""
-    import difflib  # deferred: brings re, and is needed only to complain
+def closest_match(name: str, names: "Iterable[str]") -> str:
+    """Return the most similar of `names`; "" if none is similar."""
+    import difflib  # deferred: imports re
 
-    return next(iter(difflib.get_close_matches(word, list(words), 1)), "")
+    return next(iter(difflib.get_close_matches(name, list(names), 1)), "")
 
 
-def pairs_of(found: Found, inside: str, node: Node | None) -> "tuple[tuple[Scalar, Node], ...]":
-    """Return a mapping's pairs, repeated keys reported and left out."""
+def mapping_pairs(found: CheckResults, inside: str, node: Node | None) -> "tuple[tuple[Scalar, Node], ...]":
+    """Return a mapping's pairs; repeated keys are reported and left out."""
     if node is None:
         return ()
     if not isinstance(node, Mapping):
-        found.complain(node, inside.rstrip(".") or "the file", f"must be a mapping, not {kind_of(node)}")
+        found.add_problem(node, inside.rstrip(".") or "the file", f"must be a mapping, not {describe_node(node)}")
         return ()
     first: dict[str, int] = {}
     pairs = []
     for key, value in node.pairs:
         if key.text in first:
-            found.complain(key, inside + key.text, f"given twice, first on line {first[key.text]}")
+            found.add_problem(key, inside + key.text, f"given twice, first on line {first[key.text]}")
         else:
             first[key.text] = key.line
             pairs.append((key, value))
     return tuple(pairs)
 
 
-def kind_of(node: Node) -> str:
-    """Return what a node is, in words."""
+def describe_node(node: Node) -> str:
+    """Return a noun for a node's kind."""
     match node:
         case Sequence():
             return "a list"
         case Mapping():
             return "a mapping"
-        case Scalar(text="", means=means) if means:
+        case Scalar(text="", yaml_meaning=means) if means:
             return "nothing"
         case Scalar():
             return "text"
 
 
-def a_text(found: Found, key: str, node: Node) -> str | None:
-    """Return any text that can be handed to a program: no NUL, nothing that has no UTF-8."""
+def check_text(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return text that can be passed to a program: without NUL and lone surrogates."""
     if not isinstance(node, Scalar):
-        found.complain(node, key, f"must be text, not {kind_of(node)}")
-    elif node.means and not node.text:
-        found.complain(node, key, "has no value")
-    elif node.means:
-        found.complain(node, key, f'{node.text} without quotes is {node.means}: write "{node.text}"')
+        found.add_problem(node, key, f"must be text, not {describe_node(node)}")
+    elif node.yaml_meaning and not node.text:
+        found.add_problem(node, key, "has no value")
+    elif node.yaml_meaning:
+        found.add_problem(node, key, f'{node.text} without quotes is {node.yaml_meaning}: write "{node.text}"')
     elif any(char == "\0" or "\ud800" <= char <= "\udfff" for char in node.text):
-        found.complain(node, key, "holds a character that no program can be given")
+        found.add_problem(node, key, "contains NUL or a character that is not valid in UTF-8")
     else:
         return node.text
     return None
 
 
-def a_line(found: Found, key: str, node: Node) -> str | None:
-    """Return text that is not empty and without control characters."""
-    text = a_text(found, key, node)
+def check_line(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return text that is not empty and has no control characters."""
+    text = check_text(found, key, node)
     if text is None:
         return None
     if not text:
-        found.complain(node, key, "is empty")
+        found.add_problem(node, key, "is empty")
     elif any(char < " " or char == "\x7f" for char in text.rstrip("\n")):
-        found.complain(node, key, "holds a control character")
+        found.add_problem(node, key, "contains a control character")
     else:
         return text.rstrip("\n")
     return None
 
 
-def a_path(found: Found, key: str, node: Node) -> str | None:
-    """Return a path that begins with / or ~, without empty parts."""
-    text = a_line(found, key, node)
+def check_path(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return a path that begins with / or ~, without empty components."""
+    text = check_line(found, key, node)
     if text is None:
         return None
     parts = [part for part in text.split("/") if part not in ("", ".")]
     if not text.startswith("/") and parts[:1] != ["~"]:
-        found.complain(node, key, f"{text} is not absolute: begin it with / or ~/")
+        found.add_problem(node, key, f"{text} is not absolute: begin it with / or ~/")
     elif ".." in parts:
-        found.complain(node, key, f"{text} holds a ..: write where it leads")
+        found.add_problem(node, key, f"{text} contains ..: write the path that it resolves to")
     else:
         return ("/" if text.startswith("/") else "") + "/".join(parts)
     return None
 
 
-def a_home_path(found: Found, key: str, node: Node) -> str | None:
+def check_path_below_home(found: CheckResults, key: str, node: Node) -> str | None:
     """Return a path below the user's home."""
-    path = a_path(found, key, node)
+    path = check_path(found, key, node)
     if path is not None and not path.startswith("~/"):
-        found.complain(node, key, f"{path} is not below the home: begin it with ~/")
+        found.add_problem(node, key, f"{path} is not below the home: begin it with ~/")
         return None
     return path
 
 
-def a_home(found: Found, key: str, node: Node) -> str | None:
-    """Return a path that may hold {profile} and {project}, but not as its first name."""
-    path = a_path(found, key, node)
+def check_agent_home(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return a path that may contain {profile} and {project}, except in its first component."""
+    path = check_path(found, key, node)
     if path is None:
         return None
     rest = path.replace("{profile}", "").replace("{project}", "")
     if "{" in rest or "}" in rest:
-        found.complain(node, key, f"{path} holds a brace: {{profile}} and {{project}} are what there is")
+        found.add_problem(node, key, f"{path} contains a brace: only {{profile}} and {{project}} are replaced")
     elif "{" in "/".join(path.split("/")[:2]):
-        found.complain(node, key, f"{path} begins with a name that is not known: put the homes into a directory of their own")
+        found.add_problem(node, key, f"{path} begins with a variable: put the homes in a directory with a fixed name")
     else:
         return path
     return None
 
 
-def a_folder_of_path(found: Found, key: str, node: Node) -> str | None:
-    """Return a path that PATH can hold."""
-    path = a_path(found, key, node)
+def check_path_entry(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return a path that can be an entry of PATH."""
+    path = check_path(found, key, node)
     if path is not None and ":" in path:
-        found.complain(node, key, f"{path} holds a :, which PATH cannot")
+        found.add_problem(node, key, f"{path} contains a colon, which PATH does not allow")
         return None
     return path
 
 
-def a_variable(found: Found, key: str, node: Node) -> str | None:
+def check_variable_name(found: CheckResults, key: str, node: Node) -> str | None:
     """Return a variable's name."""
-    name = a_line(found, key, node)
+    name = check_line(found, key, node)
     if name is None or (name.isascii() and name.isidentifier()):
         return name
-    found.complain(node, key, f"{name} is not a variable's name: letters, digits and _, no digit first")
+    found.add_problem(node, key, f"{name} is not a variable name: letters, digits and _, not beginning with a digit")
     return None
 
 
-def a_flag(found: Found, key: str, node: Node) -> bool | None:
+def check_flag(found: CheckResults, key: str, node: Node) -> bool | None:
     """Return true or false."""
-    if isinstance(node, Scalar) and node.means and node.text in ("true", "false"):
+    if isinstance(node, Scalar) and node.yaml_meaning and node.text in ("true", "false"):
         return node.text == "true"
     written = f", not {node.text}" if isinstance(node, Scalar) and node.text else ""
-    found.complain(node, key, f"must be true or false, without quotes{written}")
+    found.add_problem(node, key, f"must be true or false, without quotes{written}")
     return None
 
 
-def a_number(low: int, high: int) -> "Check":
-    """Return a check for a whole number in a range."""
+def number_between(low: int, high: int) -> "Check":
+    """Return a check for an integer in a range."""
 
-    def check(found: Found, key: str, node: Node) -> int | None:
+    def check(found: CheckResults, key: str, node: Node) -> int | None:
         if (
             isinstance(node, Scalar)
-            and node.means
+            and node.yaml_meaning
             and node.text.isascii()
             and node.text.isdigit()
             and low <= int(node.text) <= high
         ):
             return int(node.text)
         written = f", not {node.text}" if isinstance(node, Scalar) and node.text else ""
-        found.complain(node, key, f"must be a whole number from {low} to {high}{written}")
+        found.add_problem(node, key, f"must be a whole number from {low} to {high}{written}")
         return None
 
     return check
 
 
-def one_of(words: tuple[str, ...]) -> "Check":
-    """Return a check for one of some words."""
+def one_of(choices: tuple[str, ...]) -> "Check":
+    """Return a check for one of some texts."""
 
-    def check(found: Found, key: str, node: Node) -> str | None:
-        text = a_text(found, key, node)
-        if text is None or text in words:
+    def check(found: CheckResults, key: str, node: Node) -> str | None:
+        text = check_text(found, key, node)
+        if text is None or text in choices:
             return text
-        found.complain(node, key, f"{text} is not one of {', '.join(words)}{nearest(text, words)}")
+        found.add_problem(node, key, f"{text} is not one of {', '.join(choices)}{did_you_mean(text, choices)}")
         return None
 
     return check
 
 
 def list_of(check: "Check") -> "Check":
-    """Return a check for a list whose items pass another."""
+    """Return a check for a list whose items pass `check`."""
 
-    def check_list(found: Found, key: str, node: Node) -> tuple[object, ...] | None:
-        if isinstance(node, Scalar) and node.means and not node.text:
+    def check_list(found: CheckResults, key: str, node: Node) -> tuple[object, ...] | None:
+        if isinstance(node, Scalar) and node.yaml_meaning and not node.text:
             return ()
         if not isinstance(node, Sequence):
-            found.complain(node, key, f"must be a list, not {kind_of(node)}")
+            found.add_problem(node, key, f"must be a list, not {describe_node(node)}")
             return None
         items = []
-        for node_of_item in node.items:
-            item = check(found, key, node_of_item)
+        for item_node in node.items:
+            item = check(found, key, item_node)
             if item is not None:
-                found.lines[f"{key}:{item}"] = node_of_item.line
+                found.lines[f"{key}:{item}"] = item_node.line
                 items.append(item)
         return tuple(items)
 
     return check_list
 
 
-def a_command(found: Found, key: str, node: Node) -> tuple[object, ...] | None:
-    """Return words; a text is one word, no shell splits it."""
+def check_command(found: CheckResults, key: str, node: Node) -> tuple[object, ...] | None:
+    """Return the arguments of a command; a scalar is one argument and is not split."""
     if isinstance(node, Scalar):
-        word = a_line(found, key, node)
-        return None if word is None else (word,)
+        program = check_line(found, key, node)
+        return None if program is None else (program,)
     if isinstance(node, Sequence) and not node.items:
-        found.complain(node, key, "is empty")
+        found.add_problem(node, key, "is empty")
         return None
     before = len(found.problems)
-    words = list_of(a_text)(found, key, node)
-    if len(found.problems) > before or not isinstance(words, tuple):
+    argv = list_of(check_text)(found, key, node)
+    if len(found.problems) > before or not isinstance(argv, tuple):
         return None
-    if not words[0]:
-        found.complain(node, key, "begins with an empty word")
+    if not argv[0]:
+        found.add_problem(node, key, "begins with an empty argument")
         return None
-    return words
+    return argv
 
 
-def some_variables(found: Found, key: str, node: Node) -> tuple[tuple[str, str], ...] | None:
-    """Return variables with their values."""
-    if isinstance(node, Scalar) and node.means and not node.text:
+def check_variables(found: CheckResults, key: str, node: Node) -> tuple[tuple[str, str], ...] | None:
+    """Return variables and their values."""
+    if isinstance(node, Scalar) and node.yaml_meaning and not node.text:
         return ()
     pairs = []
-    for name, value in pairs_of(found, f"{key}.", node):
-        text = a_text(found, f"{key}.{name.text}", value)
-        if a_variable(found, key, name) is not None and text is not None:
+    for name, value in mapping_pairs(found, f"{key}.", node):
+        text = check_text(found, f"{key}.{name.text}", value)
+        if check_variable_name(found, key, name) is not None and text is not None:
             found.lines[f"{key}:{name.text}"] = name.line
             pairs.append((name.text, text))
     return tuple(pairs)
 
 
-def some_keys(found: Found, key: str, node: Node) -> tuple[tuple[str, str], ...] | None:
-    """Return pairs of what a key of the screen does and the keys for it, separated by commas."""
-    if isinstance(node, Scalar) and node.means and not node.text:
+def check_key_bindings(found: CheckResults, key: str, node: Node) -> tuple[tuple[str, str], ...] | None:
+    """Return pairs of a key binding's id and its keys, separated by commas."""
+    if isinstance(node, Scalar) and node.yaml_meaning and not node.text:
         return ()
     pairs = []
-    for name, value in pairs_of(found, f"{key}.", node):
-        text = a_line(found, f"{key}.{name.text}", value)
+    for name, value in mapping_pairs(found, f"{key}.", node):
+        text = check_line(found, f"{key}.{name.text}", value)
         if text is not None:
             pairs.append((name.text, text))
     return tuple(pairs)
 
 
-def some_limits(found: Found, key: str, node: Node) -> tuple[tuple[str, int], ...] | None:
-    """Return limits with their values."""
+def check_limits(found: CheckResults, key: str, node: Node) -> tuple[tuple[str, int], ...] | None:
+    """Return limits and their values."""
     pairs = []
-    for name, value in pairs_of(found, f"{key}.", node):
+    for name, value in mapping_pairs(found, f"{key}.", node):
         where = f"{key}.{name.text}"
         if name.text not in limits.NAMES:
-            found.complain(name, where, "unknown limit" + nearest(name.text, limits.NAMES))
+            found.add_problem(name, where, "unknown limit" + did_you_mean(name.text, limits.NAMES))
         elif not isinstance(value, Scalar):
-            found.complain(value, where, f"must be a number, not {kind_of(value)}")
+            found.add_problem(value, where, f"must be a number, not {describe_node(value)}")
         else:
             try:
-                pairs.append((name.text, limits.parse(name.text, value.text)))
+                pairs.append((name.text, limits.parse_limit(name.text, value.text)))
                 found.lines[f"{key}:{name.text}"] = name.line
             except ValueError as error:
-                found.complain(value, where, str(error))
+                found.add_problem(value, where, str(error))
     return tuple(pairs)

@@ -1,30 +1,31 @@
-"""Edits as lines: whether a text holds what somebody had edited."""
+"""Check whether a text contains an edit, line by line."""
 
 from collections import Counter
 
-from agent_dev.diff.hunks import blocks, is_binary, lines
+from agent_dev.diff.binary import is_binary
+from agent_dev.diff.hunks import find_hunks, split_lines
 
 
-def holds(before: bytes, edited: bytes, text: bytes) -> bool:
-    """Whether `text` holds the edit that made `edited` of `before`: every line that came, and none that went.
+def contains(before: bytes, edited: bytes, text: bytes) -> bool:
+    """Return whether `text` contains the edit from `before` to `edited`: all inserted lines, and none of the deleted ones.
 
-    Of what is no text all must be the same. An edit that changes nothing is held by everything.
+    Binary data must be equal. An edit that changes nothing is contained in everything.
     """
     if edited in (before, text):
         return True
     if any(map(is_binary, (before, edited, text))):
         return False
-    came, went = _moved(before, edited)
-    has_come, has_gone = _moved(before, text)
-    return not (came - has_come) and not (went - has_gone)
+    inserted, deleted = _count_lines(before, edited)
+    text_inserted, text_deleted = _count_lines(before, text)
+    return not (inserted - text_inserted) and not (deleted - text_deleted)
 
 
-def _moved(before: bytes, after: bytes) -> tuple[Counter[bytes], Counter[bytes]]:
-    """Return the lines that came and those that went; an end of the file without a newline is no other line."""
-    came: Counter[bytes] = Counter()
-    went: Counter[bytes] = Counter()
-    old, new = lines(before), lines(after)
-    for block in blocks(before, after):
-        went.update(line.rstrip(b"\r\n") for line in old[block.old_start : block.old_end])
-        came.update(line.rstrip(b"\r\n") for line in new[block.new_start : block.new_end])
-    return came - went, went - came
+def _count_lines(before: bytes, after: bytes) -> tuple[Counter[bytes], Counter[bytes]]:
+    """Return the inserted and the deleted lines; a missing newline at the end of the file makes no difference."""
+    inserted: Counter[bytes] = Counter()
+    deleted: Counter[bytes] = Counter()
+    old, new = split_lines(before), split_lines(after)
+    for hunk in find_hunks(before, after):
+        deleted.update(line.rstrip(b"\r\n") for line in old[hunk.old_start : hunk.old_end])
+        inserted.update(line.rstrip(b"\r\n") for line in new[hunk.new_start : hunk.new_end])
+    return inserted - deleted, deleted - inserted

@@ -1,234 +1,251 @@
-"""Base, mine and the agent's: three byte strings merged line by line, or the conflicts that a person has to resolve."""
+"""Three-way merge, line by line, of base, yours and the agent's bytes; conflicts are left to the user."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent_dev.diff.hunks import Block, blocks, joined, line_end, lines
+from agent_dev.diff.hunks import BareHunk, detect_line_end, find_hunks, join_lines, split_lines
 from agent_dev.errors import AgentDevError
 
-_MARKER = 7  # git's default length of a conflict marker
-_MARKS = b"<|=>"
+_MARKER_SIZE = 7  # git's default length of a conflict marker
+_MARKER_CHARS = b"<|=>"
 
 
-class Unresolved(AgentDevError):
+class UnresolvedConflict(AgentDevError):
     """conflict {number} of {count} is not resolved"""  # noqa: D400  (an error's docstring is its message)
 
 
-class Source(StrEnum):
-    """Where the bytes of a merged region come from."""
+class RegionSource(StrEnum):
+    """The origin of a merged region."""
 
-    STABLE = "stable"
-    MINE = "mine"
+    UNCHANGED = "stable"
+    YOURS = "yours"
     AGENT = "agent"
-    SAME = "same"  # both made this edit
+    SAME = "same"  # both sides made this edit
 
 
-class Side(StrEnum):
-    """How a conflict is resolved, where not by bytes from an editor. BOTH is mine and then the agent's."""
+class ConflictSide(StrEnum):
+    """A conflict's resolution by sides. BOTH is yours followed by the agent's."""
 
-    MINE = "mine"
+    YOURS = "yours"
     AGENT = "agent"
     BOTH = "both"
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
-    """A run of whole lines of which nobody has to decide."""
+class MergedRegion:
+    """A run of whole lines without conflict: `data` is the merged content, `base` the base version."""
 
-    source: Source
+    source: RegionSource
     data: bytes
+    base: bytes
+
+    @property
+    def yours(self) -> bytes:
+        """Your version of the region."""
+        return self.base if self.source is RegionSource.AGENT else self.data
+
+    @property
+    def agent(self) -> bytes:
+        """The agent's version of the region."""
+        return self.base if self.source is RegionSource.YOURS else self.data
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
-    """A run of whole lines that both sides changed, each in its own way."""
+class LineConflict:
+    """A run of whole lines that both sides changed in different ways."""
 
     base: bytes
-    mine: bytes
+    yours: bytes
     agent: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
-    """The regions in order; `line_end` is what a line without one gets when another comes to stand behind it."""
+class LineMerge:
+    """The regions in order; `detect_line_end` completes a last line when another line follows it."""
 
-    regions: tuple[Region | Conflict, ...]
+    regions: tuple[MergedRegion | LineConflict, ...]
     line_end: bytes = b"\n"
 
     @property
-    def conflicts(self) -> tuple[Conflict, ...]:
+    def conflicts(self) -> tuple[LineConflict, ...]:
         """The conflicts in order."""
-        return tuple(region for region in self.regions if isinstance(region, Conflict))
+        return tuple(region for region in self.regions if isinstance(region, LineConflict))
 
     @property
     def is_clean(self) -> bool:
-        """Whether nobody has to decide anything."""
+        """Return whether there is no conflict."""
         return not self.conflicts
 
-    def resolve(self, choices: Sequence[Side | bytes | None] = ()) -> bytes:
-        """Return the merged bytes; the k-th choice is for the k-th conflict: a side, or literal bytes.
+    def resolve(self, resolutions: Sequence[ConflictSide | bytes | None] = ()) -> bytes:
+        """Return the merged bytes; the k-th resolution, a side or bytes, is for the k-th conflict.
 
-        A last line without an end gets one only where something comes to stand behind it; `git merge-file --union` gives
-        mine one even before nothing.
+        A last line without an end gets one only if another line follows; `git merge-file --union` gives yours one in any case.
 
-        Raises Unresolved at the first conflict whose choice is missing or None, ValueError for more choices than conflicts.
+        Raises UnresolvedConflict at the first conflict without resolution, ValueError for more resolutions than conflicts.
         """
         count = len(self.conflicts)
-        if len(choices) > count:
-            raise ValueError(f"{len(choices)} choices for {count} conflicts")
-        pieces: list[bytes] = []
+        if len(resolutions) > count:
+            raise ValueError(f"{len(resolutions)} resolutions for {count} conflicts")
+        parts: list[bytes] = []
         number = 0
         for region in self.regions:
-            if isinstance(region, Region):
-                pieces.append(region.data)
+            if isinstance(region, MergedRegion):
+                parts.append(region.data)
                 continue
-            choice = choices[number] if number < len(choices) else None
+            resolution = resolutions[number] if number < len(resolutions) else None
             number += 1
-            if choice is None:
-                raise Unresolved(number=number, count=count)
-            pieces += _resolved(region, choice)
-        return joined(pieces, self.line_end)
+            if resolution is None:
+                raise UnresolvedConflict(number=number, count=count)
+            parts += _resolve(region, resolution)
+        return join_lines(parts, self.line_end)
 
 
-def _resolved(conflict: Conflict, choice: Side | bytes) -> tuple[bytes, ...]:
-    if isinstance(choice, bytes):
-        return (choice,)
-    match choice:
-        case Side.MINE:
-            return (conflict.mine,)
-        case Side.AGENT:
+def _resolve(conflict: LineConflict, resolution: ConflictSide | bytes) -> tuple[bytes, ...]:
+    if isinstance(resolution, bytes):
+        return (resolution,)
+    match resolution:
+        case ConflictSide.YOURS:
+            return (conflict.yours,)
+        case ConflictSide.AGENT:
             return (conflict.agent,)
-        case Side.BOTH:
-            return conflict.mine, conflict.agent
+        case ConflictSide.BOTH:
+            return conflict.yours, conflict.agent
 
 
-def merge(base: bytes, mine: bytes, theirs: bytes) -> Merged:
-    r"""Merge what two sides made of `base`; `theirs` is the agent's.
+def merge_lines(base: bytes, yours: bytes, agent: bytes) -> LineMerge:
+    r"""Merge `yours` and `agent`, two versions of `base`.
 
-    The rule is git's (xdiff/xmerge.c): edits of two sides that overlap or touch, with no unchanged line between them,
-    are one region. It is no conflict when both sides hold the same bytes there. Lines end at `\n` only; a line without
-    an end differs from one with it. NUL and any encoding are fine; whether to merge binary files is `decision.decide`'s.
-    Past `blocks.LARGEST` a side that changed is one region, the whole file.
+    The rule is git's (xdiff/xmerge.c): edits of both sides that overlap or touch, with no unchanged line between them, are one
+    region. It is no conflict if both sides have the same bytes there. Lines end at `\n` only; a line without an end differs from
+    one with it. NUL and any encoding are fine; whether to merge binary files is `decision.decide`'s.
+    Above `hunks.MAX_DIFF_SIZE` a changed side is one region, the whole file.
 
-    Two things differ from `git merge-file`, and neither the verdict nor the bytes of a clean merge is among them. A
-    conflict is the whole region, as with git's `--diff3`: git's default cuts lines that both sides share out of a conflict,
-    and then nobody knows which lines of the base belong to what is left. And git refuses what has a NUL near its start.
-    (Two more are in the text of conflicts: see `Merged.resolve` for BOTH and `marked` for mixed line ends.)
+    There are two differences from `git merge-file`, which change neither whether there are conflicts nor a clean merge's bytes.
+    A conflict is the whole region, as with git's `--diff3`: by default git cuts lines common to both sides out of a conflict, and
+    then it is unknown which lines of the base belong to the rest. And git refuses files with a NUL near the start.
+    (Two more concern the text of conflicts: see `LineMerge.resolve` for BOTH and `format_with_markers` for mixed line ends.)
     """
-    texts = (base, mine, theirs)
-    if mine == theirs:
-        whole = Region(Source.STABLE if mine == base else Source.SAME, mine)
-        return Merged((whole,) if mine else (), line_end(*texts))
-    old, new = lines(base), (lines(mine), lines(theirs))
-    found = (blocks(base, mine, slide=False), blocks(base, theirs, slide=False))
-    regions: list[Region | Conflict] = []
-    at = 0
-    for start, end, sides in _groups(*found):
-        if start > at:
-            regions.append(Region(Source.STABLE, b"".join(old[at:start])))
-        ours, agents = (b"".join(_side(old, new[k], sides[k], start, end)) for k in (0, 1))
-        regions.append(_region(b"".join(old[start:end]), ours, agents))
-        at = end
-    if at < len(old):
-        regions.append(Region(Source.STABLE, b"".join(old[at:])))
-    return Merged(tuple(regions), line_end(*texts))
+    texts = (base, yours, agent)
+    if yours == agent:
+        whole = MergedRegion(RegionSource.UNCHANGED if yours == base else RegionSource.SAME, yours, base)
+        return LineMerge((whole,) if yours or base else (), detect_line_end(*texts))
+    old, new = split_lines(base), (split_lines(yours), split_lines(agent))
+    found = (find_hunks(base, yours, slide=False), find_hunks(base, agent, slide=False))
+    regions: list[MergedRegion | LineConflict] = []
+    position = 0
+    for start, end, sides in _group_hunks(*found):
+        if start > position:
+            regions.append(_stable(old[position:start]))
+        your_lines, agent_lines = (b"".join(_side_lines(old, new[k], sides[k], start, end)) for k in (0, 1))
+        regions.append(_region(b"".join(old[start:end]), your_lines, agent_lines))
+        position = end
+    if position < len(old):
+        regions.append(_stable(old[position:]))
+    return LineMerge(tuple(regions), detect_line_end(*texts))
 
 
-Group = tuple[int, int, tuple[list[Block], list[Block]]]  # old start, old end, the blocks of either side between
+HunkGroup = tuple[int, int, tuple[list[BareHunk], list[BareHunk]]]  # old start, old end, each side's hunks between them
 
 
-def _groups(mine: tuple[Block, ...], theirs: tuple[Block, ...]) -> Iterator[Group]:
-    """Yield what overlaps or touches together; blocks of one side never touch each other."""
-    events = sorted([(b.old_start, b.old_end, 0, b) for b in mine] + [(b.old_start, b.old_end, 1, b) for b in theirs], key=_place)
+def _group_hunks(yours: tuple[BareHunk, ...], agent: tuple[BareHunk, ...]) -> Iterator[HunkGroup]:
+    """Yield hunks that overlap or touch as one group; hunks of one side never touch each other."""
+    tagged = [(hunk.old_start, hunk.old_end, 0, hunk) for hunk in yours]
+    tagged += [(hunk.old_start, hunk.old_end, 1, hunk) for hunk in agent]
+    events = sorted(tagged, key=_event_key)
     start = end = -1
-    sides: tuple[list[Block], list[Block]] = ([], [])
-    for first, last, side, block in events:
+    sides: tuple[list[BareHunk], list[BareHunk]] = ([], [])
+    for first, last, side, hunk in events:
         if first > end:
             if end >= 0:
                 yield start, end, sides
             start, end, sides = first, last, ([], [])
-        sides[side].append(block)
+        sides[side].append(hunk)
         end = max(end, last)
     if end >= 0:
         yield start, end, sides
 
 
-def _place(event: tuple[int, int, int, Block]) -> tuple[int, int, int]:
+def _event_key(event: tuple[int, int, int, BareHunk]) -> tuple[int, int, int]:
     return event[:3]
 
 
-def _side(old: list[bytes], new: list[bytes], some: list[Block], start: int, end: int) -> Iterator[bytes]:
-    """Yield what one side holds between two old lines."""
-    at = start
-    for block in some:
-        yield from old[at : block.old_start]
-        yield from new[block.new_start : block.new_end]
-        at = block.old_end
-    yield from old[at:end]
+def _side_lines(old: list[bytes], new: list[bytes], hunks: list[BareHunk], start: int, end: int) -> Iterator[bytes]:
+    """Yield one side's lines between two old lines."""
+    position = start
+    for hunk in hunks:
+        yield from old[position : hunk.old_start]
+        yield from new[hunk.new_start : hunk.new_end]
+        position = hunk.old_end
+    yield from old[position:end]
 
 
-def _region(base: bytes, mine: bytes, agent: bytes) -> Region | Conflict:
-    if mine == agent:
-        return Region(Source.SAME, mine)
-    if mine == base:
-        return Region(Source.AGENT, agent)
+def _stable(lines_: list[bytes]) -> MergedRegion:
+    data = b"".join(lines_)
+    return MergedRegion(RegionSource.UNCHANGED, data, data)
+
+
+def _region(base: bytes, yours: bytes, agent: bytes) -> MergedRegion | LineConflict:
+    if yours == agent:
+        return MergedRegion(RegionSource.SAME, yours, base)
+    if yours == base:
+        return MergedRegion(RegionSource.AGENT, agent, base)
     if agent == base:
-        return Region(Source.MINE, mine)
-    return Conflict(base, mine, agent)
+        return MergedRegion(RegionSource.YOURS, yours, base)
+    return LineConflict(base, yours, agent)
 
 
-def marked(merged: Merged, mine: bytes, agent: bytes, base: bytes | None = None) -> bytes:
-    """Return the text for an editor, git's conflict markers around each conflict; arguments are the labels.
+def format_with_markers(merged: LineMerge, yours: bytes, agent: bytes, base: bytes | None = None) -> bytes:
+    """Return the text for an editor, with git's conflict markers; the other arguments are the labels.
 
-    With a label for `base` its lines are shown between the two, as git's diff3 style does. The markers are longer than
-    git's seven where the text holds a line that could be taken for one. They end in CRLF when the first lines of all
-    three texts do; git asks the lines before each conflict, which differs in a text that mixes both.
+    With a label for `base` its lines are shown, too, in git's diff3 style. Markers are longer than git's seven characters if a
+    line of the text looks like one. They end in CRLF if the first lines of all three texts do; git looks at the lines before each
+    conflict, which makes a difference for mixed line ends.
     """
-    if any(b"\n" in label or b"\r" in label for label in (mine, agent, base or b"")):
-        raise ValueError("a label is one line")
-    size, end = marker_size(merged), merged.line_end
-    pieces: list[bytes] = []
+    if any(b"\n" in label or b"\r" in label for label in (yours, agent, base or b"")):
+        raise ValueError("a label must be one line")
+    size, end = choose_marker_size(merged), merged.line_end
+    parts: list[bytes] = []
     for region in merged.regions:
-        if isinstance(region, Region):
-            pieces.append(region.data)
+        if isinstance(region, MergedRegion):
+            parts.append(region.data)
             continue
-        pieces += [b"<" * size + b" " + mine + end, _ended(region.mine, end)]
+        parts += [b"<" * size + b" " + yours + end, _with_line_end(region.yours, end)]
         if base is not None:
-            pieces += [b"|" * size + b" " + base + end, _ended(region.base, end)]
-        pieces += [b"=" * size + end, _ended(region.agent, end), b">" * size + b" " + agent + end]
-    return b"".join(pieces)
+            parts += [b"|" * size + b" " + base + end, _with_line_end(region.base, end)]
+        parts += [b"=" * size + end, _with_line_end(region.agent, end), b">" * size + b" " + agent + end]
+    return b"".join(parts)
 
 
-def parse_marked(merged: Merged, edited: bytes) -> bytes | None:
-    """Return what came back from the editor for `marked(merged, …)`, as it is; None while a marker is left in it."""
-    return None if marker_size(merged) in _marker_sizes(edited) else edited
+def parse_edited(merged: LineMerge, edited: bytes) -> bytes | None:
+    """Return the edited text of `format_with_markers(merged, …)`; None if it still contains a marker."""
+    return None if choose_marker_size(merged) in _marker_sizes(edited) else edited
 
 
-def marker_size(merged: Merged) -> int:
-    """Return the length of a marker: seven, or the next that no line of the text could be taken for."""
-    taken: set[int] = set()
+def choose_marker_size(merged: LineMerge) -> int:
+    """Return the length of a marker: seven, or more if a line of the text looks like a marker."""
+    used: set[int] = set()
     for region in merged.regions:
-        parts = (region.data,) if isinstance(region, Region) else (region.base, region.mine, region.agent)
-        taken.update(size for part in parts for size in _marker_sizes(part))
-    size = _MARKER
-    while size in taken:
+        parts = (region.data,) if isinstance(region, MergedRegion) else (region.base, region.yours, region.agent)
+        used.update(size for part in parts for size in _marker_sizes(part))
+    size = _MARKER_SIZE
+    while size in used:
         size += 1
     return size
 
 
 def _marker_sizes(text: bytes) -> set[int]:
-    """Return the lengths of the runs that look like markers: at the start of a line, a space or the line's end behind."""
+    """Return the lengths of runs that look like markers: at the start of a line, before a space or the line end."""
     sizes: set[int] = set()
-    for mark in (_MARKS[k : k + 1] for k in range(len(_MARKS))):
-        if mark * _MARKER not in text:
+    for mark in (_MARKER_CHARS[k : k + 1] for k in range(len(_MARKER_CHARS))):
+        if mark * _MARKER_SIZE not in text:
             continue
-        for line in lines(text):
+        for line in split_lines(text):
             size = len(line) - len(line.lstrip(mark))
-            if size >= _MARKER and line[size : size + 1] in (b" ", b"\r", b"\n", b""):
+            if size >= _MARKER_SIZE and line[size : size + 1] in (b" ", b"\r", b"\n", b""):
                 sizes.add(size)
     return sizes
 
 
-def _ended(text: bytes, end: bytes) -> bytes:
+def _with_line_end(text: bytes, end: bytes) -> bytes:
     return text if not text or text.endswith(b"\n") else text + end

@@ -1,7 +1,8 @@
-"""POSIX access lists (acl(5)), as the kernel keeps them in an attribute: whose a file's is, and what stays of one that goes.
+"""POSIX ACLs (acl(5)), read from their xattr: which ACL a merged file gets, which mode bits remain without one.
 
-A file that takes another's place has that one's list, as if it had been written to. A list of the agent's own never comes. While
-a file has one, the group's bits of its mode are the list's mask: of a list that goes, the group keeps only what was its own.
+A file that replaces another one gets the ACL of the replaced file, as if that had been written to; the agent's own ACLs are
+never merged. While a file has an ACL, the group bits of its mode are the ACL's mask: without the ACL, the group keeps only the
+permissions of its own entry.
 """
 
 import errno
@@ -9,44 +10,55 @@ import os
 import struct
 from dataclasses import replace
 
-from agent_dev.fs import dir_tree as files
-from agent_dev.overlay.changes import Entry, FileType
+from agent_dev.fs import dir_tree
+from agent_dev.fs.entry import Entry, FileType
+from agent_dev.fs.unlocked_directories import ENTER
 
-LIST = "system.posix_acl_access"
+XATTR = "system.posix_acl_access"
 _HEAD, _ENTRY = struct.Struct("<I"), struct.Struct("<HHI")  # version; tag, permissions, id (linux/posix_acl_xattr.h)
 _GROUP, _MASK = 0x04, 0x10
 _NONE = (errno.ENODATA, errno.ENOTSUP, errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)
 
 
-def of(tree: files.Tree, path: bytes) -> bytes | None:
-    """Return the access list of a file or directory below a tree; None where there is none. Raises OSError."""
+def read_below(tree: dir_tree.Tree, path: bytes) -> bytes | None:
+    """Return the ACL of a file or directory below a tree; None if it has none. Raises OSError."""
     folder, _, name = path.rpartition(b"/")
     try:
-        return os.getxattr(b"/proc/self/fd/%d/%b" % (tree.folder(folder), name), LIST, follow_symlinks=False)
+        return os.getxattr(b"/proc/self/fd/%d/%b" % (tree.directory(folder), name), XATTR, follow_symlinks=False)
+    except PermissionError:
+        if not tree.unlock(folder, ENTER):
+            raise
+        return read_below(tree, path)
     except OSError as error:
         if error.errno in _NONE:
             return None
         raise
+
+
+def attributes_with_acl(tree: dir_tree.Tree, path: bytes, entry: Entry) -> tuple[tuple[str, bytes], ...]:
+    """Return the attributes of an entry at a path below a tree, with its ACL if it has one. Raises OSError."""
+    own = read_below(tree, path)
+    return (*entry.attributes, *(((XATTR, own),) if own is not None else ()))
 
 
 def read(fd: int) -> bytes | None:
-    """Return the access list of an open file; None where it has none. Raises OSError."""
+    """Return the ACL of an open file; None if it has none. Raises OSError."""
     try:
-        return os.getxattr(fd, LIST)
+        return os.getxattr(fd, XATTR)
     except OSError as error:
         if error.errno in _NONE:
             return None
         raise
 
 
-def with_that_of(entry: Entry, tree: files.Tree, path: bytes) -> Entry:
-    """Return a file's entry with the access list of what stands at a path below a tree. Raises OSError."""
-    own = of(tree, path) if entry.type is FileType.FILE else None
-    return entry if own is None else replace(entry, attributes=(*entry.attributes, (LIST, own)))
+def with_acl_of(entry: Entry, tree: dir_tree.Tree, path: bytes) -> Entry:
+    """Return a file's entry with the ACL of the file at a path below a tree. Raises OSError."""
+    own = read_below(tree, path) if entry.type is FileType.FILE else None
+    return entry if own is None else replace(entry, attributes=(*entry.attributes, (XATTR, own)))
 
 
-def without(mode: int, access: bytes | None) -> int:
-    """Return the mode of a file that loses its access list."""
+def mode_without_acl(mode: int, access: bytes | None) -> int:
+    """Return the mode of a file after its ACL is removed."""
     if access is None:
         return mode
     entries: dict[int, int] = {tag: bits for tag, bits, _ in _ENTRY.iter_unpack(access[_HEAD.size :])}

@@ -1,21 +1,21 @@
-"""Small JSON files in `$XDG_CACHE_HOME/agent-dev` that save a start from asking or parsing again; losing them costs only time."""
+"""Small JSON files in `$XDG_CACHE_HOME/agent-dev` that save queries and parsing at the start; they can be deleted at any time."""
 
 import os
 import stat
 
-from agent_dev.fs import fast_json as quick_json
+from agent_dev.fs import checksummed_json
 
-MOST = 100  # entries kept in one file, the newest
+MAX_ENTRIES = 100  # entries per file; the newest are kept
 
 
 def folder(environ: dict[str, str]) -> str:
-    """Return `$XDG_CACHE_HOME/agent-dev`, or that below ~/.cache."""
+    """Return `$XDG_CACHE_HOME/agent-dev`, by default `~/.cache/agent-dev`."""
     base = environ.get("XDG_CACHE_HOME", "")
     return (base if base.startswith("/") else environ.get("HOME", "") + "/.cache") + "/agent-dev"
 
 
 def read(path: str) -> dict[str, object]:
-    """Return what was kept; nothing when there is none, when it is torn or when others could have written it."""
+    """Return the cached entries; none if the file is missing, damaged, or could have been written by others."""
     if not path:
         return {}
     try:
@@ -23,16 +23,15 @@ def read(path: str) -> dict[str, object]:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 return {}
-            kept = quick_json.loads(file.read())
+            return checksummed_json.loads(file.read())
     except (OSError, ValueError):
         return {}
-    return kept if isinstance(kept, dict) else {}
 
 
-def write(path: str, kept: dict[str, object]) -> None:
-    """Keep a table by temp and rename; a cache that cannot be written is asked again next time."""
+def write(path: str, entries: dict[str, object]) -> None:
+    """Replace a cache file by rename; a failure is ignored."""
     temp = f"{path}.{os.getpid()}"
-    data = quick_json.dumps(dict(list(kept.items())[-MOST:]))
+    data = checksummed_json.dumps(dict(list(entries.items())[-MAX_ENTRIES:]))
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
         fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -1,42 +1,45 @@
-"""Whether a disk takes names that differ in case for one: looked at, never tried by making something."""
+"""Detect a case-insensitive file system by existing names, without creating any."""
 
 import os
 from collections.abc import Container, Iterable, Mapping
 
 from agent_dev.fs.dir_tree import Tree
-from agent_dev.overlay.case_collisions import among
-from agent_dev.overlay.changes import Entry, FileType, parents_of
-from agent_dev.path_patterns import fold
+from agent_dev.fs.entry import Entry, FileType, parents_of
+from agent_dev.path_patterns import fold_path
 
 
-def twins(tree: Tree, standing: Mapping[bytes, Entry | None], known: Container[bytes]) -> dict[str, tuple[bytes, ...]]:
-    """Return by folded name what the disk takes for one, of some paths and what stands there.
+def case_collisions(tree: Tree, entries: Mapping[bytes, Entry | None], known: Container[bytes]) -> dict[str, tuple[bytes, ...]]:
+    """Return the paths that the file system treats as one, by folded name, for some paths and their current entries.
 
-    `known`: what stood there before by that very name, and is not looked up.
+    `known`: paths that existed before under that very name, and are not looked up.
     """
-    others = other_names(tree, [path for path, entry in standing.items() if entry and path not in known])
-    found = among((*standing, *(others - standing.keys())))
-    folders = {paths[0].rpartition(b"/")[0] for paths in found.values()}  # few, where there may be thousands of pairs
-    folds = {folder for folder in folders if is_folding(tree, folder)}
-    return {name: paths for name, paths in found.items() if not others.isdisjoint(paths) or paths[0].rpartition(b"/")[0] in folds}
+    others = other_spellings(tree, [path for path, entry in entries.items() if entry and path not in known])
+    found = possible_collisions((*entries, *(others - entries.keys())))
+    folders = {paths[0].rpartition(b"/")[0] for paths in found.values()}  # few, even for thousands of pairs
+    insensitive = {folder for folder in folders if is_case_insensitive(tree, folder)}
+    return {
+        name: paths
+        for name, paths in found.items()
+        if not others.isdisjoint(paths) or paths[0].rpartition(b"/")[0] in insensitive
+    }
 
 
-def is_folding(tree: Tree, folder: bytes) -> bool:
-    """Whether a directory below a tree takes `a` for `A`, by a name in it, in one above it, or by the tree's own."""
-    for place in (*reversed(parents_of(folder + b"/")), b""):
-        found = tree.look(place) if place else None
-        told = _by_names(tree.folder(place)) if not place or (found and found.type is FileType.DIRECTORY) else None
-        if told is not None:
-            return told
+def is_case_insensitive(tree: Tree, folder: bytes) -> bool:
+    """Return whether a directory of a tree is case-insensitive, judged by a name in it, in a parent, or the tree's own."""
+    for path in (*reversed(parents_of(folder + b"/")), b""):
+        found = tree.entry_at(path) if path else None
+        answer = _by_names(tree, path) if not path or (found and found.type is FileType.DIRECTORY) else None
+        if answer is not None:
+            return answer
     return _by_own_name(os.fsencode(tree.path))
 
 
-def _by_names(folder: int) -> bool | None:
-    names = set(_names(folder))
+def _by_names(tree: Tree, folder: bytes) -> bool | None:
+    names = set(_names(tree, folder))
     for name in names:
         other = name.swapcase()
         if other not in names:
-            return _is_one(name, other, folder)
+            return _is_one(name, other, tree.directory(folder))
     return None
 
 
@@ -57,26 +60,41 @@ def _is_one(name: bytes, other: bytes, folder: int) -> bool:
     return (one.st_dev, one.st_ino) == (two.st_dev, two.st_ino)
 
 
-def other_names(tree: Tree, paths: Iterable[bytes]) -> set[bytes]:
-    """Return the paths by which directories have what stands at some paths, where those are other spellings of them."""
+def other_spellings(tree: Tree, paths: Iterable[bytes]) -> set[bytes]:
+    """Return the paths under which directories list some paths, if these are other spellings of existing names."""
     inside: dict[bytes, set[bytes]] = {}
     found = set()
     for path in paths:
         folder, _, name = path.rpartition(b"/")
         names = inside.get(folder)
         if names is None:
-            names = inside[folder] = set(_names(tree.folder(folder)))
+            names = inside[folder] = set(_names(tree, folder))
         if name not in names:
-            found |= {b"/".join((folder, one)) if folder else one for one in names if fold(one) == fold(name)}
+            found |= {b"/".join((folder, one)) if folder else one for one in names if fold_path(one) == fold_path(name)}
     return found
 
 
-def _names(folder: int) -> list[bytes]:
+def _names(tree: Tree, folder: bytes) -> list[bytes]:
     try:
-        fd = os.open(f"/proc/self/fd/{folder}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(f"/proc/self/fd/{tree.directory(folder)}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
-        return []  # what is in it is not known
+        return []  # its content is unknown
     try:
         return [os.fsencode(name) for name in os.listdir(fd)]
     finally:
         os.close(fd)
+
+
+def possible_collisions(paths: Iterable[bytes]) -> dict[str, tuple[bytes, ...]]:
+    """Return the paths that a case-insensitive file system may treat as one, by folded name; each path is given once."""
+    every = tuple(paths)
+    if b"".join(every).isascii() and len({path.lower() for path in every}) == len(every):
+        return {}  # the common case, and much faster
+    found: dict[str, bytes] = {}
+    collisions: dict[str, tuple[bytes, ...]] = {}
+    for path in every:
+        folded = fold_path(path)
+        first = found.setdefault(folded, path)
+        if first != path:
+            collisions[folded] = (*collisions.get(folded, (first,)), path)
+    return collisions

@@ -1,49 +1,51 @@
-"""The room that is left on the disks that an agent fills: it is stopped before there is none, even for a merge."""
+"""Free space on the disks that an agent writes to: the agent is stopped while enough is left for a merge."""
 
+import errno
 import os
 
-_MOST, _SHARE = 1 << 30, 10  # bytes and part of a file system that stay free unless the user says otherwise
-_SPEED = 4 << 20  # bytes that a fast disk takes in a millisecond
-_SLOWEST, _FASTEST = 400, 5  # ms between two looks
+_MOST, _SHARE = 1 << 30, 10  # bytes and fraction of a file system that stay free by default
+_SPEED = 4 << 20  # bytes that a fast disk writes in a millisecond
+_SLOWEST, _FASTEST = 400, 5  # ms between two checks
 
-FINE, LOW, NONE = range(3)
+ENOUGH, LOW, EXHAUSTED = range(3)
+FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _Disk:
-    """One file system. What the session wrote must fit once more where it is merged from, but for what is in `kept`."""
+    """A file system. The session's data, except that in `kept`, must fit on it once more for the merge."""
 
     def __init__(self, path: str, reserve: int, start: os.statvfs_result, *, is_copied: bool, kept: str = "") -> None:
         self.path = path
         self._is_copied = is_copied
-        self._kept = kept
-        self._seen = (0, 0)  # when that changed, and its bytes
+        self._unmerged = kept
+        self._seen = (0, 0)  # mtime of `kept`, and the bytes in it
         self._start, whole = _free(start)
         self._reserve = reserve if reserve >= 0 else min(_MOST, whole // _SHARE, self._start // 2)
 
     def look(self) -> tuple[int, int]:
-        """Return the bytes that are free, and those that must stay so."""
+        """Return the numbers of bytes that are free and that must stay free."""
         free, _ = _free(os.statvfs(self.path))
         written = max(0, self._start - free) if self._is_copied else 0
-        if self._kept and free < self._reserve + written:
-            written = max(0, written - self._bytes_kept())
+        if self._unmerged and free < self._reserve + written:
+            written = max(0, written - self._unmerged_bytes())
         return free, self._reserve + written
 
-    def _bytes_kept(self) -> int:
+    def _unmerged_bytes(self) -> int:
         try:
-            changed = os.stat(self._kept).st_mtime_ns
+            changed = os.stat(self._unmerged).st_mtime_ns
             if self._seen[0] != changed:
-                with os.scandir(self._kept) as entries:
+                with os.scandir(self._unmerged) as entries:
                     self._seen = changed, sum(map(_blocks, entries))
         except FileNotFoundError:
             return 0
         return self._seen[1]
 
 
-class Room:
-    """What is left on the file systems of the state directory and of other places that an agent writes to.
+class FreeSpace:
+    """Free space on the file systems of the state directory and of other directories that an agent writes to.
 
-    `start`: each of these places and what its disk held before the agent began, the state directory first. `kept`: a
-    directory of files in that which are never merged: contents of checkpoints.
+    `start`: these directories with their file systems' status before the agent started, the state directory first. `kept`: a
+    directory in it with files that are never merged (contents of checkpoints).
     """
 
     def __init__(self, start: "dict[str, os.statvfs_result]", reserve: int = -1, kept: str = "") -> None:
@@ -56,17 +58,17 @@ class Room:
                 seen.add(device)
                 self._disks.append(_Disk(path, reserve, found, is_copied=is_state, kept=kept if is_state else ""))
         self.pause = _FASTEST
-        self.why = ""
+        self.reason = ""
 
-    def look(self) -> int:
-        """Return whether there is room: FINE, LOW (the agent must end), NONE (now); `pause` says when to look again."""
-        worst, headroom = FINE, 1 << 62
+    def check(self) -> int:
+        """Return ENOUGH, LOW (end the agent) or EXHAUSTED (kill it now); `pause` is the time until the next check, in ms."""
+        worst, headroom = ENOUGH, 1 << 62
         for disk in self._disks:
             free, needed = disk.look()
             headroom = min(headroom, free - needed)
             if free < needed:
-                worst = max(worst, NONE if free < needed // 2 else LOW)
-                self.why = f"{free >> 20} MiB are left on the disk of {disk.path}, and they are kept for the merge (free-disk)"
+                worst = max(worst, EXHAUSTED if free < needed // 2 else LOW)
+                self.reason = f"{free >> 20} MiB free on the disk of {disk.path}, reserved for the merge (limit free-disk)"
         self.pause = min(_SLOWEST, max(_FASTEST, headroom // _SPEED))
         return worst
 
@@ -79,4 +81,23 @@ def _blocks(entry: os.DirEntry[str]) -> int:
     try:
         return entry.stat(follow_symlinks=False).st_blocks * 512
     except FileNotFoundError:
-        return 0  # a temporary one
+        return 0  # a temporary file
+
+
+def failed_path(error: OSError, *places: str) -> str:
+    """Return the path to report for an error: the mount point of a full disk, else the failed path or the first directory.
+
+    Errors of calls on descriptors do not name the full disk. It is the one of `places` with the least free space.
+    """
+    if error.errno not in FULL_ERRNOS:
+        return os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else places[0]
+    path = os.path.realpath(min(filter(os.path.isdir, places), key=_free_share, default=places[0]))
+    while not os.path.ismount(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def _free_share(path: str) -> float:
+    """Return the smaller of the shares of free blocks and free inodes."""
+    found = os.statvfs(path)
+    return min(found.f_bavail / (found.f_blocks or 1), found.f_favail / found.f_files if found.f_files else 1.0)

@@ -1,188 +1,207 @@
-"""Every system call by which a merge, an undo or a recovery changes a disk: one tiny function each.
+"""The system calls by which a merge, an undo or a recovery changes a disk, one function each.
 
-All of them pass `watcher` first. Tests put one there that kills the process at the N-th call, lets it fail, or writes the
-calls down for a model of what a power cut leaves.
+All of them call `hook` first. Tests use it to kill the process at the N-th call, to let a call fail, or to record the calls
+for a model of a power failure.
 """
 
 import errno
 import os
 from collections.abc import Callable
 
-from agent_dev.linux import syscalls as kernel
+from agent_dev.linux import streams, syscalls
 
-Watcher = Callable[[str, tuple[object, ...]], None]
-watcher: Watcher | None = None
+Hook = Callable[[str, tuple[object, ...]], None]
+hook: Hook | None = None
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _pass(call: str, *words: object) -> None:
-    if watcher is not None:
-        watcher(call, words)
+def _notify(call: str, *arguments: object) -> None:
+    if hook is not None:
+        hook(call, arguments)
 
 
 def create(name: bytes, folder: int, mode: int = 0o600) -> int:
-    """Make a file that must not be there yet; return its descriptor."""
-    _pass("create", folder, name)
+    """Create a file that must not exist; return its descriptor."""
+    _notify("create", folder, name)
     return os.open(name, _NEW, mode, dir_fd=folder)
 
 
 def write(fd: int, data: bytes | memoryview) -> None:
-    """Write everything, however often the kernel takes only a part."""
-    _pass("write", fd, len(data))
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+    """Write all bytes, also if the kernel writes only a part at a time."""
+    _notify("write", fd, len(data))
+    streams.write_all(fd, data)
+
+
+def append(path: str, data: bytes) -> None:
+    """Append to a file of ours, created if it is missing; durable on return."""
+    folder_path, name = os.path.split(path)
+    folder = os.open(folder_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fd = create(name.encode(), folder)
+            fsync(folder)
+        except FileExistsError:
+            fd = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            write(fd, data)
+            fsync(fd)
+        finally:
+            os.close(fd)
+    finally:
+        os.close(folder)
 
 
 def truncate(fd: int, size: int) -> None:
-    """Cut a file, or let it grow by a hole."""
-    _pass("truncate", fd, size)
+    """Set a file's size; a larger file grows by a hole."""
+    _notify("truncate", fd, size)
     os.ftruncate(fd, size)
 
 
 def fsync(fd: int) -> None:
-    """Make a file durable, or a directory's entries."""
-    _pass("fsync", fd)
+    """Make a file, or a directory's entries, durable."""
+    _notify("fsync", fd)
     os.fsync(fd)
 
 
 def syncfs(fd: int) -> None:
     """Make a whole file system durable."""
-    _pass("syncfs", fd)
-    kernel.syncfs(fd)
+    _notify("syncfs", fd)
+    syscalls.syncfs(fd)
 
 
-def sync_folder(fd: int) -> None:
+def sync_directory(fd: int) -> None:
     """Make a directory's entries durable; `fd` may be an O_PATH descriptor."""
-    real = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fsync(real)
-    finally:
-        os.close(real)
+    _sync(f"/proc/self/fd/{fd}", fsync)
 
 
 def sync_path(path: str) -> None:
-    """Make the entries of a directory of ours durable, by its path."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fsync(fd)
-    finally:
-        os.close(fd)
+    """Make the entries of a directory of ours durable."""
+    _sync(path, fsync)
 
 
-def sync_all(path: str) -> None:
-    """Make the whole file system durable on which a directory of ours lies."""
+def sync_file_system_of(path: str) -> None:
+    """Make the whole file system of a directory of ours durable."""
+    _sync(path, syncfs)
+
+
+def _sync(path: str, sync: Callable[[int], None]) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        syncfs(fd)
+        sync(fd)
     finally:
         os.close(fd)
 
 
 def mkdir(name: bytes, folder: int, mode: int = 0o700) -> None:
-    """Make a directory; the umask has no say."""
-    _pass("mkdir", folder, name)
+    """Create a directory with this mode, regardless of the umask."""
+    _notify("mkdir", folder, name)
     os.mkdir(name, 0o700, dir_fd=folder)
     if mode != 0o700:
         chmod_at(name, folder, mode)
 
 
 def mkdir_path(path: str) -> None:
-    """Make a directory of ours, by its path."""
-    _pass("mkdir", path)
+    """Create a directory of ours by its path."""
+    _notify("mkdir", path)
     os.mkdir(path, 0o700)
 
 
 def symlink(target: bytes, name: bytes, folder: int) -> None:
-    """Make a symbolic link."""
-    _pass("symlink", folder, name)
+    """Create a symlink."""
+    _notify("symlink", folder, name)
     os.symlink(target, name, dir_fd=folder)
 
 
 def mkfifo(name: bytes, folder: int, mode: int) -> None:
-    """Make a FIFO; the umask has no say."""
-    _pass("mkfifo", folder, name)
+    """Create a FIFO with this mode, regardless of the umask."""
+    _notify("mkfifo", folder, name)
     os.mkfifo(name, 0o600, dir_fd=folder)
     chmod_at(name, folder, mode)
 
 
 def whiteout(name: bytes, folder: int) -> None:
-    """Make the overlay's mark for what is deleted: a character device 0, 0."""
-    _pass("whiteout", folder, name)
+    """Create an overlay whiteout: a character device 0, 0."""
+    _notify("whiteout", folder, name)
     os.mknod(name, 0o020000, 0, dir_fd=folder)
 
 
 def unlink(name: bytes, folder: int) -> None:
-    """Remove a name that is no directory's."""
-    _pass("unlink", folder, name)
+    """Remove a name that is not a directory."""
+    _notify("unlink", folder, name)
     os.unlink(name, dir_fd=folder)
 
 
 def rmdir(name: bytes, folder: int) -> None:
     """Remove an empty directory."""
-    _pass("rmdir", folder, name)
+    _notify("rmdir", folder, name)
     os.rmdir(name, dir_fd=folder)
 
 
-def move(old_folder: int, old: bytes, new_folder: int, new: bytes) -> None:
-    """Rename; fails where something stands (RENAME_NOREPLACE)."""
-    _pass("move", old_folder, old, new_folder, new)
-    kernel.rename(old_folder, old, new_folder, new, kernel.NOREPLACE)
+def rename_new(old_folder: int, old: bytes, new_folder: int, new: bytes) -> None:
+    """Rename; fails if the target exists (RENAME_NOREPLACE)."""
+    _notify("move", old_folder, old, new_folder, new)
+    syscalls.rename(old_folder, old, new_folder, new, syscalls.NOREPLACE)
 
 
 def exchange(one_folder: int, one: bytes, other_folder: int, other: bytes) -> None:
-    """Let two things change places (RENAME_EXCHANGE)."""
-    _pass("exchange", one_folder, one, other_folder, other)
-    kernel.rename(one_folder, one, other_folder, other, kernel.EXCHANGE)
+    """Exchange two entries (RENAME_EXCHANGE)."""
+    _notify("exchange", one_folder, one, other_folder, other)
+    syscalls.rename(one_folder, one, other_folder, other, syscalls.EXCHANGE)
 
 
 def replace(folder: int, old: bytes, new: bytes) -> None:
-    """Let a file of ours take the place of another of ours in the same directory."""
-    _pass("replace", folder, old, folder, new)
+    """Rename a file of ours over another one in the same directory."""
+    _notify("replace", folder, old, folder, new)
     os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def put(old_folder: int, old: bytes, new_folder: int, new: bytes) -> None:
-    """Let something of ours take the place of what is no directory, or of nothing, in another directory."""
-    _pass("put", old_folder, old, new_folder, new)
+def rename_over(old_folder: int, old: bytes, new_folder: int, new: bytes) -> None:
+    """Rename an entry of ours to another directory, replacing a non-directory."""
+    _notify("put", old_folder, old, new_folder, new)
     os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
 
 
 def link(old_folder: int, old: bytes, new_folder: int, new: bytes) -> None:
-    """Give a file that is no link another name."""
-    _pass("link", old_folder, old, new_folder, new)
+    """Create a hard link to a file that is not a symlink."""
+    _notify("link", old_folder, old, new_folder, new)
     os.link(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder, follow_symlinks=False)
 
 
 def make_socket(name: bytes, folder: int, mode: int) -> None:
-    """Make a socket's name, with nobody behind it."""
-    _pass("socket", folder, name)
+    """Create a socket's name without a listener."""
+    _notify("socket", folder, name)
     os.mknod(name, 0o140600, 0, dir_fd=folder)
     chmod_at(name, folder, mode)
 
 
 def chown_at(name: bytes, folder: int, owner: int, group: int) -> None:
-    """Give something another owner; a link itself, not what it leads to."""
-    _pass("chown", folder, name)
+    """Set owner and group; of a symlink itself, not of its target."""
+    _notify("chown", folder, name)
     os.chown(name, owner, group, dir_fd=folder, follow_symlinks=False)
 
 
 def chown(fd: int, owner: int, group: int) -> None:
-    """Give an open file another owner; -1 leaves one as it is."""
-    _pass("chown", fd)
+    """Set owner and group of an open file; -1 keeps the current one."""
+    _notify("chown", fd)
     os.fchown(fd, owner, group)
 
 
 def chmod(fd: int, mode: int) -> None:
-    """Give an open file or directory a mode."""
-    _pass("chmod", fd, mode)
+    """Set the mode of an open file or directory."""
+    _notify("chmod", fd, mode)
     os.fchmod(fd, mode)
 
 
+def chmod_path_fd(fd: int, mode: int) -> None:
+    """Set the mode by a descriptor, which may be an O_PATH one."""
+    _notify("chmod", fd, mode)
+    os.chmod(f"/proc/self/fd/{fd}", mode)
+
+
 def chmod_at(name: bytes, folder: int, mode: int) -> None:
-    """Give something that is no link a mode, by its name: a link that somebody put there meanwhile is not followed."""
-    _pass("chmod", folder, name, mode)
+    """Set the mode by name, without following a symlink that replaced the file. Raises OSError (ELOOP) for a symlink."""
+    _notify("chmod", folder, name, mode)
     fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         if os.fstat(fd).st_mode & 0o170000 == 0o120000:
@@ -194,22 +213,28 @@ def chmod_at(name: bytes, folder: int, mode: int) -> None:
 
 def set_time(fd: int, mtime: int) -> None:
     """Set both times, in ns since 1970."""
-    _pass("utime", fd, mtime)
+    _notify("utime", fd, mtime)
     os.utime(fd, ns=(mtime, mtime))
+
+
+def set_time_at(name: bytes, folder: int, mtime: int) -> None:
+    """Set both times by name, without following symlinks, in ns since 1970 (utimensat, AT_SYMLINK_NOFOLLOW)."""
+    _notify("utime", folder, name, mtime)
+    os.utime(name, ns=(mtime, mtime), dir_fd=folder, follow_symlinks=False)
 
 
 def set_attribute(fd: int, name: str, value: bytes) -> None:
     """Set an extended attribute."""
-    _pass("setxattr", fd, name)
+    _notify("setxattr", fd, name)
     os.setxattr(fd, name, value)
 
 
 def remove_attribute(fd: int, name: str) -> None:
     """Remove an extended attribute."""
-    _pass("removexattr", fd, name)
+    _notify("removexattr", fd, name)
     os.removexattr(fd, name)
 
 
-def about_to_move_refs(names: tuple[str, ...]) -> None:
-    """Say that a git is started that moves refs."""
-    _pass("refs", *names)
+def announce_ref_update(names: tuple[str, ...]) -> None:
+    """Announce that git is started to update refs."""
+    _notify("refs", *names)

@@ -1,4 +1,4 @@
-"""Removing whole trees of ours: of any depth, with directories nobody may enter, never following a link."""
+"""Remove whole trees of ours: of any depth, with directories that nobody may enter, without following symlinks."""
 
 import os
 
@@ -6,7 +6,7 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_tree(path: str) -> None:
-    """Remove `path` and all below it; nothing if it is not there. The path's own parents are trusted."""
+    """Remove `path` and all below it, if it exists. The path's parents are trusted."""
     parent = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _remove(parent, os.path.basename(path))
@@ -17,18 +17,22 @@ def remove_tree(path: str) -> None:
 
 
 def remove_session(folder: str) -> None:
-    """Remove a session's folder, and first the hard links of its own that had to lie on another file system (host/farm)."""
+    """Remove a session's directory, and first its hard-linked objects on another file system (git.object_links)."""
+    remove_external_objects(folder)
+    remove_tree(folder)
+
+
+def remove_external_objects(folder: str) -> None:
+    """Remove a session's hard-linked objects on another file system."""
     try:
         fd = os.open(f"{folder}/objects.elsewhere", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        remove_tree(folder)
         return
-    places = os.read(fd, 1 << 20).split(b"\0")
+    paths = os.read(fd, 1 << 20).split(b"\0")
     os.close(fd)
-    for place in places:
-        if place and os.path.isdir(place):
-            remove_tree(os.fsdecode(place))
-    remove_tree(folder)
+    for path in paths:
+        if path and os.path.isdir(path):
+            remove_tree(os.fsdecode(path))
 
 
 def _remove(parent: int, name: str) -> None:
@@ -36,10 +40,10 @@ def _remove(parent: int, name: str) -> None:
         os.unlink(name, dir_fd=parent)
         return
     except (IsADirectoryError, PermissionError):
-        pass  # a directory: EISDIR, or EPERM as POSIX has it
-    # Down by openat, up by `..`: one descriptor at any depth, no recursion.
+        pass  # a directory: EISDIR, or EPERM according to POSIX
+    # Down by openat, up by `..`: one descriptor for any depth, no recursion.
     here = _enter(parent, name)
-    stack = [(name, _empty_files(here))]
+    stack = [(name, _unlink_files(here))]
     try:
         while stack:
             name, below = stack[-1]
@@ -47,7 +51,7 @@ def _remove(parent: int, name: str) -> None:
                 child = below.pop()
                 here, old = _enter(here, child), here
                 os.close(old)
-                stack.append((child, _empty_files(here)))
+                stack.append((child, _unlink_files(here)))
                 continue
             stack.pop()
             up = _up(here) if stack else os.dup(parent)
@@ -62,12 +66,12 @@ def _enter(parent: int, name: str) -> int:
     try:
         return os.open(name, _OPEN, dir_fd=parent)
     except PermissionError:
-        _let_us_in(parent, name)
+        _make_accessible(parent, name)
         return os.open(name, _OPEN, dir_fd=parent)
 
 
-def _let_us_in(parent: int, name: str) -> None:
-    """Make a directory ours to enter; a link that an agent put in its place meanwhile is not followed."""
+def _make_accessible(parent: int, name: str) -> None:
+    """Let us enter a directory; a symlink that an agent put in its place is not followed."""
     fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         os.chmod(f"/proc/self/fd/{fd}", 0o700)
@@ -83,8 +87,8 @@ def _up(here: int) -> int:
         return os.open("..", _OPEN, dir_fd=here)
 
 
-def _empty_files(folder: int) -> list[str]:
-    """Remove what is not a directory; return the names of the directories."""
+def _unlink_files(folder: int) -> list[str]:
+    """Remove everything but directories; return the names of the directories."""
     with os.scandir(folder) as entries:
         found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     if found:

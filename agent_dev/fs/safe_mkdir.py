@@ -1,12 +1,12 @@
-"""Directories below the agent home, made and opened step by step without ever following a link."""
+"""Directories below the agent home, created and opened component by component without following symlinks."""
 
 import os
 
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def walk(start: int, path: str, *, last_is_file: bool = False) -> int:
-    """Return an O_PATH descriptor of `path` below the directory `start`; a link or a file in the way is an OSError."""
+def open_below(start: int, path: str, *, last_is_file: bool = False) -> int:
+    """Return an O_PATH descriptor of `path` below the directory `start`. Raises OSError for a symlink or a file on the way."""
     here = os.dup(start)
     try:
         parts = _parts(path)
@@ -24,21 +24,21 @@ def walk(start: int, path: str, *, last_is_file: bool = False) -> int:
 def _parts(path: str) -> list[str]:
     parts = [part for part in path.split("/") if part]
     if ".." in parts:
-        raise OSError(22, f"{path} leaves its directory")
+        raise OSError(22, f"{path} contains ..")
     return parts
 
 
-def make(start: int, path: str) -> tuple[str, ...]:
-    """Make the directories of `path` below `start` that are missing; return those made, outermost first."""
-    made: list[str] = []
+def make_directories(start: int, path: str) -> tuple[str, ...]:
+    """Create the missing directories of `path` below `start`; return those created, outermost first."""
+    created: list[str] = []
     here = os.dup(start)
     try:
-        done = ""
+        path_so_far = ""
         for part in _parts(path):
-            done = f"{done}/{part}" if done else part
+            path_so_far = f"{path_so_far}/{part}" if path_so_far else part
             try:
                 os.mkdir(part, 0o755, dir_fd=here)
-                made.append(done)
+                created.append(path_so_far)
             except FileExistsError:
                 pass
             below = os.open(part, _STEP | os.O_DIRECTORY, dir_fd=here)
@@ -46,31 +46,31 @@ def make(start: int, path: str) -> tuple[str, ...]:
             here = below
     finally:
         os.close(here)
-    return tuple(made)
+    return tuple(created)
 
 
 def make_file(start: int, path: str) -> tuple[str, ...]:
-    """Make an empty file at `path` below `start` where nothing is; return what was made, outermost first."""
+    """Create an empty file at `path` below `start` if nothing exists there; return what was created, outermost first."""
     folder, _, name = "/".join(_parts(path)).rpartition("/")
-    made = make(start, folder)
-    parent = walk(start, folder)
+    created = make_directories(start, folder)
+    parent = open_below(start, folder)
     try:
         fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_WRONLY, 0o444, dir_fd=parent)
         os.close(fd)
-        made += (path,)
+        created += (path,)
     except FileExistsError:
         pass
     finally:
         os.close(parent)
-    return made
+    return created
 
 
-def unmake(start: int, paths: tuple[str, ...]) -> None:
-    """Remove again what `make` and `make_file` made, innermost first, as far as it is still empty and ours."""
+def remove_made(start: int, paths: tuple[str, ...]) -> None:
+    """Remove the entries that `make_directories` and `make_file` created, innermost first, if still empty and ours."""
     for path in reversed(paths):
         folder, _, name = path.rpartition("/")
         try:
-            parent = walk(start, folder)
+            parent = open_below(start, folder)
         except OSError:
             continue
         try:
@@ -87,4 +87,4 @@ def _remove_empty(parent: int, name: str) -> None:
         if found.st_size == 0 and found.st_mode & 0o777 == 0o444:
             os.unlink(name, dir_fd=parent)
     except OSError:
-        pass  # the agent put something there, or took it away: it is the agent's now
+        pass  # the agent filled or removed it: now it belongs to the agent

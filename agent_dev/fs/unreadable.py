@@ -1,62 +1,64 @@
-"""What an agent shut against its owner, and so against us (`chmod 000`): opened while it is read, and shut again."""
+"""Read files and directories that an agent made unreadable (`chmod 000`), and restore their modes."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from agent_dev.linux import syscalls as kernel
+from agent_dev.linux import syscalls
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-_PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_PATH_ONLY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _READABLE, _SEARCHABLE = 0o400, 0o500
 
 
-class Folders:
-    """Directories below a root, by their paths, parents first; those that were shut stay open until `close`.
+class UnreadableDirectories:
+    """Directories below a root, opened by path, parents first; unreadable ones stay readable until `close`.
 
-    A process that is killed meanwhile leaves them readable by their owner.
+    If the process is killed before that, they stay readable for their owner.
     """
 
     def __init__(self, root: int) -> None:
         self._root = root
-        self._were: dict[str, tuple[int, int]] = {}  # by path: the inode, and the mode that it had
+        self._original: dict[str, tuple[int, int]] = {}  # path → inode, original mode
 
     def open(self, path: str) -> int:
-        """Open a directory, so that it can be listed and searched. Raises OSError."""
+        """Open a directory for listing and searching. Raises OSError."""
         with suppress(PermissionError):
-            fd = self._at(path, _FOLDER)
+            fd = self._open(path, _FOLDER)
             if _is_searchable(fd):
                 return fd
             os.close(fd)
-        place = self._at(path, _PLACE | os.O_DIRECTORY)
+        path_fd = self._open(path, _PATH_ONLY | os.O_DIRECTORY)
         try:
-            status = os.fstat(place)
-            os.chmod(f"/proc/self/fd/{place}", status.st_mode & 0o7777 | _SEARCHABLE)
+            status = os.fstat(path_fd)
+            os.chmod(f"/proc/self/fd/{path_fd}", status.st_mode & 0o7777 | _SEARCHABLE)
         finally:
-            os.close(place)
-        self._were[path] = status.st_ino, status.st_mode & 0o7777
-        return self._at(path, _FOLDER)
+            os.close(path_fd)
+        self._original[path] = status.st_ino, status.st_mode & 0o7777
+        return self._open(path, _FOLDER)
 
-    def _at(self, path: str, flags: int) -> int:
+    def _open(self, path: str, flags: int) -> int:
         if path:
-            return kernel.open_below(self._root, os.fsencode(path), flags)
-        return os.open(f"/proc/self/fd/{self._root}", flags & ~os.O_NOFOLLOW | os.O_CLOEXEC)  # "." would have to be searched
+            return syscalls.open_below(self._root, os.fsencode(path), flags)
+        return os.open(
+            f"/proc/self/fd/{self._root}", flags & ~os.O_NOFOLLOW | os.O_CLOEXEC
+        )  # opening "." needs search permission
 
-    def mode(self, path: str, now: int) -> int:
-        """Return the mode that a directory had, `now` where it was not shut."""
-        return self._were[path][1] if path in self._were else now
+    def original_mode(self, path: str, now: int) -> int:
+        """Return the original mode of a directory, `now` if it was readable."""
+        return self._original[path][1] if path in self._original else now
 
     def close(self) -> None:
-        """Shut what was shut, the deepest first; what was moved or given another mode meanwhile stays as it is."""
-        for path, (inode, mode) in reversed(self._were.items()):
+        """Restore the modes, the deepest first; directories that were moved or changed since stay as they are."""
+        for path, (inode, mode) in reversed(self._original.items()):
             with suppress(OSError):
-                place = self._at(path, _PLACE | os.O_DIRECTORY)
+                path_fd = self._open(path, _PATH_ONLY | os.O_DIRECTORY)
                 try:
-                    if os.fstat(place).st_ino == inode:
-                        _put_back(place, mode | _SEARCHABLE, mode)
+                    if os.fstat(path_fd).st_ino == inode:
+                        _restore_mode(path_fd, mode | _SEARCHABLE, mode)
                 finally:
-                    os.close(place)
-        self._were.clear()
+                    os.close(path_fd)
+        self._original.clear()
 
 
 def _is_searchable(folder: int) -> bool:
@@ -68,21 +70,21 @@ def _is_searchable(folder: int) -> bool:
 
 
 @contextmanager
-def opened(folder: int, name: str) -> Iterator[int]:
-    """Let the owner of a file or a directory read it meanwhile; yield the mode that it has. Raises OSError: it is not ours."""
-    place = os.open(name, _PLACE, dir_fd=folder)
+def made_readable(folder: int, name: str) -> Iterator[int]:
+    """Make a file or directory readable for its owner; yield its original mode. Raises OSError if it is not ours."""
+    path_fd = os.open(name, _PATH_ONLY, dir_fd=folder)
     try:
-        mode = os.fstat(place).st_mode & 0o7777
-        os.chmod(f"/proc/self/fd/{place}", mode | _READABLE)
+        mode = os.fstat(path_fd).st_mode & 0o7777
+        os.chmod(f"/proc/self/fd/{path_fd}", mode | _READABLE)
         try:
             yield mode
         finally:
-            _put_back(place, mode | _READABLE, mode)
+            _restore_mode(path_fd, mode | _READABLE, mode)
     finally:
-        os.close(place)
+        os.close(path_fd)
 
 
-def _put_back(place: int, ours: int, mode: int) -> None:
-    """Give what has the mode that we gave it its own again; one that the agent gave it since stays."""
-    if ours != mode and os.fstat(place).st_mode & 0o7777 == ours:
-        os.chmod(f"/proc/self/fd/{place}", mode)
+def _restore_mode(path_fd: int, temporary: int, mode: int) -> None:
+    """Restore an original mode, unless the agent has changed the temporary one since."""
+    if temporary != mode and os.fstat(path_fd).st_mode & 0o7777 == temporary:
+        os.chmod(f"/proc/self/fd/{path_fd}", mode)

@@ -1,17 +1,26 @@
-"""Directory → entries: what an upper, or a root, holds. Links are never followed, any depth is walked."""
+"""Walk a directory: yield the entries of an upper layer or a root, without following symlinks.
+
+A directory whose path is too long for the kernel (PATH_MAX) is yielded but not entered: the full paths of thousands of nested
+directories would take memory that grows with the square of the depth.
+"""
 
 import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from agent_dev.overlay.changes import Entry, FileType
-from agent_dev.overlay.interpret import Found
+from agent_dev.fs.entry import LONGEST_PATH, Entry, FileType, WalkedEntry
 
-Leave = Callable[[bytes, FileType], bool]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.fs.unlocked_directories import UnlockedDirectories
+
+SkipEntry = Callable[[bytes, FileType], bool]
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OVERLAY = "user.overlay."
+_READABLE = 0o500
 _TYPES = {
     stat.S_IFREG: FileType.FILE,
     stat.S_IFDIR: FileType.DIRECTORY,
@@ -27,18 +36,21 @@ def walk(
     skip: tuple[bytes, ...] = (),
     attributes: bool = True,
     problems: list[str] | None = None,
-    leave: "Leave | None" = None,
-) -> Iterator[Found]:
-    """Yield all below a directory, parents before children. `skip`: names at the top that are passed over.
+    leave: "SkipEntry | None" = None,
+    opened: "UnlockedDirectories | None" = None,
+) -> Iterator[WalkedEntry]:
+    """Yield everything below a directory, parents before children. `skip`: names at the top that are left out.
 
-    What cannot be read goes into `problems` with its reason. `leave` says what is passed over with all that is in it.
+    `opened`: unlocks directories that keep their owner out; they are yielded with their own modes.
+
+    Unreadable entries are added to `problems` with the reason. `leave` returns whether an entry is left out with its content.
     """
-    told = problems if problems is not None else []
+    errors = problems if problems is not None else []
     here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    # One descriptor at any depth: down by openat, up by `..`.
+    # One descriptor for any depth: down by openat, up by `..`.
     stack: list[tuple[bytes, list[bytes], int]] = []
     try:
-        found, below = _left(_read(here, b"", told, attributes=attributes, skip=skip), leave)
+        found, below = _filtered(_read(here, b"", errors, opened, attributes=attributes, skip=skip), leave)
         yield from found
         stack.append((b"", below, 0))
         while stack:
@@ -53,20 +65,20 @@ def walk(
             try:
                 child = _down(here, name)
             except OSError as error:
-                told.append(f"{os.fsdecode(inside)}: {error.strerror}")
+                errors.append(f"{os.fsdecode(inside)}: {error.strerror}")
                 continue
             if not path:
                 stack[0] = (b"", below, os.fstat(here).st_ino)
             os.close(here)
             here = child
-            found, names = _left(_read(here, inside, told, attributes=attributes), leave)
+            found, names = _filtered(_read(here, inside, errors, opened, attributes=attributes), leave)
             yield from found
             stack.append((inside, names, os.fstat(here).st_ino))
     finally:
         os.close(here)
 
 
-def _left(read: tuple[list[Found], list[bytes]], leave: Leave | None) -> tuple[list[Found], list[bytes]]:
+def _filtered(read: tuple[list[WalkedEntry], list[bytes]], leave: SkipEntry | None) -> tuple[list[WalkedEntry], list[bytes]]:
     if leave is None:
         return read
     found = [one for one in read[0] if not leave(one.path, one.entry.type)]
@@ -77,7 +89,7 @@ def _left(read: tuple[list[Found], list[bytes]], leave: Leave | None) -> tuple[l
 def _down(here: int, name: bytes) -> int:
     child = os.open(name, _OPEN, dir_fd=here)
     try:
-        os.stat("..", dir_fd=child)  # a directory that can be listed but not entered would not let us out again
+        os.stat("..", dir_fd=child)  # if it can be listed but not searched, we could not get back
     except OSError:
         os.close(child)
         raise
@@ -94,9 +106,15 @@ def _up(here: int, inode: int, path: bytes) -> int:
 
 
 def _read(
-    folder: int, path: bytes, problems: list[str], *, attributes: bool, skip: tuple[bytes, ...] = ()
-) -> tuple[list[Found], list[bytes]]:
-    found: list[Found] = []
+    folder: int,
+    path: bytes,
+    problems: list[str],
+    opened: "UnlockedDirectories | None",
+    *,
+    attributes: bool,
+    skip: tuple[bytes, ...] = (),
+) -> tuple[list[WalkedEntry], list[bytes]]:
+    found: list[WalkedEntry] = []
     below: list[bytes] = []
     prefix = path + b"/" if path else b""
     try:
@@ -108,33 +126,40 @@ def _read(
         if name in skip:
             continue
         try:
-            one = _look(folder, name, prefix + name, attributes=attributes)
+            one = _look(folder, name, prefix + name, opened, attributes=attributes)
         except OSError as error:
             problems.append(f"{os.fsdecode(prefix + name)}: {error.strerror}")
             continue
-        found.append(one)
-        if one.entry.type is FileType.DIRECTORY:
+        if one.entry.type is FileType.DIRECTORY and len(one.path) > LONGEST_PATH:
+            one = replace(one, is_too_deep=True)
+        elif one.entry.type is FileType.DIRECTORY:
             below.append(name)
+        found.append(one)
     below.reverse()
     return found, below
 
 
-def entry(folder: int, name: bytes, *, attributes: bool = True) -> Entry:
-    """Return one entry of an open directory; without `attributes` at half the cost. Raises OSError."""
+def read_entry(folder: int, name: bytes, *, attributes: bool = True) -> Entry:
+    """Return one entry of an open directory; without `attributes` in half the time. Raises OSError."""
     return _look(folder, name, name, attributes=attributes).entry
 
 
-def _look(folder: int, name: bytes, path: bytes, *, attributes: bool) -> Found:
+def _look(folder: int, name: bytes, path: bytes, opened: "UnlockedDirectories | None" = None, *, attributes: bool) -> WalkedEntry:
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     kind = _TYPES.get(stat.S_IFMT(status.st_mode), FileType.DEVICE)
+    mode = stat.S_IMODE(status.st_mode)
+    if opened is not None and kind is FileType.DIRECTORY:
+        mode = opened.own_mode(path, status.st_ino, mode)
+        if status.st_mode & _READABLE != _READABLE:
+            opened.unlock(path, _READABLE)
     target = os.readlink(name, dir_fd=folder) if kind is FileType.SYMLINK else b""
     own: tuple[tuple[str, bytes], ...] = ()
     overlay: tuple[tuple[str, bytes], ...] = ()
     if attributes and kind in (FileType.FILE, FileType.DIRECTORY):
-        own, overlay = _attributes(folder, name, kind)
+        own, overlay = _attributes(folder, name, kind, is_ours=opened is not None)
     own_entry = Entry(
         type=kind,
-        mode=stat.S_IMODE(status.st_mode),
+        mode=mode,
         size=status.st_size,
         inode=status.st_ino,
         mtime=status.st_mtime_ns,
@@ -143,10 +168,12 @@ def _look(folder: int, name: bytes, path: bytes, *, attributes: bool) -> Found:
         target=target,
         attributes=own,
     )
-    return Found(path, own_entry, status.st_rdev, overlay, status.st_uid, status.st_gid)
+    return WalkedEntry(path, own_entry, status.st_rdev, overlay, status.st_uid, status.st_gid)
 
 
-def _attributes(folder: int, name: bytes, kind: FileType) -> tuple[tuple[tuple[str, bytes], ...], tuple[tuple[str, bytes], ...]]:
+def _attributes(
+    folder: int, name: bytes, kind: FileType, *, is_ours: bool
+) -> tuple[tuple[tuple[str, bytes], ...], tuple[tuple[str, bytes], ...]]:
     path = b"/proc/self/fd/%d/%b" % (folder, name)
     try:
         names = os.listxattr(path, follow_symlinks=False)
@@ -158,16 +185,32 @@ def _attributes(folder: int, name: bytes, kind: FileType) -> tuple[tuple[tuple[s
             overlay.append((attribute[len(_OVERLAY) :], _value(path, attribute, kind) or b""))
         elif attribute.startswith("user."):
             value = _value(path, attribute, kind)
+            if value is None and is_ours:
+                value = _unreadable_value(path, attribute)
             if value is not None:
                 own.append((attribute, value))
     return tuple(own), tuple(overlay)
 
 
 def _value(path: bytes, attribute: str, kind: FileType) -> bytes | None:
-    """Return a value; None for a file that may not be read: there the overlay's names say all, and others are lost."""
+    """Return a value; None for an unreadable file: of the overlay's attributes the names suffice, others are lost."""
     try:
         return os.getxattr(path, attribute, follow_symlinks=False)
     except PermissionError:
         if kind is FileType.DIRECTORY:
-            raise  # whether it hides the lower one is not known
+            raise  # unknown whether it hides the lower directory
         return None
+
+
+def _unreadable_value(path: bytes, attribute: str) -> bytes:
+    """Return a value of an unreadable file of ours; it is made readable for a moment."""
+    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        proc_path, mode = f"/proc/self/fd/{fd}", stat.S_IMODE(os.fstat(fd).st_mode)
+        os.chmod(proc_path, mode | 0o400)
+        try:
+            return os.getxattr(proc_path, attribute)
+        finally:
+            os.chmod(proc_path, mode)
+    finally:
+        os.close(fd)

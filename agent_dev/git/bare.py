@@ -1,6 +1,6 @@
-"""Git run in bare repositories of our own, of which nothing but objects comes from anybody else (decision 0017).
+"""Bare repositories of our own in which git runs; only objects come from outside (decision 0017).
 
-No configuration, hook, attribute, graft, replacement or promise of the agent's is there to be heeded.
+Configuration, hooks, attributes, grafts, replace refs and promisor settings of the agent have no effect there.
 """
 
 import fcntl
@@ -12,25 +12,24 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from agent_dev import trace as debug
-from agent_dev.commits.agent_git import refs
-from agent_dev.errors import CommandFailed
-from agent_dev.git import repository as repo
-from agent_dev.session import removal as ended
-from agent_dev.session import store
+from agent_dev import debug
+from agent_dev.errors import CommandFailed, DiskFull
+from agent_dev.fs import background_removal, disk_space, read_regular
+from agent_dev.git import config_file, repository
+from agent_dev.linux import streams
 
-SECONDS = 20
-_LARGEST_OBJECT = 1 << 30
-_LARGEST_ANSWER = 1 << 30
-_PIPE = 1 << 20  # bytes that git can say before anybody listens
+TIMEOUT_SECONDS = 20
+_MAX_OBJECT_SIZE = 1 << 30
+_MAX_OUTPUT_SIZE = 1 << 30
+_PIPE_SIZE = 1 << 20  # bytes that git can write before they are read
 _HEX = frozenset("0123456789abcdef")
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_PACK_ENDS = (".pack", ".idx")
+_DIR_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PACK_SUFFIXES = (".pack", ".idx")
 
 
 @dataclass(frozen=True, slots=True)
-class Bare:
-    """One such repository, and the git that works in it."""
+class BareRepository:
+    """A bare repository of ours and the git program that works in it."""
 
     path: str
     program: str
@@ -38,113 +37,117 @@ class Bare:
     environ: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def zero(self) -> str:
-        """The id of nothing."""
+    def null_id(self) -> str:
+        """The null object id."""
         return "0" * (64 if self.is_sha256 else 40)
 
-    def ask(self, *words: str, question: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
-        """Return what git says. Raises CommandFailed when it fails or takes too long."""
-        code, said, why = self.run(*words, question=question, env=env)
+    def check_output(self, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+        """Run git and return its output. Raises CommandFailed when it fails or times out."""
+        code, output, reason = self.run(*args, stdin=stdin, env=env)
         if code:
-            raise CommandFailed(program=f"git {_verb(words)}", reason=why)
-        return said
+            raise CommandFailed(program=f"git {_subcommand(args)}", reason=reason)
+        return output
 
-    def run(self, *words: str, question: bytes = b"", env: Mapping[str, str] | None = None) -> tuple[int, bytes, str]:
-        """Return git's exit code, what it says, and the last line of why it failed. Raises CommandFailed for no answer."""
-        with self.started(*words, question=question, env=env) as answer:
-            return answer()
+    def run(self, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> tuple[int, bytes, str]:
+        """Run git; return its exit code, its output and the last line of its error messages.
+
+        Raises CommandFailed on a timeout, DiskFull when git ran out of disk space.
+        """
+        with self.start(*args, stdin=stdin, env=env) as finish:
+            return finish()
 
     @contextmanager
-    def started(
+    def start(
         self,
-        *words: str,
-        question: bytes = b"",
+        *args: str,
+        stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
-        most: int = _LARGEST_ANSWER,
+        max_size: int = _MAX_OUTPUT_SIZE,
     ) -> Iterator[Callable[[], tuple[int, bytes, str]]]:
-        """Have git at work, and what waits for its answer of at most so many bytes, as `run` returns it."""
-        argv = ("git", "--git-dir", self.path, *repo.SAFE, *words)
-        debug.show(argv)
-        every = repo.environment(dict(self.environ)) | {
+        """Start git; yield a function that waits for at most `max_size` bytes of output and returns what `run` returns."""
+        argv = ("git", "--git-dir", self.path, *repository.SAFE_OPTIONS, *args)
+        debug.print_command(argv)
+        full_env = repository.git_environment(dict(self.environ)) | {
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_CONFIG_SYSTEM": os.devnull,
             "GIT_LITERAL_PATHSPECS": "1",
         }
-        with _memory(question) as source, _memory(b"") as errors:
+        with _memory_file(stdin) as source, _memory_file(b"") as errors:
             git = subprocess.Popen(
                 argv,
                 executable=self.program,
-                env=every | dict(env or {}),
+                env=full_env | dict(env or {}),
                 stdin=source,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 cwd="/",
             )
-            _widen(git)
+            _enlarge_pipe(git)
 
-            def answer() -> tuple[int, bytes, str]:
+            def finish() -> tuple[int, bytes, str]:
                 try:
-                    said = _all(git, time.monotonic() + SECONDS, most)
+                    output = _read_all(git, time.monotonic() + TIMEOUT_SECONDS, max_size)
                 except TimeoutError:
-                    reason = f"no answer in {SECONDS} s; the session's objects are not as git makes them"
-                    raise CommandFailed(program=f"git {_verb(words)}", reason=reason) from None
-                return git.returncode, said, repo.last_line(os.pread(errors, 1 << 16, 0))
+                    reason = f"timed out after {TIMEOUT_SECONDS} s; the session's objects may be damaged"
+                    raise CommandFailed(program=f"git {_subcommand(args)}", reason=reason) from None
+                error_output = os.pread(errors, 1 << 16, 0)
+                if git.returncode and (number := repository.find_disk_error(error_output)):
+                    raise DiskFull(path=disk_space.failed_path(OSError(number, ""), self.path), reason=os.strerror(number))
+                return git.returncode, output, repository.last_error_line(error_output)
 
             try:
-                yield answer
+                yield finish
             finally:
-                _end(git)
+                _stop(git)
 
 
-def _widen(git: "subprocess.Popen[bytes]") -> None:
+def _enlarge_pipe(git: "subprocess.Popen[bytes]") -> None:
     if git.stdout is not None:
-        with suppress(OSError):  # more than this user may have of pipes
-            fcntl.fcntl(git.stdout, fcntl.F_SETPIPE_SZ, _PIPE)
+        with suppress(OSError):  # the user's pipe limit is reached
+            fcntl.fcntl(git.stdout, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
 
 
-def _verb(words: tuple[str, ...]) -> str:
-    """Return which of git's programs is meant: the word behind its options."""
-    rest = list(words)
-    while rest[0] == "-c":
-        rest = rest[2:]
-    return rest[0]
+def _subcommand(args: tuple[str, ...]) -> str:
+    """Return git's subcommand: the first argument after the options."""
+    remaining = list(args)
+    while remaining[0] == "-c":
+        remaining = remaining[2:]
+    return remaining[0]
 
 
 @contextmanager
-def _memory(data: bytes) -> Iterator[int]:
+def _memory_file(data: bytes) -> Iterator[int]:
     fd = os.memfd_create("git", os.MFD_CLOEXEC)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
+        streams.write_all(fd, data)
         os.lseek(fd, 0, os.SEEK_SET)
         yield fd
     finally:
         os.close(fd)
 
 
-def _all(git: "subprocess.Popen[bytes]", until: float, most: int) -> bytes:
-    """Return all of its output, and wait for its end. Raises TimeoutError, also for more than anybody needs."""
-    pieces, size = [], 0
+def _read_all(git: "subprocess.Popen[bytes]", deadline: float, max_size: int) -> bytes:
+    """Return all output and wait for the process to exit. Raises TimeoutError; also for output larger than `max_size`."""
+    chunks, size = [], 0
     assert git.stdout is not None  # noqa: S101  (it is a pipe)
     fd, poll = git.stdout.fileno(), select.poll()
     poll.register(fd, select.POLLIN)
     while True:
-        if not poll.poll(max(0.0, until - time.monotonic()) * 1000) or size > most:
+        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000) or size > max_size:
             raise TimeoutError
-        piece = os.read(fd, 1 << 20)
-        if not piece:
+        chunk = os.read(fd, 1 << 20)
+        if not chunk:
             break
-        pieces.append(piece)
-        size += len(piece)
+        chunks.append(chunk)
+        size += len(chunk)
     try:
-        git.wait(max(0.0, until - time.monotonic()))
+        git.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         raise TimeoutError from None
-    return b"".join(pieces)
+    return b"".join(chunks)
 
 
-def _end(git: "subprocess.Popen[bytes]") -> None:
+def _stop(git: "subprocess.Popen[bytes]") -> None:
     if git.poll() is None:
         git.kill()
     if git.stdout is not None:
@@ -152,19 +155,19 @@ def _end(git: "subprocess.Popen[bytes]") -> None:
     git.wait()
 
 
-def make(path: str, program: str, *, is_sha256: bool, stores: tuple[str, ...]) -> Bare:
-    """Make an empty bare repository that borrows from object stores."""
+def create(path: str, program: str, *, is_sha256: bool, stores: tuple[str, ...]) -> BareRepository:
+    """Create an empty bare repository that borrows from object stores."""
     for name in ("objects/info", "objects/pack", "refs"):
         os.makedirs(f"{path}/{name}", 0o700)
     version = "1\n[extensions]\n\tobjectFormat = sha256\n" if is_sha256 else "0\n"
-    write(f"{path}/HEAD", b"ref: refs/heads/none\n")
-    write(f"{path}/config", f"[core]\n\tbare = true\n\trepositoryformatversion = {version}".encode())
-    write(f"{path}/objects/info/alternates", os.fsencode("".join(f"{_quoted(store)}\n" for store in stores)))
-    return Bare(path, program, is_sha256)
+    write_new_file(f"{path}/HEAD", b"ref: refs/heads/none\n")
+    write_new_file(f"{path}/config", f"[core]\n\tbare = true\n\trepositoryformatversion = {version}".encode())
+    write_new_file(f"{path}/objects/info/alternates", os.fsencode("".join(f"{_quoted(store)}\n" for store in stores)))
+    return BareRepository(path, program, is_sha256)
 
 
 def _quoted(store: str) -> str:
-    """Return a path as git reads it in `alternates` (git: link_alt_odb_entries): quoted where it would be taken apart."""
+    """Quote a path for `alternates` where git would misread it (git: link_alt_odb_entries)."""
     if store[0] not in '"#' and "\n" not in store:
         return store
     table = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
@@ -172,48 +175,54 @@ def _quoted(store: str) -> str:
 
 
 @contextmanager
-def temporary(folder: str) -> Iterator[str]:
-    """Have the path of a new directory for as long as it is needed, in a session's or a merge's folder.
+def temporary_directory(folder: str) -> Iterator[str]:
+    """Yield the path of a new directory in the folder of a session or a merge; remove it afterwards.
 
-    It is gone at once, and taken apart a moment later: a thousand links cost more than all that git does with them.
+    The directory is renamed away first and its contents are removed in the background: unlinking a thousand links is slow.
     """
-    place = f"{folder}/skeleton-{os.urandom(8).hex()}"
-    os.mkdir(place, 0o700)
+    path = f"{folder}/skeleton-{os.urandom(8).hex()}"
+    os.mkdir(path, 0o700)
     try:
-        yield place
+        yield path
+    except OSError as error:
+        if error.filename is None and error.errno in disk_space.FULL_ERRNOS:
+            error.filename = disk_space.failed_path(error, folder)  # a failed write names no file
+        raise
     finally:
-        gone = ended.set_aside(store.Store(os.path.dirname(os.path.dirname(folder))), os.path.basename(place))
-        os.rmdir(gone)
-        os.rename(place, gone)
-        ended.remove_aside(gone)
+        trash = background_removal.make_removal_directory(
+            f"{os.path.dirname(os.path.dirname(folder))}/gone", os.path.basename(path)
+        )
+        os.rmdir(trash)
+        os.rename(path, trash)
+        background_removal.remove_in_background(trash)
 
 
-def skeleton(place: str, program: str, folder: str, stores: tuple[str, ...]) -> Bare:
-    """Make a repository whose objects are those of the agent's git dir `folder`, and the user's from the farm.
+def create_linked(parent: str, program: str, folder: str, stores: tuple[str, ...]) -> BareRepository:
+    """Create a repository with the objects of the agent's git dir `folder`, and the user's from `stores`.
 
-    Objects are hard links to regular files that have the names of objects and packs; nothing else is taken.
+    Only regular files with names of objects or packs are hard-linked.
     """
-    config = refs.regular(f"{folder}/config", 1 << 20) if os.path.isfile(f"{folder}/config") else b""
-    made = make(f"{place}/agent", program, is_sha256=b"sha256" in config.lower(), stores=stores)
-    borrow(made, folder)
-    return made
+    config = read_regular.read_regular_file(f"{folder}/config", 1 << 20) if os.path.isfile(f"{folder}/config") else b""
+    repo = create(f"{parent}/agent", program, is_sha256=config_file.is_sha256(config), stores=stores)
+    link_objects(repo, folder)
+    return repo
 
 
-def borrow(made: Bare, folder: str) -> None:
-    """Link the objects of one more git dir of the agent's: by descriptors, for a thousand paths are long to walk."""
-    if not refs.is_real(folder, "objects"):
+def link_objects(repo: BareRepository, folder: str) -> None:
+    """Link the objects of another git dir of the agent, by directory descriptors: a thousand path lookups are slow."""
+    if not read_regular.are_real_directories(folder, "objects"):
         return
-    with _theirs(f"{folder}/objects") as source, _opened(f"{made.path}/objects") as place:
+    with _open_agent_dir(f"{folder}/objects") as source, _open_dir(f"{repo.path}/objects") as target:
         for name in os.listdir(source) if source is not None else ():
             if name == "pack" or _is_hex(name, 2):
-                _link_all(name, source, place)
+                _link_directory(name, source, target)
 
 
 @contextmanager
-def _theirs(name: str, above: int | None = None) -> Iterator[int | None]:
-    """Have a directory of the agent's open: None for what is none, or one that we are shut out of."""
+def _open_agent_dir(name: str, above: int | None = None) -> Iterator[int | None]:
+    """Open a directory of the agent; yield None if it is missing, unreadable or not a directory."""
     try:
-        fd = os.open(name, _FOLDER, dir_fd=above)
+        fd = os.open(name, _DIR_FLAGS, dir_fd=above)
     except OSError:
         yield None
         return
@@ -224,8 +233,8 @@ def _theirs(name: str, above: int | None = None) -> Iterator[int | None]:
 
 
 @contextmanager
-def _opened(name: str, above: int | None = None) -> Iterator[int]:
-    fd = os.open(name, _FOLDER, dir_fd=above)
+def _open_dir(name: str, above: int | None = None) -> Iterator[int]:
+    fd = os.open(name, _DIR_FLAGS, dir_fd=above)
     try:
         yield fd
     finally:
@@ -236,32 +245,34 @@ def _is_hex(name: str, length: int) -> bool:
     return len(name) == length and _HEX.issuperset(name)
 
 
-def _link_all(name: str, source: int | None, place: int) -> None:
-    with _theirs(name, source) as one:
-        if one is None:
+def _link_directory(name: str, source: int | None, target: int) -> None:
+    with _open_agent_dir(name, source) as source_dir:
+        if source_dir is None:
             return
-        with suppress(FileExistsError):  # of two git dirs of the agent's
-            os.mkdir(name, 0o700, dir_fd=place)
-        with _opened(name, place) as other, os.scandir(one) as entries:
+        with suppress(FileExistsError):  # already linked from another git dir
+            os.mkdir(name, 0o700, dir_fd=target)
+        with _open_dir(name, target) as target_dir, os.scandir(source_dir) as entries:
             for entry in entries:
                 if entry.is_file(follow_symlinks=False) and _is_object(entry.name):
-                    _link(entry.name, one, other)
+                    _link(entry.name, source_dir, target_dir)
 
 
 def _is_object(name: str) -> bool:
-    return _is_hex(name, 38) or _is_hex(name, 62) or name.endswith(_PACK_ENDS)
+    return _is_hex(name, 38) or _is_hex(name, 62) or name.endswith(_PACK_SUFFIXES)
 
 
-def _link(name: str, source: int, place: int) -> None:
+def _link(name: str, source: int, target: int) -> None:
     try:
-        os.link(name, name, src_dir_fd=source, dst_dir_fd=place, follow_symlinks=False)
+        os.link(name, name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
     except FileExistsError:
-        return  # of two git dirs of the agent's
-    except OSError:  # an object of too many links, or of another file system
-        write(f"/proc/self/fd/{place}/{name}", refs.regular(f"/proc/self/fd/{source}/{name}", _LARGEST_OBJECT))
+        return  # already linked from another git dir
+    except OSError:  # too many links, or another file system
+        write_new_file(
+            f"/proc/self/fd/{target}/{name}", read_regular.read_regular_file(f"/proc/self/fd/{source}/{name}", _MAX_OBJECT_SIZE)
+        )
 
 
-def write(path: str, data: bytes) -> None:
-    """Write a new file of ours."""
+def write_new_file(path: str, data: bytes) -> None:
+    """Write a new file."""
     with open(path, "xb") as file:
         file.write(data)

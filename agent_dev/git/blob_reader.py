@@ -1,7 +1,6 @@
-"""Blobs of the user's repositories, read by a git that sees nothing of them but the objects.
+"""Reader for blobs of the user's repositories; its git sees nothing but the objects.
 
-Its git dir is an empty one of ours: no configuration, hook, filter, replacement, promised object or reference is there to
-be heeded, and nothing is written.
+Git runs in an empty git dir of ours: no configuration, hook, filter, ref or promisor applies, and nothing is written.
 """
 
 import hashlib
@@ -12,95 +11,95 @@ import time
 import weakref
 from typing import TYPE_CHECKING
 
-from agent_dev import trace as debug
-from agent_dev.git import repository as repo
+from agent_dev import debug
+from agent_dev.git import repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_SECONDS = 20.0  # for one blob: a FIFO in the place of a pack would make git wait for ever
-_LONGEST_ANSWER = 200  # bytes of the line before a blob
-_SHA256 = 64  # digits of an id
+_TIMEOUT = 20.0  # for one blob: a FIFO instead of a pack would block git forever
+_MAX_HEADER_SIZE = 200  # bytes of the header line before a blob
+_SHA256_DIGITS = 64  # hex digits of an id
 
 
-def make_git_dir(folder: str, *, is_sha256: bool) -> str:
-    """Make an empty git dir in a folder of ours, if there is none, and return it."""
-    place = f"{folder}/git-{256 if is_sha256 else 1}"
+def create_empty_git_dir(folder: str, *, is_sha256: bool) -> str:
+    """Create an empty git dir in `folder` unless it exists, and return its path."""
+    git_dir = f"{folder}/git-{256 if is_sha256 else 1}"
     for name in ("objects", "refs"):
-        os.makedirs(f"{place}/{name}", 0o700, exist_ok=True)
+        os.makedirs(f"{git_dir}/{name}", 0o700, exist_ok=True)
     version = "1\n[extensions]\n\tobjectFormat = sha256" if is_sha256 else "0"
     for name, text in (
         ("HEAD", "ref: refs/heads/none"),
         ("config", f"[core]\n\tbare = true\n\trepositoryformatversion = {version}"),
     ):
-        with open(f"{place}/{name}", "w", encoding="ascii") as file:
+        with open(f"{git_dir}/{name}", "w", encoding="ascii") as file:
             file.write(f"{text}\n")
-    return place
+    return git_dir
 
 
-class Blobs:
-    """One object store, open for reading. Its git ends with this object."""
+class BlobReader:
+    """Reader for one object store. Its git process ends with this object."""
 
     def __init__(self, program: str, folder: str, objects: str) -> None:
         self._program, self._folder, self._objects = program, folder, objects
         self._git: subprocess.Popen[bytes] | None = None
-        self._end: Callable[[], object] | None = None
+        self._stop_git: Callable[[], object] | None = None
 
     def read(self, oid: str, largest: int) -> bytes | None:
-        """Return a blob whose bytes have this id; None for one that is gone, damaged or of more than `largest` bytes."""
+        """Return a blob that hashes to this id; None when it is missing, damaged or larger than `largest` bytes."""
         try:
-            data = self._ask(oid, largest)
+            data = self._query(oid, largest)
         except (OSError, ValueError):
             data = None
         if data is None:
-            self.close()  # whatever it would still say belongs to no other question
+            self.close()  # its remaining output must not be read as the next answer
             return None
-        kind = hashlib.sha256 if len(oid) == _SHA256 else hashlib.sha1
+        kind = hashlib.sha256 if len(oid) == _SHA256_DIGITS else hashlib.sha1
         return data if kind(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest() == oid else None
 
     def close(self) -> None:
-        """End git."""
-        if self._end is not None:
-            self._end()
-        self._git, self._end = None, None
+        """Stop git."""
+        if self._stop_git is not None:
+            self._stop_git()
+        self._git, self._stop_git = None, None
 
-    def _ask(self, oid: str, largest: int) -> bytes | None:
-        git = self._git or self._start(is_sha256=len(oid) == _SHA256)
+    def _query(self, oid: str, largest: int) -> bytes | None:
+        git = self._git or self._start(is_sha256=len(oid) == _SHA256_DIGITS)
         if git.stdin is None or git.stdout is None:
             return None
         git.stdin.write(oid.encode("ascii") + b"\n")
-        fd, until = git.stdout.fileno(), time.monotonic() + _SECONDS
+        fd, deadline = git.stdout.fileno(), time.monotonic() + _TIMEOUT
         data = b""
         while b"\n" not in data:
-            if len(data) > _LONGEST_ANSWER:
+            if len(data) > _MAX_HEADER_SIZE:
                 return None
-            data += _piece(fd, until)
-        head, _, data = data.partition(b"\n")
-        words = head.split(b" ")
-        if len(words) != 3 or words[1] != b"blob" or int(words[2]) > largest:
+            data += _read_chunk(fd, deadline)
+        header, _, data = data.partition(b"\n")
+        fields = header.split(b" ")
+        if len(fields) != 3 or fields[1] != b"blob" or int(fields[2]) > largest:
             return None
-        return _rest(fd, data, int(words[2]) + 1, until)[:-1]
+        return _read_rest(fd, data, int(fields[2]) + 1, deadline)[:-1]
 
     def _start(self, *, is_sha256: bool) -> "subprocess.Popen[bytes]":
-        place = make_git_dir(self._folder, is_sha256=is_sha256)
-        argv = ("git", "--git-dir", place, *repo.SAFE, "cat-file", "--batch")
-        debug.show(argv)
-        nothing = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_OBJECT_DIRECTORY": self._objects}
+        git_dir = create_empty_git_dir(self._folder, is_sha256=is_sha256)
+        argv = ("git", "--git-dir", git_dir, *repository.SAFE_OPTIONS, "cat-file", "--batch")
+        debug.print_command(argv)
+        empty_config = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_OBJECT_DIRECTORY": self._objects}
         git = subprocess.Popen(
             argv,
             executable=self._program,
-            env=repo.environment({}) | nothing,
+            env=repository.git_environment({}) | empty_config,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
             cwd="/",
         )
-        self._git, self._end = git, weakref.finalize(self, _end, git)
+        self._git, self._stop_git = git, weakref.finalize(self, _stop_git, git)
         return git
 
 
-def _end(git: "subprocess.Popen[bytes]") -> None:
+def _stop_git(git: "subprocess.Popen[bytes]") -> None:
     git.kill()
     for pipe in (git.stdin, git.stdout):
         if pipe is not None:
@@ -108,21 +107,21 @@ def _end(git: "subprocess.Popen[bytes]") -> None:
     git.wait()
 
 
-def _rest(fd: int, data: bytes, size: int, until: float) -> bytes:
-    pieces, length = [data], len(data)
+def _read_rest(fd: int, data: bytes, size: int, deadline: float) -> bytes:
+    chunks, length = [data], len(data)
     while length < size:
-        pieces.append(_piece(fd, until))
-        length += len(pieces[-1])
-    return b"".join(pieces)
+        chunks.append(_read_chunk(fd, deadline))
+        length += len(chunks[-1])
+    return b"".join(chunks)
 
 
-def _piece(fd: int, until: float) -> bytes:
-    """Read what there is. Raises TimeoutError, and EOFError's cousin ValueError at the end."""
+def _read_chunk(fd: int, deadline: float) -> bytes:
+    """Read the available bytes. Raises TimeoutError, or ValueError at the end of the output."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
-    if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
+    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
         raise TimeoutError
-    piece = os.read(fd, 1 << 20)
-    if not piece:
-        raise ValueError("git ended")
-    return piece
+    chunk = os.read(fd, 1 << 20)
+    if not chunk:
+        raise ValueError("git closed its output")
+    return chunk

@@ -1,34 +1,34 @@
-"""Which paths the user's own git ignores, by the rules of the real tree: what an agent wrote into a .gitignore hides nothing."""
+"""Ask the user's git which paths are ignored, by the rules of the real tree: an agent's .gitignore hides nothing."""
 
 import os
 
-from agent_dev.git import repository as repo
-from agent_dev.sandbox import machine
+from agent_dev.git import repository
+from agent_dev.linux import programs
 
 
-def among(root: str, paths: list[bytes], untrusted: tuple[str, ...], environ: dict[str, str]) -> frozenset[bytes]:
-    """Return the ignored ones among paths of a work tree; none where there is no git, or only one in an `untrusted` place."""
+def find_ignored(root: str, paths: list[bytes], untrusted: tuple[str, ...], environ: dict[str, str]) -> frozenset[bytes]:
+    """Return the ignored paths among `paths`; none without a git outside the `untrusted` directories."""
     if not paths or not os.path.lexists(f"{root}/.git"):
         return frozenset()
-    git = machine.program("git", environ, untrusted)
+    git = programs.find_program("git", environ, untrusted)
     if git is None:
         return frozenset()
-    by_rule = _ask(git, root, [path for path in paths if path], environ, ("--no-index",))
-    return _ask(git, root, sorted(by_rule), environ)  # what is tracked is not ignored; git compares each with all of its index
+    matching = _query(git, root, [path for path in paths if path], environ, ("--no-index",))
+    return _query(git, root, sorted(matching), environ)  # tracked files are not ignored; each lookup in the index is slow
 
 
-def _ask(git: str, root: str, paths: list[bytes], environ: dict[str, str], how: tuple[str, ...] = ()) -> frozenset[bytes]:
-    """Ask of many paths at once; when git refuses one of them (beyond a link, in a submodule), of halves.
+def _query(git: str, root: str, paths: list[bytes], environ: dict[str, str], options: tuple[str, ...] = ()) -> frozenset[bytes]:
+    """Run `git check-ignore` for many paths; when git refuses one (beyond a link, in a submodule), bisect the list.
 
-    What git will not answer for at all lies beyond a link or in a submodule of the user's: it is shown like any other.
+    A single path that git refuses counts as not ignored.
     """
     if not paths:
         return frozenset()
-    question = b"".join(b"./" + path + b"\0" for path in paths)  # so that a name with a colon is no pathspec's magic
-    code, told = repo.tell(git, root, ("check-ignore", *how, "--stdin", "-z"), question, environ)
+    stdin = b"".join(b"./" + path + b"\0" for path in paths)  # "./" keeps a leading colon from being pathspec magic
+    code, output = repository.run_git(git, root, ("check-ignore", *options, "--stdin", "-z"), stdin, environ)
     if code in (0, 1):
-        return frozenset(path.removeprefix(b"./") for path in told.split(b"\0")) - {b""}
+        return frozenset(path.removeprefix(b"./") for path in output.split(b"\0")) - {b""}
     if len(paths) == 1:
         return frozenset()
     half = len(paths) // 2
-    return _ask(git, root, paths[:half], environ, how) | _ask(git, root, paths[half:], environ, how)
+    return _query(git, root, paths[:half], environ, options) | _query(git, root, paths[half:], environ, options)

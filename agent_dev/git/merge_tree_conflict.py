@@ -1,16 +1,16 @@
-"""Where commits are in each other's way: what `git merge-tree` says of it, and what a person answered."""
+"""Conflicts of commits as `git merge-tree` reports them, and their resolutions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from agent_dev.diff.merge3 import Side
+from agent_dev.diff.merge3 import ConflictSide
 
 Blob = tuple[int, str]  # mode and id
-NOTHING: Blob = (0, "")
+NO_BLOB: Blob = (0, "")
 DIRECTORY, GITLINK = 0o040000, 0o160000
 
-# What can be settled path by path: what each side has is told of the very path (git: merge-ort.c, type_short_descriptions).
-_SETTLED_BY_PATH = {
+# Conflicts that are resolved path by path: git reports all sides under one path (git: merge-ort.c, type_short_descriptions).
+_RESOLVED_BY_PATH = {
     b"CONFLICT (contents)",
     b"CONFLICT (binary)",
     b"CONFLICT (modify/delete)",
@@ -18,51 +18,51 @@ _SETTLED_BY_PATH = {
     b"CONFLICT (directory rename suggested)",
 }
 _RENAMED_TWICE = b"CONFLICT (rename/rename)"
-# One side's file was put aside under another name: where it stands, and whose path it was, as git's message names them.
-_ASIDE = {b"CONFLICT (file/directory)": (0, 1), b"CONFLICT (distinct modes)": (1, 0)}
-# A submodule that both moved: git names the path, with one of several reasons, and at last says what one might do by hand.
-_OF_SUBMODULE = b"CONFLICT (submodule"
+# Git renamed one side's file: positions of its new and its original path among the message's paths.
+_RENAMED_BY_GIT = {b"CONFLICT (file/directory)": (0, 1), b"CONFLICT (distinct modes)": (1, 0)}
+# A submodule that both sides moved: git gives one of several reasons, and advice in prose at the end.
+_SUBMODULE = b"CONFLICT (submodule"
 _ADVICE = b"Recursive merging with submodules"
 _MODES = {0o100644, 0o100755, 0o120000}
 _STAGES = {b"1": 0, b"2": 1, b"3": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
-    """A path whose three sides do not fit: a blob each, a submodule's commit, a tree, or NOTHING. The same three have one answer.
+class PathConflict:
+    """A path with a conflict: per side a blob, a submodule's commit, a tree or NOTHING. Equal sides have equal resolutions.
 
-    `aside`: where git put the file of one side, for the other has something of another kind at the path. `is_own`: of a file
-    that has another name on the other side, and is without its lines, for they are in conflict with these.
+    `renamed_to`: git's new name of one side's file, if the other side has another kind of entry. `is_rename_rename`: the other
+    side renamed the file differently; its sides lack the lines under the other name, which conflict with these.
     """
 
     path: bytes
-    base: Blob = NOTHING
-    mine: Blob = NOTHING
-    agent: Blob = NOTHING
-    aside: bytes = field(default=b"", compare=False)  # named after commits that may be made anew
-    is_own: bool = field(default=False, compare=False)
+    base: Blob = NO_BLOB
+    yours: Blob = NO_BLOB
+    agent: Blob = NO_BLOB
+    renamed_to: bytes = field(default=b"", compare=False)  # contains commit ids, which may change
+    is_rename_rename: bool = field(default=False, compare=False)
 
     @property
     def mode(self) -> int:
-        """The mode of a file that is made of both."""
-        return self.agent[0] if self.mine[0] in (self.base[0], 0) else self.mine[0]
+        """The mode of a file merged from both sides."""
+        return self.agent[0] if self.yours[0] in (self.base[0], 0) else self.yours[0]
 
 
-Answer = Side | bytes  # a side as it is, or the bytes of the file that both become
-Answers = Mapping[Clash, Answer]
+ConflictResolution = ConflictSide | bytes  # one side unchanged, or the bytes of the merged file
+ConflictResolutions = Mapping[PathConflict, ConflictResolution]
 
 
 @dataclass(frozen=True, slots=True)
-class Tangle:
-    """What git made of two commits that do not fit: a tree with marks in it, the paths in conflict, what can be settled.
+class MergeTreeResult:
+    """The result of a merge with conflicts: a tree with conflict markers, the paths in conflict, and resolvable conflicts.
 
-    `clashes` is empty when something of it cannot be settled path by path: a submodule beside a file. `maybe_marked`: blobs that
-    git may have made of two, with marks in them.
+    `conflicts` is empty if one cannot be resolved path by path, like a submodule beside a file. `maybe_marked`: blobs that git
+    may have merged, with conflict markers in them.
     """
 
     tree: str
     paths: tuple[bytes, ...]
-    clashes: tuple[Clash, ...]
+    conflicts: tuple[PathConflict, ...]
     maybe_marked: tuple[str, ...] = ()
 
 
@@ -72,108 +72,114 @@ class _Message:
     paths: tuple[bytes, ...]
 
 
-def parse(said: bytes) -> Tangle:
-    """Read what `git merge-tree -z --messages` says of a merge with conflicts (git: Documentation/git-merge-tree).
+def parse_merge_tree(output: bytes) -> MergeTreeResult:
+    """Parse the output of `git merge-tree -z --messages` for a merge with conflicts (git: Documentation/git-merge-tree).
 
-    A clash with a directory has no id of its tree yet.
+    The tree id of a directory in conflict is still empty.
     """
-    head, _, messages = said.partition(b"\0\0")
+    head, _, messages = output.partition(b"\0\0")
     tree, *rows = head.split(b"\0")
     sides: dict[bytes, list[Blob]] = {}
     for row in rows:
-        about, _, path = row.partition(b"\t")
-        mode, oid, stage = about.split(b" ")
-        sides.setdefault(path, [NOTHING, NOTHING, NOTHING])[_STAGES[stage]] = (int(mode, 8), oid.decode("ascii"))
-    told = [one for one in _messages(messages) if one.kind.startswith(b"CONFLICT")]
-    modes = {path: {side[0] for side in three if side is not NOTHING} for path, three in sides.items()}
+        details, _, path = row.partition(b"\t")
+        mode, oid, stage = details.split(b" ")
+        sides.setdefault(path, [NO_BLOB, NO_BLOB, NO_BLOB])[_STAGES[stage]] = (int(mode, 8), oid.decode("ascii"))
+    reports = [one for one in _messages(messages) if one.kind.startswith(b"CONFLICT")]
+    modes = {path: {side[0] for side in three if side is not NO_BLOB} for path, three in sides.items()}
     links = {path for path, found in modes.items() if found == {GITLINK}}
     is_plain = all(found <= _MODES or path in links for path, found in modes.items())
-    is_by_path = all(_is_by_path(one, links) for one in told)
-    clashes = _clashes(sides, told) if is_plain and is_by_path else ()
-    renamed = {path for one in told if one.kind == _RENAMED_TWICE for path in one.paths}
-    marked = tuple(side[1] for path in sorted(renamed & sides.keys()) for side in sides[path][1:] if side is not NOTHING)
-    return Tangle(tree.decode("ascii").strip(), tuple(sorted(sides)), clashes, marked)
+    is_by_path = all(_is_by_path(one, links) for one in reports)
+    conflicts = _conflicts(sides, reports) if is_plain and is_by_path else ()
+    renamed = {path for one in reports if one.kind == _RENAMED_TWICE for path in one.paths}
+    possibly_marked = tuple(side[1] for path in sorted(renamed & sides.keys()) for side in sides[path][1:] if side is not NO_BLOB)
+    return MergeTreeResult(tree.decode("ascii").strip(), tuple(sorted(sides)), conflicts, possibly_marked)
 
 
-def _is_by_path(one: _Message, links: set[bytes]) -> bool:
-    if one.kind.startswith(_OF_SUBMODULE):
-        return bool(links) and links.issuperset(one.paths)
-    return one.kind in {*_SETTLED_BY_PATH, _RENAMED_TWICE, *_ASIDE}
+def _is_by_path(message: _Message, links: set[bytes]) -> bool:
+    if message.kind.startswith(_SUBMODULE):
+        return bool(links) and links.issuperset(message.paths)
+    return message.kind in {*_RESOLVED_BY_PATH, _RENAMED_TWICE, *_RENAMED_BY_GIT}
 
 
-def _clashes(sides: Mapping[bytes, list[Blob]], told: list[_Message]) -> tuple[Clash, ...]:
-    """Return what can be settled, () where git names something that is not among the paths."""
-    found = {path: Clash(path, base, mine, agent) for path, (base, mine, agent) in sides.items()}
-    for one in told:
-        if one.kind in _ASIDE and not _put_back(found, one):
+def _conflicts(sides: Mapping[bytes, list[Blob]], messages: list[_Message]) -> tuple[PathConflict, ...]:
+    """Return the conflicts that can be resolved, () if git names a path that is not listed."""
+    found = {path: PathConflict(path, base, yours, agent) for path, (base, yours, agent) in sides.items()}
+    for one in messages:
+        if one.kind in _RENAMED_BY_GIT and not _rejoin(found, one):
             return ()
-    some = (one for one in found.values() if (one.mine, one.agent) != (NOTHING, NOTHING))  # else it is gone on either side
-    return tuple(sorted(some, key=lambda one: one.path))
+    unresolved = (one for one in found.values() if (one.yours, one.agent) != (NO_BLOB, NO_BLOB))  # else both sides deleted it
+    return tuple(sorted(unresolved, key=lambda one: one.path))
 
 
-def _put_back(found: dict[bytes, Clash], one: _Message) -> bool:
-    """Make one clash of a path and of what was put aside from there; return whether that is so."""
-    if len(one.paths) != 2:
+def _rejoin(conflicts: dict[bytes, PathConflict], message: _Message) -> bool:
+    """Join a renamed file with the conflict at its original path; return False if they do not belong together."""
+    if len(message.paths) != 2:
         return False
-    aside, path = (one.paths[at] for at in _ASIDE[one.kind])
-    if aside not in found:
+    renamed, path = (message.paths[index] for index in _RENAMED_BY_GIT[message.kind])
+    if renamed not in conflicts:
         return False
-    file, other = found.pop(aside), found.pop(path, Clash(path))
-    pairs = zip((file.base, file.mine, file.agent), (other.base, other.mine, other.agent), strict=True)
-    if any(NOTHING not in pair for pair in pairs):
+    file, other = conflicts.pop(renamed), conflicts.pop(path, PathConflict(path))
+    pairs = zip((file.base, file.yours, file.agent), (other.base, other.yours, other.agent), strict=True)
+    if any(NO_BLOB not in pair for pair in pairs):
         return False
-    base, mine, agent = (max(pair) for pair in ((file.base, other.base), (file.mine, other.mine), (file.agent, other.agent)))
-    if GITLINK in (base[0], mine[0], agent[0]):
+    base, yours, agent = (max(pair) for pair in ((file.base, other.base), (file.yours, other.yours), (file.agent, other.agent)))
+    if GITLINK in (base[0], yours[0], agent[0]):
         return False
-    made = Clash(path, base, mine, agent, aside)
-    if one.kind == b"CONFLICT (file/directory)":
-        if NOTHING not in (mine, agent):
+    joined = PathConflict(path, base, yours, agent, renamed)
+    if message.kind == b"CONFLICT (file/directory)":
+        if NO_BLOB not in (yours, agent):
             return False
-        made = replace(made, agent=(DIRECTORY, "")) if agent == NOTHING else replace(made, mine=(DIRECTORY, ""))
-    found[path] = made
+        joined = replace(joined, agent=(DIRECTORY, "")) if agent == NO_BLOB else replace(joined, yours=(DIRECTORY, ""))
+    conflicts[path] = joined
     return True
 
 
 def _messages(messages: bytes) -> Iterator[_Message]:
     fields = iter(messages.split(b"\0"))
-    for count in fields:
-        if not count:
+    for record in fields:
+        if not record:
             return
-        if not count.isdigit():  # advice in sentences, to the end: of submodules, or nothing that is known
-            yield _Message(_OF_SUBMODULE if count.startswith(_ADVICE) else b"CONFLICT", ())
+        if not record.isdigit():  # prose until the end: advice about submodules, or unknown
+            yield _Message(_SUBMODULE if record.startswith(_ADVICE) else b"CONFLICT", ())
             return
-        paths = tuple(next(fields, b"") for _ in range(int(count)))
+        paths = tuple(next(fields, b"") for _ in range(int(record)))
         yield _Message(next(fields, b""), paths)
         next(fields, b"")
 
 
-def outcome(one: Clash, answer: Side | Blob, taken: frozenset[bytes]) -> dict[bytes, Blob]:
-    """Return what stands at which paths when a clash is settled; NOTHING for those that go. `taken`: all paths of the tree.
+def resolve_paths(conflict: PathConflict, resolution: ConflictSide | Blob, existing: frozenset[bytes]) -> dict[bytes, Blob]:
+    """Return the blobs by path that resolve a conflict; NOTHING deletes a path. `existing`: all paths of the tree.
 
-    `answer` may be a new blob. BOTH is for things of different kinds: yours, or what is no file, keeps the name.
+    `resolution` may be a new blob. BOTH is for entries of different kinds: yours, or the directory, keeps the name.
     """
-    moved: dict[bytes, Blob] = {one.aside: NOTHING} if one.aside else {}
-    is_both = answer is Side.BOTH
-    stays = one.mine if answer is Side.MINE or is_both else one.agent if answer is Side.AGENT else answer
-    if is_both and one.agent[0] == DIRECTORY:
-        moved[_beside(one.path + b"~yours", taken)] = one.mine
-        stays = one.agent
+    changes: dict[bytes, Blob] = {conflict.renamed_to: NO_BLOB} if conflict.renamed_to else {}
+    is_both = resolution is ConflictSide.BOTH
+    result = (
+        conflict.yours
+        if resolution is ConflictSide.YOURS or is_both
+        else conflict.agent
+        if resolution is ConflictSide.AGENT
+        else resolution
+    )
+    if is_both and conflict.agent[0] == DIRECTORY:
+        changes[_free_name(conflict.path + b"~yours", existing)] = conflict.yours
+        result = conflict.agent
     elif is_both:
-        moved[_beside(one.path + b"~agent", taken)] = one.agent
-    if not isinstance(stays, Side) and stays[0] != DIRECTORY:
-        if DIRECTORY in (one.mine[0], one.agent[0]):
-            moved |= {path: NOTHING for path in taken if path.startswith(one.path + b"/")}
-        moved[one.path] = stays
-    return moved
+        changes[_free_name(conflict.path + b"~agent", existing)] = conflict.agent
+    if not isinstance(result, ConflictSide) and result[0] != DIRECTORY:
+        if DIRECTORY in (conflict.yours[0], conflict.agent[0]):
+            changes |= {path: NO_BLOB for path in existing if path.startswith(conflict.path + b"/")}
+        changes[conflict.path] = result
+    return changes
 
 
-def _beside(name: bytes, taken: frozenset[bytes]) -> bytes:
-    while name in taken or any(path.startswith(name + b"/") for path in taken):
+def _free_name(name: bytes, existing: frozenset[bytes]) -> bytes:
+    while name in existing or any(path.startswith(name + b"/") for path in existing):
         name += b"~"
     return name
 
 
-def has_marks(data: bytes) -> bool:
-    """Whether a file seems to hold the marks of a conflict."""
+def has_conflict_markers(data: bytes) -> bool:
+    """Return whether a file seems to contain conflict markers."""
     lines = data.split(b"\n")
     return all(any(line.startswith(mark) for line in lines) for mark in (b"<<<<<<<", b">>>>>>>"))

@@ -1,48 +1,49 @@
-"""The user's objects as hard links of ours: what the user's git throws away is still there for the agent (decision 0005)."""
+"""Hard links to the user's objects: those that the user's git prunes stay available to the agent (decision 0005)."""
 
 import errno
 import os
 
 from agent_dev.fs.rmtree import remove_tree
-from agent_dev.git.formats.ref_format import alternates
+from agent_dev.git.formats.ref_format import parse_alternates
+from agent_dev.linux import streams
 
 MIDX = "multi-pack-index"
-_SMALL = 4096  # bytes: more than a ref holds
-_PASSES = 20  # over the packs, while the user's git replaces them
+_SMALL_FILE = 4096  # bytes; a ref is shorter
+_MAX_PASSES = 20  # retries while the user's git repacks
 
 
-def object_stores(first: str) -> list[str]:
-    """Return an object store and all that it borrows from, through others too."""
+def list_object_stores(first: str) -> list[str]:
+    """Return an object store and its alternates, recursively."""
     stores = [first]
     for store in stores:
-        for line in alternates(read(f"{store}/info/alternates")):
+        for line in parse_alternates(read_file(f"{store}/info/alternates")):
             other = os.path.normpath(os.path.join(store, os.fsdecode(line)))
             if other not in stores:
                 stores.append(other)
     return stores
 
 
-def grow(store: str, farm: str, beside: tuple[str, str]) -> str:
-    """Return a directory of hard links to a store's files.
+def link_store(store: str, links_dir: str, outside: tuple[str, str]) -> str:
+    """Hard-link a store's files into a new directory and return that.
 
-    It is `farm`, or where that is on another file system one next to the store: `beside` has its name, and the file in which
-    it is noted first. It is the store itself where the kernel allows no links, as to files of another owner.
+    It is `links_dir`, or on another file system a directory next to the store: `outside` holds its name and the file that lists
+    such directories. Return the store itself if the kernel refuses links, as for files of another owner.
     """
-    name, note = beside
-    elsewhere = f"{os.path.dirname(store)}/agent-dev/{name}"
-    for place in (farm, elsewhere):
+    dir_name, list_file = outside
+    outside_dir = f"{os.path.dirname(store)}/agent-dev/{dir_name}"
+    for target in (links_dir, outside_dir):
         try:
-            if place == elsewhere:
-                _append(note, os.fsencode(place) + b"\0")
-            os.makedirs(place, 0o700)
-            _link_store(store, place)
+            if target == outside_dir:
+                _append(list_file, os.fsencode(target) + b"\0")
+            os.makedirs(target, 0o700)
+            _link_store(store, target)
         except OSError as error:
-            if os.path.isdir(place):
-                remove_tree(place)
+            if os.path.isdir(target):
+                remove_tree(target)
             if error.errno != errno.EXDEV:
                 break
         else:
-            return place
+            return target
     return store
 
 
@@ -52,38 +53,38 @@ def _append(path: str, data: bytes) -> None:
     os.close(fd)
 
 
-def _link_store(store: str, farm: str) -> None:
-    """Link what is loose before what is packed: an object that is packed meanwhile is found there."""
-    for entry in entries(store):
+def _link_store(store: str, target: str) -> None:
+    """Link loose objects before packs: an object that is packed in between is found in its pack."""
+    for entry in list_directory(store):
         if entry.is_dir(follow_symlinks=False) and entry.name != "pack":
-            os.mkdir(f"{farm}/{entry.name}", 0o700)
-            link_files(entry.path, f"{farm}/{entry.name}")
+            os.mkdir(f"{target}/{entry.name}", 0o700)
+            link_directory(entry.path, f"{target}/{entry.name}")
     if os.path.isdir(f"{store}/pack"):
-        os.mkdir(f"{farm}/pack", 0o700)
-        _link_packs(f"{store}/pack", f"{farm}/pack")
+        os.mkdir(f"{target}/pack", 0o700)
+        _link_packs(f"{store}/pack", f"{target}/pack")
 
 
-def _link_packs(source: str, farm: str) -> None:
-    if link_files(source, farm):
+def _link_packs(source: str, target: str) -> None:
+    if link_directory(source, target):
         return
     passes = 1
-    while not link_files(source, farm) and passes < _PASSES:
-        passes += 1  # what went is in a newer pack
-    if os.path.lexists(f"{farm}/{MIDX}"):
-        os.unlink(f"{farm}/{MIDX}")  # it may name packs that went
+    while not link_directory(source, target) and passes < _MAX_PASSES:
+        passes += 1  # removed packs were replaced by newer ones
+    if os.path.lexists(f"{target}/{MIDX}"):
+        os.unlink(f"{target}/{MIDX}")  # it may name removed packs
 
 
-def link_files(source: str, farm: str) -> bool:
-    """Link the files of a directory and of those below it into another; return False when one went meanwhile."""
+def link_directory(source: str, target: str) -> bool:
+    """Hard-link the files of a directory tree into another; return False if a file disappeared."""
     is_whole = True
-    for entry in entries(source):
-        place = f"{farm}/{entry.name}"
+    for entry in list_directory(source):
+        link = f"{target}/{entry.name}"
         if entry.is_dir(follow_symlinks=False):
-            os.makedirs(place, 0o700, exist_ok=True)
-            is_whole &= link_files(entry.path, place)
+            os.makedirs(link, 0o700, exist_ok=True)
+            is_whole &= link_directory(entry.path, link)
         elif entry.is_file(follow_symlinks=False) and entry.name != "alternates":
             try:
-                os.link(entry.path, place, follow_symlinks=False)
+                os.link(entry.path, link, follow_symlinks=False)
             except FileNotFoundError:
                 is_whole = False
             except FileExistsError:
@@ -91,8 +92,8 @@ def link_files(source: str, farm: str) -> bool:
     return is_whole
 
 
-def entries(folder: str) -> list[os.DirEntry[str]]:
-    """Return what is in a directory by name, nothing for none."""
+def list_directory(folder: str) -> list[os.DirEntry[str]]:
+    """Return a directory's entries sorted by name, none if it is missing."""
     try:
         with os.scandir(folder) as found:
             return sorted(found, key=lambda entry: entry.name)
@@ -100,29 +101,25 @@ def entries(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def read(path: str) -> bytes:
-    """Return the bytes of a file, nothing for none and for a link."""
+def read_file(path: str) -> bytes:
+    """Return a file's bytes; empty for a missing file and for a link."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return b""
-    data = b""
-    while piece := os.read(fd, 1 << 20):
-        data += piece
-    os.close(fd)
-    return data
+    return streams.read_to_end(fd)
 
 
-def read_files(folder: str, names: list[str]) -> dict[str, bytes]:
-    """Return the bytes of small files of a directory by name; of those that went meanwhile nothing is told."""
-    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def read_small_files(folder: str, names: list[str]) -> dict[str, bytes]:
+    """Return the bytes of small files of a directory by name, without those that disappeared."""
+    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     found = {}
     for name in names:
         try:
-            fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
+            fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_fd)
         except OSError:
             continue
-        found[name] = os.read(fd, _SMALL)  # one call less for each than to its end
+        found[name] = os.read(fd, _SMALL_FILE)  # one read suffices for a small file
         os.close(fd)
-    os.close(here)
+    os.close(folder_fd)
     return found

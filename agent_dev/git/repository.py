@@ -1,14 +1,16 @@
-"""Where the repository is and what git says of it. Only the user's own git dir is ever opened here."""
+"""The user's repository: finding it and running git in it. Only the user's own git directory is opened."""
 
+import errno
 import os
 
-from agent_dev import trace as debug
+from agent_dev import debug
 from agent_dev.errors import Refused
-from agent_dev.sandbox.plan import is_below
+from agent_dev.linux import streams
+from agent_dev.paths import is_below
 from agent_dev.value import Value
 
-# Plumbing only, with everything switched off that could start a program of the repository's.
-SAFE = (
+# Plumbing only, with every setting off that could start a program configured in the repository.
+SAFE_OPTIONS = (
     "-c",
     "core.fsmonitor=false",
     "-c",
@@ -24,10 +26,16 @@ SAFE = (
     "-c",
     "maintenance.auto=false",
 )
+# Endings of git's error messages for a full disk.
+_DISK_FULL_ENDINGS = {
+    b"No space left on device": errno.ENOSPC,
+    b"Out of diskspace": errno.ENOSPC,  # a write that was cut short (git: csum-file.c)
+    b"Disk quota exceeded": errno.EDQUOT,
+}
 
 
-class Git(Value):
-    """A work tree's git dir. `common` is what a linked work tree shares; `inside` whether it lies in the root itself."""
+class WorkTreeGitDir(Value):
+    """A work tree's git dir. `common`: shared by linked work trees; `inside`: the git dir lies in the root itself."""
 
     folder: str
     common: str
@@ -35,30 +43,21 @@ class Git(Value):
 
     @property
     def is_linked(self) -> bool:
-        """Whether this is a linked work tree."""
+        """Return whether this is a linked work tree."""
         return self.folder != self.common
 
 
-class Place(Value):
-    """Where a session works: the root (a work tree's top, or the directory itself) and its git dir, if any."""
+class SessionLocation(Value):
+    """The root of a session (top of a work tree, or the directory itself) and its git dir, if any."""
 
     root: str
-    git: Git | None
+    git: WorkTreeGitDir | None
 
 
-def absolute(path: str) -> str:
-    """Return `path` seen from the current directory. Raises Refused when that was removed."""
-    try:
-        return os.path.abspath(path)
-    except FileNotFoundError:
-        hint = "cd to one that is there, or name one with -C"
-        raise Refused(message="the current directory does not exist any more", hint=hint) from None
+def find_location(start: str) -> SessionLocation:
+    """Return the work tree that contains `start`; without git the directory itself.
 
-
-def find(start: str) -> Place:
-    """Return the work tree that `start` lies in; without git the directory itself.
-
-    Raises Refused for a broken one, and in a bare repository: no file of a git dir is ever merged as a file.
+    Raises Refused for a broken repository and inside a bare one: files of a git dir are never merged as files.
     """
     folder = os.path.realpath(start)
     if not os.path.isdir(folder):
@@ -67,57 +66,57 @@ def find(start: str) -> Place:
     while True:
         git = f"{top}/.git"
         if os.path.lexists(git):
-            return Place(top, _git_at(top, git))
+            return SessionLocation(top, _read_dot_git(top, git))
         if os.path.basename(top) != ".git":
-            refuse_git_dir(top)
+            refuse_bare(top)
         if top == "/":
-            return Place(folder, None)
+            return SessionLocation(folder, None)
         top = os.path.dirname(top)
 
 
-def git_of(root: str) -> Git | None:
-    """Return the git dir of a directory that is a work tree's top, None for any other."""
-    return _git_at(root, f"{root}/.git") if os.path.lexists(f"{root}/.git") else None
+def find_git_dir(root: str) -> WorkTreeGitDir | None:
+    """Return the git dir of a work tree's top directory, None for any other directory."""
+    return _read_dot_git(root, f"{root}/.git") if os.path.lexists(f"{root}/.git") else None
 
 
-def refuse_git_dir(path: str) -> None:
-    """Raise Refused for what git takes for a git dir, by what git looks for (setup.c, is_git_directory)."""
+def refuse_bare(path: str) -> None:
+    """Raise Refused for a git dir, by git's criteria (setup.c, is_git_directory)."""
     if os.path.lexists(f"{path}/HEAD") and all(os.path.isdir(f"{path}/{name}") for name in ("objects", "refs")):
-        hint = "git worktree add DIR makes a work tree of it"
-        raise Refused(message=f"{path} is a bare repository, and agents work in work trees", hint=hint)
+        hint = "create a work tree: git worktree add DIR"
+        raise Refused(message=f"{path} is a bare repository; an agent needs a work tree", hint=hint)
 
 
-def refuse_kind(place: Place) -> None:
-    """Raise Refused for a repository that has no private twin: one that is part of its root."""
-    git = place.git
+def refuse_embedded_git_dir(location: SessionLocation) -> None:
+    """Raise Refused for a git dir that lies in its root as ordinary files, since no private copy of it is possible."""
+    git = location.git
     if git is None:
         return
     for folder in (git.folder, git.common):
-        if not git.inside and is_below(folder, place.root):
-            message = f"the git dir {folder} lies in {place.root}, as files that an agent could change"
-            raise Refused(message=message, hint="work in a work tree of it, or move it with git init --separate-git-dir=DIR")
+        if not git.inside and is_below(folder, location.root):
+            message = f"the git dir {folder} is inside {location.root}, where the agent could change its files"
+            raise Refused(message=message, hint="use a work tree (git worktree add), or move it: git init --separate-git-dir=DIR")
 
 
 def has_reftable(git_dir: str) -> bool:
-    """Whether the refs of a git dir are in a reftable, and its HEAD is nothing to be read."""
+    """Return whether the refs of a git dir are in a reftable; its HEAD file is then a placeholder."""
     return os.path.lexists(f"{git_dir}/reftable")
 
 
-def _git_at(top: str, path: str) -> Git | None:
+def _read_dot_git(top: str, path: str) -> WorkTreeGitDir | None:
     if os.path.isdir(path) and not os.path.islink(path):
-        return Git(path, path, inside=True) if os.path.lexists(f"{path}/HEAD") else None
+        return WorkTreeGitDir(path, path, inside=True) if os.path.lexists(f"{path}/HEAD") else None
     if os.path.islink(path):
         folder = os.path.realpath(path)
     else:
         line = _first_line(path)
         if not line.startswith("gitdir:"):
-            raise Refused(message=f"{path} is neither a git directory nor a link to one", hint="mend or remove it")
+            raise Refused(message=f"{path} is neither a git directory nor a link to one", hint="repair or remove it")
         folder = os.path.normpath(os.path.join(top, line.removeprefix("gitdir:").strip()))
     if not os.path.isdir(folder):
         raise Refused(message=f"{path} points to {folder}, which does not exist", hint="git worktree repair")
     common = _first_line(f"{folder}/commondir")
     shared = os.path.normpath(os.path.join(folder, common)) if common else folder
-    return Git(folder, shared, inside=False)
+    return WorkTreeGitDir(folder, shared, inside=False)
 
 
 def _first_line(path: str) -> str:
@@ -130,10 +129,10 @@ def _first_line(path: str) -> str:
     return os.fsdecode(data).split("\n", 1)[0].strip()
 
 
-def environment(environ: dict[str, str]) -> dict[str, str]:
-    """Return the environment of every git that runs on the host."""
-    kept = {name: environ[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME") if name in environ}
-    return kept | {
+def git_environment(environ: dict[str, str]) -> dict[str, str]:
+    """Return the environment of every git process on the host."""
+    env = {name: environ[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME") if name in environ}
+    return env | {
         "LC_ALL": "C",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
@@ -143,53 +142,61 @@ def environment(environ: dict[str, str]) -> dict[str, str]:
     }
 
 
-class Asked(Value):
-    """A git that was started and whose answer is read later, so that it runs beside other work."""
+class StartedGit(Value):
+    """A running git process, which works in parallel until its output is read."""
 
     pid: int
-    answer: int
+    read_end: int
 
 
-def ask(program: str, place: str, words: tuple[str, ...], environ: dict[str, str]) -> Asked:
-    """Start git in `place` with stdout read later by `answer`."""
-    answer, w = os.pipe()
+def start_git(program: str, folder: str, args: tuple[str, ...], environ: dict[str, str]) -> StartedGit:
+    """Start git in `folder`; `finish_git` reads its output."""
+    read_end, write_end = os.pipe()
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, w, 1),
+        (os.POSIX_SPAWN_DUP2, write_end, 1),
         (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
     ]
-    argv = ("git", "-C", place, *SAFE, *words)
-    debug.show(argv)
+    argv = ("git", "-C", folder, *SAFE_OPTIONS, *args)
+    debug.print_command(argv)
     try:
-        pid = os.posix_spawn(program, argv, environment(environ), file_actions=actions)
+        pid = os.posix_spawn(program, argv, git_environment(environ), file_actions=actions)
     finally:
-        os.close(w)
-    return Asked(pid, answer)
+        os.close(write_end)
+    return StartedGit(pid, read_end)
 
 
-def answer(asked: Asked) -> tuple[int, bytes]:
-    """Return the exit code and the output of a git that was asked."""
-    data = b""
-    while piece := os.read(asked.answer, 1 << 16):
-        data += piece
-    os.close(asked.answer)
-    _, status = os.waitpid(asked.pid, 0)
+def finish_git(process: StartedGit) -> tuple[int, bytes]:
+    """Wait for a started git; return its exit code and output."""
+    data = streams.read_to_end(process.read_end)
+    _, status = os.waitpid(process.pid, 0)
     return os.waitstatus_to_exitcode(status), data
 
 
-def tell(program: str, place: str, words: tuple[str, ...], question: bytes, environ: dict[str, str]) -> tuple[int, bytes]:
-    """Run git in `place` with `question` on its stdin; return its exit code and output."""
-    import subprocess  # never before an agent runs
+def run_git(program: str, folder: str, args: tuple[str, ...], stdin: bytes, environ: dict[str, str]) -> tuple[int, bytes]:
+    """Run git in `folder` with `stdin`; return its exit code and output."""
+    import subprocess  # not imported before an agent starts
 
-    argv = ("git", "-C", place, *SAFE, *words)
-    debug.show(argv)
-    done = subprocess.run(argv, executable=program, input=question, env=environment(environ), capture_output=True, check=False)
-    return done.returncode, done.stdout
+    argv = ("git", "-C", folder, *SAFE_OPTIONS, *args)
+    debug.print_command(argv)
+    process = subprocess.run(
+        argv, executable=program, input=stdin, env=git_environment(environ), capture_output=True, check=False
+    )
+    return process.returncode, process.stdout
 
 
-def last_line(said: bytes) -> str:
-    """Return the last line of what a program complained of; where that only says that a check failed, the line before."""
-    lines = said.decode("utf-8", "replace").strip().splitlines()
+def find_disk_error(error_output: bytes) -> int:
+    """Return ENOSPC or EDQUOT if git reported it, else 0; `git_environment` sets git's language."""
+    for line in error_output.splitlines():
+        for ending, number in _DISK_FULL_ENDINGS.items():
+            if line.rstrip(b". ").endswith(ending):
+                return number
+    return 0
+
+
+def last_error_line(error_output: bytes) -> str:
+    """Return the last line of a program's error messages, or the line before if the last one is a generic fsck failure."""
+    lines = error_output.decode("utf-8", "replace").strip().splitlines()
     if len(lines) > 1 and lines[-1].startswith("fatal: fsck error"):
         return lines[-2].removeprefix("error: ")
     return lines[-1] if lines else "no reason given"

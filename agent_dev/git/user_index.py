@@ -1,141 +1,148 @@
-"""The user's index, read and made anew by a git that sees nothing of the user's repository but a copy of it."""
+"""The user's index, read and updated by a git that sees only a copy of it."""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from agent_dev.commits.agent_git import refs
+from agent_dev.fs import read_regular
 from agent_dev.git import bare
-from agent_dev.git.bare import Bare
-from agent_dev.git.conversion import ATTRIBUTES, Conversion, conversion
-from agent_dev.git.formats.index_format import IndexEntry, IndexUnreadableError, parse_whole
+from agent_dev.git.bare import BareRepository
+from agent_dev.git.conversion import ATTRIBUTES, Conversion, find_conversion
+from agent_dev.git.formats.index_format import IndexEntry, IndexUnreadableError, parse_split_index
 from agent_dev.git.private_copy import copy_file
-from agent_dev.merge_engine.journal import IndexMove
+from agent_dev.git.updates import IndexUpdate
 
-NOTHING = (0, "")
-_LARGEST = 1 << 20
+NO_ENTRY = (0, "")
+_MAX_SIZE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What an index holds at a path. `is_skipped`: nothing has to stand there (sparse); `is_assumed`: git does not look."""
+class UserIndexEntry:
+    """An index entry. `is_skip_worktree`: skip-worktree, the file may be missing; `is_assume_unchanged`: assume-unchanged."""
 
     mode: int
     oid: str
-    is_skipped: bool = False
-    is_assumed: bool = False
+    is_skip_worktree: bool = False
+    is_assume_unchanged: bool = False
     is_unmerged: bool = False
 
     @property
-    def side(self) -> tuple[int, str]:
-        """Mode and id."""
+    def blob(self) -> tuple[int, str]:
+        """Return mode and id."""
         return self.mode, self.oid
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """A copy of an index, in a repository of ours; with `entries`, what it holds at the paths that were asked for."""
+class IndexCopy:
+    """A copy of an index in a repository of ours. `entries`: its entries at the requested paths."""
 
-    place: Bare
+    repo: BareRepository
     path: str
-    entries: Mapping[bytes, Entry]
+    entries: Mapping[bytes, UserIndexEntry]
     has_attributes: bool = False
 
 
-def copied(place: Bare, folder: str, paths: frozenset[bytes], name: str = "index") -> Copy:
-    """Copy the index of a git dir. Raises OSError, CommandFailed when git cannot read it."""
-    copy = f"{place.path}/{name}"
+def copy_index(repo: BareRepository, folder: str, paths: frozenset[bytes], name: str = "index") -> IndexCopy:
+    """Copy the index of a git dir. Raises OSError, or CommandFailed if git cannot read it."""
+    copy = f"{repo.path}/{name}"
     if os.path.lexists(f"{folder}/index"):
         copy_file(f"{folder}/index", copy)
     for entry in os.scandir(folder):
-        if entry.name.startswith("sharedindex.") and not os.path.lexists(f"{place.path}/{entry.name}"):
-            copy_file(entry.path, f"{place.path}/{entry.name}")
+        if entry.name.startswith("sharedindex.") and not os.path.lexists(f"{repo.path}/{entry.name}"):
+            copy_file(entry.path, f"{repo.path}/{entry.name}")
     if not paths:
-        return Copy(place, copy, {})
-    said = place.ask("ls-files", "-s", "-v", "-z", env={"GIT_INDEX_FILE": copy})
-    return Copy(place, copy, _listed(said, paths), has_attributes=b".gitattributes\0" in said)
+        return IndexCopy(repo, copy, {})
+    output = repo.check_output("ls-files", "-s", "-v", "-z", env={"GIT_INDEX_FILE": copy})
+    return IndexCopy(repo, copy, _parse_entries(output, paths), has_attributes=b".gitattributes\0" in output)
 
 
-def _listed(said: bytes, paths: frozenset[bytes]) -> dict[bytes, Entry]:
-    found: dict[bytes, Entry] = {}
-    for row in said.split(b"\0"):
+def _parse_entries(output: bytes, paths: frozenset[bytes]) -> dict[bytes, UserIndexEntry]:
+    found: dict[bytes, UserIndexEntry] = {}
+    for row in output.split(b"\0"):
         head, _, path = row.partition(b"\t")
         if path in paths and head:
             tag, mode, oid, stage = head.split(b" ")
             letter = tag.decode("ascii")
-            flags = {"is_skipped": letter in "Ss", "is_assumed": letter.islower(), "is_unmerged": stage != b"0"}
-            found[path] = Entry(int(mode, 8), oid.decode("ascii"), **flags)
+            flags = {"is_skip_worktree": letter in "Ss", "is_assume_unchanged": letter.islower(), "is_unmerged": stage != b"0"}
+            found[path] = UserIndexEntry(int(mode, 8), oid.decode("ascii"), **flags)
     return found
 
 
-def change(copy: Copy, moves: tuple[IndexMove, ...]) -> None:
-    """Let a copy hold what moves say; flags that the user gave a path stay. Raises CommandFailed."""
-    place, env = copy.place, {"GIT_INDEX_FILE": copy.path}
-    gone = [b"0 %b\t%b\0" % (place.zero.encode(), one.path) for one in moves if one.new == NOTHING]
-    come = [b"%o %b\t%b\0" % (one.new[0], one.new[1].encode(), one.path) for one in moves if one.new != NOTHING]
-    whole = ("-c", "core.splitIndex=false", "-c", "core.fsync=none", "update-index")  # a copy of ours, made durable later
-    place.ask(*whole, "-z", "--index-info", question=b"".join(gone + come), env=env)
-    kept = [(one.path, copy.entries[one.path]) for one in moves if one.new != NOTHING and one.path in copy.entries]
+def update_index(copy: IndexCopy, moves: tuple[IndexUpdate, ...]) -> None:
+    """Apply updates to a copy; a path keeps its flags. Raises CommandFailed."""
+    repo, env = copy.repo, {"GIT_INDEX_FILE": copy.path}
+    removals = [b"0 %b\t%b\0" % (repo.null_id.encode(), one.path) for one in moves if one.new == NO_ENTRY]
+    additions = [b"%o %b\t%b\0" % (one.new[0], one.new[1].encode(), one.path) for one in moves if one.new != NO_ENTRY]
+    args = ("-c", "core.splitIndex=false", "-c", "core.fsync=none", "update-index")  # this copy is made durable later
+    repo.check_output(*args, "-z", "--index-info", stdin=b"".join(removals + additions), env=env)
+    flagged = [(one.path, copy.entries[one.path]) for one in moves if one.new != NO_ENTRY and one.path in copy.entries]
     for flag, paths in (
-        ("--skip-worktree", [path for path, entry in kept if entry.is_skipped]),
-        ("--assume-unchanged", [path for path, entry in kept if entry.is_assumed]),
+        ("--skip-worktree", [path for path, entry in flagged if entry.is_skip_worktree]),
+        ("--assume-unchanged", [path for path, entry in flagged if entry.is_assume_unchanged]),
     ):
         if paths:
-            question = b"".join(path + b"\0" for path in paths)
-            place.ask(*whole, flag, "-z", "--stdin", question=question, env=env | {"GIT_WORK_TREE": f"{place.path}/refs"})
+            stdin = b"".join(path + b"\0" for path in paths)
+            repo.check_output(*args, flag, "-z", "--stdin", stdin=stdin, env=env | {"GIT_WORK_TREE": f"{repo.path}/refs"})
 
 
-def vouched(copy: Copy) -> tuple[IndexEntry, ...]:
-    """Return the entries that git found clean when it last looked, long enough before it wrote the index."""
+def read_clean_entries(copy: IndexCopy) -> tuple[IndexEntry, ...]:
+    """Return the entries that git found clean, last changed long enough before the index was written."""
     try:
         with open(copy.path, "rb") as file:
             data, written = file.read(), os.fstat(file.fileno()).st_mtime_ns
-        entries = parse_whole(data, 32 if copy.place.is_sha256 else 20, partial(_shared, copy.place.path))
+        entries = parse_split_index(data, 32 if copy.repo.is_sha256 else 20, partial(_read_shared, copy.repo.path))
         return tuple(one for one in entries if one.mtime < written)
     except (OSError, IndexUnreadableError):
         return ()
 
 
-def _shared(folder: str, name: str) -> bytes:
+def _read_shared(folder: str, name: str) -> bytes:
     with open(f"{folder}/sharedindex.{name}", "rb") as file:
         return file.read()
 
 
-def may_convert(copy: Copy, common: str, paths: tuple[bytes, ...], config: Mapping[str, str]) -> bool:
-    """Whether anything at all could make other bytes of a blob on its way to the disk."""
+def may_convert(copy: IndexCopy, common: str, paths: tuple[bytes, ...], config: Mapping[str, str]) -> bool:
+    """Return whether any attribute or setting could convert a blob on checkout."""
     keys = ("core.autocrlf", "core.eol", "core.attributesfile")
-    is_named = any(path.endswith(b".gitattributes") for path in paths)
-    home = dict(copy.place.environ)
-    usual = f"{home.get('XDG_CONFIG_HOME') or home.get('HOME', '') + '/.config'}/git/attributes"
-    places = (f"{common}/info/attributes", usual)
-    return copy.has_attributes or is_named or any(key in config for key in keys) or any(map(os.path.lexists, places))
+    has_attributes_file = any(path.endswith(b".gitattributes") for path in paths)
+    environ = dict(copy.repo.environ)
+    default = f"{environ.get('XDG_CONFIG_HOME') or environ.get('HOME', '') + '/.config'}/git/attributes"
+    attribute_files = (f"{common}/info/attributes", default)
+    return (
+        copy.has_attributes
+        or has_attributes_file
+        or any(key in config for key in keys)
+        or any(map(os.path.lexists, attribute_files))
+    )
 
 
-def conversions(copy: Copy, common: str, paths: tuple[bytes, ...], config: Mapping[str, str]) -> dict[bytes, Conversion]:
-    """Return what becomes of paths' blobs on the disk, by the attributes in a copy and the user's own."""
+def read_conversions(
+    copy: IndexCopy, common: str, paths: tuple[bytes, ...], config: Mapping[str, str]
+) -> dict[bytes, Conversion]:
+    """Return the conversions of paths on checkout, by the attributes in a copy and the user's own."""
     if not paths:
         return {}
-    own = refs.regular(f"{common}/info/attributes", _LARGEST)
-    if own and not os.path.lexists(f"{copy.place.path}/info"):
-        os.mkdir(f"{copy.place.path}/info", 0o700)
-        bare.write(f"{copy.place.path}/info/attributes", own)
-    home = dict(copy.place.environ)
-    usual = f"{home.get('XDG_CONFIG_HOME') or home.get('HOME', '') + '/.config'}/git/attributes"
-    every = os.path.expanduser(config.get("core.attributesfile", "")) or (usual if os.path.exists(usual) else "")
-    words = ("-c", f"core.attributesFile={every}") if every else ()
-    said = copy.place.ask(
-        *words,
+    own = read_regular.read_regular_file(f"{common}/info/attributes", _MAX_SIZE)
+    if own and not os.path.lexists(f"{copy.repo.path}/info"):
+        os.mkdir(f"{copy.repo.path}/info", 0o700)
+        bare.write_new_file(f"{copy.repo.path}/info/attributes", own)
+    environ = dict(copy.repo.environ)
+    default = f"{environ.get('XDG_CONFIG_HOME') or environ.get('HOME', '') + '/.config'}/git/attributes"
+    attributes_file = os.path.expanduser(config.get("core.attributesfile", "")) or (default if os.path.exists(default) else "")
+    args = ("-c", f"core.attributesFile={attributes_file}") if attributes_file else ()
+    output = copy.repo.check_output(
+        *args,
         "check-attr",
         "--cached",
         "-z",
         "--stdin",
         *ATTRIBUTES,
-        question=b"".join(path + b"\0" for path in paths),
+        stdin=b"".join(path + b"\0" for path in paths),
         env={"GIT_INDEX_FILE": copy.path},
     )
-    told: dict[bytes, dict[str, str]] = {}
-    rows = said.split(b"\0")
+    attributes: dict[bytes, dict[str, str]] = {}
+    rows = output.split(b"\0")
     for path, name, value in zip(rows[::3], rows[1::3], rows[2::3], strict=False):
-        told.setdefault(path, {})[os.fsdecode(name)] = os.fsdecode(value)
-    return {path: conversion(told.get(path, {}), config) for path in paths}
+        attributes.setdefault(path, {})[os.fsdecode(name)] = os.fsdecode(value)
+    return {path: find_conversion(attributes.get(path, {}), config) for path in paths}

@@ -1,160 +1,174 @@
-"""The user's refs: asked, and moved by compare-and-swap, all of them or none (git: Documentation/git-update-ref.txt)."""
+"""Access to the user's refs; updates are atomic, by compare-and-swap (git: Documentation/git-update-ref.txt)."""
 
 import errno
 import os
 import subprocess
 
-from agent_dev import trace as debug
+from agent_dev import debug
 from agent_dev.errors import CannotMerge
-from agent_dev.fs import durable as disk
-from agent_dev.git import repository as repo
+from agent_dev.fs import durable
+from agent_dev.git import repository
 from agent_dev.git.formats.ref_format import parse_ref
-from agent_dev.merge_engine.journal import GitSide, RefMove
+from agent_dev.git.updates import GitUpdate, RefUpdate
 
-_KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "EMAIL")
+_KEPT_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "EMAIL")
 
 
 class RefMovedError(Exception):
-    """A ref is not what was expected; `name` is its name."""
+    """A ref does not have the expected value; `name` is its name."""
 
-    def __init__(self, name: str, why: str = "it moved meanwhile") -> None:
-        super().__init__(why)
+    def __init__(self, name: str, reason: str = "it was updated by another process") -> None:
+        super().__init__(reason)
         self.name = name
 
 
 class UserGit:
-    """The user's own git dir, for plumbing that runs no program of anybody's."""
+    """The user's own git dir, for plumbing commands that run no hooks or configured programs."""
 
     def __init__(self, folder: str, program: str, environ: dict[str, str]) -> None:
         self.folder, self.program = folder, program
-        self.environ = tuple((name, environ[name]) for name in _KEPT if name in environ)
+        self.environ = tuple((name, environ[name]) for name in _KEPT_VARIABLES if name in environ)
 
-    def run(self, *words: str, question: bytes = b"", fds: tuple[int, ...] = ()) -> tuple[int, bytes, str]:
-        """Return git's exit code, what it says, and the last line of why it failed."""
-        argv = ("git", "--git-dir", self.folder, *repo.SAFE, *words)
-        debug.show(argv)
+    def run(self, *args: str, stdin: bytes = b"", fds: tuple[int, ...] = ()) -> tuple[int, bytes, str]:
+        """Run git; return its exit code, its output, and the last line of its error messages."""
+        argv = ("git", "--git-dir", self.folder, *repository.SAFE_OPTIONS, *args)
+        debug.print_command(argv)
         environ = dict(self.environ)
-        names = {name: environ[name] for name in _KEPT if name in environ}
-        done = subprocess.run(
+        names = {name: environ[name] for name in _KEPT_VARIABLES if name in environ}
+        process = subprocess.run(
             argv,
             executable=self.program,
-            input=question,
-            env=repo.environment(environ) | names,
+            input=stdin,
+            env=repository.git_environment(environ) | names,
             capture_output=True,
             check=False,
             cwd="/",
             pass_fds=fds,
         )
-        return done.returncode, done.stdout, repo.last_line(done.stderr)
+        return process.returncode, process.stdout, repository.last_error_line(process.stderr)
 
-    def values(self, *names: str) -> dict[str, str]:
-        """Return what refs lead to; those that are not there are left out."""
-        _, said, _ = self.run("for-each-ref", "--format=%(objectname) %(refname)", *names)
-        rows = (line.decode("utf-8", "surrogateescape").partition(" ") for line in said.split(b"\n") if line)
-        every = {name: value for value, _, name in rows if parse_ref(value.encode())}
-        return {name: value for name, value in every.items() if name in names} if names else every
+    def read_refs(self, *names: str) -> dict[str, str]:
+        """Return the ids of refs by name; missing refs are left out."""
+        _, output, _ = self.run("for-each-ref", "--format=%(objectname) %(refname)", *names)
+        rows = (line.decode("utf-8", "surrogateescape").partition(" ") for line in output.split(b"\n") if line)
+        refs = {name: value for value, _, name in rows if parse_ref(value.encode())}
+        return {name: value for name, value in refs.items() if name in names} if names else refs
 
-    def head(self) -> str:
-        """Return the branch that HEAD names, "" when it names none."""
-        code, said, _ = self.run("symbolic-ref", "-q", "HEAD")
-        return said.decode("utf-8", "surrogateescape").strip() if not code else ""
+    def read_head_branch(self) -> str:
+        """Return the branch that HEAD names, "" if it is detached."""
+        code, output, _ = self.run("symbolic-ref", "-q", "HEAD")
+        return output.decode("utf-8", "surrogateescape").strip() if not code else ""
 
-    def has_mark(self, name: str) -> bool:
-        """Whether git is in the middle of what a file, or a ref where those are in a reftable, stands for."""
-        is_ref = name.endswith("_HEAD") and repo.has_reftable(self.folder)
+    def is_in_progress(self, name: str) -> bool:
+        """Return whether a marker of an operation in progress exists, as a file or as a ref in a reftable."""
+        is_ref = name.endswith("_HEAD") and repository.has_reftable(self.folder)
         return os.path.lexists(f"{self.folder}/{name}") or (is_ref and not self.run("rev-parse", "-q", "--verify", name)[0])
 
-    def objects(self) -> str:
-        """Return where its objects lie."""
-        _, said, _ = self.run("rev-parse", "--path-format=absolute", "--git-path", "objects")
-        return os.fsdecode(said.rstrip(b"\n"))
+    def find_object_store(self) -> str:
+        """Return the path of its object store."""
+        _, output, _ = self.run("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        return os.fsdecode(output.rstrip(b"\n"))
 
-    def config(self) -> dict[str, str]:
-        """Return the configuration that counts here: the last value of each key."""
-        _, said, _ = self.run("config", "--list", "-z", "--includes")
-        rows = (item.partition(b"\n") for item in said.split(b"\0") if item)
+    def read_config(self) -> dict[str, str]:
+        """Return the effective configuration: the last value of each key."""
+        _, output, _ = self.run("config", "--list", "-z", "--includes")
+        rows = (item.partition(b"\n") for item in output.split(b"\0") if item)
         return {os.fsdecode(key): os.fsdecode(value) if has_value else "true" for key, has_value, value in rows}
 
 
-def _opened(git: GitSide) -> UserGit:
-    return UserGit(git.folder, git.git, dict(git.environ))
+def _open(git: GitUpdate) -> UserGit:
+    return UserGit(git.folder, git.program, dict(git.environ))
 
 
-def _moves(git: GitSide, *, is_forward: bool) -> tuple[RefMove, ...]:
+def _updates(git: GitUpdate, *, is_forward: bool) -> tuple[RefUpdate, ...]:
     return git.refs if is_forward else tuple(one.reversed() for one in git.refs)
 
 
-def swap(git: GitSide, merge_id: str, lock: int, *, is_forward: bool) -> None:
-    """Move the refs of a merge, durable on return. Raises RefMovedError when one is not as expected; none has moved then.
+def update_refs(git: GitUpdate, merge_id: str, lock: int, *, is_forward: bool) -> None:
+    """Update the refs of a merge, durable on return. Raises RefMovedError if one has another value, or OSError; none is updated.
 
-    `lock` goes along: while git is at work, whoever comes after a crash of ours waits for it.
+    `lock` is inherited by git: after a crash of ours, the next process waits until git exits.
     """
-    moves = _moves(git, is_forward=is_forward)
-    if not moves:
+    updates = _updates(git, is_forward=is_forward)
+    if not updates:
         return
-    disk.about_to_move_refs(tuple(one.name for one in moves))
-    _swap(_opened(git), moves, merge_id if is_forward else f"undo {merge_id}", lock)
+    durable.announce_ref_update(tuple(one.name for one in updates))
+    _update_refs(_open(git), updates, merge_id if is_forward else f"undo {merge_id}", lock)
 
 
-def _swap(user: UserGit, moves: tuple[RefMove, ...], what: str, lock: int) -> None:
-    zero = "0" * max(len(one.old or one.new) for one in moves)
-    rows = ["start\0", *(f"update {one.name}\0{one.new or zero}\0{one.old or zero}\0" for one in moves), "prepare\0", "commit\0"]
-    question = "".join(rows).encode("utf-8", "surrogateescape")
-    words = ("-c", "core.fsync=all", "update-ref", "-z", "--stdin", "-m", f"agent-dev: merge {what}")
-    code, _, why = user.run(*words, question=question, fds=(lock,) if lock >= 0 else ())
+def _update_refs(user: UserGit, updates: tuple[RefUpdate, ...], label: str, lock: int) -> None:
+    zero = "0" * max(len(one.old or one.new) for one in updates)
+    commands = [
+        "start\0",
+        *(f"update {one.name}\0{one.new or zero}\0{one.old or zero}\0" for one in updates),
+        "prepare\0",
+        "commit\0",
+    ]
+    stdin = "".join(commands).encode("utf-8", "surrogateescape")
+    args = ("-c", "core.fsync=all", "update-ref", "-z", "--stdin", "-m", f"agent-dev: merge {label}")
+    code, _, reason = user.run(*args, stdin=stdin, fds=(lock,) if lock >= 0 else ())
     if code:
-        now = user.values(*(one.name for one in moves))
-        name = next((one.name for one in moves if now.get(one.name, "") != one.old), "")
-        raise RefMovedError(name or moves[0].name, "it moved meanwhile" if name else why)
+        _check_disk_space(user, reason)
+        values = user.read_refs(*(one.name for one in updates))
+        name = next((one.name for one in updates if values.get(one.name, "") != one.old), "")
+        raise RefMovedError(name or updates[0].name, "it was updated by another process" if name else reason)
 
 
-def keep(user: UserGit, names: dict[str, str]) -> None:
-    """Let refs of ours lead to what nothing else leads to, durable on return. Raises OSError when git cannot."""
-    disk.about_to_move_refs(tuple(names))
-    question = "".join(f"update {name}\0{oid}\0\0" for name, oid in names.items())
-    code, _, why = user.run("-c", "core.fsync=all", "update-ref", "-z", "--stdin", question=question.encode())
+def create_kept_refs(user: UserGit, refs: dict[str, str]) -> None:
+    """Create refs of ours for otherwise unreachable objects, durable on return. Raises OSError if git fails."""
+    durable.announce_ref_update(tuple(refs))
+    stdin = "".join(f"update {name}\0{oid}\0\0" for name, oid in refs.items())
+    code, _, reason = user.run("-c", "core.fsync=all", "update-ref", "-z", "--stdin", stdin=stdin.encode())
     if code:
-        raise OSError(errno.EIO, why, user.folder)
+        _check_disk_space(user, reason)
+        raise OSError(errno.EIO, reason, user.folder)
 
 
-def swap_rest(git: GitSide, merge_id: str, lock: int, *, is_forward: bool) -> None:
-    """Move the refs that a killed git has not come to; one that has moved elsewhere since stays there."""
-    user = _opened(git)
-    now = user.values(*(one.name for one in git.refs))
-    rest = tuple(one for one in _moves(git, is_forward=is_forward) if now.get(one.name, "") == one.old)
+def _check_disk_space(user: UserGit, reason: str) -> None:
+    """Raise OSError if git failed because the disk is full: then no ref was updated, and none by another process."""
+    number = repository.find_disk_error(reason.encode("utf-8", "replace"))
+    if number:
+        raise OSError(number, os.strerror(number), user.folder)
+
+
+def finish_ref_updates(git: GitUpdate, merge_id: str, lock: int, *, is_forward: bool) -> None:
+    """Update the refs that a killed git did not reach; a ref that was changed since then stays."""
+    user = _open(git)
+    values = user.read_refs(*(one.name for one in git.refs))
+    rest = tuple(one for one in _updates(git, is_forward=is_forward) if values.get(one.name, "") == one.old)
     if rest:
-        disk.about_to_move_refs(tuple(one.name for one in rest))
+        durable.announce_ref_update(tuple(one.name for one in rest))
         try:
-            _swap(user, rest, merge_id, lock)
+            _update_refs(user, rest, merge_id, lock)
         except RefMovedError:
             return
 
 
-def strangers(git: GitSide, *, is_forward: bool) -> tuple[str, ...]:
-    """Return the refs that are not where a drive would begin."""
-    now = _opened(git).values(*(one.name for one in git.refs))
-    return tuple(one.name for one in _moves(git, is_forward=is_forward) if now.get(one.name, "") != one.old)
+def find_unexpected_refs(git: GitUpdate, *, is_forward: bool) -> tuple[str, ...]:
+    """Return the refs that do not have the expected old value."""
+    values = _open(git).read_refs(*(one.name for one in git.refs))
+    return tuple(one.name for one in _updates(git, is_forward=is_forward) if values.get(one.name, "") != one.old)
 
 
-def have_moved(git: GitSide, *, is_forward: bool) -> bool:
-    """Whether a drive that was cut short had moved its refs: one of them is at its end, or has gone on from there."""
-    user = _opened(git)
-    now = user.values(*(one.name for one in git.refs))
-    for one in _moves(git, is_forward=is_forward):
-        at = now.get(one.name, "")
-        if at == one.old:
+def have_refs_moved(git: GitUpdate, *, is_forward: bool) -> bool:
+    """Return whether an interrupted merge had updated its refs: one has its new value, or was moved on from there."""
+    user = _open(git)
+    values = user.read_refs(*(one.name for one in git.refs))
+    for one in _updates(git, is_forward=is_forward):
+        value = values.get(one.name, "")
+        if value == one.old:
             continue
-        if at == one.new or (at and one.new and not user.run("merge-base", "--is-ancestor", one.new, at)[0]):
-            return is_forward or at == one.new or not _is_at_or_behind(user, one.old, at)
+        if value == one.new or (value and one.new and not user.run("merge-base", "--is-ancestor", one.new, value)[0]):
+            return is_forward or value == one.new or not _is_ancestor(user, one.old, value)
     return False
 
 
-def _is_at_or_behind(user: UserGit, one: str, other: str) -> bool:
+def _is_ancestor(user: UserGit, one: str, other: str) -> bool:
     return bool(one) and not user.run("merge-base", "--is-ancestor", one, other)[0]
 
 
-def demand_head(git: GitSide) -> None:
-    """Raise CannotMerge unless HEAD names the branch that is to move: with the index's lock held nobody checks out another."""
+def require_head(git: GitUpdate) -> None:
+    """Raise CannotMerge unless HEAD names the updated branch; the index lock prevents another checkout."""
     names = {one.name for one in git.refs}
-    if _opened(git).head() not in names:
-        raise CannotMerge(path=f"{git.folder}/HEAD", reason="another branch was checked out meanwhile; nothing was changed")
+    if _open(git).read_head_branch() not in names:
+        raise CannotMerge(path=f"{git.folder}/HEAD", reason="another branch was checked out; nothing was changed")

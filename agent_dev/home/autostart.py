@@ -1,41 +1,41 @@
-"""What an agent home keeps from one session to the next: which files of it run by themselves, and what changed in it."""
+"""The files of an agent home that run automatically in later sessions, and the changes among them."""
 
 from dataclasses import dataclass
 
-from agent_dev.path_patterns import Patterns
+from agent_dev.path_patterns import PatternIndex
 
-# Why a file matters → patterns, from the home's top. They are read or run without anybody naming them.
-LASTING: dict[str, tuple[str, ...]] = {
-    "a shell reads it at its start": (
+# Reason → patterns, relative to the home. These files are read or run without being named.
+AUTOSTART_PATTERNS: dict[str, tuple[str, ...]] = {
+    "read by a shell at startup": (
         *("/.bashrc", "/.bash_profile", "/.bash_login", "/.bash_logout", "/.bash_aliases", "/.profile", "/.inputrc", "/.zshrc"),
         *("/.zshenv", "/.zprofile", "/.zlogin", "/.kshrc", "/.cshrc", "/.tcshrc", "/.login", "/.config/fish/", "/.envrc"),
         *("/.oh-my-zsh/", "/.bashrc.d/", "/.config/direnv/", "/.config/environment.d/", "/.xprofile", "/.pam_environment"),
     ),
-    "git takes settings, hooks and filters from it": ("/.gitconfig", "/.config/git/", "/.git-templates/", "/.githooks/"),
-    "an agent takes hooks, servers or instructions from it": (
+    "git settings, hooks or filters": ("/.gitconfig", "/.config/git/", "/.git-templates/", "/.githooks/"),
+    "hooks, servers or instructions of an agent": (
         *("/.claude.json", "/.claude/settings*.json", "/.claude/hooks/", "/.claude/agents/", "/.claude/commands/"),
         *("/.claude/skills/", "/.claude/plugins/", "/.claude/CLAUDE.md", "/.codex/config.toml", "/.codex/AGENTS.md"),
         *("/.codex/prompts/", "/.codex/hooks/", "/.gemini/settings.json", "/.gemini/GEMINI.md", "/.gemini/commands/"),
         *("/.gemini/extensions/", "/.config/opencode/", "/.opencode/", "/.qwen/", "/.aider.conf.yml", "/.cursor/", "/.mcp.json"),
         *("/.config/goose/", "/.config/crush/", "/.continue/", "/.agents/", "/.config/amp/", "/.factory/", "/AGENTS.md"),
     ),
-    "an editor reads or runs it": (
+    "read or run by an editor": (
         *("/.vimrc", "/.gvimrc", "/.vim/", "/.exrc", "/.config/nvim/", "/.emacs", "/.emacs.d/", "/.config/emacs/", "/.nanorc"),
         *("/.config/helix/", "/.vscode-server/", "/.config/Code/User/", "/.ideavimrc"),
     ),
-    "a package manager or build tool takes settings from it": (
+    "settings of a package manager or build tool": (
         *("/.npmrc", "/.yarnrc", "/.yarnrc.yml", "/.bunfig.toml", "/.config/pip/", "/.pip/", "/.pypirc", "/.config/uv/"),
         *("/.cargo/config", "/.cargo/config.toml", "/.cargo/env", "/.m2/settings.xml", "/.gradle/init.d/", "/.gradle/*.gradle"),
         *("/.gradle/gradle.properties", "/.gemrc", "/.bundle/config", "/.condarc", "/.config/go/env", "/.config/pnpm/rc"),
         *("/.config/composer/", "/.sbt/", "/.mix/", "/.rustup/settings.toml", "/.tool-versions", "/.config/mise/", "/.makerc"),
     ),
-    "a program or debugger reads it at its start": (
+    "read by a program or debugger at startup": (
         *("/.pythonrc", "/.pdbrc", "/.pdbrc.py", "/.ipython/profile_default/startup/", "/.gdbinit", "/.lldbinit", "/.irbrc"),
         *("/.pryrc", "/.Rprofile", "/.psqlrc", "/.sqliterc", "/.my.cnf", "/.tmux.conf", "/.screenrc", "/.curlrc", "/.wgetrc"),
         *("/.ripgreprc", "/.lesskey", "/.lessfilter", "/.mailcap", "/.ssh/config", "/.ssh/rc", "/.node_repl_history", "*.pth"),
         *("sitecustomize.py", "usercustomize.py", "/.docker/config.json", "/.docker/cli-plugins/", "/.kube/config"),
     ),
-    "a desktop or service manager starts it": (
+    "started by a desktop or service manager": (
         *("/.config/autostart/", "/.config/systemd/", "/.local/share/systemd/", "/.local/share/applications/", "/.forward"),
         *("/.local/share/dbus-1/services/", "/.xinitrc", "/.xsession", "/.Xresources"),
     ),
@@ -43,8 +43,8 @@ LASTING: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """One file, link or pipe of a home: enough to see that it changed, and the text of one that runs by itself."""
+class FileMark:
+    """The metadata of a file, link or pipe in a home, and the text of an autostart file."""
 
     kind: str
     mode: int
@@ -57,60 +57,60 @@ class Mark:
 
     @property
     def identity(self) -> tuple[str, int, int, int, int, int, str]:
-        """What differs when anything was done to it; nobody can set ctime."""
+        """The values that reveal any change; ctime cannot be set."""
         return (self.kind, self.mode, self.size, self.inode, self.mtime, self.ctime, self.target)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One path that differs: `sign` is +, ~ or -; `why` it runs by itself, empty for one that does not."""
+class HomeChange:
+    """A path that differs: `sign` is +, ~ or -; `reason` it runs automatically, empty if it does not."""
 
     sign: str
     path: str
-    why: str = ""
+    reason: str = ""
     before: str | None = None
     after: str | None = None
 
 
-class Lasting:
-    """Tells why a path of a home runs by itself, when it does."""
+class AutostartRules:
+    """The rules that find the autostart files of a home."""
 
     def __init__(self, folders: tuple[str, ...], system: frozenset[str]) -> None:
-        """Take the directories of PATH inside that lie in the home, relative, and the names of the system's programs."""
-        self._whys = tuple(LASTING)
-        rows = ((pattern, number) for number, why in enumerate(self._whys) for pattern in LASTING[why])
-        self._patterns = Patterns(tuple(rows))
+        """Take the directories of PATH inside the home, relative to it, and the names of system programs."""
+        self._whys = tuple(AUTOSTART_PATTERNS)
+        rows = ((pattern, number) for number, why in enumerate(self._whys) for pattern in AUTOSTART_PATTERNS[why])
+        self._patterns = PatternIndex(tuple(rows))
         self._folders, self._system = folders, system
 
-    def why(self, path: str, *, is_program: bool) -> str:
-        """Return why, or nothing."""
+    def find_reason(self, path: str, *, is_program: bool) -> str:
+        """Return why a path runs automatically, or ""."""
         folder, _, name = path.rpartition("/")
         if folder in self._folders and is_program:
-            return f"hides the system's {name}" if name in self._system else "a program that PATH finds"
-        numbers = self._patterns.matching(path.encode("utf-8", "surrogateescape"))
+            return f"shadows the system's {name}" if name in self._system else "a program in PATH"
+        numbers = self._patterns.matching_path(path.encode("utf-8", "surrogateescape"))
         return self._whys[min(numbers)] if numbers else ""
 
 
-def is_program(mark: Mark) -> bool:
-    """Whether a file could be started by its name."""
+def is_program(mark: FileMark) -> bool:
+    """Return whether a file can be started by its name."""
     return mark.kind == "symlink" or (mark.kind == "file" and bool(mark.mode & 0o111))
 
 
-def steps(before: dict[str, Mark], after: dict[str, Mark], lasting: Lasting) -> tuple[Step, ...]:
-    """Return what differs between two states of a home: what runs by itself first, then by path."""
+def compare_marks(before: dict[str, FileMark], after: dict[str, FileMark], lasting: AutostartRules) -> tuple[HomeChange, ...]:
+    """Return the differences of two states of a home: autostart files first, then by path."""
     found = []
     for path in before.keys() | after.keys():
         old, new = before.get(path), after.get(path)
         if old is not None and new is not None and _is_same(old, new):
             continue
         sign = "+" if old is None else "-" if new is None else "~"
-        there = new or old
-        why = lasting.why(path, is_program=there is not None and is_program(there))
-        found.append(Step(sign, path, why, old.text if old else None, new.text if new else None))
-    return tuple(sorted(found, key=lambda step: (not step.why, step.path)))
+        mark = new or old
+        why = lasting.find_reason(path, is_program=mark is not None and is_program(mark))
+        found.append(HomeChange(sign, path, why, old.text if old else None, new.text if new else None))
+    return tuple(sorted(found, key=lambda step: (not step.reason, step.path)))
 
 
-def _is_same(old: Mark, new: Mark) -> bool:
+def _is_same(old: FileMark, new: FileMark) -> bool:
     return old.identity == new.identity
 
 
@@ -126,7 +126,7 @@ LOGINS = (
     ".config/github-copilot/hosts.json",
     ".config/gh/hosts.yml",
 )
-# Of a file that holds a login and much else, what is taken along.
+# The keys to keep of a file with a login and other settings.
 LOGIN_KEYS = {
     ".claude.json": (
         *("oauthAccount", "userID", "primaryApiKey", "hasCompletedOnboarding", "lastOnboardingVersion", "theme"),

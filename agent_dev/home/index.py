@@ -1,150 +1,146 @@
-"""What an agent home held when a session ended: written beside everything else, read by `agent-dev home --diff`.
+"""Index an agent home at the end of a session, for `agent-dev home --diff`.
 
-An index belongs to a home by its device and inode, so a new home has none. The one before is kept: what the last session
-changed is what differs from the end of the one before it. One that was finished when the last session ran already may hold
-some of what that changed: then the one before that stays, and more is shown rather than less.
+An index belongs to a home by device and inode, so a new home has none. The previous index is kept: the changes of the last
+session are the differences to the end of the session before it. An index that was completed while the last session ran may
+contain some of its changes; then the index before that is kept, which shows more changes rather than fewer.
 """
 
 import fcntl
 import json
 import os
 
-from agent_dev.fs import walk as scan
-from agent_dev.home.autostart import LASTING, Mark
-from agent_dev.path_patterns import Patterns
+from agent_dev.fs import background_removal, walk
+from agent_dev.home.autostart import AUTOSTART_PATTERNS, FileMark
+from agent_dev.path_patterns import PatternIndex
 
 _VERSION = 1
-_MOST_TEXT = 64 << 10  # bytes of a file that runs by itself: past that it is compared, not shown
+_MOST_TEXT = 64 << 10  # bytes of an autostart file; the text of larger ones is not shown
 _LARGEST = 256 << 20
-_CLOCK = 20_000_000  # ns: by so much the time of a file is behind at most
+_CLOCK = 20_000_000  # ns: the largest delay of a file's timestamp
 
 
-def place(state: str, home: str) -> str:
-    """Return where the indexes of a home lie, without their endings."""
+def index_prefix(state: str, home: str) -> str:
+    """Return the path of a home's indexes, without suffix."""
     found = os.stat(home)
     return f"{state}/homes/{found.st_dev:x}-{found.st_ino:x}"
 
 
-def begin(state: str, home: str, launched: int) -> None:
-    """Write the index in a child that nobody waits for; `before` does, by a lock that the child holds from its birth.
+def start_indexing(state: str, home: str, launched: int) -> None:
+    """Write the index in a background process; `read_previous` waits for its lock.
 
-    `launched`: when the session began, in ns since 1970.
+    `launched`: the start of the session, in ns since 1970.
     """
-    where = place(state, home)
-    lock = os.open(f"{where}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    prefix = index_prefix(state, home)
+    lock = os.open(f"{prefix}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)
-        return  # that of a session which ended just now is not written yet: what this one changed is shown with that
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setpgid(0, 0)
-            for standard in range(3):
-                os.close(standard)  # whoever reads our output need not wait
-            os.closerange(3, lock)
-            os.closerange(lock + 1, 4096)  # locks of ours among them
-            os.nice(10)
-            _write(where, home, launched)
-        finally:
-            os._exit(0)
+        return  # another session's index is being written and will include these changes
+
+    def work(_: int) -> None:
+        os.closerange(3, lock)
+        os.closerange(lock + 1, 4096)  # including locks
+        os.nice(10)
+        _write(prefix, home, launched)
+
+    background_removal.run_in_background(work)
     os.close(lock)
 
 
-def _write(where: str, home: str, launched: int) -> None:
-    rows = {path: [*mark.identity, mark.text] for path, mark in look(home).items()}
+def _write(prefix: str, home: str, launched: int) -> None:
+    rows = {path: [*mark.identity, mark.text] for path, mark in read_home(home).items()}
     data = json.dumps({"version": _VERSION, "marks": rows}).encode()
-    temp = f"{where}.new"
+    temp = f"{prefix}.new"
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as file:
         file.write(data)
-    if _is_older(f"{where}.last", launched):
-        os.rename(f"{where}.last", f"{where}.before")
-    os.rename(temp, f"{where}.last")
+    if _is_older(f"{prefix}.last", launched):
+        os.rename(f"{prefix}.last", f"{prefix}.before")
+    os.rename(temp, f"{prefix}.last")
 
 
 def _is_older(path: str, launched: int) -> bool:
-    """Whether an index is there, and was finished before a session began."""
+    """Return whether an index exists that was completed before a session started."""
     try:
         return os.stat(path).st_mtime_ns + _CLOCK < launched
     except FileNotFoundError:
         return False
 
 
-def before(state: str, home: str) -> dict[str, Mark] | None:
-    """Return what the home held before its last session; nothing for a home that had none yet, None when none is known."""
-    where = place(state, home)
+def read_previous(state: str, home: str) -> dict[str, FileMark] | None:
+    """Return the home's state before its last session; empty for a new home, None if unknown."""
+    prefix = index_prefix(state, home)
     try:
-        lock = os.open(f"{where}.lock", os.O_RDWR | os.O_CLOEXEC)
+        lock = os.open(f"{prefix}.lock", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return None
     try:
         fcntl.flock(lock, fcntl.LOCK_SH)
-        return _read(f"{where}.before") if os.path.exists(f"{where}.before") else {}
+        return _read(f"{prefix}.before") if os.path.exists(f"{prefix}.before") else {}
     finally:
         os.close(lock)
 
 
-def _read(path: str) -> dict[str, Mark] | None:
+def _read(path: str) -> dict[str, FileMark] | None:
     try:
         with open(path, "rb") as file:
-            held = json.loads(file.read(_LARGEST))
+            document = json.loads(file.read(_LARGEST))
     except (OSError, ValueError):
         return None
-    if held.get("version") != _VERSION:
+    if document.get("version") != _VERSION:
         return None
-    return {path: Mark(*row) for path, row in held["marks"].items()}
+    return {path: FileMark(*row) for path, row in document["marks"].items()}
 
 
-def look(home: str) -> dict[str, Mark]:
-    """Return what a home holds now, directories left out; no link is followed."""
-    patterns = Patterns(tuple((pattern, 0) for every in LASTING.values() for pattern in every))
+def read_home(home: str) -> dict[str, FileMark]:
+    """Return the current state of a home without directories; links are not followed."""
+    patterns = PatternIndex(tuple((pattern, 0) for reason_patterns in AUTOSTART_PATTERNS.values() for pattern in reason_patterns))
     found = {}
     root = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for one in scan.walk(home, attributes=False):
+        for one in walk.walk(home, attributes=False):
             entry = one.entry
             if entry.type == "dir":
                 continue
-            is_text = entry.type == "file" and entry.size <= _MOST_TEXT and patterns.matching(one.path)
+            is_text = entry.type == "file" and entry.size <= _MOST_TEXT and patterns.matching_path(one.path)
             text = _text(root, one.path) if is_text else None
             target = os.fsdecode(entry.target)
             times = (entry.inode, entry.mtime, entry.ctime)
-            found[os.fsdecode(one.path)] = Mark(str(entry.type), entry.mode, entry.size, *times, target, text)
+            found[os.fsdecode(one.path)] = FileMark(str(entry.type), entry.mode, entry.size, *times, target, text)
     finally:
         os.close(root)
     return found
 
 
 def _text(root: int, path: bytes) -> str | None:
-    from agent_dev.linux import syscalls as kernel
+    from agent_dev.linux import syscalls
 
     try:
-        fd = kernel.open_below(root, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = syscalls.open_below(root, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return None  # gone, or shut by the agent
+        return None  # removed, or unreadable
     try:
         return os.read(fd, _MOST_TEXT).decode("utf-8", "surrogateescape")
     finally:
         os.close(fd)
 
 
-def forget(state: str, home: str) -> None:
-    """Take the indexes of a home away: it goes to the trash, and its inode's number may come back.
+def remove_indexes(state: str, home: str) -> None:
+    """Remove the indexes of a home that moves to the trash: its inode number may be reused.
 
-    One that is being written is waited for: it would come after.
+    It waits for an index that is being written, which would be left over.
     """
-    where = place(state, home)
+    prefix = index_prefix(state, home)
     try:
-        lock = os.open(f"{where}.lock", os.O_RDWR | os.O_CLOEXEC)
+        lock = os.open(f"{prefix}.lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for ending in ("last", "before", "lock"):
             try:
-                os.unlink(f"{where}.{ending}")
+                os.unlink(f"{prefix}.{ending}")
             except FileNotFoundError:
                 continue
     finally:

@@ -1,4 +1,4 @@
-"""The agent home between sessions: what changed in it, what of it runs by itself, and a fresh one with the logins kept."""
+"""Inspect and reset the agent home: changes, autostart files, and a new home that keeps the logins."""
 
 import fcntl
 import json
@@ -7,134 +7,149 @@ import time
 from dataclasses import dataclass
 
 from agent_dev.config import load
+from agent_dev.config.options import RunOptions, options_layer
 from agent_dev.config.profile import Profile
 from agent_dev.errors import HomeBusy, Refused
-from agent_dev.fs import dir_tree as files
-from agent_dev.home import index as home_index
-from agent_dev.home.autostart import LOGIN_KEYS, LOGINS, Lasting, Step, is_program, steps
-from agent_dev.linux import syscalls as kernel
-from agent_dev.run.prepare import Options, flags
-from agent_dev.sandbox import machine
-from agent_dev.sandbox.plan import SYSTEM_PATH, expand, home_place, is_below
-from agent_dev.session.sessions import Here
+from agent_dev.fs import dir_tree
+from agent_dev.home import index
+from agent_dev.home.autostart import LOGIN_KEYS, LOGINS, AutostartRules, HomeChange, compare_marks, is_program
+from agent_dev.linux import streams, syscalls, users
+from agent_dev.paths import expand, is_below
+from agent_dev.sandbox.plan import SYSTEM_PATH, agent_home_path
+from agent_dev.session.sessions import CommandContext
 
 _LARGEST_LOGIN = 4 << 20  # bytes
-
-_TIDYING = 5.0  # seconds for which a session that is over may still remove mount points from its home
-_LOOK = 0.02  # seconds between two looks whether it does
+_BUSY_TIMEOUT = 5.0  # seconds to wait for an ended session that still removes its mount points
+_NEW_SUFFIX = ".agent-dev-fresh"  # suffix of the new home before the exchange, and of the old one after it
+_INTERVAL = 0.02  # seconds between two checks
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """An agent home: where, how much it holds, and what of it runs by itself, as (path, why)."""
+class HomeSummary:
+    """An agent home: its path, its number of files, and its autostart files as (path, reason)."""
 
     path: str
     files: int
-    lasting: tuple[tuple[str, str], ...]
+    autostart: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """What differs since before the last session; `is_known`: there is an index, else all is shown as new."""
+class HomeChanges:
+    """The changes since the last session started; `is_known`: there is an index, else everything is listed as new."""
 
     path: str
-    steps: tuple[Step, ...]
+    changes: tuple[HomeChange, ...]
     is_known: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
-    """A home that was reset: where the old one lies, and which logins were kept."""
+class ResetResult:
+    """A home that was reset: the path of the old one, and the logins that were kept."""
 
     path: str
     trash: str
-    kept: tuple[str, ...]
+    kept_logins: tuple[str, ...]
 
 
-def look(where: Here, options: Options, agent: str) -> Home:
-    """Return what a home is and what of it runs by itself."""
-    place, profile = _place(where, options, agent)
-    if not os.path.isdir(place):
-        return Home(place, 0, ())
-    marks = home_index.look(place)
-    lasting = _lasting(profile, where)
-    rows = ((path, lasting.why(path, is_program=is_program(mark))) for path, mark in sorted(marks.items()))
-    return Home(place, len(marks), tuple((path, why) for path, why in rows if why))
+def inspect_home(context: CommandContext, options: RunOptions, agent: str) -> HomeSummary:
+    """Return a home and its autostart files."""
+    home_path, profile = _find_home(context, options, agent)
+    if not os.path.isdir(home_path):
+        return HomeSummary(home_path, 0, ())
+    marks = index.read_home(home_path)
+    lasting = _lasting(profile, context)
+    rows = ((path, lasting.find_reason(path, is_program=is_program(mark))) for path, mark in sorted(marks.items()))
+    return HomeSummary(home_path, len(marks), tuple((path, why) for path, why in rows if why))
 
 
-def diff(where: Here, options: Options, agent: str) -> Changed:
-    """Return what changed in a home since before its last session."""
-    place, profile = _place(where, options, agent)
-    if not os.path.isdir(place):
-        return Changed(place, (), is_known=True)
-    before = home_index.before(where.store.path, place)
-    now = home_index.look(place)
-    return Changed(place, steps(before or {}, now, _lasting(profile, where)), is_known=before is not None)
+def diff_home(context: CommandContext, options: RunOptions, agent: str) -> HomeChanges:
+    """Return the changes in a home since its last session started."""
+    home_path, profile = _find_home(context, options, agent)
+    if not os.path.isdir(home_path):
+        return HomeChanges(home_path, (), is_known=True)
+    before = index.read_previous(context.store.path, home_path)
+    now = index.read_home(home_path)
+    return HomeChanges(home_path, compare_marks(before or {}, now, _lasting(profile, context)), is_known=before is not None)
 
 
-def reset(where: Here, options: Options, agent: str, *, keep_login: bool) -> Fresh:
-    """Move a home to the trash; with `keep_login` make a new one that holds only what logs its agents in.
+def reset_home(context: CommandContext, options: RunOptions, agent: str, *, keep_login: bool) -> ResetResult:
+    """Move a home to the trash; with `keep_login` create a new one with only the agents' logins.
 
-    Raises HomeBusy while a session uses it, Refused for a place that cannot be an agent home.
+    Raises HomeBusy while a session uses it, Refused for a directory that cannot be an agent home.
     """
-    place, _ = _place(where, options, agent)
-    if not os.path.isdir(place):
-        return Fresh(place, "", ())
-    _check(place, where)
-    lock = _lock(where.store.path, place)
+    home_path, _ = _find_home(context, options, agent)
+    if not os.path.isdir(home_path):
+        return ResetResult(home_path, "", ())
+    _check(home_path, context)
+    lock = _lock(context.store.path, home_path)
     try:
-        home_index.forget(where.store.path, place)
-        trash = _aside(where.store.trash, place)
+        index.remove_indexes(context.store.path, home_path)
+        if os.path.lexists(f"{home_path}{_NEW_SUFFIX}"):
+            _move_to_trash(context.store.trash, f"{home_path}{_NEW_SUFFIX}")  # left by a killed reset
+        kept_logins = _keep_logins(home_path, f"{home_path}{_NEW_SUFFIX}") if keep_login else ()
+        old = _exchange(home_path) if keep_login else home_path
+        trash = _move_to_trash(context.store.trash, old)
     finally:
         os.close(lock)
-    return Fresh(place, trash, _keep_logins(trash, place) if keep_login else ())
+    return ResetResult(home_path, trash, kept_logins)
 
 
-def _place(where: Here, options: Options, agent: str) -> tuple[str, Profile]:
-    home = machine.home(where.environ)
-    request = load.Request(
+def _exchange(home_path: str) -> str:
+    """Exchange the new home and the old one atomically; return the path of the old one."""
+    new_home = f"{home_path}{_NEW_SUFFIX}"
+    root_fd = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        syscalls.rename(root_fd, os.fsencode(new_home), root_fd, os.fsencode(home_path), syscalls.EXCHANGE)
+    finally:
+        os.close(root_fd)
+    return new_home
+
+
+def _find_home(context: CommandContext, options: RunOptions, agent: str) -> tuple[str, Profile]:
+    home = users.home_directory(context.environ)
+    request = load.SettingsRequest(
         agent=agent,
         home=home,
-        environ=where.environ,
+        environ=context.environ,
         config=options.config,
         profile_file=options.profile_file,
-        flags=flags(options),
+        flags=options_layer(options),
     )
-    profile = load.settings(request).profile
-    return os.path.realpath(home_place(profile, home, where.root)), profile
+    profile = load.load_settings(request).profile
+    return os.path.realpath(agent_home_path(profile, home, context.root)), profile
 
 
-def _lasting(profile: Profile, where: Here) -> Lasting:
-    home = machine.home(where.environ)
+def _lasting(profile: Profile, context: CommandContext) -> AutostartRules:
+    home = users.home_directory(context.environ)
     folders = (expand(path.rstrip("?"), home) for path in profile.path)
-    inside = tuple(path[len(home) + 1 :] for path in folders if path.startswith(home + "/"))
+    path_folders = tuple(path[len(home) + 1 :] for path in folders if path.startswith(home + "/"))
     names: set[str] = set()
     for folder in SYSTEM_PATH:
         if os.path.isdir(folder):
             names.update(os.listdir(folder))
-    return Lasting(inside, frozenset(names))
+    return AutostartRules(path_folders, frozenset(names))
 
 
-def _check(place: str, where: Here) -> None:
-    home = machine.home(where.environ)
-    if is_below(home, place) or is_below(where.store.path, place) or is_below(where.root, place):
-        raise Refused(message=f"{place} holds more than an agent home does", hint="move it away by hand")
+def _check(home_path: str, context: CommandContext) -> None:
+    home = users.home_directory(context.environ)
+    if is_below(home, home_path) or is_below(context.store.path, home_path) or is_below(context.root, home_path):
+        raise Refused(message=f"{home_path} holds more than an agent home", hint="move it away by hand")
 
 
-def _lock(state: str, place: str) -> int:
-    """Hold a home against sessions, which share its lock."""
+def _lock(state: str, home_path: str) -> int:
+    """Lock a home exclusively; sessions share the lock."""
     os.makedirs(f"{state}/homes", 0o700, exist_ok=True)
-    lock = os.open(home_index.place(state, place), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    deadline = time.monotonic() + _TIDYING
-    while not _locked(lock):
+    lock = os.open(index.index_prefix(state, home_path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + _BUSY_TIMEOUT
+    while not _try_lock(lock):
         if time.monotonic() > deadline:
             os.close(lock)
-            raise HomeBusy(path=place, hint="agent-dev sessions --all lists what is running")
-        time.sleep(_LOOK)
+            raise HomeBusy(path=home_path, hint="agent-dev sessions --all lists what is running")
+        time.sleep(_INTERVAL)
     return lock
 
 
-def _locked(lock: int) -> bool:
+def _try_lock(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -142,69 +157,69 @@ def _locked(lock: int) -> bool:
     return True
 
 
-def _aside(trash: str, place: str) -> str:
-    """Move a directory into the trash; onto another file system nothing can be moved, so there beside its place."""
+def _move_to_trash(trash: str, home_path: str) -> str:
+    """Move a directory to the trash; if that is on another file system, rename it in its parent."""
     os.makedirs(trash, 0o700, exist_ok=True)
     name = f"home-{time.strftime('%y%m%d-%H%M%S', time.gmtime())}"
-    for target in (f"{trash}/{name}", f"{place}.{name}"):
+    for target in (f"{trash}/{name}", f"{home_path}.{name}"):
         count = 0
         while True:
             try:
-                _rename(place, f"{target}.{count}" if count else target)
+                _rename(home_path, f"{target}.{count}" if count else target)
             except FileExistsError:
                 count += 1
             except OSError:
                 break
             else:
                 return f"{target}.{count}" if count else target
-    raise Refused(message=f"{place} cannot be moved away", hint="move it by hand")
+    raise Refused(message=f"cannot move {home_path} away", hint="move it by hand")
 
 
 def _rename(old: str, new: str) -> None:
-    here = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    root_fd = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        kernel.rename(here, os.fsencode(old), here, os.fsencode(new), kernel.NOREPLACE)
+        syscalls.rename(root_fd, os.fsencode(old), root_fd, os.fsencode(new), syscalls.NOREPLACE)
     finally:
-        os.close(here)
+        os.close(root_fd)
 
 
-def _keep_logins(old: str, place: str) -> tuple[str, ...]:
-    os.mkdir(place, 0o700)
-    tree = files.Tree(old)
-    kept = []
+def _keep_logins(old: str, home_path: str) -> tuple[str, ...]:
+    os.mkdir(home_path, 0o700)
+    tree = dir_tree.Tree(old)
+    copied = []
     try:
         for name in (*LOGINS, *LOGIN_KEYS):
             data = _login(tree, name)
             if data is None:
                 continue
-            path = f"{place}/{name}"
+            path = f"{home_path}/{name}"
             os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
-                files.write_all(fd, data)
+                streams.write_all(fd, data)
             finally:
                 os.close(fd)
-            kept.append(name)
+            copied.append(name)
     finally:
         tree.close()
-    return tuple(kept)
+    return tuple(copied)
 
 
-def _login(tree: files.Tree, name: str) -> bytes | None:
-    """Return what of a file logs its agent in; the agent wrote it, so no link is followed and no settings come along."""
+def _login(tree: dir_tree.Tree, name: str) -> bytes | None:
+    """Return the login part of a file; the agent wrote it, so links are not followed and other settings are dropped."""
     path = os.fsencode(name)
     try:
-        entry = tree.look(path, attributes=False)
+        entry = tree.entry_at(path, attributes=False)
         data = tree.read(path, _LARGEST_LOGIN) if entry is not None and entry.type == "file" else None
     except OSError:
         return None
     if data is None or name not in LOGIN_KEYS:
         return data
     try:
-        held = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(held, dict):
+    if not isinstance(document, dict):
         return None
-    taken = {key: held[key] for key in LOGIN_KEYS[name] if key in held}
-    return json.dumps(taken, indent=1).encode() if taken else None
+    login = {key: document[key] for key in LOGIN_KEYS[name] if key in document}
+    return json.dumps(login, indent=1).encode() if login else None

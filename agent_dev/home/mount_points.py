@@ -1,49 +1,68 @@
-"""The agent home: made on first use, shared by sessions, its mount points made beforehand and removed after.
+"""The use of an agent home by sessions: created on first use, shared, with mount points created before and removed after.
 
-A mount point is never removed while another session uses the home: the kernel would take that session's mount away with
-it. So each session holds a shared lock, kept in the state directory where no agent can reach it.
+Sessions with and without a network never use one home at the same time: through a socket or FIFO there, the one without could
+use the other's network. No mount, Landlock rule or filter of this kernel separates them.
+
+A mount point is never removed while another session uses the home: the kernel would detach that session's mount. So each session
+holds a shared lock, kept in the state directory where no agent can reach it.
 """
 
 import fcntl
 import os
+import time
 
 from agent_dev.errors import Refused
-from agent_dev.fs import safe_mkdir as folders
+from agent_dev.fs import safe_mkdir
 from agent_dev.sandbox.plan import Bind, SandboxPlan
 
+_NETWORKS = ("host", "none")
+_TIMEOUT, _INTERVAL = 0.5, 0.02  # seconds to wait for a session that is just ending
 
-class Home:
-    """One session's use of an agent home."""
 
-    def __init__(self, state: str, path: str) -> None:
+class HomeLease:
+    """The use of an agent home by one session."""
+
+    def __init__(self, state: str, path: str, net: str) -> None:
+        """Use a home in a session with this network mode. Raises Refused while a session with the other mode uses it."""
         self.path = path
-        _make(path)
+        _create(path)
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK) and os.stat(path).st_uid == os.getuid():
-            os.chmod(path, 0o700)  # an agent shut it
+            os.chmod(path, 0o700)  # an agent made it unreadable
         self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         found = os.fstat(self._fd)
-        self._lock = _lock_file(state, f"{found.st_dev:x}-{found.st_ino:x}")
+        name = f"{found.st_dev:x}-{found.st_ino:x}"
+        self._lock = _lock_file(state, name)
         fcntl.flock(self._lock, fcntl.LOCK_SH)
+        self._net = _lock_file(state, f"{name}.net-{net}")
+        fcntl.flock(self._net, fcntl.LOCK_SH)
+        for other in _NETWORKS:
+            if other != net and not _can_lock(state, f"{name}.net-{other}"):
+                self._close()
+                mode = "without" if other == "none" else "with"
+                raise Refused(
+                    message=f"a session {mode} network uses the agent home {path}; sharing it would connect the two",
+                    hint="use another home: --home DIR, or `home: ~/aihomes/{profile}`",
+                )
 
     def prepare(self, points: tuple[str, ...], plan: SandboxPlan) -> tuple[str, ...]:
-        """Make the mount points of a plan below the home, no link followed; return those that were missing."""
+        """Create the mount points of a plan below the home without following links; return those that were missing."""
         files = _file_targets(plan)
-        made: list[str] = []
-        # Written down before any is made: a launcher killed in between would leave them for good.
+        created: list[str] = []
+        # Recorded first: a launcher killed in between would leave them forever.
         os.write(self._lock, b"".join(os.fsencode(path) + b"\0" for path in self._missing(points)))
         for point in points:
             try:
-                made += (folders.make_file if point in files else folders.make)(self._fd, point)
+                created += (safe_mkdir.make_file if point in files else safe_mkdir.make_directories)(self._fd, point)
             except OSError as error:
-                folders.unmake(self._fd, tuple(made))
+                safe_mkdir.remove_made(self._fd, tuple(created))
                 raise Refused(
-                    message=f"{self.path}/{point} cannot be a mount point: a link or a file is in the way ({error.strerror})",
-                    hint=f"look at it and move it away: {self.path}",
+                    message=f"cannot create the mount point {self.path}/{point}: {error.strerror}",
+                    hint="remove the link or file there",
                 ) from None
-        return tuple(made)
+        return tuple(created)
 
     def _missing(self, points: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the points, and the directories above them, that are not there yet, outermost first."""
+        """Return the missing points and directories above them, outermost first."""
         found: dict[str, None] = {}
         for point in points:
             parts = point.split("/")
@@ -60,34 +79,37 @@ class Home:
             return False
         return True
 
-    def leave(self) -> None:
-        """Stop using the home; the last to leave removes all mount points that are empty, a killed session's too."""
+    def release(self) -> None:
+        """Stop using the home; the last session removes all empty mount points, including those of killed sessions."""
         if self._fd < 0:
             return
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pass  # another session's mounts may stand there: whoever leaves last finds them in the list
+            pass  # in use by another session; the last one removes the points of all
         else:
             self._remove_points()
-        os.close(self._fd)
-        os.close(self._lock)
-        self._fd = -1
+        fcntl.flock(self._net, fcntl.LOCK_UN)
+        self._close()
 
-    def hand_over(self) -> None:
-        """Let a child of ours be the one that leaves: the lock is shared with it, so ours must go too."""
-        os.close(self._fd)
-        os.close(self._lock)
+    def hand_over_to_child(self) -> None:
+        """Leave the release to a child process, which shares the lock: close this descriptor of it."""
+        fcntl.flock(self._net, fcntl.LOCK_UN)  # for the child, too: nothing runs any more
+        self._close()
+
+    def _close(self) -> None:
+        for fd in (self._fd, self._lock, self._net):
+            os.close(fd)
         self._fd = -1
 
     def _remove_points(self) -> None:
         size = os.fstat(self._lock).st_size
         listed = os.pread(self._lock, size, 0).split(b"\0")
-        folders.unmake(self._fd, tuple(os.fsdecode(path) for path in listed if path))
+        safe_mkdir.remove_made(self._fd, tuple(os.fsdecode(path) for path in listed if path))
         os.ftruncate(self._lock, 0)
 
 
-def _make(path: str) -> None:
+def _create(path: str) -> None:
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -96,7 +118,24 @@ def _make(path: str) -> None:
     except FileNotFoundError:
         os.makedirs(path, 0o700)
     except OSError as error:
-        raise Refused(message=f"the agent home {path} cannot be made: {error.strerror}", hint="--home DIR") from None
+        raise Refused(message=f"cannot create the agent home {path}: {error.strerror}", hint="--home DIR") from None
+
+
+def _can_lock(state: str, name: str) -> bool:
+    """Return whether no session holds a lock; wait a moment for one that is ending."""
+    lock, deadline = _lock_file(state, name), time.monotonic() + _TIMEOUT
+    try:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(_INTERVAL)
+            else:
+                return True
+    finally:
+        os.close(lock)
 
 
 def _lock_file(state: str, name: str) -> int:
@@ -110,9 +149,9 @@ def _lock_file(state: str, name: str) -> int:
 
 
 def _file_targets(plan: SandboxPlan) -> frozenset[str]:
-    inside = plan.home.rstrip("/") + "/"
+    prefix = plan.home.rstrip("/") + "/"
     return frozenset(
-        m.target[len(inside) :]
+        m.target[len(prefix) :]
         for m in plan.mounts
-        if isinstance(m, Bind) and m.target.startswith(inside) and not os.path.isdir(m.source)
+        if isinstance(m, Bind) and m.target.startswith(prefix) and not os.path.isdir(m.source)
     )

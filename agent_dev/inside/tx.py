@@ -1,6 +1,6 @@
-"""Inside the sandbox: `tx COMMAND`, and `agent-dev tx`, `checkpoint` and `rollback`, said to the door of the session.
+"""`tx COMMAND`, and `agent-dev tx`, `checkpoint` and `rollback`, inside the sandbox, through the control socket.
 
-Run there as a script of its own, behind `door_running.py` and `door_wish.py`: nothing of agent-dev is there.
+Runs as one script, after the other modules in `control/socket_file.py`; nothing of agent-dev is available inside.
 """
 
 import os
@@ -10,287 +10,305 @@ import sys
 import time
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # they stand above, in the one file that all are inside
-    from agent_dev.inside.tx_options import Misused, Wish  # noqa: TC004
-    from agent_dev.inside.tx_process import Late, adopt, asked, end_all, have_streams, late, run, say  # noqa: TC004
+if TYPE_CHECKING:  # defined above in the combined script
+    from agent_dev.inside.tx_options import TxOptions, UsageError  # noqa: TC004
+    from agent_dev.inside.tx_process import (  # noqa: TC004
+        TimedOut,
+        become_subreaper,
+        kill_all,
+        open_missing_streams,
+        print_message,
+        raise_timeout,
+        received_signals,
+        run,
+    )
 
-_DOOR = "/run/agent-dev/door"
+_CONTROL_SOCKET = "/run/agent-dev/control"
 _FAILED, _USAGE, _TIMED_OUT, _NOT_STARTED = 1, 2, 124, 125
 _SIGNALLED = 128
 _FILE_TOO_LARGE = _SIGNALLED + signal.SIGXFSZ
 _VERBS = ("tx", "checkpoint", "rollback")
-_LONGEST = 1000  # bytes of a request
-_OURS = (signal.SIGINT, signal.SIGQUIT)
+_MAX_REQUEST = 1000  # bytes of a request
+_COMMAND_SIGNALS = (signal.SIGINT, signal.SIGQUIT)
 _UNKNOWN: "dict[str, object]" = {
     "session": None,
     "merge": None,
-    "taken": [],
-    "left": [],
+    "applied": [],
+    "skipped": [],
     "unchanged": [],
     "commits": 0,
-}  # known outside alone
+}  # known outside only
 _HELP = """\
 usage: tx [OPTIONS] [--] COMMAND [ARGS…]
        tx [OPTIONS] --many FILE [--first]
        checkpoint [-m TEXT]
        rollback CHECKPOINT
-each also behind agent-dev: agent-dev tx …
+       agent-dev tx …, agent-dev checkpoint …, agent-dev rollback …
 
-  --validate CMD   a shell command that must pass afterwards; may be repeated
-  --timeout T      for all of it: 90, 90s, 5m, 1h; what the command started is killed then
-  --take PATH      keep only what changed at PATH and below it, and roll the rest back; may be repeated
-  --limit N=VALUE  time, or for each process memory, file-size or open-files; may be repeated
-  --json           one JSON document on stdout; the command's own output goes to stderr
-  --many FILE      a transaction for each line of FILE (-: stdin), as a shell reads it, one after the other
-  --first          until one has passed
-  --jobs 1         no more at once: all change the one tree that the session shows
+Run a command in a transaction of this sandbox's session. If it exits with
+status 0, its changes to the repository are kept; otherwise everything changed
+there since the start is rolled back. Home and /tmp are not rolled back.
 
-You are in a sandbox of agent-dev's. `tx` runs a command: when it ends with 0, what it changed in the repository stays, else all
-of it is rolled back, with whatever else changed there meanwhile. The exit code is the command's. Transactions may lie in one
-another; two that lie side by side take turns. Home and /tmp are not rolled back. 124: timeout, 1: validation or limit, 125: not
-started. Risks are judged later, by the user: --allow and its like change nothing here.
-`checkpoint` keeps what the repository holds now, `rollback` brings it back to a checkpoint, after taking one."""
+  --validate CMD   run a shell command afterwards that must succeed; repeatable
+  --timeout T      kill everything after T: 90, 90s, 5m, 1h
+  --take PATH      keep only changes at and below PATH; repeatable
+  --limit N=VALUE  limit time, or memory, file-size, open-files per process
+  --json           print one JSON document; the command's output goes to stderr
+  --many FILE      run each line of FILE (-: stdin) as a transaction
+  --first          with --many, stop after the first success
+  --jobs 1         accepted; commands always run one after another here
+
+`checkpoint` records the repository; `rollback` takes a checkpoint, then
+restores the given one. Transactions can be nested; unrelated ones run one at a
+time. The user reviews risks later, so --allow and the like have no effect.
+
+exit status: the command's; 1 if a validation failed or a limit was reached, 124
+after a timeout, 125 if not started"""
 
 
 class Refused(Exception):
-    """What the door said no to, and why."""
+    """The control socket refused a request, and why."""
 
 
-class Door:
-    """A connection; what was begun on it is rolled back when it ends."""
+class ControlClient:
+    """A connection to the control socket; its transaction is rolled back when it closes."""
 
     def __init__(self) -> None:
-        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._line.connect(_DOOR)
-        self._heard = b""
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.connect(_CONTROL_SOCKET)
+        self._received = b""
 
-    def ask(self, word: str, text: str = "") -> int:
-        """Say a word; return the checkpoint that the answer names. Raises Refused, OSError."""
-        said = f"{word} {text}".strip() if text.isprintable() else f"{word} {text!a}"
-        self._line.sendall(said.encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore").encode() + b"\n")
-        return self._heeded()
+    def request(self, verb: str, text: str = "") -> int:
+        """Send a request; return the checkpoint in the reply. Raises Refused, OSError."""
+        request = f"{verb} {text}".strip() if text.isprintable() else f"{verb} {text!a}"
+        self._socket.sendall(request.encode("utf-8", "replace")[:_MAX_REQUEST].decode("utf-8", "ignore").encode() + b"\n")
+        return self._wait_for_result()
 
-    def keep(self, paths: str) -> int:
-        """Commit all, or some paths alone, which are said as `quoted` has them. Raises Refused, OSError."""
-        self._line.sendall(f"commit {paths}".rstrip().encode() + b"\n")
-        return self._heeded()
+    def commit(self, paths: str) -> int:
+        """Commit everything, or only some percent-encoded paths. Raises Refused, OSError."""
+        self._socket.sendall(f"commit {paths}".rstrip().encode() + b"\n")
+        return self._wait_for_result()
 
-    def _heeded(self) -> int:
+    def _wait_for_result(self) -> int:
         while True:
-            answer, _, rest = self._answer().partition(" ")
-            if answer == "ok":
-                return int(rest)
-            if answer != "wait":
-                raise Refused(rest)
-            say("another transaction is open; waiting for its end")
+            reply, _, value = self._read_reply().partition(" ")
+            if reply == "ok":
+                return int(value)
+            if reply != "wait":
+                raise Refused(value)
+            print_message("waiting for another transaction to end")
 
-    def _answer(self) -> str:
-        while b"\n" not in self._heard:
-            piece = self._line.recv(4096)
-            if not piece:
-                raise Refused("the door was shut")
-            self._heard += piece
-        line, _, self._heard = self._heard.partition(b"\n")
+    def _read_reply(self) -> str:
+        while b"\n" not in self._received:
+            chunk = self._socket.recv(4096)
+            if not chunk:
+                raise Refused("the control socket was closed")
+            self._received += chunk
+        line, _, self._received = self._received.partition(b"\n")
         return line.decode("utf-8", "replace")
 
 
-def tell(text: str) -> int:
-    """Write a line to stdout; all is done."""
-    return 0 if written(os.dup(1), text) else _FAILED
+def print_line(text: str) -> int:
+    """Write a line to stdout; return the exit code."""
+    return 0 if write_line(os.dup(1), text) else _FAILED
 
 
-def main(words: "list[str]") -> int:
-    """Carry out the words and return the exit code."""
-    have_streams()
-    called = os.path.basename(words[0])
-    if called in _VERBS:
-        words = ["agent-dev", called, *words[1:]]
-    verb, rest = (words[1], words[2:]) if len(words) > 1 else ("", [])
-    act = {"tx": transact, "checkpoint": checkpoint, "rollback": roll_back}.get(verb)
-    if act is None and verb and verb not in ("-h", "--help", "help"):
-        say(f"{verb!a} is not for inside a session")
-        say("→ tx, checkpoint or rollback; each with --help")
+def main(arguments: "list[str]") -> int:
+    """Run the command line; return the exit code."""
+    open_missing_streams()
+    program_name = os.path.basename(arguments[0])
+    if program_name in _VERBS:
+        arguments = ["agent-dev", program_name, *arguments[1:]]
+    verb, rest = (arguments[1], arguments[2:]) if len(arguments) > 1 else ("", [])
+    action = {"tx": transact, "checkpoint": checkpoint, "rollback": roll_back}.get(verb)
+    if action is None and verb and verb not in ("-h", "--help", "help"):
+        print_message(f"{verb!a} is not available inside a session")
+        print_message("hint: use tx, checkpoint or rollback; each accepts --help")
         return _USAGE
-    if act is None or rest[:1] in (["-h"], ["--help"]):
-        is_asked = bool(rest or verb)
-        written(os.dup(1 if is_asked else 2), _HELP)
-        return 0 if is_asked else _USAGE
+    if action is None or rest[:1] in (["-h"], ["--help"]):
+        is_requested = bool(rest or verb)
+        write_line(os.dup(1 if is_requested else 2), _HELP)
+        return 0 if is_requested else _USAGE
     try:
-        return act(rest)
-    except Misused as error:
-        why, *what_to_do = error.args
-        say(f"{verb}: {why}")
-        say(f"→ {what_to_do[0] if what_to_do else f'agent-dev {verb} --help'}")
+        return action(rest)
+    except UsageError as error:
+        reason, *hints = error.args
+        print_message(f"{verb}: {reason}")
+        print_message(f"hint: {hints[0] if hints else f'agent-dev {verb} --help'}")
         return _NOT_STARTED if verb == "tx" else _USAGE
     except Refused as error:
-        say(str(error))
+        print_message(str(error))
         return _FAILED
     except OSError as error:
-        say(f"the door of this session: {error.strerror}")
+        print_message(f"control socket: {error.strerror}")
         return _FAILED
 
 
-def checkpoint(words: "list[str]") -> int:
+def checkpoint(arguments: "list[str]") -> int:
     """Take a checkpoint."""
-    if words and (len(words) != 2 or words[0] not in ("-m", "--message")):
-        raise Misused("nothing but -m TEXT goes with it")
-    return tell(f"checkpoint {Door().ask('checkpoint', words[1] if words else '')}")
+    if arguments and (len(arguments) != 2 or arguments[0] not in ("-m", "--message")):
+        raise UsageError("the only option is -m TEXT")
+    return print_line(f"checkpoint {ControlClient().request('checkpoint', arguments[1] if arguments else '')}")
 
 
-def roll_back(words: "list[str]") -> int:
-    """Go back to a checkpoint."""
-    if len(words) != 1 or not (words[0].isascii() and words[0].isdigit()):
-        raise Misused("one checkpoint's number goes with it")
-    return tell(f"as at checkpoint {Door().ask('rollback', words[0])}")
+def roll_back(arguments: "list[str]") -> int:
+    """Roll back to a checkpoint."""
+    if len(arguments) != 1 or not (arguments[0].isascii() and arguments[0].isdigit()):
+        raise UsageError("expected the number of one checkpoint")
+    return print_line(f"rolled back to checkpoint {ControlClient().request('rollback', arguments[0])}")
 
 
-def transact(words: "list[str]") -> int:
-    """Run a command, and roll back what it changed unless it and every validation ends with 0; return the exit code."""
-    wish = Wish()
-    command = wish.read(words)
+def transact(arguments: "list[str]") -> int:
+    """Run a command and roll its changes back unless it and every validation succeed; return the exit code."""
+    options = TxOptions()
+    command = options.parse(arguments)
     stdout = os.dup(1)
-    if wish.is_json:
+    if options.is_json:
         os.dup2(2, 1)
-    for number in _OURS:
-        signal.signal(number, signal.SIG_IGN)  # the command decides what they mean
-    code, row = many(wish) if wish.many else one(command, wish)
-    if wish.is_json:
-        import json  # with it alone
+    for number in _COMMAND_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)  # the command handles them
+    code, result = run_list(options) if options.list_file else run_transaction(command, options)
+    if options.is_json:
+        import json  # only with --json
 
-        document = json.dumps({"version": 1, **row}, indent=1)
-        return code if written(stdout, document) else code or _FAILED
+        document = json.dumps({"version": 1, **result}, indent=1)
+        return code if write_line(stdout, document) else code or _FAILED
     return code
 
 
-def written(output: int, text: str) -> bool:
-    """Write a line to a descriptor; where that cannot be done say so, for what was run is done all the same."""
+def write_line(output: int, text: str) -> bool:
+    """Write a line to a descriptor; report a failure, but do not raise: the command has run."""
     try:
         with open(output, "w", encoding="utf-8") as file:
             file.write(f"{text}\n")
     except OSError as error:
-        say(f"the output could not be written: {error.strerror}")
+        print_message(f"cannot write the output: {error.strerror}")
         return False
     return True
 
 
-def one(command: "list[str]", wish: "Wish") -> "tuple[int, dict[str, object]]":
-    """Carry one transaction out, and say why nothing stays; return its exit code and its row for --json."""
-    attempt = Attempt(command, wish)
+def run_transaction(command: "list[str]", options: "TxOptions") -> "tuple[int, dict[str, object]]":
+    """Run one transaction and report why its changes are not kept; return its exit code and its row for --json."""
+    attempt = Attempt(command, options)
     try:
-        attempt.carry_out()
+        attempt.run()
     except Refused as error:
         attempt.fail("", f"not started: {error}", _NOT_STARTED)
     except OSError as error:
-        attempt.fail("", f"not started: the door of this session: {error.strerror}", _NOT_STARTED)
+        attempt.fail("", f"not started: control socket: {error.strerror}", _NOT_STARTED)
     if attempt.reason:
-        say(attempt.reason)
+        print_message(attempt.reason)
     return attempt.code, attempt.row()
 
 
-def many(wish: "Wish") -> "tuple[int, dict[str, object]]":
-    """Carry a transaction out for each line of a file, until one has passed if that is wished; return the same."""
-    lines = wish.lines()
+def run_list(options: "TxOptions") -> "tuple[int, dict[str, object]]":
+    """Run a transaction for each line of a file, with --first until one succeeds; return exit code and row."""
+    lines = options.read_commands()
     codes: list[int] = []
     rows: list[dict[str, object]] = []
     for line in lines:
-        row = not_run()
-        if not asked and not (wish.is_first and 0 in codes):
-            say(f"{len(rows) + 1} of {len(lines)}: {line if line.isprintable() else ascii(line)}")
-            code, row = one(["/bin/sh", "-c", line], wish)
+        row = skipped_row()
+        if not received_signals and not (options.is_first and 0 in codes):
+            print_message(f"{len(rows) + 1} of {len(lines)}: {line if line.isprintable() else ascii(line)}")
+            code, row = run_transaction(["/bin/sh", "-c", line], options)
             codes.append(code)
         rows.append({"line": line, **row})
-    is_good = 0 in codes if wish.is_first else codes == [0] * len(lines)
-    return int(not is_good), {"state": "merged" if is_good else "failed", "exit": int(not is_good), "jobs": rows}
+    has_succeeded = 0 in codes if options.is_first else codes == [0] * len(lines)
+    return int(not has_succeeded), {
+        "state": "merged" if has_succeeded else "failed",
+        "exit": int(not has_succeeded),
+        "jobs": rows,
+    }
 
 
-def not_run() -> "dict[str, object]":
-    """Return the row of one that was not begun, since another had passed or we were asked to end."""
-    cause, reason = ("signal", "it was asked to end") if asked else ("not needed", "another had passed")
+def skipped_row() -> "dict[str, object]":
+    """Return the row of a skipped command: another one succeeded, or a termination signal came."""
+    cause, reason = ("signal", "interrupted by a signal") if received_signals else ("not needed", "another one succeeded")
     return {"state": "failed", "exit": _FAILED, "cause": cause, "reason": reason, **_UNKNOWN, "steps": []}
 
 
 class Attempt:
-    """A transaction: what was run, and how it ended."""
+    """A transaction: its command, steps and result."""
 
-    def __init__(self, command: "list[str]", wish: Wish) -> None:
-        self.command, self.wish = command, wish
-        self.code = self.begun = 0
+    def __init__(self, command: "list[str]", options: "TxOptions") -> None:
+        self.command, self.options = command, options
+        self.code = self.start_checkpoint = 0
         self.cause = self.reason = ""
         self.steps: list[dict[str, object]] = []
 
     def fail(self, cause: str, reason: str, code: int) -> None:
-        """Note why nothing stays."""
+        """Record why the changes are not kept."""
         self.cause, self.reason, self.code = cause, reason, code
 
-    def carry_out(self) -> None:
-        """Begin, run, and end it. Raises Refused, OSError when nothing was run."""
-        if len(" ".join(self.wish.take)) > _LONGEST:
-            raise Refused("these are more paths than can be said")
-        time_left = min(filter(None, (self.wish.timeout, self.wish.limit)), default=0)
+    def run(self) -> None:
+        """Begin, run and end the transaction. Raises Refused, OSError when nothing was run."""
+        if len(" ".join(self.options.paths)) > _MAX_REQUEST:
+            raise Refused("too many paths for one request")
+        time_left = min(filter(None, (self.options.timeout, self.options.time_limit)), default=0)
         if time_left:
-            adopt()
-            signal.signal(signal.SIGALRM, late)
+            become_subreaper()
+            signal.signal(signal.SIGALRM, raise_timeout)
             signal.setitimer(signal.ITIMER_REAL, time_left)
         try:
-            door = Door()
-            self.begun = door.ask("begin", " ".join(self.command))
+            client = ControlClient()
+            self.start_checkpoint = client.request("begin", " ".join(self.command))
             self._run_all()
             signal.setitimer(signal.ITIMER_REAL, 0)
-        except Late:
-            end_all()
-            self._fail_late(time_left)
-        if self.begun:
-            self._settle(door)
+        except TimedOut:
+            kill_all()
+            self._fail_timeout(time_left)
+        if self.start_checkpoint:
+            self._end_transaction(client)
 
-    def _fail_late(self, after: float) -> None:
-        if after == self.wish.timeout:
-            self.fail("timeout", f"it was not done within {after:g} s", _TIMED_OUT)
+    def _fail_timeout(self, seconds: float) -> None:
+        if seconds == self.options.timeout:
+            self.fail("timeout", f"timed out after {seconds:g} s", _TIMED_OUT)
         else:
-            self.fail("limit", f"the limit time={after:g}s was reached", _FAILED)
+            self.fail("limit", f"reached the limit time={seconds:g}s", _FAILED)
 
     def _run_all(self) -> None:
-        code = self._step(self.command)
-        if code == _FILE_TOO_LARGE and "file-size" in self.wish.limits:
-            self.fail("limit", f"the limit file-size={self.wish.limits['file-size']} was reached", _FAILED)
+        code = self._run_step(self.command)
+        if code == _FILE_TOO_LARGE and "file-size" in self.options.limits:
+            self.fail("limit", f"reached the limit file-size={self.options.limits['file-size']}", _FAILED)
         elif code > _SIGNALLED:
-            self.fail("signal", f"{self.command[0]} ended with {code}", code)
+            self.fail("signal", f"{self.command[0]} exited with status {code}", code)
         elif code:
-            self.fail("command", f"{self.command[0]} ended with {code}", code)
-        for validation in [] if code else self.wish.validations:
-            code = self._step(["/bin/sh", "-c", validation])
+            self.fail("command", f"{self.command[0]} exited with status {code}", code)
+        for validation in [] if code else self.options.validations:
+            code = self._run_step(["/bin/sh", "-c", validation])
             if code:
-                self.fail("validation", f"the validation ended with {code}: {validation}", _FAILED)
+                self.fail("validation", f"the validation exited with status {code}: {validation}", _FAILED)
                 return
 
-    def _step(self, command: "list[str]") -> int:
+    def _run_step(self, command: "list[str]") -> int:
         since = time.monotonic()
-        code = run(command, self.wish.limits)
+        code = run(command, self.options.limits)
         self.steps.append({"command": command, "exit": code, "milliseconds": int((time.monotonic() - since) * 1000)})
         return code
 
-    def _settle(self, door: Door) -> None:
-        if not self.code and self._is_kept(door):
+    def _end_transaction(self, client: ControlClient) -> None:
+        if not self.code and self._has_committed(client):
             return
         try:
-            door.ask("rollback")
-            self.reason = f"rolled back to checkpoint {self.begun}, since {self.reason}"
+            client.request("rollback")
+            self.reason = f"rolled back to checkpoint {self.start_checkpoint}: {self.reason}"
         except (Refused, OSError) as error:
-            self.reason = f"not rolled back to checkpoint {self.begun}: {error} ({self.reason})"
+            self.reason = f"not rolled back to checkpoint {self.start_checkpoint}: {error} ({self.reason})"
 
-    def _is_kept(self, door: Door) -> bool:
-        """Commit; return whether nothing is left to do: that, or it is no longer open."""
+    def _has_committed(self, client: ControlClient) -> bool:
+        """Commit; return whether nothing is left to do: committed, or no longer open."""
         try:
-            door.keep(" ".join(self.wish.take))
+            client.commit(" ".join(self.options.paths))
         except Refused as error:
-            self.fail("door", str(error), _FAILED)
+            self.fail("control socket", str(error), _FAILED)
         except OSError as error:
-            self.fail("door", f"the door of this session: {error.strerror}", _FAILED)
-        return not self.cause or not self.wish.take
+            self.fail("control socket", f"control socket: {error.strerror}", _FAILED)
+        return not self.cause or not self.options.paths
 
     def row(self) -> "dict[str, object]":
-        """Return what --json says of it: as outside, where what is taken and left is known too."""
+        """Return the result for --json, in the format used outside, where selected and skipped changes are known too."""
         row: dict[str, object] = {"state": "not started", "exit": self.code, "reason": self.reason or None}
-        if self.code != _NOT_STARTED or self.begun:
+        if self.code != _NOT_STARTED or self.start_checkpoint:
             row |= {"state": "failed" if self.cause else "merged", "cause": self.cause or None, **_UNKNOWN, "steps": self.steps}
         return row
 

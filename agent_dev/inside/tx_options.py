@@ -1,130 +1,126 @@
-"""Inside the sandbox: what the words of `tx` ask for.
+"""The options of `tx` inside the sandbox.
 
-The second part of the script of which `door_inside.py` is the last: nothing of agent-dev is there.
+A part of one script, before `tx.py`; nothing of agent-dev is available inside.
 """
 
 import os
 
-_TIMES = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_LIMITS: "dict[str, dict[str, float] | dict[str, int]]" = {
-    "time": _TIMES,
-    "memory": _SIZES,
-    "file-size": _SIZES,
-    "open-files": {"": 1},
-}
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # defined above in the combined script
+    from agent_dev.inside.option_parser import InvalidOption, next_option  # noqa: TC004
+    from agent_dev.inside.units import parse_count, parse_duration, parse_size  # noqa: TC004
+
 _VALUES = {
     "--validate": "a command",
     "--take": "a path",
     "--timeout": "a time such as 90s or 5m",
     "--many": "a file",
     "--jobs": "a number",
-    "--limit": "NAME=VALUE: time, memory, file-size, open-files; others hold for the whole session",
+    "--limit": "NAME=VALUE with NAME time, memory, file-size or open-files",
 }
-_NEEDLESS = {"--include-ignored": False, "--include-risky": False, "--yes-delete-many": False, "--allow": True}
-_ONE_TREE = (
-    "inside a session all commands change the one tree that it shows, so they run one after the other",
-    "leave --jobs out; outside, agent-dev tx --many gives each a view of its own",
+_TAKES_VALUE = dict.fromkeys(_VALUES, True) | {
+    "--json": False,
+    "--first": False,
+    # without effect inside
+    "--include-ignored": False,
+    "--include-risky": False,
+    "--yes-delete-many": False,
+    "--allow": True,
+}
+_JOBS_REFUSED = (
+    "inside a session all commands change the same tree, so they run one after another",
+    "remove --jobs; outside, agent-dev tx --many gives each command its own view",
 )
-_LONGEST_TIME = 1e9  # seconds: a timer takes little more
-_MOST = 1e15
-_LONGEST_LIST = 1 << 24  # characters
+_MAX_LIST = 1 << 24  # characters
 
 
-class Misused(Exception):
-    """Words that are not understood, and why; then what to do, where that is not to read the help."""
+class UsageError(Exception):
+    """Invalid arguments: the reason, and a hint other than the help if there is one."""
 
 
-class Wish:
-    """What the words of a transaction ask for."""
+class TxOptions:
+    """The options of a transaction."""
 
     def __init__(self) -> None:
         self.validations: list[str] = []
-        self.take: list[str] = []
+        self.paths: list[str] = []
         self.limits: dict[str, int] = {}
-        self.timeout = self.limit = 0.0  # seconds; 0: none
-        self.many = ""
+        self.timeout = self.time_limit = 0.0  # seconds; 0: none
+        self.list_file = ""
         self.is_json = self.is_first = self.has_jobs = False
 
-    def read(self, words: "list[str]") -> "list[str]":
-        """Take the options up; return the command. Raises Misused for words that are not understood."""
-        rest = list(words)
-        while rest and rest[0].startswith("-") and rest[0] != "--":
-            word = rest.pop(0)
-            name, has_value, value = word.partition("=")
-            if word in ("--json", "--first"):
-                self.is_json, self.is_first = self.is_json or word == "--json", self.is_first or word == "--first"
-                continue
-            if name not in _VALUES and name not in _NEEDLESS:
-                raise Misused(f"{word!a} is no option of it")
-            if _NEEDLESS.get(name, True) and not has_value and rest:
-                value = rest.pop(0)
-            if name in _VALUES and not (value and self._set(name, value)):
-                raise Misused(f"{name} wants {_VALUES[name]}")
-        rest = rest[1:] if rest[:1] == ["--"] else rest
-        if (self.is_first or self.has_jobs) and not self.many:
-            raise Misused("--jobs and --first go with --many")
-        if bool(rest) == bool(self.many):
-            raise Misused("--many FILE has the commands; what is this one?" if rest else "which command?")
-        return rest
+    def parse(self, arguments: "list[str]") -> "list[str]":
+        """Parse the options; return the command. Raises UsageError for invalid arguments."""
+        remaining = list(arguments)
+        try:
+            while option := next_option(remaining, _TAKES_VALUE):
+                self._set_option(*option)
+        except InvalidOption as error:
+            reason = f"{error.option} needs {_VALUES.get(error.option, 'a value')}"
+            raise UsageError(reason if error.is_known else f"unknown option {error.option!a}") from None
+        remaining = remaining[1:] if remaining[:1] == ["--"] else remaining
+        if (self.is_first or self.has_jobs) and not self.list_file:
+            raise UsageError("--jobs and --first require --many")
+        if bool(remaining) == bool(self.list_file):
+            raise UsageError("--many FILE takes no command" if remaining else "no command given")
+        return remaining
 
-    def _set(self, name: str, value: str) -> bool:
+    def _set_option(self, name: str, value: str) -> None:
+        self.is_json |= name == "--json"
+        self.is_first |= name == "--first"
+        if name in _VALUES and not (value and self._set_value(name, value)):
+            raise InvalidOption(name, is_known=True)
+
+    def _set_value(self, name: str, value: str) -> bool:
+        """Set an option with a value; return whether the value is valid."""
         if name == "--timeout":
-            self.timeout = amount(value, _TIMES)
+            self.timeout = parse_duration(value)
             return self.timeout > 0
         if name == "--limit":
-            return self._limit(*value.partition("=")[::2])
+            return self._set_limit(*value.partition("=")[::2])
         if name == "--jobs":
-            return self._jobs(value)
+            return self._set_jobs(value)
         if name == "--many":
-            self.many = value
+            self.list_file = value
         elif name == "--take":
-            self.take.append(quoted(os.path.abspath(value)))  # now: the command may take the place away
+            self.paths.append(percent_encode(os.path.abspath(value)))  # resolved now: the command may remove the directory
         else:
             self.validations.append(value)
         return True
 
-    def _jobs(self, value: str) -> bool:
+    def _set_jobs(self, value: str) -> bool:
         self.has_jobs = value.isascii() and value.isdigit() and bool(value.strip("0"))
         if self.has_jobs and value.lstrip("0") != "1":
-            raise Misused(f"--jobs {value}: {_ONE_TREE[0]}", _ONE_TREE[1])
+            raise UsageError(f"--jobs {value}: {_JOBS_REFUSED[0]}", _JOBS_REFUSED[1])
         return self.has_jobs
 
-    def _limit(self, name: str, value: str) -> bool:
-        found = amount(value, _LIMITS.get(name, {}))
+    def _set_limit(self, name: str, value: str) -> bool:
         if name == "time":
-            self.limit = found
-        elif found:
-            self.limits[name] = int(found)
-        return found > 0
+            self.time_limit = parse_duration(value)
+            return self.time_limit > 0
+        parse = {"memory": parse_size, "file-size": parse_size, "open-files": parse_count}.get(name)
+        limit = parse(value) if parse is not None else 0
+        if limit:
+            self.limits[name] = limit
+        return limit > 0
 
-    def lines(self) -> "list[str]":
-        """Return the commands of the file. Raises Misused."""
+    def read_commands(self) -> "list[str]":
+        """Return the commands in the file. Raises UsageError."""
         try:
-            is_stdin = self.many == "-"  # left open: what is opened next would be stdin, until a command has none
-            with open(0 if is_stdin else self.many, encoding="utf-8", closefd=not is_stdin) as file:
-                text = file.read(_LONGEST_LIST + 1)
+            is_stdin = self.list_file == "-"  # kept open: the next opened file would become stdin
+            with open(0 if is_stdin else self.list_file, encoding="utf-8", closefd=not is_stdin) as file:
+                text = file.read(_MAX_LIST + 1)
         except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no text"
-            raise Misused(f"--many {self.many}: {why}") from None
-        if len(text) > _LONGEST_LIST:
-            raise Misused(f"--many {self.many}: it is too long")
+            reason = error.strerror if isinstance(error, OSError) else "not a text file"
+            raise UsageError(f"--many {self.list_file}: {reason}") from None
+        if len(text) > _MAX_LIST:
+            raise UsageError(f"--many {self.list_file}: file too large")
         lines = [line for line in map(str.strip, text.split("\n")) if line and not line.startswith("#")]
         if not lines or any("\0" in line for line in lines):
-            raise Misused(f"--many {self.many}: no command in it")
+            raise UsageError(f"--many {self.list_file}: no command in the file")
         return lines
 
 
-def amount(text: str, units: "dict[str, float] | dict[str, int]") -> float:
-    """Return a time such as `90`, `90s`, `5m` in seconds, a size such as `4G` in bytes; 0 for what is none."""
-    number = text.rstrip("".join(units))
-    try:
-        found = float(number) * units[text[len(number) :] or ("" if "" in units else "s")]
-    except (KeyError, ValueError):
-        return 0
-    return found if 0.001 <= found <= (_LONGEST_TIME if units is _TIMES else _MOST) else 0
-
-
-def quoted(path: str) -> str:
-    """Return a path of which each byte but for visible ASCII stands as %XX."""
+def percent_encode(path: str) -> str:
+    """Percent-encode every byte of a path except visible ASCII."""
     return "".join(chr(byte) if 0x20 < byte < 0x7F and byte != 0x25 else f"%{byte:02X}" for byte in os.fsencode(path))

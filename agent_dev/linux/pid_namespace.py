@@ -1,4 +1,4 @@
-"""What a dead launcher left behind: processes of its recorded pid namespace."""
+"""Kill the processes that a dead launcher left in its recorded pid namespace."""
 
 import os
 import select
@@ -7,48 +7,47 @@ from agent_dev.linux import signals
 from agent_dev.value import Value
 
 
-class Life(Value):
-    """What tells a pid namespace from a later one of the same number: its init's pid and start, and the boot."""
+class NamespaceIdentity(Value):
+    """Identifies a pid namespace even after its number is reused: its init's pid and start time, and the boot."""
 
     pid_namespace: int
     init: int
-    started: str  # field 22 of /proc/PID/stat, in clock ticks since the boot
-    boot: str
+    start_time: str  # field 22 of /proc/PID/stat, in clock ticks since the boot
+    boot_id: str
 
     def as_row(self) -> tuple[int, int, str, str]:
-        """Return what `Life(*row)` makes again."""
-        return (self.pid_namespace, self.init, self.started, self.boot)
+        """Return the values from which `NamespaceIdentity(*row)` restores this."""
+        return (self.pid_namespace, self.init, self.start_time, self.boot_id)
 
 
-def life(init: int, pid_namespace: int) -> Life:
-    """Return the life of a running namespace, to be recorded."""
-    return Life(pid_namespace, init, _start_of(init), boot_id())
+def identify(init: int, pid_namespace: int) -> NamespaceIdentity:
+    """Return the identity of a running namespace, to be recorded."""
+    return NamespaceIdentity(pid_namespace, init, _start_of(init), boot_id())
 
 
-def is_there(recorded: Life) -> bool:
-    """Whether the init that was recorded is still running, and not another process of its number."""
-    return recorded.boot == boot_id() and recorded.started == _start_of(recorded.init)
+def is_running(recorded: NamespaceIdentity) -> bool:
+    """Return whether the recorded init is still running, and not another process with its pid."""
+    return recorded.boot_id == boot_id() and recorded.start_time == _start_of(recorded.init)
 
 
-def end(recorded: Life, patience: int = 5000) -> int:
-    """Kill every process of a recorded pid namespace and wait until it is empty; return how many there were.
+def kill_all(recorded: NamespaceIdentity, patience: int = 5000) -> int:
+    """Kill every process of a recorded pid namespace and wait until it is empty; return how many were killed.
 
-    A namespace lives as long as its init, and the kernel gives its number to others later: nothing is touched unless
-    that very init is still there. Killing it takes the others with it. Raises TimeoutError when one will not go in
-    `patience` ms.
+    The kernel reuses namespace numbers, so nothing is killed unless the recorded init is still running. Killing it kills the
+    others. Raises TimeoutError when one does not end within `patience` ms.
     """
-    if not is_there(recorded):
+    if not is_running(recorded):
         return 0
     fds = _members(recorded.pid_namespace)
     poll = select.poll()
     for fd in fds:
         poll.register(fd, select.POLLIN)
-        signals.send_by_descriptor(fd, signals.KILL)
+        signals.pidfd_send_signal(fd, signals.KILL)
     waiting = set(fds)
     while waiting:
         ready = poll.poll(patience)
         if not ready:
-            raise TimeoutError(f"{len(waiting)} processes do not end")
+            raise TimeoutError(f"{len(waiting)} processes did not end within {patience} ms")
         for fd, _ in ready:
             poll.unregister(fd)
             waiting.discard(fd)
@@ -66,7 +65,7 @@ def _start_of(pid: int) -> str:
 
 
 def boot_id() -> str:
-    """Return what the kernel calls this start of the machine."""
+    """Return the kernel's id of this boot."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
 
@@ -82,7 +81,7 @@ def _members(pid_namespace: int) -> list[int]:
 
 
 def _descriptor(pid: int, pid_namespace: int) -> int | None:
-    """Return a pidfd of a process if it is in the namespace; asked again after opening, since pids are used anew."""
+    """Return a pidfd of a process if it is in the namespace; checked again after opening, since pids are reused."""
     try:
         if os.stat(f"/proc/{pid}/ns/pid").st_ino != pid_namespace:
             return None
@@ -93,6 +92,6 @@ def _descriptor(pid: int, pid_namespace: int) -> int | None:
         if os.stat(f"/proc/{pid}/ns/pid").st_ino == pid_namespace:
             return fd
     except OSError:
-        pass  # it ended: its pid may be another's now
+        pass  # it ended; its pid may have been reused
     os.close(fd)
     return None

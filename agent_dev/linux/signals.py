@@ -1,8 +1,9 @@
-"""Signals for the launch path: the C module, since `signal` builds enums for 2.5 ms at import."""
+"""Signal functions for the launch path, on the C module: importing `signal` builds enums for 2.5 ms."""
 
-import _signal as _c  # type: ignore[import-not-found]  # no stubs: private, but the only door to these calls
+import _signal as _c  # type: ignore[import-not-found]  # private and without stubs, but the only access to these calls
+import os
 
-HUP, INT, QUIT, TERM, CONT, TSTP, TTOU, PIPE, WINCH = (
+HUP, INT, QUIT, TERM, CONT, TSTP, TTOU, PIPE, WINCH, USR1 = (
     _c.SIGHUP,
     _c.SIGINT,
     _c.SIGQUIT,
@@ -12,45 +13,57 @@ HUP, INT, QUIT, TERM, CONT, TSTP, TTOU, PIPE, WINCH = (
     _c.SIGTTOU,
     _c.SIGPIPE,
     _c.SIGWINCH,
+    _c.SIGUSR1,
 )
 KILL, STOP = _c.SIGKILL, _c.SIGSTOP
 _CHANGED_BY_PYTHON = (_c.SIGPIPE, _c.SIGINT, getattr(_c, "SIGXFSZ", _c.SIGPIPE))
 
 
 def ignore(number: int) -> object:
-    """Ignore a signal; return what was in force."""
+    """Ignore a signal; return the previous action."""
     return _c.signal(number, _c.SIG_IGN)
 
 
-def default(number: int) -> object:
-    """Give a signal its default action; return what was in force."""
+def reset(number: int) -> object:
+    """Give a signal its default action; return the previous action."""
     return _c.signal(number, _c.SIG_DFL)
 
 
-def swallow(number: int) -> object:
-    """Take a signal and do nothing, so that waiting calls return and an exec resets it; return what was in force."""
+def catch_and_drop(number: int) -> object:
+    """Catch a signal and do nothing, so that blocking calls return and exec resets it; return the previous action."""
     return _c.signal(number, lambda *_: None)
 
 
 def restore(number: int, action: object) -> None:
-    """Put back what `ignore`, `default`, `swallow` or `catch` returned."""
+    """Restore the action that `ignore`, `reset`, `catch_and_drop` or `catch` returned."""
     _c.signal(number, _c.SIG_DFL if action is None else action)
 
 
 def catch(number: int, handler: object) -> object:
-    """Call `handler(number, frame)`; return what was in force."""
+    """Call `handler(number, frame)` on a signal; return the previous action."""
     return _c.signal(number, handler)
 
 
-def send_by_descriptor(pidfd: int, number: int) -> None:
-    """Send a signal to exactly the process of a pidfd; nothing if it is gone."""
+def is_ignored(before: object) -> bool:
+    """Return whether a previous action ignored the signal."""
+    return bool(before == _c.SIG_IGN)
+
+
+def set_wakeup_fd(fd: int) -> None:
+    """Write a byte to a descriptor for each caught signal, so that one just before a wait ends the wait."""
+    os.set_blocking(fd, False)
+    _c.set_wakeup_fd(fd, warn_on_full_buffer=False)
+
+
+def pidfd_send_signal(pidfd: int, number: int) -> None:
+    """Send a signal to the process of a pidfd; do nothing if it is gone."""
     try:
         _c.pidfd_send_signal(pidfd, number)
     except ProcessLookupError:
         pass
 
 
-def as_started() -> None:
-    """Undo what the interpreter changed for itself, before another program takes over the process."""
+def reset_python_defaults() -> None:
+    """Restore the default actions that the interpreter changed, before another program replaces the process."""
     for number in _CHANGED_BY_PYTHON:
         _c.signal(number, _c.SIG_DFL)

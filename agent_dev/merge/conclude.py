@@ -1,162 +1,184 @@
-"""What a merge, an undo or a redo that is done in the real tree means for its session and for what is kept of it.
+"""Update the session and the saved files after a merge, an undo or a redo in the real tree.
 
-All of it can be done again after a crash: `SETTLED` in the journal comes last.
+Every step can be repeated after a crash; the `FINISHED` record in the journal comes last.
 """
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
-from agent_dev.commits.agent_git import refs
+from agent_dev.agent_git import refs
 from agent_dev.errors import AgentDevError
-from agent_dev.fs import acl as access
-from agent_dev.fs import dir_tree as files
-from agent_dev.fs import durable as disk
-from agent_dev.merge.engine import pending
+from agent_dev.fs import acl, background_removal, dir_tree, durable, walk
+from agent_dev.fs.entry import Entry, FileType, Key, parents_of
+from agent_dev.merge import session_access
 from agent_dev.merge.review import Review, open_review
-from agent_dev.merge_engine import journal_codec as records
-from agent_dev.merge_engine import merge_execution as apply
-from agent_dev.merge_engine import replaced_files as secure
-from agent_dev.merge_engine import staging
-from agent_dev.merge_engine import upper_update as upper
-from agent_dev.merge_engine import whole_directories as whole
-from agent_dev.merge_engine.journal import Act, Op
+from agent_dev.merge_engine import journal_codec, merge_execution, replaced_files, staging, upper_update, whole_directories
+from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind
 from agent_dev.merge_engine.slots import Stage
+from agent_dev.overlay import interpret
 from agent_dev.overlay import lower_snapshot as bases
-from agent_dev.overlay.changes import Change, Entry, FileType, Key, parents_of
-from agent_dev.session import events, sessions, store
-from agent_dev.session import removal as ended
+from agent_dev.overlay.changes import Change
+from agent_dev.session import events, store, uppers
 
 
-def done_changes(merge: apply.Merge, numbers: tuple[int, ...] | None = None) -> tuple[Change, ...]:
-    """Return the changes of a merge whose operations stand after (or, of a phase, whose operations it drove)."""
-    wanted = merge.journal.done() if numbers is None else frozenset(numbers)
-    ops = [op for number, op in enumerate(merge.journal.ops) if number not in wanted and not op.is_loose]
-    not_done = {op.key for op in ops} | {key for op in ops if op.whole for key, _ in op.below()}
-    over = [phase for phase in merge.journal.phases if phase.reached is not None]
+def applied_changes(merge: merge_execution.Merge, numbers: tuple[int, ...] | None = None) -> tuple[Change, ...]:
+    """Return the changes of a merge that are applied now, or with `numbers` those of these operations."""
+    wanted = merge.journal.applied_ops() if numbers is None else frozenset(numbers)
+    ops = [op for number, op in enumerate(merge.journal.ops) if number not in wanted and not op.is_auxiliary]
+    not_done = {op.key for op in ops} | {key for op in ops if op.members for key, _ in op.member_marks()}
+    over = [phase for phase in merge.journal.phases if phase.result is not None]
     if numbers is None and not (over and over[-1].is_forward):
-        not_done |= {change.key for change in merge.changes() if change.is_dropped}
+        not_done |= {change.key for change in merge.changes() if change.is_session_only}
     return tuple(change for change in merge.changes() if change.key not in not_done)
 
 
-def reasons(merge: apply.Merge, stopped: Mapping[int, str]) -> dict[Key, str]:
-    """Return by key why operations were not done, and all that comes with them."""
+def failure_reasons(merge: merge_execution.Merge, stopped: Mapping[int, str]) -> dict[Key, str]:
+    """Return by key why operations were not done, including the contents of whole directories."""
     ops = [(merge.journal.ops[number], why) for number, why in stopped.items() if why]
-    within = {key: why for op, why in ops if op.whole for key, _ in op.below()}
+    within = {key: why for op, why in ops if op.members for key, _ in op.member_marks()}
     return within | {op.key: why for op, why in ops}
 
 
-def conclude(merge: apply.Merge, place: store.Store, environ: dict[str, str], review: Review | None = None) -> bool:
-    """Settle the last phase of a merge; return whether its session holds nothing more.
+def conclude(merge: merge_execution.Merge, place: store.Store, environ: dict[str, str], review: Review | None = None) -> bool:
+    """Finish the last phase of a merge; return whether the session is empty now.
 
-    `review`: of its session, when that is open; else the session is opened here, if it is still there.
+    `review`: the open review of the session; without one the session is opened here, if it still exists.
     """
     phase = merge.journal.phases[-1]
-    secure.secure(merge)
-    session = session_of(merge, place) if review is None else review.session
+    replaced_files.secure_replaced_files(merge)
+    session = lock_session(merge, place) if review is None else review.session
     is_all = False
     if session is not None:
         opened = review if review is not None else _open(session, environ)
         try:
             if opened is not None:
-                is_all = _taken(merge, opened, place) if phase.is_forward else _undone(merge, opened)
-                events.note(session, phase.why, merge=merge.id, changes=len(done_changes(merge, phase.numbers)))
+                is_all = _remove_applied(merge, opened, place) if phase.is_forward else _restore_undone(merge, opened)
+                events.log_event(session, phase.why, merge=merge.id, changes=len(applied_changes(merge, phase.numbers)))
         finally:
             if review is None:
                 if opened is not None:
                     opened.close()
-                store.let_go(session)
-    merge.add(records.SETTLED)
-    pending.remove(place, merge.id)
-    os.utime(place.merges)  # running sessions look at it, and refresh their view now that the files are there
+                store.unlock_session(session)
+    merge.restore_modes()
+    merge.append_records(journal_codec.FINISHED)
+    merge.rest()
+    os.utime(place.merges)  # running sessions watch it and refresh their view of the files
     return is_all
 
 
 def _open(session: store.Session, environ: dict[str, str]) -> Review | None:
     try:
-        return open_review(session, environ)
+        return open_review(session, environ, with_risks=False)
     except AgentDevError:
-        return None  # a session that cannot be read keeps what it holds
+        return None  # an unreadable session stays unchanged
 
 
-# A merge or a redo: out of the session
+# Merge and redo: remove changes from the session
 
 
-def _taken(merge: apply.Merge, review: Review, place: store.Store) -> bool:
-    parts = _kept(merge, "part")
-    done = tuple(change for change in done_changes(merge) if not change.is_apart)
-    taken = tuple(change for change in done if change.key not in parts)
-    keys = {change.key for change in taken}
-    left = tuple(change for change in review.changes.changes if change.key not in keys)
-    has_more = merge.journal.git is not None and merge.journal.git.has_more
-    is_all = not left and not review.changes.problems and not has_more  # what could not be read is not gone
+def _remove_applied(merge: merge_execution.Merge, review: Review, place: store.Store) -> bool:
+    parts = _saved_slots(merge, "part")
+    done = tuple(change for change in applied_changes(merge) if not change.is_from_commit)
+    applied = tuple(change for change in done if change.key not in parts)
+    keys = {change.key for change in applied}
+    remaining = tuple(change for change in review.changes.changes if change.key not in keys)
+    has_more = merge.journal.git_side is not None and merge.journal.git_side.has_more
+    is_all = not remaining and not review.changes.problems and not has_more  # unreadable changes stay
     if is_all:
-        _remember_state(review, store.MERGED)
-    if left:
-        apply.disown(merge, review.uppers)
-    aside = ended.set_aside(place, f"{merge.id}.taken")
-    for number, tree in enumerate(review.uppers):
-        tree.forget()
-        skip = (b".git",) if refs.has_copy(review.record, number) else ()
-        mine = tuple(change for change in taken if change.key.root == number)
-        some = tuple(change for change in done if change.key.root == number)
-        if some:
-            now = _now(merge, review, number, some)
-            own = {change.key: parts[change.key] for change in some if change.key in parts}
-            bases.learn(review.session.base, number, now, _parts(merge, review, number, own))
+        _write_state(review, store.MERGED)
+    if remaining:
+        merge_execution.return_adopted(merge, review.upper_trees)
+    aside = background_removal.make_removal_directory(place.removals_folder, f"{merge.id}.taken")
+    for number, tree in enumerate(review.upper_trees):
+        tree.close_directories()
+        skip = (b".git",) if refs.has_private_git_dir(review.record, number) else ()
+        root_changes = tuple(change for change in applied if change.key.root == number)
+        root_done = tuple(change for change in done if change.key.root == number)
+        unknown = _unknown_paths(tree, review.lower_snapshot.entries(number), skip) if root_changes and not is_all else ()
+        if root_done:
+            now = _current_entries(merge, review, number, root_done)
+            own = {change.key: parts[change.key] for change in root_done if change.key in parts}
+            bases.record_merge(
+                review.lower_snapshot,
+                merge.id,
+                number,
+                now,
+                _partial_contents(merge, number, own),
+                edited=_differing_paths(merge, number),
+            )
         if is_all:
             os.makedirs(f"{aside}/{number}", exist_ok=True)
-            upper.empty(tree, f"{aside}/{number}", skip)
-        elif mine:
-            upper.take_out(tree, mine, tuple(change for change in left if change.key.root == number), skip)
-    disk.sync_all(review.session.folder)  # else a power cut after `SETTLED` brings back what was taken out
-    ended.remove_aside(aside)
+            upper_update.move_all_aside(tree, f"{aside}/{number}", skip)
+        elif root_changes:
+            others = tuple(change for change in remaining if change.key.root == number)
+            upper_update.remove_applied(
+                tree, root_changes, others, skip, with_git=bool(review.record.get("is_restore")), unknown=unknown
+            )
+    durable.sync_file_system_of(review.session.folder)  # else a power cut after `FINISHED` could restore removed changes
+    background_removal.remove_in_background(aside)
     return is_all
 
 
-def _kept(merge: apply.Merge, what: str) -> dict[Key, str]:
-    """Return by key the slots in which a merge put something aside for the session."""
-    slots = ((change.key, row.get(what)) for change, row in zip(merge.changes(), merge.journal.rows, strict=True))
-    later = {merge.journal.ops[number].key: one.agent for number, one in merge.journal.replaced.items() if what == "agent"}
+def _unknown_paths(tree: dir_tree.Tree, base: Mapping[bytes, Entry], skip: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Return the paths of the agent's changes in unreadable directories, which are not listed: they stay."""
+    found = list(walk.walk(tree.path, skip=skip))
+    return (*interpret.unknown_deletions(found, base), *interpret.unknown_folders(found, base))
+
+
+def _saved_slots(merge: merge_execution.Merge, kind: str) -> dict[Key, str]:
+    """Return by key the slots in which a merge saved the session's version (`agent` or `part`)."""
+    slots = ((change.key, row.get(kind)) for change, row in zip(merge.changes(), merge.journal.change_rows, strict=True))
+    later = {merge.journal.ops[number].key: one.agent_slot for number, one in merge.journal.replaced.items() if kind == "agent"}
     return {key: str(slot) for key, slot in (*slots, *later.items()) if slot}
 
 
-def not_in_slots(merge: apply.Merge) -> frozenset[Key]:
-    """Return the keys of which an undo gives the session nothing that it takes from there: put aside, or brought by commits."""
-    return frozenset((*_kept(merge, "agent"), *_kept(merge, "part"), *_apart(merge)))
+def keys_stored_elsewhere(merge: merge_execution.Merge) -> frozenset[Key]:
+    """Return the keys with a version for the session that is not in the slots: saved aside, or imported by commits."""
+    return frozenset((*_saved_slots(merge, "agent"), *_saved_slots(merge, "part"), *_imported_keys(merge)))
 
 
-def _parts(merge: apply.Merge, review: Review, number: int, parts: dict[Key, str]) -> dict[bytes, bytes]:
-    """Return the bytes of which only what was chosen differs from the base, where the real file holds others."""
+def _partial_contents(merge: merge_execution.Merge, number: int, parts: dict[Key, str]) -> dict[bytes, bytes]:
+    """Return the base version plus the selected parts, for files whose real content differs from that."""
     found = {}
     for key, slot in parts.items():
         if key.root == number:
-            with open(f"{staging.aside(merge.folder, number)}/{slot}", "rb") as file:
+            with open(f"{staging.aside_path(merge.folder, number)}/{slot}", "rb") as file:
                 data = file.read()
-            if review.reals[number].read(key.path, len(data)) != data:
+            if merge.real_trees[number].read(key.path, len(data)) != data:
                 found[key.path] = data
     return found
 
 
-def _now(merge: apply.Merge, review: Review, number: int, taken: tuple[Change, ...]) -> dict[bytes, Entry | None]:
-    """Return what a merge made of the taken paths, and of the directories around them that it made or removed."""
-    real, base = review.reals[number], review.base.entries(number)
-    real.forget()
-    seen = _seen(merge, number)
-    now = {path: seen[path] if path in seen else real.look(path) for path in (change.key.path for change in taken)}
+def _current_entries(
+    merge: merge_execution.Merge, review: Review, number: int, taken: tuple[Change, ...]
+) -> dict[bytes, Entry | None]:
+    """Return the entries that a merge left at the paths, and at parent directories that it created or removed."""
+    real, base = merge.real_trees[number], review.lower_snapshot.entries(number)
+    real.close_directories()
+    seen = _recorded_entries(merge, number)
+    now = {path: real.entry_at(path) for path in (change.key.path for change in taken)}
+    for path, was in seen.items():
+        if path in now and not _is_same(was, now[path]):
+            now[path] = was
     for folder in {folder for path in now for folder in parents_of(path)} - now.keys():
-        found = real.look(folder)
+        found = real.entry_at(folder)
         if (found is None) != (folder not in base):
             now[folder] = found
     return now
 
 
-def _seen(merge: apply.Merge, number: int) -> dict[bytes, Entry | None]:
-    """Return what the phase found at the paths of a root when it was done: what came later is the user's."""
-    reached = merge.journal.phases[-1].reached
-    found = reached.found if reached is not None else {}
+def _is_same(was: Entry | None, now: Entry | None) -> bool:
+    return was is not None and now is not None and was.identity == now.identity
+
+
+def _recorded_entries(merge: merge_execution.Merge, number: int) -> dict[bytes, Entry | None]:
+    """Return the entries that the phase recorded at the paths of a root: later changes are the user's."""
+    reached = merge.journal.phases[-1].result
+    found = reached.marks if reached is not None else {}
     ops = [(merge.journal.ops[one], mark) for one, mark in found.items() if mark is not None]
     own = [(op.key, mark) for op, mark in ops if op.key.root == number]
-    within = [one for op, _ in ops if op.whole and op.key.root == number for one in op.below()]
+    within = [one for op, _ in ops if op.members and op.key.root == number for one in op.member_marks()]
     return {
         key.path: Entry(mark.type, mark.mode, mark.size, mark.inode, mark.mtime, mark.ctime)
         for key, mark in (*own, *within)
@@ -164,146 +186,167 @@ def _seen(merge: apply.Merge, number: int) -> dict[bytes, Entry | None]:
     }
 
 
-def _remember_state(review: Review, state: str) -> None:
-    review.record = {**review.record, "state": state}
-    store.write(review.session, review.record, is_durable=True)
-    store.settle(review.session)
+def _write_state(review: Review, state: str) -> None:
+    is_discarded = review.record["state"] == store.DISCARDED  # the state to restore with `undiscard`
+    review.record = {**review.record, "discarded_as" if is_discarded else "state": state}  # type: ignore[misc]
+    store.write_record(review.session, review.record, is_durable=True)
+    store.sync_record(review.session)
 
 
-# An undo: back into the session
+# Undo: restore changes to the session
 
 
-def _undone(merge: apply.Merge, review: Review) -> bool:
+def _restore_undone(merge: merge_execution.Merge, review: Review) -> bool:
     phase = merge.journal.phases[-1]
-    stopped, apart = phase.reached.stopped if phase.reached else {}, _apart(merge)
+    stopped, imported = phase.result.stopped if phase.result else {}, _imported_keys(merge)
     ops = [merge.journal.ops[number] for number in phase.numbers if number not in stopped]
-    for number, real in enumerate(review.reals):
-        mine = [op for op in ops if op.key.root == number]
-        dropped = _dropped(merge, number)
-        if not mine and not dropped:
+    found = phase.result.marks if phase.result else {}
+    moves = [(merge.journal.ops[number], found.get(number)) for number in phase.numbers if number not in stopped]
+    moves = [(op, mark) for op, mark in moves if op.kind in (OpKind.ATTACH, OpKind.DETACH, OpKind.EXCHANGE)]
+    moves.sort(key=lambda move: move[0].old is not None)  # of two operations at a path, the one that restored an entry counts
+    for number, real in enumerate(merge.real_trees[: len(review.real_trees)]):
+        root_ops = [op for op in ops if op.key.root == number]
+        dropped = _session_only_paths(merge, number)
+        if not root_ops and not dropped:
             continue
-        real.forget()
-        _give_back(merge, review, number, [op for op in mine if op.key not in apart])
-        now = {path: real.look(path) for path in (*(op.key.path for op in mine), *dropped)}
-        now |= {key.path: None for op in mine if op.whole for key, _ in op.below()}
-        bases.unlearn(review.session.base, number, now, _theirs(merge, number))
-    _remember_state(review, store.WAITING)
+        real.close_directories()
+        _restore_to_session(merge, review, number, [op for op in root_ops if op.key not in imported])
+        now = {path: real.entry_at(path) for path in (*(op.key.path for op in root_ops), *dropped)}
+        now |= {op.key.path: _restored(op, mark, now[op.key.path]) for op, mark in moves if op.key.root == number}
+        now |= {key.path: None for op in root_ops if op.members for key, _ in op.member_marks()}
+        bases.record_undo(review.session.lower_snapshot, merge.id, number, now, _differing_paths(merge, number))
+    _write_state(review, store.WAITING)
     return False
 
 
-def _theirs(merge: apply.Merge, number: int) -> frozenset[bytes]:
-    """Return the paths of a root that a merge found other than the base was, or that an undo leaves other."""
+def _restored(op: Operation, mark: EntryMark | None, now: Entry | None) -> Entry | None:
+    """Return the entry that an undo restored at a path; the user's later changes to it are not part of the base."""
+    if op.old is None or op.old.type is not FileType.FILE:
+        return now if op.old is not None else None
+    if mark is None or replace(mark, ctime=0) != replace(op.old, ctime=0):
+        mark = replace(op.old, ctime=0)
+    if mark.matches_unmoved(now):
+        return now
+    return Entry(mark.type, mark.mode, mark.size, mark.inode, mark.mtime, mark.ctime)
+
+
+def _differing_paths(merge: merge_execution.Merge, number: int) -> frozenset[bytes]:
+    """Return the paths of a root that differed from the base before the merge, or that an undo leaves different."""
     merged = {change.key for change in merge.changes() if change.is_merged}
     merged |= {merge.journal.ops[one].key for one in merge.journal.replaced}
     return frozenset(key.path for key in merged if key.root == number)
 
 
-def _apart(merge: apply.Merge) -> frozenset[Key]:
-    """Return the keys of which the session's own files know nothing: commits brought them."""
-    return frozenset(change.key for change in merge.changes() if change.is_apart)
+def _imported_keys(merge: merge_execution.Merge) -> frozenset[Key]:
+    """Return the keys that commits imported: the session's own files are not affected."""
+    return frozenset(change.key for change in merge.changes() if change.is_from_commit)
 
 
-def _dropped(merge: apply.Merge, number: int) -> tuple[bytes, ...]:
-    return tuple(change.key.path for change in merge.changes() if change.is_dropped and change.key.root == number)
+def _session_only_paths(merge: merge_execution.Merge, number: int) -> tuple[bytes, ...]:
+    return tuple(change.key.path for change in merge.changes() if change.is_session_only and change.key.root == number)
 
 
-def _give_back(merge: apply.Merge, review: Review, number: int, ops: list[Op]) -> None:
-    real, into, stage = review.reals[number], review.uppers[number], merge.stages[number]
-    aside, parts = _kept(merge, "agent"), _kept(merge, "part")
+def _restore_to_session(merge: merge_execution.Merge, review: Review, number: int, ops: list[Operation]) -> None:
+    real, upper_tree, stage = merge.real_trees[number], review.upper_trees[number], merge.stages[number]
+    saved, parts = _saved_slots(merge, "agent"), _saved_slots(merge, "part")
     if stage is not None:
-        own = [op for op in ops if op.key not in aside and op.key not in parts]
-        upper.give_back(into, real, stage, tuple(_given(own)))
-    paths = [*(op.key.path for op in ops if op.key in aside), *_dropped(merge, number)]
+        own = [op for op in ops if op.key not in saved and op.key not in parts]
+        upper_update.restore_entries(upper_tree, real, stage, tuple(_entries_to_restore(own)))
+    paths = [*(op.key.path for op in ops if op.key in saved), *_session_only_paths(merge, number)]
     if paths:
-        kept = Stage(staging.aside(merge.folder, number))
-        given = tuple(upper.Given(path, aside.get(Key(number, path))) for path in paths)
-        upper.give_back(into, real, kept, given, is_copied=True)
+        kept = Stage(staging.aside_path(merge.folder, number))
+        given = tuple(upper_update.RestoredEntry(path, saved.get(Key(number, path))) for path in paths)
+        upper_update.restore_entries(upper_tree, real, kept, given, is_copied=True)
         kept.close()
 
 
-def _given(ops: list[Op]) -> list[upper.Given]:
-    modes = {op.key: op.new.mode for op in ops if op.act is Act.MODE and op.new is not None}
-    made = {op.key for op in ops if op.act is not Act.MODE}
-    given = [upper.Given(key.path, "", mode) for key, mode in modes.items() if key not in made]
+def _entries_to_restore(ops: list[Operation]) -> list[upper_update.RestoredEntry]:
+    set_modes = {op.key: op.new for op in ops if op.kind is OpKind.MODE and op.new is not None}
+    modes = {key: new.mode for key, new in set_modes.items()}
+    created = {op.key for op in ops if op.kind is not OpKind.MODE}
+    entries = [
+        upper_update.RestoredEntry(key.path, "", new.mode, new.attributes) for key, new in set_modes.items() if key not in created
+    ]
     for op in ops:
-        if op.act is not Act.MODE:
+        if op.kind is not OpKind.MODE:
             mode = op.new.mode if op.new is not None else 0
             slot = op.slot if op.new is not None else None
-            given.append(upper.Given(op.key.path, slot, modes.get(op.key, mode), is_whole=bool(op.whole)))
-    return given
+            entries.append(upper_update.RestoredEntry(op.key.path, slot, modes.get(op.key, mode), is_whole=bool(op.members)))
+    return entries
 
 
-def disown(merge: apply.Merge, place: store.Store) -> bool:
-    """Give back to its session what an interrupted merge had adopted; return whether nothing of it is left in the slots.
+def return_adopted_files(merge: merge_execution.Merge, place: store.Store) -> bool:
+    """Return adopted files of an interrupted merge to their session; return whether all of them left the slots.
 
     Raises SessionBusy, OSError.
     """
     if not merge.journal.adopted:
         return True
-    session = session_of(merge, place)
+    session = lock_session(merge, place)
     if session is None:
         return False
-    count = merge.journal.begin.session_roots if merge.journal.begin else 0
-    store.reopen(session, count)
-    uppers = [files.Tree(session.root(number, "").upper, is_ours=True) for number in range(count)]
+    count = merge.journal.header.session_root_count if merge.journal.header else 0
+    store.make_uppers_accessible(session, count)
+    trees = uppers.open_trees(session, count)
     try:
-        apply.disown(merge, tuple(uppers))
+        merge_execution.return_adopted(merge, trees)
     finally:
-        for tree in uppers:
-            tree.close()
-        store.let_go(session)
+        uppers.close_trees(session, trees)
+        store.unlock_session(session)
     return True
 
 
-def has_slot(merge: apply.Merge, number: int) -> bool:
-    """Whether what an operation brings is in its slot, or it brings nothing."""
+def has_slot(merge: merge_execution.Merge, number: int) -> bool:
+    """Return whether an operation's new content is in its slot, or it has none."""
     op = merge.journal.ops[number]
     stage = merge.stages[op.key.root]
-    return op.new is None or not op.slot or op.act is Act.MODE or (stage is not None and stage.look(op.slot) is not None)
+    return op.new is None or not op.slot or op.kind is OpKind.MODE or (stage is not None and stage.entry_in(op.slot) is not None)
 
 
-def take_again(merge: apply.Merge, review: Review, numbers: tuple[int, ...]) -> dict[int, str]:
-    """Move what an undo gave back to the session into its slots again; return operations for which it is not there any more.
+def move_back_to_slots(merge: merge_execution.Merge, review: Review, numbers: tuple[int, ...]) -> dict[int, str]:
+    """Move restored changes from the session back into their slots; return the operations that the session has no change for.
 
-    Until the redo is done, a crash gives it back (`give_back_again`). Raises OSError.
+    If the redo is interrupted, `return_failed_redo` returns them. Raises OSError.
     """
     missing = {}
-    aside = _kept(merge, "agent")
+    aside = _saved_slots(merge, "agent")
     for number in numbers:
         op = merge.journal.ops[number]
         stage = merge.stages[op.key.root]
-        if op.key in aside and not _is_given(merge, review.uppers[op.key.root], op.key, aside[op.key]):
-            missing[number] = "the session has something else there now"
+        if op.key in aside and not _is_saved_restored(merge, review.upper_trees[op.key.root], op.key, aside[op.key]):
+            missing[number] = "the session has another version of it now"
             continue
         if has_slot(merge, number) or stage is None or op.new is None:
             continue
-        tree = review.uppers[op.key.root]
-        found = tree.look(op.key.path)
-        if not _is_still(tree, op, found):
-            missing[number] = "the session has something else there now"
+        tree = review.upper_trees[op.key.root]
+        found = tree.entry_at(op.key.path)
+        if not _is_still_restored(tree, op, found):
+            missing[number] = "the session has another version of it now"
             continue
-        if op.whole:
-            upper.hand_over_whole(tree, stage, op.key.path, op.slot)
+        if op.members:
+            upper_update.move_directory_to_slot(tree, stage, op.key.path, op.slot)
             continue
         if found is not None:
             if op.old is not None and op.old.type is FileType.FILE:
-                found = access.with_that_of(found, merge.reals[op.key.root], op.key.path)
-            upper.hand_over(tree, stage, op.key.path, op.slot, found)
+                found = acl.with_acl_of(found, merge.real_trees[op.key.root], op.key.path)
+            upper_update.move_to_slot(tree, stage, op.key.path, op.slot, found)
     return missing
 
 
-def _is_still(tree: files.Tree, op: Op, found: Entry | None) -> bool:
-    """Whether a session holds what an undo gave back to it."""
-    if op.whole:
-        return whole.is_as_at(tree, op)
-    return op.new is not None and found is not None and op.new.is_(found) and found.links < 2
+def _is_still_restored(tree: dir_tree.Tree, op: Operation, found: Entry | None) -> bool:
+    """Return whether a session still has the entry that an undo restored to it."""
+    if op.members:
+        return whole_directories.is_unchanged_at(tree, op)
+    if op.new is None or found is None or not op.new.matches(found) or found.links > 1:
+        return False
+    return found.type is not FileType.FILE or found.mode == op.new.mode
 
 
-def _is_given(merge: apply.Merge, tree: files.Tree, key: Key, slot: str) -> bool:
-    """Whether a session holds what was put aside for it: a redo takes that out of it again."""
-    kept = files.Tree(staging.aside(merge.folder, key.root), is_ours=True)
+def _is_saved_restored(merge: merge_execution.Merge, tree: dir_tree.Tree, key: Key, slot: str) -> bool:
+    """Return whether a session still has the saved version that an undo restored: a redo removes it again."""
+    kept = dir_tree.Tree(staging.aside_path(merge.folder, key.root), is_ours=True)
     try:
-        wanted, found = kept.look(slot.encode()), tree.look(key.path)
+        wanted, found = kept.entry_at(slot.encode()), tree.entry_at(key.path)
         if wanted is None or found is None or (found.type, found.size, found.target) != (wanted.type, wanted.size, wanted.target):
             return False
         return wanted.type is not FileType.FILE or kept.read(slot.encode(), wanted.size) == tree.read(key.path, found.size)
@@ -311,53 +354,59 @@ def _is_given(merge: apply.Merge, tree: files.Tree, key: Key, slot: str) -> bool
         kept.close()
 
 
-def settle_slots(merge: apply.Merge, place: store.Store, environ: dict[str, str]) -> None:
-    """Give back what an interrupted redo had taken from the session, where that is still there. Raises SessionBusy, OSError."""
+def recover_slots(merge: merge_execution.Merge, place: store.Store, environ: dict[str, str]) -> None:
+    """Move the entries that an interrupted redo moved into the slots back to their session. Raises SessionBusy, OSError."""
     if merge.journal.phases[-1].is_forward:
         return
-    session = session_of(merge, place)
+    session = lock_session(merge, place)
     opened = _open(session, environ) if session is not None else None
     try:
         if opened is not None:
-            give_back_again(merge, opened)
+            return_failed_redo(merge, opened)
             opened.close()
     finally:
         if session is not None:
-            store.let_go(session)
+            store.unlock_session(session)
 
 
-def give_back_again(merge: apply.Merge, review: Review) -> None:
-    """Give back to a session what a redo that came to nothing had taken: the slots of all that is undone."""
-    done = merge.journal.done()
-    first = merge.journal.phases[0].reached if merge.journal.phases else None
+def return_failed_redo(merge: merge_execution.Merge, review: Review) -> None:
+    """Return to a session the slots of all undone operations, after a redo that failed."""
+    done = merge.journal.applied_ops()
+    first = merge.journal.phases[0].result if merge.journal.phases else None
     stopped = first.stopped if first is not None else {}
     undone = [op for number, op in enumerate(merge.journal.ops) if number not in done and number not in stopped]
-    apart = _apart(merge)
-    for number in range(len(review.reals)):
-        mine = [op for op in undone if op.key.root == number and op.key not in apart and op.act in (Act.ATTACH, Act.EXCHANGE)]
-        if mine:
-            _give_back(merge, review, number, mine)
+    imported = _imported_keys(merge)
+    for number in range(len(review.real_trees)):
+        root_ops = [
+            op
+            for op in undone
+            if op.key.root == number and op.key not in imported and op.kind in (OpKind.ATTACH, OpKind.EXCHANGE)
+        ]
+        if root_ops:
+            _restore_to_session(merge, review, number, root_ops)
 
 
-def forget_times(merge: apply.Merge, session: store.Session) -> None:
-    """Tell a held session's base that what was driven back is what it was: moving it has changed its time of change."""
-    count = merge.journal.begin.session_roots if merge.journal.begin else 0
-    for number, real in enumerate(merge.reals[:count]):
-        real.forget()
-        theirs = _theirs(merge, number)
-        mine = [op for op in merge.journal.ops if op.key.root == number and op.old is not None and op.act is not Act.MODE]
-        own = [op for op in mine if op.key.path not in theirs]
-        now = {op.key.path: entry for op in own if op.old and op.old.is_(entry := real.look(op.key.path))}
+def refresh_base_times(merge: merge_execution.Merge, session: store.Session) -> None:
+    """Refresh a locked session's base for rolled-back files: moving them changed their ctime."""
+    count = merge.journal.header.session_root_count if merge.journal.header else 0
+    for number, real in enumerate(merge.real_trees[:count]):
+        real.close_directories()
+        theirs = _differing_paths(merge, number)
+        root_ops = [op for op in merge.journal.ops if op.key.root == number and op.old is not None and op.kind is not OpKind.MODE]
+        unmerged_ops = [op for op in root_ops if op.key.path not in theirs]
+        found = ((op, real.entry_at(op.key.path)) for op in unmerged_ops)
+        now = {op.key.path: entry for op, entry in found if entry is not None and op.old is not None and op.old.matches(entry)}
         if now:
-            bases.unlearn(session.base, number, now)
+            bases.record_new_times(session.lower_snapshot, number, now)
 
 
-def session_of(merge: apply.Merge, place: store.Store) -> store.Session | None:
-    """Return the session of a merge, held; None when it is not there any more. Raises SessionBusy."""
-    begin = merge.journal.begin
-    folder = f"{place.sessions}/{begin.session}" if begin else ""
-    if begin is None or not os.path.isdir(folder):
+def lock_session(merge: merge_execution.Merge, place: store.Store) -> store.Session | None:
+    """Lock and return the session of a merge; None if it no longer exists. Raises SessionBusy."""
+    begin = merge.journal.header
+    folders = [f"{where}/{begin.session}" for where in (place.sessions, place.trash)] if begin is not None else []
+    folder = next(filter(os.path.isdir, folders), "")
+    if begin is None or not folder:
         return None
-    session = store.hold(store.Session(begin.session, folder))
-    sessions.finish_rollback(session)
+    session = store.lock_session(store.Session(begin.session, folder))
+    session_access.finish_interrupted_work(session)
     return session

@@ -1,14 +1,17 @@
-"""What was chosen, written out for people who bring it home themselves: a directory of files, or a patch."""
+"""Export selected changes to a directory of files or to a patch."""
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
+from typing import BinaryIO
 
-from agent_dev.diff import hunks as blocks
 from agent_dev.errors import UsageError
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.merge import patches
 from agent_dev.merge.review import Review
-from agent_dev.merge_engine.merge_plan import MakeFolder, MergePlan, Put, Remove
+from agent_dev.merge_engine.merge_plan import MakeDirectory, MergePlan, PutEntry, RemoveEntry
 from agent_dev.merge_engine.slots import Stage
-from agent_dev.overlay.changes import Entry, FileType, Key
+from agent_dev.overlay import patch_write
 
 SUFFIXES = (".patch", ".diff")
 
@@ -16,51 +19,65 @@ SUFFIXES = (".patch", ".diff")
 def export(review: Review, planned: MergePlan, target: str, name: Callable[[Key], bytes]) -> tuple[Key, ...]:
     """Write a plan's results to a new file that ends in .patch or .diff, else to a new directory. The real tree is only read.
 
-    `name` gives a key's relative path. Returns the keys that a directory cannot show: the deletions. Raises UsageError for a
-    target that is there already.
+    `name` returns a key's relative path. Returns the keys that were not exported: deletions in a directory, and what git's patch
+    format cannot represent. Raises UsageError if the target exists.
     """
     if os.path.lexists(target) and not (os.path.isdir(target) and not os.listdir(target)):
-        raise UsageError(message=f"{target} is there already", hint="--export wants a name that is free")
+        raise UsageError(message=f"{target} already exists", hint="use a path that does not exist")
     if target.endswith(SUFFIXES):
         with open(target, "xb") as file:
-            file.writelines(_patch(review, step, name) for step in planned.steps if isinstance(step, Put | Remove))
-        return ()
+            return tuple(
+                step.key
+                for step in planned.steps
+                if isinstance(step, PutEntry | RemoveEntry) and not _write_patch(review, step, name, file)
+            )
     os.makedirs(target, exist_ok=True)
     for step in planned.steps:
-        if isinstance(step, Put | MakeFolder):
+        if isinstance(step, PutEntry | MakeDirectory):
             _write(review, step, os.path.join(os.fsencode(target), name(step.key)))
-    return tuple(step.key for step in planned.steps if isinstance(step, Remove))
+    return tuple(step.key for step in planned.steps if isinstance(step, RemoveEntry))
 
 
-def _write(review: Review, step: Put | MakeFolder, path: bytes) -> None:
+def _write(review: Review, step: PutEntry | MakeDirectory, path: bytes) -> None:
     folder, base = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
-    if isinstance(step, MakeFolder):
+    if isinstance(step, MakeDirectory):
         os.makedirs(path, exist_ok=True)
         return
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    into = Stage.within(fd)
+    target_stage = Stage.in_directory(fd)
     os.close(fd)
     try:
         slot = os.fsdecode(base)
         if step.content is not None:
-            into.put(slot, step.content, step.after)
+            target_stage.write(slot, step.content, step.after)
         else:
-            into.copy(slot, review.uppers[step.key.root], step.key.path, step.after)
+            target_stage.copy(slot, review.upper_trees[step.key.root], step.key.path, step.after)
     finally:
-        into.close()
+        target_stage.close()
 
 
-def _patch(review: Review, step: Put | Remove, name: Callable[[Key], bytes]) -> bytes:
-    """Return one change as a patch against what stands in the real tree now."""
-    change = review.changes.by_key()[step.key]
-    now = None
-    if step.expect is not None:
-        now = _bytes(review.reals[step.key.root].read(step.key.path, blocks.LARGEST), step.expect)
-    after = None
-    if isinstance(step, Put):
-        after = step.content if step.content is not None else _bytes(review.content(step.key)[1], step.after)
-    return blocks.patch(change, name(step.key), now, after)
+def _write_patch(review: Review, step: PutEntry | RemoveEntry, name: Callable[[Key], bytes], file: BinaryIO) -> bool:
+    """Write one change as a patch against the real tree; return whether the patch is complete."""
+    after = step.after if isinstance(step, PutEntry) else None
+    change = replace(review.changes.by_key()[step.key], before=step.expected, after=after)
+    path, old, new = name(step.key), _now(review, step), _result(review, step)
+    file.write(patch_write.change_patch(change, path, old, new, patches.patch_format_for(review.record, is_exact=True)))
+    return not patch_write.omitted_part(change, path, old, new)
+
+
+def _now(review: Review, step: PutEntry | RemoveEntry) -> bytes | None:
+    if step.expected is None:
+        return None
+    return _bytes(review.real_trees[step.key.root].read(step.key.path, patch_write.MAX_SIDE_SIZE), step.expected)
+
+
+def _result(review: Review, step: PutEntry | RemoveEntry) -> bytes | None:
+    if isinstance(step, RemoveEntry):
+        return None
+    if step.content is not None:
+        return step.content
+    return _bytes(review.content(step.key, patch_write.MAX_SIDE_SIZE)[1], step.after)
 
 
 def _bytes(data: bytes | None, entry: Entry) -> bytes | None:

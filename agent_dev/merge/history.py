@@ -1,24 +1,25 @@
-"""The merges of a repository, as their journals tell: what each did, whether it stands, which one an undo means."""
+"""The merges of a repository, from their journals: changes, state, and the one that an undo reverts."""
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_dev.errors import AgentDevError, CannotUndo, RecoveryRequired
+from agent_dev.git.updates import RefUpdate
 from agent_dev.merge import conclude
-from agent_dev.merge_engine import journal_file as journals
-from agent_dev.merge_engine import merge_execution as apply
-from agent_dev.merge_engine.journal import RefMove
+from agent_dev.merge_engine import journal_file, merge_execution, pending_marks
+from agent_dev.merge_engine.journal import EntryMark
 from agent_dev.overlay.changes import Change
+from agent_dev.overlay.rows_before_merge import id_time_ms
 from agent_dev.session import store
-from agent_dev.session.sessions import Here
+from agent_dev.session.sessions import CommandContext
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """A merge as lists show it. Time in ns since 1970; `changes` are all it brought, `done` those that stand now.
+class MergeRecord:
+    """A merge for lists. Times in ns since 1970; `changes` are all its changes, `applied` those that are applied now.
 
-    `last`: when it was last merged, undone or redone.
+    `last_changed`: when it was last merged, undone or redone.
     """
 
     id: str
@@ -26,114 +27,136 @@ class Recorded:
     roots: tuple[str, ...]
     time: int
     changes: tuple[Change, ...]
-    done: tuple[Change, ...]
+    applied: tuple[Change, ...]
     problem: str = ""
-    refs: tuple[RefMove, ...] = ()
-    stands: bool = False
-    last: int = 0
+    refs: tuple[RefUpdate, ...] = ()
+    is_applied: bool = False
+    last_changed: int = 0
+    was_undone_last: bool = False  # its last phase was an undo
 
     @property
     def state(self) -> str:
-        """One word: merged, undone, or partly undone."""
+        """Return the state: merged, undone, partly undone, or damaged."""
         if self.problem:
             return "damaged"
         if not self.changes:
-            return "merged" if self.stands else "undone"
-        if len(self.done) == len(self.changes):
+            return "merged" if self.is_applied else "undone"
+        if len(self.applied) == len(self.changes):
             return "merged"
-        return "partly undone" if self.done else "undone"
+        return "partly undone" if self.applied else "undone"
 
 
-def recorded(where: Here, *, every: bool = False) -> tuple[Recorded, ...]:
-    """Return the merges of this repository, oldest first; `every`: of all."""
-    found = [_recorded(where, name) for name in _names(where)]
-    mine = [one for one in found if one is not None and (every or where.root in one.roots)]
-    return tuple(sorted(mine, key=lambda one: one.time))
+def list_merges(where: CommandContext, *, every: bool = False) -> tuple[MergeRecord, ...]:
+    """Return the merges of this repository, oldest first; with `every` of all repositories."""
+    found = [_recorded(where, name) for name in _names(where.store)]
+    own = [one for one in found if one is not None and (every or where.root in one.roots)]
+    return tuple(sorted(own, key=lambda one: one.time))
 
 
-def _names(where: Here) -> list[str]:
+def _names(where: store.Store) -> list[str]:
     try:
-        return sorted(os.listdir(where.store.merges))
+        return sorted(os.listdir(where.merges))
     except FileNotFoundError:
         return []
 
 
-def _recorded(where: Here, merge_id: str) -> Recorded | None:
+def _recorded(where: CommandContext, merge_id: str) -> MergeRecord | None:
     try:
-        said = apply.read(f"{where.store.merges}/{merge_id}", merge_id)
+        journal = merge_execution.read_journal(f"{where.store.merges}/{merge_id}", merge_id)
+        if pending_marks.is_truncated(where.store, merge_id, journal):
+            raise RecoveryRequired(merge=merge_id, reason="its journal is truncated")
     except RecoveryRequired as error:
-        return Recorded(merge_id, "", _roots(where, merge_id), _made(merge_id) * 10**6, (), (), error.message)
-    if said.begin is None or not said.phases:
+        return MergeRecord(merge_id, "", _roots(where, merge_id), id_time_ms(merge_id) * 10**6, (), (), error.message)
+    if journal.header is None or not journal.phases:
         return None
-    roots = tuple(path for path, _, _ in said.begin.roots)
-    table = apply.Merge(where.store, merge_id, "", said, (), (), None)  # type: ignore[arg-type]  # only its journal is asked
-    first = said.phases[0]
-    stopped = first.reached.stopped if first.reached is not None else {}
-    everything = conclude.done_changes(table, tuple(number for number in first.numbers if number not in stopped))
-    done, refs = conclude.done_changes(table), said.git.refs if said.git is not None else ()
-    begin, last = said.begin, said.phases[-1].time
-    return Recorded(merge_id, begin.session, roots, begin.time, everything, done, refs=refs, stands=said.stands, last=last)
+    roots = tuple(path for path, _, _ in journal.header.roots)
+    table = merge_execution.Merge(where.store, merge_id, "", journal, (), (), None)  # type: ignore[arg-type]  # only its journal is used
+    first = journal.phases[0]
+    stopped = first.result.stopped if first.result is not None else {}
+    everything = conclude.applied_changes(table, tuple(number for number in first.numbers if number not in stopped))
+    done, refs = conclude.applied_changes(table), journal.git_side.refs if journal.git_side is not None else ()
+    begin, last = journal.header, journal.phases[-1].time
+    found = MergeRecord(
+        merge_id, begin.session, roots, begin.time, everything, done, refs=refs, is_applied=journal.is_applied, last_changed=last
+    )
+    return replace(found, was_undone_last=not journal.phases[-1].is_forward)
 
 
-def _roots(where: Here, merge_id: str) -> tuple[str, ...]:
-    """Return the roots of a merge whose journal cannot be read, by its session's record; all that is known where that is gone."""
+def _roots(where: CommandContext, merge_id: str) -> tuple[str, ...]:
+    """Return the roots of a merge with an unreadable journal from its session's record, else the current root."""
     session = merge_id.rpartition(".")[0]
     try:
-        return tuple(store.read(store.Session(session, f"{where.store.sessions}/{session}"))["roots"])
+        return tuple(store.read_record(store.Session(session, f"{where.store.sessions}/{session}"))["roots"])
     except (AgentDevError, OSError):
         return (where.root,)
 
 
-def _made(merge_id: str) -> int:
-    """Return when a merge was made, as its id has it: ms since 1970; 0 for an id that is none of ours."""
-    try:
-        return int(merge_id.rpartition(".")[2], 16)
-    except ValueError:
-        return 0
+def find_newest(where: CommandContext, *, is_forward: bool, but: frozenset[str] = frozenset()) -> MergeRecord:
+    """Return the newest applied merge, or with `is_forward` the last undone one; skip the ids in `but`. Raises CannotUndo.
 
-
-def newest(where: Here, *, is_forward: bool) -> str:
-    """Return the newest merge that stands, or the one undone last. Raises CannotUndo.
-
-    Journals are read from the newest on, and no more of them than that takes: there may be hundreds. One that cannot be read may
-    be the one that is meant.
+    Journals are read from the newest on and only as many as needed: there may be hundreds. A damaged one stops the search: it
+    may be the right one.
     """
-    found: Recorded | None = None
-    for at, name in _ages(where, _touched if is_forward else _made_ns):
-        if found is not None and found.last >= at:
+    found: MergeRecord | None = None
+    for at, name in _by_age(where, _last_phase_time if is_forward else _id_time_ns):
+        if found is not None and found.last_changed >= at:
             break
-        one = _recorded(where, name)
+        one = _recorded(where, name) if name not in but else None
         if one is None or where.root not in one.roots:
             continue
         if one.problem:
-            raise CannotUndo(message=one.problem, hint="agent-dev merges lists the others: name the one that you mean")
-        if _can_be_driven(one, is_forward=is_forward) and (found is None or one.last > found.last):
+            raise CannotUndo(message=one.problem, hint="name another merge; agent-dev merges lists them")
+        if _can_run(one, is_forward=is_forward) and (found is None or one.last_changed > found.last_changed):
             found = one
             if not is_forward:
                 break
     if found is None:
-        word = "undone" if is_forward else "merged"
-        raise CannotUndo(message=f"nothing of {where.root} was {word}", hint="agent-dev merges --all lists those of other places")
-    return found.id
+        verb = "redo" if is_forward else "undo"
+        raise CannotUndo(
+            message=f"no merge to {verb} in {where.root}", hint="agent-dev merges --all lists the merges of other repositories"
+        )
+    return found
 
 
-def _ages(where: Here, age: Callable[[Here, str], int]) -> list[tuple[int, str]]:
-    return sorted(((age(where, name), name) for name in _names(where)), reverse=True)
+def left_by_others(state_dir: store.Store, merge_id: str) -> dict[tuple[str, bytes], list[tuple[int, EntryMark | None]]]:
+    """Return the marks that other merges, their undos and redos last recorded for each path, by root and path, with the time."""
+    left: dict[tuple[str, bytes], list[tuple[int, EntryMark | None]]] = {}
+    for name in _names(state_dir):
+        if name == merge_id:
+            continue
+        try:
+            journal = merge_execution.read_journal(f"{state_dir.merges}/{name}", name)
+        except RecoveryRequired:
+            continue  # its results are unknown
+        roots = journal.header.roots if journal.header is not None else ()
+        times = journal.known_mark_times()
+        for number, mark in journal.known_marks().items():
+            key = journal.ops[number].key
+            if key.root < len(roots):
+                left.setdefault((roots[key.root][0], key.path), []).append((times[number], mark))
+    return left
 
 
-def _touched(where: Here, merge_id: str) -> int:
-    """Return when a journal was last written to, ns since 1970: not before its last phase began."""
+def _by_age(where: CommandContext, age: Callable[[CommandContext, str], int]) -> list[tuple[int, str]]:
+    return sorted(((age(where, name), name) for name in _names(where.store)), reverse=True)
+
+
+def _last_phase_time(where: CommandContext, merge_id: str) -> int:
+    """Return when the last phase of a merge began, in ns since 1970, or the later time of the last write to its journal."""
+    at = pending_marks.last_phase_time(where.store, merge_id)
+    if at:
+        return at
     try:
-        return os.stat(f"{where.store.merges}/{merge_id}/{journals.JOURNAL}").st_mtime_ns
+        return os.stat(f"{where.store.merges}/{merge_id}/{journal_file.FILE_NAME}").st_mtime_ns
     except FileNotFoundError:
         return 0
 
 
-def _made_ns(_where: Here, merge_id: str) -> int:
-    return _made(merge_id) * 10**6
+def _id_time_ns(_where: CommandContext, merge_id: str) -> int:
+    return id_time_ms(merge_id) * 10**6
 
 
-def _can_be_driven(one: Recorded, *, is_forward: bool) -> bool:
-    if one.refs and one.stands != is_forward:
+def _can_run(one: MergeRecord, *, is_forward: bool) -> bool:
+    if one.refs and one.is_applied != is_forward:
         return True
-    return len(one.done) < len(one.changes) if is_forward else bool(one.done)
+    return len(one.applied) < len(one.changes) if is_forward else bool(one.applied)

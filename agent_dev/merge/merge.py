@@ -1,305 +1,363 @@
-"""Merge what was chosen: plan against the real tree as it is now, apply, keep what was replaced, take it out of the session."""
+"""Merge a selection: plan it against the current real tree, apply it, save replaced files, update the session."""
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from agent_dev.diff import merge3 as threeway
-from agent_dev.diff import partial as choices
-from agent_dev.diff.partial import Choice
-from agent_dev.errors import CannotMerge, UnknownOutcome, UsageError
-from agent_dev.fs import dir_tree as files
-from agent_dev.git import user_refs as users_refs
+from agent_dev.diff import merge3
+from agent_dev.diff import partial_selection as choices
+from agent_dev.diff.partial_selection import LineSelection
+from agent_dev.errors import CannotMerge, CommandFailed, UnknownOutcome, UsageError
+from agent_dev.fs import dir_tree, disk_space
+from agent_dev.fs.entry import Entry, FileType, Key, parents_of
+from agent_dev.git import user_refs
+from agent_dev.git.updates import GitUpdate
 from agent_dev.merge import conclude, recover
-from agent_dev.merge.engine import pending
-from agent_dev.merge.review import LARGEST_DIFF, Review
-from agent_dev.merge_engine import index_lock, staging
-from agent_dev.merge_engine import index_operation as bring_index
-from agent_dev.merge_engine import journal_file as journals
-from agent_dev.merge_engine import merge_execution as apply
-from agent_dev.merge_engine import merge_plan as merge
-from agent_dev.merge_engine.journal import GitSide, Reached, Verdict
-from agent_dev.merge_engine.merge_plan import Left, MergePlan
-from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind, parents_of
+from agent_dev.merge.review import MAX_DIFF_SIZE, Review
+from agent_dev.merge_engine import (
+    index_lock,
+    index_operation,
+    journal_file,
+    merge_clock,
+    merge_execution,
+    merge_plan,
+    remove_merge,
+    staging,
+)
+from agent_dev.merge_engine.journal import NextAction, Operation, PhaseResult
+from agent_dev.merge_engine.merge_plan import MergePlan, SkippedChange
+from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.overlay.selection import Selection
 from agent_dev.session import store
 
-Notice = Callable[[str], None]
-_WITH_LINES = (Kind.EDITED, Kind.ADDED, Kind.DELETED)
-_A_HANDFUL = 10  # deletions that are never many
+Notify = Callable[[str], None]
+_KINDS_WITH_LINES = (ChangeKind.EDITED, ChangeKind.ADDED, ChangeKind.DELETED)
+_MAX_FEW_DELETIONS = 10  # up to this number, deletions are never too many
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
-    """What a merge did, or (`id` empty) would do. `left` and `conflicts` carry their reasons."""
+class MergeResult:
+    """The result of a merge, or (`id` empty) of a preview. `skipped` and `conflicts` include the reasons."""
 
     id: str
-    taken: tuple[Change, ...]
-    left: tuple[Left, ...]
-    conflicts: tuple[Left, ...]
-    is_all: bool  # the session holds nothing more
+    applied: tuple[Change, ...]
+    skipped: tuple[SkippedChange, ...]
+    conflicts: tuple[SkippedChange, ...]
+    is_session_empty: bool  # the session is empty now
+    hard_linked: tuple[Key, ...] = ()  # files with hard links: the other names keep the old content
 
 
-def plan(review: Review, chosen: Selection, asked: frozenset[Key]) -> MergePlan:
-    """Plan a merge; touches nothing."""
-    return merge.plan(review.changes, chosen, asked, _folders(review, chosen), _results(review, chosen))
+def plan_selection(review: Review, selection: Selection, requested: frozenset[Key]) -> MergePlan:
+    """Plan a merge; change nothing."""
+    is_restore = bool(review.record.get("is_restore"))
+    return merge_plan.make_plan(
+        review.changes,
+        selection,
+        requested,
+        _changed_directories(review, selection),
+        _results(review, selection),
+        is_restore=is_restore,
+    )
 
 
-def _results(review: Review, chosen: Selection) -> dict[Key, merge.Result]:
-    """Return what lands where the agent's own file does not: merged with the user's, or only what was chosen of it.
+def _results(review: Review, selection: Selection) -> dict[Key, merge_plan.ReconciledContent]:
+    """Return the content that is applied instead of the agent's file: merged with the user's, or only the selected part.
 
-    Raises CannotMerge for a part that does not fit what the user changed.
+    Raises CannotMerge for a part that conflicts with the user's change.
     """
-    found = {key: made.result for key, made in review.fits.items() if made.result is not None and key in chosen}
+    found = {key: fit.result for key, fit in review.reconciliations.items() if fit.result is not None and key in selection}
     table = review.changes.by_key()
-    for key, choice in chosen.choices.items():
-        if key in chosen and key in table:
-            found[key] = _part(review, table[key], choice)
+    for key, choice in selection.partial.items():
+        if key in selection and key in table:
+            found[key] = _partial_result(review, table[key], choice)
     return found
 
 
-def _part(review: Review, change: Change, choice: Choice) -> merge.Result:
+def _partial_result(review: Review, change: Change, choice: LineSelection) -> merge_plan.ReconciledContent:
     before, agent = review.content(change.key)
     if change.before is None:
         before = b""
-    if change.kind is Kind.DELETED:
+    if change.kind is ChangeKind.DELETED:
         agent = b""
     like = change.before if change.after is None else change.after
-    if change.kind not in _WITH_LINES or like is None or like.type is not FileType.FILE or before is None or agent is None:
-        raise CannotMerge(path=change.key.path, reason="only a file with lines can be taken in part")
+    if change.kind not in _KINDS_WITH_LINES or like is None or like.type is not FileType.FILE or before is None or agent is None:
+        raise CannotMerge(path=change.key.path, reason="only a text file can be selected in part")
     try:
-        part = choices.apply(before, agent, choice)
-    except choices.WrongChoice as error:
+        part = choices.apply_selection(before, agent, choice)
+    except choices.InvalidSelection as error:
         raise UsageError(message=f"{change.key.path.decode('utf-8', 'replace')}: {error}") from None
-    content, whole = part, review.fits.get(change.key)
+    content, whole = part, review.reconciliations.get(change.key)
     if change.is_merged:
-        mine = review.reals[change.key.root].read(change.key.path, LARGEST_DIFF) or b""
-        merged = threeway.merge(before, mine, part)
+        yours = review.real_trees[change.key.root].read(change.key.path, MAX_DIFF_SIZE) or b""
+        merged = merge3.merge_lines(before, yours, part)
         if not merged.is_clean:
-            raise CannotMerge(path=change.key.path, reason="this part and what you changed are in each other's way")
+            raise CannotMerge(path=change.key.path, reason="the selected part conflicts with your change")
         content = merged.resolve()
     mode, attributes = _mode(change, like if whole is None or whole.result is None else whole.result, choice)
-    is_rest = part != agent or (mode, attributes) != (like.mode, like.attributes) or change.kind is Kind.DELETED
-    return merge.Result(content, mode, attributes, part if is_rest else None)
+    is_rest = part != agent or (mode, attributes) != (like.mode, like.attributes) or change.kind is ChangeKind.DELETED
+    return merge_plan.ReconciledContent(content, mode, attributes, part if is_rest else None)
 
 
-def _mode(change: Change, like: Entry | merge.Result, choice: Choice) -> tuple[int, tuple[tuple[str, bytes], ...]]:
-    """Return mode and attributes of a part: what stands there has, or a plain file, when the new ones were not chosen."""
+def _mode(
+    change: Change, like: Entry | merge_plan.ReconciledContent, choice: LineSelection
+) -> tuple[int, tuple[tuple[str, bytes], ...]]:
+    """Return mode and attributes of a partly selected file; if its mode is not selected, those of the real file."""
     if choice.mode:
         return like.mode, like.attributes
-    stands = change.expect
-    return (like.mode & ~0o111, ()) if stands is None else (stands.mode, stands.attributes)
+    real_entry = change.expected
+    return (like.mode & ~0o111, ()) if real_entry is None else (real_entry.mode, real_entry.attributes)
 
 
-def _folders(review: Review, chosen: Selection) -> merge.Folders:
-    """Find the directories that the agent made, and those it removed, around what was chosen."""
+def _changed_directories(review: Review, selection: Selection) -> merge_plan.ChangedDirectories:
+    """Find the directories around the selected changes that the agent created or removed."""
     made: dict[Key, Entry] = {}
     removed: list[Key] = []
-    for number, tree in enumerate(review.uppers):
-        wanted = {folder for key in chosen.keys if key.root == number for folder in parents_of(key.path)}
-        base = review.base.entries(number)
+    for number, tree in enumerate(review.upper_trees):
+        wanted = {folder for key in selection.keys if key.root == number for folder in parents_of(key.path)}
+        base = review.lower_snapshot.entries(number)
         for path in wanted:
-            entry = tree.look(path)
+            entry = tree.entry_at(path)
             if entry is not None and entry.type is FileType.DIRECTORY:
                 if path not in base:
                     made[Key(number, path)] = entry
-            elif (path in base or review.reals[number].look(path)) and Key(number, path) not in review.changes.by_key():
+            elif (path in base or review.real_trees[number].entry_at(path)) and Key(number, path) not in review.changes.by_key():
                 removed.append(Key(number, path))
-    return merge.Folders(made, tuple(removed))
+    return merge_plan.ChangedDirectories(made, tuple(removed))
 
 
-def deletes_too_much(review: Review, planned: MergePlan, percent: int) -> int:
-    """Return how many files a plan deletes when that is more than some share of the tree, and more than a handful; else 0."""
-    gone = sum(isinstance(step, merge.Remove) for step in planned.steps)
-    held = sum(
-        1 for number in range(len(review.reals)) for entry in review.base.entries(number).values() if entry.type is FileType.FILE
+def excessive_deletions(review: Review, planned: MergePlan, percent: int) -> int:
+    """Return how many files a plan deletes if that exceeds a share of the tree and a minimum count, else 0.
+
+    Emptied files and files replaced by another type count too.
+    """
+    deleted = merge_plan.count_lost_files(planned, review.changes)
+    total = sum(
+        1
+        for number in range(len(review.real_trees))
+        for entry in review.lower_snapshot.entries(number).values()
+        if entry.type is FileType.FILE
     )
-    return gone if gone > _A_HANDFUL and gone * 100 > held * percent else 0
+    return deleted if deleted > _MAX_FEW_DELETIONS and deleted * 100 > total * percent else 0
 
 
-def preview(review: Review, planned: MergePlan) -> Merged:
-    """Return what a plan would do."""
+def preview(review: Review, planned: MergePlan) -> MergeResult:
+    """Return the result that a plan would have, without running it."""
     table = review.changes.by_key()
-    return Merged("", tuple(table[key] for key in planned.taken), planned.left, planned.conflicts, is_all=False)
+    taken = tuple(table[key] for key in planned.selected)
+    return MergeResult(
+        "",
+        taken,
+        planned.skipped,
+        planned.conflicts,
+        is_session_empty=False,
+        hard_linked=_hard_linked(planned, set(planned.selected)),
+    )
 
 
-def carry_out(
+def _hard_linked(planned: MergePlan, done: set[Key]) -> tuple[Key, ...]:
+    """Return the replaced files that have other hard links in the real tree: the other names keep the old content."""
+    puts = (step for step in planned.steps if isinstance(step, merge_plan.PutEntry) and step.key in done)
+    return tuple(
+        one.key for one in puts if one.expected is not None and one.expected.type is FileType.FILE and one.expected.links > 1
+    )
+
+
+def apply_plan(
     review: Review,
     planned: MergePlan,
-    place: store.Store,
-    notice: Notice = lambda _: None,
+    state_dir: store.Store,
+    notice: Notify = lambda _: None,
     *,
     is_atomic: bool = False,
-    tell: apply.Tell = apply.silent,
-) -> Merged:
-    """Merge. Raises CannotMerge when nothing was changed, UnknownOutcome when the disk failed at the last moment.
+    tell: merge_execution.ReportProgress = merge_execution.ignore_progress,
+) -> MergeResult:
+    """Merge. Raises CannotMerge if nothing was changed, UnknownOutcome if the disk failed during the commit.
 
-    `is_atomic`: when something chosen turns out to be in conflict, nothing is merged. `notice` is told what delays it,
-    `tell` how many of how many steps are done.
-    Ctrl-C and a terminal that goes away wait until what was begun is done and written down.
+    `is_atomic`: merge nothing if a selected change conflicts. `notice` receives reasons for a delay, `tell` the
+    progress in steps. Ctrl-C and a hangup are blocked until the merge is done and recorded.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
     try:
-        return _carry_out(review, planned, place, notice, _How(is_atomic, tell=tell))
+        return _carry_out(review, planned, state_dir, notice, _Options(is_atomic, tell=tell))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """What commits bring: refs, what the work tree needs for them (`changes` are the plan's, by key), and a new index.
+class CommitImport:
+    """The import of commits: refs, the work tree's changes (`changes` are the plan's, by key), and a new index.
 
-    `adopt` puts their objects among the user's. `tree`: the git dir whose index is replaced, None for none; `index` the file
-    that takes the place of `expect`.
+    `copy_objects` copies their objects to the user's repository. `git_dir`: the git directory whose index is replaced, or None;
+    `index` is the file that replaces `expected_index`.
     """
 
-    side: GitSide
+    refs: GitUpdate
     plan: MergePlan
     changes: dict[Key, Change]
-    adopt: Callable[[], None]
-    tree: files.Tree | None = None
+    copy_objects: Callable[[], None]
+    git_dir: dir_tree.Tree | None = None
     index: str = ""
-    expect: Entry | None = None
+    expected_index: Entry | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
-    """How a merge is carried out: all or nothing, what commits bring, who is told; its id, the lock under which it works."""
+class _Options:
+    """The options of a merge: atomic, an import of commits, progress; and its id and lock."""
 
     is_atomic: bool
-    home: Home | None = None
-    tell: apply.Tell = apply.silent
+    home: CommitImport | None = None
+    tell: merge_execution.ReportProgress = merge_execution.ignore_progress
     id: str = ""
     lock: int = -1
 
 
-def bring_home(review: Review, home: Home, place: store.Store, notice: Notice) -> Merged:
-    """Bring commits home: files, index and refs together, or nothing. Raises CannotMerge, UnknownOutcome."""
+def import_commits(review: Review, home: CommitImport, state_dir: store.Store, notice: Notify) -> MergeResult:
+    """Import commits: files, index and refs together, or nothing. Raises CannotMerge, CommandFailed, UnknownOutcome."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
     try:
-        return _carry_out(review, home.plan, place, notice, _How(is_atomic=True, home=home))
+        return _carry_out(review, home.plan, state_dir, notice, _Options(is_atomic=True, home=home))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _carry_out(review: Review, planned: MergePlan, place: store.Store, notice: Notice, how: _How) -> Merged:
-    home = how.home
+def _carry_out(review: Review, planned: MergePlan, state_dir: store.Store, notice: Notify, options: _Options) -> MergeResult:
+    home = options.home
     table = review.changes.by_key() if home is None else home.changes
-    if not planned.taken and home is None:
-        return Merged("", (), planned.left, planned.conflicts, is_all=False)
-    merge_id = f"{review.session.id}.{time.time_ns() // 10**6:x}"
-    with journals.alone(place, notice) as lock:
-        recover.recover(place, review.record["roots"], review.environ, notice, but=review.session.id)
-        merging, reached = _apply(review, planned, place, replace(how, id=merge_id, lock=lock))
+    if not planned.selected and home is None:
+        return MergeResult("", (), planned.skipped, planned.conflicts, is_session_empty=False)
+    with journal_file.merge_lock(state_dir, notice) as lock:
+        merge_id = f"{review.session.id}.{merge_clock.next_time(state_dir) // 10**6:x}"
+        recover.recover_roots(state_dir, review.record["roots"], review.environ, notice, but=review.session.id)
+        merging, reached = _apply(review, planned, state_dir, replace(options, id=merge_id, lock=lock))
         try:
-            is_done = merging.journal.verdict is Verdict.FINISH
-            done = {change.key for change in conclude.done_changes(merging)} if is_done else set()
-            taken = tuple(table[key] for key in planned.taken if key in done)
-            why = conclude.reasons(merging, reached.stopped)
-            strangers = tuple(
-                Left(key, why.get(key, "something it needs was in the way")) for key in planned.taken if key not in done
+            is_done = merging.journal.next_action is NextAction.FINISH
+            done = {change.key for change in conclude.applied_changes(merging)} if is_done else set()
+            taken = tuple(table[key] for key in planned.selected if key in done)
+            reasons = conclude.failure_reasons(merging, reached.stopped)
+            not_applied = tuple(
+                SkippedChange(key, reasons.get(key, "a change that it requires was not applied"))
+                for key in planned.selected
+                if key not in done
             )
-            is_all = is_done and _conclude(merging, place, review)
+            is_all = is_done and _conclude(merging, state_dir, review)
         finally:
             merging.close()
-            if merging.journal.verdict is Verdict.FORGET:
-                _forget(merging, place)
-    return Merged(merge_id if is_done else "", taken, planned.left, (*planned.conflicts, *strangers), is_all)
+            if merging.journal.next_action is NextAction.DISCARD:
+                _remove_preparations(merging, state_dir)
+    split = _hard_linked(planned, {change.key for change in taken})
+    return MergeResult(merge_id if is_done else "", taken, planned.skipped, (*planned.conflicts, *not_applied), is_all, split)
 
 
-def _conclude(merging: apply.Merge, place: store.Store, review: Review) -> bool:
+def _conclude(merging: merge_execution.Merge, state_dir: store.Store, review: Review) -> bool:
     try:
-        return conclude.conclude(merging, place, review.environ, review)
+        return conclude.conclude(merging, state_dir, review.environ, review)
     except OSError as error:
-        done = f"everything was merged, but what is kept of it could not be settled: {error.strerror}"
-        raise CannotMerge(path=place.merges, reason=done, hint="make room; the next command of agent-dev here goes on") from None
+        message = f"the merge was applied, but the session could not be updated: {error.strerror}"
+        raise CannotMerge(
+            path=state_dir.merges, reason=message, hint="free some disk space; the next agent-dev command here continues"
+        ) from None
 
 
-def _apply(review: Review, planned: MergePlan, place: store.Store, how: _How) -> tuple[apply.Merge, Reached]:
-    merge_id, home = how.id, how.home
-    grounds = replace(_grounds(review, place, merge_id, home), tell=how.tell)
+def _apply(
+    review: Review, planned: MergePlan, state_dir: store.Store, options: _Options
+) -> tuple[merge_execution.Merge, PhaseResult]:
+    merge_id, home = options.id, options.home
+    grounds = replace(_merge_trees(review, state_dir, merge_id, home), report_progress=options.tell)
     try:
-        os.makedirs(place.merges, 0o700, exist_ok=True)
+        os.makedirs(state_dir.merges, 0o700, exist_ok=True)
     except OSError as error:
-        raise CannotMerge(path=place.merges, reason=f"{error.strerror}; nothing was changed") from None
-    wanted = {step.key.root for step in planned.steps} | ({len(review.reals)} if grounds.git else set())
-    merging = apply.begin(place, merge_id, review.session.id, grounds, wanted)
-    merging.lock = how.lock
+        raise CannotMerge(path=state_dir.merges, reason=f"{error.strerror}; nothing was changed") from None
+    wanted = {step.key.root for step in planned.steps} | ({len(review.real_trees)} if grounds.git_dir else set())
+    merging = merge_execution.begin_merge(state_dir, merge_id, review.session.id, grounds, wanted)
+    merging.lock_fd = options.lock
     try:
         try:
-            reached = _drive(merging, review, planned, home, is_atomic=how.is_atomic)
+            reached = _drive(merging, review, planned, home, is_atomic=options.is_atomic)
         finally:
-            if grounds.git:
-                index_lock.release(grounds.git, merge_id)
-        if merging.journal.verdict is Verdict.FORGET:
-            _take_back(merging, review)
+            if grounds.git_dir:
+                index_lock.release(grounds.git_dir, merge_id)
+        if merging.journal.next_action is NextAction.DISCARD:
+            _restore_session(merging, review)
         return merging, reached
-    except CannotMerge:
-        _take_back(merging, review)
+    except (CannotMerge, CommandFailed):  # a failed git command, before any change
+        _restore_session(merging, review)
         merging.close()
-        _forget(merging, place)
+        _remove_preparations(merging, state_dir)
         raise
 
 
-def _drive(merging: apply.Merge, review: Review, planned: MergePlan, home: Home | None, *, is_atomic: bool) -> Reached:
+def _drive(
+    merging: merge_execution.Merge, review: Review, planned: MergePlan, home: CommitImport | None, *, is_atomic: bool
+) -> PhaseResult:
     table = review.changes.by_key() if home is None else home.changes
-    ops, kept = staging.stage(merging, planned, review.uppers)
-    rows = tuple({**merge.row(table[key], is_part="part" in kept.get(key, {})), **kept.get(key, {})} for key in planned.taken)
-    side = None if home is None else home.side
-    if home is not None and home.tree is not None:
-        ops = (*ops, bring_index.stage(merging, home.index, home.expect))
-        side = replace(home.side, index=len(ops) - 1)
-        users_refs.demand_head(home.side)
+    ops, kept = staging.stage_plan(merging, planned, review.upper_trees)
+    rows = tuple(
+        {**merge_plan.journal_row(table[key], is_part="part" in kept.get(key, {})), **kept.get(key, {})}
+        for key in planned.selected
+    )
+    side = None if home is None else home.refs
+    if home is not None and home.git_dir is not None:
+        ops = (*ops, _index(merging, home))
+        side = replace(home.refs, index_operation=len(ops) - 1)
+        user_refs.require_head(home.refs)
     if home is not None:
-        _adopt(home)
-    return apply.carry_out(merging, ops, rows, is_atomic=is_atomic, git=side)
+        _import_objects(home)
+    return merge_execution.run_merge(merging, ops, rows, is_atomic=is_atomic, git=side)
 
 
-def _adopt(home: Home) -> None:
-    """Put objects among the user's, when nothing but the disk can stop the merge any more. Raises CannotMerge."""
+def _index(merging: merge_execution.Merge, home: CommitImport) -> Operation:
     try:
-        home.adopt()
+        return index_operation.stage_index(merging, home.index, home.expected_index)
     except OSError as error:
-        raise CannotMerge(path=error.filename or home.side.folder, reason=f"{error.strerror}; nothing was changed") from None
+        where = disk_space.failed_path(error, home.refs.folder, merging.folder)
+        raise CannotMerge(path=where, reason=f"{error.strerror}; nothing was changed") from None
 
 
-def _grounds(review: Review, place: store.Store, merge_id: str, home: Home | None) -> apply.Grounds:
-    places = _places(review, place, merge_id)
-    if home is None or home.tree is None:
-        return apply.Grounds(review.uppers, review.reals, places)
-    folder = home.tree.path
-    mine = (f"{place.merges}/{merge_id}/stage-{len(places)}", f"{folder}/agent-dev-stage.{merge_id}")
-    return apply.Grounds(review.uppers, (*review.reals, home.tree), (*places, mine), folder)
-
-
-def _take_back(merging: apply.Merge, review: Review) -> None:
-    """Make the session what it was before a merge that came to nothing."""
+def _import_objects(home: CommitImport) -> None:
+    """Copy objects to the user's repository, when only a disk error can stop the merge. Raises CannotMerge, CommandFailed."""
     try:
-        apply.disown(merging, review.uppers)
-        conclude.forget_times(merging, review.session)
+        home.copy_objects()
+    except OSError as error:
+        where = disk_space.failed_path(error, home.refs.folder)
+        raise CannotMerge(path=where, reason=f"{error.strerror}; nothing was changed") from None
+
+
+def _merge_trees(review: Review, state_dir: store.Store, merge_id: str, home: CommitImport | None) -> merge_execution.MergeTrees:
+    places = _stage_candidates(review, state_dir, merge_id)
+    if home is None or home.git_dir is None:
+        return merge_execution.MergeTrees(review.upper_trees, review.real_trees, places)
+    folder = home.git_dir.path
+    index_places = (f"{state_dir.merges}/{merge_id}/stage-{len(places)}", f"{folder}/agent-dev-stage.{merge_id}")
+    return merge_execution.MergeTrees(review.upper_trees, (*review.real_trees, home.git_dir), (*places, index_places), folder)
+
+
+def _restore_session(merging: merge_execution.Merge, review: Review) -> None:
+    """Restore the session to its state before a failed merge."""
+    try:
+        merge_execution.return_adopted(merging, review.upper_trees)
+        conclude.refresh_base_times(merging, review.session)
     except OSError as error:
         raise UnknownOutcome(merge=merging.id, reason=error.strerror) from error
 
 
-def _forget(merging: apply.Merge, place: store.Store) -> None:
-    """Remove what was prepared for a merge that is not to be, unless its folder holds something that the user saved."""
+def _remove_preparations(merging: merge_execution.Merge, state_dir: store.Store) -> None:
+    """Remove the preparations of a failed merge, unless its folder contains a file that the user saved."""
     try:
-        if merging.keeps:
-            pending.remove(place, merging.id)
+        if merging.must_keep_folder:
+            merging.rest()
         else:
-            apply.forget(place, merging.id, merging.journal.places)
+            remove_merge.remove_merge_files(state_dir, merging.id, merging.journal.stage_paths)
     except OSError:
         return  # the next command removes it
 
 
-def _places(review: Review, place: store.Store, merge_id: str) -> tuple[tuple[str, ...], ...]:
-    """Return for each root where staged content may lie: with the merge, in the git common dir, beside the target."""
+def _stage_candidates(review: Review, state_dir: store.Store, merge_id: str) -> tuple[tuple[str, ...], ...]:
+    """Return the candidate staging directories of each root: with the merge, in the git common directory, in the root."""
     git = review.record.get("git")
     found = []
-    for number, real in enumerate(review.reals):
-        places = [f"{place.merges}/{merge_id}/stage-{number}"]
+    for number, real in enumerate(review.real_trees):
+        places = [f"{state_dir.merges}/{merge_id}/stage-{number}"]
         if number == 0 and isinstance(git, dict):
             places.append(f"{git['common']}/agent-dev-stage.{merge_id}")
         found.append((*places, f"{real.path}/.agent-dev-stage.{merge_id}"))

@@ -1,128 +1,135 @@
-"""How an agent's change fits a path that the user changed meanwhile: merged, already there, or a conflict and its ways out."""
+"""Reconcile an agent's change with the user's: merged, already present, or a conflict with its resolutions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from agent_dev.diff import hunks as blocks
-from agent_dev.diff import merge3 as threeway
-from agent_dev.diff.merge3 import Merged, Region, Side, Source
-from agent_dev.merge.decision import Decision, Digests, Verdict, decide
-from agent_dev.merge_engine.merge_plan import Result
-from agent_dev.overlay.changes import Change, Entry, FileType
+from agent_dev.diff import hunks, merge3
+from agent_dev.diff.binary import is_binary
+from agent_dev.diff.merge3 import ConflictSide, LineMerge, MergedRegion, RegionSource
+from agent_dev.fs.entry import Entry, FileType
+from agent_dev.merge.decision import Decision, Digests, Outcome, decide
+from agent_dev.merge_engine.merge_plan import ReconciledContent
+from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
-    """The bytes of a path on three sides; None where there is no file, or its bytes are not known."""
+class ThreeVersions:
+    """The content of a path in three versions; None for no file or unknown content."""
 
     base: bytes | None = None
-    mine: bytes | None = None
+    yours: bytes | None = None
     agent: bytes | None = None
 
     @property
     def is_text(self) -> bool:
-        """Whether lines can be compared on every side."""
-        known = [side for side in (self.base, self.mine, self.agent) if side is not None]
-        return not any(blocks.is_binary(side) or len(side) > blocks.LARGEST for side in known)
+        """Return whether every known side is text."""
+        known = [side for side in (self.base, self.yours, self.agent) if side is not None]
+        return not any(is_binary(side) or len(side) > hunks.MAX_DIFF_SIZE for side in known)
 
     def digests(self) -> Digests:
-        """Return what tells them apart."""
-        return Digests(*(None if side is None else sha256(side).digest() for side in (self.base, self.mine, self.agent)))
+        """Return their digests."""
+        return Digests(*(None if side is None else sha256(side).digest() for side in (self.base, self.yours, self.agent)))
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
-    """What became of a change. `change` is None where the real tree already holds what the agent left.
+class Reconciliation:
+    """The result of reconciling a change. `change` is None if the real tree already has the agent's version.
 
-    `result`: what lands instead of the agent's own file. `merged`: the text merge that is in conflict, to be resolved.
+    `result`: content to apply instead of the agent's file. `merged`: a text merge with conflicts to resolve.
     """
 
     change: Change | None
-    result: Result | None = None
-    merged: Merged | None = field(default=None)
+    result: ReconciledContent | None = None
+    merged: LineMerge | None = field(default=None)
 
 
-def fit(change: Change, now: Entry | None, sides: Sides) -> Fit:
-    """Decide about a change whose path is not as the base was; `now` is what stands there."""
+def reconcile_change(change: Change, now: Entry | None, sides: ThreeVersions) -> Reconciliation:
+    """Reconcile a change whose real path differs from the base; `now` is the real entry."""
     decision = decide(change.before, now, change.after, sides.digests(), is_text=sides.is_text)
-    together = replace(change, conflict=None, is_merged=True, mine=now)
+    reconciled = replace(change, conflict=None, resolution=Resolution.BOTH, yours=now)
     match decision.verdict:
-        case Verdict.ALREADY:
-            return Fit(None)
-        case Verdict.CLEAN_AGENT:
-            return Fit(replace(together, is_touched=_is_like(change.before, now)), _result(change, decision, sides.agent))
-        case Verdict.KEEP_MINE:
-            return Fit(together, _result(change, decision, sides.mine))
-        case Verdict.MERGE_TEXT:
-            return _text(change, together, decision, sides)
-        case Verdict.CONFLICT:
-            return Fit(replace(change, conflict=decision.why, mine=now))
+        case Outcome.ALREADY_APPLIED:
+            return Reconciliation(None)
+        case Outcome.USE_AGENT:
+            return Reconciliation(
+                replace(reconciled, resolution=Resolution.TIMES) if _has_same_metadata(change.before, now) else reconciled,
+                _result(change, decision, sides.agent),
+            )
+        case Outcome.KEEP_YOURS:
+            return Reconciliation(reconciled, _result(change, decision, sides.yours))
+        case Outcome.MERGE_TEXT:
+            return _merge_text(change, reconciled, decision, sides)
+        case Outcome.CONFLICT:
+            return Reconciliation(replace(change, conflict=decision.why, yours=now))
 
 
-def _is_like(before: Entry | None, now: Entry | None) -> bool:
-    """Whether what stands there differs from the base's in nothing that is the user's; its bytes are known to be the same."""
+def _has_same_metadata(before: Entry | None, now: Entry | None) -> bool:
+    """Return whether type, mode and attributes are the same; the bytes are known to be equal."""
     if before is None or now is None:
         return before is now
     return (before.type, before.mode, before.attributes) == (now.type, now.mode, now.attributes)
 
 
-def _result(change: Change, decision: Decision, content: bytes | None) -> Result | None:
-    """Return what lands, None where that is the agent's own entry as it is."""
+def _result(change: Change, decision: Decision, content: bytes | None) -> ReconciledContent | None:
+    """Return the content to apply; None for the agent's own entry."""
     after = change.after
     if after is None or after.type not in (FileType.FILE, FileType.DIRECTORY):
         return None
-    is_agents = decision.verdict is Verdict.CLEAN_AGENT and (after.mode, after.attributes) == (decision.mode, decision.attributes)
+    is_agents = decision.verdict is Outcome.USE_AGENT and (after.mode, after.attributes) == (decision.mode, decision.attributes)
     if is_agents or (content is None and after.type is FileType.FILE):
         return None
-    return Result(content or b"", decision.mode, decision.attributes)
+    return ReconciledContent(content or b"", decision.mode, decision.attributes)
 
 
-def _text(change: Change, together: Change, decision: Decision, sides: Sides) -> Fit:
-    merged = threeway.merge(sides.base or b"", sides.mine or b"", sides.agent or b"")
+def _merge_text(change: Change, reconciled: Change, decision: Decision, sides: ThreeVersions) -> Reconciliation:
+    merged = merge3.merge_lines(sides.base or b"", sides.yours or b"", sides.agent or b"")
     if merged.is_clean:
-        return Fit(together, Result(merged.resolve(), decision.mode, decision.attributes), merged)
+        return Reconciliation(reconciled, ReconciledContent(merged.resolve(), decision.mode, decision.attributes), merged)
     count = len(merged.conflicts)
-    why = "you and the agent changed the same lines" + (f", in {count} places" if count > 1 else "")
-    unsettled = replace(change, conflict=why, mine=together.mine)
-    return Fit(unsettled, Result(b"", decision.mode, decision.attributes), merged)
+    why = "you and the agent changed the same lines" + (f" in {count} places" if count > 1 else "")
+    unresolved = replace(change, conflict=why, yours=reconciled.yours)
+    return Reconciliation(unresolved, ReconciledContent(b"", decision.mode, decision.attributes), merged)
 
 
-def settled(change: Change, one: Fit, answers: Sequence[Side | bytes | None]) -> Fit | None:
-    """Return a conflict settled with an answer for each place; of what has no lines with one. None where that means nothing."""
+def resolve_regions(change: Change, one: Reconciliation, answers: Sequence[ConflictSide | bytes | None]) -> Reconciliation | None:
+    """Resolve a conflict with one answer per region, or one for a file without lines; None if that is not possible."""
     if one.merged is None or one.result is None:
-        return resolved(change, one, answers[0]) if answers and isinstance(answers[0], Side) else None
-    return _landing(change, one.merged, replace(one.result, content=one.merged.resolve(answers)))
+        return resolve_conflict(change, one, answers[0]) if answers and isinstance(answers[0], ConflictSide) else None
+    return _resolved_text(change, one.merged, replace(one.result, content=one.merged.resolve(answers)))
 
 
-def resolved(change: Change, one: Fit, how: Side | bytes) -> Fit | None:
-    """Return a conflict resolved one way; None where that way means nothing: both of what is no text.
+def resolve_conflict(change: Change, one: Reconciliation, answer: ConflictSide | bytes) -> Reconciliation | None:
+    """Resolve a whole conflict with one answer; return None if it is not possible, such as both sides of a binary file.
 
-    A side answers every conflict of a text; bytes are the whole file, from an editor. What comes to what stands there, as
-    MINE of what is no text does, leaves the real tree as it is and takes the change out of the session.
+    A side answers every region of a text; bytes are the whole file, from an editor. A result equal to the real file, such as
+    YOURS for a binary file, leaves the real tree unchanged and removes the change from the session.
     """
-    change = replace(change, is_instead=how is Side.AGENT)
-    together = replace(change, conflict=None, is_merged=True)
     if one.merged is not None and one.result is not None:
-        content = how if isinstance(how, bytes) else one.merged.resolve([how] * len(one.merged.conflicts))
-        return _landing(change, one.merged, replace(one.result, content=content))
-    if how is Side.AGENT:
-        return Fit(together)
-    return Fit(replace(together, is_dropped=True)) if how is Side.MINE else None
+        content = answer if isinstance(answer, bytes) else one.merged.resolve([answer] * len(one.merged.conflicts))
+        resolution = Resolution.AGENT if answer is ConflictSide.AGENT else Resolution.BOTH
+        return _resolved_text(change, one.merged, replace(one.result, content=content), resolution)
+    if answer is ConflictSide.AGENT:
+        is_bare = change.kind is ChangeKind.METADATA and change.yours is None  # the entry with the agent's mode no longer exists
+        kind = ChangeKind.ADDED if is_bare else change.kind
+        return Reconciliation(replace(change, kind=kind, conflict=None, resolution=Resolution.AGENT))
+    is_yours = answer is ConflictSide.YOURS
+    return Reconciliation(replace(change, conflict=None, resolution=Resolution.YOURS)) if is_yours else None
 
 
-def _landing(change: Change, merged: Merged, result: Result) -> Fit:
-    """Return a text that is settled; nothing lands where that is what stands there."""
-    together = replace(change, conflict=None, is_merged=True)
-    if not change.is_apart and _is_mine(change.mine, merged, result):
-        return Fit(replace(together, is_dropped=True))
-    return Fit(together, result, merged)
+def _resolved_text(
+    change: Change, merged: LineMerge, result: ReconciledContent, resolution: Resolution = Resolution.BOTH
+) -> Reconciliation:
+    """Return a resolved text; if it equals the real file, nothing is applied."""
+    if not change.is_from_commit and _equals_yours(change.yours, merged, result):
+        return Reconciliation(replace(change, conflict=None, resolution=Resolution.YOURS))
+    return Reconciliation(replace(change, conflict=None, resolution=resolution), result, merged)
 
 
-def _is_mine(mine: Entry | None, merged: Merged, result: Result) -> bool:
-    """Whether a text that is settled is what stands there: no edit of the agent's own is in it, and no mode of the agent's."""
-    if mine is None or (mine.mode, mine.attributes) != (result.mode, result.attributes):
+def _equals_yours(yours: Entry | None, merged: LineMerge, result: ReconciledContent) -> bool:
+    """Return whether a resolved text equals the user's file, with no edit or mode of the agent's."""
+    if yours is None or (yours.mode, yours.attributes) != (result.mode, result.attributes):
         return False
-    if any(isinstance(one, Region) and one.source is Source.AGENT for one in merged.regions):
+    if any(isinstance(one, MergedRegion) and one.source is RegionSource.AGENT for one in merged.regions):
         return False
-    return result.content == merged.resolve([Side.MINE] * len(merged.conflicts))
+    return result.content == merged.resolve([ConflictSide.YOURS] * len(merged.conflicts))

@@ -1,113 +1,126 @@
-"""Bring merges to rest that were interrupted: driven back when their end was not written down, else finished."""
+"""Recover interrupted merges: roll them back, or finish them if their end was recorded."""
 
 import os
 from collections.abc import Callable, Iterable
 
 from agent_dev.errors import CannotRecover, RecoveryRequired, SessionBusy
+from agent_dev.fs import unlocked_modes
 from agent_dev.merge import conclude
-from agent_dev.merge.engine import pending
-from agent_dev.merge_engine import index_lock
-from agent_dev.merge_engine import journal_file as journals
-from agent_dev.merge_engine import merge_execution as apply
-from agent_dev.merge_engine import replaced_files as secure
-from agent_dev.merge_engine.journal import Journal, Verdict
+from agent_dev.merge_engine import index_lock, journal_file, merge_execution, pending_marks, remove_merge, replaced_files
+from agent_dev.merge_engine.journal import Journal, NextAction
 from agent_dev.session import store
 
-Notice = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
-def recover_here(place: store.Store, root: str, environ: dict[str, str], notice: Notice) -> None:
-    """Bring to rest what was interrupted in a root; at the start of every command. Raises RecoveryRequired.
+def recover_root(place: store.Store, root: str, environ: dict[str, str], notice: Notify) -> None:
+    """Recover the interrupted merges of a root, at the start of every command. Raises RecoveryRequired.
 
-    One look at a directory when there is nothing. A merge that is under way in another process is waited for.
+    Reads one directory if there is nothing to do. Waits for a merge that is running in another process.
     """
-    if pending.listed(place):
-        with journals.alone(place, notice):
-            recover(place, (root,), environ, notice)
+    if pending_marks.unfinished_merges(place):
+        with journal_file.merge_lock(place, notice):
+            recover_roots(place, (root,), environ, notice)
 
 
-def recover(place: store.Store, roots: Iterable[str], environ: dict[str, str], notice: Notice, *, but: str = "") -> None:
-    """Bring to rest every merge that touches one of some roots; the lock is held. `but`: a session the caller holds."""
+def recover_roots(place: store.Store, roots: Iterable[str], environ: dict[str, str], notice: Notify, *, but: str = "") -> None:
+    """Recover every merge of one of the roots, under the lock of all merges. `but`: a session that the caller has locked."""
     wanted = set(roots)
-    for merge_id in pending.listed(place):
-        said = _read(place, merge_id)
-        if os.path.isdir(f"{place.merges}/{merge_id}") and said.begun < pending.phases(place, merge_id):
-            raise RecoveryRequired(merge=merge_id, reason="its journal is cut off", hint=f"look into {place.merges}/{merge_id}")
-        if said.begin is None:
-            apply.forget_if_possible(place, merge_id, ())
-        elif wanted.intersection(path for path, _, _ in said.begin.roots):
-            _one(place, merge_id, said, environ, notice, but)
+    for merge_id in pending_marks.unfinished_merges(place):
+        journal = _read(place, merge_id)
+        if os.path.isdir(f"{place.merges}/{merge_id}") and journal.phases_begun < pending_marks.phase_count(place, merge_id):
+            raise RecoveryRequired(merge=merge_id, reason="its journal is truncated", hint=f"inspect {place.merges}/{merge_id}")
+        if journal.header is None:
+            _restore_modes(place, merge_id)
+            remove_merge.try_remove_merge_files(place, merge_id, ())
+        elif wanted.intersection(path for path, _, _ in journal.header.roots):
+            _recover_one(place, merge_id, journal, environ, notice, but)
 
 
 def _read(place: store.Store, merge_id: str) -> Journal:
-    return apply.read(f"{place.merges}/{merge_id}", merge_id)
+    return merge_execution.read_journal(f"{place.merges}/{merge_id}", merge_id)
 
 
-def _one(place: store.Store, merge_id: str, said: Journal, environ: dict[str, str], notice: Notice, but: str) -> None:
+def _recover_one(place: store.Store, merge_id: str, journal: Journal, environ: dict[str, str], notice: Notify, but: str) -> None:
     try:
-        _come_to_rest(place, merge_id, said, environ, notice, but)
+        _recover(place, merge_id, journal, environ, notice, but)
     finally:
-        if said.begin is not None and said.begin.git:
-            index_lock.release(said.begin.git, merge_id)
+        if journal.header is not None and journal.header.git_dir:
+            index_lock.release(journal.header.git_dir, merge_id)
 
 
-def _come_to_rest(place: store.Store, merge_id: str, said: Journal, environ: dict[str, str], notice: Notice, but: str) -> None:
-    if not said.ops and not said.adopted and not (said.git and said.phases):
-        apply.forget_if_possible(place, merge_id, said.places)
-        notice(f"merge {merge_id} was interrupted before it changed anything; what it had prepared is removed")
+def _recover(place: store.Store, merge_id: str, journal: Journal, environ: dict[str, str], notice: Notify, but: str) -> None:
+    if not journal.ops and not journal.adopted and not journal.opened_directories and not (journal.git_side and journal.phases):
+        _restore_modes(place, merge_id)
+        remove_merge.try_remove_merge_files(place, merge_id, journal.stage_paths)
+        notice(f"merge {merge_id} was interrupted before it changed anything; its preparations were removed")
         return
-    merging = apply.open_merge(place, merge_id)
+    merging = merge_execution.open_merge(place, merge_id)
     try:
-        _bring_to_rest(merging, place, environ, notice, but)
+        _roll_back_or_finish(merging, place, environ, notice, but)
     except SessionBusy:
-        return  # somebody works on its session: the next command goes on
+        return  # its session is in use; the next command continues
     except OSError as error:
         reason = f"{error.filename or 'the disk'}: {error.strerror}"
-        raise CannotRecover(merge=merge_id, reason=reason, hint="make that possible, and run it again") from error
+        raise CannotRecover(merge=merge_id, reason=reason, hint="fix the cause and run the command again") from error
     finally:
         merging.close()
-    if merging.journal.verdict is Verdict.FORGET and not merging.keeps:
-        apply.forget_if_possible(place, merge_id, merging.journal.places)
-        if not said.ops:
-            notice(f"merge {merge_id} was interrupted before it changed anything; what it had prepared is removed")
+    if merging.journal.next_action is NextAction.DISCARD and not merging.must_keep_folder:
+        remove_merge.try_remove_merge_files(place, merge_id, merging.journal.stage_paths)
+        if not journal.ops:
+            notice(f"merge {merge_id} was interrupted before it changed anything; its preparations were removed")
 
 
-def _bring_to_rest(merging: apply.Merge, place: store.Store, environ: dict[str, str], notice: Notice, but: str) -> None:
-    is_open = merging.journal.begin is not None and merging.journal.begin.session == but
-    if merging.journal.verdict is Verdict.ROLL_BACK and not apply.go_on(merging):
+def _restore_modes(place: store.Store, merge_id: str) -> None:
+    """Restore the modes of directories that a merge unlocked without a record in its journal. Raises CannotRecover."""
+    folder = f"{place.merges}/{merge_id}"
+    try:
+        unlocked_modes.restore(folder, unlocked_modes.read(folder))
+    except FileNotFoundError:
+        return  # the merge no longer exists
+    except OSError as error:
+        raise CannotRecover(merge=merge_id, reason=f"{error.filename or 'the disk'}: {error.strerror}") from error
+
+
+def _roll_back_or_finish(
+    merging: merge_execution.Merge, place: store.Store, environ: dict[str, str], notice: Notify, but: str
+) -> None:
+    is_open = merging.journal.header is not None and merging.journal.header.session == but
+    merging.restore_modes()
+    if merging.journal.next_action is NextAction.ROLL_BACK and not merge_execution.complete_moved_refs(merging):
         _roll_back(merging, notice)
-    if merging.journal.verdict is Verdict.FINISH:
-        if not is_open:  # else the caller's own review would no longer be true
+    if merging.journal.next_action is NextAction.FINISH:
+        if not is_open:  # else the caller's review would be outdated
             conclude.conclude(merging, place, environ)
-            notice(f"merge {merging.id} had been interrupted after it was done; it is settled now")
+            notice(f"merge {merging.id} was interrupted after it was applied; it is complete now")
         return
     if is_open:
         return
-    session = conclude.session_of(merging, place)
+    session = conclude.lock_session(merging, place)
     if session is not None:
         try:
-            conclude.forget_times(merging, session)
+            conclude.refresh_base_times(merging, session)
         finally:
-            store.let_go(session)
-    if merging.journal.verdict is Verdict.CLEAN:
-        secure.secure(merging)  # first: from a stage beside the tree no rename may reach the session
-        conclude.settle_slots(merging, place, environ)
-        pending.remove(place, merging.id)
-    elif not conclude.disown(merging, place):
-        merging.keeps = True
-        pending.remove(place, merging.id)
-        notice(f"the session of merge {merging.id} is gone; what it had brought is kept in {merging.folder}")
+            store.unlock_session(session)
+    if merging.journal.next_action is NextAction.NONE:
+        replaced_files.secure_replaced_files(merging)  # first: a rename from a stage in the root may not reach the session
+        conclude.recover_slots(merging, place, environ)
+        merging.rest()
+    elif not conclude.return_adopted_files(merging, place):
+        merging.must_keep_folder = True
+        merging.rest()
+        notice(f"the session of merge {merging.id} no longer exists; its changes are kept in {merging.folder}")
 
 
-def _roll_back(merging: apply.Merge, notice: Notice) -> None:
+def _roll_back(merging: merge_execution.Merge, notice: Notify) -> None:
     phase = merging.journal.phases[-1]
-    strange = apply.roll_back(merging)
-    if strange:
-        paths = ", ".join(key.path.decode("utf-8", "replace") for key in list(strange)[:3])
+    unexpected = merge_execution.roll_back(merging)
+    if unexpected:
+        paths = ", ".join(key.path.decode("utf-8", "replace") for key in list(unexpected)[:3])
         raise RecoveryRequired(
             merge=merging.id,
-            reason=f"{paths}: {next(iter(strange.values()))}",
-            hint=f"look at it; agent-dev undo {merging.id} takes the rest back and leaves it as it is",
+            reason=f"{paths}: {next(iter(unexpected.values()))}",
+            hint=f"check it; agent-dev undo {merging.id} undoes the rest and leaves it as it is",
         )
-    what = {"undo": "an undo of it", "redo": "a redo of it"}.get(phase.why, "it")
-    notice(f"merge {merging.id}: {what} was interrupted; everything is as it was before")
+    operation = {"undo": "its undo", "redo": "its redo"}.get(phase.why, "it")
+    notice(f"merge {merging.id}: {operation} was interrupted and has been rolled back")

@@ -1,275 +1,371 @@
-"""A session's changes against its base and the real tree now: what `status`, `diff`, `merge` and the screen work on."""
+"""A review: a session's changes compared with the base and the real tree, for `status`, `diff`, `merge` and the screen."""
 
+import errno
 import os
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from agent_dev.commits.agent_git import refs
-from agent_dev.config import load
+from agent_dev.agent_git import refs
 from agent_dev.errors import UnreadableSession
-from agent_dev.fs import case_folding as folding
-from agent_dev.fs import dir_tree as files
-from agent_dev.fs import walk as scan
-from agent_dev.git import check_ignore as ignored
-from agent_dev.overlay import embedded_repositories as embedded
-from agent_dev.overlay import interpret as overlay
-from agent_dev.overlay.case_collisions import refused
-from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, parents_of
-from agent_dev.overlay.interpret import Found
-from agent_dev.overlay.lower_snapshot import Base
-from agent_dev.risk import content as evidence
-from agent_dev.risk.risk_rules import RiskRule, judge
+from agent_dev.fs import acl, case_folding, dir_tree, walk
+from agent_dev.fs import entry as fs_entry
+from agent_dev.fs.entry import Entry, FileType, Key, WalkedEntry, parents_of
+from agent_dev.git import check_ignore
+from agent_dev.merge import moved_files
+from agent_dev.overlay import interpret
+from agent_dev.overlay.case_collisions import with_collision_obstacle
+from agent_dev.overlay.changes import UNASSESSED, Change, ChangeKind, ChangeSet, sorted_changes
+from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from agent_dev.session import store
+from agent_dev.session.uppers import close_trees, open_trees
 
 if TYPE_CHECKING:
-    from agent_dev.merge.reconcile import Fit, Sides
+    from agent_dev.merge.assess import ChangeSize, RiskAssessor
+    from agent_dev.merge.reconcile import Reconciliation, ThreeVersions
 
-LARGEST_DIFF = 20 << 20  # bytes: past that a file is one choice and is not shown
-_HEAD = 4096
+MAX_DIFF_SIZE = 20 << 20  # bytes; a larger file is selected whole and not shown
+_UNASSESSED = (UNASSESSED,)
+_DELETED_SUFFIXES = tuple(f": {os.strerror(code)}" for code in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE))  # while it was read
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """How much of a file changed: blocks, lines that come, lines that go."""
+class ReviewFindings:
+    """The unassessed changes of an opened session, and their reconciliation with the user's changes."""
 
-    blocks: int = 0
-    insertions: int = 0
-    deletions: int = 0
-    is_text: bool = True
+    changes: ChangeSet
+    reconciliations: "dict[Key, Reconciliation]"
 
 
 @dataclass(slots=True)
 class Review:
-    """A session that has ended, opened for looking and choosing. `close` lets go of its descriptors."""
+    """An open session for review and selection. `close` closes its descriptors."""
 
     session: store.Session
     record: store.Record
     changes: ChangeSet
-    uppers: tuple[files.Tree, ...]
-    reals: tuple[files.Tree, ...]
-    base: Base
+    upper_trees: tuple[dir_tree.Tree, ...]
+    real_trees: tuple[dir_tree.Tree, ...]
+    lower_snapshot: LowerSnapshot
     environ: dict[str, str]
-    fits: "dict[Key, Fit]" = field(default_factory=dict)  # of changes whose path the user changed too
+    reconciliations: "dict[Key, Reconciliation]" = field(default_factory=dict)  # of paths that the user changed too
+    is_running: bool = False  # its agent may still write
+    _assessor: "RiskAssessor | None" = None
 
     def close(self) -> None:
-        """Close every descriptor; the lock stays with the session."""
-        for tree in (*self.uppers, *self.reals):
+        """Close every descriptor; the session stays locked."""
+        if not self.is_running:
+            close_trees(self.session, self.upper_trees)
+        for tree in (*(self.upper_trees if self.is_running else ()), *self.real_trees):
             tree.close()
-        self.base.close()
+        self.lower_snapshot.close()
 
-    def counted(self) -> ChangeSet:
-        """Return the changes with their lines counted and binaries found."""
-        return replace(self.changes, changes=tuple(self._count(change) for change in self.changes.changes))
+    def keys_at(self, path: str) -> list[Key]:
+        """Return the keys of an absolute path: one for each root that contains it."""
+        keys = []
+        for number, tree in enumerate(self.real_trees):
+            if path == tree.path:
+                keys.append(Key(number, b""))
+            elif path.startswith(tree.path + "/"):
+                keys.append(Key(number, os.fsencode(path[len(tree.path) + 1 :])))
+        return keys
 
-    def _count(self, change: Change) -> Change:
-        measured = self.measure(change)
-        if measured is None:
-            return change
-        if not measured.is_text:
-            return replace(change, binary=True)
-        return replace(change, insertions=measured.insertions, deletions=measured.deletions)
+    def findings(self) -> ReviewFindings | None:
+        """Return the findings for the next open; None if unreadable directories were opened, as they are locked again."""
+        return None if any(tree.unlocked for tree in self.upper_trees) else ReviewFindings(self.changes, self.reconciliations)
 
-    def measure(self, change: Change) -> "Measure | None":
-        """Count a file's blocks and lines; None where there are none to count: no file, too large, its bytes not known."""
-        entries = [entry for entry in (change.before, change.after) if entry is not None]
-        if any(entry.type is not FileType.FILE for entry in entries) or change.kind is Kind.METADATA:
-            return None
-        from agent_dev.diff import hunks as blocks  # what tells only names of files counts none of their lines
+    @property
+    def assessor(self) -> "RiskAssessor":
+        """Return the assessor of the changes."""
+        if self._assessor is None:
+            from agent_dev.merge.assess import RiskAssessor  # not needed by merge and undo alone
 
-        before, after = self._contents(change)
-        if (before is None and change.before) or (after is None and change.after):
-            return None
-        before, after = before or b"", after or b""
-        if blocks.is_binary(before) or blocks.is_binary(after):
-            return Measure(is_text=False)
-        found = blocks.blocks(before, after)
-        return Measure(len(found), sum(one.new_lines for one in found), sum(one.old_lines for one in found))
+            self._assessor = RiskAssessor(self)
+        return self._assessor
 
-    def content(self, key: Key) -> tuple[bytes | None, bytes | None]:
-        """Return the base's and the agent's bytes of a change (a link's target); None where there are none to show."""
-        return self._contents(self.changes.by_key()[key])
+    def assess(self, keys: Iterable[Key] | None = None) -> ChangeSet:
+        """Assess changes by the risk rules, if not done yet (None: all that git does not ignore); return all changes."""
+        self.changes = self.assessor.assess(keys)
+        return self.changes
 
-    def _contents(self, change: Change) -> tuple[bytes | None, bytes | None]:
+    def assess_visible(self, most: int) -> ChangeSet:
+        """Assess the changes that a short list shows, and return all changes; of a large number most stay unassessed."""
+        self.changes = self.assessor.assess_visible(most)
+        return self.changes
+
+    def assess_with_counts(self, keys: Iterable[Key] | None = None) -> ChangeSet:
+        """Return the changes assessed, with line counts and binary flags (None: all that git does not ignore)."""
+        return self.assessor.assess(keys, with_counts=True)
+
+    def measure(self, change: Change) -> "ChangeSize | None":
+        """Count a file's hunks and lines; None if it is not a file, too large, or its content is unknown."""
+        from agent_dev.merge.assess import has_lines, measure_change  # as above
+
+        return measure_change(change, *self._contents(change)) if has_lines(change) else None
+
+    def content(self, key: Key, most: int = MAX_DIFF_SIZE) -> tuple[bytes | None, bytes | None]:
+        """Return the base's and the agent's content of a change (a link's target); None for content that cannot be shown.
+
+        A file of more than `most` bytes is not read.
+        """
+        return self._contents(self.changes.by_key()[key], most)
+
+    def _contents(self, change: Change, most: int = MAX_DIFF_SIZE) -> tuple[bytes | None, bytes | None]:
         key = change.key
-        return self._base_content(change), self._read(self.uppers[key.root], change.after, key.path)
+        return self.base_content(change, most), self._read(self.upper_trees[key.root], change.after, key.path, most)
 
-    def base_bytes(self, change: Change) -> Callable[[], bytes]:
-        """Return what gives the base's bytes of a change when asked, none where they are not known."""
-        return lambda: self._base_content(change) or b""
-
-    def _base_content(self, change: Change) -> bytes | None:
+    def base_content(self, change: Change, most: int = MAX_DIFF_SIZE) -> bytes | None:
+        """Return the base's content of a change (a link's target); None if it is unknown."""
         before, key = change.before, change.key
         if before is None:
             return None
         if before.type is FileType.SYMLINK:
             return before.target
-        real = self.reals[key.root].look(key.path)
+        real = self.real_trees[key.root].entry_at(key.path)
         if real is not None and real.identity == before.identity:
             try:
-                return self._read(self.reals[key.root], before, key.path)
+                return self._read(self.real_trees[key.root], before, key.path, most)
             except PermissionError:
                 return None
-        return self.base.content(key.root, key.path) if before.size <= LARGEST_DIFF else None
+        return self.lower_snapshot.content(key.root, key.path) if before.size <= most else None
 
     @staticmethod
-    def _read(tree: files.Tree, entry: Entry | None, path: bytes) -> bytes | None:
+    def _read(tree: dir_tree.Tree, entry: Entry | None, path: bytes, most: int = MAX_DIFF_SIZE) -> bytes | None:
         if entry is None or entry.type not in (FileType.FILE, FileType.SYMLINK):
             return None
-        return entry.target if entry.type is FileType.SYMLINK else tree.read(path, LARGEST_DIFF)
+        return entry.target if entry.type is FileType.SYMLINK else tree.read(path, most)
 
 
-def open_review(session: store.Session, environ: dict[str, str], *, with_risks: bool = True) -> Review:
-    """Open an ended session, for what tells nothing of files without their risks. Raises UnreadableSession; changes nothing."""
-    record = store.read(session)
+def open_review(
+    session: store.Session,
+    environ: dict[str, str],
+    *,
+    with_risks: bool = True,
+    is_running: bool = False,
+    seen: ReviewFindings | None = None,
+) -> Review:
+    """Open a session. Raises UnreadableSession; changes nothing.
+
+    `with_risks`: assess every change that git does not ignore now; else none until `assess` is called.
+    `is_running`: the agent may change files during the read, and no file mode is changed (`merge/running_session.py`).
+    `seen`: the findings of a previous open since which the session was locked; they are not searched again.
+    """
+    record = store.read_record(session)
     paths = record["roots"]
     roots = [session.root(number, str(path)) for number, path in enumerate(paths)]
-    store.reopen(session, len(roots))
+    if not is_running:
+        store.make_uppers_accessible(session, len(roots))
     try:
-        uppers = tuple(files.Tree(root.upper, is_ours=True) for root in roots)
-        reals = tuple(files.Tree(root.path) for root in roots)
+        uppers = _running_trees(session, len(roots)) if is_running else open_trees(session, len(roots))
+        reals = tuple(dir_tree.Tree(root.path, is_reviewed=True) for root in roots)
     except OSError as error:
         raise UnreadableSession(session=session.id, reason=f"{error.filename}: {error.strerror}") from None
-    base = Base(session.base)
-    review = Review(session, record, ChangeSet(()), uppers, reals, base, environ)
+    base = LowerSnapshot(session.lower_snapshot)
+    review = Review(session, record, ChangeSet(()), uppers, reals, base, environ, is_running=is_running)
     try:
-        review.changes = _changes(review, environ, load.risk_rules(environ) if with_risks else ())
-    except overlay.CorruptUpperError as error:
+        if seen is not None:
+            review.changes, review.reconciliations = seen.changes, dict(seen.reconciliations)
+        else:
+            review.changes = _changes(review, environ)
+            review.changes = replace(review.changes, changes=moved_files.link_moves(review))
+        if with_risks:
+            review.assess()
+    except OSError:
         review.close()
-        raise UnreadableSession(session=session.id, reason=str(error), hint="discard it, or look at it by hand") from None
+        raise
+    except fs_entry.CorruptUpperError as error:
+        review.close()
+        raise UnreadableSession(
+            session=session.id, reason=str(error), hint=f"inspect {session.folder}, or agent-dev discard {session.id}"
+        ) from None
     return review
 
 
-def _changes(review: Review, environ: dict[str, str], rules: tuple[RiskRule, ...]) -> ChangeSet:
+def _running_trees(session: store.Session, count: int) -> tuple[dir_tree.Tree, ...]:
+    """Open the uppers of a running session without changing any mode. Raises OSError."""
+    return tuple(dir_tree.Tree(session.root(number, "").upper) for number in range(count))
+
+
+def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
     found: list[Change] = []
     problems: list[str] = []
-    untrusted = store.untrusted(review.record)
-    for number, tree in enumerate(review.uppers):
+    untrusted = store.untrusted_paths(review.record)
+    for number in range(len(review.upper_trees)):
         changes = _root_changes(review, number, problems)
-        hidden = ignored.among(review.reals[number].path, [change.key.path for change in changes], untrusted, environ)
-        inner = embedded.repositories(changes)
-        for change in changes:
-            is_embedded = embedded.is_in(change.key.path, inner)
-            before = review.base_bytes(change)
-            risks = judge(change, rules, _agent_bytes(tree, change), before, is_embedded=is_embedded) if rules else ()
-            is_hidden = change.key.path in hidden
-            found.append(replace(change, ignored=is_hidden, risks=risks) if is_hidden or risks else change)
-    return ChangeSet(tuple(found), tuple(problems), review.base.notes)
-
-
-def _agent_bytes(tree: files.Tree, change: Change) -> bytes:
-    """Return the agent's file for rules that look at contents, of a very large one only its beginning."""
-    if change.after is None or change.after.type is not FileType.FILE or not change.after.size or change.kind is Kind.METADATA:
-        return b""
-    fd = tree.open(change.key.path, os.O_RDONLY)
-    try:
-        return os.read(fd, _HEAD) if change.after.size > evidence.LOOKED_AT else files.read_all(fd, change.after.size)
-    finally:
-        os.close(fd)
+        hidden = check_ignore.find_ignored(
+            review.real_trees[number].path, [change.key.path for change in changes], untrusted, environ
+        )
+        found += (replace(change, is_ignored=change.key.path in hidden, risks=_UNASSESSED) for change in changes)
+    return ChangeSet(tuple(found), tuple(problems), review.lower_snapshot.notes)
 
 
 def _root_changes(review: Review, number: int, problems: list[str]) -> tuple[Change, ...]:
-    upper_tree, real_tree = review.uppers[number], review.reals[number]
-    upper = list(scan.walk(upper_tree.path, skip=(b".git",) if refs.has_copy(review.record, number) else (), problems=problems))
+    upper_tree, real_tree = review.upper_trees[number], review.real_trees[number]
+    skip = (b".git",) if refs.has_private_git_dir(review.record, number) else ()
+    walk_problems: list[str] = []
+    upper = list(walk.walk(upper_tree.path, skip=skip, problems=walk_problems, opened=upper_tree.unlocked))
+    problems += [one for one in walk_problems if not (review.is_running and one.endswith(_DELETED_SUFFIXES))]
     if not upper:
         return ()
-    base, doubtful = _base(review, number)
-    base = _with_attributes(base, upper, real_tree)
-    same = frozenset(path for path in overlay.candidates(upper, base) if _is_same(review, number, base[path], path))
-    changes = overlay.interpret(number, upper, base, same)
-    ground = overlay.Ground(base, standing(real_tree, (change.key.path for change in changes)), doubtful)
-    if twins := folding.twins(real_tree, ground.real, ground.base):
-        changes = tuple(refused(change, twins) for change in changes)
-    fitted = (_fitted(review, change, ground, real_tree) for change in changes)
-    return tuple(change for change in fitted if change is not None)
+    base, doubtful = _base_entries(review, number)
+    unknown = [one for one in upper if not review.lower_snapshot.knows_attributes(number, one.path)]
+    base = _with_attributes(base, unknown, real_tree)
+    same = frozenset(path for path in interpret.files_to_compare(upper, base) if _is_same(review, number, base[path], path))
+    if review.record.get("is_restore"):
+        same = frozenset(path for path in same if acl.read_below(upper_tree, path) == acl.read_below(real_tree, path))
+    changes = interpret.interpret(number, upper, base, same, with_git=bool(review.record.get("is_restore")))
+    problems += map(_hidden_deletion, interpret.unknown_deletions(upper, base))
+    state = interpret.ComparedEntries(base, entries_at(real_tree, (change.key.path for change in changes)), doubtful)
+    if collisions := case_folding.case_collisions(real_tree, state.real, state.base):
+        changes = tuple(with_collision_obstacle(change, collisions) for change in changes)
+    reconciled = {change.key.path: _reconciled(review, change, state, real_tree) for change in changes}
+    gone = [path for path, change in reconciled.items() if change is None]
+    problems += map(_hidden_change, {*gone} & {*interpret.unknown_folders(upper, base)})
+    kept = [change for change in reconciled.values() if change is not None]
+    emptied = _emptied(number, interpret.deleted_folders(upper, base, gone), base, real_tree) if gone else []
+    return tuple(sorted_changes((*kept, *emptied)) if emptied else kept)
 
 
-def _fitted(review: Review, change: Change, ground: overlay.Ground, real: files.Tree) -> Change | None:
-    """Return a change with its conflict, merged with what the user changed, or None when the real tree holds it already."""
+def _hidden_deletion(path: bytes) -> str:
+    return f"{os.fsdecode(path)}: the agent deleted it in a directory that you cannot access; the deletion stays in the session"
+
+
+def _hidden_change(path: bytes) -> str:
+    return f"{os.fsdecode(path)}: the agent changed its mode in a directory that you cannot list; the change stays in the session"
+
+
+def _reconciled(review: Review, change: Change, state: interpret.ComparedEntries, real: dir_tree.Tree) -> Change | None:
+    """Return a change with its conflict, merged with the user's change, or None if the real tree has it already."""
     if change.obstacle:
         return change
-    found = overlay.conflict(change, ground)
+    found = interpret.conflict_reason(change, state)
+    if found is None and _has_other_attributes(change, real):
+        found = "its attributes were changed since the session started"
     if found is None:
-        is_full = _replaces_directory(change) and _has_strangers(real, change.key.path, ground)
-        return replace(change, conflict="something was put into it meanwhile") if is_full else change
-    if overlay.bar(change, ground) or change.kind is Kind.RETYPED:
+        why = _replace_conflict(real, change.key.path, state) if _replaces_directory(change) else ""
+        return replace(change, conflict=why) if why else change
+    if interpret.incomparable_reason(change, state) or change.kind is ChangeKind.RETYPED:
         return replace(change, conflict=found)
-    from agent_dev.merge.reconcile import fit  # how texts are merged: as a rule nothing is in conflict
+    from agent_dev.merge.reconcile import reconcile_change  # rarely needed: most changes do not conflict
 
-    made = fit(change, real.look(change.key.path), _sides(review, change, real))
-    if made.change is not None:
-        review.fits[change.key] = made
-    return made.change
+    fit_result = reconcile_change(change, real.entry_at(change.key.path), _sides(review, change, real))
+    if fit_result.change is not None:
+        review.reconciliations[change.key] = fit_result
+    return fit_result.change
+
+
+def _has_other_attributes(change: Change, real: dir_tree.Tree) -> bool:
+    """Return whether the user changed the attributes of a directory that the agent changed too. A file's identity shows this."""
+    if change.kind is not ChangeKind.METADATA or change.type is not FileType.DIRECTORY or change.before is None:
+        return False
+    now = real.entry_at(change.key.path)
+    return now is not None and now.attributes != change.before.attributes
+
+
+def _emptied(number: int, folders: Iterable[bytes], base: Mapping[bytes, Entry], real: dir_tree.Tree) -> list[Change]:
+    """Return the deletions of directories that the agent deleted and the user emptied.
+
+    Before, the deletions of their entries implied it.
+    """
+    found = []
+    for path in folders:
+        now = real.entry_at(path)
+        if base[path].type is FileType.DIRECTORY and now is not None and now.type is FileType.DIRECTORY and _is_empty(real, path):
+            found.append(Change(Key(number, path), ChangeKind.DELETED, now, None))
+    return found
+
+
+def _is_empty(real: dir_tree.Tree, path: bytes) -> bool:
+    try:
+        return not os.listdir(f"/proc/self/fd/{real.directory(path)}")
+    except OSError:
+        return False  # unreadable
 
 
 def _replaces_directory(change: Change) -> bool:
-    return change.kind is Kind.RETYPED and change.before is not None and change.before.type is FileType.DIRECTORY
+    return change.kind is ChangeKind.RETYPED and change.before is not None and change.before.type is FileType.DIRECTORY
 
 
-def _sides(review: Review, change: Change, real: files.Tree) -> "Sides":
-    def read(tree: files.Tree, entry: Entry | None) -> bytes | None:
+def _sides(review: Review, change: Change, real: dir_tree.Tree) -> "ThreeVersions":
+    def read(tree: dir_tree.Tree, entry: Entry | None) -> bytes | None:
         if entry is None or entry.type is not FileType.FILE:
             return None
         try:
-            return tree.read(change.key.path, LARGEST_DIFF)
+            return tree.read(change.key.path, MAX_DIFF_SIZE)
         except OSError:
-            return None  # changed in this instant, or not ours to read
+            return None  # changed in this moment, or not readable
 
-    from agent_dev.merge.reconcile import Sides  # as above
+    from agent_dev.merge.reconcile import ThreeVersions  # as above
 
-    is_file = change.before is not None and change.before.type is FileType.FILE and change.before.size <= LARGEST_DIFF
-    base = review.base.content(change.key.root, change.key.path) if is_file else None
-    agent = read(review.uppers[change.key.root], change.after)
-    return Sides(base, read(real, real.look(change.key.path)), agent)
-
-
-def _has_strangers(real: files.Tree, folder: bytes, ground: overlay.Ground) -> bool:
-    """Whether a directory holds something that the base did not."""
-    below = scan.walk(f"/proc/self/fd/{real.folder(folder)}", attributes=False)
-    return any(folder + b"/" + one.path not in ground.base for one in below)
+    is_file = change.before is not None and change.before.type is FileType.FILE and change.before.size <= MAX_DIFF_SIZE
+    base = review.lower_snapshot.content(change.key.root, change.key.path) if is_file else None
+    agent = read(review.upper_trees[change.key.root], change.after)
+    return ThreeVersions(base, read(real, real.entry_at(change.key.path)), agent)
 
 
-def _base(review: Review, number: int) -> tuple[MutableMapping[bytes, Entry], frozenset[bytes]]:
-    """Return what a root held; without a base what it holds now, and what of that moved since the start."""
-    if review.base.is_known() and review.base.is_complete:
-        return review.base.entries(number), frozenset()
+def _replace_conflict(real: dir_tree.Tree, folder: bytes, state: interpret.ComparedEntries) -> str:
+    """Return why a directory cannot be replaced: it has, or may have, entries that the base did not have; "" if it can."""
+    problems: list[str] = []
+    try:
+        below = list(walk.walk(f"/proc/self/fd/{real.directory(folder)}", problems=problems, attributes=False))
+    except PermissionError:
+        problems.append("")
+        below = []
+    if any(folder + b"/" + one.path not in state.base for one in below):
+        return "files were created in it since the session started"
+    return "you cannot list its entries" if problems else ""
+
+
+def _base_entries(review: Review, number: int) -> tuple[MutableMapping[bytes, Entry], frozenset[bytes]]:
+    """Return a root's base entries; without a complete base the current ones, and which of them changed since the start."""
+    if review.lower_snapshot.exists() and review.lower_snapshot.is_complete:
+        return review.lower_snapshot.entries(number), frozenset()
     started = review.record.get("launched") or review.record.get("started") or 0
-    known = review.base.entries(number)
-    now = {one.path: one.entry for one in scan.walk(review.reals[number].path, skip=(b".git",), attributes=False)}
+    known = review.lower_snapshot.entries(number)
+    now = {one.path: one.entry for one in walk.walk(review.real_trees[number].path, skip=(b".git",), attributes=False)}
     moved = {path for path, entry in now.items() if path not in known and entry.ctime >= started}
     return {**now, **known}, frozenset(moved)
 
 
 def _with_attributes(
-    base: MutableMapping[bytes, Entry], upper: Iterable[Found], real: files.Tree
+    base: MutableMapping[bytes, Entry], upper: Iterable[WalkedEntry], real: dir_tree.Tree
 ) -> MutableMapping[bytes, Entry]:
-    """Add the extended attributes of what was copied up: the ctime vouches that they are still the base's."""
+    """Add extended attributes of copied-up entries that the base lacks: an unchanged ctime proves that they are still its own."""
     for one in upper:
         before = base.get(one.path)
         if before is not None and before.type in (FileType.FILE, FileType.DIRECTORY):
-            now = real.look(one.path)
+            now = real.entry_at(one.path)
             if now is not None and now.attributes and (now.identity == before.identity or now.type is FileType.DIRECTORY):
                 base[one.path] = replace(before, attributes=now.attributes)
     return base
 
 
 def _is_same(review: Review, number: int, before: Entry, path: bytes) -> bool:
-    real = review.reals[number].look(path)
+    real, upper = review.real_trees[number].entry_at(path), review.upper_trees[number]
     if real is not None and real.identity == before.identity:
         try:
-            return files.are_equal(review.uppers[number], review.reals[number], path)
+            return dir_tree.have_same_content(upper, review.real_trees[number], path)
         except PermissionError:
-            return False  # a file of the user's that the user may not read
-    known = review.base.content(number, path)
-    return known is not None and known == review.uppers[number].read(path, 1 << 40)
+            return False  # the user's own unreadable file
+        except FileNotFoundError:
+            if review.is_running:
+                return False
+            raise
+    known = review.lower_snapshot.content(number, path)
+    try:
+        return known is not None and known == upper.read(path, len(known))
+    except OSError:
+        if review.is_running:
+            return False  # deleted or made unreadable during the read
+        raise
 
 
-def standing(tree: files.Tree, paths: Iterable[bytes]) -> dict[bytes, Entry | None]:
-    """Return what stands at some paths, and at those above them."""
+def entries_at(tree: dir_tree.Tree, paths: Iterable[bytes]) -> dict[bytes, Entry | None]:
+    """Return the entries at some paths and at the directories above them."""
     found: dict[bytes, Entry | None] = {}
     for each in paths:
         for path in (*parents_of(each), each):
             if path not in found:
-                is_bare = found.get(path.rpartition(b"/")[0], True) is None  # nothing is below nothing
-                found[path] = None if is_bare else tree.look(path, attributes=False)
+                is_bare = found.get(path.rpartition(b"/")[0], True) is None  # no entry below a missing directory
+                found[path] = None if is_bare else tree.entry_at(path, attributes=False)
     return found

@@ -1,301 +1,403 @@
-"""Take a merge back, or do it again: what was there comes back, what the user changed since stays."""
+"""Undo and redo of merges: previous contents are restored, the user's later changes stay."""
 
 import os
 from dataclasses import dataclass, replace
 
 from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired, UnknownOutcome
-from agent_dev.fs import digest
-from agent_dev.merge import conclude, recover, undo_three_way
-from agent_dev.merge import history as merges
-from agent_dev.merge import undo_refs as undo_git
-from agent_dev.merge.engine import pending
-from agent_dev.merge.recover import Notice
+from agent_dev.fs import acl, attribute_digest, digest, disk_space
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.git.updates import RefUpdate
+from agent_dev.merge import conclude, history, recover, undo_refs, undo_three_way
+from agent_dev.merge.recover import Notify
 from agent_dev.merge.review import Review, open_review
-from agent_dev.merge.undo_three_way import CHANGED, Apart, told_apart
-from agent_dev.merge_engine import journal_codec as records
-from agent_dev.merge_engine import journal_file as journals
-from agent_dev.merge_engine import merge_execution as apply
-from agent_dev.merge_engine import replaced_files as secure
-from agent_dev.merge_engine.journal import Mark, Reached, RefMove, Verdict, mark
-from agent_dev.merge_engine.merge_plan import Left
-from agent_dev.merge_engine.merged_texts import Kept
-from agent_dev.overlay.changes import Entry, FileType, Key, in_order
+from agent_dev.merge.undo_three_way import SeparatedEdit, separate_edits
+from agent_dev.merge_engine import journal_codec, journal_file, merge_execution, pending_marks, replaced_files
+from agent_dev.merge_engine.journal import EntryMark, NextAction, Operation, OpKind, PhaseResult, entry_mark
+from agent_dev.merge_engine.merge_plan import SkippedChange
+from agent_dev.merge_engine.merged_texts import TextReader
+from agent_dev.overlay.changes import sorted_changes
 from agent_dev.session import store
-from agent_dev.session.sessions import Here
+from agent_dev.session.sessions import CommandContext
+
+ATTRIBUTES_CHANGED = "its attributes or ACL changed since the merge"
+CHANGED, DELETED = "you changed it since the merge", "you deleted it since the merge"
+CHANGED_BY_OTHER, DELETED_BY_OTHER = "another merge changed it since", "another merge deleted it since"
+DIRECTORY_CHANGED = "its mode, attributes or ACL changed since the merge"
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
-    """What an undo or a redo did: the merge, the paths it drove, and those it left as they are, with the reason.
+class UndoResult:
+    """The result of an undo or a redo: the merge, the changed paths, and the skipped ones with the reason.
 
-    `offered`: of those left, what a three-way would take back; `kept`: of those driven, where what the user did since stays.
+    `three_way_candidates`: skipped paths that a three-way undo could change; `merged_with_yours`: changed paths where the user's
+    later edits stay.
     """
 
     merge: str
     roots: tuple[str, ...]
     paths: tuple[Key, ...]
-    left: tuple[Left, ...]
-    refs: tuple[RefMove, ...] = ()
-    offered: frozenset[Key] = frozenset()
-    kept: frozenset[Key] = frozenset()
+    skipped: tuple[SkippedChange, ...]
+    refs: tuple[RefUpdate, ...] = ()
+    three_way_candidates: frozenset[Key] = frozenset()
+    merged_with_yours: frozenset[Key] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """Which way a merge is driven; `is_three_way`: what the user changed since too, where both fit."""
+class _Direction:
+    """The direction; `is_three_way`: also undo files that the user changed since, if both edits fit together."""
 
     is_forward: bool
     is_three_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _Possible:
-    """The operations that can be driven, what is left, and files that a three-way tells apart, by operation."""
+class _Runnable:
+    """The operations that can run, the skipped paths, and the separated edits of files, by operation."""
 
     numbers: tuple[int, ...]
-    left: tuple[Left, ...]
-    apart: dict[int, Apart]
+    left: tuple[SkippedChange, ...]
+    apart: dict[int, SeparatedEdit]
 
-    def keys(self, merging: apply.Merge) -> frozenset[Key]:
+    def keys(self, merging: merge_execution.Merge) -> frozenset[Key]:
         return frozenset(merging.journal.ops[number].key for number in self.apart)
 
 
-def undo(where: Here, merge_id: str, notice: Notice, *, is_three_way: bool = False) -> Undone:
-    """Take a merge back: the named one, else the newest here that stands. Raises CannotUndo, RecoveryRequired.
+def undo(where: CommandContext, merge_id: str, notice: Notify, *, is_three_way: bool = False) -> UndoResult:
+    """Undo a merge: the named one, else the newest applied one here. Raises CannotUndo, RecoveryRequired.
 
-    `is_three_way`: of a file that the user has changed since, what the merge did is taken back alone where both fit.
+    `is_three_way`: in a file that the user changed since, revert only the merge's edit if both fit together.
     """
-    return _again(where, merge_id, notice, _Way(is_forward=False, is_three_way=is_three_way))
+    return _run(where, merge_id, notice, _Direction(is_forward=False, is_three_way=is_three_way))
 
 
-def redo(where: Here, merge_id: str, notice: Notice) -> Undone:
-    """Do a merge again that was undone: the named one, else the one undone last."""
-    return _again(where, merge_id, notice, _Way(is_forward=True))
+def redo(where: CommandContext, merge_id: str, notice: Notify) -> UndoResult:
+    """Redo an undone merge: the named one, else the last undone one."""
+    return _run(where, merge_id, notice, _Direction(is_forward=True))
 
 
-def _again(where: Here, merge_id: str, notice: Notice, way: _Way) -> Undone:
-    with journals.alone(where.store, notice) as lock:
+def _run(where: CommandContext, merge_id: str, notice: Notify, way: _Direction) -> UndoResult:
+    with journal_file.merge_lock(where.store, notice) as lock:
         _recover(where, merge_id, notice)
-        chosen = merge_id or merges.newest(where, is_forward=way.is_forward)
-        if "/" in chosen or not os.path.isdir(f"{where.store.merges}/{chosen}"):
-            raise CannotUndo(message=f"no merge {chosen} here", hint="agent-dev merges lists them")
-        merging = _opened(where, chosen)
-        merging.lock = lock
+        if merge_id:
+            return _named(where, merge_id, lock, way)
+        return _newest(where, lock, way, notice)
+
+
+def _newest(where: CommandContext, lock: int, way: _Direction, notice: Notify) -> UndoResult:
+    """Undo or redo the newest merge, but skip a partly undone one of which nothing more can be undone."""
+    tried: dict[str, UndoResult] = {}
+    while True:
         try:
-            return _drive(where, merging, way)
-        except OSError as error:
-            raise UnknownOutcome(
-                merge=chosen, reason=error.strerror, hint="the next command of agent-dev here goes on"
-            ) from error
-        finally:
-            merging.close()
+            candidate = history.find_newest(where, is_forward=way.is_forward, but=frozenset(tried))
+        except CannotUndo:
+            if not tried:
+                raise
+            return next(iter(tried.values()))
+        done = _named(where, candidate.id, lock, way)
+        if way.is_forward or done.paths or done.refs or not candidate.was_undone_last:
+            return done
+        tried[candidate.id] = done
+        notice(f"merge {candidate.id} was partly undone before and the rest still cannot be undone; trying the merge before it")
 
 
-def _opened(where: Here, merge_id: str) -> apply.Merge:
-    """Open a merge that is at rest. Raises CannotUndo: its repository is another directory now, or its journal is damaged."""
+def _named(where: CommandContext, merge_id: str, lock: int, way: _Direction) -> UndoResult:
+    if "/" in merge_id or not os.path.isdir(f"{where.store.merges}/{merge_id}"):
+        raise CannotUndo(message=f"no merge {merge_id} here", hint="agent-dev merges lists the merges")
+    merging = _opened(where, merge_id)
+    merging.lock_fd = lock
     try:
-        return apply.open_merge(where.store, merge_id)
+        return _run_merge(where, merging, way)
+    except OSError as error:
+        raise UnknownOutcome(merge=merge_id, reason=error.strerror, hint="the next agent-dev command here continues") from error
+    finally:
+        merging.close()
+
+
+def _opened(where: CommandContext, merge_id: str) -> merge_execution.Merge:
+    """Open a merge that needs no recovery. Raises CannotUndo if its repository was replaced or its journal is damaged."""
+    try:
+        return merge_execution.open_merge(where.store, merge_id)
     except RecoveryRequired as error:
-        message = f"merge {merge_id} stays as it is: {error.values['reason']}"
-        raise CannotUndo(message=message, hint="agent-dev merges lists them; nothing was changed") from error
+        message = f"merge {merge_id} cannot be undone: {error.values['reason']}"
+        raise CannotUndo(message=message, hint="nothing was changed; agent-dev merges lists the merges") from error
 
 
-def _recover(where: Here, merge_id: str, notice: Notice) -> None:
-    """Bring what was interrupted to rest. The merge that is named is driven back past strangers: they stay as they are."""
-    if merge_id in pending.listed(where.store):
-        said = apply.read(f"{where.store.merges}/{merge_id}", merge_id)
-        if said.verdict is Verdict.ROLL_BACK:
-            merging = apply.open_merge(where.store, merge_id)
-            apply.roll_back(merging, past_strangers=True)
+def _recover(where: CommandContext, merge_id: str, notice: Notify) -> None:
+    """Recover interrupted merges. Roll the named one back even if unexpected entries block some paths: these stay."""
+    if merge_id in pending_marks.unfinished_merges(where.store):
+        journal = merge_execution.read_journal(f"{where.store.merges}/{merge_id}", merge_id)
+        if journal.next_action is NextAction.ROLL_BACK:
+            merging = merge_execution.open_merge(where.store, merge_id)
+            merge_execution.roll_back(merging, past_strangers=True)
             merging.close()
-    recover.recover(where.store, (where.root,), where.environ, notice)
+    recover.recover_roots(where.store, (where.root,), where.environ, notice)
 
 
-def _drive(where: Here, merging: apply.Merge, way: _Way) -> Undone:
-    session = conclude.session_of(merging, where.store)  # raises SessionBusy: an agent works on it
+def _run_merge(where: CommandContext, merging: merge_execution.Merge, way: _Direction) -> UndoResult:
+    session = conclude.lock_session(merging, where.store)  # raises SessionBusy if an agent uses it
     review = None
     try:
-        review = open_review(session, where.environ) if session is not None else None
-        with undo_git.ready(merging, is_forward=way.is_forward):
-            return _drive_with(where, merging, review, way)
+        review = open_review(session, where.environ, with_risks=False) if session is not None else None
+        with undo_refs.git_locked(merging, is_forward=way.is_forward):
+            return _run_in_session(where, merging, review, way)
     finally:
         if review is not None:
             review.close()
         if session is not None:
-            store.let_go(session)
+            store.unlock_session(session)
 
 
-def _drive_with(where: Here, merging: apply.Merge, review: Review | None, way: _Way) -> Undone:
-    if merging.journal.begin is None:
-        raise CannotUndo(message=f"merge {merging.id} never began")
-    able = _possible(merging, way)
-    numbers, left = undo_git.with_index(merging, able.numbers, able.left, is_forward=way.is_forward)
+def _run_in_session(where: CommandContext, merging: merge_execution.Merge, review: Review | None, way: _Direction) -> UndoResult:
+    if merging.journal.header is None:
+        raise CannotUndo(message=f"merge {merging.id} was never started")
+    runnable = _runnable(merging, way)
+    numbers, skipped = undo_refs.include_index(merging, runnable.numbers, runnable.left, is_forward=way.is_forward)
     ops = merging.journal.ops
-    pending.add(where.store, merging.id, merging.journal.begun)
+    pending_marks.mark_pending(where.store, merging.id, merging.journal.phases_begun)
     if way.is_forward:
-        missing = _take_again(merging, review, numbers)
+        missing = _refill_slots(merging, review, numbers)
         numbers = tuple(number for number in numbers if number not in missing)
-        left += tuple(Left(ops[number].key, why) for number, why in missing.items())
-    if not _is_dropping(merging, way) and not any(not ops[number].is_loose for number in numbers):
-        _rest(where, merging, review)
-        if not left:
-            raise CannotUndo(message=f"merge {merging.id} is {'not undone' if way.is_forward else 'undone already'}")
-        return _untouched(merging, able, left, way)
+        skipped += tuple(SkippedChange(ops[number].key, why) for number, why in missing.items())
+    if not _is_session_only(merging, way) and not any(not ops[number].is_auxiliary for number in numbers):
+        _restore_state(merging, review)
+        if not skipped:
+            raise CannotUndo(message=f"merge {merging.id} is {'not undone' if way.is_forward else 'already undone'}")
+        return _unchanged_result(merging, runnable, skipped, way)
     moves = _ref_moves(merging, way)
     try:
-        reached = _attempt(merging, able, numbers, way)
+        reached = _attempt(merging, runnable, numbers, way)
     except CannotMerge:
-        _rest_if_possible(where, merging, review)
+        _try_restore_state(merging, review)
         raise
-    undo_git.release(merging)
-    left += tuple(Left(ops[number].key, why) for number, why in reached.stopped.items() if why and not ops[number].is_loose)
-    if merging.journal.verdict is not Verdict.FINISH:
-        _rest(where, merging, review)
-        return _untouched(merging, able, left, way)
-    driven = conclude.done_changes(merging, tuple(set(numbers) - reached.stopped.keys()))
+    undo_refs.release_index(merging)
+    skipped += tuple(
+        SkippedChange(ops[number].key, why) for number, why in reached.stopped.items() if why and not ops[number].is_auxiliary
+    )
+    if merging.journal.next_action is not NextAction.FINISH:
+        _restore_state(merging, review)
+        return _unchanged_result(merging, runnable, skipped, way)
+    driven = conclude.applied_changes(merging, tuple(set(numbers) - reached.stopped.keys()))
     conclude.conclude(merging, where.store, where.environ, review)
-    paths = tuple(change.key for change in in_order(driven))
+    paths = tuple(change.key for change in sorted_changes(driven))
     return replace(
-        _untouched(merging, able, left, way),
+        _unchanged_result(merging, runnable, skipped, way),
         paths=paths,
         refs=moves,
-        kept=able.keys(merging) & frozenset(paths),
+        merged_with_yours=runnable.keys(merging) & frozenset(paths),
     )
 
 
-def _ref_moves(merging: apply.Merge, way: _Way) -> tuple[RefMove, ...]:
-    git = merging.journal.git
+def _ref_moves(merging: merge_execution.Merge, way: _Direction) -> tuple[RefUpdate, ...]:
+    git = merging.journal.git_side
     if git is None or not merging.journal.moves_refs(is_forward=way.is_forward):
         return ()
     return git.refs if way.is_forward else tuple(one.reversed() for one in git.refs)
 
 
-def _attempt(merging: apply.Merge, able: _Possible, numbers: tuple[int, ...], way: _Way) -> Reached:
-    """Stage what is needed and drive the operations. Raises CannotMerge when all is as it was, UnknownOutcome."""
+def _attempt(merging: merge_execution.Merge, able: _Runnable, numbers: tuple[int, ...], way: _Direction) -> PhaseResult:
+    """Stage contents and run the operations. Raises CannotMerge if nothing was changed, else UnknownOutcome."""
     try:
-        secure.restage(merging, _first_places(merging))
-        instead = undo_three_way.stage(merging, able.apart) if way.is_three_way else ()
+        replaced_files.move_to_stages(merging, _first_stages(merging))
+        instead = undo_three_way.stage_substitutes(merging, able.apart) if way.is_three_way else ()
     except OSError as error:
-        where = error.filename or merging.reals[0].path
+        where = disk_space.failed_path(error, merging.real_trees[0].path, merging.folder)
         raise CannotMerge(path=where, reason=f"{error.strerror}; nothing was changed") from error
     why = "redo" if way.is_forward else "undo"
-    return apply.again(merging, why, numbers, is_forward=way.is_forward, instead=instead)
+    return merge_execution.run_again(merging, why, numbers, is_forward=way.is_forward, instead=instead)
 
 
-def _is_dropping(merging: apply.Merge, way: _Way) -> bool:
-    """Whether a merge only took changes out of the session, and there is nothing in the real tree to be driven."""
-    stands = bool(conclude.done_changes(merging)) if merging.journal.git is None else merging.journal.stands
+def _is_session_only(merging: merge_execution.Merge, way: _Direction) -> bool:
+    """Return whether a merge only removed changes from the session, so that no operation has to run."""
+    stands = bool(conclude.applied_changes(merging)) if merging.journal.git_side is None else merging.journal.is_applied
     return not merging.journal.ops and stands != way.is_forward
 
 
-def _untouched(merging: apply.Merge, able: _Possible, left: tuple[Left, ...], way: _Way) -> Undone:
-    """Return what is told where nothing was driven."""
-    begin = merging.journal.begin
+def _unchanged_result(
+    merging: merge_execution.Merge, able: _Runnable, left: tuple[SkippedChange, ...], way: _Direction
+) -> UndoResult:
+    """Return a result without changed paths."""
+    begin = merging.journal.header
     offered = frozenset() if way.is_three_way else able.keys(merging) & {one.key for one in left}
     roots = tuple(path for path, _, _ in begin.roots) if begin is not None else ()
-    return Undone(merging.id, roots, (), tuple(sorted(left, key=lambda one: (one.key.root, one.key.path))), offered=offered)
+    return UndoResult(
+        merging.id, roots, (), tuple(sorted(left, key=lambda one: (one.key.root, one.key.path))), three_way_candidates=offered
+    )
 
 
-def _take_again(merging: apply.Merge, review: Review | None, numbers: tuple[int, ...]) -> dict[int, str]:
+def _refill_slots(merging: merge_execution.Merge, review: Review | None, numbers: tuple[int, ...]) -> dict[int, str]:
     if review is not None:
-        return conclude.take_again(merging, review, numbers)
-    gone = "its session is gone, and what it brought with it"
-    return {number: gone for number in numbers if not conclude.has_slot(merging, number)}
+        return conclude.move_back_to_slots(merging, review, numbers)
+    reason = "its session no longer exists, and its content is not stored"
+    return {number: reason for number in numbers if not conclude.has_slot(merging, number)}
 
 
-def _rest(where: Here, merging: apply.Merge, review: Review | None) -> None:
-    """Leave a merge as it was when nothing came of what was begun."""
-    secure.secure(merging)
+def _restore_state(merging: merge_execution.Merge, review: Review | None) -> None:
+    """Restore the state before an undo or redo that changed nothing."""
+    merging.restore_modes()
+    replaced_files.secure_replaced_files(merging)
     if review is not None:
-        conclude.give_back_again(merging, review)
-    undo_git.release(merging)
-    pending.remove(where.store, merging.id)
+        conclude.return_failed_redo(merging, review)
+        conclude.refresh_base_times(merging, review.session)
+    undo_refs.release_index(merging)
+    merging.rest()
 
 
-def _rest_if_possible(where: Here, merging: apply.Merge, review: Review | None) -> None:
-    """As `_rest`; what a failing disk leaves the next command brings to rest."""
+def _try_restore_state(merging: merge_execution.Merge, review: Review | None) -> None:
+    """Call `_restore_state`; after a disk error the next command recovers."""
     try:
-        _rest(where, merging, review)
+        _restore_state(merging, review)
     except (OSError, UnknownOutcome):
         return
 
 
-def _first_places(merging: apply.Merge) -> tuple[str, ...]:
-    """Return where each root's slots lay at first: from there a rename reaches the root."""
-    first = journals.first(merging.folder)
+def _first_stages(merging: merge_execution.Merge) -> tuple[str, ...]:
+    """Return the first stage of each root: a rename from there reaches the root."""
+    first = journal_file.read_header(merging.folder)
     return first.stages if first is not None else ()
 
 
-def _possible(merging: apply.Merge, way: _Way) -> _Possible:
-    """Tell the operations that can be driven from those whose path the user has changed since."""
+def _runnable(merging: merge_execution.Merge, way: _Direction) -> _Runnable:
+    """Separate the operations that can run from those with a path that the user changed since."""
     is_forward = way.is_forward
     if not is_forward:
-        apply.part(merging, merging.journal.done())
-    done, found, ops = merging.journal.done(), merging.journal.found(), merging.journal.ops
+        merge_execution.split_changed_directories(merging, merging.journal.applied_ops())
+    done, found, ops = merging.journal.applied_ops(), merging.journal.known_marks(), merging.journal.ops
     first = merging.journal.phases[0]
-    stopped = first.reached.stopped if first.reached else {}
+    stopped = first.result.stopped if first.result else {}
     wanted = [number for number in first.numbers if number not in stopped and (number in done) != is_forward]
     numbers: list[int] = []
     changed: dict[int, Entry | None] = {}
-    moved: dict[int, tuple[Mark | None, Mark | None]] = {}
+    metadata_changes: list[SkippedChange] = []
+    moved_marks: dict[int, tuple[EntryMark | None, EntryMark | None]] = {}
     for number in wanted:
         op = ops[number]
-        now = merging.reals[op.key.root].look(op.key.path)
-        was = found.get(number)
-        if (was is None and now is None) or (was is not None and (was.is_untouched(now) or _is_that_link(was, now))):
+        now = merging.real_trees[op.key.root].entry_at(op.key.path)
+        merged_mark = found.get(number)
+        if why := _metadata_change(merging, op, merged_mark, now, is_forward=is_forward):
+            metadata_changes += [] if op.is_auxiliary else [SkippedChange(op.key, why)]
+        elif (merged_mark is None and now is None) or (
+            merged_mark is not None and (merged_mark.matches_unmoved(now) or _is_same_link(merged_mark, now))
+        ):
             numbers.append(number)
         elif (
             now is not None
-            and was is not None
-            and now.type is was.type is FileType.FILE
-            and _has_same_bytes(merging, number, was)
+            and merged_mark is not None
+            and now.type is merged_mark.type is FileType.FILE
+            and _has_same_bytes(merging, number, merged_mark)
         ):
             numbers.append(number)
-            moved[number] = (op.new, mark(now)) if is_forward else (mark(now), op.old)
-        elif not op.is_loose:
+            moved_marks[number] = (op.new, entry_mark(now)) if is_forward else (entry_mark(now), op.old)
+        elif not op.is_auxiliary:
             changed[number] = now
-    if moved:
-        stages = merging.journal.begin.stages if merging.journal.begin else ()
-        merging.add(records.moved_record(stages, moved))
-    return _with_changed(merging, numbers, changed, way)
+    others = _OtherMerges(merging)
+    again = _moved_by_others(merging, changed, others) if is_forward else {}
+    moved_marks |= again
+    numbers = sorted((*numbers, *again))
+    if moved_marks:
+        stages = merging.journal.header.stages if merging.journal.header else ()
+        merging.append_records(journal_codec.moved_record(stages, moved_marks))
+    able = _with_changed_files(merging, numbers, changed, others, way)
+    return replace(able, left=(*able.left, *metadata_changes))
 
 
-def _with_changed(merging: apply.Merge, numbers: list[int], changed: dict[int, Entry | None], way: _Way) -> _Possible:
-    """Return what can be driven, with what the user has changed since as far as that was asked for."""
-    found, ops = merging.journal.found(), merging.journal.ops
-    left: list[Left] = []
-    apart: dict[int, Apart] = {}
-    kept = Kept(merging.folder)
+class _OtherMerges:
+    """The entries that other merges have left since a merge ran its operations; their journals are read when first needed."""
+
+    def __init__(self, merging: merge_execution.Merge) -> None:
+        self._merging = merging
+        self._marks: dict[tuple[str, bytes], list[tuple[int, EntryMark | None]]] | None = None
+        self._times = merging.journal.known_mark_times()
+
+    def have_left(self, number: int, now: Entry | None) -> bool:
+        """Return whether another merge has left the path of an operation like this since."""
+        if self._marks is None:
+            self._marks = history.left_by_others(self._merging.store, self._merging.id)
+        key, since = self._merging.journal.ops[number].key, self._times.get(number, 0)
+        marks = self._marks.get((self._merging.real_trees[key.root].path, key.path), ())
+        return any(now is None if mark is None else mark.matches_unmoved(now) for time, mark in marks if time > since)
+
+
+def _moved_by_others(
+    merging: merge_execution.Merge, changed: dict[int, Entry | None], others: _OtherMerges
+) -> dict[int, tuple[EntryMark | None, EntryMark | None]]:
+    """Remove from `changed` the files that an undo and a redo of another merge only moved away and back; return their marks.
+
+    A move changes a file's ctime, as an edit does. The other merge's journal distinguishes the two.
+    """
+    found, moved = merging.journal.known_marks(), dict[int, tuple[EntryMark | None, EntryMark | None]]()
+    for number, now in tuple(changed.items()):
+        op, was = merging.journal.ops[number], found.get(number)
+        if now is None or was is None or now.type is FileType.DIRECTORY or not was.matches(now) or was.mode != now.mode:
+            continue
+        if others.have_left(number, now):
+            del changed[number]
+            moved[number] = op.new, entry_mark(now)
+    return moved
+
+
+def _with_changed_files(
+    merging: merge_execution.Merge, numbers: list[int], changed: dict[int, Entry | None], others: _OtherMerges, way: _Direction
+) -> _Runnable:
+    """Return the operations that can run, including files that the user changed since if that was requested."""
+    found, ops = merging.journal.known_marks(), merging.journal.ops
+    skipped: list[SkippedChange] = []
+    separated_edits: dict[int, SeparatedEdit] = {}
+    kept = TextReader(merging.folder)
     for number, now in changed.items():
         was = found.get(number)
-        why = _why(was, now)
+        why, detail = _change_reason(was, now), ""
         if why == CHANGED and not way.is_forward:
-            told = told_apart(merging, kept, number, was, now)
-            if isinstance(told, Apart):
-                apart[number] = told
+            separated = separate_edits(merging, kept, number, was, now)
+            if isinstance(separated, SeparatedEdit):
+                separated_edits[number] = separated
             else:
-                why = told
-        if number not in apart or not way.is_three_way:
-            left.append(Left(ops[number].key, why))
-    every = sorted((*numbers, *apart)) if way.is_three_way else numbers
-    return _Possible(tuple(every), tuple(left), apart)
+                detail = separated
+        if number not in separated_edits or not way.is_three_way:
+            if others.have_left(number, now):
+                why = DELETED_BY_OTHER if now is None else CHANGED_BY_OTHER
+            skipped.append(SkippedChange(ops[number].key, why + detail))
+    every = sorted((*numbers, *separated_edits)) if way.is_three_way else numbers
+    return _Runnable(tuple(every), tuple(skipped), separated_edits)
 
 
-def _is_that_link(was: Mark, now: Entry | None) -> bool:
-    """Whether a link is the one that was there: where it leads never changes, though an undo that was stopped has moved it."""
-    return was.type is FileType.SYMLINK and was.is_(now)
+def _metadata_change(
+    merging: merge_execution.Merge, op: Operation, mark: EntryMark | None, now: Entry | None, *, is_forward: bool
+) -> str:
+    """Return why an entry must stay that is to leave its path and differs only in metadata; "" if nothing differs.
+
+    `mark`: its mark when the operation was last run. Operations on modes leave directories at their paths.
+    """
+    leaving = op.old if is_forward else op.new
+    if now is None or mark is None or leaving is None or op.kind is OpKind.MODE or not mark.matches(now):
+        return ""
+    if now.type is FileType.DIRECTORY:
+        own = acl.attributes_with_acl(merging.real_trees[op.key.root], op.key.path, now)
+        return DIRECTORY_CHANGED if (now.mode, {*own}) != (mark.mode, {*leaving.attributes}) else ""
+    return ATTRIBUTES_CHANGED if not is_forward and _has_new_attributes(merging, op) else ""
 
 
-def _why(was: Mark | None, now: Entry | None) -> str:
+def _has_new_attributes(merging: merge_execution.Merge, op: Operation) -> bool:
+    """Return whether a merged file has other attributes or another ACL than when it was merged."""
+    folder, _, name = op.key.path.rpartition(b"/")
+    parent = merging.real_trees[op.key.root].directory(folder)
+    return bool(op.attributes_digest) and attribute_digest.digest_attributes(parent, name) != op.attributes_digest
+
+
+def _is_same_link(was: EntryMark, now: Entry | None) -> bool:
+    """Return whether a link is unchanged: its target is fixed, but a stopped undo may have moved it."""
+    return was.type is FileType.SYMLINK and was.matches(now)
+
+
+def _change_reason(was: EntryMark | None, now: Entry | None) -> str:
     if now is None:
-        return "you removed it since"
-    return "something was put there since" if was is None else CHANGED
+        return DELETED
+    return "something was created there since the merge" if was is None else CHANGED
 
 
-def _has_same_bytes(merging: apply.Merge, number: int, was: Mark) -> bool:
-    """Whether a file that was moved or touched still holds what the merge left: a checkout and back, say."""
+def _has_same_bytes(merging: merge_execution.Merge, number: int, was: EntryMark) -> bool:
+    """Return whether a moved or touched file is otherwise still the merged one, for example after a checkout and back."""
     op = merging.journal.ops[number]
-    now = merging.reals[op.key.root].look(op.key.path)
+    now = merging.real_trees[op.key.root].entry_at(op.key.path)
     if (
         now is None
         or not op.digest
@@ -303,6 +405,10 @@ def _has_same_bytes(merging: apply.Merge, number: int, was: Mark) -> bool:
         or now.mode != was.mode
         or op.new is None
         or op.new.inode != was.inode
+        or _has_new_attributes(merging, op)
     ):
         return False
-    return digest.of(merging.reals[op.key.root], op.key.path, now.size) == op.digest
+    try:
+        return digest.digest_file(merging.real_trees[op.key.root], op.key.path, now.size) == op.digest
+    except PermissionError:
+        return False  # not readable

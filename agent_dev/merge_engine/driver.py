@@ -1,9 +1,9 @@
-"""Drive the operations of a merge forward or back (decision 0010).
+"""Run the operations of a merge forward or backward (decision 0010).
 
-A replacement is RENAME_EXCHANGE and then a check of what came out, exchanged back when it is not what the operation expects;
-additions and removals use NOREPLACE. So no path is ever absent that existed before and after, and what the user did in the
-last instant is never overwritten. Directories are made durable in waves: before anything is done within one that was just
-attached, and before one goes whose content just went.
+A replacement is RENAME_EXCHANGE followed by a check of the old entry, and exchanged back if that is unexpected; additions and
+removals use RENAME_NOREPLACE. So no path is missing at any time that existed before and after, and an edit of the user in the
+last instant is never overwritten. Directories are synced in waves: before an operation inside a new directory, and before an
+emptied directory is removed.
 """
 
 import errno
@@ -11,113 +11,120 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 
-from agent_dev.fs import dir_tree as files
-from agent_dev.fs import durable as disk
-from agent_dev.fs import walk as scan
-from agent_dev.merge_engine import whole_directories as whole
-from agent_dev.merge_engine.journal import Act, Mark, Op, Place, mark, place
+from agent_dev.fs import acl, dir_tree, durable, walk
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.fs.unlocked_directories import WRITE
+from agent_dev.merge_engine import whole_directories
+from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, OpProgress, entry_mark, op_progress
 from agent_dev.merge_engine.slots import Stage
-from agent_dev.overlay.changes import Entry, FileType, Key
 
-_MANY = 64  # directories: past that one syncfs is cheaper than an fsync for each
-# A disk or a process at its end: not one path's fault, so nothing more is tried.
-FATAL = frozenset(
+_MAX_FSYNCS = 64  # directories; above that one syncfs is cheaper than many fsyncs
+# Errors of the disk or the process, not of one path: stop at once.
+FATAL_ERRORS = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ENOSYS)
 )
-_NO_PATH = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)
+_MISSING_PATH_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)
 
 
-class StrangerError(Exception):
-    """What stands at a path is not what the operation expects; its text says what was found."""
+class UnexpectedEntryError(Exception):
+    """The entry at a path is not the expected one; the text describes it."""
 
 
 class Driver:
-    """Drives operations between real trees and their stages, by descriptors only."""
+    """Runs operations between real trees and their stages, only through descriptors."""
 
     def __init__(
-        self, reals: tuple[files.Tree, ...], stages: tuple[Stage | None, ...], twofold: frozenset[Key] = frozenset()
+        self, reals: tuple[dir_tree.Tree, ...], stages: tuple[Stage | None, ...], twofold: frozenset[Key] = frozenset()
     ) -> None:
-        """`twofold`: what comes and gets its mode by two operations: when one of them fails, nothing may stay halfway."""
+        """Create a driver. `twofold`: entries with two operations, content and mode; if one fails, the run must stop."""
         self._reals = reals
         self._stages = stages
-        self._twofold = twofold
-        self._touched: dict[tuple[int, bytes], None] = {}
-        self._fresh: set[tuple[int, bytes]] = set()  # attached directories whose entry is not yet durable
-        self._named: dict[tuple[int, int], tuple[int, int]] = {}  # ctimes of inodes with more names, before and after our move
-        self.keeps = False  # a slot holds what the user saved, for which the path has no room
+        self._two_part_keys = twofold
+        self._unsynced: dict[tuple[int, bytes], None] = {}
+        self._new_directories: set[tuple[int, bytes]] = set()  # new directories whose entry is not durable yet
+        self._hard_linked_ctimes: dict[
+            tuple[int, int], tuple[int, int]
+        ] = {}  # ctimes of hard-linked inodes, before and after our move
+        self.must_keep_slots = False  # a slot has a file of the user that could not be moved back
 
-    def look(self, op: Op) -> tuple[Entry | None, Entry | None]:
-        """Return what is at an operation's path and what is in its slot."""
+    def entries_of(self, op: Operation) -> tuple[Entry | None, Entry | None]:
+        """Return the entries at an operation's path and in its slot."""
         stage = self._stages[op.key.root]
-        return self._reals[op.key.root].look(op.key.path), stage.look(op.slot) if stage and op.slot else None
+        return self._reals[op.key.root].entry_at(op.key.path), stage.entry_in(op.slot) if stage and op.slot else None
 
-    def place(self, op: Op, *, is_forward: bool) -> Place:
-        """Tell how far the drive of an operation got."""
-        return place(op, *self.look(op), is_forward=is_forward)
+    def progress_of(self, op: Operation, *, is_forward: bool) -> OpProgress:
+        """Return the progress of an operation."""
+        return op_progress(op, *self.entries_of(op), is_forward=is_forward)
 
-    def forward(self, ops: Iterable[tuple[int, Op]], *, is_strict: bool = True) -> dict[int, str]:
-        """Drive operations forward in their order; return those that were not done, and why ("": needless).
+    def run_forward(self, ops: Iterable[tuple[int, Operation]], *, is_strict: bool = True) -> dict[int, str]:
+        """Run operations forward in order; return those that were not done with the reason ("": nothing to do).
 
-        `is_strict`: what a rename of ours may have moved counts as changed too. Raises OSError when the disk fails; then
-        what was done must be driven back.
+        `is_strict`: an entry that our own earlier rename may have moved counts as changed too. Raises OSError on a disk error;
+        then the caller must roll back.
         """
-        return self._drive(ops, is_forward=True, is_strict=is_strict)
+        return self._run(ops, is_forward=True, is_strict=is_strict)
 
-    def back(self, ops: Iterable[tuple[int, Op]]) -> dict[int, str]:
-        """Drive operations back in the reverse of their order; as `forward`."""
-        return self._drive(reversed(tuple(ops)), is_forward=False, is_strict=False)
+    def run_backward(self, ops: Iterable[tuple[int, Operation]]) -> dict[int, str]:
+        """Run operations backward, in reverse order; otherwise as `run_forward`."""
+        return self._run(reversed(tuple(ops)), is_forward=False, is_strict=False)
 
-    def _drive(self, ops: Iterable[tuple[int, Op]], *, is_forward: bool, is_strict: bool) -> dict[int, str]:
+    def _run(self, ops: Iterable[tuple[int, Operation]], *, is_forward: bool, is_strict: bool) -> dict[int, str]:
         stopped: dict[int, str] = {}
         for number, op in ops:
             try:
-                if not self._carry_out(op, is_forward=is_forward, is_strict=is_strict):
+                if not self._run_op(op, is_forward=is_forward, is_strict=is_strict):
                     stopped[number] = ""
-            except StrangerError as error:
+            except UnexpectedEntryError as error:
                 stopped[number] = str(error)
             except OSError as error:
-                if error.errno in FATAL or op.key in self._twofold:
+                if error.errno in FATAL_ERRORS or op.key in self._two_part_keys:
                     raise
                 stopped[number] = error.strerror or str(error)
         return stopped
 
-    def _carry_out(self, op: Op, *, is_forward: bool, is_strict: bool) -> bool:
-        """Do one; return whether there was something to do. Raises StrangerError or OSError."""
+    def _run_op(self, op: Operation, *, is_forward: bool, is_strict: bool) -> bool:
+        """Run one operation; return whether there was something to do. Raises UnexpectedEntryError or OSError."""
         here = (op.key.root, op.key.path)
         parent = (op.key.root, op.key.path.rpartition(b"/")[0])
-        if parent in self._fresh or here in self._touched:
+        if parent in self._new_directories or here in self._unsynced:
             self.sync()
-        match op.act:
-            case Act.PRUNE:
-                done = self._prune(op) if is_forward else self._grow(op)
-            case Act.MODE:
+        match op.kind:
+            case OpKind.PRUNE:
+                done = self._prune(op, is_strict=is_strict) if is_forward else self._recreate(op)
+            case OpKind.MODE:
                 done = self._set_mode(op, is_forward=is_forward)
             case _:
                 arriving, leaving = (op.new, op.old) if is_forward else (op.old, op.new)
                 done = self._move(op, arriving, leaving, is_strict=is_strict)
         return done
 
-    def _at(self, op: Op) -> tuple[int, bytes]:
-        """Return the directory that holds the operation's path, and the name in it."""
+    def _parent_and_name(self, op: Operation) -> tuple[int, bytes]:
+        """Return the directory of the operation's path, and the name in it."""
         folder, _, name = op.key.path.rpartition(b"/")
-        place = self._reals[op.key.root].folder(folder)
-        self._touched[(op.key.root, folder)] = None
+        tree = self._reals[op.key.root]
+        place = tree.directory(folder)
+        if os.fstat(place).st_mode & WRITE != WRITE:
+            tree.unlock(folder)
+        self._unsynced[(op.key.root, folder)] = None
         return place, name
 
-    def _stage(self, op: Op) -> Stage:
+    def _stage(self, op: Operation) -> Stage:
         stage = self._stages[op.key.root]
         if stage is None:
-            raise StrangerError("its staging directory is gone")
+            raise UnexpectedEntryError("its staging directory is missing")
         return stage
 
-    # moves
+    # Moves
 
-    def _move(self, op: Op, arriving: Mark | None, leaving: Mark | None, *, is_strict: bool) -> bool:
-        folder, name = self._at(op)
+    def _move(self, op: Operation, arriving: EntryMark | None, leaving: EntryMark | None, *, is_strict: bool) -> bool:
+        folder, name = self._parent_and_name(op)
         found = None
         if leaving is not None:
-            found = scan.entry(folder, name)
-            _demand(self._since_our_own(op, leaving), found, is_strict=is_strict)
+            if leaving.type is FileType.DIRECTORY:
+                self._expect_own_metadata(op, is_strict=is_strict)
+                self._reals[op.key.root].unlock(op.key.path)  # the kernel moves no directory that its owner may not write to
+            found = walk.read_entry(folder, name)
+            _expect(self._expected_mark(op, leaving), found, is_strict=is_strict)
         if leaving is None:
             if not self._attach(op, folder, name):
                 return False
@@ -125,200 +132,243 @@ class Driver:
             self._detach(op, folder, name, leaving)
         else:
             self._exchange(op, folder, name, (arriving, leaving))
-        self._remember(op, arriving, leaving)
+        self._update_after_move(op, arriving, leaving)
+        if arriving is not None and arriving.type is FileType.DIRECTORY and arriving.mode & WRITE != WRITE:
+            self._restore_mode(folder, name, arriving)
         if found is not None and found.links > 1 and found.type is not FileType.DIRECTORY:
-            self._note_names(op, found)
+            self._record_hard_link(op, found)
         return True
 
-    def _since_our_own(self, op: Op, leaving: Mark) -> Mark:
-        """Return what must stand at a path whose file we moved by another name of it already, which gave it a ctime."""
-        before, after = self._named.get((op.key.root, leaving.inode), (0, 0))
+    @staticmethod
+    def _restore_mode(folder: int, name: bytes, arrived: EntryMark) -> None:
+        """Restore the mode of a directory that was made writable to be moved and is back now."""
+        if walk.read_entry(folder, name).mode == arrived.mode | WRITE:
+            durable.chmod_at(name, folder, arrived.mode)
+
+    def _expected_mark(self, op: Operation, leaving: EntryMark) -> EntryMark:
+        """Return the expected mark of a path whose inode we already moved under another name, which changed its ctime."""
+        before, after = self._hard_linked_ctimes.get((op.key.root, leaving.inode), (0, 0))
         return replace(leaving, ctime=after) if before and leaving.ctime == before else leaving
 
-    def _note_names(self, op: Op, was: Entry) -> None:
-        now = self._stage(op).look(op.slot)
+    def _record_hard_link(self, op: Operation, was: Entry) -> None:
+        now = self._stage(op).entry_in(op.slot)
         if now is not None and now.inode == was.inode:
-            first, _ = self._named.get((op.key.root, was.inode), (was.ctime, 0))
-            self._named[op.key.root, was.inode] = first, now.ctime
+            first, _ = self._hard_linked_ctimes.get((op.key.root, was.inode), (was.ctime, 0))
+            self._hard_linked_ctimes[op.key.root, was.inode] = first, now.ctime
 
-    def _remember(self, op: Op, arriving: Mark | None, leaving: Mark | None) -> None:
-        """Let go of directories that moved, and note one that is new: nothing happens in it before its entry is durable."""
+    def _update_after_move(self, op: Operation, arriving: EntryMark | None, leaving: EntryMark | None) -> None:
+        """Forget open directories that moved, and record a new one: its entry must be durable before it is filled."""
         if any(moved is not None and moved.type is FileType.DIRECTORY for moved in (arriving, leaving)):
-            self._reals[op.key.root].forget()
+            self._reals[op.key.root].close_directories()
         if arriving is not None and arriving.type is FileType.DIRECTORY:
-            self._fresh.add((op.key.root, op.key.path))
+            self._new_directories.add((op.key.root, op.key.path))
 
-    def _attach(self, op: Op, folder: int, name: bytes) -> bool:
+    def _attach(self, op: Operation, folder: int, name: bytes) -> bool:
         try:
-            disk.move(self._stage(op).fd, op.slot.encode(), folder, name)
+            durable.rename_new(self._stage(op).fd, op.slot.encode(), folder, name)
         except FileExistsError:
-            if op.is_loose and scan.entry(folder, name).type is FileType.DIRECTORY:
+            if op.is_auxiliary and walk.read_entry(folder, name).type is FileType.DIRECTORY:
                 return False
-            raise StrangerError("something was put there meanwhile") from None
+            raise UnexpectedEntryError("something was created there concurrently") from None
         return True
 
-    def _detach(self, op: Op, folder: int, name: bytes, leaving: Mark) -> None:
+    def _detach(self, op: Operation, folder: int, name: bytes, leaving: EntryMark) -> None:
         stage, slot = self._stage(op), op.slot.encode()
-        if leaving.type is FileType.DIRECTORY and not op.whole and not _is_empty(folder, name):
-            raise StrangerError("it holds other things now")
-        disk.move(folder, name, stage.fd, slot)
+        if leaving.type is FileType.DIRECTORY and not op.members and not _is_empty(folder, name):
+            raise UnexpectedEntryError("it is not empty any more")
+        durable.rename_new(folder, name, stage.fd, slot)
         try:
-            self._demand_in_slot(op, leaving)
-        except (StrangerError, OSError) as error:
+            self._expect_in_slot(op, leaving)
+        except (UnexpectedEntryError, OSError) as error:
             try:
-                disk.move(stage.fd, slot, folder, name)
+                durable.rename_new(stage.fd, slot, folder, name)
             except OSError:
-                self.keeps = True
-                raise StrangerError(f"{error}; what was there then is kept as {stage.path}/{op.slot}") from None
+                self.must_keep_slots = True
+                raise UnexpectedEntryError(f"{error}; your version is kept as {stage.path}/{op.slot}") from None
             raise
 
-    def _exchange(self, op: Op, folder: int, name: bytes, sides: tuple[Mark, Mark]) -> None:
+    def _exchange(self, op: Operation, folder: int, name: bytes, sides: tuple[EntryMark, EntryMark]) -> None:
         arriving, leaving = sides
-        disk.exchange(self._stage(op).fd, op.slot.encode(), folder, name)
+        durable.exchange(self._stage(op).fd, op.slot.encode(), folder, name)
         try:
-            self._demand_in_slot(op, leaving)
-        except (StrangerError, OSError):
+            self._expect_in_slot(op, leaving)
+        except (UnexpectedEntryError, OSError):
             self._exchange_back(op, folder, name, arriving)
             raise
 
-    def _exchange_back(self, op: Op, folder: int, name: bytes, ours: Mark) -> None:
-        """Give back what came out and is not what was expected, if ours still stands at the path.
+    def _exchange_back(self, op: Operation, folder: int, name: bytes, ours: EntryMark) -> None:
+        """Exchange an unexpected old entry back, if our entry is still at the path.
 
-        Where a still later save has taken its place both are the user's: then what came out stays in the slot and is told.
+        If a later save has replaced ours, both versions are the user's: the older one stays in the slot and is reported.
         """
         stage, slot = self._stage(op), op.slot.encode()
-        disk.exchange(stage.fd, slot, folder, name)
-        if not ours.is_(stage.look(op.slot)):
-            disk.exchange(stage.fd, slot, folder, name)
-            self.keeps = True
-            raise StrangerError(f"it was changed meanwhile, twice; the first is kept as {stage.path}/{op.slot}")
+        durable.exchange(stage.fd, slot, folder, name)
+        if not ours.matches(stage.entry_in(op.slot)):
+            durable.exchange(stage.fd, slot, folder, name)
+            self.must_keep_slots = True
+            raise UnexpectedEntryError(f"it was changed concurrently, twice; the first version is kept as {stage.path}/{op.slot}")
 
-    def _demand_in_slot(self, op: Op, wanted: Mark) -> None:
-        found = self._stage(op).look(op.slot)
-        _demand(wanted, found, is_strict=False)
-        if op.whole:
-            if not whole.is_as(self._stage(op).fd, op.slot.encode(), op):
-                raise StrangerError("something in it was changed meanwhile")
+    def _expect_in_slot(self, op: Operation, wanted: EntryMark) -> None:
+        found = self._stage(op).entry_in(op.slot)
+        _expect(wanted, found, is_strict=False)
+        if op.members:
+            if not whole_directories.is_unchanged(self._stage(op).fd, op.slot.encode(), op):
+                raise UnexpectedEntryError("its content was changed concurrently")
         elif wanted.type is FileType.DIRECTORY and not _is_empty(self._stage(op).fd, op.slot.encode()):
-            raise StrangerError("something was put into it meanwhile")
+            raise UnexpectedEntryError("files were created in it concurrently")
 
-    # directories
+    # Directories
 
-    def _prune(self, op: Op) -> bool:
-        folder, name = self._at(op)
+    def _prune(self, op: Operation, *, is_strict: bool) -> bool:
+        folder, name = self._parent_and_name(op)
+        if op.is_auxiliary and self._is_changed(op):
+            return False
+        self._expect_own_metadata(op, is_strict=is_strict)
         try:
-            disk.rmdir(name, folder)
+            durable.rmdir(name, folder)
         except OSError as error:
-            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR) and op.is_loose:
-                return False  # something that was not chosen, or the user's own, keeps it
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR) and op.is_auxiliary:
+                return False  # not empty: unselected files or the user's own
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                raise StrangerError("something was put into it meanwhile") from None
+                raise UnexpectedEntryError("files were created in it concurrently") from None
             raise
-        self._reals[op.key.root].forget()
+        self._reals[op.key.root].close_directories()
         return True
 
-    def _grow(self, op: Op) -> bool:
-        """Make a directory again that was pruned: like it, by a new inode."""
+    def _expect_own_metadata(self, op: Operation, *, is_strict: bool) -> None:
+        """Raise UnexpectedEntryError if `is_strict` and the user changed a directory's mode, attributes or ACL."""
+        if is_strict and self._is_changed(op):
+            raise UnexpectedEntryError("its mode, attributes or ACL were changed concurrently")
+
+    def _is_changed(self, op: Operation) -> bool:
+        """Return whether a directory's mode, attributes or ACL changed since its operation was recorded."""
+        real = self._reals[op.key.root]
+        found = real.entry_at(op.key.path)
+        if op.old is None or found is None or found.type is not FileType.DIRECTORY:
+            return False  # rmdir will report the cause
+        now = {*acl.attributes_with_acl(real, op.key.path, found)}
+        return (found.mode, now) != (op.old.mode, {*op.old.attributes})
+
+    def _recreate(self, op: Operation) -> bool:
+        """Recreate a pruned directory with a new inode."""
         if op.old is None:
-            raise StrangerError("what it was is not known")
-        folder, name = self._at(op)
+            raise UnexpectedEntryError("its previous state is unknown")
+        folder, name = self._parent_and_name(op)
         stage, slot, mode = self._stage(op), op.slot.encode(), op.old.mode
-        if stage.look(op.slot) is None:
-            stage.make(op.slot, Entry(op.old.type, mode, attributes=op.old.attributes))
+        if stage.entry_in(op.slot) is None:
+            stage.create(op.slot, Entry(op.old.type, mode, attributes=op.old.attributes))
         fd = os.open(slot, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=stage.fd)
         try:
-            disk.chmod(fd, mode | 0o700)
-            disk.move(stage.fd, slot, folder, name)
+            durable.chmod(fd, mode | 0o700)
+            durable.rename_new(stage.fd, slot, folder, name)
             if mode & 0o700 != 0o700:
-                disk.chmod(fd, mode)  # only now: who may not write to it could not have moved it
-                disk.fsync(fd)
+                durable.chmod(fd, mode)  # only now, because an unwritable directory cannot be moved
+                durable.fsync(fd)
         except FileExistsError:
-            if scan.entry(folder, name).type is FileType.DIRECTORY:
-                disk.rmdir(slot, stage.fd)
+            if walk.read_entry(folder, name).type is FileType.DIRECTORY:
+                durable.rmdir(slot, stage.fd)
                 return False
-            raise StrangerError("something was put there meanwhile") from None
+            raise UnexpectedEntryError("something was created there concurrently") from None
         finally:
             os.close(fd)
-        self._fresh.add((op.key.root, op.key.path))
+        self._new_directories.add((op.key.root, op.key.path))
         return True
 
-    def _set_mode(self, op: Op, *, is_forward: bool) -> bool:
+    def _set_mode(self, op: Operation, *, is_forward: bool) -> bool:
         was, wanted = (op.old, op.new) if is_forward else (op.new, op.old)
         if was is None or wanted is None:
-            raise StrangerError("what it was is not known")
-        self._at(op)
-        self.touch(op)
-        found = self._reals[op.key.root].look(op.key.path)
+            raise UnexpectedEntryError("its previous state is unknown")
+        self._parent_and_name(op)
+        self.mark_for_sync(op)
+        found = self._reals[op.key.root].entry_at(op.key.path)
         if found is None:
             return False
         if found.type is not FileType.DIRECTORY or (found.inode != was.inode and was.inode):
-            raise StrangerError("it was removed or replaced meanwhile")
+            raise UnexpectedEntryError("it was removed or replaced concurrently")
         if (found.mode, found.attributes) == (wanted.mode, wanted.attributes):
             return True
         if found.mode != was.mode:
-            raise StrangerError("its mode was changed meanwhile")
-        fd = self._reals[op.key.root].open(op.key.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            for attribute, _ in set(was.attributes) - set(wanted.attributes):
-                disk.remove_attribute(fd, attribute)
-            for attribute, value in wanted.attributes:
-                disk.set_attribute(fd, attribute, value)
-            disk.chmod(fd, wanted.mode)
-        finally:
-            os.close(fd)
+            raise UnexpectedEntryError("its mode was changed concurrently")
+        self._set_attributes(op, was, wanted)
         return True
 
-    # what lasts
+    def _set_attributes(self, op: Operation, was: EntryMark, wanted: EntryMark) -> None:
+        tree = self._reals[op.key.root]
+        fd = tree.open(op.key.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for attribute, _ in set(was.attributes) - set(wanted.attributes):
+                durable.remove_attribute(fd, attribute)
+            for attribute, value in wanted.attributes:
+                durable.set_attribute(fd, attribute, value)
+            if tree.unlocked is None or not tree.unlocked.set_mode(op.key.path, wanted.mode):
+                durable.chmod(fd, wanted.mode)
+        finally:
+            os.close(fd)
 
-    def touch(self, op: Op) -> None:
-        """Have the next `sync` make durable what an operation changes, also what another process did of it."""
-        self._touched[(op.key.root, op.key.path.rpartition(b"/")[0])] = None
-        if op.act is Act.MODE:
-            self._touched[(op.key.root, op.key.path)] = None
+    # Durability
+
+    def mark_for_sync(self, op: Operation) -> None:
+        """Let the next `sync` cover an operation's directory, even if another process ran the operation."""
+        self._unsynced[(op.key.root, op.key.path.rpartition(b"/")[0])] = None
+        if op.kind is OpKind.MODE:
+            self._unsynced[(op.key.root, op.key.path)] = None
 
     def sync(self) -> None:
-        """Make the directories of real trees durable whose entries changed, and with them the other halves, in the stages."""
-        if not self._touched:
+        """Make changed directories of the real trees durable, and their counterparts in the stages."""
+        if not self._unsynced:
             return
-        if len(self._touched) > _MANY:
-            for root in {root for root, _ in self._touched}:
-                disk.syncfs(self._reals[root].fd)
+        if len(self._unsynced) > _MAX_FSYNCS:
+            for root in {root for root, _ in self._unsynced}:
+                durable.syncfs(self._reals[root].fd)
         else:
-            for root, folder in self._touched:
+            for root, folder in self._unsynced:
                 self._sync_folder(root, folder)
-        self._touched.clear()
-        self._fresh.clear()
+        self._unsynced.clear()
+        self._new_directories.clear()
 
     def _sync_folder(self, root: int, folder: bytes) -> None:
         try:
-            disk.sync_folder(self._reals[root].folder(folder))
+            durable.sync_directory(self._reals[root].directory(folder))
         except PermissionError:
-            disk.syncfs(self._reals[root].fd)  # a directory that its owner may not read
+            durable.syncfs(self._reals[root].fd)  # an unreadable directory
         except OSError as error:
-            if error.errno not in _NO_PATH:
+            if error.errno not in _MISSING_PATH_ERRORS:
                 raise
 
-    def found(self, ops: Iterable[tuple[int, Op]]) -> dict[int, Mark | None]:
-        """Return what stands at the operations' paths now."""
-        seen: dict[int, Mark | None] = {}
+    def current_marks(self, ops: Iterable[tuple[int, Operation]], *, is_forward: bool) -> dict[int, EntryMark | None]:
+        """Return the current marks at the operations' paths; a new entry whose mode the user changed since has its merged mode.
+
+        Only the mode distinguishes the user's change from the merged entry: with the current mode, an undo would discard it.
+        """
+        seen: dict[int, EntryMark | None] = {}
         for number, op in ops:
-            entry = self._reals[op.key.root].look(op.key.path, attributes=False)
-            seen[number] = mark(entry) if entry is not None else None
+            entry = self._reals[op.key.root].entry_at(op.key.path, attributes=False)
+            now = entry_mark(entry) if entry is not None else None
+            came = op.new if is_forward and op.kind in (OpKind.ATTACH, OpKind.EXCHANGE) else None
+            is_final = came is not None and came.type is not FileType.SYMLINK and op.key not in self._two_part_keys
+            if now is not None and came is not None and is_final and came.matches(entry) and came.mode != now.mode:
+                now = replace(now, mode=came.mode, ctime=0)
+            seen[number] = now
         return seen
 
-    def written_behind(self, ops: Iterable[tuple[int, Op]]) -> dict[int, str]:
-        """Return operations whose replaced content somebody wrote to through an old descriptor."""
-        return {number: "it was written to meanwhile" for number, op in ops if not self._is_kept(op)}
+    def late_writes(self, ops: Iterable[tuple[int, Operation]]) -> dict[int, str]:
+        """Return operations whose replaced file was written to through an old descriptor."""
+        return {number: "it was written to concurrently" for number, op in ops if not self._is_kept(op)}
 
-    def _is_kept(self, op: Op) -> bool:
+    def _is_kept(self, op: Operation) -> bool:
         stage = self._stages[op.key.root]
-        return op.old is None or not op.slot or op.act is Act.PRUNE or (stage is not None and op.old.is_(stage.look(op.slot)))
+        return (
+            op.old is None
+            or not op.slot
+            or op.kind is OpKind.PRUNE
+            or (stage is not None and op.old.matches(stage.entry_in(op.slot)))
+        )
 
 
-def _demand(wanted: Mark, found: Entry | None, *, is_strict: bool) -> None:
-    """Raise StrangerError unless this was found; strictly, nobody may have moved it either."""
-    if not (wanted.is_untouched(found) if is_strict and wanted.ctime else wanted.is_(found)):
-        raise StrangerError("it was changed meanwhile")
+def _expect(wanted: EntryMark, found: Entry | None, *, is_strict: bool) -> None:
+    """Raise UnexpectedEntryError unless the wanted entry was found; `is_strict`: also if it was moved."""
+    if not (wanted.matches_unmoved(found) if is_strict and wanted.ctime else wanted.matches(found)):
+        raise UnexpectedEntryError("it was changed concurrently")
 
 
 def _is_empty(folder: int, name: bytes) -> bool:

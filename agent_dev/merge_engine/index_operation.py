@@ -1,71 +1,70 @@
-"""A new index as one more operation of a merge, behind git's own lock."""
+"""Replace git's index as one more operation of a merge, under git's own lock."""
 
 import os
 import time
 
 from agent_dev.errors import CannotMerge
-from agent_dev.fs import dir_tree as files
-from agent_dev.merge_engine import index_lock
-from agent_dev.merge_engine import journal_codec as records
-from agent_dev.merge_engine.journal import Act, Op, mark
+from agent_dev.fs import dir_tree
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.merge_engine import index_lock, journal_codec
+from agent_dev.merge_engine.journal import Operation, OpKind, entry_mark
 from agent_dev.merge_engine.merge_execution import Merge
 from agent_dev.merge_engine.slots import Stage
-from agent_dev.overlay.changes import Entry, FileType, Key
 
-NAME = b"index"
+INDEX_NAME = b"index"
 
 
-def look(folder: str) -> Entry | None:
-    """Return what stands at a git dir's index."""
-    tree = files.Tree(folder)
+def index_entry(folder: str) -> Entry | None:
+    """Return the entry of a git directory's index."""
+    tree = dir_tree.Tree(folder)
     try:
-        return tree.look(NAME)
+        return tree.entry_at(INDEX_NAME)
     finally:
         tree.close()
 
 
-def stage(merge: Merge, path: str, expect: Entry | None) -> Op:
-    """Take the lock, put a new index into a slot, durable, and return the operation. Raises CannotMerge."""
-    root = len(merge.reals) - 1
-    place = merge.stages[root]
-    assert place is not None  # noqa: S101  (made for every root that the plan names)
-    lock(merge, place)
+def stage_index(merge: Merge, path: str, expect: Entry | None) -> Operation:
+    """Acquire the lock, write a new index into a slot, durable, and return the operation. Raises CannotMerge."""
+    root = len(merge.real_trees) - 1
+    stage_dir = merge.stages[root]
+    assert stage_dir is not None  # noqa: S101  (made for every root that the plan names)
+    acquire_lock(merge, stage_dir)
     with open(path, "rb") as file:
         data = file.read()
-    new, digest = place.put("index", data, _like(expect))
-    place.settle()
-    act, old = (Act.ATTACH, None) if expect is None else (Act.EXCHANGE, mark(expect))
-    return Op(act, Key(root, NAME), "index", new, old, digest)
+    new, digest = stage_dir.write("index", data, _like(expect))
+    stage_dir.sync()
+    act, old = (OpKind.ATTACH, None) if expect is None else (OpKind.EXCHANGE, entry_mark(expect))
+    return Operation(act, Key(root, INDEX_NAME), "index", new, old, digest)
 
 
 def _like(expect: Entry | None) -> Entry:
     return Entry(FileType.FILE, expect.mode if expect is not None else 0o644, mtime=time.time_ns())
 
 
-def lock(merge: Merge, place: Stage) -> None:
-    """Take the index's lock. Raises CannotMerge when a git has it."""
-    tree = merge.reals[-1]
+def acquire_lock(merge: Merge, stage_dir: Stage) -> None:
+    """Acquire the index lock. Raises CannotMerge if git holds it."""
+    tree = merge.real_trees[-1]
     try:
-        index_lock.take(tree.fd, place, merge.id)
+        index_lock.acquire(tree.fd, stage_dir, merge.id)
     except FileExistsError:
-        reason = "a git is at work there; nothing was changed"
-        hint = "wait for its end, or remove what a crash left"
+        reason = "another git process is running; nothing was changed"
+        hint = "wait until it ends; if none is running, remove the lock file"
         raise CannotMerge(path=f"{tree.path}/index.lock", reason=reason, hint=hint) from None
     except OSError as error:
         raise CannotMerge(path=tree.path, reason=f"{error.strerror}; nothing was changed") from None
 
 
-def replace(merge: Merge, number: int, path: str, now: Entry, *, is_forward: bool) -> None:
-    """Put another index into an operation's slot, for one that git has written since. Raises OSError."""
+def restage_index(merge: Merge, number: int, path: str, now: Entry, *, is_forward: bool) -> None:
+    """Write another index into an operation's slot, if git has written the index since. Raises OSError."""
     op = merge.journal.ops[number]
-    place = merge.stages[op.key.root]
-    assert place is not None  # noqa: S101  (it holds the slot)
+    stage_dir = merge.stages[op.key.root]
+    assert stage_dir is not None  # noqa: S101  (it has the slot)
     with open(path, "rb") as file:
         data = file.read()
-    if place.look("index.new") is not None:
-        os.unlink("index.new", dir_fd=place.fd)
-    new, _ = place.put("index.new", data, _like(now))
-    os.rename("index.new", op.slot, src_dir_fd=place.fd, dst_dir_fd=place.fd)
-    place.settle()
-    marks = (new, mark(now)) if is_forward else (mark(now), new)
-    merge.add(records.moved_record(merge.journal.begin.stages if merge.journal.begin else (), {number: marks}))
+    if stage_dir.entry_in("index.new") is not None:
+        os.unlink("index.new", dir_fd=stage_dir.fd)
+    new, _ = stage_dir.write("index.new", data, _like(now))
+    os.rename("index.new", op.slot, src_dir_fd=stage_dir.fd, dst_dir_fd=stage_dir.fd)
+    stage_dir.sync()
+    marks = (new, entry_mark(now)) if is_forward else (entry_mark(now), new)
+    merge.append_records(journal_codec.moved_record(merge.journal.header.stages if merge.journal.header else (), {number: marks}))

@@ -1,9 +1,9 @@
-"""A merge's journal: its operations, how far they got, and what its records say must happen next (decision 0010).
+"""A merge's journal: its operations, their progress, and the required next action (decision 0010).
 
-Every operation moves whole things between a path of a real tree and a numbered slot of a staging directory, or gives a
-directory another mode. So it is either *before* or *after*, which of the two the inodes tell, and it can be driven both
-ways: a merge drives operations forward, a rollback and an undo drive them back, a redo forward again. Each drive is a
-phase: it begins with a record of what it will do and ends with one of what it reached.
+Every operation moves whole entries between a path of a real tree and a numbered slot of a staging directory, or changes a
+directory's mode. So it is either *before* or *after*, which the inodes tell, and it can run in both directions: a merge runs
+operations forward, a rollback and an undo backward, a redo forward again. Each run is a phase: it begins with a record of its
+operations and ends with a record of its result.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,24 +11,25 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from agent_dev.overlay.changes import Entry, FileType, Key
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.git.updates import GitUpdate
 
 
-class Act(StrEnum):
-    """What an operation does when it is driven forward."""
+class OpKind(StrEnum):
+    """The effect of an operation that runs forward."""
 
-    ATTACH = "attach"  # slot → path, where nothing stands
+    ATTACH = "attach"  # slot → path, which does not exist
     DETACH = "detach"  # path → slot, which is empty
     EXCHANGE = "exchange"  # slot ↔ path
     PRUNE = "prune"  # remove an empty directory
-    MODE = "mode"  # give a directory another mode and other attributes
+    MODE = "mode"  # change a directory's mode and attributes
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """What is known of a thing: enough to know it again after a rename, which changes nothing of it but the ctime.
+class EntryMark:
+    """A fingerprint of an entry: enough to recognize it after a rename, which changes only its ctime.
 
-    Times in ns since 1970. `attributes` (its `user.*` ones) and the mtime of a directory count only when it is made anew.
+    Times in ns since 1970. `attributes` (`user.*`) and the mtime of a directory are used only to recreate it.
     """
 
     type: FileType
@@ -39,16 +40,16 @@ class Mark:
     mode: int = 0
     attributes: tuple[tuple[str, bytes], ...] = ()
 
-    def is_(self, found: Entry | None) -> bool:
-        """Whether this is what was found, wherever it has moved."""
+    def matches(self, found: Entry | None) -> bool:
+        """Return whether this is the found entry, even if it has been renamed."""
         if found is None or (found.type, found.inode) != (self.type, self.inode):
             return False
         return self.type is not FileType.FILE or (found.size, found.mtime) == (self.size, self.mtime)
 
-    def is_the_same(self, other: "Mark") -> bool:
-        """Whether two marks are of one thing, which nobody has changed in between; of a directory only that it is the same."""
+    def is_same_unchanged(self, other: "EntryMark") -> bool:
+        """Return whether two marks are of one unchanged entry; a directory is only compared by inode and mode."""
         if self.type is FileType.DIRECTORY:
-            return (other.type, other.inode) == (self.type, self.inode)
+            return (other.type, other.inode, other.mode) == (self.type, self.inode, self.mode)
         return (other.type, other.inode, other.size, other.mtime, other.ctime) == (
             self.type,
             self.inode,
@@ -57,209 +58,171 @@ class Mark:
             self.ctime,
         )
 
-    def is_untouched(self, found: Entry | None) -> bool:
-        """Whether this is what was found, and nobody has moved or changed it either."""
-        return self.is_(found) and found is not None and (self.type is FileType.DIRECTORY or found.ctime == self.ctime)
+    def matches_unmoved(self, found: Entry | None) -> bool:
+        """Return whether this is the found entry, neither changed nor renamed."""
+        return self.matches(found) and found is not None and (self.type is FileType.DIRECTORY or found.ctime == self.ctime)
 
 
-def mark(entry: Entry) -> Mark:
-    """Return what a journal keeps of an entry."""
+def entry_mark(entry: Entry) -> EntryMark:
+    """Return the mark of an entry."""
     own = entry.attributes if entry.type is FileType.DIRECTORY else ()
-    return Mark(entry.type, entry.inode, entry.size, entry.mtime, entry.ctime, entry.mode, own)
+    return EntryMark(entry.type, entry.inode, entry.size, entry.mtime, entry.ctime, entry.mode, own)
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
-    """One operation. `new` is what stands at the path after it, `old` what stood there before; None for nothing.
+class Operation:
+    """One operation. `new` is the entry at the path after it, `old` the one before it; None for no entry.
 
-    `slot`: the name in its root's staging directory. `digest`: of the new content, SHA-256 in hex, "" where there is none.
-    `is_loose`: it only serves others: passed over when a directory is there already, or is not empty.
-    `whole`: what a new directory holds that comes as a whole, by paths below it, parents before children.
+    `slot`: the name in its root's staging directory. `digest`: SHA-256 of the new content in hex, "" if there is none.
+    `is_auxiliary`: an auxiliary operation, skipped if a directory exists already or is not empty.
+    `attributes_digest`: a digest of the new entry's attributes and ACLs, "" if not recorded.
+    `members`: the content of a new directory that is moved as a whole, by relative path, parents before children.
     """
 
-    act: Act
+    kind: OpKind
     key: Key
     slot: str = ""
-    new: Mark | None = None
-    old: Mark | None = None
+    new: EntryMark | None = None
+    old: EntryMark | None = None
     digest: str = ""
-    is_loose: bool = False
-    whole: tuple[tuple[bytes, Mark], ...] = ()
+    is_auxiliary: bool = False
+    members: tuple[tuple[bytes, EntryMark], ...] = ()
+    attributes_digest: str = ""
 
-    def below(self) -> Iterator[tuple[Key, Mark]]:
-        """Yield what comes with a whole directory, by key."""
+    def member_marks(self) -> Iterator[tuple[Key, EntryMark]]:
+        """Yield the content of a whole directory by key."""
         prefix = self.key.path + b"/"
-        return ((Key(self.key.root, prefix + path), mark) for path, mark in self.whole)
+        return ((Key(self.key.root, prefix + path), mark) for path, mark in self.members)
 
-    def parted(self, known: frozenset[Key], digests: tuple[str, ...]) -> tuple["Op", ...]:
-        """Return operations, one for each thing, that together are this one; `known`: the changes.
+    def split(self, known: frozenset[Key], digests: tuple[str, ...]) -> tuple["Operation", ...]:
+        """Return one operation per entry that together equal this one; `known`: the keys of the changes.
 
-        The first takes its place. A directory that is no change itself only serves what is in it.
+        The first one replaces this operation. A directory that is not a change itself is auxiliary.
         """
         more = (
-            Op(
-                self.act,
+            Operation(
+                self.kind,
                 key,
                 f"{self.slot}.{number}",
                 new,
                 None,
-                told,
-                is_loose=new.type is FileType.DIRECTORY and key not in known,
+                digest,
+                is_auxiliary=new.type is FileType.DIRECTORY and key not in known,
             )
-            for number, ((key, new), told) in enumerate(zip(self.below(), digests, strict=True))
+            for number, ((key, new), digest) in enumerate(zip(self.member_marks(), digests, strict=True))
         )
-        return replace(self, whole=(), is_loose=True), *more
+        return replace(self, members=(), is_auxiliary=True), *more
 
 
-class Place(StrEnum):
-    """How far the drive of one operation got, as the disk tells it."""
+class OpProgress(StrEnum):
+    """The progress of one operation in a phase, as found on disk."""
 
-    STILL = "still"  # it has not happened, or the user has taken away what it brought: nothing of it is to be taken back
-    DRIVEN = "driven"
-    STRANGE = "strange"  # the user has put something of his own in the way
+    NOT_RUN = "still"  # it did not run, or the user removed its result: nothing to roll back
+    DONE = "driven"
+    UNEXPECTED = "strange"  # the user has created another entry there
 
 
-def place(op: Op, at: Entry | None, in_slot: Entry | None, *, is_forward: bool) -> Place:
-    """Tell how far a drive got from what is at the operation's path and what is in its slot.
+def op_progress(op: Operation, at: Entry | None, in_slot: Entry | None, *, is_forward: bool) -> OpProgress:
+    """Determine the progress of an operation from the entries at its path and in its slot.
 
-    What a drive takes away need not be what the journal says: killed between a move and its check, the slot holds what the
-    user saved in the last instant, and that is what must go back.
+    The removed entry may differ from the journal: if a run was killed between a move and its check, the slot has what the user
+    saved in the last instant, and that must be moved back.
     """
     arriving, leaving = (op.new, op.old) if is_forward else (op.old, op.new)
-    match op.act:
-        case Act.PRUNE:
+    match op.kind:
+        case OpKind.PRUNE:
             if at is not None and at.type is not FileType.DIRECTORY:
-                return Place.STRANGE
-            return Place.DRIVEN if (at is None) == is_forward else Place.STILL
-        case Act.MODE:
+                return OpProgress.UNEXPECTED
+            return OpProgress.DONE if (at is None) == is_forward else OpProgress.NOT_RUN
+        case OpKind.MODE:
             return _in_mode(at, arriving, leaving)
         case _:
             return _moved(at, in_slot, arriving, leaving)
 
 
-def _moved(at: Entry | None, in_slot: Entry | None, arriving: Mark | None, leaving: Mark | None) -> Place:
-    if arriving is None:  # only something that leaves for the slot
+def _moved(at: Entry | None, in_slot: Entry | None, arriving: EntryMark | None, leaving: EntryMark | None) -> OpProgress:
+    if arriving is None:  # path → slot only
         if in_slot is None:
-            return Place.STILL
-        return Place.DRIVEN if at is None else Place.STRANGE
-    if arriving.is_(in_slot) or (leaving is not None and leaving.is_(at)):
-        return Place.STILL
-    if arriving.is_(at) and (in_slot is None) == (leaving is None):
-        return Place.DRIVEN
-    return Place.STILL if at is None and in_slot is None and leaving is None else Place.STRANGE
+            return OpProgress.NOT_RUN
+        return OpProgress.DONE if at is None else OpProgress.UNEXPECTED
+    if arriving.matches(in_slot) or (leaving is not None and leaving.matches(at)):
+        return OpProgress.NOT_RUN
+    if arriving.matches(at) and (in_slot is None) == (leaving is None):
+        return OpProgress.DONE
+    return OpProgress.NOT_RUN if at is None and in_slot is None and leaving is None else OpProgress.UNEXPECTED
 
 
-def _in_mode(at: Entry | None, arriving: Mark | None, leaving: Mark | None) -> Place:
-    for wanted, where in ((leaving, Place.STILL), (arriving, Place.DRIVEN)):
-        if wanted is not None and wanted.is_(at) and at is not None and at.mode == wanted.mode:
+def _in_mode(at: Entry | None, arriving: EntryMark | None, leaving: EntryMark | None) -> OpProgress:
+    for wanted, where in ((leaving, OpProgress.NOT_RUN), (arriving, OpProgress.DONE)):
+        if wanted is not None and wanted.matches(at) and at is not None and at.mode == wanted.mode:
             return where
-    return Place.STRANGE if at is not None else Place.DRIVEN  # it may have moved away, and come back before its turn
+    return OpProgress.UNEXPECTED if at is not None else OpProgress.DONE  # it may have been moved, and be rolled back earlier
 
 
 # Phases
 
 
 @dataclass(frozen=True, slots=True)
-class Instead:
-    """What an undo drives instead of an operation where the user has changed what the merge left.
+class Substitute:
+    """A substitute that an undo runs instead of an operation because the user has changed the merged file.
 
-    `op`: its `new` is the user's file, its `old` the same without what the merge did. `agent`: where what the merge had
-    brought is kept for the session, "" where the session has it otherwise.
+    `op`: its `new` is the user's file, its `old` the same file without the merge's edit. `agent_slot`: the slot with the merged
+    file for the session, "" if the session has it elsewhere.
     """
 
     number: int
-    op: Op
-    agent: str = ""
+    op: Operation
+    agent_slot: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
-    """An operation instead of which another stands, and what the merge left at its path; see `Instead`."""
+class ReplacedOp:
+    """An operation that a substitute replaces, and the mark of the merged entry; see `Substitute`."""
 
-    op: Op
-    found: Mark | None
-    agent: str
+    op: Operation
+    mark: EntryMark | None
+    agent_slot: str
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """How a phase ended. `stopped`: operations that were not done, and why. `found`: what stands at the paths now."""
+class PhaseResult:
+    """The result of a phase. `stopped`: operations that were not done, and why. `marks`: the marks at the paths."""
 
     stopped: dict[int, str] = field(default_factory=dict)
-    found: dict[int, Mark | None] = field(default_factory=dict)
+    marks: dict[int, EntryMark | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One drive: `why` it was begun (merge, undo, redo), its operations by number, and whether forward."""
+    """One run: `why` (merge, undo, redo), the numbers of its operations, and the direction."""
 
     why: str
     numbers: tuple[int, ...]
     is_forward: bool
     time: int = 0
-    reached: Reached | None = None
-    is_settled: bool = False  # the session and the copies that are kept agree with the tree
-    instead: tuple[Instead, ...] = ()
+    result: PhaseResult | None = None
+    is_concluded: bool = False  # the session and the saved files are up to date
+    substitutes: tuple[Substitute, ...] = ()
 
-    def with_parts(self, number: int, marks: Mapping[int, Mark | None]) -> "Phase":
-        """Return the phase with more operations, which went as one of its own did; their marks by number."""
+    def with_split_op(self, number: int, marks: Mapping[int, EntryMark | None]) -> "Phase":
+        """Return the phase with the operations that one of its own was split into; `marks` by number."""
         if number not in self.numbers:
             return self
-        reached = self.reached
+        reached = self.result
         if reached is not None and number in reached.stopped:
             reached = replace(reached, stopped=reached.stopped | dict.fromkeys(marks, reached.stopped[number]))
         elif reached is not None:
-            found = marks if reached.found.get(number) is not None else dict.fromkeys(marks)
-            reached = replace(reached, found=reached.found | dict(found))
-        return replace(self, numbers=(*self.numbers, *marks), reached=reached)
+            found = marks if reached.marks.get(number) is not None else dict.fromkeys(marks)
+            reached = replace(reached, marks=reached.marks | dict(found))
+        return replace(self, numbers=(*self.numbers, *marks), result=reached)
 
 
 @dataclass(frozen=True, slots=True)
-class RefMove:
-    """A ref of the user's that leads elsewhere afterwards. Ids in hex, "" for nothing."""
+class MergeHeader:
+    """The header of a merge. `roots`: path, device and inode of each; `stages`: the stage path of each root ("": none).
 
-    name: str
-    old: str
-    new: str
-
-    def reversed(self) -> "RefMove":
-        """Return the way back."""
-        return RefMove(self.name, self.new, self.old)
-
-
-@dataclass(frozen=True, slots=True)
-class IndexMove:
-    """A path of the user's index that holds something else afterwards. Modes as git has them, 0 for nothing."""
-
-    path: bytes
-    old: tuple[int, str]
-    new: tuple[int, str]
-
-
-@dataclass(frozen=True, slots=True)
-class GitSide:
-    """What a merge moves in the user's git: refs, by compare-and-swap and as the very last, and the index.
-
-    That the refs have moved is what decides after a crash. `index`: the number of the operation that replaces it, -1 for
-    none; `entries` what is other in it. `git`: the program, and what its environment must hold. `has_more`: the session
-    has commits that did not come.
-    """
-
-    folder: str
-    git: str
-    environ: tuple[tuple[str, str], ...]
-    refs: tuple[RefMove, ...]
-    index: int = -1
-    entries: tuple[IndexMove, ...] = ()
-    has_more: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """What a merge is about. `roots`: path, device and inode of each; `stages`: where each root's slots lie ("": nowhere).
-
-    `git`: a git dir whose index is replaced too; it is the last root then, and no root of the session's. `boot`: the kernel's
-    id of its start: devices have other numbers after another one.
+    `git_dir`: a git directory whose index is replaced too; it is the last root and not one of the session. `boot`: the kernel's
+    boot id: device numbers may differ after a reboot.
     """
 
     id: str
@@ -267,77 +230,80 @@ class Begin:
     roots: tuple[tuple[str, int, int], ...]
     stages: tuple[str, ...]
     time: int
-    git: str = ""
-    boot: str = ""
+    git_dir: str = ""
+    boot_id: str = ""
 
     def is_root(self, number: int, device: int, inode: int, boot: str) -> bool:
-        """Whether a directory is the root that it was: by its inode, and by its device too while the numbers of those stay."""
+        """Return whether a directory is this root: same inode, and same device number unless the system was rebooted."""
         _, was_device, was_inode = self.roots[number]
-        return inode == was_inode and (device == was_device or boot != self.boot)
+        return inode == was_inode and (device == was_device or boot != self.boot_id)
 
     @property
-    def session_roots(self) -> int:
-        """How many of the roots are the session's."""
-        return len(self.roots) - bool(self.git)
+    def session_root_count(self) -> int:
+        """Return how many of the roots are the session's."""
+        return len(self.roots) - bool(self.git_dir)
 
 
-class Verdict(StrEnum):
-    """What must happen to a journal before anything else happens to its tree."""
+class NextAction(StrEnum):
+    """The action that a journal requires before any other change of its tree."""
 
-    CLEAN = "clean"
-    FORGET = "forget"  # nothing was touched: what was staged goes
+    NONE = "clean"
+    DISCARD = "forget"  # nothing was changed: remove the staged content
     ROLL_BACK = "roll back"  # the last phase did not reach its end
-    FINISH = "finish"  # it did, and only the session and what is kept are behind
+    FINISH = "finish"  # it did; only the session and the saved files are outdated
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """What a journal says. `rows`: the changes that were taken, as plain data for the session's side."""
+    """The state of a journal. `change_rows`: the applied changes, as plain data for the session's update."""
 
-    begin: Begin | None = None
-    ops: tuple[Op, ...] = ()
-    rows: tuple[dict[str, Any], ...] = ()
+    header: MergeHeader | None = None
+    ops: tuple[Operation, ...] = ()
+    change_rows: tuple[dict[str, Any], ...] = ()
     phases: tuple[Phase, ...] = ()
-    places: frozenset[str] = frozenset()  # wherever stages have been
-    adopted: tuple[tuple[Key, str], ...] = ()  # what was moved from the session into slots, not copied
-    begun: int = 0  # how many phases were begun, those that were driven back too
-    chain: int = 0  # the checksum of the last line
-    git: GitSide | None = None
-    replaced: Mapping[int, Replaced] = field(default_factory=dict)  # by operation, until a redo or a rollback
+    stage_paths: frozenset[str] = frozenset()  # all stage paths, current and earlier
+    adopted: tuple[tuple[Key, str], ...] = ()  # entries moved, not copied, from the session into slots
+    phases_begun: int = 0  # number of phases begun, including those rolled back
+    checksum: int = 0  # the checksum of the last line
+    git_side: GitUpdate | None = None
+    replaced: Mapping[int, ReplacedOp] = field(default_factory=dict)  # by operation, until a redo or a rollback
+    opened_directories: tuple[
+        tuple[Key, int, int], ...
+    ] = ()  # unreadable directories made accessible: inode and original mode, in order
 
     @property
-    def verdict(self) -> Verdict:
-        """What must happen next."""
+    def next_action(self) -> NextAction:
+        """Return the required next action."""
         if not self.phases:
-            return Verdict.FORGET
+            return NextAction.DISCARD
         last = self.phases[-1]
-        if last.reached is None:
-            return Verdict.ROLL_BACK
-        return Verdict.CLEAN if last.is_settled else Verdict.FINISH
+        if last.result is None:
+            return NextAction.ROLL_BACK
+        return NextAction.NONE if last.is_concluded else NextAction.FINISH
 
     def with_phase(self, phase: Phase) -> "Journal":
-        """Return the journal with one more phase begun."""
+        """Return the journal with another phase begun."""
         ops, replaced = self.ops, self.replaced
-        if phase.instead:
-            found = self.found()
-            own = {one.number: Replaced(ops[one.number], found.get(one.number), one.agent) for one in phase.instead}
-            others = {one.number: one.op for one in phase.instead}
+        if phase.substitutes:
+            found = self.known_marks()
+            own = {one.number: ReplacedOp(ops[one.number], found.get(one.number), one.agent_slot) for one in phase.substitutes}
+            others = {one.number: one.op for one in phase.substitutes}
             ops, replaced = tuple(others.get(number, op) for number, op in enumerate(ops)), {**replaced, **own}
-        return replace(self, ops=ops, replaced=replaced, phases=(*self.phases, phase), begun=self.begun + 1)
+        return replace(self, ops=ops, replaced=replaced, phases=(*self.phases, phase), phases_begun=self.phases_begun + 1)
 
-    def with_reached(self, reached: Reached) -> "Journal":
-        """Return the journal with its last phase ended. After a redo all is as it was before other operations were driven."""
+    def with_result(self, reached: PhaseResult) -> "Journal":
+        """Return the journal with its last phase ended. A redo ends the substitution of operations."""
         *before, last = self.phases
-        driven = last.numbers if last.is_forward else (one.number for one in last.instead)
-        over = [number for number in driven if number in self.replaced and (number in reached.stopped) != last.is_forward]
-        if over:
-            reached = replace(reached, found=reached.found | {number: self.replaced[number].found for number in over})
-        return replace(self._with_own(over), phases=(*before, replace(last, reached=reached)))
+        driven = last.numbers if last.is_forward else (one.number for one in last.substitutes)
+        restored = [number for number in driven if number in self.replaced and (number in reached.stopped) != last.is_forward]
+        if restored:
+            reached = replace(reached, marks=reached.marks | {number: self.replaced[number].mark for number in restored})
+        return replace(self._with_own(restored), phases=(*before, replace(last, result=reached)))
 
-    def driven_back(self) -> "Journal":
+    def without_last_phase(self) -> "Journal":
         """Return the journal as if its last phase had never begun."""
         *before, last = self.phases
-        return replace(self._with_own(one.number for one in last.instead), phases=tuple(before))
+        return replace(self._with_own(one.number for one in last.substitutes), phases=tuple(before))
 
     def _with_own(self, numbers: Iterable[int]) -> "Journal":
         own = {number: self.replaced[number].op for number in numbers}
@@ -346,40 +312,51 @@ class Journal:
         ops = tuple(own.get(number, op) for number, op in enumerate(self.ops))
         return replace(self, ops=ops, replaced={number: one for number, one in self.replaced.items() if number not in own})
 
-    def parted(self, number: int, digests: tuple[str, ...]) -> "Journal":
-        """Return the journal with one whole directory as many operations; what was done with it was done with each."""
-        known = frozenset(Key(row["root"], row["path"].encode("utf-8", "surrogateescape")) for row in self.rows)
-        first, *more = self.ops[number].parted(known, digests)
+    def with_split_directory(self, number: int, digests: tuple[str, ...]) -> "Journal":
+        """Return the journal with one whole directory split into its entries; the phases treat each as the whole."""
+        known = frozenset(Key(row["root"], row["path"].encode("utf-8", "surrogateescape")) for row in self.change_rows)
+        first, *more = self.ops[number].split(known, digests)
         numbers = tuple(range(len(self.ops), len(self.ops) + len(more)))
         marks = {one: op.new for one, op in zip(numbers, more, strict=True)}
         ops = (*self.ops[:number], first, *self.ops[number + 1 :], *more)
-        phases = tuple(phase.with_parts(number, marks) for phase in self.phases)
+        phases = tuple(phase.with_split_op(number, marks) for phase in self.phases)
         adopted = (*self.adopted, *((op.key, op.slot) for op in more)) if self.adopted else ()
         return replace(self, ops=ops, phases=phases, adopted=adopted)
 
     @property
-    def stands(self) -> bool:
-        """Whether the last phase that reached its end brought things, and took none back."""
-        ended = [phase for phase in self.phases if phase.reached is not None]
+    def last_phase_time(self) -> int:
+        """Return when the last phase began, or the merge itself; in ns since 1970."""
+        if self.phases:
+            return self.phases[-1].time
+        return self.header.time if self.header is not None else 0
+
+    @property
+    def is_applied(self) -> bool:
+        """Return whether the last completed phase applied the merge."""
+        ended = [phase for phase in self.phases if phase.result is not None]
         return bool(ended) and ended[-1].is_forward
 
     def moves_refs(self, *, is_forward: bool) -> bool:
-        """Whether a drive moves the user's refs: not one that takes back, or does again, what an earlier one had to leave."""
-        return self.git is not None and self.stands != is_forward
+        """Return whether a run moves the user's refs: only the first one in its direction does."""
+        return self.git_side is not None and self.is_applied != is_forward
 
-    def done(self) -> frozenset[int]:
-        """Return the numbers of the operations that stand after, by the phases that reached their end."""
+    def applied_ops(self) -> frozenset[int]:
+        """Return the numbers of the operations that are applied, according to the completed phases."""
         after: set[int] = set()
         for phase in self.phases:
-            if phase.reached is not None:
-                moved = set(phase.numbers) - phase.reached.stopped.keys()
+            if phase.result is not None:
+                moved = set(phase.numbers) - phase.result.stopped.keys()
                 after = after | moved if phase.is_forward else after - moved
         return frozenset(after)
 
-    def found(self) -> dict[int, Mark | None]:
-        """Return what stood at the operations' paths when each was last driven to an end."""
-        seen: dict[int, Mark | None] = {}
+    def known_marks(self) -> dict[int, EntryMark | None]:
+        """Return the marks at the operations' paths when each was last run to completion."""
+        seen: dict[int, EntryMark | None] = {}
         for phase in self.phases:
-            if phase.reached is not None:
-                seen |= phase.reached.found
+            if phase.result is not None:
+                seen |= phase.result.marks
         return seen
+
+    def known_mark_times(self) -> dict[int, int]:
+        """Return when the phase began that recorded each of the `known_marks`; in ns since 1970."""
+        return {number: phase.time for phase in self.phases if phase.result is not None for number in phase.result.marks}

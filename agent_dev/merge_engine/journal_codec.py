@@ -1,7 +1,7 @@
-"""A journal as it is written: records of it as lines, and what all of them say together.
+"""The encoding of a journal: its records as lines, and the state that they describe together.
 
-One record is one line: a CRC-32 as eight hex digits, a space, JSON, a newline. The sum goes on from that of the line before,
-so that a line that is missing, doubled or out of its place is damage too.
+One record is one line: a CRC-32 as eight hex digits, a space, JSON, a newline. The checksum continues from the previous line's,
+so a missing, duplicate or misplaced line is detected as damage too.
 """
 
 import json
@@ -10,29 +10,31 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_dev.merge_engine.journal import Act, Begin, GitSide, IndexMove, Instead, Journal, Mark, Op, Phase, Reached, RefMove
-from agent_dev.overlay.changes import FileType, Key, Kind
+from agent_dev.fs.entry import FileType, Key
+from agent_dev.git.updates import GitUpdate, IndexUpdate, RefUpdate
+from agent_dev.merge_engine.journal import EntryMark, Journal, MergeHeader, Operation, OpKind, Phase, PhaseResult, Substitute
+from agent_dev.overlay.changes import ChangeKind
 
 VERSION = 1
 
 
 class CorruptJournalError(ValueError):
-    """A journal holds what no crash can have left there."""
+    """A journal has content that no crash can cause."""
 
 
-def line(record: Mapping[str, Any], chain: int) -> bytes:
-    """Return a record as it is written behind a line with the checksum `chain` (0 at the start)."""
+def encode_line(record: Mapping[str, Any], chain: int) -> bytes:
+    """Return a record as the line after one with the checksum `chain` (0 for the first)."""
     body = json.dumps(record, separators=(",", ":")).encode("ascii")
     return b"%08x %b\n" % (zlib.crc32(body, chain), body)
 
 
-def chain_of(line: bytes) -> int:
+def line_checksum(line: bytes) -> int:
     """Return a line's checksum."""
     return int(line[:8], 16)
 
 
-def begin_record(begin: Begin) -> dict[str, Any]:
-    """Return the first record: written before anything is staged, so that staged things are always found again."""
+def begin_record(begin: MergeHeader) -> dict[str, Any]:
+    """Return the first record: written before anything is staged, so that staged content is always found again."""
     return {
         "record": "begin",
         "version": VERSION,
@@ -41,104 +43,118 @@ def begin_record(begin: Begin) -> dict[str, Any]:
         "roots": begin.roots,
         "stages": begin.stages,
         "time": begin.time,
-        "boot": begin.boot,
-        **({"git": begin.git} if begin.git else {}),
+        "boot": begin.boot_id,
+        **({"git": begin.git_dir} if begin.git_dir else {}),
     }
 
 
 def adopt_record(adopted: tuple[tuple[Key, str], ...]) -> dict[str, Any]:
-    """Return the record of what will be moved from the session into slots: written before the first move."""
+    """Return the record of the entries to move from the session into slots: written before the first move."""
     return {"record": "adopt", "slots": [[key.root, _text(key.path), slot] for key, slot in adopted]}
 
 
-def intent_record(ops: tuple[Op, ...], rows: tuple[Mapping[str, Any], ...], git: GitSide | None = None) -> dict[str, Any]:
-    """Return the record of all operations: from here on each may have happened."""
-    implied = {(op.key.root, _text(key.path)): new.type for op in ops if op.whole for key, new in op.below()}
+def intent_record(
+    ops: tuple[Operation, ...], rows: tuple[Mapping[str, Any], ...], git: GitUpdate | None = None
+) -> dict[str, Any]:
+    """Return the record of all operations: once it is written, any of them may have run."""
+    implied = {(op.key.root, _text(key.path)): new.type for op in ops if op.members for key, new in op.member_marks()}
     own = [row for row in rows if not _is_implied(row, implied)] if implied else list(rows)
-    said: dict[str, Any] = {"record": "intent", "ops": [_op_row(op) for op in ops], "rows": own}
+    record: dict[str, Any] = {"record": "intent", "ops": [_op_row(op) for op in ops], "rows": own}
     if len(own) < len(rows):
-        said["implies"] = len(rows) - len(own)
-    return said if git is None else {**said, "git": _git_row(git)}
+        record["implies"] = len(rows) - len(own)
+    return record if git is None else {**record, "git": _git_row(git)}
 
 
 def _is_implied(row: Mapping[str, Any], implied: Mapping[tuple[int, str], FileType]) -> bool:
-    """Whether a row says only what the whole directory says with which its path comes."""
+    """Return whether a row contains only what its whole directory's operation implies."""
     kind = implied.get((row["root"], row["path"]))
     return kind is not None and kind is not FileType.DIRECTORY and row == _row_within(row["root"], row["path"], kind)
 
 
 def _row_within(root: int, path: str, kind: str) -> dict[str, Any]:
     how = {"merged": False, "dropped": False, "apart": False}
-    return {"root": root, "path": path, "kind": Kind.ADDED, **how, "before": None, "after": kind}
+    return {"root": root, "path": path, "kind": ChangeKind.ADDED, **how, "before": None, "after": kind}
 
 
-def _rows_within(ops: tuple[Op, ...], rows: tuple[dict[str, Any], ...]) -> Iterator[dict[str, Any]]:
-    """Yield the rows that were implied when a journal was written."""
-    said = {(row["root"], row["path"]) for row in rows}
+def _rows_within(ops: tuple[Operation, ...], rows: tuple[dict[str, Any], ...]) -> Iterator[dict[str, Any]]:
+    """Yield the rows that were omitted as implied."""
+    recorded = {(row["root"], row["path"]) for row in rows}
     for op in ops:
-        for key, new in op.below():
+        for key, new in op.member_marks():
             path = _text(key.path)
-            if new.type is not FileType.DIRECTORY and (key.root, path) not in said:
+            if new.type is not FileType.DIRECTORY and (key.root, path) not in recorded:
                 yield _row_within(key.root, path, new.type)
 
 
-def _git_row(git: GitSide) -> dict[str, Any]:
+def _git_row(git: GitUpdate) -> dict[str, Any]:
     return {
         "folder": git.folder,
-        "git": git.git,
+        "git": git.program,
         "environ": git.environ,
         "refs": [[one.name, one.old, one.new] for one in git.refs],
-        "index": git.index,
-        "entries": [[_text(one.path), *one.old, *one.new] for one in git.entries],
+        "index": git.index_operation,
+        "entries": [[_text(one.path), *one.old, *one.new] for one in git.index_updates],
         "more": git.has_more,
+        "branch": git.imported_branch,
     }
 
 
-def _git(row: Mapping[str, Any]) -> GitSide:
-    entries = (IndexMove(_bytes(path), (int(a), str(b)), (int(c), str(d))) for path, a, b, c, d in row["entries"])
-    return GitSide(
+def _git(row: Mapping[str, Any]) -> GitUpdate:
+    entries = (IndexUpdate(_bytes(path), (int(a), str(b)), (int(c), str(d))) for path, a, b, c, d in row["entries"])
+    return GitUpdate(
         str(row["folder"]),
         str(row["git"]),
         tuple((str(key), str(value)) for key, value in row["environ"]),
-        tuple(RefMove(str(name), str(old), str(new)) for name, old, new in row["refs"]),
+        tuple(RefUpdate(str(name), str(old), str(new)) for name, old, new in row["refs"]),
         int(row["index"]),
         tuple(entries),
         has_more=bool(row["more"]),
+        imported_branch=(str(row.get("branch", ("", ""))[0]), str(row.get("branch", ("", ""))[1])),
     )
 
 
 def phase_record(phase: Phase) -> dict[str, Any]:
-    """Return the record that begins a phase; of another kind where it drives other operations than the merge did."""
-    said = {"record": "phase", "why": phase.why, "ops": phase.numbers, "forward": phase.is_forward, "time": phase.time}
-    others = [[one.number, one.op.slot, _mark_row(one.op.new), _mark_row(one.op.old), one.agent] for one in phase.instead]
-    return said | {"record": "instead", "instead": others} if others else said
+    """Return the record that begins a phase; of another kind if an undo substitutes operations."""
+    record = {"record": "phase", "why": phase.why, "ops": phase.numbers, "forward": phase.is_forward, "time": phase.time}
+    others = [
+        [one.number, one.op.slot, _mark_row(one.op.new), _mark_row(one.op.old), one.agent_slot] for one in phase.substitutes
+    ]
+    return record | {"record": "instead", "instead": others} if others else record
 
 
-def reached_record(reached: Reached) -> dict[str, Any]:
-    """Return the commit mark of a phase."""
-    found = [[number, _mark_row(mark)] for number, mark in reached.found.items()]
+def reached_record(reached: PhaseResult) -> dict[str, Any]:
+    """Return the commit record of a phase."""
+    found = [[number, _mark_row(mark)] for number, mark in reached.marks.items()]
     return {"record": "reached", "stopped": list(reached.stopped.items()), "found": found}
 
 
-SETTLED = {"record": "settled"}
-BACK: dict[str, Any] = {"record": "back"}  # the last phase was driven back to where it began
+FINISHED = {"record": "finished"}
+BACK: dict[str, Any] = {"record": "back"}  # the last phase was rolled back to its start
 
 
-def back_record(found: Mapping[int, Mark]) -> dict[str, Any]:
-    """Return the record that the last phase was driven back; `found`: what stands again, with another ctime, by operation."""
+def back_record(found: Mapping[int, EntryMark]) -> dict[str, Any]:
+    """Return the record that the last phase was rolled back; `found`: restored entries with a new ctime, by operation."""
     return BACK | ({"found": [[number, _mark_row(mark)] for number, mark in found.items()]} if found else {})
 
 
-def moved_record(stages: tuple[str, ...], marks: Mapping[int, tuple[Mark | None, Mark | None]]) -> dict[str, Any]:
-    """Return the record of slots that lie elsewhere now, or hold copies: new and old marks by operation."""
+def moved_record(stages: tuple[str, ...], marks: Mapping[int, tuple[EntryMark | None, EntryMark | None]]) -> dict[str, Any]:
+    """Return the record of slots that were moved or copied: new and old marks by operation."""
     rows = [[number, _mark_row(new), _mark_row(old)] for number, (new, old) in marks.items()]
     return {"record": "moved", "stages": stages, "marks": rows}
 
 
-def parted_record(number: int, digests: tuple[str, ...]) -> dict[str, Any]:
-    """Return the record after which a whole directory is many operations: the user has changed something in it.
+def opened_record(key: Key, inode: int, mode: int) -> dict[str, Any]:
+    """Return the record that an unreadable directory is made accessible; `mode` is its own, to be restored."""
+    return {"record": "opened", "root": key.root, "path": _text(key.path), "inode": inode, "mode": mode}
 
-    `digests`: of what it brought, "" for what is no file or is changed already.
+
+LOCKED: dict[str, Any] = {"record": "locked"}  # the modes of all opened directories are restored
+
+
+def parted_record(number: int, digests: tuple[str, ...]) -> dict[str, Any]:
+    """Return the record that splits a whole directory into many operations, because the user has changed something in it.
+
+    `digests`: of its files, "" for other types and changed files.
     """
     return {"record": "parted", "op": number, "digests": digests}
 
@@ -148,16 +164,16 @@ def _text(path: bytes) -> str:
 
 
 def _bytes(path: str) -> bytes:
-    """Return a path below a root; one that leads anywhere else was written by nobody who keeps journals."""
+    """Return a path below a root; raise CorruptJournalError for any other path."""
     found = path.encode("utf-8", "surrogateescape")
     if found and not _is_below(found):
-        raise CorruptJournalError(f"{path!r} is no path below a root")
+        raise CorruptJournalError(f"{path!r} is not a path below a root")
     return found
 
 
 def _slot(name: str) -> str:
     if "/" in name or (name and not _is_below(name.encode("utf-8", "surrogateescape"))):
-        raise CorruptJournalError(f"{name!r} is no slot")
+        raise CorruptJournalError(f"{name!r} is not a slot name")
     return name
 
 
@@ -166,52 +182,62 @@ def _is_below(path: bytes) -> bool:
     return not any(bad in inside for bad in (b"//", b"/./", b"/../", b"\0"))
 
 
-def _op_row(op: Op) -> list[Any]:
-    row = [op.act, op.key.root, _text(op.key.path), op.slot, _mark_row(op.new), _mark_row(op.old), op.digest, int(op.is_loose)]
-    return [*row, [[_text(path), _mark_row(mark)] for path, mark in op.whole]] if op.whole else row
+def _op_row(op: Operation) -> list[Any]:
+    row = [
+        op.kind,
+        op.key.root,
+        _text(op.key.path),
+        op.slot,
+        _mark_row(op.new),
+        _mark_row(op.old),
+        op.digest,
+        int(op.is_auxiliary),
+    ]
+    whole = [[_text(path), _mark_row(mark)] for path, mark in op.members]
+    return [*row, whole, op.attributes_digest] if whole or op.attributes_digest else row
 
 
-def _mark_row(mark: Mark | None) -> list[Any] | None:
+def _mark_row(mark: EntryMark | None) -> list[Any] | None:
     if mark is None:
         return None
     row: list[Any] = [mark.type, mark.inode, mark.size, mark.mtime, mark.ctime, mark.mode]
     return [*row, [[name, value.hex()] for name, value in mark.attributes]] if mark.attributes else row
 
 
-def read(data: bytes) -> Journal:
-    """Return what a journal says. Raises CorruptJournalError for what no crash leaves.
+def decode(data: bytes) -> Journal:
+    """Decode a journal. Raises CorruptJournalError for damage that no crash causes.
 
-    A crash leaves a last line without its end; every line that has one must be what was written.
+    A crash may leave an incomplete last line; every complete line must be intact.
     """
     journal = Journal()
     pieces = data.split(b"\n")
     tail = pieces.pop()
     for piece in pieces:
-        journal = after(journal, piece)
-    if _record(tail, journal.chain) is not None:
-        return after(journal, tail)
-    if _record(tail[:-1], journal.chain) is not None:
+        journal = with_line(journal, piece)
+    if _record(tail, journal.checksum) is not None:
+        return with_line(journal, tail)
+    if _record(tail[:-1], journal.checksum) is not None:
         raise CorruptJournalError("the end of its last line is damaged")
     return journal
 
 
-def after(journal: Journal, line: bytes) -> Journal:
-    """Return what a journal says with one line more. Raises CorruptJournalError."""
-    record = _record(line.rstrip(b"\n"), journal.chain)
+def with_line(journal: Journal, line: bytes) -> Journal:
+    """Return a journal's state after another line. Raises CorruptJournalError."""
+    record = _record(line.rstrip(b"\n"), journal.checksum)
     if record is None:
         raise CorruptJournalError("a line is damaged")
     try:
-        return replace(_after(journal, record), chain=chain_of(line))
+        return replace(_after(journal, record), checksum=line_checksum(line))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         if isinstance(error, CorruptJournalError):
             raise
-        raise CorruptJournalError(f"a line cannot be understood ({error})") from error
+        raise CorruptJournalError(f"a line is invalid ({error})") from error
 
 
-def torn(data: bytes) -> tuple[int, bool]:
-    """Return how much of a journal a crash left whole, and whether only the end of its last line is missing."""
+def intact_length(data: bytes) -> tuple[int, bool]:
+    """Return the length of a journal's intact part, and whether only the final newline is missing."""
     whole = data.rfind(b"\n") + 1
-    chain = read(data[:whole]).chain
+    chain = decode(data[:whole]).checksum
     if whole < len(data) and _record(data[whole:], chain) is not None:
         return len(data), True
     return whole, False
@@ -230,17 +256,17 @@ def _record(piece: bytes, chain: int) -> dict[str, Any] | None:
 
 def _after(journal: Journal, record: dict[str, Any]) -> Journal:
     kind = record["record"]
-    if (kind == "begin") != (journal.begin is None) or (kind in ("intent", "adopt") and journal.ops):
-        raise CorruptJournalError(f"a record `{kind}` stands where it cannot")
+    if (kind == "begin") != (journal.header is None) or (kind in ("intent", "adopt") and journal.ops):
+        raise CorruptJournalError(f"a record `{kind}` is misplaced")
     act = _RECORDS.get(kind)
     if act is None:
-        raise CorruptJournalError(f"a record `{kind}` is not known")
+        raise CorruptJournalError(f"unknown record `{kind}`")
     return act(journal, record)
 
 
 def _with_begin(journal: Journal, record: dict[str, Any]) -> Journal:
     begin = _begin(record)
-    return replace(journal, begin=begin, places=frozenset(begin.stages))
+    return replace(journal, header=begin, stage_paths=frozenset(begin.stages))
 
 
 def _with_adopted(journal: Journal, record: dict[str, Any]) -> Journal:
@@ -251,90 +277,104 @@ def _with_adopted(journal: Journal, record: dict[str, Any]) -> Journal:
 def _with_intent(journal: Journal, record: dict[str, Any]) -> Journal:
     git = _git(record["git"]) if "git" in record else None
     ops, rows = tuple(map(_op, record["ops"])), tuple(record["rows"])
-    return replace(journal, ops=ops, rows=(*rows, *_rows_within(ops, rows)) if record.get("implies") else rows, git=git)
+    return replace(
+        journal, ops=ops, change_rows=(*rows, *_rows_within(ops, rows)) if record.get("implies") else rows, git_side=git
+    )
 
 
 def _with_parts(journal: Journal, record: dict[str, Any]) -> Journal:
     number = int(record["op"])
-    if not 0 <= number < len(journal.ops) or not journal.ops[number].whole:
-        raise CorruptJournalError("what is no whole directory was parted")
-    return journal.parted(number, tuple(map(str, record["digests"])))
+    if not 0 <= number < len(journal.ops) or not journal.ops[number].members:
+        raise CorruptJournalError("an entry was split that is not a whole directory")
+    return journal.with_split_directory(number, tuple(map(str, record["digests"])))
 
 
 def _with_phase(journal: Journal, record: dict[str, Any]) -> Journal:
     numbers = tuple(record["ops"])
     if any(not 0 <= number < len(journal.ops) for number in numbers) or _is_open(journal):
-        raise CorruptJournalError("a phase stands where it cannot")
+        raise CorruptJournalError("a phase record is misplaced")
     instead = tuple(_instead(journal, row) for row in record.get("instead", ()))
-    phase = Phase(record["why"], numbers, bool(record["forward"]), record["time"], instead=instead)
+    phase = Phase(record["why"], numbers, bool(record["forward"]), record["time"], substitutes=instead)
     if instead and (phase.is_forward or not {one.number for one in instead} <= set(numbers)):
-        raise CorruptJournalError("what is not undone was replaced")
+        raise CorruptJournalError("an operation was replaced outside an undo")
     return journal.with_phase(phase)
 
 
-def _instead(journal: Journal, row: list[Any]) -> Instead:
+def _instead(journal: Journal, row: list[Any]) -> Substitute:
     number, slot, new, old, agent = row
     op = journal.ops[number]
-    if op.act is not Act.EXCHANGE or number in journal.replaced or new is None or old is None:
-        raise CorruptJournalError("what does not change places was replaced")
-    return Instead(number, replace(op, slot=_slot(slot), new=_mark(new), old=_mark(old), digest=""), _slot(agent))
+    if op.kind is not OpKind.EXCHANGE or number in journal.replaced or new is None or old is None:
+        raise CorruptJournalError("an operation was replaced that is not an exchange")
+    return Substitute(number, replace(op, slot=_slot(slot), new=_mark(new), old=_mark(old), digest=""), _slot(agent))
 
 
 def _is_open(journal: Journal) -> bool:
-    return bool(journal.phases) and not journal.phases[-1].is_settled
+    return bool(journal.phases) and not journal.phases[-1].is_concluded
 
 
-def _begin(record: dict[str, Any]) -> Begin:
+def _begin(record: dict[str, Any]) -> MergeHeader:
     if record["version"] != VERSION:
-        raise CorruptJournalError(f"it has version {record['version']}: another version of agent-dev made it")
+        raise CorruptJournalError(f"it has version {record['version']}, from another version of agent-dev")
     roots = tuple((str(path), int(device), int(inode)) for path, device, inode in record["roots"])
     stages = tuple(map(str, record["stages"]))
-    told = (str(record.get("git", "")), str(record.get("boot", "")))
-    return Begin(str(record["id"]), str(record["session"]), roots, stages, int(record["time"]), *told)
+    optional = (str(record.get("git", "")), str(record.get("boot", "")))
+    return MergeHeader(str(record["id"]), str(record["session"]), roots, stages, int(record["time"]), *optional)
 
 
 def _with_end(journal: Journal, record: dict[str, Any]) -> Journal:
     if not _is_open(journal):
-        raise CorruptJournalError("the end of a phase stands where none is open")
+        raise CorruptJournalError("a phase ends that is not open")
     *before, last = journal.phases
     if record["record"] == "back":
-        if last.reached is not None:
-            raise CorruptJournalError("a phase that ended was driven back")
-        return _seen_again(journal.driven_back(), record)
-    if (record["record"] == "reached") != (last.reached is None):
+        if last.result is not None:
+            raise CorruptJournalError("a completed phase was rolled back")
+        return _with_restored_marks(journal.without_last_phase(), record)
+    if (record["record"] == "reached") != (last.result is None):
         raise CorruptJournalError("a phase ends twice")
-    if record["record"] == "settled":
-        return replace(journal, phases=(*before, replace(last, is_settled=True)))
+    if record["record"] == "finished":
+        return replace(journal, phases=(*before, replace(last, is_concluded=True)))
     stopped = {int(number): str(why) for number, why in record["stopped"]}
     found = {int(number): _mark(row) for number, row in record["found"]}
-    return journal.with_reached(Reached(stopped, found))
+    return journal.with_result(PhaseResult(stopped, found))
 
 
-def _seen_again(journal: Journal, record: dict[str, Any]) -> Journal:
-    """Return the journal with what stands at paths to which a phase that was driven back has brought it again."""
+def _with_restored_marks(journal: Journal, record: dict[str, Any]) -> Journal:
+    """Return the journal with the new marks of entries that a rolled-back phase has restored."""
     found = {int(number): _mark(row) for number, row in record.get("found", ())}
     if not found:
         return journal
-    if not journal.phases or (reached := journal.phases[-1].reached) is None:
-        raise CorruptJournalError("a phase was driven back to where none had ended")
-    return journal.with_reached(replace(reached, found=reached.found | found))
+    if not journal.phases or (reached := journal.phases[-1].result) is None:
+        raise CorruptJournalError("a phase was rolled back without a completed one before it")
+    return journal.with_result(replace(reached, marks=reached.marks | found))
 
 
 def _with_moved(journal: Journal, record: dict[str, Any]) -> Journal:
-    if journal.begin is None:
-        raise CorruptJournalError("slots moved before there were any")
+    if journal.header is None:
+        raise CorruptJournalError("slots were moved before the first record")
     ops = list(journal.ops)
     for number, new, old in record["marks"]:
         ops[number] = replace(ops[number], new=_mark(new), old=_mark(old))
     stages = tuple(map(str, record["stages"]))
-    return replace(journal, ops=tuple(ops), begin=replace(journal.begin, stages=stages), places=journal.places | set(stages))
+    return replace(
+        journal, ops=tuple(ops), header=replace(journal.header, stages=stages), stage_paths=journal.stage_paths | set(stages)
+    )
 
 
-def _op(row: list[Any]) -> Op:
+def _with_opened(journal: Journal, record: dict[str, Any]) -> Journal:
+    one = (Key(int(record["root"]), _bytes(record["path"])), int(record["inode"]), int(record["mode"]))
+    return replace(journal, opened_directories=(*journal.opened_directories, one))
+
+
+def _with_locked(journal: Journal, _record: dict[str, Any]) -> Journal:
+    return replace(journal, opened_directories=())
+
+
+def _op(row: list[Any]) -> Operation:
     act, root, path, slot, new, old, digest, is_loose, *rest = row
-    whole = tuple((_bytes(below), _known(_mark(one))) for below, one in rest[0]) if rest else ()
-    return Op(
-        Act(act),
+    whole = tuple((_bytes(below), _required_mark(_mark(one))) for below, one in rest[0]) if rest else ()
+    dress = str(rest[1]) if len(rest) > 1 else ""
+    return Operation(
+        OpKind(act),
         Key(int(root), _bytes(path)),
         _slot(slot),
         _mark(new),
@@ -342,25 +382,25 @@ def _op(row: list[Any]) -> Op:
         str(digest),
         bool(is_loose),
         whole,
+        dress,
     )
 
 
-def _known(mark: Mark | None) -> Mark:
+def _required_mark(mark: EntryMark | None) -> EntryMark:
     if mark is None:
-        raise CorruptJournalError("a whole directory holds nothing")
+        raise CorruptJournalError("a whole directory has an entry without a mark")
     return mark
 
 
-def _mark(row: list[Any] | None) -> Mark | None:
+def _mark(row: list[Any] | None) -> EntryMark | None:
     if row is None:
         return None
     kind, inode, size, mtime, ctime, mode, *rest = row
     attributes = tuple((str(name), bytes.fromhex(value)) for name, value in rest[0]) if rest else ()
-    return Mark(_TYPES[kind], inode, size, mtime, ctime, mode, attributes)
+    return EntryMark(_TYPES[kind], inode, size, mtime, ctime, mode, attributes)
 
 
 _TYPES = {str(kind): kind for kind in FileType}
-
 
 _RECORDS: dict[str, Callable[[Journal, dict[str, Any]], Journal]] = {
     "begin": _with_begin,
@@ -369,8 +409,10 @@ _RECORDS: dict[str, Callable[[Journal, dict[str, Any]], Journal]] = {
     "phase": _with_phase,
     "instead": _with_phase,
     "parted": _with_parts,
+    "opened": _with_opened,
+    "locked": _with_locked,
     "moved": _with_moved,
     "reached": _with_end,
     "back": _with_end,
-    "settled": _with_end,
+    "finished": _with_end,
 }

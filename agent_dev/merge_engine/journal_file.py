@@ -1,4 +1,4 @@
-"""Journals on disk, `merges/<id>/journal`, and the lock under which one merge, undo or recovery at a time works."""
+"""Journal files, `merges/<id>/journal`, and the lock that serializes merges, undos and recoveries."""
 
 import fcntl
 import os
@@ -6,65 +6,65 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from agent_dev.fs import durable as disk
-from agent_dev.merge_engine import journal_codec as records
-from agent_dev.merge_engine.journal import Begin, Journal
+from agent_dev.fs import durable
+from agent_dev.merge_engine import journal_codec
+from agent_dev.merge_engine.journal import Journal, MergeHeader
 from agent_dev.session.store import Store
 
-JOURNAL = "journal"
+FILE_NAME = "journal"
 
 
 class UnknownOutcomeError(Exception):
-    """A record was written, but whether it is durable the disk does not say."""
+    """A record was written, but the disk failed to confirm that it is durable."""
 
 
 class JournalFile:
-    """A journal that is being written."""
+    """A journal open for writing."""
 
     def __init__(self, folder: str) -> None:
-        """Open the journal of a merge's folder; it is made when it is not there, mended when a crash tore it."""
+        """Open or create the journal in a merge's folder; repair an incomplete last line."""
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            self._fd = disk.create(JOURNAL.encode(), self._folder)
+            self._fd = durable.create(FILE_NAME.encode(), self._folder)
             self._chain = 0
-            disk.fsync(self._folder)
+            durable.fsync(self._folder)
         except FileExistsError:
-            self._fd = os.open(JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, dir_fd=self._folder)
-            self._mend()
+            self._fd = os.open(FILE_NAME, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, dir_fd=self._folder)
+            self._repair()
 
-    def _mend(self) -> None:
+    def _repair(self) -> None:
         with open(f"/proc/self/fd/{self._fd}", "rb") as file:
             data = file.read()
-        whole, lacks_end = records.torn(data)
-        self._chain = records.read(data).chain
+        whole, lacks_end = journal_codec.intact_length(data)
+        self._chain = journal_codec.decode(data).checksum
         if lacks_end:
-            disk.write(self._fd, b"\n")
+            durable.write(self._fd, b"\n")
         elif whole < len(data):
-            disk.truncate(self._fd, whole)
+            durable.truncate(self._fd, whole)
         else:
             return
-        disk.fsync(self._fd)
+        durable.fsync(self._fd)
 
-    def add(self, *rows: Mapping[str, Any]) -> list[bytes]:
-        """Write records, durable on return; return their lines.
+    def append(self, *rows: Mapping[str, Any]) -> list[bytes]:
+        """Append records, durable on return; return their lines.
 
-        Raises OSError when nothing was written, else UnknownOutcomeError.
+        Raises OSError if nothing was written, else UnknownOutcomeError.
         """
         before = os.fstat(self._fd).st_size
         lines, chain = [], self._chain
         for row in rows:
-            lines.append(records.line(row, chain))
-            chain = records.chain_of(lines[-1])
+            lines.append(journal_codec.encode_line(row, chain))
+            chain = journal_codec.line_checksum(lines[-1])
         try:
-            disk.write(self._fd, b"".join(lines))
+            durable.write(self._fd, b"".join(lines))
         except OSError as error:
             try:
-                disk.truncate(self._fd, before)
+                durable.truncate(self._fd, before)
             except OSError:
                 raise UnknownOutcomeError(error.strerror) from error
             raise
         try:
-            disk.fsync(self._fd)
+            durable.fsync(self._fd)
         except OSError as error:
             raise UnknownOutcomeError(error.strerror) from error
         self._chain = chain
@@ -76,29 +76,29 @@ class JournalFile:
         os.close(self._folder)
 
 
-def read(folder: str) -> Journal:
-    """Return what a merge's journal says; an empty one where none was begun. Raises CorruptJournalError."""
+def read_journal(folder: str) -> Journal:
+    """Return a merge's journal, empty if it does not exist. Raises CorruptJournalError."""
     try:
-        with open(f"{folder}/{JOURNAL}", "rb") as file:
-            return records.read(file.read())
+        with open(f"{folder}/{FILE_NAME}", "rb") as file:
+            return journal_codec.decode(file.read())
     except FileNotFoundError:
         return Journal()
 
 
-def first(folder: str) -> Begin | None:
-    """Return what a journal's first record says, before anything moved."""
+def read_header(folder: str) -> MergeHeader | None:
+    """Return a journal's first record, with the stages as they were at first."""
     try:
-        with open(f"{folder}/{JOURNAL}", "rb") as file:
-            return records.read(file.readline()).begin
+        with open(f"{folder}/{FILE_NAME}", "rb") as file:
+            return journal_codec.decode(file.readline()).header
     except FileNotFoundError:
         return None
 
 
 @contextmanager
-def alone(store: Store, notice: Callable[[str], None]) -> Iterator[int]:
-    """Hold the lock of all merging in a state directory; `notice` is told when another has it. It ends with its process.
+def merge_lock(store: Store, notice: Callable[[str], None]) -> Iterator[int]:
+    """Hold the lock of all merges in a state directory for the duration of the block; call `notice` if another process has it.
 
-    The descriptor it gives may be left to a program that must have ended before anybody else works.
+    A child process that inherits the descriptor keeps the lock until it exits.
     """
     os.makedirs(store.merges, 0o700, exist_ok=True)
     fd = os.open(store.merges, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -106,7 +106,7 @@ def alone(store: Store, notice: Callable[[str], None]) -> Iterator[int]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            notice("another merge is under way; waiting for its end")
+            notice("waiting for another merge to finish")
             fcntl.flock(fd, fcntl.LOCK_EX)
         yield fd
     finally:

@@ -1,16 +1,17 @@
-"""Changes + selection → the ordered steps that bring the selection into a real tree, each with what it expects to find."""
+"""Plan a merge: from changes and a selection to ordered steps on a real tree, each with the entry that it expects."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, parents_of
+from agent_dev.fs.entry import Entry, FileType, Key, parents_of
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, is_mostly_emptied, is_move
 from agent_dev.overlay.selection import Selection
 
 
 @dataclass(frozen=True, slots=True)
-class MakeFolder:
-    """Make a directory; one that is there already is left as it is."""
+class MakeDirectory:
+    """Create a directory unless it exists."""
 
     key: Key
     mode: int
@@ -18,83 +19,99 @@ class MakeFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
-    """Bring the agent's file, link, FIFO or empty directory, in place of `expect` (None: where nothing stands).
+class ContentSource:
+    """A file to copy: its path below a directory, and its SHA-256 in hex, which is verified.
 
-    `content`: the bytes of a file that are not the agent's own: chosen blocks, or merged with what the user changed.
-    `part`: see `Result`.
+    `is_from_agent`: the agent's file, which may be unreadable.
+    """
+
+    folder: str
+    path: bytes
+    sha256: str
+    is_from_agent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PutEntry:
+    """Apply the agent's file, link, FIFO or empty directory in place of `expected` (None: no entry).
+
+    `content`: bytes other than the agent's file: selected hunks, or merged with the user's edit. `part`: see `ReconciledContent`.
+    `source`: another file to copy.
     """
 
     key: Key
     after: Entry
-    expect: Entry | None
+    expected: Entry | None
     content: bytes | None = None
     part: bytes | None = None
+    source: ContentSource | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
-    """Take what stands there away; a directory only when it is empty."""
+class RemoveEntry:
+    """Delete an entry; a directory only if it is empty."""
 
     key: Key
-    expect: Entry
+    expected: Entry
 
 
 @dataclass(frozen=True, slots=True)
-class Prune:
-    """Take away a directory that the agent removed with all that was in it, if nothing is left in it."""
+class PruneDirectory:
+    """Delete a directory that the agent deleted with its content, if it is empty."""
 
     key: Key
 
 
 @dataclass(frozen=True, slots=True)
 class SetMode:
-    """Give a directory another mode and other `user.*` attributes."""
+    """Change the mode and the `user.*` attributes of a directory."""
 
     key: Key
     after: Entry
-    expect: Entry
+    expected: Entry
 
 
-Step = MakeFolder | Put | Remove | Prune | SetMode
+Step = MakeDirectory | PutEntry | RemoveEntry | PruneDirectory | SetMode
 SPECIAL_BITS = 0o7000  # setuid, setgid, sticky
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class SkippedChange:
     """A change that was not merged, and why."""
 
     key: Key
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """The steps in the order they happen, what was not chosen, and the chosen that are in conflict.
+    """The steps in order, the changes that were not selected, and the selected ones in conflict.
 
-    `dropped`: taken keys that only leave the session.
+    `dropped`: selected keys that are only removed from the session. `is_restore`: it restores the user's own files, including
+    07000 bits and ACLs.
     """
 
     steps: tuple[Step, ...]
-    taken: tuple[Key, ...]
-    left: tuple[Left, ...]
-    conflicts: tuple[Left, ...]
+    selected: tuple[Key, ...]
+    skipped: tuple[SkippedChange, ...]
+    conflicts: tuple[SkippedChange, ...]
     dropped: tuple[Key, ...] = ()
+    is_restore: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Folders:
-    """Directories as the agent left them (the new ones) and those of the base it removed, by key."""
+class ChangedDirectories:
+    """Directories that the agent created, and those of the base that it deleted, by key."""
 
-    made: dict[Key, Entry]
+    created: dict[Key, Entry]
     removed: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What lands where the agent's own file does not: its bytes, mode and attributes.
+class ReconciledContent:
+    """Content to apply instead of the agent's file: bytes, mode and attributes.
 
-    `part`: the base with only what was chosen, when the rest of the file's change stays in the session.
+    `part`: the base version with only the selected part, if the rest of the file's change stays in the session.
     """
 
     content: bytes
@@ -103,45 +120,72 @@ class Result:
     part: bytes | None = None
 
 
-Results = Mapping[Key, Result]
-_NONE: Results = {}
+ContentByKey = Mapping[Key, ReconciledContent]
+_NONE: ContentByKey = {}
 
 
-def plan(
-    changes: ChangeSet, selection: Selection, wanted: frozenset[Key], folders: Folders, results: Results = _NONE
+def count_lost_files(planned: MergePlan, changes: ChangeSet) -> int:
+    """Return how many files a plan deletes, empties, nearly empties, or replaces by another type, apart from moved files."""
+    table = changes.by_key()
+    return sum(_is_lost(step, table) for step in planned.steps)
+
+
+def _is_lost(step: Step, table: Mapping[Key, Change]) -> bool:
+    match step:
+        case RemoveEntry(key=key):
+            return key not in table or not is_move(table[key], table)
+        case PutEntry(after=after, expected=before, content=content) if before is not None and before.type is FileType.FILE:
+            size = after.size if content is None else len(content)
+            return after.type is not FileType.FILE or is_mostly_emptied(before.size, size)
+        case _:
+            return False
+
+
+def make_plan(
+    changes: ChangeSet,
+    selection: Selection,
+    wanted: frozenset[Key],
+    folders: ChangedDirectories,
+    results: ContentByKey = _NONE,
+    *,
+    is_restore: bool = False,
 ) -> MergePlan:
-    """Plan a merge of `selection`; `wanted` is what the user asked for, whether it can be merged or not.
+    """Plan a merge of `selection`; `wanted` are the requested keys, including those that cannot be merged.
 
-    Removals come first, the deepest before what holds them, then what takes their place, parents before children.
+    Removals come first, the deepest before their parents, then additions and replacements, parents before children.
     """
-    taken = [change for change in changes.changes if change.key in selection and change.is_clean]
-    chosen = [change for change in taken if not change.is_dropped]
-    removals = [Remove(c.key, c.expect) for c in chosen if c.kind is Kind.DELETED and c.expect and c.key not in results]
-    removals.sort(key=lambda step: (step.key.root, -step.key.path.count(b"/"), step.key.path))
-    puts = _puts(chosen, folders, results)
-    prunes = [Prune(key) for key in sorted(folders.removed, key=lambda key: -key.path.count(b"/"))]
-    modes = [
-        SetMode(c.key, _resulting(c, c.after, results), c.expect) for c in chosen if _is_folder_change(c) and c.after and c.expect
+    selected = [change for change in changes.changes if change.key in selection and change.is_clean]
+    applied = [change for change in selected if not change.is_session_only]
+    removals = [
+        RemoveEntry(c.key, c.expected) for c in applied if c.kind is ChangeKind.DELETED and c.expected and c.key not in results
     ]
-    keys = tuple(change.key for change in taken)
+    removals.sort(key=lambda step: (step.key.root, -step.key.path.count(b"/"), step.key.path))
+    puts = _puts(applied, folders, results, bits=0o7777 if is_restore else 0o777)
+    prunes = [PruneDirectory(key) for key in sorted(folders.removed, key=lambda key: -key.path.count(b"/"))]
+    modes = [
+        SetMode(c.key, _resulting(c, c.after, results), c.expected)
+        for c in applied
+        if _is_folder_change(c) and c.after and c.expected
+    ]
+    keys = tuple(change.key for change in selected)
     left, conflicts = _left(changes, frozenset(keys), wanted)
-    dropped = tuple(change.key for change in taken if change.is_dropped)
-    return MergePlan((*removals, *prunes, *puts, *modes), keys, left, conflicts, dropped)
+    dropped = tuple(change.key for change in selected if change.is_session_only)
+    return MergePlan((*removals, *prunes, *puts, *modes), keys, left, conflicts, dropped, is_restore)
 
 
-def row(change: Change, *, is_part: bool = False) -> dict[str, object]:
-    """Return what a journal keeps of a change that is taken; a deletion taken in part is an edit."""
-    if is_part and change.kind is Kind.DELETED:
-        change = replace(change, kind=Kind.EDITED, after=change.before)
+def journal_row(change: Change, *, is_part: bool = False) -> dict[str, object]:
+    """Return a journal's row of an applied change; a deletion that is selected in part is an edit."""
+    if is_part and change.kind is ChangeKind.DELETED:
+        change = replace(change, kind=ChangeKind.EDITED, after=change.before)
     types = {"before": change.before, "after": change.after}
     path = change.key.path.decode("utf-8", "surrogateescape")
     sides = {side: entry.type if entry else None for side, entry in types.items()}
-    how = {"merged": change.is_merged, "dropped": change.is_dropped, "apart": change.is_apart}
-    return {"root": change.key.root, "path": path, "kind": change.kind, **how, **sides}
+    flags = {"merged": change.is_merged, "dropped": change.is_session_only, "apart": change.is_from_commit}
+    return {"root": change.key.root, "path": path, "kind": change.kind, **flags, **sides}
 
 
-def change_of(row: Mapping[str, Any]) -> Change:
-    """Return a change as far as a journal's row tells it: its key, its kind, and the types before and after."""
+def change_from_row(row: Mapping[str, Any]) -> Change:
+    """Return the change of a journal's row: its key, its kind, and the types before and after."""
     key = Key(row["root"], row["path"].encode("utf-8", "surrogateescape"))
     before, after = (_ENTRIES[row[side]] if row[side] else None for side in ("before", "after"))
     return Change(
@@ -149,68 +193,67 @@ def change_of(row: Mapping[str, Any]) -> Change:
         _KINDS[row["kind"]],
         before,
         after,
-        is_merged=bool(row["merged"]),
-        is_dropped=bool(row["dropped"]),
-        is_apart=bool(row.get("apart")),
+        resolution=Resolution.YOURS if row["dropped"] else Resolution.BOTH if row["merged"] else None,
+        is_from_commit=bool(row.get("apart")),
     )
 
 
-_ENTRIES = {
-    str(kind): Entry(kind) for kind in FileType
-}  # looked up: making an enum's member from its value costs five times that
-_KINDS = {str(kind): kind for kind in Kind}
+_ENTRIES = {str(kind): Entry(kind) for kind in FileType}  # a look-up is five times faster than FileType(value)
+_KINDS = {str(kind): kind for kind in ChangeKind}
 
 
 def _is_folder_change(change: Change) -> bool:
-    return change.kind is Kind.METADATA and change.type is FileType.DIRECTORY
+    return change.kind is ChangeKind.METADATA and change.type is FileType.DIRECTORY
 
 
-def _resulting(change: Change, after: Entry, results: Results) -> Entry:
-    """Return the entry that lands: the agent's, with the mode and attributes that were decided."""
+def _resulting(change: Change, after: Entry, results: ContentByKey) -> Entry:
+    """Return the resulting entry: the agent's, with the reconciled mode and attributes."""
     result = results.get(change.key)
     return after if result is None else replace(after, mode=result.mode, attributes=result.attributes, mtime=0)
 
 
-def _puts(chosen: list[Change], folders: Folders, results: Results) -> list[Step]:
+def _puts(applied: list[Change], folders: ChangedDirectories, results: ContentByKey, *, bits: int) -> list[Step]:
     steps: list[Step] = []
-    made: set[Key] = set()
-    for change in chosen:
+    created: set[Key] = set()
+    for change in applied:
         after = change.before if change.after is None and change.key in results else change.after
         if after is None or _is_folder_change(change):
             continue
         for folder in (Key(change.key.root, path) for path in parents_of(change.key.path)):
-            if folder in folders.made and folder not in made:
-                made.add(folder)
-                like = folders.made[folder]
-                steps.append(MakeFolder(folder, like.mode & 0o777, like.attributes))
-        if change.kind is Kind.RETYPED and change.type is FileType.DIRECTORY:
-            made.add(change.key)
+            if folder in folders.created and folder not in created:
+                created.add(folder)
+                folder_entry = folders.created[folder]
+                steps.append(MakeDirectory(folder, folder_entry.mode & bits, folder_entry.attributes))
+        if change.kind is ChangeKind.RETYPED and change.type is FileType.DIRECTORY:
+            created.add(change.key)
         result = results.get(change.key)
         content, part = (result.content, result.part) if result and change.type is FileType.FILE else (None, None)
-        steps.append(Put(change.key, _resulting(change, after, results), change.expect, content, part))
+        steps.append(PutEntry(change.key, _resulting(change, after, results), change.expected, content, part))
     return steps
 
 
-def _left(changes: ChangeSet, taken: frozenset[Key], wanted: frozenset[Key]) -> tuple[tuple[Left, ...], tuple[Left, ...]]:
-    left, conflicts = [], []
+def _left(
+    changes: ChangeSet, selected: frozenset[Key], wanted: frozenset[Key]
+) -> tuple[tuple[SkippedChange, ...], tuple[SkippedChange, ...]]:
+    skipped, conflicts = [], []
     for change in changes.changes:
-        if change.key in taken:
+        if change.key in selected:
             continue
         if change.key in wanted and change.conflict:
-            conflicts.append(Left(change.key, change.conflict))
+            conflicts.append(SkippedChange(change.key, change.conflict))
         else:
-            left.append(Left(change.key, why_left(change, was_wanted=change.key in wanted)))
-    return tuple(left), tuple(conflicts)
+            skipped.append(SkippedChange(change.key, skip_reason(change, was_wanted=change.key in wanted)))
+    return tuple(skipped), tuple(conflicts)
 
 
-def why_left(change: Change, *, was_wanted: bool) -> str:
-    """Return in words why a change stays in the session."""
+def skip_reason(change: Change, *, was_wanted: bool) -> str:
+    """Return why a change stays in the session."""
     if change.obstacle:
         return change.obstacle
     if change.conflict:
         return f"in conflict: {change.conflict}"
     if was_wanted:
-        return "it needs a change that is left"
-    if change.risks:
-        return "risky: " + ", ".join(risk.rule for risk in change.risks)
-    return "ignored by git" if change.ignored else "not chosen"
+        return "it requires a change that was not selected"
+    if change.is_ignored:  # first: `--include-risky` alone would not select it
+        return "ignored by git"
+    return "risky: " + ", ".join(risk.rule for risk in change.known_risks) if change.known_risks else "not selected"

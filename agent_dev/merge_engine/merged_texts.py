@@ -1,31 +1,32 @@
-"""What a merge made of files that it edited, kept in its folder: an undo tells from it what the user did later.
+"""The merged texts of a merge, saved so that an undo can separate the user's later edits from them.
 
-One file, `results`: behind each other the SHA-256 of a text, its length in eight bytes, the text. Nothing in it is believed that
-has not its digest, so it needs no sync: what a power cut takes away is not known any more, and never wrong.
+One file, `results`: for each text its SHA-256, its length in eight bytes, and the text. Every text is verified by its digest on
+reading, so the file is not synced: after a power cut a text is missing, never wrong.
 """
 
 import hashlib
 import os
 from collections.abc import Iterator
 
-from agent_dev.diff import hunks as blocks
-from agent_dev.fs import durable as disk
-from agent_dev.overlay.changes import Entry, FileType
+from agent_dev.diff import hunks
+from agent_dev.diff.binary import is_binary
+from agent_dev.fs import durable
+from agent_dev.fs.entry import Entry, FileType
 
-NAME = "results"
-_HEAD = 40
-_MANY = 1 << 20  # bytes: so many are written at once
+FILE_NAME = "results"
+_HEADER_SIZE = 40
+_BUFFER_SIZE = 1 << 20  # bytes buffered before a write
 
 
-def is_wanted(before: Entry | None, after: Entry) -> bool:
-    """Whether what stood there and what comes are files whose lines can be compared."""
+def is_mergeable_text(before: Entry | None, after: Entry) -> bool:
+    """Return whether the old and the new entry are files with comparable lines."""
     if before is None or not before.type is after.type is FileType.FILE or not after.mode & 0o400:
         return False
-    return max(before.size, after.size) <= blocks.LARGEST
+    return max(before.size, after.size) <= hunks.MAX_DIFF_SIZE
 
 
-class Results:
-    """The texts of one merge while it is staged."""
+class TextWriter:
+    """A writer for the texts of one merge while it is staged."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -34,19 +35,19 @@ class Results:
         self._size = 0
 
     def add(self, data: bytes, digest: str) -> None:
-        """Keep a text; what is none, or has holes, is passed over. Raises OSError."""
-        if not blocks.is_binary(data):
+        """Save a text; skip binary content. Raises OSError."""
+        if not is_binary(data):
             self._pieces += (bytes.fromhex(digest), len(data).to_bytes(8, "big"), data)
             self._size += len(data)
-            if self._size > _MANY:
+            if self._size > _BUFFER_SIZE:
                 self._write()
 
-    def settle(self) -> None:
-        """Write what is left. Raises OSError."""
+    def flush(self) -> None:
+        """Write the buffered texts. Raises OSError."""
         self._write()
 
     def close(self) -> None:
-        """Close the file, whatever was written."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -57,42 +58,42 @@ class Results:
         if self._file < 0:
             folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                self._file = disk.create(NAME.encode(), folder)
+                self._file = durable.create(FILE_NAME.encode(), folder)
             finally:
                 os.close(folder)
-        disk.write(self._file, b"".join(self._pieces))
+        durable.write(self._file, b"".join(self._pieces))
         self._pieces, self._size = [], 0
 
 
-class Kept:
-    """The texts that a merge has kept, by their digests: the file is walked through once, when the first is asked for."""
+class TextReader:
+    """A reader for the saved texts of a merge, by digest; the index is built on first use."""
 
     def __init__(self, folder: str) -> None:
-        self._path = f"{folder}/{NAME}"
-        self._places: dict[str, tuple[int, int]] | None = None  # where each begins, and its length
+        self._path = f"{folder}/{FILE_NAME}"
+        self._extents: dict[str, tuple[int, int]] | None = None  # offset and length
 
     def find(self, digest: str) -> bytes | None:
-        """Return the text with a digest; None for none."""
+        """Return the text with a digest, or None."""
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
-            return None  # nothing was edited, or an older agent-dev merged it
+            return None  # no text was edited, or an older agent-dev merged it
         try:
-            if self._places is None:
-                self._places = dict(_texts(fd))
-            place = self._places.get(digest)
-            data = os.pread(fd, place[1], place[0]) if place is not None else b""
+            if self._extents is None:
+                self._extents = dict(_texts(fd))
+            extent = self._extents.get(digest)
+            data = os.pread(fd, extent[1], extent[0]) if extent is not None else b""
         finally:
             os.close(fd)
-        return data if place is not None and hashlib.sha256(data).hexdigest() == digest else None
+        return data if extent is not None and hashlib.sha256(data).hexdigest() == digest else None
 
 
 def _texts(fd: int) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the digests, with where each text begins and its length."""
-    at = 0
-    while len(head := os.pread(fd, _HEAD, at)) == _HEAD:
+    """Yield each text's digest, offset and length."""
+    offset = 0
+    while len(head := os.pread(fd, _HEADER_SIZE, offset)) == _HEADER_SIZE:
         size = int.from_bytes(head[32:], "big")
-        if size > blocks.LARGEST:
+        if size > hunks.MAX_DIFF_SIZE:
             return  # torn
-        yield head[:32].hex(), (at + _HEAD, size)
-        at += _HEAD + size
+        yield head[:32].hex(), (offset + _HEADER_SIZE, size)
+        offset += _HEADER_SIZE + size

@@ -1,92 +1,100 @@
-"""What a merge replaced, kept so that nothing can reach it any more: no twin by a hard link, nothing left in the real tree."""
+"""Secure the files that a merge replaced: no hard link leads to them, and no stage remains in the real tree."""
 
 from dataclasses import dataclass, replace
 
-from agent_dev.fs import acl as access
-from agent_dev.fs import dir_tree as files
-from agent_dev.fs import durable as disk
-from agent_dev.merge_engine import journal_codec as records
-from agent_dev.merge_engine.journal import Act, Mark, Op, mark
-from agent_dev.merge_engine.merge_execution import Merge, remove_for_good
+from agent_dev.fs import acl, dir_tree, durable
+from agent_dev.fs.entry import FileType
+from agent_dev.merge_engine import journal_codec
+from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, entry_mark
+from agent_dev.merge_engine.merge_execution import Merge
+from agent_dev.merge_engine.remove_merge import remove_stage
 from agent_dev.merge_engine.slots import Stage
-from agent_dev.overlay.changes import FileType
+
+_Marks = tuple[EntryMark | None, EntryMark | None]  # an operation's new and old mark
+_MarksByOp = dict[int, _Marks]
 
 
-def secure(merge: Merge) -> None:
-    """Bring what lies in stages elsewhere home to the merge's folder, and copy what has other names. Raises OSError."""
-    marks: dict[int, tuple[Mark | None, Mark | None]] = {}
-    stages, done = list(merge.stages), merge.journal.done()
+def secure_replaced_files(merge: Merge) -> None:
+    """Move external stages to the merge's folder, and copy files with hard links. Raises OSError."""
+    marks: _MarksByOp = {}
+    stages = list(merge.stages)
     for root, stage in enumerate(merge.stages):
         if stage is None:
             continue
-        home = f"{merge.folder}/stage-{root}"
-        into = stage if stage.path == home else Stage(home)
-        for number, op in enumerate(merge.journal.ops):
-            if op.key.root == root and op.slot:
-                moved = _bring(_slot(merge, number, done), stage, into)
-                if moved is not None:
-                    marks[number] = moved
-        if into is not stage or marks:
-            into.settle()
-        if into is stage:
-            _replace(into, [op.slot for number, op in enumerate(merge.journal.ops) if number in marks and op.key.root == root])
-        stages[root] = into
-    _record(merge, tuple(stages), marks)
-    _remove_strays(merge)
+        own_path = f"{merge.folder}/stage-{root}"
+        target = stage if stage.path == own_path else Stage(own_path)
+        marks |= _copy_slots(merge, root, target)
+        if target is not stage or marks:
+            target.sync()
+        if target is stage:
+            _replace(target, [op.slot for number, op in enumerate(merge.journal.ops) if number in marks and op.key.root == root])
+        stages[root] = target
+    _record_stages(merge, tuple(stages), marks)
+    _remove_unused_stages(merge)
 
 
-def _record(merge: Merge, stages: tuple[Stage | None, ...], marks: dict[int, tuple[Mark | None, Mark | None]]) -> None:
+def _record_stages(merge: Merge, stages: tuple[Stage | None, ...], marks: _MarksByOp) -> None:
     if not marks and stages == merge.stages:
         return
-    every = marks | _followed(merge.journal.ops, marks)
-    merge.add(records.moved_record(tuple(one.path if one else "" for one in stages), every))
+    all_marks = marks | _mode_marks(merge.journal.ops, marks)
+    merge.append_records(journal_codec.moved_record(tuple(one.path if one else "" for one in stages), all_marks))
     for old, new in zip(merge.stages, stages, strict=True):
         if old is not None and old is not new:
             old.close()
     merge.stages = stages
 
 
-def _followed(
-    ops: tuple[Op, ...], marks: dict[int, tuple[Mark | None, Mark | None]]
-) -> dict[int, tuple[Mark | None, Mark | None]]:
-    """Return the marks of operations that give a mode to a directory that is another inode now."""
+def _mode_marks(ops: tuple[Operation, ...], marks: _MarksByOp) -> _MarksByOp:
+    """Return the marks of mode operations on directories that have a new inode now."""
     copied = {
         (ops[number].key, was.inode): now.inode
         for number, sides in marks.items()
         for was, now in zip((ops[number].new, ops[number].old), sides, strict=True)
         if was is not None and now is not None and was.type is FileType.DIRECTORY
     }
-    found: dict[int, tuple[Mark | None, Mark | None]] = {}
+    found: _MarksByOp = {}
     for number, op in enumerate(ops):
-        if op.act is Act.MODE and op.new is not None and op.old is not None and (op.key, op.new.inode) in copied:
+        if op.kind is OpKind.MODE and op.new is not None and op.old is not None and (op.key, op.new.inode) in copied:
             inode = copied[op.key, op.new.inode]
             found[number] = (replace(op.new, inode=inode), replace(op.old, inode=inode))
     return found
 
 
-def _remove_strays(merge: Merge) -> None:
-    """Remove stages outside the merge's folder in which nothing lies that the journal knows."""
+def _remove_unused_stages(merge: Merge) -> None:
+    """Remove stages outside the merge's folder that the journal does not use any more."""
     current = {stage.path for stage in merge.stages if stage is not None}
-    for place in merge.journal.places - current:
-        if place and not place.startswith(f"{merge.folder}/"):
-            remove_for_good(place)
+    for path in merge.journal.stage_paths - current:
+        if path and not path.startswith(f"{merge.folder}/"):
+            remove_stage(path)
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """What lies in an operation's slot: by the journal, what stood at its path before, or what comes; and whose it is."""
+    """The content of an operation's slot: the old or the new entry, and whether it is the user's."""
 
-    op: Op
+    op: Operation
     is_done: bool
     is_users: bool
 
     @property
-    def wanted(self) -> Mark | None:
+    def wanted(self) -> EntryMark | None:
         return self.op.old if self.is_done else self.op.new
 
-    def marks(self, now: Mark) -> tuple[Mark | None, Mark | None]:
-        """Return the operation's marks when this lies in the slot."""
+    def marks(self, now: EntryMark) -> _Marks:
+        """Return the operation's marks with `now` as the entry in the slot."""
         return (self.op.new, now) if self.is_done else (now, self.op.old)
+
+
+def _copy_slots(merge: Merge, root: int, target: Stage) -> _MarksByOp:
+    """Copy the slots of a root where needed; return the new marks of operations whose inode changed."""
+    stage, done = merge.stages[root], merge.journal.applied_ops()
+    marks = {}
+    for number, op in enumerate(merge.journal.ops):
+        if stage is not None and op.key.root == root and op.slot:
+            new_marks = _copy_slot(_slot(merge, number, done), stage, target)
+            if new_marks is not None:
+                marks[number] = new_marks
+    return marks
 
 
 def _slot(merge: Merge, number: int, done: frozenset[int]) -> _Slot:
@@ -94,53 +102,49 @@ def _slot(merge: Merge, number: int, done: frozenset[int]) -> _Slot:
     return _Slot(merge.journal.ops[number], is_done, is_done or number in merge.journal.replaced)
 
 
-def _bring(one: _Slot, stage: Stage, into: Stage) -> tuple[Mark | None, Mark | None] | None:
-    """Copy a slot where it must be copied; return the operation's marks when another inode lies there than they say."""
-    op, wanted, entry = one.op, one.wanted, stage.look(one.op.slot)
-    if entry is None or wanted is None or op.act is Act.PRUNE or entry.type is not wanted.type:
+def _copy_slot(one: _Slot, stage: Stage, target: Stage) -> _Marks | None:
+    """Copy a slot if needed; return the operation's new marks if its inode changed."""
+    op, wanted, entry = one.op, one.wanted, stage.entry_in(one.op.slot)
+    if entry is None or wanted is None or op.kind is OpKind.PRUNE or entry.type is not wanted.type:
         return None
-    is_elsewhere = into is not stage
+    is_elsewhere = target is not stage
     if not is_elsewhere and (entry.type is not FileType.FILE or entry.links < 2):
-        return None if wanted.is_(entry) else one.marks(mark(entry))
+        return None if wanted.matches(entry) else one.marks(entry_mark(entry))
     slot = op.slot if is_elsewhere else f"{op.slot}.copy"
-    source, path = files.Tree(stage.path, is_ours=True), op.slot.encode()  # also of what its owner may not read
+    source, path = dir_tree.Tree(stage.path, is_ours=True), op.slot.encode()  # includes unreadable files
     try:
-        _clear(into, slot)
-        entry = access.with_that_of(entry, source, path)
-        copy = into.keep(slot, source, path, entry) if one.is_users else into.copy(slot, source, path, entry)[0]
+        _remove_leftover(target, slot)
+        entry = acl.with_acl_of(entry, source, path)
+        copy = target.copy_users_entry(slot, source, path, entry) if one.is_users else target.copy(slot, source, path, entry)[0]
     finally:
         source.close()
     return one.marks(copy)
 
 
 def _replace(stage: Stage, slots: list[str]) -> None:
-    """Let copies take the place of what has other names, now that they are durable."""
-    copied = [slot for slot in slots if stage.look(f"{slot}.copy") is not None]
+    """Replace hard-linked files by their copies, which are durable now."""
+    copied = [slot for slot in slots if stage.entry_in(f"{slot}.copy") is not None]
     for slot in copied:
-        disk.replace(stage.fd, f"{slot}.copy".encode(), slot.encode())
+        durable.replace(stage.fd, f"{slot}.copy".encode(), slot.encode())
     if copied:
-        stage.settle()
+        stage.sync()
 
 
-def _clear(stage: Stage, slot: str) -> None:
-    """Remove a copy that a crash cut short."""
-    found = stage.look(slot)
+def _remove_leftover(stage: Stage, slot: str) -> None:
+    """Remove an incomplete copy that a crash left."""
+    found = stage.entry_in(slot)
     if found is not None:
-        (disk.rmdir if found.type is FileType.DIRECTORY else disk.unlink)(slot.encode(), stage.fd)
+        (durable.rmdir if found.type is FileType.DIRECTORY else durable.unlink)(slot.encode(), stage.fd)
 
 
-def restage(merge: Merge, places: tuple[str, ...]) -> None:
-    """Bring slots to where a rename reaches the target again, before an undo or a redo. Raises OSError."""
-    stages, done = list(merge.stages), merge.journal.done()
-    marks: dict[int, tuple[Mark | None, Mark | None]] = {}
-    for root, (place, stage) in enumerate(zip(places, merge.stages, strict=True)):
-        if stage is None or not place or place == stage.path:
+def move_to_stages(merge: Merge, paths: tuple[str, ...]) -> None:
+    """Move slots back to a stage from which a rename reaches the target, before an undo or a redo. Raises OSError."""
+    stages = list(merge.stages)
+    marks: _MarksByOp = {}
+    for root, (path, stage) in enumerate(zip(paths, merge.stages, strict=True)):
+        if stage is None or not path or path == stage.path:
             continue
-        stages[root] = into = Stage(place)
-        for number, op in enumerate(merge.journal.ops):
-            if op.key.root == root and op.slot:
-                moved = _bring(_slot(merge, number, done), stage, into)
-                if moved is not None:
-                    marks[number] = moved
-        into.settle()
-    _record(merge, tuple(stages), marks)
+        stages[root] = target = Stage(path)
+        marks |= _copy_slots(merge, root, target)
+        target.sync()
+    _record_stages(merge, tuple(stages), marks)

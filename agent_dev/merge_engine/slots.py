@@ -1,4 +1,4 @@
-"""Staged content: what a merge brings, copied to numbered slots from which one rename reaches the target, and durable there."""
+"""Staged content: copies in numbered slots from which one rename reaches the target, made durable there."""
 
 import errno
 import hashlib
@@ -8,45 +8,41 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from agent_dev.fs import acl as access
-from agent_dev.fs import digest
-from agent_dev.fs import dir_tree as files
-from agent_dev.fs import durable as disk
-from agent_dev.fs import walk as scan
+from agent_dev.fs import acl, attribute_digest, digest, dir_tree, durable, walk
+from agent_dev.fs.entry import Entry, FileType
 from agent_dev.fs.rmtree import remove_tree
-from agent_dev.linux import syscalls as kernel
-from agent_dev.merge_engine.journal import Mark, mark
-from agent_dev.overlay.changes import Entry, FileType
+from agent_dev.linux import syscalls
+from agent_dev.merge_engine.journal import EntryMark, entry_mark
 
-# Attributes that a copy would not have either: the overlay's, capabilities, access lists.
-_FOREIGN = ("user.overlay.", "security.", "trusted.", "system.posix_acl_")
-_FEW = 64  # up to here each file is fsynced; past it one syncfs is cheaper
-
-
-def is_foreign(attribute: str) -> bool:
-    """Whether an attribute does not come home."""
-    return attribute.startswith(_FOREIGN) and attribute != "security.selinux"
+# Attributes that are not merged: the overlay's, capabilities, ACLs.
+_NOT_MERGED = ("user.overlay.", "security.", "trusted.", "system.posix_acl_")
+_MAX_FSYNCS = 64  # up to that each file is fsynced; above that one syncfs is cheaper
 
 
-def choose(candidates: tuple[str, ...], root: files.Tree) -> str | None:
-    """Return the first place from which a rename would reach the root; tried, not guessed.
+def is_excluded_attribute(attribute: str) -> bool:
+    """Return whether an attribute is not merged."""
+    return attribute.startswith(_NOT_MERGED) and attribute != "security.selinux"
 
-    The trial, from the directory in which the place would be made, renames onto the root itself, with NOREPLACE: the kernel
-    tells EXDEV from EEXIST before it looks for what is to be renamed, so nothing needs to be made for it, and nothing can be
-    left. What the kernel does not look at by then, a subvolume, shows in st_dev.
+
+def find_stage_path(candidates: tuple[str, ...], root: dir_tree.Tree) -> str | None:
+    """Return the first candidate from which a rename reaches the root, found by a trial.
+
+    The trial renames from the candidate's parent directory onto the root itself with RENAME_NOREPLACE: the kernel returns EXDEV
+    or EEXIST before it looks up the source, so nothing has to be created or removed. What the kernel has not checked by then, a
+    subvolume, is visible in st_dev.
     """
-    return next((place for place in candidates if _reaches(os.path.dirname(place), root)), None)
+    return next((path for path in candidates if _is_reachable_from(os.path.dirname(path), root)), None)
 
 
-def _reaches(place: str, root: files.Tree) -> bool:
+def _is_reachable_from(path: str, root: dir_tree.Tree) -> bool:
     try:
-        folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
         if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True):
             return False
-        kernel.rename(folder, b"agent-dev-probe", root.fd, b".", kernel.NOREPLACE)
+        syscalls.rename(folder, b"agent-dev-probe", root.fd, b".", syscalls.NOREPLACE)
     except OSError as error:
         return error.errno == errno.EEXIST and os.fstat(folder).st_dev == os.fstat(root.fd).st_dev
     finally:
@@ -55,16 +51,17 @@ def _reaches(place: str, root: files.Tree) -> bool:
 
 
 class Stage:
-    """A directory of ours with slots, numbered by who calls."""
+    """A staging directory with slots, numbered by the caller."""
 
     def __init__(self, path: str, fd: int = -1) -> None:
-        """Open a stage, and make it if it is not there."""
+        """Open a stage; create it if it does not exist."""
         self.path = path
+        self.mode_mask = 0o777  # mask of mode bits to keep
         self._is_ours_to_sync = fd < 0
         if fd < 0:
             try:
-                disk.mkdir_path(path)
-                disk.sync_path(os.path.dirname(path))  # before anything of the session is moved into it
+                durable.mkdir_path(path)
+                durable.sync_path(os.path.dirname(path))  # before any file of the session is moved into it
             except FileExistsError:
                 pass
             fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -72,175 +69,202 @@ class Stage:
         self._unsynced = 0
 
     @classmethod
-    def within(cls, folder: int) -> "Stage":
-        """Return a stage in an open directory, by a descriptor of its own; who calls makes durable what is put into it."""
+    def in_directory(cls, folder: int) -> "Stage":
+        """Return a stage in an open directory, with a duplicate descriptor; the caller syncs it."""
         return cls("", os.dup(folder))
 
     def close(self) -> None:
-        """Close the directory; what it holds stays."""
+        """Close the directory; its content stays."""
         os.close(self.fd)
 
     def remove(self) -> None:
-        """Remove the stage with all that is in it; closed or not."""
+        """Remove the stage with its content, open or closed."""
         remove_tree(self.path)
 
-    def look(self, slot: str) -> Entry | None:
-        """Return what a slot holds."""
+    def entry_in(self, slot: str) -> Entry | None:
+        """Return the entry in a slot."""
         try:
-            return scan.entry(self.fd, slot.encode())
+            return walk.read_entry(self.fd, slot.encode())
         except FileNotFoundError:
             return None
 
+    def attributes_digest(self, slot: str) -> str:
+        """Return a digest of the attributes and ACLs of a slot's entry (fs/attributes)."""
+        return attribute_digest.digest_attributes(self.fd, slot.encode())
+
     def read(self, slot: str) -> bytes:
-        """Return the bytes of a file in a slot. Raises OSError."""
+        """Return the content of a file in a slot. Raises OSError."""
         fd = os.open(slot, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.fd)
         try:
-            return files.read_all(fd)
+            return dir_tree.read_all(fd)
         finally:
             os.close(fd)
 
-    # filling slots
+    # Filling slots
 
-    def adopt(self, slot: str, folder: int, base: bytes, entry: Entry) -> str:
-        """Move something of the session into a slot, without attributes that do not come home; return a file's digest, else "".
+    def clean_adopted(self, slot: str, entry: Entry) -> str:
+        """Remove attributes that are not merged from an entry that was moved into a slot; return a file's digest, else "".
 
-        Raises OSError, also when it is not what it was.
+        Raises OSError, also if the entry has changed.
         """
         name = slot.encode()
-        disk.move(folder, base, self.fd, name)
         if entry.type is not FileType.FILE:
             self._unsynced += 1
             return ""
+        found = self.entry_in(slot)
+        if found is None or (found.type, found.inode, found.size, found.mtime) != (
+            entry.type,
+            entry.inode,
+            entry.size,
+            entry.mtime,
+        ):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), slot)
+        is_opened = not self._can_remove_attributes(name, found.mode)
+        if is_opened:  # only in a redo: a merge never adopts such a file
+            durable.chmod_at(name, self.fd, found.mode | 0o600)
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self.fd)
         try:
-            found = _mark(os.fstat(fd))
-            if (found.inode, found.size, found.mtime) != (entry.inode, entry.size, entry.mtime):
-                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), os.fsdecode(base))
-            _dress_anew(fd, entry, found.mode)
-            seen = digest.Running()
-            for at, piece in digest.pieces(fd, entry.size):
+            _reset_attributes(fd, entry, found.mode, must_set_mode=is_opened)
+            seen = digest.RunningDigest()
+            for at, piece in digest.read_data(fd, entry.size):
                 seen.add(at, piece)
             self._unsynced += 1
-            if self._unsynced <= _FEW:
-                disk.fsync(fd)
+            if self._unsynced <= _MAX_FSYNCS:
+                durable.fsync(fd)
             return seen.hex()
         finally:
             os.close(fd)
 
-    def copy(self, slot: str, source: files.Tree, path: bytes, entry: Entry) -> tuple[Mark, str]:
-        """Copy one entry into a slot; return its mark, and for a file its digest.
+    def _can_remove_attributes(self, name: bytes, mode: int) -> bool:
+        """Return whether a file is readable and attributes that are not merged can be removed from it."""
+        path = b"/proc/self/fd/%d/%b" % (self.fd, name)
+        return mode & 0o600 == 0o600 or (bool(mode & 0o400) and not any(map(is_excluded_attribute, os.listxattr(path))))
 
-        07000 bits are stripped, overlay attributes never come. A directory is made open to its owner: who may not write to
-        it could not move it, nor put anything into it.
+    def copy(self, slot: str, source: dir_tree.Tree, path: bytes, entry: Entry) -> tuple[EntryMark, str]:
+        """Copy one entry into a slot; return its mark, and a file's digest.
+
+        07000 bits and overlay attributes are not copied. A directory gets full access for its owner: an unwritable one could be
+        neither moved nor filled.
         """
         if entry.type is FileType.FILE:
             fd = source.open(path, os.O_RDONLY)
             try:
-                own = any(name == access.LIST for name, _ in entry.attributes)
-                mode = entry.mode if own else access.without(entry.mode, access.read(fd))
+                own = any(name == acl.XATTR for name, _ in entry.attributes)
+                mode = entry.mode if own else acl.mode_without_acl(entry.mode, acl.read(fd))
                 return self._fill(slot, replace(entry, mode=mode), fd, None)
             finally:
                 os.close(fd)
-        return self.make(slot, entry), ""
+        return self.create(slot, entry), ""
 
-    def keep(self, slot: str, source: files.Tree, name: bytes, entry: Entry) -> Mark:
-        """Copy one entry of the user's own, at the top of a tree: as `copy`, but with owner, group and 07000 bits.
+    def copy_users_entry(self, slot: str, source: dir_tree.Tree, name: bytes, entry: Entry) -> EntryMark:
+        """Copy one entry of the user at the top of a tree: as `copy`, but with owner, group and 07000 bits.
 
-        Who may not give an owner or a group to it keeps the copy; then the bit that would lend that goes. Raises OSError.
+        If this user may not set the owner or group, the copy stays the user's without the corresponding bit. Raises OSError.
         """
         if entry.type is not FileType.FILE:
-            self.make(slot, entry)
+            self.create(slot, entry)
             _own(slot.encode(), self.fd, os.stat(name, dir_fd=source.fd, follow_symlinks=False), entry)
-            return mark(scan.entry(self.fd, slot.encode()))
+            return entry_mark(walk.read_entry(self.fd, slot.encode()))
         fd = source.open(name, os.O_RDONLY)
         try:
             return self._fill(slot, entry, fd, None, is_users=True)[0]
         finally:
             os.close(fd)
 
-    def put(self, slot: str, data: bytes, like: Entry, own: str = "") -> tuple[Mark, str]:
+    def write(self, slot: str, data: bytes, like: Entry, own: str = "") -> tuple[EntryMark, str]:
         """Write bytes into a slot, with the mode, time and attributes of an entry.
 
-        `own`: a slot with a file of the user's, whose owner, group and 07000 bits it may have.
+        `own`: a slot with a file of the user, whose owner, group and 07000 bits are copied.
         """
         if not own:
             return self._fill(slot, like, -1, data)
-        fd = os.open(own, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
+        fd = os.open(own, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
         try:
             return self._fill(slot, like, fd, data, is_users=True)
         finally:
             os.close(fd)
 
-    def make(self, slot: str, entry: Entry) -> Mark:
-        """Make a link, a FIFO or an empty directory in a slot."""
-        name, mode = slot.encode(), entry.mode & 0o777
+    def copy_from_fd(self, slot: str, fd: int, entry: Entry) -> tuple[EntryMark, str]:
+        """Copy an open file into a slot; return its mark and digest. Raises OSError."""
+        return self._fill(slot, entry, fd, None)
+
+    def create(self, slot: str, entry: Entry) -> EntryMark:
+        """Create a link, a FIFO or an empty directory in a slot."""
+        name, mode = slot.encode(), entry.mode & self.mode_mask
         if entry.type is FileType.SYMLINK:
-            disk.symlink(entry.target, name, self.fd)
+            durable.symlink(entry.target, name, self.fd)
         elif entry.type is FileType.FIFO:
-            disk.mkfifo(name, self.fd, mode)
+            durable.mkfifo(name, self.fd, mode)
         else:
-            disk.mkdir(name, self.fd, mode | 0o700)
+            durable.mkdir(name, self.fd, mode | 0o700)
             if entry.attributes:
                 self._dress(name, entry)
+        if entry.mtime and entry.type is not FileType.DIRECTORY:
+            durable.set_time_at(name, self.fd, entry.mtime)
         self._unsynced += 1
-        return mark(scan.entry(self.fd, name))
+        return entry_mark(walk.read_entry(self.fd, name))
 
     def _dress(self, name: bytes, entry: Entry) -> None:
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
         try:
             for attribute, value in entry.attributes:
-                disk.set_attribute(fd, attribute, value)
+                durable.set_attribute(fd, attribute, value)
         finally:
             os.close(fd)
 
-    def _fill(self, slot: str, entry: Entry, source: int, data: bytes | None, *, is_users: bool = False) -> tuple[Mark, str]:
-        out = disk.create(slot.encode(), self.fd)
+    def _fill(self, slot: str, entry: Entry, source: int, data: bytes | None, *, is_users: bool = False) -> tuple[EntryMark, str]:
+        out = durable.create(slot.encode(), self.fd)
         try:
-            told = hashlib.sha256(data).hexdigest() if data is not None else _pour(source, out, entry.size)
+            digest_hex = hashlib.sha256(data).hexdigest() if data is not None else _copy_data(source, out, entry.size)
             if data is not None:
-                disk.write(out, data)
-            bits = 0o777 | (_lent(os.fstat(source), partial(disk.chown, out), partial(os.fstat, out)) if is_users else 0)
-            disk.chmod(out, _dressed(out, entry) & bits)
-            disk.set_time(out, entry.mtime)
+                durable.write(out, data)
+            bits = self.mode_mask | (
+                _copy_owner(os.fstat(source), partial(durable.chown, out), partial(os.fstat, out)) if is_users else 0
+            )
+            durable.chmod(out, _set_attributes(out, entry) & bits)
+            durable.set_time(out, entry.mtime)
             self._unsynced += 1
-            if self._unsynced <= _FEW and self._is_ours_to_sync:
-                disk.fsync(out)
+            if self._unsynced <= _MAX_FSYNCS and self._is_ours_to_sync:
+                durable.fsync(out)
             status = os.fstat(out)
         finally:
             os.close(out)
-        return _mark(status), told
+        return _mark(status), digest_hex
 
-    def is_cheap(self, count: int) -> bool:
-        """Take note of things in a slot; return whether each is to be made durable, else `settle` makes all."""
+    def should_fsync_each(self, count: int) -> bool:
+        """Count new entries in a slot; return whether the caller must fsync each, else `sync` syncs all."""
         self._unsynced += count
-        return self._unsynced <= _FEW
+        return self._unsynced <= _MAX_FSYNCS
 
-    def settle(self) -> None:
-        """Make all that was put into slots durable."""
-        if self._unsynced > _FEW:
-            disk.syncfs(self.fd)
+    def sync(self) -> None:
+        """Make the content of all slots durable."""
+        if self._unsynced > _MAX_FSYNCS:
+            durable.syncfs(self.fd)
         else:
-            disk.fsync(self.fd)
+            durable.fsync(self.fd)
         self._unsynced = 0
 
 
-def is_stuck(tree: files.Tree, path: bytes) -> bool:
-    """Whether a file has what its owner may not take off: capabilities, from a user namespace that was made inside."""
+def excluded_attributes(tree: dir_tree.Tree, path: bytes) -> tuple[str, ...]:
+    """Return the attributes of a file that are not merged.
+
+    Its owner cannot remove `security.` ones: capabilities, set in a user namespace inside the sandbox.
+    """
     folder, _, name = path.rpartition(b"/")
-    names = os.listxattr(b"/proc/self/fd/%d/%b" % (tree.folder(folder), name), follow_symlinks=False)
-    return any(one.startswith("security.") and is_foreign(one) for one in names)
+    names = os.listxattr(b"/proc/self/fd/%d/%b" % (tree.directory(folder), name), follow_symlinks=False)
+    return tuple(filter(is_excluded_attribute, names))
 
 
 def _own(name: bytes, folder: int, like: os.stat_result, entry: Entry) -> None:
-    """Give what is no file the owner and group of another, and all bits of its mode."""
+    """Give an entry other than a file the owner, group and all mode bits of another."""
     look = partial(os.stat, name, dir_fd=folder, follow_symlinks=False)
-    bits = _lent(like, partial(disk.chown_at, name, folder), look)
+    bits = _copy_owner(like, partial(durable.chown_at, name, folder), look)
     if entry.type is not FileType.SYMLINK:
-        disk.chmod_at(name, folder, entry.mode & (0o777 | bits))
+        durable.chmod_at(name, folder, entry.mode & (0o777 | bits))
 
 
-def _lent(like: os.stat_result, chown: Callable[[int, int], None], look: Callable[[], os.stat_result]) -> int:
-    """Give something the owner and group of another, as far as this user may; return the 07000 bits that it may have then."""
+def _copy_owner(like: os.stat_result, chown: Callable[[int, int], None], look: Callable[[], os.stat_result]) -> int:
+    """Set the owner and group of another entry, as far as permitted; return the 07000 bits that are safe then."""
     for owner, group in ((like.st_uid, like.st_gid), (-1, like.st_gid)):
         now = look()
         if (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid):
@@ -254,47 +278,47 @@ def _lent(like: os.stat_result, chown: Callable[[int, int], None], look: Callabl
     return stat.S_ISVTX | (stat.S_ISUID if is_owners else 0) | (stat.S_ISGID if is_groups else 0)
 
 
-def _dressed(fd: int, entry: Entry) -> int:
-    """Give a new file its attributes; return its mode. Where no access lists can be kept it loses its own."""
+def _set_attributes(fd: int, entry: Entry) -> int:
+    """Set a new file's attributes; return its mode, reduced if ACLs are not supported."""
     mode = entry.mode
     for attribute, value in entry.attributes:
         try:
-            disk.set_attribute(fd, attribute, value)
+            durable.set_attribute(fd, attribute, value)
         except OSError as error:
-            if attribute != access.LIST or error.errno != errno.ENOTSUP:
+            if attribute != acl.XATTR or error.errno != errno.ENOTSUP:
                 raise
-            mode = access.without(mode, value)
+            mode = acl.mode_without_acl(mode, value)
     return mode
 
 
-def _dress_anew(fd: int, entry: Entry, mode: int) -> None:
-    """Take attributes off a file that do not come home, and give it the access list that an entry has, or none."""
-    own, agents = dict(entry.attributes).get(access.LIST), None
+def _reset_attributes(fd: int, entry: Entry, mode: int, *, must_set_mode: bool) -> None:
+    """Remove attributes that are not merged from a file, and set an entry's ACL, or none."""
+    own, agents = dict(entry.attributes).get(acl.XATTR), None
     for attribute in os.listxattr(fd):
-        if is_foreign(attribute):
-            agents = access.read(fd) if attribute == access.LIST else agents
-            disk.remove_attribute(fd, attribute)
+        if is_excluded_attribute(attribute):
+            agents = acl.read(fd) if attribute == acl.XATTR else agents
+            durable.remove_attribute(fd, attribute)
     if own is not None:
-        disk.set_attribute(fd, access.LIST, own)
-    if own is not None or agents is not None:
-        disk.chmod(fd, mode if own is not None else access.without(mode, agents))
+        durable.set_attribute(fd, acl.XATTR, own)
+    if own is not None or agents is not None or must_set_mode:
+        durable.chmod(fd, mode if own is not None else acl.mode_without_acl(mode, agents))
 
 
-def _mark(status: os.stat_result) -> Mark:
+def _mark(status: os.stat_result) -> EntryMark:
     mode = stat.S_IMODE(status.st_mode)
-    return Mark(FileType.FILE, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, mode)
+    return EntryMark(FileType.FILE, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, mode)
 
 
-def _pour(fd: int, out: int, size: int) -> str:
-    """Copy a file's data, keeping its holes; return its digest."""
-    seen = digest.Running()
+def _copy_data(fd: int, out: int, size: int) -> str:
+    """Copy a file's data, keeping holes; return its digest."""
+    seen = digest.RunningDigest()
     end = 0
-    for at, piece in digest.pieces(fd, size):
+    for at, piece in digest.read_data(fd, size):
         if at != end:
             os.lseek(out, at, os.SEEK_SET)
-        disk.write(out, piece)
+        durable.write(out, piece)
         seen.add(at, piece)
         end = at + len(piece)
     if end < size:
-        disk.truncate(out, size)
+        durable.truncate(out, size)
     return seen.hex()

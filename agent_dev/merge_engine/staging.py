@@ -1,49 +1,56 @@
-"""What a merge brings, put into slots: as operations in the order in which they are driven, and what the session needs."""
+"""Stage the new content of a merge in slots, and save what the session needs; return the operations in order."""
 
 import os
 import time
 from dataclasses import replace
 
 from agent_dev.errors import CannotMerge
-from agent_dev.fs import acl as access
-from agent_dev.fs import dir_tree as files
-from agent_dev.merge_engine import journal_codec as records
-from agent_dev.merge_engine import upper_update as upper
-from agent_dev.merge_engine import whole_directories as whole
-from agent_dev.merge_engine.journal import Act, Mark, Op, mark
+from agent_dev.fs import acl, dir_tree, disk_space, durable
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.merge_engine import journal_codec, lfs_objects, upper_update, whole_directories
+from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, entry_mark
 from agent_dev.merge_engine.merge_execution import Merge
-from agent_dev.merge_engine.merge_plan import SPECIAL_BITS, MakeFolder, MergePlan, Prune, Put, Remove, SetMode, Step
-from agent_dev.merge_engine.merged_texts import Results, is_wanted
-from agent_dev.merge_engine.slots import Stage, is_stuck
-from agent_dev.overlay.changes import Entry, FileType, Key
+from agent_dev.merge_engine.merge_plan import (
+    SPECIAL_BITS,
+    MakeDirectory,
+    MergePlan,
+    PruneDirectory,
+    PutEntry,
+    RemoveEntry,
+    SetMode,
+    Step,
+)
+from agent_dev.merge_engine.merged_texts import TextWriter, is_mergeable_text
+from agent_dev.merge_engine.slots import Stage, excluded_attributes
 
-Kept = dict[Key, dict[str, str]]
+SavedSlots = dict[Key, dict[str, str]]
 
 
-def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tuple[tuple[Op, ...], Kept]:
-    """Put all that a plan brings into slots, durable; return its operations in the order in which they are driven.
+def stage_plan(merge: Merge, plan: MergePlan, uppers: tuple[dir_tree.Tree, ...]) -> tuple[tuple[Operation, ...], SavedSlots]:
+    """Copy or move all new content of a plan into slots, durable; return its operations in execution order.
 
-    Also return by key what was put aside in the merge's folder for the session: `part`, the base with only what was chosen,
-    or `agent`, the agent's own file where something else lands.
+    Also return by key the files saved in the merge's folder for the session: `part`, the base version with only the selected
+    part, or `agent`, the agent's own file if something else is applied.
 
-    Directories that open come first, then removals, then directories from the outermost, then the rest; directories that
-    shut their owner out come last. Raises CannotMerge; nothing was changed then.
+    Operations that make directories accessible come first, then removals, then directories from the outermost, then the rest;
+    operations that make directories unreadable come last. Raises CannotMerge; nothing was changed then.
     """
-    staging = _Staging(merge, uppers)
+    staging = _Staging(merge, uppers, is_restore=plan.is_restore)
     try:
         staging.find_whole(plan)
         for number, step in enumerate(plan.steps):
-            merge.tell(number, 2 * len(plan.steps))
+            merge.report_progress(number, 2 * len(plan.steps))
             staging.add(step)
         for key in plan.dropped:
             staging.drop(key)
         staging.adopt()
-        staging.results.settle()
+        staging.results.flush()
         for one in (*merge.stages, *staging.asides.values()):
             if one is not None:
-                one.settle()
+                one.sync()
     except OSError as error:
-        raise CannotMerge(path=error.filename or merge.folder, reason=f"{error.strerror}; nothing was changed") from error
+        where = disk_space.failed_path(error, merge.folder, *(real.path for real in merge.real_trees))
+        raise CannotMerge(path=where, reason=f"{error.strerror}; nothing was changed") from error
     finally:
         staging.results.close()
         for one in staging.asides.values():
@@ -54,32 +61,37 @@ def stage(merge: Merge, plan: MergePlan, uppers: tuple[files.Tree, ...]) -> tupl
 
 
 class _Staging:
-    def __init__(self, merge: Merge, uppers: tuple[files.Tree, ...]) -> None:
+    def __init__(self, merge: Merge, uppers: tuple[dir_tree.Tree, ...], *, is_restore: bool) -> None:
         self._merge = merge
+        self._is_restore = is_restore
+        self._bits = 0o7777 if is_restore else 0o777
+        for one in merge.stages:
+            if one is not None:
+                one.mode_mask = self._bits
         self._uppers = uppers
         self._count = 0
-        self.opening: list[Op] = []
-        self.removals: list[Op] = []
-        self.folders: list[Op] = []
-        self.rest: list[Op] = []
-        self.closing: list[Op] = []
-        self.kept: Kept = {}
-        self.adopted: list[tuple[int, Put, str]] = []  # place in `rest`, step, slot
-        self.wholes: list[tuple[whole.Whole, str]] = []  # with their slots
-        self._within: set[Key] = set()  # what comes with them
+        self.opening: list[Operation] = []
+        self.removals: list[Operation] = []
+        self.folders: list[Operation] = []
+        self.rest: list[Operation] = []
+        self.closing: list[Operation] = []
+        self.kept: SavedSlots = {}
+        self.adopted: list[tuple[int, PutEntry, str]] = []  # index in `rest`, step, slot
+        self.wholes: list[tuple[whole_directories.WholeDirectory, str]] = []  # and their slots
+        self._whole_members: set[Key] = set()  # paths inside them
         self.asides: dict[int, Stage] = {}
-        self.results = Results(merge.folder)
+        self.results = TextWriter(merge.folder)
 
     def find_whole(self, plan: MergePlan) -> None:
-        """Find the new directories that can come by one rename each, from a stage that is the merge's own."""
-        for root in {step.key.root for step in plan.steps if isinstance(step, MakeFolder)}:
+        """Find the new directories that one rename each can apply, from a stage in the merge's folder."""
+        for root in {step.key.root for step in plan.steps if isinstance(step, MakeDirectory)}:
             if self._stage(Key(root, b"")).path.startswith(self._merge.folder):
-                for one in whole.find(plan, root, self._uppers[root], self._merge.reals[root]):
+                for one in whole_directories.find_whole_directories(plan, root, self._uppers[root], self._merge.real_trees[root]):
                     slot = self._slot()
                     self.wholes.append((one, slot))
-                    op = Op(Act.ATTACH, one.key, slot, one.mark, whole=one.members)
+                    op = Operation(OpKind.ATTACH, one.key, slot, one.mark, members=one.members)
                     self.folders.append(op)
-                    self._within |= {one.key, *(key for key, _ in op.below())}
+                    self._whole_members |= {one.key, *(key for key, _ in op.member_marks())}
 
     def _slot(self) -> str:
         self._count += 1
@@ -91,146 +103,183 @@ class _Staging:
         return stage
 
     def add(self, step: Step) -> None:
-        if step.key in self._within:
+        if step.key in self._whole_members:
             return
         match step:
-            case MakeFolder():
-                mode = access.without(step.mode, access.of(self._uppers[step.key.root], step.key.path))
-                self._folder(step.key, Entry(FileType.DIRECTORY, mode, attributes=step.attributes))
-            case Put():
-                self._put(step)
-            case Remove():
-                self._demand_that_it_can_be_kept(step.key, step.expect)
-                act = Act.PRUNE if step.expect.type is FileType.DIRECTORY else Act.DETACH
-                self.removals.append(Op(act, step.key, self._slot(), old=self._leaving(step)))
-            case Prune():
-                found = self._merge.reals[step.key.root].look(step.key.path)
+            case MakeDirectory():
+                mode = acl.mode_without_acl(step.mode, acl.read_below(self._uppers[step.key.root], step.key.path))
+                self._add_directory(step.key, Entry(FileType.DIRECTORY, mode, attributes=step.attributes))
+            case PutEntry():
+                self._add_put(step)
+            case RemoveEntry():
+                self._check_restorable(step.key, step.expected)
+                act = OpKind.PRUNE if step.expected.type is FileType.DIRECTORY else OpKind.DETACH
+                self.removals.append(Operation(act, step.key, self._slot(), old=self._removed_mark(step.key, step.expected)))
+            case PruneDirectory():
+                found = self._merge.real_trees[step.key.root].entry_at(step.key.path)
                 if found is not None and found.type is FileType.DIRECTORY:
-                    self.removals.append(Op(Act.PRUNE, step.key, self._slot(), old=mark(found), is_loose=True))
+                    old = self._with_own_attributes(step.key, entry_mark(found), found)
+                    self.removals.append(Operation(OpKind.PRUNE, step.key, self._slot(), old=old, is_auxiliary=True))
             case SetMode():
-                self._mode(step)
+                self._add_mode(step)
 
-    def _leaving(self, step: Remove) -> Mark:
-        """Return the mark of what goes, of a directory with the attributes that it has: a base knows none, an undo needs them."""
-        old = mark(step.expect)
-        found = self._merge.reals[step.key.root].look(step.key.path) if old.type is FileType.DIRECTORY else None
-        return replace(old, attributes=found.attributes) if found is not None and found.inode == old.inode else old
+    def _removed_mark(self, key: Key, expected: Entry) -> EntryMark:
+        """Return the mark of an entry to remove or replace; for a directory with its attributes and ACL, which an undo needs."""
+        old = entry_mark(expected)
+        found = self._current(key, old)
+        return self._with_own_attributes(key, old, found) if found is not None else old
 
-    def _folder(self, key: Key, entry: Entry, expect: Entry | None = None, *, is_loose: bool = True) -> None:
+    def _current(self, key: Key, old: EntryMark) -> Entry | None:
+        """Return a directory's current entry, with attributes that the base may lack; None if it was replaced."""
+        found = self._merge.real_trees[key.root].entry_at(key.path) if old.type is FileType.DIRECTORY else None
+        return found if found is not None and found.inode == old.inode else None
+
+    def _with_own_attributes(self, key: Key, old: EntryMark, found: Entry) -> EntryMark:
+        """Return the mark of a directory with its current attributes and ACL."""
+        return replace(old, attributes=acl.attributes_with_acl(self._merge.real_trees[key.root], key.path, found))
+
+    def _add_directory(self, key: Key, entry: Entry, expect: Entry | None = None, *, is_loose: bool = True) -> None:
         slot = self._slot()
-        new = self._stage(key).make(slot, entry)
-        act, old = (Act.ATTACH, None) if expect is None else (Act.EXCHANGE, mark(expect))
-        self.folders.append(Op(act, key, slot, new, old, is_loose=is_loose))
-        if entry.mode & 0o777 != new.mode:
-            self.closing.append(Op(Act.MODE, key, new=replace(new, mode=entry.mode & 0o777), old=new))
+        new = self._stage(key).create(slot, entry)
+        act, old = (OpKind.ATTACH, None) if expect is None else (OpKind.EXCHANGE, entry_mark(expect))
+        self.folders.append(Operation(act, key, slot, new, old, is_auxiliary=is_loose))
+        if entry.mode & self._bits != new.mode:
+            self.closing.append(Operation(OpKind.MODE, key, new=replace(new, mode=entry.mode & self._bits), old=new))
 
-    def _with_access(self, step: Put) -> Put:
-        """Return a step whose file has the access list of the one whose place it takes, or none."""
+    def _with_acl(self, step: PutEntry) -> PutEntry:
+        """Return a step whose file has the ACL of the file that it replaces, or none."""
         key, after = step.key, step.after
         if after.type is not FileType.FILE:
             return step
-        if step.expect is not None and step.expect.type is FileType.FILE:
-            after = access.with_that_of(after, self._merge.reals[key.root], key.path)
-        if after is step.after and step.content is not None:
-            after = replace(after, mode=access.without(after.mode, access.of(self._uppers[key.root], key.path)))
+        if self._is_restore:
+            return replace(step, after=acl.with_acl_of(after, self._uppers[key.root], key.path))
+        if step.expected is not None and step.expected.type is FileType.FILE:
+            after = acl.with_acl_of(after, self._merge.real_trees[key.root], key.path)
+        if after is step.after and (step.content is not None or step.source is not None):
+            after = replace(after, mode=acl.mode_without_acl(after.mode, acl.read_below(self._uppers[key.root], key.path)))
         return replace(step, after=after)
 
-    def _put(self, step: Put) -> None:
-        step = self._with_access(step)
+    def _add_put(self, step: PutEntry) -> None:
+        step = self._with_acl(step)
         if step.after.type is FileType.DIRECTORY:
-            mode = access.without(step.after.mode, access.of(self._uppers[step.key.root], step.key.path))
-            self._folder(step.key, replace(step.after, mode=mode), step.expect, is_loose=False)
+            mode = acl.mode_without_acl(step.after.mode, acl.read_below(self._uppers[step.key.root], step.key.path))
+            self._add_directory(step.key, replace(step.after, mode=mode), step.expected, is_loose=False)
             return
         slot, stage = self._slot(), self._stage(step.key)
-        if step.expect is not None:
-            self._demand_that_it_can_be_kept(step.key, step.expect)
-        act, old = (Act.ATTACH, None) if step.expect is None else (Act.EXCHANGE, mark(step.expect))
+        act, old = OpKind.ATTACH, None
+        if step.expected is not None:
+            self._check_restorable(step.key, step.expected)
+            act, old = OpKind.EXCHANGE, self._removed_mark(step.key, step.expected)
         upper = self._uppers[step.key.root]
         if self._is_adoptable(step, stage):
             self.adopted.append((len(self.rest), step, slot))
-            self.rest.append(Op(act, step.key, slot, mark(step.after), old))
+            self.rest.append(Operation(act, step.key, slot, entry_mark(step.after), old))
             return
-        if step.content is None:
+        if step.source is not None:
+            after = replace(step.after, mtime=step.after.mtime or time.time_ns())
+            new, digest = lfs_objects.copy_to_slot(step.source, stage, slot, after)
+        elif step.content is None:
             new, digest = stage.copy(slot, upper, step.key.path, step.after)
         else:
-            new, digest = stage.put(slot, step.content, replace(step.after, mtime=step.after.mtime or time.time_ns()))
-            self._keep(step, slot, upper)
-        self.rest.append(Op(act, step.key, slot, new, old, digest))
-        self._keep_result(step, self.rest[-1])
+            new, digest = stage.write(slot, step.content, replace(step.after, mtime=step.after.mtime or time.time_ns()))
+            self._save_for_session(step, slot, upper)
+        self.rest.append(
+            Operation(act, step.key, slot, new, old, digest, attributes_digest=_attributes_digest(stage, slot, step.after))
+        )
+        self._save_result(step, self.rest[-1])
 
-    def _demand_that_it_can_be_kept(self, key: Key, entry: Entry) -> None:
-        """Raise CannotMerge for a file that would have to be copied to be kept, and is another's that may not be read."""
+    def _check_restorable(self, key: Key, entry: Entry) -> None:
+        """Raise CannotMerge for an unreadable file of another user: an undo would need a copy of it."""
         is_moved = self._stage(key).path.startswith(self._merge.folder) and entry.links < 2
         if is_moved or entry.type is not FileType.FILE:
             return
-        real = self._merge.reals[key.root]
+        real = self._merge.real_trees[key.root]
         folder, _, name = key.path.rpartition(b"/")
         try:
             os.close(real.open(key.path, os.O_RDONLY))
         except PermissionError:
-            if os.stat(name, dir_fd=real.folder(folder), follow_symlinks=False).st_uid != os.geteuid():
-                reason = "it is another user's and may not be read, so it could not be kept for an undo; nothing was changed"
-                raise CannotMerge(path=key.path, reason=reason, hint="leave it out") from None
+            if os.stat(name, dir_fd=real.directory(folder), follow_symlinks=False).st_uid != os.geteuid():
+                reason = "it belongs to another user and is unreadable, so an undo could not restore it; nothing was changed"
+                raise CannotMerge(path=key.path, reason=reason, hint="deselect it") from None
 
-    def _is_adoptable(self, step: Put, stage: Stage) -> bool:
-        """Whether the session's own file can come instead of a copy: no other name leads to it, and nothing must be taken off."""
+    def _is_adoptable(self, step: PutEntry, stage: Stage) -> bool:
+        """Return whether the session's file can be moved instead of copied: no hard links and no attributes to remove."""
         after = step.after
         is_plain = after.type is FileType.FILE and after.links == 1 and after.mode & (SPECIAL_BITS | 0o400) == 0o400
-        if not is_plain or step.content is not None or not stage.path.startswith(self._merge.folder):
+        if not is_plain or step.content is not None or step.source is not None or not stage.path.startswith(self._merge.folder):
             return False
-        return not is_stuck(self._uppers[step.key.root], step.key.path)
+        attributes = excluded_attributes(self._uppers[step.key.root], step.key.path)
+        can_remove = after.mode & 0o200 or not attributes  # the kernel does not remove attributes from a read-only file
+        return bool(can_remove) and not any(one.startswith("security.") for one in attributes)
 
     def adopt(self) -> None:
-        """Move what can be moved, once the journal says what: a merge that comes to nothing gives it back."""
+        """Move the adoptable entries, after the journal lists them: a failed merge moves them back."""
         moves = (*((one.key, slot) for one, slot in self.wholes), *((step.key, slot) for _, step, slot in self.adopted))
         if not moves:
             return
-        self._merge.add(records.adopt_record(moves))
+        self._merge.append_records(journal_codec.adopt_record(moves))
         for one, slot in self.wholes:
             stage = self._stage(one.key)
-            upper.hand_over_whole(self._uppers[one.key.root], stage, one.key.path, slot)
-            whole.ready(stage, slot, one)
+            upper_update.move_directory_to_slot(self._uppers[one.key.root], stage, one.key.path, slot)
+            whole_directories.prepare_in_slot(stage, slot, one)
         for place, step, slot in self.adopted:
             tree, stage = self._uppers[step.key.root], self._stage(step.key)
-            self.rest[place] = replace(self.rest[place], digest=upper.hand_over(tree, stage, step.key.path, slot, step.after))
-            self._keep_result(step, self.rest[place])
+            digest = upper_update.move_to_slot(tree, stage, step.key.path, slot, step.after)
+            new = entry_mark(step.after)
+            if (found := stage.entry_in(slot)) is not None:
+                new = replace(new, mode=found.mode)  # the mode may differ without the agent's ACL
+            self.rest[place] = replace(
+                self.rest[place], new=new, digest=digest, attributes_digest=_attributes_digest(stage, slot, step.after)
+            )
+            self._save_result(step, self.rest[place])
 
-    def _keep_result(self, step: Put, op: Op) -> None:
-        """Keep what is left of an edited file once more: an undo can then tell it from what the user does later."""
-        if is_wanted(step.expect, step.after):
+    def _save_result(self, step: PutEntry, op: Operation) -> None:
+        """Save an edited file's result, so that an undo can separate the user's later edits from it."""
+        if is_mergeable_text(step.expected, step.after):
             self.results.add(step.content if step.content is not None else self._stage(step.key).read(op.slot), op.digest)
 
-    def _keep(self, step: Put, slot: str, upper: files.Tree) -> None:
-        """Put aside what the session needs when something else than its own file lands."""
+    def _save_for_session(self, step: PutEntry, slot: str, upper: dir_tree.Tree) -> None:
+        """Save the file that the session needs if other content is applied."""
         if step.part is not None:
-            self._aside(step.key.root).put(slot, step.part, step.after)
+            self._aside_stage(step.key.root).write(slot, step.part, step.after)
             self.kept[step.key] = {"part": slot}
         else:
-            self._keep_agents(step.key, slot, upper)
+            self._save_agents_file(step.key, slot, upper)
 
     def drop(self, key: Key) -> None:
-        """Put aside the agent's own file of a change that only leaves the session."""
-        self._keep_agents(key, self._slot(), self._uppers[key.root])
+        """Save the agent's file of a change that is only removed from the session."""
+        self._save_agents_file(key, self._slot(), self._uppers[key.root])
 
-    def _keep_agents(self, key: Key, slot: str, upper: files.Tree) -> None:
-        entry = upper.look(key.path)
+    def _save_agents_file(self, key: Key, slot: str, upper: dir_tree.Tree) -> None:
+        entry = upper.entry_at(key.path)
         if entry is not None and entry.type is not FileType.DEVICE:  # else a deletion
-            self._aside(key.root).copy(slot, upper, key.path, entry)
+            aside_stage = self._aside_stage(key.root)
+            aside_stage.copy(slot, upper, key.path, entry)
+            if entry.type is FileType.DIRECTORY:
+                durable.chmod_at(slot.encode(), aside_stage.fd, entry.mode)  # recorded nowhere else
             self.kept[key] = {"agent": slot}
 
-    def _aside(self, root: int) -> Stage:
+    def _aside_stage(self, root: int) -> Stage:
         if root not in self.asides:
-            self.asides[root] = Stage(aside(self._merge.folder, root))
+            self.asides[root] = Stage(aside_path(self._merge.folder, root))
         return self.asides[root]
 
-    def _mode(self, step: SetMode) -> None:
-        """07000 bits are never merged, and never taken from what has them and keeps them."""
-        mode = step.after.mode & (0o777 | (step.expect.mode & SPECIAL_BITS))
-        old = mark(step.expect)
-        op = Op(Act.MODE, step.key, new=replace(old, mode=mode, attributes=step.after.attributes), old=old)
-        (self.opening if step.expect.mode & 0o300 != 0o300 else self.closing).append(op)
+    def _add_mode(self, step: SetMode) -> None:
+        """Add a mode operation. 07000 bits are never merged, and never removed from an entry that has and keeps them."""
+        mode = step.after.mode if self._is_restore else step.after.mode & (0o777 | (step.expected.mode & SPECIAL_BITS))
+        old = entry_mark(step.expected)
+        if (found := self._current(step.key, old)) is not None:
+            old = replace(old, attributes=found.attributes)
+        op = Operation(OpKind.MODE, step.key, new=replace(old, mode=mode, attributes=step.after.attributes), old=old)
+        is_opening = step.expected.mode & 0o300 != 0o300 and mode & 0o300 == 0o300
+        (self.opening if is_opening else self.closing).append(op)
 
 
-def aside(folder: str, root: int) -> str:
-    """Return where a merge keeps what the session needs of a root."""
+def _attributes_digest(stage: Stage, slot: str, entry: Entry) -> str:
+    """Return the digest of a slot's attributes and ACLs; links and FIFOs have none that matter."""
+    return stage.attributes_digest(slot) if entry.type is FileType.FILE else ""
+
+
+def aside_path(folder: str, root: int) -> str:
+    """Return the directory where a merge saves a root's files for the session."""
     return f"{folder}/aside-{root}"

@@ -1,239 +1,282 @@
-"""Taking merged changes out of an upper, so that a resumed session sees the real tree there and shares no inode with it."""
+"""Remove merged changes from an upper layer, so that a resumed session sees the real tree there; restore them after an undo."""
 
 import errno
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from agent_dev.fs import dir_tree as files
-from agent_dev.fs import durable as disk
-from agent_dev.fs import walk as scan
+from agent_dev.fs import dir_tree, durable, walk
+from agent_dev.fs.entry import Entry, FileType, WalkedEntry, parents_of
 from agent_dev.fs.rmtree import remove_tree
-from agent_dev.merge_engine import whole_directories as whole
+from agent_dev.merge_engine import whole_directories
 from agent_dev.merge_engine.slots import Stage
-from agent_dev.overlay.changes import Change, Entry, FileType, Kind, parents_of
-from agent_dev.overlay.interpret import Found, is_under_git
+from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.paths import is_under_git
 
 _OPAQUE = "user.overlay.opaque"
 T = TypeVar("T")
 
 
-def empty(upper: files.Tree, aside: str, skip: tuple[bytes, ...]) -> None:
-    """Move all that is in an upper aside, when all of it was taken: a rename for each name at the top."""
-    place = os.open(aside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def move_all_aside(upper: dir_tree.Tree, aside: str, skip: tuple[bytes, ...]) -> None:
+    """Move everything in an upper aside after a complete merge: one rename per top-level name."""
+    target = os.open(aside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in os.listdir(upper.fd):
             if os.fsencode(name) not in skip:
-                _open_folder(upper.fd, name)
-                _unlocked(upper.fd, partial(os.rename, name, name, src_dir_fd=upper.fd, dst_dir_fd=place))
+                _make_writable(upper.fd, name)
+                _with_write_access(upper.fd, partial(os.rename, name, name, src_dir_fd=upper.fd, dst_dir_fd=target))
     finally:
-        os.close(place)
-    upper.forget()
+        os.close(target)
+    upper.close_directories()
 
 
-def _open_folder(folder: int, name: str) -> None:
-    """Open a directory that its owner may have shut: who may not write to it cannot move it."""
+def _make_writable(folder: int, name: str) -> None:
+    """Make a directory writable for its owner: an unwritable one cannot be moved."""
     mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     if stat.S_ISDIR(mode) and mode & 0o300 != 0o300:
         os.chmod(name, 0o700, dir_fd=folder)
 
 
-def take_out(upper: files.Tree, taken: tuple[Change, ...], left: tuple[Change, ...], skip: tuple[bytes, ...]) -> None:
-    """Remove what was taken. An opaque directory becomes a plain one, its deletions that were left become whiteouts.
+def remove_applied(
+    upper: dir_tree.Tree,
+    applied: tuple[Change, ...],
+    remaining: tuple[Change, ...],
+    skip: tuple[bytes, ...],
+    *,
+    with_git: bool = False,
+    unknown: tuple[bytes, ...] = (),
+) -> None:
+    """Remove applied changes. An opaque directory becomes a plain one, and its remaining deletions become whiteouts.
 
-    What lies under a `.git` is never merged and stays as it is.
+    `unknown`: deletions that are not listed as changes; they stay.
+
+    Paths under a `.git` are only merged in a restore (`with_git`), else they stay.
     """
-    touched = _with_parents(taken)
-    for change in sorted(taken, key=lambda one: -one.key.path.count(b"/")):
-        if change.kind is not Kind.METADATA or change.after is None or change.type is not FileType.DIRECTORY:
+    touched = _with_parents(applied)
+    for change in sorted(applied, key=lambda one: -one.key.path.count(b"/")):
+        if change.kind is not ChangeKind.METADATA or change.after is None or change.type is not FileType.DIRECTORY:
             _remove(upper, change.key.path)
-    stays = _with_parents(left)
-    marks = [one for one in scan.walk(upper.path, skip=skip) if one.is_whiteout() or one.is_opaque()]
+    stays = _with_parents(remaining)
+    marks = [one for one in walk.walk(upper.path, skip=skip) if one.is_whiteout() or one.is_opaque()]
     for one in marks:
-        if is_under_git(one.path):
+        if is_under_git(one.path) and not with_git:
             continue
         if one.is_whiteout():
-            if one.path not in stays:
+            if one.path not in stays and one.path not in unknown:
                 _remove(upper, one.path)
         elif one.path in touched:
-            _make_plain(upper, one, left)
-    # What an opaque directory holds says what is not deleted: there nothing is noise.
+            _make_plain(upper, one, remaining)
+    # The content of an opaque directory defines what is not deleted: keep all of it.
     opaque = {one.path for one in marks if one.is_opaque() and one.path not in touched}
-    _prune(upper, skip, {change.key.path for change in left}, opaque)
+    _prune(upper, skip, {*unknown, *(change.key.path for change in remaining)}, opaque, with_git=with_git)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What an undo took out of the real tree and gives back to the session: a slot's content, or (None) a deletion."""
+class RestoredEntry:
+    """An entry that an undo removed from the real tree and restores to the session: a slot's content, or (None) a deletion."""
 
     path: bytes
-    slot: str | None  # "": a directory that got another mode
+    slot: str | None  # "": only a directory's mode
     mode: int = 0  # of a directory
-    is_whole: bool = False  # a directory with all that is in it
+    attributes: tuple[tuple[str, bytes], ...] = ()  # of an existing directory
+    is_whole: bool = False  # a directory with its content
 
 
-def give_back(
-    upper: files.Tree, real: files.Tree, stage: Stage, given: tuple[Given, ...], *, is_copied: bool = False
+def restore_entries(
+    upper: dir_tree.Tree, real: dir_tree.Tree, stage: Stage, given: tuple[RestoredEntry, ...], *, is_copied: bool = False
 ) -> tuple[bytes, ...]:
-    """Put into an upper again what was undone; return the paths where the session has something else by now.
+    """Restore undone changes to an upper; return the paths where the session has another entry by now.
 
-    Directories come first, from the outermost; a deletion is one whiteout at the outermost directory that is gone whole.
-    Slots are emptied, but for directories, unless `is_copied`. Nothing leaves a slot before the directories for it are
-    durable: a power cut would take them with what is in them; and no copy gets its name before its bytes are durable.
+    Directories come first, from the outermost; a deletion is one whiteout at the outermost directory that is deleted completely.
+    Slots are emptied, except for directories, unless `is_copied`. No slot is moved before its parent directories are durable,
+    because a power cut could lose both; and no copy gets its name before its content is durable.
     """
     ordered = sorted(given, key=lambda one: one.path.count(b"/"))
     folders = [] if is_copied else [one for one in ordered if _is_folder(stage, one)]
     made = {one.path for one in folders}
     rest = [one for one in ordered if one.path not in made]
-    kept = [one.path for one in folders if not _give(upper, real, stage, one, is_copied=False)]
+    kept = [one.path for one in folders if not _restore_entry(upper, real, stage, one, is_copied=False)]
     for one in rest:
-        if one.slot and _ensure_parents(upper, real, one.path) and is_copied and upper.look(one.path) is None:
+        if one.slot and _ensure_parents(upper, real, one.path) and is_copied and upper.entry_at(one.path) is None:
             _copy(upper, stage, one)
-    disk.syncfs(upper.fd)
-    kept += [one.path for one in rest if not _give(upper, real, stage, one, is_copied=is_copied)]
-    upper.forget()
-    disk.syncfs(upper.fd)
+    durable.syncfs(upper.fd)
+    kept += [one.path for one in rest if not _restore_entry(upper, real, stage, one, is_copied=is_copied)]
+    upper.close_directories()
+    durable.syncfs(upper.fd)
     return tuple(kept)
 
 
-def _is_folder(stage: Stage, one: Given) -> bool:
-    """Whether only a directory is made, or given a mode."""
-    entry = stage.look(one.slot) if one.slot and not one.is_whole else None
+def _is_folder(stage: Stage, one: RestoredEntry) -> bool:
+    """Return whether only a directory is created or its mode changed."""
+    entry = stage.entry_in(one.slot) if one.slot and not one.is_whole else None
     return one.slot == "" or (entry is not None and entry.type is FileType.DIRECTORY)
 
 
-def _give(upper: files.Tree, real: files.Tree, stage: Stage, one: Given, *, is_copied: bool) -> bool:
-    """Put one thing into an upper again; return False where the session has something else by now."""
+def _restore_entry(upper: dir_tree.Tree, real: dir_tree.Tree, stage: Stage, one: RestoredEntry, *, is_copied: bool) -> bool:
+    """Restore one entry to an upper; return False if the session has another one by now."""
     if one.slot == "":
         _ensure_parents(upper, real, one.path + b"/")
-        _chmod(upper, one)
+        _restore_mode(upper, one)
     elif one.is_whole:
-        _bring_whole(upper, real, stage, one)
-    elif not _ensure_parents(upper, real, one.path) or upper.look(one.path) is not None:
-        return _is_there(upper, stage, one)
+        _restore_directory(upper, real, stage, one)
+    elif not _ensure_parents(upper, real, one.path) or upper.entry_at(one.path) is not None:
+        return _is_already_restored(upper, stage, one)
     elif one.slot is None:
         _whiteout(upper, one.path)
     else:
-        _bring(upper, stage, one, is_copied=is_copied)
+        _restore_file(upper, stage, one, is_copied=is_copied)
     return True
 
 
-def hand_over(upper: files.Tree, stage: Stage, path: bytes, slot: str, entry: Entry) -> str:
-    """Move something from an upper into a slot; return a file's digest. Raises OSError."""
+def move_to_slot(upper: dir_tree.Tree, stage: Stage, path: bytes, slot: str, entry: Entry) -> str:
+    """Move an entry from an upper into a slot; return a file's digest. Raises OSError."""
     folder, _, name = path.rpartition(b"/")
-    place = upper.folder(folder)
-    return _unlocked(place, partial(stage.adopt, slot, place, name, entry))
+    parent = upper.directory(folder)
+    _with_write_access(parent, partial(durable.rename_new, parent, name, stage.fd, slot.encode()))
+    return stage.clean_adopted(slot, entry)
 
 
-def hand_over_whole(upper: files.Tree, stage: Stage, path: bytes, slot: str) -> None:
-    """Move a directory from an upper into a slot with all that is in it. Raises OSError."""
+def move_directory_to_slot(upper: dir_tree.Tree, stage: Stage, path: bytes, slot: str) -> None:
+    """Move a directory with its content from an upper into a slot. Raises OSError."""
     folder, _, name = path.rpartition(b"/")
-    place = upper.folder(folder)
-    _unlocked(place, partial(disk.move, place, name, stage.fd, slot.encode()))
-    upper.forget()
+    parent = upper.directory(folder)
+    _with_write_access(parent, partial(durable.rename_new, parent, name, stage.fd, slot.encode()))
+    upper.close_directories()
 
 
-def _bring_whole(upper: files.Tree, real: files.Tree, stage: Stage, one: Given) -> None:
-    """Move a directory into an upper; where the session has one by now, what is in it, as far as nothing is in the way."""
+def _restore_directory(upper: dir_tree.Tree, real: dir_tree.Tree, stage: Stage, one: RestoredEntry) -> None:
+    """Move a directory into an upper; if the session has one there by now, move its content as far as nothing blocks it."""
     slot = one.slot or ""
-    if stage.look(slot) is None or move_in(upper, real, stage, one.path, slot):
+    if stage.entry_in(slot) is None or move_from_slot(upper, real, stage, one.path, slot):
         return
-    found = upper.look(one.path)
+    found = upper.entry_at(one.path)
     if found is not None and found.type is FileType.DIRECTORY:
         folder, _, name = one.path.rpartition(b"/")
-        whole.pour(stage.fd, slot.encode(), upper.folder(folder), name)
+        whole_directories.move_contents(stage.fd, slot.encode(), upper.directory(folder), name)
 
 
-def move_in(upper: files.Tree, real: files.Tree, stage: Stage, path: bytes, slot: str) -> bool:
-    """Move a slot's content into an upper; return False where the session has something else by now."""
+def move_from_slot(upper: dir_tree.Tree, real: dir_tree.Tree, stage: Stage, path: bytes, slot: str) -> bool:
+    """Move a slot's entry into an upper; return False if the session has another one by now."""
     folder, _, name = path.rpartition(b"/")
-    if not _ensure_parents(upper, real, path) or upper.look(path) is not None:
+    if not _ensure_parents(upper, real, path) or upper.entry_at(path) is not None:
         return False
-    place = upper.folder(folder)
-    _unlocked(place, partial(disk.move, stage.fd, slot.encode(), place, name))
+    parent = upper.directory(folder)
+    _with_write_access(parent, partial(durable.rename_new, stage.fd, slot.encode(), parent, name))
     return True
 
 
-def _ensure_parents(upper: files.Tree, real: files.Tree, path: bytes) -> bool:
-    """Make the directories above a path like the real ones; return whether it can be reached."""
+def _ensure_parents(upper: dir_tree.Tree, real: dir_tree.Tree, path: bytes) -> bool:
+    """Create the directories above a path like the real ones; return whether it can be reached."""
     for folder in parents_of(path):
-        found = upper.look(folder)
+        found = upper.entry_at(folder)
         if found is None:
-            like = real.look(folder)
+            real_entry = real.entry_at(folder)
             above, _, name = folder.rpartition(b"/")
-            place = upper.folder(above)
-            mode = like.mode if like is not None and like.type is FileType.DIRECTORY else 0o755
-            _unlocked(place, partial(_new_folder, name, place, mode))
+            parent = upper.directory(above)
+            is_folder = real_entry is not None and real_entry.type is FileType.DIRECTORY
+            entry = real_entry if real_entry is not None and is_folder else Entry(FileType.DIRECTORY, 0o755)
+            _with_write_access(parent, partial(_make_directory, name, parent, entry))
         elif found.type is not FileType.DIRECTORY:
             return False
     return True
 
 
-def _new_folder(name: bytes, place: int, mode: int) -> None:
-    """Make a directory that has its mode when it has its name: killed halfway it is not taken for the agent's."""
-    made = b".agent-dev-new"
+def _make_directory(name: bytes, parent: int, like: Entry) -> None:
+    """Create a directory that has its mode and attributes when it gets its name.
+
+    So after a crash it is not mistaken for the agent's.
+    """
+    temporary = b".agent-dev-new"
     try:
-        disk.rmdir(made, place)
+        durable.rmdir(temporary, parent)
     except FileNotFoundError:
         pass
     except OSError:
-        remove_tree(f"/proc/self/fd/{place}/{made.decode()}")  # a power cut took its name and left what is in it
-    disk.mkdir(made, place, mode)
-    disk.move(place, made, place, name)
+        remove_tree(f"/proc/self/fd/{parent}/{temporary.decode()}")  # a power cut undid the rename but not its content
+    durable.mkdir(temporary, parent, 0o700 if like.attributes else like.mode)
+    if like.attributes:
+        fd = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            for attribute, value in like.attributes:
+                durable.set_attribute(fd, attribute, value)
+            durable.chmod(fd, like.mode)
+        finally:
+            os.close(fd)
+    durable.rename_new(parent, temporary, parent, name)
 
 
-def _bring(upper: files.Tree, stage: Stage, one: Given, *, is_copied: bool) -> None:
+def _restore_file(upper: dir_tree.Tree, stage: Stage, one: RestoredEntry, *, is_copied: bool) -> None:
     folder, _, name = one.path.rpartition(b"/")
-    place, slot = upper.folder(folder), one.slot or ""
-    entry = stage.look(slot)
+    parent, slot = upper.directory(folder), one.slot or ""
+    entry = stage.entry_in(slot)
     if entry is None:
         return
     if entry.type is FileType.DIRECTORY:
-        _unlocked(place, partial(_new_folder, name, place, one.mode))
+        _with_write_access(
+            parent, partial(_make_directory, name, parent, replace(entry, mode=entry.mode if is_copied else one.mode))
+        )
         return
-    came_from = (place, _copy_of(one)) if is_copied else (stage.fd, slot.encode())
-    _unlocked(place, partial(disk.move, *came_from, place, name))
+    source = (parent, _copy_of(one)) if is_copied else (stage.fd, slot.encode())
+    _with_write_access(parent, partial(durable.rename_new, *source, parent, name))
+    if one.mode != entry.mode == one.mode | 0o600 and entry.type is FileType.FILE and not is_copied:
+        durable.chmod_at(name, parent, one.mode)  # a killed redo had made it accessible
 
 
-def _copy_of(one: Given) -> bytes:
-    return f".agent-dev-{one.slot}".encode()  # the same for a file
+def _copy_of(one: RestoredEntry) -> bytes:
+    return f".agent-dev-{one.slot}".encode()  # stable per file
 
 
-def _copy(upper: files.Tree, stage: Stage, one: Given) -> None:
-    """Copy a slot beside where it is to be."""
-    place, slot = upper.folder(one.path.rpartition(b"/")[0]), one.slot or ""
-    entry, made = stage.look(slot), _copy_of(one)
+def _copy(upper: dir_tree.Tree, stage: Stage, one: RestoredEntry) -> None:
+    """Copy a slot next to its target path."""
+    parent, slot = upper.directory(one.path.rpartition(b"/")[0]), one.slot or ""
+    entry, temporary = stage.entry_in(slot), _copy_of(one)
     if entry is None or entry.type is FileType.DIRECTORY:
         return
-    source = files.Tree(stage.path)
-    into = Stage.within(place)
+    source = dir_tree.Tree(stage.path, is_ours=True)  # includes unreadable files
+    target = Stage.in_directory(parent)
     try:
-        if into.look(made.decode()) is not None:
-            _unlocked(place, partial(disk.unlink, made, place))
-        _unlocked(place, partial(into.copy, made.decode(), source, slot.encode(), entry))
+        if target.entry_in(temporary.decode()) is not None:
+            _with_write_access(parent, partial(durable.unlink, temporary, parent))
+        _with_write_access(parent, partial(target.copy, temporary.decode(), source, slot.encode(), entry))
     finally:
-        into.close()
+        target.close()
         source.close()
 
 
-def _chmod(upper: files.Tree, one: Given) -> None:
+def _restore_mode(upper: dir_tree.Tree, one: RestoredEntry) -> None:
     folder, _, name = one.path.rpartition(b"/")
-    found = upper.look(one.path)
+    found = upper.entry_at(one.path)
     if found is not None and found.type is FileType.DIRECTORY:
-        place = upper.folder(folder)
-        _unlocked(place, partial(disk.chmod_at, name, place, one.mode))
+        parent = upper.directory(folder)
+        _set_attributes(upper, one, found)
+        if upper.unlocked is None or not upper.unlocked.set_mode(one.path, one.mode):
+            _with_write_access(parent, partial(durable.chmod_at, name, parent, one.mode))
 
 
-def _is_there(upper: files.Tree, stage: Stage, one: Given) -> bool:
-    """Whether an upper holds what would be given back: from before a crash."""
-    found = upper.look(one.path)
+def _set_attributes(upper: dir_tree.Tree, one: RestoredEntry, found: Entry) -> None:
+    """Set a directory's attributes as they were."""
+    if found.attributes == one.attributes:
+        return
+    fd = upper.open(one.path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for attribute, _ in set(found.attributes) - set(one.attributes):
+            durable.remove_attribute(fd, attribute)
+        for attribute, value in one.attributes:
+            durable.set_attribute(fd, attribute, value)
+    finally:
+        os.close(fd)
+
+
+def _is_already_restored(upper: dir_tree.Tree, stage: Stage, one: RestoredEntry) -> bool:
+    """Return whether an upper already has the restored entry, from before a crash."""
+    found = upper.entry_at(one.path)
     if one.slot is None:
-        above = (upper.look(folder) for folder in (*parents_of(one.path), one.path))
+        above = (upper.entry_at(folder) for folder in (*parents_of(one.path), one.path))
         return any(seen is not None and seen.type is FileType.DEVICE for seen in above)
-    entry = stage.look(one.slot)
+    entry = stage.entry_in(one.slot)
     return (
         entry is not None
         and found is not None
@@ -246,70 +289,69 @@ def _with_parents(changes: tuple[Change, ...]) -> set[bytes]:
     return {*paths, *(folder for path in paths for folder in parents_of(path))}
 
 
-def _remove(upper: files.Tree, path: bytes) -> None:
+def _remove(upper: dir_tree.Tree, path: bytes) -> None:
     folder, _, name = path.rpartition(b"/")
     try:
-        place = upper.folder(folder)
-        status = os.stat(name, dir_fd=place, follow_symlinks=False)
+        parent = upper.directory(folder)
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         remove = os.rmdir if stat.S_ISDIR(status.st_mode) else os.unlink
-        _unlocked(place, partial(remove, name, dir_fd=place))
+        _with_write_access(parent, partial(remove, name, dir_fd=parent))
     except OSError as error:
-        # Deletions under a whiteout or an opaque directory have no entry of their own; a new directory may hold what was left.
+        # Deletions below a whiteout or opaque directory have no entry; a new directory may contain unselected changes.
         if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST):
             raise
 
 
-def _make_plain(upper: files.Tree, folder: Found, left: tuple[Change, ...]) -> None:
+def _make_plain(upper: dir_tree.Tree, folder: WalkedEntry, left: tuple[Change, ...]) -> None:
     inside = folder.path + b"/"
     for change in left:
-        if change.kind is Kind.DELETED and change.key.path.startswith(inside):
+        if change.kind is ChangeKind.DELETED and change.key.path.startswith(inside):
             _whiteout(upper, change.key.path)
-    place = upper.folder(folder.path)
-    _unlocked(place, partial(os.removexattr, f"/proc/self/fd/{place}", _OPAQUE))
+    directory = upper.directory(folder.path)
+    _with_write_access(directory, partial(os.removexattr, f"/proc/self/fd/{directory}", _OPAQUE))
 
 
-def _whiteout(upper: files.Tree, path: bytes) -> None:
-    """Hide a path; where the agent did not keep a directory above it, hide that one, the outermost."""
+def _whiteout(upper: dir_tree.Tree, path: bytes) -> None:
+    """Hide a path with a whiteout; if a parent directory is missing, hide the outermost missing one."""
     for one in (*parents_of(path), path):
-        found = upper.look(one)
+        found = upper.entry_at(one)
         if found is None:
             folder, _, name = one.rpartition(b"/")
-            place = upper.folder(folder)
-            _unlocked(place, partial(disk.whiteout, name, place))
+            parent = upper.directory(folder)
+            _with_write_access(parent, partial(durable.whiteout, name, parent))
             return
         if found.type is not FileType.DIRECTORY:
             return
 
 
-def _unlocked(folder: int, act: Callable[[], T]) -> T:
-    """Act in a directory that its owner may have shut."""
+def _with_write_access(folder: int, act: Callable[[], T]) -> T:
+    """Call `act` with the directory writable for its owner. Never retried: `act` may make several system calls."""
+    mode = os.fstat(folder).st_mode & 0o7777
+    if mode & 0o700 == 0o700:
+        return act()
+    fd_path = f"/proc/self/fd/{folder}"
+    os.chmod(fd_path, mode | 0o700)
     try:
         return act()
-    except PermissionError:
-        place = f"/proc/self/fd/{folder}"
-        mode = os.fstat(folder).st_mode & 0o7777
-        os.chmod(place, mode | 0o700)
-        try:
-            return act()
-        finally:
-            os.chmod(place, mode)
+    finally:
+        os.chmod(fd_path, mode)
 
 
-def _prune(upper: files.Tree, skip: tuple[bytes, ...], left: set[bytes], opaque: set[bytes]) -> None:
-    """Remove directories that hold nothing any more and are no change themselves."""
-    upper.forget()
-    folders = [one.path for one in scan.walk(upper.path, skip=skip, attributes=False) if one.entry.type is FileType.DIRECTORY]
+def _prune(upper: dir_tree.Tree, skip: tuple[bytes, ...], left: set[bytes], opaque: set[bytes], *, with_git: bool) -> None:
+    """Remove empty directories that are not changes themselves."""
+    upper.close_directories()
+    folders = [one.path for one in walk.walk(upper.path, skip=skip, attributes=False) if one.entry.type is FileType.DIRECTORY]
     hiding: set[bytes] = set()
-    for path in folders:  # those above come first
+    for path in folders:  # parents come first
         if path in opaque or path.rpartition(b"/")[0] in hiding:
             hiding.add(path)
     for path in reversed(folders):
-        if path not in left and not is_under_git(path) and path not in hiding:
+        if path not in left and (with_git or not is_under_git(path)) and path not in hiding:
             folder, _, name = path.rpartition(b"/")
-            place = upper.folder(folder)
+            parent = upper.directory(folder)
             try:
-                _unlocked(place, partial(os.rmdir, name, dir_fd=place))
+                _with_write_access(parent, partial(os.rmdir, name, dir_fd=parent))
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
-    upper.forget()
+    upper.close_directories()

@@ -1,59 +1,59 @@
-"""New directories that come as a whole, by one rename: which may, and whether one is still what it was."""
+"""New directories that one rename applies as a whole: find them, and check whether one is unchanged."""
 
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agent_dev.fs import digest
-from agent_dev.fs import dir_tree as files
-from agent_dev.fs import durable as disk
-from agent_dev.linux import syscalls as kernel
-from agent_dev.merge_engine.journal import Mark, Op
-from agent_dev.merge_engine.merge_plan import SPECIAL_BITS, MakeFolder, MergePlan, Put
-from agent_dev.merge_engine.slots import Stage, is_foreign
-from agent_dev.overlay.changes import Entry, FileType, Key
+from agent_dev.fs import digest, dir_tree, durable
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.linux import syscalls
+from agent_dev.merge_engine.journal import EntryMark, Operation
+from agent_dev.merge_engine.merge_plan import SPECIAL_BITS, MakeDirectory, MergePlan, PutEntry
+from agent_dev.merge_engine.slots import Stage, is_excluded_attribute
 
-Members = tuple[tuple[bytes, Mark], ...]
-Strays = tuple[tuple[bytes, tuple[str, ...]], ...]
+Members = tuple[tuple[bytes, EntryMark], ...]
+OverlayAttributes = tuple[tuple[bytes, tuple[str, ...]], ...]
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_DEEPEST = 64  # directories within each other: each is open while what is in it is read
+_MAX_DEPTH = 64  # nesting depth; each level keeps a descriptor open
 _TYPES = {stat.S_IFREG: FileType.FILE, stat.S_IFDIR: FileType.DIRECTORY, stat.S_IFLNK: FileType.SYMLINK}
 _OVERLAY = "user.overlay."
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
-    """A directory of an upper that can come by one rename: what it holds, and attributes of directories that do not come."""
+class WholeDirectory:
+    """A directory of an upper that one rename can apply: its content, and directory attributes that are not merged."""
 
     key: Key
-    mark: Mark
+    mark: EntryMark
     members: Members
-    strays: Strays
+    overlay_attributes: OverlayAttributes
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What a plan takes of one root: directories that are made, with their modes, and what is put."""
+    """The selected content of one root: created directories with their modes, and files."""
 
     folders: Mapping[bytes, int]
     puts: Mapping[bytes, Entry]
 
 
-def find(plan: MergePlan, root: int, upper: files.Tree, real: files.Tree) -> Iterator[Whole]:
-    """Yield the outermost new directories of which a plan takes everything, and in which nothing must be left out or changed."""
-    puts = {one.key.path: one.after for one in plan.steps if isinstance(one, Put) and one.key.root == root and _is_plain(one)}
-    made = {one.key.path: one.mode for one in plan.steps if isinstance(one, MakeFolder) and one.key.root == root}
+def find_whole_directories(plan: MergePlan, root: int, upper: dir_tree.Tree, real: dir_tree.Tree) -> Iterator[WholeDirectory]:
+    """Yield the outermost new directories that a plan applies completely and without changes."""
+    puts = {
+        one.key.path: one.after for one in plan.steps if isinstance(one, PutEntry) and one.key.root == root and _is_plain(one)
+    }
+    created = {one.key.path: one.mode for one in plan.steps if isinstance(one, MakeDirectory) and one.key.root == root}
     empty = {path: after.mode for path, after in puts.items() if after.type is FileType.DIRECTORY}
-    wanted = _Wanted(made | empty, puts)
-    for path in sorted(made):
+    wanted = _Wanted(created | empty, puts)
+    for path in sorted(created):
         above = path.rpartition(b"/")[0]
-        if above not in made and real.look(path, attributes=False) is None:
-            yield from (one for one in _Search(root, wanted).below(upper.folder(above), path) if one.members)
+        if above not in created and real.entry_at(path, attributes=False) is None:
+            yield from (one for one in _Search(root, wanted).below(upper.directory(above), path) if one.members)
 
 
-def _is_plain(step: Put) -> bool:
-    return step.expect is None and step.content is None
+def _is_plain(step: PutEntry) -> bool:
+    return step.expected is None and step.content is None
 
 
 class _Search:
@@ -61,46 +61,47 @@ class _Search:
         self._root = root
         self._wanted = wanted
 
-    def below(self, folder: int, path: bytes) -> list[Whole]:
-        """Return the whole directory at a path, or those within it when it is none itself."""
+    def below(self, folder: int, path: bytes) -> list[WholeDirectory]:
+        """Return the whole directory at a path, or the whole ones inside it if it is not one."""
         if path not in self._wanted.folders:
             return []
         try:
-            fd = kernel.open_below(folder, path.rpartition(b"/")[2], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            fd = syscalls.open_below(folder, path.rpartition(b"/")[2], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError:
-            return []  # shut to its owner
+            return []  # unreadable
         try:
             return self._within(fd, path)
         finally:
             os.close(fd)
 
-    def _within(self, fd: int, path: bytes) -> list[Whole]:
-        is_clean, own = True, _strays(fd)
-        members: list[tuple[bytes, Mark]] = []
-        strays: list[tuple[bytes, tuple[str, ...]]] = [(b"", own)] if own else []
-        parts: list[Whole] = []
-        for name, status in listed(fd):
+    def _within(self, fd: int, path: bytes) -> list[WholeDirectory]:
+        is_clean, foreign = True, _overlay_attributes(fd)
+        members: list[tuple[bytes, EntryMark]] = []
+        strays: list[tuple[bytes, tuple[str, ...]]] = [(b"", foreign)] if foreign else []
+        parts: list[WholeDirectory] = []
+        for name, status in list_directory(fd):
             inside = path + b"/" + name
             if stat.S_ISDIR(status.st_mode):
-                found = self.below(fd, inside) if path.count(b"/") < _DEEPEST else []
+                found = self.below(fd, inside) if path.count(b"/") < _MAX_DEPTH else []
                 is_clean = is_clean and len(found) == 1 and found[0].key.path == inside
                 parts += found
             elif self._is_clean(fd, name, status, self._wanted.puts.get(inside)):
-                members.append((name, mark_of(status)))
+                members.append((name, mark_from_stat(status)))
             else:
                 is_clean = False
-        status = os.fstat(fd)
+        status, attributes = os.fstat(fd), _attributes(fd)
         is_open = status.st_mode & (SPECIAL_BITS | 0o700) == 0o700
-        if not is_clean or not is_open or own is None or stat.S_IMODE(status.st_mode) != self._wanted.folders[path]:
+        if not is_clean or not is_open or foreign is None or stat.S_IMODE(status.st_mode) != self._wanted.folders[path]:
             return [one for one in parts if one.members]
         for part in parts:
             name = part.key.path[len(path) + 1 :]
             members += [(name, part.mark), *((name + b"/" + rest, mark) for rest, mark in part.members)]
-            strays += [(name + b"/" + rest if rest else name, names) for rest, names in part.strays]
-        return [Whole(Key(self._root, path), mark_of(status), tuple(members), tuple(strays))]
+            strays += [(name + b"/" + rest if rest else name, names) for rest, names in part.overlay_attributes]
+        own = replace(mark_from_stat(status), attributes=attributes)
+        return [WholeDirectory(Key(self._root, path), own, tuple(members), tuple(strays))]
 
     def _is_clean(self, fd: int, name: bytes, status: os.stat_result, after: Entry | None) -> bool:
-        """Whether it is what was chosen, no other name leads to it, and nothing must be taken off it."""
+        """Return whether an entry is as selected, without hard links and without attributes to remove."""
         found = (status.st_ino, status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode))
         if after is None or found != (after.inode, after.size, after.mtime, after.mode):
             return False
@@ -109,104 +110,116 @@ class _Search:
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_mode & (SPECIAL_BITS | 0o400) != 0o400:
             return False
         names = os.listxattr(b"/proc/self/fd/%d/%b" % (fd, name), follow_symlinks=False)
-        return not any(map(is_foreign, names))
+        return not any(map(is_excluded_attribute, names))
 
 
-def _strays(fd: int) -> tuple[str, ...] | None:
-    """Return the overlay's attributes of a directory, which are taken off it; None when it has others that do not come."""
-    names = [name for name in os.listxattr(fd) if is_foreign(name)]
+def _overlay_attributes(fd: int) -> tuple[str, ...] | None:
+    """Return a directory's overlay attributes, which are removed; None if it has other attributes that are not merged."""
+    names = [name for name in os.listxattr(fd) if is_excluded_attribute(name)]
     return tuple(names) if all(name.startswith(_OVERLAY) for name in names) else None
 
 
-def listed(fd: int) -> list[tuple[bytes, os.stat_result]]:
-    """Return what is in an open directory."""
+def _attributes(fd: int) -> tuple[tuple[str, bytes], ...]:
+    """Return the `user.` attributes of a directory without the overlay's."""
+    names = [name for name in os.listxattr(fd) if name.startswith("user.") and not name.startswith(_OVERLAY)]
+    return tuple((name, os.getxattr(fd, name)) for name in sorted(names))
+
+
+def _has_attributes_of(fd: int, mark: EntryMark) -> bool:
+    """Return whether a directory has the recorded attributes and no ACL."""
+    has_list = any(name.startswith("system.posix_acl_") for name in os.listxattr(fd))
+    return not has_list and _attributes(fd) == mark.attributes
+
+
+def list_directory(fd: int) -> list[tuple[bytes, os.stat_result]]:
+    """Return the names and status of an open directory's entries."""
     with os.scandir(fd) as entries:
         return [(os.fsencode(one.name), one.stat(follow_symlinks=False)) for one in entries]
 
 
-def mark_of(status: os.stat_result) -> Mark:
-    """Return a mark of what is a file, a link or a directory; of other things one that is nothing's."""
+def mark_from_stat(status: os.stat_result) -> EntryMark:
+    """Return the mark of a file, link or directory; other types get one that matches nothing."""
     kind = _TYPES.get(stat.S_IFMT(status.st_mode), FileType.DEVICE)
     size, mtime, ctime = status.st_size, status.st_mtime_ns, status.st_ctime_ns
-    return Mark(kind, status.st_ino, size, mtime, ctime, stat.S_IMODE(status.st_mode))
+    return EntryMark(kind, status.st_ino, size, mtime, ctime, stat.S_IMODE(status.st_mode))
 
 
-def is_as(folder: int, name: bytes, op: Op) -> bool:
-    """Whether a directory holds what an operation brought, nobody having changed, added or removed anything."""
+def is_unchanged(folder: int, name: bytes, op: Operation) -> bool:
+    """Return whether a directory has exactly the content that an operation applied, unchanged."""
     try:
         fd = os.open(name, _OPEN, dir_fd=folder)
     except OSError:
         return False
     try:
-        known = dict(op.whole)
-        is_it = op.new is not None and op.new.is_the_same(mark_of(os.fstat(fd)))
-        return is_it and _holds(fd, b"", known) and not known
+        known = dict(op.members)
+        is_it = op.new is not None and op.new.is_same_unchanged(mark_from_stat(os.fstat(fd))) and _has_attributes_of(fd, op.new)
+        return is_it and _has_content(fd, b"", known) and not known
     except OSError:
-        return False  # somebody is at work in it
+        return False  # modified concurrently
     finally:
         os.close(fd)
 
 
-def _holds(fd: int, prefix: bytes, known: dict[bytes, Mark]) -> bool:
-    """Whether all that is in a directory is as known; takes what it has seen out of that."""
-    for name, status in listed(fd):
+def _has_content(fd: int, prefix: bytes, known: dict[bytes, EntryMark]) -> bool:
+    """Return whether a directory's content matches `known`; remove the entries that it has seen from `known`."""
+    for name, status in list_directory(fd):
         wanted = known.pop(prefix + name, None)
-        if wanted is None or not wanted.is_the_same(mark_of(status)):
+        if wanted is None or not wanted.is_same_unchanged(mark_from_stat(status)):
             return False
-        if wanted.type is FileType.DIRECTORY and not _holds_below(fd, prefix, name, known):
+        if wanted.type is FileType.DIRECTORY and not _has_content_below(fd, prefix + name, wanted, known):
             return False
     return True
 
 
-def _holds_below(fd: int, prefix: bytes, name: bytes, known: dict[bytes, Mark]) -> bool:
-    below = os.open(name, _OPEN, dir_fd=fd)
+def _has_content_below(fd: int, path: bytes, wanted: EntryMark, known: dict[bytes, EntryMark]) -> bool:
+    below = os.open(path.rpartition(b"/")[2], _OPEN, dir_fd=fd)
     try:
-        return _holds(below, prefix + name + b"/", known)
+        return _has_attributes_of(below, wanted) and _has_content(below, path + b"/", known)
     finally:
         os.close(below)
 
 
-def is_as_at(tree: files.Tree, op: Op) -> bool:
-    """As `is_as`, at the operation's path below a tree."""
+def is_unchanged_at(tree: dir_tree.Tree, op: Operation) -> bool:
+    """Check `is_unchanged` at the operation's path below a tree."""
     above, _, name = op.key.path.rpartition(b"/")
-    tree.forget()
+    tree.close_directories()
     try:
-        return is_as(tree.folder(above), name, op)
+        return is_unchanged(tree.directory(above), name, op)
     except OSError:
         return False
 
 
-def digests(tree: files.Tree, op: Op) -> tuple[str, ...]:
-    """Return the digest of each file that an operation brought and that is still as it was; "" for everything else."""
-    return tuple(_digest(tree, key.path, mark) for key, mark in op.below())
+def member_digests(tree: dir_tree.Tree, op: Operation) -> tuple[str, ...]:
+    """Return the digest of each unchanged file that an operation applied; "" for other entries."""
+    return tuple(_digest(tree, key.path, mark) for key, mark in op.member_marks())
 
 
-def _digest(tree: files.Tree, path: bytes, mark: Mark) -> str:
+def _digest(tree: dir_tree.Tree, path: bytes, mark: EntryMark) -> str:
     if mark.type is not FileType.FILE:
         return ""
     try:
-        return digest.of(tree, path, mark.size) if mark.is_untouched(tree.look(path, attributes=False)) else ""
+        return digest.digest_file(tree, path, mark.size) if mark.matches_unmoved(tree.entry_at(path, attributes=False)) else ""
     except OSError:
-        return ""  # somebody is at work there
+        return ""  # modified concurrently
 
 
-def ready(stage: Stage, slot: str, whole: Whole) -> None:
-    """Take off a directory in its slot what does not come, and make all that is in it durable. Raises OSError."""
+def prepare_in_slot(stage: Stage, slot: str, whole: WholeDirectory) -> None:
+    """Remove attributes that are not merged from a directory in its slot, and make its content durable. Raises OSError."""
     fd = os.open(slot, _OPEN, dir_fd=stage.fd)
     try:
-        for path, names in whole.strays:
-            _strip(fd, path, names)
-        if stage.is_cheap(len(whole.members) + 1):
+        for path, names in whole.overlay_attributes:
+            _remove_attributes(fd, path, names)
+        if stage.should_fsync_each(len(whole.members) + 1):
             _sync_all(fd, whole.members)
     finally:
         os.close(fd)
 
 
-def _strip(fd: int, path: bytes, names: tuple[str, ...]) -> None:
-    folder = kernel.open_below(fd, path or b".", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+def _remove_attributes(fd: int, path: bytes, names: tuple[str, ...]) -> None:
+    folder = syscalls.open_below(fd, path or b".", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         for name in names:
-            disk.remove_attribute(folder, name)
+            durable.remove_attribute(folder, name)
     finally:
         os.close(folder)
 
@@ -214,27 +227,27 @@ def _strip(fd: int, path: bytes, names: tuple[str, ...]) -> None:
 def _sync_all(fd: int, members: Members) -> None:
     for path, mark in members:
         if mark.type is not FileType.SYMLINK:
-            one = kernel.open_below(fd, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            one = syscalls.open_below(fd, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
-                disk.fsync(one)
+                durable.fsync(one)
             finally:
                 os.close(one)
-    disk.fsync(fd)
+    durable.fsync(fd)
 
 
-def pour(folder: int, name: bytes, into: int, other: bytes) -> None:
-    """Move what a directory holds into another where nothing stands in the way; what has no room stays. Raises OSError."""
+def move_contents(folder: int, name: bytes, target_parent: int, target_name: bytes) -> None:
+    """Move a directory's content into another, except entries that exist there. Raises OSError."""
     source = os.open(name, _OPEN, dir_fd=folder)
     try:
-        target = os.open(other, _OPEN, dir_fd=into)
+        target = os.open(target_name, _OPEN, dir_fd=target_parent)
         try:
-            for one, status in listed(source):
+            for one, status in list_directory(source):
                 try:
-                    disk.move(source, one, target, one)
+                    durable.rename_new(source, one, target, one)
                 except FileExistsError:
-                    there = os.stat(one, dir_fd=target, follow_symlinks=False)
-                    if stat.S_ISDIR(status.st_mode) and stat.S_ISDIR(there.st_mode):
-                        pour(source, one, target, one)
+                    existing = os.stat(one, dir_fd=target, follow_symlinks=False)
+                    if stat.S_ISDIR(status.st_mode) and stat.S_ISDIR(existing.st_mode):
+                        move_contents(source, one, target, one)
         finally:
             os.close(target)
     finally:

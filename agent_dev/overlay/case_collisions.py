@@ -1,43 +1,29 @@
-"""Names that a disk may take for one: they differ only in case, or in how their letters are put together."""
+"""Case collisions: names that are the same on a file system because they differ only in case or Unicode normalization."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from agent_dev.overlay.changes import Change, Kind, parents_of
-from agent_dev.path_patterns import fold
+from agent_dev.fs.entry import parents_of
+from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.path_patterns import fold_path
 from agent_dev.sanitize import visible
 
 
-def among(paths: Iterable[bytes]) -> dict[str, tuple[bytes, ...]]:
-    """Return by their folded name the paths, each given once, that a disk could take for one another."""
-    every = tuple(paths)
-    if b"".join(every).isascii() and len({path.lower() for path in every}) == len(every):
-        return {}  # nearly always, and many times as fast
-    found: dict[str, bytes] = {}
-    twins: dict[str, tuple[bytes, ...]] = {}
-    for path in every:
-        folded = fold(path)
-        first = found.setdefault(folded, path)
-        if first != path:
-            twins[folded] = (*twins.get(folded, (first,)), path)
-    return twins
+def with_collision_obstacle(change: Change, collisions: Mapping[str, tuple[bytes, ...]]) -> Change:
+    """Return a change with an obstacle if its path, or a directory above it, has a case collision on this disk.
 
-
-def refused(change: Change, twins: Mapping[str, tuple[bytes, ...]]) -> Change:
-    """Return a change with an obstacle where what it makes or removes, or a directory above that, has a twin on this disk.
-
-    `twins`: by folded name, what the disk takes for one. What is edited stays where it is, by whatever name.
+    `collisions`: the names that the disk takes for one, by folded name. An edited file keeps its name, so it is never blocked.
     """
-    if change.kind in (Kind.EDITED, Kind.METADATA) or change.obstacle:
+    if change.kind in (ChangeKind.EDITED, ChangeKind.METADATA) or change.obstacle:
         return change
-    why = reason(change.key.path, twins)
+    why = collision_reason(change.key.path, collisions)
     return replace(change, obstacle=why) if why else change
 
 
-def reason(path: bytes, twins: Mapping[str, tuple[bytes, ...]]) -> str:
-    """Return why nothing can come or go at a path: it, or a directory above it, has a twin on this disk; "" where none has."""
+def collision_reason(path: bytes, collisions: Mapping[str, tuple[bytes, ...]]) -> str:
+    """Return why nothing can be created or deleted at a path because of a case collision, or ""."""
     for one in (*parents_of(path), path):
-        others = [other for other in twins.get(fold(one), ()) if other != one]
+        others = [other for other in collisions.get(fold_path(one), ()) if other != one]
         if others:
-            return f"this disk takes {visible(one)} and {visible(others[0])} for one name"
+            return f"{visible(one)} and {visible(others[0])} are the same name on this disk"
     return ""

@@ -1,25 +1,16 @@
-"""What an agent changed: one `Change` for each path that differs between its upper and the base."""
+"""Changes of an agent: one `Change` for each path that differs between the upper layer and the base version."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
-from typing import NamedTuple
+
+from agent_dev.fs.entry import Entry, FileType, Key
+
+_MIN_GUTTED = 500  # bytes; smaller files shrink by nine tenths in ordinary edits
 
 
-class FileType(StrEnum):
-    """What stands at a path."""
-
-    FILE = "file"
-    DIRECTORY = "dir"
-    SYMLINK = "symlink"
-    FIFO = "fifo"
-    SOCKET = "socket"
-    DEVICE = "device"
-
-
-class Kind(StrEnum):
-    """How a path differs from the base."""
+class ChangeKind(StrEnum):
+    """The way in which a path differs from its base version."""
 
     ADDED = "added"
     EDITED = "edited"
@@ -29,104 +20,89 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One path as the disk holds it. Times in ns, `mode` the lower 12 bits, `target` a symlink's, as bytes.
-
-    `attributes` are its own `user.*` extended attributes, sorted, the overlay's left out.
-    """
-
-    type: FileType
-    mode: int = 0o644
-    size: int = 0
-    inode: int = 0
-    mtime: int = 0
-    ctime: int = 0
-    links: int = 1
-    target: bytes = b""
-    attributes: tuple[tuple[str, bytes], ...] = ()
-
-    @property
-    def identity(self) -> tuple[str, int, int, int, int]:
-        """What must still be so for this to be the very same, untouched thing (decision 0006)."""
-        return (self.type, self.inode, self.size, self.mtime, self.ctime)
-
-
-@dataclass(frozen=True, slots=True)
 class Risk:
-    """Why a change needs a careful look: the rule's name, one sentence, and what to look at ("" for nothing special)."""
+    """A reason to look at a change: the rule's name, one sentence, and an optional hint on what to check."""
 
     rule: str
     why: str
     check: str = ""
 
 
-class Key(NamedTuple):
-    """A path inside one of a session's roots; `path` is relative, `/`-separated, raw bytes.
-
-    A tuple: of 100,000 changes two million keys are looked up, and a tuple is hashed four times as fast.
-    """
-
-    root: int
-    path: bytes
+# The value of `Change.risks` until the rules ran: an unassessed change counts as risky everywhere.
+UNASSESSED = Risk("not-judged", "The risk rules have not run on this change.")
 
 
-def parents_of(path: bytes) -> tuple[bytes, ...]:
-    """Return the directories a relative path lies in, outermost first, without the root."""
-    return _down_to(path.rpartition(b"/")[0])
+class Resolution(StrEnum):
+    """The way a change was reconciled with a real tree that differs from the base version."""
 
-
-@lru_cache(maxsize=4096)
-def _down_to(folder: bytes) -> tuple[bytes, ...]:
-    parts = folder.split(b"/") if folder else []
-    return tuple(b"/".join(parts[: n + 1]) for n in range(len(parts)))
+    BOTH = "both"  # both changes fit together
+    TIMES = "times"  # the real file has the base version's content, only its times differ
+    AGENT = "agent"  # a conflict, resolved with the agent's version
+    YOURS = "yours"  # the real tree stays as it is; applying the change only removes it from the session
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One path that differs. `before` is the base's entry, `after` the agent's; None where there is nothing.
+    """One path that differs. `before` is the base version's entry, `after` the agent's; None if the path does not exist there.
 
-    `requires`: keys that cannot be left when this is taken (the file that stood where its directory stands now …).
-    `obstacle`: why it cannot be merged at all. `conflict`: why the real tree is not as the base was.
-    `insertions` and `deletions` are counted in lines; None until counted, or where lines mean nothing.
-    `is_merged`: the real tree is not as the base was, but both fit together; `mine` is what stands there now.
-    `is_dropped`: what stands there stays, and taking the change only takes it out of the session.
-    `is_touched`: of a merged one, what stands there holds what the base held, and only its times are others.
-    `is_instead`: it was in conflict, and the agent's stands where both changed it.
-    `is_apart`: it comes by a commit, and what the session's own files hold there stays as it is.
+    `risks`: the risks found so far; `UNASSESSED` if the rules have not run (`is_assessed`).
+    `requires`: keys that must be selected with this one (such as the file that was replaced by this change's directory).
+    `obstacle`: why it cannot be merged at all. `conflict`: how the real tree differs from the base version.
+    `insertions` and `deletions` are counted in lines; None until counted, or for binary files.
+    `resolution`: how it was reconciled with the real tree; None if the real tree equals the base version, or for a conflict.
+    `yours`: the real tree's entry, if it differs from the base version.
+    `is_from_commit`: a commit imports it; the session's own file at the path stays as it is.
     """
 
     key: Key
-    kind: Kind
+    kind: ChangeKind
     before: Entry | None
     after: Entry | None
     requires: tuple[Key, ...] = ()
-    ignored: bool = False
-    binary: bool = False
+    is_ignored: bool = False
+    is_binary: bool = False
     insertions: int | None = None
     deletions: int | None = None
     risks: tuple[Risk, ...] = ()
     conflict: str | None = None
     obstacle: str | None = None
-    is_merged: bool = False
-    mine: Entry | None = None
-    is_dropped: bool = False
-    is_apart: bool = False
-    is_touched: bool = False
-    is_instead: bool = False
+    resolution: Resolution | None = None
+    yours: Entry | None = None
+    is_from_commit: bool = False
 
     @property
-    def has_yours(self) -> bool:
-        """Whether the user changed it, too, so that what lands has both."""
-        return self.is_merged and not self.is_touched
+    def is_merged(self) -> bool:
+        """Return whether it was reconciled with a real tree that differs from the base version."""
+        return self.resolution is not None
 
     @property
-    def expect(self) -> Entry | None:
-        """What must stand at the path for this to be taken; None for nothing."""
-        return self.mine if self.is_merged else self.before
+    def is_session_only(self) -> bool:
+        """Return whether applying it only removes it from the session."""
+        return self.resolution is Resolution.YOURS
+
+    @property
+    def is_combined(self) -> bool:
+        """Return whether the user changed the path too, so that the result contains both edits."""
+        return self.resolution not in (None, Resolution.TIMES)
+
+    @property
+    def is_assessed(self) -> bool:
+        """Return whether the risk rules have run on it."""
+        return UNASSESSED not in self.risks
+
+    @property
+    def known_risks(self) -> tuple[Risk, ...]:
+        """Return the risks that the rules found, as shown to the user."""
+        return self.risks if self.is_assessed else ()
+
+    @property
+    def expected(self) -> Entry | None:
+        """Return the entry that the real tree must have at the path before this is applied; None for no entry."""
+        return self.yours if self.is_merged else self.before
 
     @property
     def type(self) -> FileType:
-        """The type the agent left, or for a deletion the type that stood there."""
+        """Return the type of the agent's entry, or of the base version if the agent deleted it."""
         entry = self.after or self.before
         if entry is None:
             raise ValueError(self.key)
@@ -134,39 +110,39 @@ class Change:
 
     @property
     def is_clean(self) -> bool:
-        """Whether it can be merged as it is."""
+        """Return whether it can be merged without a resolution."""
         return self.conflict is None and self.obstacle is None
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """All changes of a session, sorted by root and path, and what was left out with the reason (never silently).
+    """All changes of a session, sorted by root and path, and every problem that left something out.
 
-    `notes`: what else a person should know of them, a sentence each.
+    `notes`: other facts that the user should know, one sentence each.
     """
 
     changes: tuple[Change, ...]
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    # What follows from the changes, found once: a key on the screen must not walk over 100,000 of them.
+    # Cached, so that no key press walks over 100,000 changes.
     _table: dict[Key, Change] = field(default_factory=dict, init=False, compare=False, repr=False)
-    _needed: dict[Key, tuple[Key, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _requirers: dict[Key, tuple[Key, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def by_key(self) -> Mapping[Key, Change]:
-        """Return the changes by their keys."""
+        """Return the changes by key."""
         if len(self._table) != len(self.changes):
             needed: dict[Key, list[Key]] = {}
             for change in self.changes:
                 self._table[change.key] = change
                 for key in change.requires:
                     needed.setdefault(key, []).append(change.key)
-            self._needed.update({key: tuple(keys) for key, keys in needed.items()})
+            self._requirers.update({key: tuple(keys) for key, keys in needed.items()})
         return self._table
 
-    def needed_by(self) -> Mapping[Key, tuple[Key, ...]]:
-        """Return for what some changes need, those that need it."""
+    def requirers(self) -> Mapping[Key, tuple[Key, ...]]:
+        """Return for each required key the keys of the changes that require it."""
         self.by_key()
-        return self._needed
+        return self._requirers
 
     def below(self, root: int, path: bytes) -> tuple[Change, ...]:
         """Return the changes at `path` and below it; `b""` is the whole root."""
@@ -178,32 +154,44 @@ class ChangeSet:
         )
 
 
-def in_order(changes: Iterable[Change]) -> list[Change]:
-    """Return changes by root and path, as a session lists them."""
+def sorted_changes(changes: Iterable[Change]) -> list[Change]:
+    """Return changes sorted by root and path."""
     return sorted(changes, key=lambda one: (one.key.root, one.key.path))
 
 
-def closure(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
-    """Return `keys` with all that they cannot be taken without."""
+def with_requirements(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
+    """Return `keys` and all keys that they require, directly or indirectly."""
     table = changes.by_key()
+    return _closure(keys & table.keys(), lambda key: (other for other in table[key].requires if other in table))
+
+
+def with_dependents(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
+    """Return `keys` and all keys that require them: these must be deselected together."""
+    needed_by = changes.requirers()
+    return _closure(keys, lambda key: needed_by.get(key, ()))
+
+
+def _closure(keys: Iterable[Key], following: Callable[[Key], Iterable[Key]]) -> frozenset[Key]:
     done: set[Key] = set()
-    todo = [key for key in keys if key in table]
-    while todo:
-        key = todo.pop()
+    pending = list(keys)
+    while pending:
+        key = pending.pop()
         if key not in done:
             done.add(key)
-            todo.extend(other for other in table[key].requires if other in table)
+            pending.extend(following(key))
     return frozenset(done)
 
 
-def dependents(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
-    """Return `keys` with all that cannot be taken without them: what must be left when they are left."""
-    needed_by = changes.needed_by()
-    done: set[Key] = set()
-    todo = list(keys)
-    while todo:
-        key = todo.pop()
-        if key not in done:
-            done.add(key)
-            todo.extend(needed_by.get(key, ()))
-    return frozenset(done)
+def is_move(change: Change, table: Mapping[Key, Change]) -> bool:
+    """Return whether the deletion of a file is one half of a move."""
+    if change.kind is not ChangeKind.DELETED or change.type is not FileType.FILE or change.before is None:
+        return False
+    required = (table[key] for key in change.requires if key in table)
+    return any(
+        one.kind is ChangeKind.ADDED and one.after is not None and one.after.size == change.before.size for one in required
+    )
+
+
+def is_mostly_emptied(before: int, after: int) -> bool:
+    """Return whether a file of `before` bytes lost all its content, or more than nine tenths of 500 bytes or more."""
+    return after * 10 < before and (not after or before >= _MIN_GUTTED)

@@ -1,16 +1,17 @@
-"""Repositories that an agent made inside a root, such as clones and work trees: which changes belong to one."""
+"""Embedded repositories: clones and work trees that an agent created inside a root, and the changes that belong to them."""
 
 from collections.abc import Iterable
 
-from agent_dev.overlay.changes import Change, Kind, parents_of
-from agent_dev.overlay.interpret import GIT
+from agent_dev.fs.entry import parents_of
+from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.paths import GIT
 
-_BARE = (b"HEAD", b"objects", b"refs")  # what git takes for a git dir (setup.c, is_git_directory)
+_BARE = (b"HEAD", b"objects", b"refs")  # git's own test (setup.c, is_git_directory)
 
 
-def repositories(changes: Iterable[Change]) -> frozenset[bytes]:
-    """Return the directories that became repositories, with a `.git` or bare; the root itself is none."""
-    added = {change.key.path for change in changes if change.kind is Kind.ADDED}
+def find_repositories(changes: Iterable[Change]) -> frozenset[bytes]:
+    """Return the directories that became repositories, with a `.git` or bare; the root itself is not one of them."""
+    added = {change.key.path for change in changes if change.kind is ChangeKind.ADDED}
     with_git = {path.rpartition(b"/")[0] for path in added if path.rpartition(b"/")[2].lower() == GIT}
     heads = {path.rpartition(b"/")[0] for path in added if path.endswith(b"/" + _BARE[0])}
     if heads:
@@ -19,6 +20,6 @@ def repositories(changes: Iterable[Change]) -> frozenset[bytes]:
     return frozenset((with_git | heads) - {b""})
 
 
-def is_in(path: bytes, found: frozenset[bytes]) -> bool:
-    """Whether a path lies in one of them."""
+def is_inside(path: bytes, found: frozenset[bytes]) -> bool:
+    """Return whether a path is in one of these repositories."""
     return bool(found) and (path in found or not found.isdisjoint(parents_of(path)))

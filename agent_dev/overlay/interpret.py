@@ -1,83 +1,53 @@
-"""What an upper means against the base: the complete truth table of overlayfs's marks (kernel: filesystems/overlayfs.rst).
+"""Interpret an upper layer against the base: the truth table of overlayfs (kernel: Documentation/filesystems/overlayfs.rst).
 
-in the upper            in the base    a change
+upper layer             base version   change
 whiteout                nothing        nothing
-whiteout                anything       deleted, a directory with all below it
-directory, opaque       directory      what is below in the base and not in the upper is deleted
+whiteout                any entry      deleted; of a directory, everything below it too
+directory, opaque       directory      every path below it that is not in the upper layer is deleted
 directory               directory      metadata, if the mode or its attributes differ
-directory               nothing        added, if it is empty; else its files say it
-directory               other          retyped
+directory               nothing        added if it is empty; else implied by its files
+directory               other type     retyped
 file, link, fifo …      nothing        added
-file, link, fifo …      same type      edited; metadata; or only copied up: nothing
-file, link, fifo …      other type     retyped; a directory's contents are deleted with it
+file, link, fifo …      same type      edited, metadata, or nothing if it was only copied up
+file, link, fifo …      other type     retyped; the contents of a directory are deleted
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_dev.overlay.changes import Change, Entry, FileType, Key, Kind, parents_of
+from agent_dev.fs.entry import TOO_DEEP, Entry, FileType, Key, WalkedEntry, parents_of
+from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.paths import GIT, is_under_git
 
-NOISE = frozenset(("origin", "impure", "uuid", "nlink", "upper", "protattr"))
-GIT = b".git"
 OBSTACLES = {
-    FileType.SOCKET: "a socket means nothing without the program that made it",
-    FileType.DEVICE: "devices are not merged",
+    FileType.SOCKET: "a socket is useless without the program that created it",
+    FileType.DEVICE: "device files are not merged",
 }
-UNDER_GIT = "what is under .git is never merged as files; commits are what comes home"
-
-
-class CorruptUpperError(ValueError):
-    """An upper carries marks that no kernel with our mount options writes: somebody forged them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One path of an upper: its entry, st_rdev, and the overlay's own attributes (name without prefix, value)."""
-
-    path: bytes
-    entry: Entry
-    device: int = 0
-    overlay: tuple[tuple[str, bytes], ...] = ()
-    uid: int = 0
-    gid: int = 0
-
-    def is_whiteout(self) -> bool:
-        """Whether the overlay says "deleted" here."""
-        return self.entry.type is FileType.DEVICE and self.device == 0
-
-    def is_opaque(self) -> bool:
-        """Whether this directory hides the lower one. Raises CorruptUpperError for a mark that is not ours."""
-        opaque = False
-        for name, value in self.overlay:
-            if name == "opaque" and value == b"y" and self.entry.type is FileType.DIRECTORY:
-                opaque = True
-            elif name not in NOISE and not name.startswith("overlay."):
-                raise CorruptUpperError(f"{self.path!r} carries the overlay attribute {name}={value!r}")
-        return opaque
+UNDER_GIT_REASON = "files under .git are never merged; import the agent's commits instead"
 
 
 @dataclass(slots=True)
-class _Reading:
-    """The state of reading one upper."""
+class _UpperState:
+    """The state while one upper layer is interpreted."""
 
     root: int
     base: Mapping[bytes, Entry]
     same: frozenset[bytes]
-    upper: Mapping[bytes, Entry]  # what is alive in it
-    parents: frozenset[bytes]  # directories of the upper with something alive in them
+    upper: Mapping[bytes, Entry]  # without whiteouts
+    parents: frozenset[bytes]  # directories of the upper layer that are not empty
     changes: dict[bytes, Change] = field(default_factory=dict)
-    retyped: set[bytes] = field(default_factory=set)  # directories that stand where something else stood
+    retyped: set[bytes] = field(default_factory=set)  # directories that replaced another type
     opaque: list[bytes] = field(default_factory=list)
-    names: Sequence[bytes] = ()  # of the base, sorted when they are first asked for
+    names: Sequence[bytes] = ()  # of the base, sorted on first use
 
     def below(self, path: bytes) -> Sequence[bytes]:
-        """Return what the base holds below a directory."""
+        """Return the base's paths below a directory."""
         self.names = self.names or sorted(self.base)
         first = bisect_left(self.names, path + b"/")
         return self.names[first : bisect_left(self.names, path + b"0")]  # "0" follows "/"
 
-    def add(self, path: bytes, kind: Kind, before: Entry | None, after: Entry | None) -> None:
+    def add(self, path: bytes, kind: ChangeKind, before: Entry | None, after: Entry | None) -> None:
         if path not in self.changes:
             obstacle = OBSTACLES.get(after.type) if after else None
             self.changes[path] = Change(Key(self.root, path), kind, before, after, self._requires(path), obstacle=obstacle)
@@ -88,57 +58,56 @@ class _Reading:
         return tuple(Key(self.root, folder) for folder in parents_of(path) if folder in self.retyped)
 
 
-def is_under_git(path: bytes) -> bytes | None:
-    """Return the `.git` that a path is or lies under; names are compared as a case-insensitive disk would."""
-    if b".git" not in path.lower():
-        return None
-    parts = path.split(b"/")
-    for number, part in enumerate(parts):
-        if part.lower() == GIT:
-            return b"/".join(parts[: number + 1])
-    return None
-
-
-def interpret(root: int, upper: Sequence[Found], base: Mapping[bytes, Entry], same: frozenset[bytes]) -> tuple[Change, ...]:
+def interpret(
+    root: int, upper: Sequence[WalkedEntry], base: Mapping[bytes, Entry], same: frozenset[bytes], *, with_git: bool = False
+) -> tuple[Change, ...]:
     """Return the changes of one root, sorted by path.
 
-    `upper`: parents before children. `base`: all that the root held, without the root's own `.git`. `same`: paths of regular
-    files whose bytes equal the base's. Raises CorruptUpperError.
+    `upper`: parents before children. `base`: every entry of the root, without the root's own `.git`. `same`: paths of regular
+    files with the same bytes as the base version. `with_git`: treat paths under `.git` as ordinary changes (for a restore, where
+    no agent wrote them). Raises CorruptUpperError.
     """
-    alive = [one for one in upper if not one.is_whiteout()]
-    reading = _Reading(
+    alive = [item for item in upper if not item.is_whiteout()]
+    reading = _UpperState(
         root=root,
         base=base,
         same=same,
-        upper={one.path: one.entry for one in alive},
-        parents=frozenset(one.path.rpartition(b"/")[0] for one in alive),
+        upper={item.path: item.entry for item in alive},
+        parents=frozenset(item.path.rpartition(b"/")[0] for item in alive),
     )
-    for one in upper:
-        if is_under_git(one.path) == GIT:
-            _root_git(reading, one)
-        elif one.is_whiteout():
-            one.is_opaque()  # looks for forged marks
-            _deleted(reading, one.path, base.get(one.path))
-        elif one.entry.type is FileType.DIRECTORY:
-            _directory(reading, one, base.get(one.path))
+    for item in upper:
+        if not with_git and is_under_git(item.path) == GIT:
+            _add_root_git(reading, item)
+        elif item.is_whiteout():
+            item.is_opaque()  # raises for forged overlay marks
+            _add_deleted(reading, item.path, base.get(item.path))
+        elif item.entry.type is FileType.DIRECTORY:
+            _add_directory(reading, item, base.get(item.path))
         else:
-            one.is_opaque()
-            _other(reading, one, base.get(one.path))
+            item.is_opaque()
+            _add_other(reading, item, base.get(item.path))
     for folder in reading.opaque:
         for path in reading.below(folder):
             if path not in reading.upper:
-                _gone(reading, path)
-    return tuple(change for _, change in sorted(_collapsed(reading).items()))
+                _add_base_deletion(reading, path)
+    return tuple(change for _, change in sorted((reading.changes if with_git else _collapse_git(reading)).items()))
 
 
-def _root_git(reading: _Reading, one: Found) -> None:
-    """Show what stands where the root's git dir would be; the private one is never among the entries."""
-    if one.path == GIT and not one.is_whiteout():
-        reading.add(GIT, Kind.ADDED, None, one.entry)
+def _add_unread_directory(reading: _UpperState, item: WalkedEntry) -> None:
+    """Add a directory that was not read, because it is too deep, as one change that cannot be merged."""
+    before = reading.base.get(item.path)
+    kind = ChangeKind.EDITED if before else ChangeKind.ADDED
+    reading.changes[item.path] = Change(Key(reading.root, item.path), kind, before, item.entry, obstacle=f"{TOO_DEEP} merged")
 
 
-def _collapsed(reading: _Reading) -> dict[bytes, Change]:
-    """Return the changes by path, all that an agent did in one `.git` as one row that cannot be merged."""
+def _add_root_git(reading: _UpperState, item: WalkedEntry) -> None:
+    """Add what replaced the root's git directory; the session's private one is never among the entries."""
+    if item.path == GIT and not item.is_whiteout():
+        reading.add(GIT, ChangeKind.ADDED, None, item.entry)
+
+
+def _collapse_git(reading: _UpperState) -> dict[bytes, Change]:
+    """Return the changes by path, with everything inside one `.git` collapsed into one row that cannot be merged."""
     rows: dict[bytes, Change] = {}
     for path, change in reading.changes.items():
         git = is_under_git(path)
@@ -149,88 +118,126 @@ def _collapsed(reading: _Reading) -> dict[bytes, Change]:
     return rows
 
 
-def _git_row(reading: _Reading, git: bytes) -> Change:
+def _git_row(reading: _UpperState, git: bytes) -> Change:
     before, after = reading.base.get(git), reading.upper.get(git)
-    kind = Kind.ADDED if before is None else Kind.DELETED if after is None else Kind.EDITED
-    return Change(Key(reading.root, git), kind, before, after, obstacle=UNDER_GIT)
+    kind = ChangeKind.ADDED if before is None else ChangeKind.DELETED if after is None else ChangeKind.EDITED
+    return Change(Key(reading.root, git), kind, before, after, obstacle=UNDER_GIT_REASON)
 
 
 def _without_git(keys: tuple[Key, ...]) -> tuple[Key, ...]:
     return tuple(dict.fromkeys(Key(key.root, is_under_git(key.path) or key.path) for key in keys))
 
 
-def _deleted(reading: _Reading, path: bytes, before: Entry | None) -> None:
+def _add_deleted(reading: _UpperState, path: bytes, before: Entry | None) -> None:
     if before is not None:
         for below in reading.below(path):
-            _gone(reading, below)
+            _add_base_deletion(reading, below)
         if before.type is not FileType.DIRECTORY or not reading.below(path):
-            reading.add(path, Kind.DELETED, before, None)
+            reading.add(path, ChangeKind.DELETED, before, None)
 
 
-def _gone(reading: _Reading, path: bytes) -> None:
-    """Note one path of the base as deleted; a directory only when it was empty, else its files say it."""
+def _add_base_deletion(reading: _UpperState, path: bytes) -> None:
+    """Record one path of the base as deleted; a directory only if it was empty, else its files imply it."""
     before = reading.base[path]
     if before.type is not FileType.DIRECTORY or not reading.below(path):
-        reading.add(path, Kind.DELETED, before, None)
+        reading.add(path, ChangeKind.DELETED, before, None)
 
 
-def _directory(reading: _Reading, one: Found, before: Entry | None) -> None:
-    if one.is_opaque():
-        reading.opaque.append(one.path)
-    if before is None:
-        if one.path not in reading.parents:
-            reading.add(one.path, Kind.ADDED, None, one.entry)
+def _add_directory(reading: _UpperState, item: WalkedEntry, before: Entry | None) -> None:
+    if item.is_opaque():
+        reading.opaque.append(item.path)
+    if item.is_too_deep:
+        _add_unread_directory(reading, item)
+    elif before is None:
+        if item.path not in reading.parents:
+            reading.add(item.path, ChangeKind.ADDED, None, item.entry)
     elif before.type is not FileType.DIRECTORY:
-        reading.add(one.path, Kind.RETYPED, before, one.entry)
-        reading.retyped.add(one.path)
-    elif _metadata_differs(before, one.entry):
-        reading.add(one.path, Kind.METADATA, before, one.entry)
+        reading.add(item.path, ChangeKind.RETYPED, before, item.entry)
+        reading.retyped.add(item.path)
+    elif _metadata_differs(before, item.entry):
+        reading.add(item.path, ChangeKind.METADATA, before, item.entry)
 
 
-def _other(reading: _Reading, one: Found, before: Entry | None) -> None:
-    after = one.entry
+def _add_other(reading: _UpperState, item: WalkedEntry, before: Entry | None) -> None:
+    after = item.entry
     if before is None:
-        reading.add(one.path, Kind.ADDED, None, after)
+        reading.add(item.path, ChangeKind.ADDED, None, after)
     elif before.type is not after.type:
-        _retyped(reading, one.path, before, after)
+        _add_retyped(reading, item.path, before, after)
     elif after.type is FileType.SYMLINK:
         if before.target != after.target:
-            reading.add(one.path, Kind.EDITED, before, after)
-    elif after.type is FileType.FILE and one.path not in reading.same:
-        reading.add(one.path, Kind.EDITED, before, after)
+            reading.add(item.path, ChangeKind.EDITED, before, after)
+    elif after.type is FileType.FILE and item.path not in reading.same:
+        reading.add(item.path, ChangeKind.EDITED, before, after)
     elif _metadata_differs(before, after):
-        reading.add(one.path, Kind.METADATA, before, after)
+        reading.add(item.path, ChangeKind.METADATA, before, after)
 
 
-def _retyped(reading: _Reading, path: bytes, before: Entry, after: Entry) -> None:
+def _add_retyped(reading: _UpperState, path: bytes, before: Entry, after: Entry) -> None:
     below = reading.below(path) if before.type is FileType.DIRECTORY else ()
-    for inside in below:
-        _gone(reading, inside)
-    needed = tuple(Key(reading.root, inside) for inside in below if inside in reading.changes)
-    reading.add(path, Kind.RETYPED, before, after)
+    for path_below in below:
+        _add_base_deletion(reading, path_below)
+    needed = tuple(Key(reading.root, path_below) for path_below in below if path_below in reading.changes)
+    reading.add(path, ChangeKind.RETYPED, before, after)
     change = reading.changes[path]
     reading.changes[path] = replace(change, requires=change.requires + needed)
+
+
+def unknown_deletions(upper: Sequence[WalkedEntry], base: Mapping[bytes, Entry]) -> tuple[bytes, ...]:
+    """Return whiteouts without a base entry: the base could not read their directory, which its owner may not enter."""
+    unknown = (found.path for found in upper if found.is_whiteout() and found.path not in base)
+    return tuple(path for path in unknown if any(_is_unsearchable(base.get(folder)) for folder in parents_of(path)))
+
+
+def unknown_folders(upper: Sequence[WalkedEntry], base: Mapping[bytes, Entry]) -> tuple[bytes, ...]:
+    """Return the directories that an agent changed or created in an unreadable directory, where the base has no entry."""
+    folders = (one.path for one in upper if one.entry.type is FileType.DIRECTORY and one.path not in base)
+    return tuple(path for path in folders if any(_is_unsearchable(base.get(folder)) for folder in parents_of(path)))
+
+
+def deleted_folders(upper: Sequence[WalkedEntry], base: Mapping[bytes, Entry], paths: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Return the base's directories above some paths that the agent deleted too, sorted."""
+    marks = {one.path: one for one in upper}
+    folders = sorted({folder for path in paths for folder in parents_of(path)})
+    return tuple(one for one in folders if one in base and _is_hidden(one, marks))
+
+
+def _is_hidden(path: bytes, upper: Mapping[bytes, WalkedEntry]) -> bool:
+    """Return whether an upper hides a path of the base, and has no entry at the path or above it."""
+    is_covered = False
+    for one in (*parents_of(path), path):
+        found = upper.get(one)
+        if found is None:
+            return is_covered
+        if found.entry.type is not FileType.DIRECTORY:
+            return found.is_whiteout()
+        is_covered = is_covered or found.is_opaque()
+    return False
+
+
+def _is_unsearchable(entry: Entry | None) -> bool:
+    return entry is not None and entry.type is FileType.DIRECTORY and entry.mode & 0o500 != 0o500
 
 
 def _metadata_differs(before: Entry, after: Entry) -> bool:
     return before.mode != after.mode or before.attributes != after.attributes
 
 
-def candidates(upper: Sequence[Found], base: Mapping[bytes, Entry]) -> tuple[bytes, ...]:
-    """Return the regular files whose bytes must be compared with the base's: all else is told by type and size."""
+def files_to_compare(upper: Sequence[WalkedEntry], base: Mapping[bytes, Entry]) -> tuple[bytes, ...]:
+    """Return the regular files whose bytes must be compared with the base; every other file differs by type or size."""
     found = []
-    for one in upper:
-        before = base.get(one.path)
-        if before and before.type is one.entry.type is FileType.FILE and before.size == one.entry.size:
-            found.append(one.path)
+    for item in upper:
+        before = base.get(item.path)
+        if before and before.type is item.entry.type is FileType.FILE and before.size == item.entry.size:
+            found.append(item.path)
     return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What a change is compared with: the base, what really stands at its path and the parents now, and doubts.
+class ComparedEntries:
+    """The entries that a change is compared with: the base, and the real tree's entries at its path and above.
 
-    `doubtful`: paths that moved after a start whose base is not known.
+    `doubtful`: paths that changed after the start and whose base version is unknown.
     """
 
     base: Mapping[bytes, Entry]
@@ -238,34 +245,34 @@ class Ground:
     doubtful: frozenset[bytes] = frozenset()
 
 
-def conflict(change: Change, ground: Ground) -> str | None:
-    """Return why the real tree is not as the base was, at a change's path or above it; None when it is."""
-    before, now = change.before, ground.real.get(change.key.path)
-    barred = bar(change, ground)
-    if barred:
-        return barred
+def conflict_reason(change: Change, state: ComparedEntries) -> str | None:
+    """Return how the real tree differs from the base at a change's path or above it; None if it does not."""
+    before, now = change.before, state.real.get(change.key.path)
+    obstacle = incomparable_reason(change, state)
+    if obstacle:
+        return obstacle
     if before is None:
-        return "something was put there meanwhile" if now is not None else None
+        return "something was created there since the session started" if now is not None else None
     if now is None:
-        return "it was removed meanwhile"
+        return "it was removed since the session started"
     if before.type is FileType.DIRECTORY and now.type is FileType.DIRECTORY:
-        return "its mode was changed meanwhile" if before.mode != now.mode else None
-    return "it was changed meanwhile" if before.identity != now.identity else None
+        return "its mode was changed since the session started" if before.mode != now.mode else None
+    return "it was changed since the session started" if before.identity != now.identity else None
 
 
-def bar(change: Change, ground: Ground) -> str | None:
-    """Return why a change cannot even be compared with what stands at its path; None when it can."""
-    if change.key.path in ground.doubtful:
-        return "it changed after the start, and how it was then is not known"
-    return _blocked(change.key.path, ground)
+def incomparable_reason(change: Change, state: ComparedEntries) -> str | None:
+    """Return why a change cannot be compared with the real tree at all; None if it can."""
+    if change.key.path in state.doubtful:
+        return "it changed since the session started, and its base version is unknown"
+    return _parent_conflict(change.key.path, state)
 
 
-def _blocked(path: bytes, ground: Ground) -> str | None:
+def _parent_conflict(path: bytes, state: ComparedEntries) -> str | None:
     for folder in parents_of(path):
-        was, now = ground.base.get(folder), ground.real.get(folder)
+        before, now = state.base.get(folder), state.real.get(folder)
         name = folder.decode("utf-8", "replace")
-        if now is None and was is not None:
-            return f"{name} was removed meanwhile"
-        if now is not None and now.type is not FileType.DIRECTORY and (was is None or was.identity != now.identity):
-            return f"{name} is no directory now"
+        if now is None and before is not None:
+            return f"{name} was removed since the session started"
+        if now is not None and now.type is not FileType.DIRECTORY and (before is None or before.identity != now.identity):
+            return f"{name} is not a directory any more"
     return None

@@ -1,91 +1,97 @@
-"""Base snapshots read: what the roots held when the session began (host/base_take), and what was merged since."""
+"""Read a lower snapshot: the roots as the session began (taken by overlay/lower_snapshot_take), updated by later merges."""
 
 import os
 from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from agent_dev.fs import durable as disk
-from agent_dev.fs import fast_json as quick_json
-from agent_dev.git.conversion import on_disk
-from agent_dev.overlay.changes import Entry, FileType
-from agent_dev.overlay.interpret import Found
+from agent_dev.fs import checksummed_json, fast_json
+from agent_dev.fs.entry import Entry, FileType, WalkedEntry
+from agent_dev.git.conversion import restore_line_endings
+from agent_dev.overlay import rows_before_merge
 
 if TYPE_CHECKING:
-    from agent_dev.git.blob_reader import Blobs
+    from agent_dev.git.blob_reader import BlobReader
     from agent_dev.overlay.lower_snapshot_table import Row, Table
 
+INODE, STORED = 4, 9  # indexes in a row
+VERSION = 4  # of the manifest: a line of JSON with a checksum of the whole file, then tables of columns
+READABLE = (3, VERSION)  # version 3 has no extended attributes
+MAX_STORED_FILE = 64 << 20  # bytes; no content of larger files is stored
 
-VERSION = 2  # of the manifest: a line of JSON, and tables of columns; the first was JSON as a whole, a row for each path
-LARGE_FILE = 64 << 20  # bytes: of larger ones no content is kept
 
-
-def manifest(folder: str, *, with_merged: bool = True) -> dict[str, Any] | None:
-    """Return what was noted of a base, its roots as tables, with what was merged since; None where nothing can be read."""
+def read_manifest(folder: str, *, with_merged: bool = True) -> dict[str, Any] | None:
+    """Return a snapshot's manifest, its roots as tables, with later merges applied; None if either file is unreadable."""
     try:
         with open(f"{folder}/manifest", "rb") as file:
             data = _decoded(file.read())
+        return _with_merged(folder, data) if with_merged else data
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return _with_merged(folder, data) if with_merged else data
 
 
-def encoded(about: dict[str, Any], tables: "list[list[Row]]") -> Iterator[bytes]:
-    """Yield the bytes of a manifest: what there is to say of it, and the rows of each root."""
-    from agent_dev.overlay import lower_snapshot_table as base_table  # never before an agent runs
+def encode_manifest(about: dict[str, Any], tables: "list[list[Row]]") -> bytes:
+    """Encode a manifest: `about` as JSON, and the rows of each root."""
+    from agent_dev.overlay import lower_snapshot_table  # not loaded before the agent runs
 
-    packed = [base_table.packed(rows) for rows in tables]
-    yield quick_json.dumps({"version": VERSION, **about, "roots": [header for header, _ in packed]})
-    yield b"\n"
-    for _, columns in packed:
-        yield from columns
+    packed = [lower_snapshot_table.pack(rows) for rows in tables]
+    header = fast_json.dumps({"version": VERSION, **about, "roots": [header for header, _ in packed]})
+    return checksummed_json.add_checksum(b"".join([header, b"\n", *(column for _, columns in packed for column in columns)]))
 
 
 def _decoded(data: bytes) -> dict[str, Any]:
-    """Return what `encoded` made bytes of, or an earlier version. Raises ValueError, LookupError, TypeError for all else."""
-    from agent_dev.overlay import lower_snapshot_table as base_table  # never before an agent runs
+    """Decode a manifest. Raises ValueError, LookupError or TypeError for other bytes."""
+    from agent_dev.overlay import lower_snapshot_table  # not loaded before the agent runs
 
-    line = data.find(b"\n")
-    about: Any = quick_json.loads(data if line < 0 else data[:line])
-    if about["version"] == 1:
-        return {**about, "roots": [base_table.of_rows(rows) for rows in about["roots"]]}
-    if about["version"] != VERSION:
-        raise ValueError("another version")
+    line = checksummed_json.verify(data).index(b"\n")
+    about: Any = fast_json.loads(data[:line])
+    if about["version"] not in READABLE:
+        raise ValueError("unknown version")
     tables, rest = [], memoryview(data)[line + 1 :]
     for header in about["roots"]:
-        table, rest = base_table.unpacked(header, rest)
+        table, rest = lower_snapshot_table.unpack(header, rest)
         tables.append(table)
     return {**about, "roots": tables}
 
 
-def learn(folder: str, root: int, now: dict[bytes, Entry | None], contents: dict[bytes, bytes] | None = None) -> None:
-    """Note what a merge made of some paths of a root (None: gone): what is left in the session is compared with that.
+def record_merge(
+    base: "LowerSnapshot",
+    merge_id: str,
+    root: int,
+    now: dict[bytes, Entry | None],
+    contents: dict[bytes, bytes] | None = None,
+    *,
+    edited: frozenset[bytes] = frozenset(),
+) -> None:
+    """Record the entries that a merge left at some paths of a root (None: deleted) as the new base versions.
 
-    `contents`: bytes to compare with instead of those on the disk, of files that a merge brought only in part.
+    `contents`: base versions other than the bytes on disk, of files that were merged in part. The previous rows are stored for an
+    undo of the merge. `edited`: paths that the user had changed before the merge.
     """
-    merged = _merged(folder)
-    rows = merged.setdefault(str(root), {})
-    rows |= {os.fsdecode(path): row_of(Found(path, entry), "") if entry else None for path, entry in now.items()}
+    folder = base.folder
+    merged = _merged_or_none(folder)
+    if merged is None:
+        return
+    rows = {path: row_of(WalkedEntry(path, entry), "") if entry else None for path, entry in now.items()}
     for path, data in (contents or {}).items():
         entry = now[path]
         if entry is not None:
             name = _store(folder, data)
-            rows[os.fsdecode(path)] = row_of(Found(path, replace(entry, size=len(data), inode=0, ctime=0)), name)
+            rows[path] = row_of(WalkedEntry(path, replace(entry, size=len(data), inode=0, ctime=0)), name)
+    before = {path: base.row(root, path) for path in rows}
+    # Equal rows were recorded before a crash.
+    changed = {path: row for path, row in before.items() if row != rows[path]}
+    rows_before_merge.store_rows(folder, merge_id, root, changed, edited)
+    merged.setdefault(str(root), {}).update((os.fsdecode(path), row) for path, row in rows.items())
     _write_merged(folder, merged)
 
 
 def _write_merged(folder: str, merged: "dict[str, dict[str, Row | None]]") -> None:
-    os.makedirs(folder, 0o700, exist_ok=True)
-    with open(f"{folder}/merged.new", "wb") as file:
-        file.write(quick_json.dumps(merged))
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(f"{folder}/merged.new", f"{folder}/merged")
-    disk.sync_path(folder)
+    rows_before_merge.replace_file(folder, "merged", checksummed_json.dumps(merged))
 
 
 def _store(folder: str, data: bytes) -> str:
-    import hashlib  # only after a run
+    import hashlib  # only used after a run
 
     name = f"part-{hashlib.sha256(data).hexdigest()}"
     os.makedirs(f"{folder}/content", 0o700, exist_ok=True)
@@ -96,40 +102,112 @@ def _store(folder: str, data: bytes) -> str:
     return name
 
 
-def unlearn(folder: str, root: int, now: dict[bytes, Entry | None], theirs: frozenset[bytes] = frozenset()) -> None:
-    """Note that some paths of a root are again what they were when the base was taken, by other inodes or times.
+def forget_edits(folder: str, root: int, paths: frozenset[str], since: int) -> None:
+    """Restore the rows from before merges that combined the user's edits with the agent's, after a rollback past them.
 
-    What the base stored of them is still true. `theirs`: paths that were not as the base even before the merge.
+    `since`: the checkpoint's time, ms since 1970. The session no longer has those edits: compared with the later rows, its files
+    would count as the agent's changes to them, and a merge would overwrite them without a conflict.
     """
-    data = manifest(folder, with_merged=False)
-    table = data["roots"][root] if data is not None and root < len(data["roots"]) else None
-    merged = _merged(folder)
+    before = rows_before_merge.edited(folder, root, since)
+    rows = {path: row for path, row in before.items() if path in paths}
+    merged = _merged_or_none(folder) if rows else None
+    if merged is not None:
+        merged.setdefault(str(root), {}).update(rows)
+        _write_merged(folder, merged)
+
+
+def record_new_times(folder: str, root: int, now: dict[bytes, Entry]) -> None:
+    """Record that paths of a root have the same content with new times: their stored base versions stay valid."""
+    data, merged = read_manifest(folder), _merged_or_none(folder)
+    if data is None or merged is None or root >= len(data["roots"]):
+        return
     rows = merged.setdefault(str(root), {})
+    table = data["roots"][root]
     for path, entry in now.items():
-        if path in theirs:
-            rows.pop(os.fsdecode(path), None)
-        else:
-            rows[os.fsdecode(path)] = row_of(Found(path, entry), table.stored(path) if table else "") if entry else None
+        previous = table.row(path) if path in table else None
+        rows[os.fsdecode(path)] = row_of(WalkedEntry(path, _with_settings(entry, previous)), table.content_location(path))
     _write_merged(folder, merged)
 
 
+def _with_settings(entry: Entry, previous: "Row | None") -> Entry:
+    """Return an entry with the mode and attributes of its base version, without a ctime if the user has set others since."""
+    base = _entry(previous) if previous is not None else None
+    if base is None or base.type is not entry.type or (base.mode, base.attributes) == (entry.mode, entry.attributes):
+        return entry
+    return replace(entry, mode=base.mode, attributes=base.attributes, ctime=0)
+
+
+def record_undo(folder: str, merge_id: str, root: int, now: dict[bytes, Entry | None], theirs: frozenset[bytes]) -> None:
+    """Record that an undo restored some paths of a root, with new inodes or times.
+
+    Their stored base versions stay valid, even if a resumed session has taken a new snapshot. `theirs`: paths that differed from
+    the base even before the merge.
+    """
+    data = read_manifest(folder, with_merged=False)
+    table = data["roots"][root] if data is not None and root < len(data["roots"]) else None
+    merged, before = _merged_or_none(folder), rows_before_merge.stored_rows(folder, merge_id, root)
+    if merged is None:
+        return
+    rows = merged.setdefault(str(root), {})
+    for path, entry in now.items():
+        name = os.fsdecode(path)
+        previous = before.get(name)
+        if name in before and (path in theirs or (previous is not None and not previous[INODE])):
+            rows[name] = previous
+        elif path in theirs:
+            rows.pop(name, None)
+        else:
+            stored = str(previous[STORED]) if previous is not None else table.content_location(path) if table else ""
+            rows[name] = row_of(WalkedEntry(path, _with_settings(entry, previous)), stored) if entry else None
+    _write_merged(folder, merged)
+
+
+def drop_unmerged_contents(folder: str) -> None:
+    """Remove the stored contents of paths that no merge changed: a session that was merged whole needs only the others."""
+    data, merged = read_manifest(folder, with_merged=False), _merged_or_none(folder)
+    if data is None or merged is None:
+        return
+    kept = set()
+    for root, rows in merged.items():
+        kept |= {data["roots"][int(root)].content_location(os.fsencode(path)) for path in rows}
+        kept |= {str(row[STORED]) for row in rows.values() if row}
+    if not os.path.isdir(f"{folder}/content"):
+        return
+    names = set(os.listdir(f"{folder}/content"))
+    for name in names - kept:
+        os.unlink(f"{folder}/content/{name}")
+    if names.isdisjoint(kept):
+        os.rmdir(f"{folder}/content")
+
+
 def _merged(folder: str) -> "dict[str, dict[str, Row | None]]":
+    """Return the rows that merges have changed, by root and path. Raises ValueError for a damaged file."""
     try:
         with open(f"{folder}/merged", "rb") as file:
-            found = quick_json.loads(file.read())
-    except OSError:
-        return {}  # nothing was merged since the base was taken
-    return found if isinstance(found, dict) else {}
+            return checksummed_json.loads(file.read())
+    except FileNotFoundError:
+        return {}  # nothing was merged since the snapshot
+
+
+def _merged_or_none(folder: str) -> "dict[str, dict[str, Row | None]] | None":
+    """Return the same as `_merged`, or None for a damaged file.
+
+    It is kept: an empty one would make the base wrong, not unknown.
+    """
+    try:
+        return _merged(folder)
+    except ValueError:
+        return None
 
 
 def _with_merged(folder: str, data: dict[str, Any]) -> dict[str, Any]:
     for root, rows in _merged(folder).items():
-        data["roots"][int(root)].set_over(rows)
+        data["roots"][int(root)].override(rows)
     return data
 
 
-def row_of(found: Found, stored: str) -> "Row":
-    """Return the row of a path."""
+def row_of(found: WalkedEntry, stored: str, *, has_attributes: bool = True) -> "Row":
+    """Return the row of a path; `has_attributes`: whether its entry has its extended attributes."""
     entry = found.entry
     path, target = os.fsdecode(found.path), os.fsdecode(entry.target)
     return [
@@ -143,30 +221,33 @@ def row_of(found: Found, stored: str) -> "Row":
         entry.links,
         target,
         stored,
+        *([[[name, value.hex()] for name, value in entry.attributes]] if has_attributes else ()),
     ]
 
 
-def _notes(folder: str, data: dict[str, Any] | None) -> tuple[str, ...]:
-    """Say what a person should know of a base, a line each."""
+def _describe_notes(folder: str, data: dict[str, Any] | None) -> tuple[str, ...]:
+    """Return the notes on a snapshot for the user, one line each."""
     if data is None:
-        return (f"{_problem(folder)}: what changed here since the start is a conflict",)
+        return (f"{_problem(folder)}: paths that you changed since the session started are conflicts",)
     words = []
     if not data["complete"]:
-        words.append(f"{data.get('cut') or 'it was cut'}: of the rest, what changed here since the start is a conflict")
+        words.append(f"{data.get('cut') or 'it stopped early'}: other paths that you changed since are conflicts")
     if data.get("dropped"):
         count = f"{data['dropped']:,} files were" if data["dropped"] > 1 else "1 file was"
-        words.append(f"{count} past its bounds: what changes here of that has no base")
-    lines = (f"the base is not complete; {'; '.join(words)}",) if words else ()
-    return (*lines, *_marks(data.get("marked", [0])))
+        words.append(f"{count} over the size limit: later changes there have no base version")
+    lines = (f"the lower snapshot is incomplete: {'; '.join(words)}",) if words else ()
+    return (*lines, *_describe_marks(data.get("marked", [0])))
 
 
-def _marks(marked: list[Any]) -> tuple[str, ...]:
-    """Name the real paths that an agent cannot see as they are: an earlier program left marks of an overlay on them."""
+def _describe_marks(marked: list[Any]) -> tuple[str, ...]:
+    """Name the real paths that the agent cannot see as they are, because an earlier program left overlayfs marks on them."""
     count, *names = marked
     if not count:
         return ()
     more = " …" if count > len(names) else ""
-    return (f"marks of an overlay on {', '.join(names)}{more} here: no agent sees that as it is; setfattr -x takes them off",)
+    return (
+        f"overlayfs attributes on {', '.join(names)}{more} hide the real content from the agent; remove them with setfattr -x",
+    )
 
 
 def _problem(folder: str) -> str:
@@ -175,56 +256,71 @@ def _problem(folder: str) -> str:
             return file.read()
     except OSError:
         is_there = os.path.lexists(f"{folder}/manifest")
-        return "its base is damaged, or another version of agent-dev made it" if is_there else "there is no base"
+        return "its lower snapshot is damaged or from another version of agent-dev" if is_there else "there is no lower snapshot"
 
 
-class Base:
-    """A taken base, read back. Without a manifest every path is unknown. `notes`: what a person should know of it."""
+class LowerSnapshot:
+    """A lower snapshot, read from disk. Without a manifest every path is unknown. `notes`: warnings for the user."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._tables: list[Table] = []
-        self._blobs: dict[int, Blobs] = {}
+        self._blobs: dict[int, BlobReader] = {}
+        self._parents_blobs: dict[int, BlobReader] = {}
         self.is_complete = False
-        data = manifest(folder)
-        self.notes = _notes(folder, data)
+        data = read_manifest(folder)
+        self.notes = _describe_notes(folder, data)
         if data is not None:
             self.is_complete = bool(data["complete"])
             self._tables = data["roots"]
             self._stores, self._program = data.get("stores", []), data.get("program", "")
 
-    def is_known(self) -> bool:
-        """Whether a base was taken at all."""
+    @property
+    def folder(self) -> str:
+        """Return the snapshot's directory."""
+        return self._folder
+
+    def row(self, root: int, path: bytes) -> "Row | None":
+        """Return the row of a path; None if the path did not exist."""
+        table = self._tables[root] if root < len(self._tables) else None
+        return table.row(path) if table is not None and path in table else None
+
+    def knows_attributes(self, root: int, path: bytes) -> bool:
+        """Return whether the extended attributes of a path are recorded."""
+        return root < len(self._tables) and self._tables[root].knows_attributes(path)
+
+    def exists(self) -> bool:
+        """Return whether a snapshot exists."""
         return bool(self._tables)
 
-    def entries(self, root: int) -> "Entries":
-        """Return what a root held."""
-        from agent_dev.overlay import lower_snapshot_table as base_table  # never before an agent runs
+    def entries(self, root: int) -> "SnapshotEntries":
+        """Return the entries of a root."""
+        from agent_dev.overlay import lower_snapshot_table  # not loaded before the agent runs
 
-        return Entries(self._tables[root] if root < len(self._tables) else base_table.of_rows(()))
+        return SnapshotEntries(self._tables[root] if root < len(self._tables) else lower_snapshot_table.from_rows(()))
 
-    def stored(self, root: int, path: bytes) -> str | None:
-        """Return the file that holds a path's stored bytes, None when they were not stored."""
-        name = self._place(root, path)
+    def links(self, root: int) -> Iterator[tuple[bytes, bytes]]:
+        """Yield a root's symbolic links with their targets."""
+        return self._tables[root].links() if root < len(self._tables) else iter(())
+
+    def stored_path(self, root: int, path: bytes) -> str | None:
+        """Return the file with a path's stored content; None if no content was stored."""
+        name = self._content_location(root, path)
         return f"{self._folder}/content/{name}" if name and not name.startswith("@") else None
 
-    def is_in_index(self, root: int, path: bytes) -> bool:
-        """Whether git's index vouches for a path with a blob."""
-        return self._place(root, path).startswith("@")
-
     def content(self, root: int, path: bytes) -> bytes | None:
-        """Return the bytes that a file had, from the stored copy or git's blob; None where neither tells them for certain.
+        """Return the content of a file from the stored copy or git's blob; None if neither is certain.
 
-        While the lower's identity is the base's it has the same, and more: what git ignores, or what was too large.
+        While the real file still has the base's identity, read that instead: it also exists for ignored and large files.
         """
-        name = self._place(root, path)
+        name = self._content_location(root, path)
         if not name:
             return None
         if name.startswith("@"):
             entry = _entry(self._tables[root].row(path))
             store, _, oid = name[1:].partition(":")
-            blob = self._blobs_of(int(store)).read(oid, entry.size) if entry.size <= LARGE_FILE else None
-            return on_disk(blob, entry.size) if blob is not None else None
+            blob = self._blobs_of(int(store)).read(oid, entry.size) if entry.size <= MAX_STORED_FILE else None
+            return restore_line_endings(blob, entry.size) if blob is not None else None
         try:
             with open(f"{self._folder}/content/{name}", "rb") as file:
                 return file.read()
@@ -232,32 +328,38 @@ class Base:
             return None
 
     def close(self) -> None:
-        """End what reads blobs; they can still be asked for."""
+        """Stop the readers of blobs; a later read starts them again."""
         for one in self._blobs.values():
             one.close()
 
-    def _place(self, root: int, path: bytes) -> str:
-        return self._tables[root].stored(path) if root < len(self._tables) else ""
+    def reset_after_fork(self) -> None:
+        """After a fork: leave the blob readers to the parent process and start new ones on demand."""
+        self._parents_blobs, self._blobs = self._blobs, {}  # kept referenced: their destructor would stop the parent's git
 
-    def _blobs_of(self, store: int) -> "Blobs":
+    def _content_location(self, root: int, path: bytes) -> str:
+        return self._tables[root].content_location(path) if root < len(self._tables) else ""
+
+    def _blobs_of(self, store: int) -> "BlobReader":
         if store not in self._blobs:
-            from agent_dev.git.blob_reader import Blobs  # never before an agent runs, nor where nothing moved
+            from agent_dev.git.blob_reader import BlobReader  # not before the agent runs, nor without changes
 
-            self._blobs[store] = Blobs(self._program, self._folder, self._stores[store])
+            self._blobs[store] = BlobReader(self._program, self._folder, self._stores[store])
         return self._blobs[store]
 
 
-_TYPES = {str(kind): kind for kind in FileType}  # making an enum's member from its value costs five times a look-up
+_TYPES = {str(kind): kind for kind in FileType}  # a look-up is five times faster than FileType(value)
 
 
 def _entry(row: "Row") -> Entry:
-    _, kind, mode, size, inode, mtime, ctime, links, target, _ = row
+    _, kind, mode, size, inode, mtime, ctime, links, target, _, *rest = row
     link = os.fsencode(str(target)) if target else b""
-    return Entry(_TYPES[kind], mode, size, inode, mtime, ctime, links, link)  # type: ignore[index,arg-type]
+    attributes: Any = rest[0] if rest else ()
+    own = tuple((str(name), bytes.fromhex(value)) for name, value in attributes)
+    return Entry(_TYPES[kind], mode, size, inode, mtime, ctime, links, link, own)  # type: ignore[index,arg-type]
 
 
-class Entries(MutableMapping[bytes, Entry]):
-    """What a root held, by path. An entry is made when it is asked for: of tens of thousands few ever are."""
+class SnapshotEntries(MutableMapping[bytes, Entry]):
+    """The entries of a root by path, created on first use: of tens of thousands only a few are read."""
 
     def __init__(self, table: "Table") -> None:
         self._table = table

@@ -1,7 +1,8 @@
-"""What git tells of a root at the start of a session: what its index vouches for, what it ignores, what it converts.
+"""Git's view of a root at the start of a session: which files match the index, which are ignored, which are converted.
 
-Asked of every repository in the root, nested ones and submodules too, each with an index that is not there: git then
-neither reads the repository's (we do) nor touches the shared part of a split one. No filter, hook or monitor is run.
+Queries every repository in the root, including nested ones and submodules, each with a non-existent index file: git then
+neither reads the repository's index (this module does) nor touches the shared part of a split one. No filter, hook or
+fsmonitor runs.
 """
 
 import os
@@ -10,23 +11,23 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from agent_dev import trace as debug
+from agent_dev import debug
 from agent_dev.errors import Refused
-from agent_dev.git import repository as repo
-from agent_dev.git.formats.index_format import GITLINK, IndexEntry, IndexUnreadableError, parse_whole
+from agent_dev.git import config_file, repository
+from agent_dev.git.formats.index_format import GITLINK, IndexEntry, IndexUnreadableError, parse_split_index
 from agent_dev.git.private_copy import copy_file
 
-_MANY_REPOSITORIES = 200  # of one root: below further ones nothing counts as ignored
-_SECONDS = 20.0  # for one git: a FIFO called .gitignore would make it wait for ever
+_MANY_REPOSITORIES = 200  # of one root; below further ones no file counts as ignored
+_SECONDS = 20.0  # for one git process: a FIFO named .gitignore would block it forever
 _LARGEST_INDEX = 1 << 30
-# What may give other bytes of the same number; line ends cannot (core/conversion.py).
+# Conversions that can change bytes but not the size; line endings cannot (git/conversion.py).
 _CONVERSIONS = ("filter", "ident", "working-tree-encoding")
 _NONE = (b"unspecified", b"unset")
 
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """One path of an index, the number of the object store that has it, and whether it is older than the index."""
+    """An index entry, the number of the object store that has its blob, and whether it is older than the index."""
 
     entry: IndexEntry
     store: int
@@ -34,53 +35,56 @@ class Tracked:
 
     @property
     def blob(self) -> str:
-        """The blob's name in a manifest."""
+        """Return the blob's name in a manifest."""
         return f"@{self.store}:{self.entry.oid.hex()}"
 
 
 @dataclass(slots=True)
-class Known:
-    """What git told of one root. `unknown` and `unsure`: directories below which it could not tell what it ignores, converts."""
+class GitView:
+    """Git's view of one root.
+
+    `ignored_unknown` and `attributes_unknown`: directories below which ignored or converted files are unknown.
+    """
 
     tracked: dict[bytes, Tracked] = field(default_factory=dict)
     untracked: set[bytes] = field(default_factory=set)
     converted: set[bytes] = field(default_factory=set)
-    unknown: list[bytes] = field(default_factory=list)
-    unsure: list[bytes] = field(default_factory=list)
+    ignored_unknown: list[bytes] = field(default_factory=list)
+    attributes_unknown: list[bytes] = field(default_factory=list)
 
     def is_ignored(self, path: bytes) -> bool:
-        """Whether git ignores a path; what lies in a git dir counts as such."""
+        """Return whether git ignores a path; paths inside a git directory count as ignored."""
         if b".git" in path and b".git" in path.split(b"/"):
             return True
-        return path not in self.tracked and path not in self.untracked and not _is_below(path, self.unknown)
+        return path not in self.tracked and path not in self.untracked and not _is_below(path, self.ignored_unknown)
 
     def is_converted(self, path: bytes) -> bool:
-        """Whether a path's blob may have other bytes than the disk, though as many."""
-        return path in self.converted or _is_below(path, self.unsure)
+        """Return whether a path's blob may differ from the file on disk while its size is the same."""
+        return path in self.converted or _is_below(path, self.attributes_unknown)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Whom to ask: git, the user's environment, where to put a copy of the index, and until when (monotonic)."""
+class GitQuery:
+    """A query: the git program, the user's environment, a path for a copy of the index, a deadline (monotonic)."""
 
     program: str
     environ: dict[str, str]
-    copy: str
-    until: float
+    index_copy: str
+    deadline: float
 
 
-def ask(root: str, question: Question, stores: list[str]) -> Known:
-    """Return what git tells of a root; the object stores that are met are added to `stores`."""
-    known = Known()
+def query_root(root: str, query: GitQuery, stores: list[str]) -> GitView:
+    """Return git's view of a root; append the object stores of its repositories to `stores`."""
+    known = GitView()
     todo = [b""]
-    for number, prefix in enumerate(todo):  # grows
-        git = _git_of(os.path.join(root, os.fsdecode(prefix)))
+    for number, prefix in enumerate(todo):  # grows in the loop
+        git = _git_at(os.path.join(root, os.fsdecode(prefix)))
         if git is None and prefix:
-            known.unknown.append(prefix)  # broken, or no repository after all
-        elif git is None or number >= _MANY_REPOSITORIES or time.monotonic() > question.until:
-            known.unknown.append(prefix)
+            known.ignored_unknown.append(prefix)  # damaged, or not a repository
+        elif git is None or number >= _MANY_REPOSITORIES or time.monotonic() > query.deadline:
+            known.ignored_unknown.append(prefix)
         else:
-            todo += _ask_one(_Repository(root, prefix, git, question), known, stores)
+            todo += _query_repository(_Repository(root, prefix, git, query), known, stores)
     return known
 
 
@@ -90,112 +94,113 @@ class _Repository:
 
     root: str
     prefix: bytes
-    git: repo.Git
-    question: Question
+    git: repository.WorkTreeGitDir
+    query: GitQuery
 
     @property
-    def place(self) -> str:
+    def path(self) -> str:
         return os.path.join(self.root, os.fsdecode(self.prefix))
 
-    def inside(self, path: bytes) -> bytes:
+    def in_root(self, path: bytes) -> bytes:
         return self.prefix + b"/" + path if self.prefix else path
 
 
-def _git_of(place: str) -> repo.Git | None:
+def _git_at(path: str) -> repository.WorkTreeGitDir | None:
     try:
-        found = repo.find(place)
+        found = repository.find_location(path)
     except (Refused, OSError):
         return None
-    return found.git if found.root == os.path.realpath(place) else None
+    return found.git if found.root == os.path.realpath(path) else None
 
 
-def _ask_one(one: _Repository, known: Known, stores: list[str]) -> list[bytes]:
-    """Ask of one repository; return the paths of those below it."""
-    listing = _Git(one, ("ls-files", "-o", "--exclude-standard", "-z"))
+def _query_repository(repo: _Repository, known: GitView, stores: list[str]) -> list[bytes]:
+    """Query one repository; return the paths of the repositories below it."""
+    listing = _RunningGit(repo, ("ls-files", "-o", "--exclude-standard", "-z"))
     try:
-        entries, written = _index(one)
+        entries, written = _read_index(repo)
     except (OSError, IndexUnreadableError):
         listing.answer()
-        known.unknown.append(one.prefix)
+        known.ignored_unknown.append(repo.prefix)
         return []
-    objects = f"{one.git.common}/objects"
+    objects = f"{repo.git.common}/objects"
     if objects not in stores:
         stores.append(objects)
     store = stores.index(objects)
-    nested = [one.inside(entry.path) for entry in entries if entry.mode == GITLINK]
+    nested = [repo.in_root(entry.path) for entry in entries if entry.mode == GITLINK]
     files = [entry for entry in entries if stat.S_ISREG(entry.mode) or stat.S_ISLNK(entry.mode)]
-    known.tracked |= {one.inside(entry.path): Tracked(entry, store, entry.mtime < written) for entry in files}
-    _learn_conversions(one, files, known)
+    known.tracked |= {repo.in_root(entry.path): Tracked(entry, store, entry.mtime < written) for entry in files}
+    _record_conversions(repo, files, known)
     listed = listing.answer()
     if listed is None:
-        known.unknown.append(one.prefix)
-        return [path for path in nested if os.path.lexists(os.path.join(one.root, os.fsdecode(path), ".git"))]
-    paths = [one.inside(path) for path in listed.split(b"\0") if path]
+        known.ignored_unknown.append(repo.prefix)
+        return [path for path in nested if os.path.lexists(os.path.join(repo.root, os.fsdecode(path), ".git"))]
+    paths = [repo.in_root(path) for path in listed.split(b"\0") if path]
     known.untracked |= {path for path in paths if not path.endswith(b"/")}
     nested += [path[:-1] for path in paths if path.endswith(b"/")]
-    return [path for path in nested if os.path.lexists(os.path.join(one.root, os.fsdecode(path), ".git"))]
+    return [path for path in nested if os.path.lexists(os.path.join(repo.root, os.fsdecode(path), ".git"))]
 
 
-def _index(one: _Repository) -> tuple[list[IndexEntry], int]:
-    """Return the entries and when they were written. Raises OSError or IndexUnreadableError."""
-    place = f"{one.git.folder}/index"
-    if not one.prefix:
-        _copy_index(place, one.question.copy)
-        place = one.question.copy
-    if not os.path.lexists(place):
+def _read_index(repo: _Repository) -> tuple[list[IndexEntry], int]:
+    """Return the index entries and the index's mtime. Raises OSError or IndexUnreadableError."""
+    index_path = f"{repo.git.folder}/index"
+    if not repo.prefix:
+        _copy_index(index_path, repo.query.index_copy)
+        index_path = repo.query.index_copy
+    if not os.path.lexists(index_path):
         return [], 0  # a repository without a commit has none
-    data, written = _regular(place)
-    size = _oid_size(data, one.git.common)
-    return list(parse_whole(data, size, lambda name: _regular(f"{one.git.folder}/sharedindex.{name}")[0])), written
+    data, written = _read_regular(index_path)
+    size = _oid_size(data, repo.git.common)
+    return list(parse_split_index(data, size, lambda name: _read_regular(f"{repo.git.folder}/sharedindex.{name}")[0])), written
 
 
-def _copy_index(place: str, copy: str) -> None:
-    """Copy the index with its mtime: with a new one an edit of the same instant could hide."""
+def _copy_index(index_path: str, copy: str) -> None:
+    """Copy the index with its mtime: a new mtime could hide an edit of the same instant."""
     try:
         os.unlink(copy)
     except FileNotFoundError:
         pass
-    copy_file(place, copy)
+    copy_file(index_path, copy)
 
 
-def _regular(place: str) -> tuple[bytes, int]:
-    """Return a regular file's bytes and mtime. Raises OSError, IndexUnreadableError for what is none."""
-    fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+def _read_regular(path: str) -> tuple[bytes, int]:
+    """Return a regular file's bytes and mtime. Raises OSError, or IndexUnreadableError for another type."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(fd, "rb") as file:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_INDEX:
-            raise IndexUnreadableError(f"{place} is no index")
+            raise IndexUnreadableError(f"{path} is not an index")
         return file.read(), status.st_mtime_ns
 
 
 def _oid_size(data: bytes, common: str) -> int:
-    """Tell SHA-256 from SHA-1 by the checksum at the end; without one (index.skipHash) by the configuration."""
-    import hashlib  # only beside a run
+    """Detect SHA-256 or SHA-1 by the trailing checksum; without one (index.skipHash) by the configuration."""
+    import hashlib  # not needed by the launcher
 
     for size, kind in ((20, hashlib.sha1), (32, hashlib.sha256)):
         if kind(data[:-size], usedforsecurity=False).digest() == data[-size:]:
             return size
     if any(data[-20:]):
         raise IndexUnreadableError("its checksum is wrong")
-    return 32 if b"sha256" in _regular(f"{common}/config")[0].lower() else 20
+    return 32 if config_file.is_sha256(_read_regular(f"{common}/config")[0]) else 20
 
 
-def _learn_conversions(one: _Repository, files: list[IndexEntry], known: Known) -> None:
-    """Note which of the tracked files have an attribute that changes bytes, and where attributes cannot be known."""
+def _record_conversions(repo: _Repository, files: list[IndexEntry], known: GitView) -> None:
+    """Record the tracked files that have a converting attribute, and directories with unknown attributes."""
     for entry in files:
         folder, _, name = entry.path.rpartition(b"/")
-        if name == b".gitattributes" and not os.path.lexists(os.path.join(one.place, os.fsdecode(entry.path))):
-            known.unsure.append(one.inside(folder).rstrip(b"/"))  # git would take the index's own, we gave it none
+        if name == b".gitattributes" and not os.path.lexists(os.path.join(repo.path, os.fsdecode(entry.path))):
+            # git would read the .gitattributes from the index, but has none here
+            known.attributes_unknown.append(repo.in_root(folder).rstrip(b"/"))
     paths = [entry.path for entry in files]
-    told = _Git(one, ("check-attr", "-z", "--stdin", *_CONVERSIONS), _words(paths)).answer() if paths else b""
-    if told is None:
-        known.unsure.append(one.prefix)
+    output = _RunningGit(repo, ("check-attr", "-z", "--stdin", *_CONVERSIONS), _nul_terminated(paths)).answer() if paths else b""
+    if output is None:
+        known.attributes_unknown.append(repo.prefix)
         return
-    words = told.split(b"\0")
-    known.converted |= {one.inside(path) for path, value in zip(words[::3], words[2::3], strict=False) if value not in _NONE}
+    fields = output.split(b"\0")
+    known.converted |= {repo.in_root(path) for path, value in zip(fields[::3], fields[2::3], strict=False) if value not in _NONE}
 
 
-def _words(paths: Iterable[bytes]) -> bytes:
+def _nul_terminated(paths: Iterable[bytes]) -> bytes:
     return b"".join(path + b"\0" for path in paths)
 
 
@@ -203,33 +208,33 @@ def _is_below(path: bytes, folders: list[bytes]) -> bool:
     return any(not folder or path == folder or path.startswith(folder + b"/") for folder in folders)
 
 
-class _Git:
-    """A git that was asked something of a repository, to be answered later."""
+class _RunningGit:
+    """A running git query, answered later."""
 
-    def __init__(self, one: _Repository, words: tuple[str, ...], question: bytes | None = None) -> None:
-        import subprocess  # only beside a run
+    def __init__(self, repo: _Repository, arguments: tuple[str, ...], stdin_data: bytes | None = None) -> None:
+        import subprocess  # not needed by the launcher
 
-        argv = ("git", "-C", one.place, *repo.SAFE, *words)
-        debug.show(argv)
-        env = repo.environment(one.question.environ) | {"GIT_INDEX_FILE": f"{one.question.copy}.none"}
-        del env["GIT_ATTR_NOSYSTEM"]  # what the user's git converts counts
-        self._until, self._question = min(one.question.until, time.monotonic() + _SECONDS), question
+        argv = ("git", "-C", repo.path, *repository.SAFE_OPTIONS, *arguments)
+        debug.print_command(argv)
+        env = repository.git_environment(repo.query.environ) | {"GIT_INDEX_FILE": f"{repo.query.index_copy}.none"}
+        del env["GIT_ATTR_NOSYSTEM"]  # the user's system-wide conversions count
+        self._until, self._stdin = min(repo.query.deadline, time.monotonic() + _SECONDS), stdin_data
         self._failed = subprocess.TimeoutExpired
         self._git = subprocess.Popen(
             argv,
-            executable=one.question.program,
+            executable=repo.query.program,
             env=env,
-            stdin=subprocess.DEVNULL if question is None else subprocess.PIPE,
+            stdin=subprocess.DEVNULL if stdin_data is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
 
     def answer(self) -> bytes | None:
-        """Return what it says; None when it failed, or took too long."""
+        """Return the output; None if git failed or timed out."""
         try:
-            told, _ = self._git.communicate(self._question, timeout=max(0.0, self._until - time.monotonic()))
+            output, _ = self._git.communicate(self._stdin, timeout=max(0.0, self._until - time.monotonic()))
         except self._failed:
             self._git.kill()
             self._git.communicate()
             return None
-        return told if self._git.returncode == 0 else None
+        return output if self._git.returncode == 0 else None

@@ -1,4 +1,4 @@
-"""What a root held as bytes, a column for each field: of tens of thousands of paths only those that are asked for are read."""
+"""A lower snapshot as bytes, one column per field: of tens of thousands of paths, only the requested ones are decoded."""
 
 import os
 from array import array
@@ -10,23 +10,31 @@ if TYPE_CHECKING:
 
     _Code = Literal["I", "q", "Q"]
 
-Row = list[object]  # path, type, mode, size, inode, mtime, ctime, links, target, where its bytes are (base_walk.Placed)
-# Type codes of `array` for mode to links; of a size that is the same wherever this runs.
+# path, type, mode, size, inode, mtime, ctime, links, target, content location (lower_snapshot_walk.RecordedPath), then extended
+# attributes as pairs of a name and a value in hex; without this field they are unknown.
+Row = list[object]
+# Type codes of `array` for mode to links; their sizes are the same on every platform.
 _NUMBERS: "tuple[_Code, ...]" = ("I", "q", "Q", "q", "q", "Q")
-_FIRST = 2  # of the numbers in a row
-_PATH, _KIND, _TARGET, _STORED = 0, 1, 8, 9
+_FIRST = 2  # index of the first number in a row
+_PATH, _KIND, _TARGET, _STORED, _ATTRIBUTES = 0, 1, 8, 9, 10
+_LINK = "symlink"
 
 
-def packed(rows: Sequence[Row]) -> tuple[dict[str, object], list[bytes]]:
-    """Return rows as a header for JSON and columns of bytes; one with a number beyond 64 bits stands in the header as it is."""
+def pack(rows: Sequence[Row]) -> tuple[dict[str, object], list[bytes]]:
+    """Pack rows into a JSON header and columns of bytes.
+
+    The header has the few rows that do not fit the columns: with attributes, with unknown ones, with a number beyond 64 bits.
+    """
+    unpackable = [row for row in rows if len(row) <= _ATTRIBUTES or row[_ATTRIBUTES]]
+    usual = [row for row in rows if len(row) > _ATTRIBUTES and not row[_ATTRIBUTES]] if unpackable else rows
     try:
-        return _packed(rows, ())
-    except OverflowError:  # of a time past the year 2262: a file system may hold it
-        odd = [row for row in rows if not _fits(row)]
-        return _packed([row for row in rows if _fits(row)], odd)
+        return _packed(usual, unpackable)
+    except OverflowError:  # a file system may have times after the year 2262
+        unpackable += [row for row in usual if not _fits(row)]
+        return _packed([row for row in usual if _fits(row)], unpackable)
 
 
-def _packed(rows: Sequence[Row], odd: Sequence[Row]) -> tuple[dict[str, object], list[bytes]]:
+def _packed(rows: Sequence[Row], unpackable: Sequence[Row]) -> tuple[dict[str, object], list[bytes]]:
     fields: tuple[Any, ...] = tuple(zip(*rows, strict=True)) or ((),) * (_STORED + 1)
     kinds = sorted(set(fields[_KIND]))
     numbers = dict(zip(kinds, range(len(kinds)), strict=True))
@@ -38,7 +46,9 @@ def _packed(rows: Sequence[Row], odd: Sequence[Row]) -> tuple[dict[str, object],
         _joined(fields[_TARGET]),
         "".join([place.ljust(width, "\0") for place in fields[_STORED]]).encode("ascii"),
     ]
-    return {"width": width, "count": len(rows), "kinds": kinds, "sizes": [len(one) for one in columns], "odd": list(odd)}, columns
+    sizes = [len(one) for one in columns]
+    header = {"width": width, "count": len(rows), "kinds": kinds, "sizes": sizes, "odd": list(unpackable), "attributes": True}
+    return header, columns
 
 
 def _joined(texts: Iterable[str]) -> bytes:
@@ -55,19 +65,20 @@ def _fits(row: Row) -> bool:
 
 
 class Table:
-    """The rows of one root by path. `set_over` puts others over some of them."""
+    """The rows of one root by path. `override` overrides some of them."""
 
     def __init__(self, header: Mapping[str, Any], columns: Sequence[memoryview]) -> None:
-        """Take columns as they are. Raises ValueError when they are not of one length."""
+        """Wrap columns without copying. Raises ValueError if their lengths differ."""
         self._kinds: list[str] = header["kinds"]
         self._columns, self._width = columns, header["width"]
+        self._knows_attributes: bool = header.get("attributes", False)  # the rows in columns have none
         self._numbers = [columns[_FIRST + place].cast(code) for place, code in enumerate(_NUMBERS)]
         self._texts: dict[int, list[bytes]] = {}
         paths = self._split(_PATH) if header["count"] else []
         self._at = dict(zip(paths, range(header["count"]), strict=True))
         self._rows: dict[bytes, Row] = {os.fsencode(str(row[_PATH])): row for row in header["odd"]}
         if any(len(one) != len(paths) for one in (columns[_KIND], *self._numbers)):
-            raise ValueError("columns of several lengths")
+            raise ValueError("columns have different lengths")
 
     def _split(self, column: int) -> list[bytes]:
         if column not in self._texts:
@@ -92,17 +103,29 @@ class Table:
         numbers = [one[at] for one in self._numbers]
         target = os.fsdecode(self._split(_TARGET)[at])
         kind = self._kinds[self._columns[_KIND][at]]
-        return [os.fsdecode(path), kind, *numbers, target, self.stored(path)]
+        return [os.fsdecode(path), kind, *numbers, target, self.content_location(path), *([[]] if self._knows_attributes else ())]
 
-    def stored(self, path: bytes) -> str:
-        """Return where a path's bytes are, "" for nowhere and for one that is not there."""
+    def knows_attributes(self, path: bytes) -> bool:
+        """Return whether the row of a path has its extended attributes."""
+        return self._knows_attributes if path in self._at else len(self._rows.get(path, ())) > _ATTRIBUTES
+
+    def links(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the paths and targets of symbolic links."""
+        if _LINK in self._kinds:
+            link, kinds = self._kinds.index(_LINK), self._columns[_KIND]
+            targets = self._split(_TARGET)
+            yield from ((path, targets[at]) for path, at in self._at.items() if kinds[at] == link)
+        yield from ((path, os.fsencode(str(row[_TARGET]))) for path, row in self._rows.items() if row[_KIND] == _LINK)
+
+    def content_location(self, path: bytes) -> str:
+        """Return the content location of a path; "" if there is none or the path is unknown."""
         at = self._at.get(path)
         if at is None:
             return str(self._rows[path][_STORED]) if path in self._rows else ""
         return bytes(self._columns[_STORED][at * self._width : (at + 1) * self._width]).rstrip(b"\0").decode("ascii")
 
-    def set_over(self, rows: Mapping[str, Row | None]) -> None:
-        """Put rows in place of those of some paths, None: it is not there."""
+    def override(self, rows: Mapping[str, Row | None]) -> None:
+        """Override the rows of some paths; None removes a path."""
         for name, row in rows.items():
             path = os.fsencode(name)
             self._at.pop(path, None)
@@ -111,18 +134,18 @@ class Table:
                 self._rows[path] = row
 
 
-def unpacked(header: Mapping[str, Any], data: memoryview) -> tuple[Table, memoryview]:
-    """Return the table of a header from the beginning of bytes, and what comes behind it. Raises ValueError for too few."""
+def unpack(header: Mapping[str, Any], data: memoryview) -> tuple[Table, memoryview]:
+    """Unpack the table at the start of `data`; return it and the remaining bytes. Raises ValueError if `data` is too short."""
     columns, at = [], 0
     for size in header["sizes"]:
         columns.append(data[at : at + size])
         at += size
     if at > len(data):
-        raise ValueError("too short")
+        raise ValueError("truncated table")
     return Table(header, columns), data[at:]
 
 
-def of_rows(rows: Sequence[Row]) -> Table:
+def from_rows(rows: Sequence[Row]) -> Table:
     """Return rows as a table."""
-    header, columns = packed(rows)
-    return unpacked(header, memoryview(b"".join(columns)))[0]
+    header, columns = pack(rows)
+    return unpack(header, memoryview(b"".join(columns)))[0]

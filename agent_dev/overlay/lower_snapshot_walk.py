@@ -1,4 +1,4 @@
-"""What a root holds at the start of a session, path by path, and where each file's bytes are to be found later."""
+"""Record a root at the start of a session, path by path, and the location of each file's content."""
 
 import errno
 import os
@@ -8,155 +8,180 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from agent_dev.fs import walk as scan
+from agent_dev.fs import walk
+from agent_dev.fs.entry import Entry, FileType, WalkedEntry, parents_of
 from agent_dev.git.formats.index_format import IndexEntry
 from agent_dev.git.private_copy import copy_file
-from agent_dev.overlay.changes import Entry, FileType, parents_of
-from agent_dev.overlay.interpret import Found
-from agent_dev.overlay.lower_snapshot import LARGE_FILE
+from agent_dev.overlay.lower_snapshot import MAX_STORED_FILE
 
 if TYPE_CHECKING:
-    from agent_dev.overlay.lower_snapshot_git import Known, Tracked
-    from agent_dev.overlay.lower_snapshot_take import Touched
+    from agent_dev.overlay.lower_snapshot_git import GitView, Tracked
+    from agent_dev.overlay.lower_snapshot_request import PriorChanges
 
-MANY_PATHS = 1_000_000
-MANY_BYTES = 256 << 20  # stored copies in all
-MANY_CONVERTED_BYTES = 64 << 20  # of these, copies of unchanged files of which git keeps other bytes
-LARGE_CONVERTED_FILE = 1 << 20
-MANY_SECONDS = 60.0
-FEW_MARKED = 5
-COARSE = 10_000_000  # ns: by as much a file system's clock may be behind
+MAX_PATHS = 1_000_000
+MAX_STORED_BYTES = 256 << 20  # all stored copies together
+MAX_CONVERTED_BYTES = 64 << 20  # copies of unchanged files that git stores converted
+MAX_CONVERTED_FILE = 1 << 20
+MAX_SECONDS = 60.0
+MANY_ATTRIBUTES = 4 << 20  # bytes of extended attributes in all; they are in the manifest itself
+MAX_LISTED_MARKS = 5
+_OVERLAY = "user.overlay."
+CLOCK_LAG_NS = 10_000_000  # ns: file system timestamps may lag by this much
 
 
 @dataclass(slots=True)
 class Budget:
-    """What may still be spent on a base, and what came of that: why the walk ended early, how many files were not kept."""
+    """The remaining limits of a snapshot, and their effects: why the walk stopped early, how many files were not stored."""
 
-    paths: int = MANY_PATHS
-    content: int = MANY_BYTES
-    converted: int = MANY_CONVERTED_BYTES
-    until: float = 0.0  # monotonic
-    cut: str = ""
+    paths: int = MAX_PATHS
+    content_bytes: int = MAX_STORED_BYTES
+    converted_bytes: int = MAX_CONVERTED_BYTES
+    attributes: int = MANY_ATTRIBUTES
+    deadline: float = 0.0  # monotonic
+    stop_reason: str = ""
     dropped: int = 0
-    marked: list[str] = field(default_factory=list)  # what carries marks of an overlay: the first few
-    many_marked: int = 0
+    marked_paths: list[str] = field(default_factory=list)  # the first few paths with overlayfs marks
+    marked_count: int = 0
 
     def is_spent(self) -> bool:
-        """Whether the walk must end; notes why."""
-        if not self.cut and self.paths <= 0:
-            self.cut = f"it was cut at {MANY_PATHS:,} paths"
-        elif not self.cut and time.monotonic() > self.until:
-            self.cut = f"it was cut after {MANY_SECONDS:.0f} s"
-        return bool(self.cut)
+        """Return whether the walk must stop; record why."""
+        if not self.stop_reason and self.paths <= 0:
+            self.stop_reason = f"it stopped at {MAX_PATHS:,} paths"
+        elif not self.stop_reason and time.monotonic() > self.deadline:
+            self.stop_reason = f"it timed out after {MAX_SECONDS:.0f} s"
+        return bool(self.stop_reason)
 
     def may_store(self, size: int, *, is_clean: bool) -> bool:
-        """Whether the bounds allow a copy. One of a file that is as git left it is worth less: it must be small."""
-        if size > min(LARGE_FILE, self.content) or (is_clean and size > min(LARGE_CONVERTED_FILE, self.converted)):
+        """Return whether the limits allow a copy. A file that git can restore must be small."""
+        if size > min(MAX_STORED_FILE, self.content_bytes) or (is_clean and size > min(MAX_CONVERTED_FILE, self.converted_bytes)):
             self.dropped += 1
             return False
         return True
 
     def note_mark(self, path: str) -> None:
-        """Count a path that carries a mark of an overlay."""
-        self.many_marked += 1
-        if len(self.marked) < FEW_MARKED:
-            self.marked.append(path)
+        """Count a path with an overlayfs mark."""
+        self.marked_count += 1
+        if len(self.marked_paths) < MAX_LISTED_MARKS:
+            self.marked_paths.append(path)
 
     def spend(self, size: int, *, is_clean: bool) -> None:
         """Count a copy."""
-        self.content -= size
-        self.converted -= size if is_clean else 0
+        self.content_bytes -= size
+        self.converted_bytes -= size if is_clean else 0
 
 
 @dataclass(slots=True)
-class Taking:
-    """A root whose base is taken into `folder`. `since`: when the agent started, in ns since 1970."""
+class RootSnapshot:
+    """A root that is recorded into `folder`. `since`: start of the agent, in ns since 1970."""
 
     folder: str
     root: str
-    known: "Known"
+    git_view: "GitView"
     budget: Budget
     since: int
-    touched: "Touched"
+    touched: "PriorChanges"
     program: str
     stores: list[str]
+    skip: tuple[bytes, ...] = (b".git",)
 
-    def is_moved(self, ctime: int) -> bool:
-        """Whether something moved after the agent started, so that it is no base of anything."""
-        return bool(self.since) and self.since - COARSE <= ctime <= time.time_ns()
-
-
-Placed = tuple[Found, str]  # and where its bytes are: a stored copy's name, "@store:id" of a blob, "" for nowhere
+    def has_changed(self, ctime: int) -> bool:
+        """Return whether a path changed after the agent started, so that it has no base version."""
+        return bool(self.since) and self.since - CLOCK_LAG_NS <= ctime <= time.time_ns()
 
 
-def take(taking: Taking) -> Iterator[Placed]:
-    """Yield each path that is there, then those that went too early to be seen."""
+# A path, its content location (a stored copy's name, "@store:id" of a blob, or ""), and whether its entry has its extended
+# attributes.
+RecordedPath = tuple[WalkedEntry, str, bool]
+
+
+def record_root(taking: RootSnapshot) -> Iterator[RecordedPath]:
+    """Yield every existing path, then those that were deleted before the walk reached them."""
     seen: set[bytes] = set()
     try:
-        for found in scan.walk(taking.root, skip=(b".git",), attributes=False):
+        for found in walk.walk(taking.root, skip=taking.skip, attributes=False):
             if taking.budget.is_spent():
                 return
             seen.add(found.path)
-            if _is_marked(taking.root, found):
+            names = _attribute_names(taking.root, found)
+            if found.is_whiteout() or any(name.startswith(_OVERLAY) for name in names or ()):
                 taking.budget.note_mark(os.fsdecode(found.path))
-            if not taking.touched.covers(found.path):
+            if not taking.touched.includes(found.path):
                 taking.budget.paths -= 1
-                yield _placed(taking, found)
+                yield _record(taking, found, names)
     except OSError as error:
         if error.errno != errno.ESTALE:
             raise
-        taking.budget.cut = "a directory was moved while it was taken"
+        taking.budget.stop_reason = "a directory was moved while it was read"
         return
-    yield from _gone_meanwhile(taking, seen)
+    yield from _deleted_early(taking, seen)
 
 
-def _is_marked(root: str, found: Found) -> bool:
-    """Whether a real path carries what hides it, or what is below it, from every overlay: a whiteout, or an attribute."""
+def _attribute_names(root: str, found: WalkedEntry) -> list[str] | None:
+    """Return the names of a path's own attributes and of overlayfs attributes; None if they are unknown."""
     if found.entry.type not in (FileType.FILE, FileType.DIRECTORY):
-        return found.is_whiteout()
+        return []
     try:
         names = os.listxattr(os.path.join(root, os.fsdecode(found.path)), follow_symlinks=False)
     except OSError:
-        return False  # gone, or too deep to be named: the walk itself knows
-    return any(name.startswith("user.overlay.") for name in names)
+        return None  # deleted, or its path is too long: the walk handles that
+    return [name for name in names if name.startswith("user.")] if names else names
 
 
-def _placed(taking: Taking, found: Found) -> Placed:
-    if taking.is_moved(found.entry.ctime):
-        return replace(found, entry=replace(found.entry, inode=0, ctime=0)), ""  # like nothing: a conflict
-    return found, _content(taking, found) if found.entry.type is FileType.FILE else ""
+def _record(taking: RootSnapshot, found: WalkedEntry, names: list[str] | None) -> RecordedPath:
+    if taking.has_changed(found.entry.ctime):
+        return replace(found, entry=replace(found.entry, inode=0, ctime=0)), "", False  # equals nothing: a conflict
+    stored = _content_location(taking, found) if found.entry.type is FileType.FILE else ""
+    if not names:
+        return found, stored, names is not None
+    own = _attributes(taking, found, names)
+    return (found, stored, False) if own is None else (replace(found, entry=replace(found.entry, attributes=own)), stored, True)
 
 
-def _content(taking: Taking, found: Found) -> str:
-    """Store a file's bytes where nothing else will tell them later; return where they are to be found."""
-    known = taking.known.tracked.get(found.path)
+def _attributes(taking: RootSnapshot, found: WalkedEntry, names: list[str]) -> tuple[tuple[str, bytes], ...] | None:
+    """Return a path's own attributes; None if they are unreadable, exceed the budget, or change during the read."""
+    place = os.path.join(taking.root, os.fsdecode(found.path))
+    try:
+        own = [(name, os.getxattr(place, name, follow_symlinks=False)) for name in sorted(names) if not name.startswith(_OVERLAY)]
+        is_same = os.lstat(place).st_ctime_ns == found.entry.ctime
+    except OSError:
+        return None
+    size = sum(len(name) + len(value) for name, value in own)
+    if not is_same or size > taking.budget.attributes:
+        return None
+    taking.budget.attributes -= size
+    return tuple(own)
+
+
+def _content_location(taking: RootSnapshot, found: WalkedEntry) -> str:
+    """Store a file's bytes if nothing else has them later; return their location."""
+    known = taking.git_view.tracked.get(found.path)
     is_clean = known is not None and known.is_older and is_as_recorded(found.entry, known.entry)
-    if known is not None and is_clean and not taking.known.is_converted(found.path):
+    if known is not None and is_clean and not taking.git_view.is_converted(found.path):
         return known.blob
-    if taking.known.is_ignored(found.path):
-        return ""  # its identity is enough
+    if taking.git_view.is_ignored(found.path):
+        return ""  # the identity suffices to recognize it
     return _store(taking, found, is_clean=is_clean) if taking.budget.may_store(found.entry.size, is_clean=is_clean) else ""
 
 
-def _store(taking: Taking, found: Found, *, is_clean: bool) -> str:
+def _store(taking: RootSnapshot, found: WalkedEntry, *, is_clean: bool) -> str:
     name = f"{found.entry.inode:x}-{found.entry.ctime:x}"
-    place, copy = os.path.join(taking.root, os.fsdecode(found.path)), f"{taking.folder}/content/{name}"
+    path, copy = os.path.join(taking.root, os.fsdecode(found.path)), f"{taking.folder}/content/{name}"
     try:
-        copy_file(place, copy)
-        now = os.lstat(place)
+        copy_file(path, copy)
+        now = os.lstat(path)
     except FileExistsError:
-        return name  # a hard link: the same inode, the same bytes
+        return name  # a hard link: same inode, same bytes
     except OSError:
         return ""
     if (now.st_ino, now.st_ctime_ns) != (found.entry.inode, found.entry.ctime):
-        os.unlink(copy)  # it changed after its identity was taken: these are other bytes
+        os.unlink(copy)  # it changed after its identity was read
         return ""
     taking.budget.spend(found.entry.size, is_clean=is_clean)
     return name
 
 
 def is_as_recorded(entry: Entry, known: IndexEntry) -> bool:
-    """Whether a file is what git's index recorded (git's own test, down to the inode)."""
+    """Return whether a file matches its index entry, by git's own test, including the inode."""
     return (
         entry.mtime == known.mtime
         and entry.ctime == known.ctime
@@ -165,43 +190,45 @@ def is_as_recorded(entry: Entry, known: IndexEntry) -> bool:
     )
 
 
-def _gone_meanwhile(taking: Taking, seen: set[bytes]) -> Iterator[Placed]:
-    """Yield what git tracks and the user removed after the start, before the walk came by: like nothing, with its blob.
+def _deleted_early(taking: RootSnapshot, seen: set[bytes]) -> Iterator[RecordedPath]:
+    """Yield tracked paths that the user deleted after the start, before the walk reached them: without identity, with their blob.
 
-    What was gone before the start is no part of the base: then the directory it lay in has not moved since.
+    A path whose directory has not changed since the start was deleted earlier and is not part of the snapshot.
     """
-    folders = {b"": taking.is_moved(os.lstat(taking.root).st_ctime_ns)}
-    for path, one in taking.known.tracked.items():
-        if path in seen or one.entry.is_skipped or taking.touched.covers(path) or not _has_moved(taking, path, folders):
+    folders = {b"": taking.has_changed(os.lstat(taking.root).st_ctime_ns)}
+    for path, one in taking.git_view.tracked.items():
+        if path in seen or one.entry.is_skipped or taking.touched.includes(path) or not _has_moved(taking, path, folders):
             continue
         for folder in parents_of(path):
             if folder not in seen:
                 seen.add(folder)
-                yield Found(folder, Entry(FileType.DIRECTORY, 0o755)), ""
-        blob = "" if taking.known.is_converted(path) else one.blob
+                yield WalkedEntry(folder, Entry(FileType.DIRECTORY, 0o755)), "", False
+        blob = "" if taking.git_view.is_converted(path) else one.blob
         entry = Entry(FileType.FILE, one.entry.mode & 0o777, one.entry.size, mtime=one.entry.mtime)
         if stat.S_ISLNK(one.entry.mode):
             entry = replace(entry, type=FileType.SYMLINK, mode=0o777, target=_target(taking, one))
-        yield Found(path, entry), blob
+        yield WalkedEntry(path, entry), blob, False
 
 
-def _has_moved(taking: Taking, path: bytes, folders: dict[bytes, bool]) -> bool:
-    """Whether the nearest directory above a path that is still there moved after the start."""
+def _has_moved(taking: RootSnapshot, path: bytes, folders: dict[bytes, bool]) -> bool:
+    """Return whether the nearest existing directory above a path changed after the start."""
     folder = path.rpartition(b"/")[0]
     if folder not in folders:
         try:
             status = os.lstat(os.path.join(taking.root, os.fsdecode(folder)))
-            folders[folder] = taking.is_moved(status.st_ctime_ns)
+            folders[folder] = taking.has_changed(status.st_ctime_ns)
         except OSError:
             folders[folder] = _has_moved(taking, folder, folders)
     return folders[folder]
 
 
-def _target(taking: Taking, one: "Tracked") -> bytes:
-    """Return where a link that is gone pointed to; nowhere when git cannot tell."""
-    from agent_dev.git.blob_reader import Blobs  # never before an agent runs
+def _target(taking: RootSnapshot, one: "Tracked") -> bytes:
+    """Return the target of a deleted link from git's blob; empty if git cannot read it."""
+    from agent_dev.git.blob_reader import BlobReader  # never before an agent runs
 
     return (
-        Blobs(taking.program, taking.folder, taking.stores[one.store]).read(one.entry.oid.hex(), os.pathconf("/", "PC_PATH_MAX"))
+        BlobReader(taking.program, taking.folder, taking.stores[one.store]).read(
+            one.entry.oid.hex(), os.pathconf("/", "PC_PATH_MAX")
+        )
         or b""
     )

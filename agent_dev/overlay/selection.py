@@ -1,18 +1,19 @@
-"""Which changes the user takes: a set of keys, always closed over what cannot be taken apart."""
+"""The user's selection: a set of keys, always closed over changes that depend on each other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from agent_dev.diff.partial import Choice
-from agent_dev.overlay.changes import ChangeSet, Key, closure, dependents
+from agent_dev.diff.partial_selection import LineSelection
+from agent_dev.fs.entry import Key
+from agent_dev.overlay.changes import ChangeSet, with_dependents, with_requirements
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The chosen keys, and for files of which only a part is chosen its blocks and lines."""
+    """The selected keys, and the selected hunks and lines of files that are selected in part."""
 
     keys: frozenset[Key] = frozenset()
-    choices: Mapping[Key, Choice] = field(default_factory=dict)
+    partial: Mapping[Key, LineSelection] = field(default_factory=dict)
 
     def __contains__(self, key: Key) -> bool:
         return key in self.keys
@@ -21,50 +22,50 @@ class Selection:
         return len(self.keys)
 
 
-NOTHING = Selection()
+EMPTY_SELECTION = Selection()
 
 
-def take(selection: Selection, keys: frozenset[Key], changes: ChangeSet) -> Selection:
-    """Choose `keys`, what they need, and nothing that cannot be merged."""
-    wanted = _possible(closure(keys, changes), changes)
-    return Selection(selection.keys | wanted, _but(selection.choices, wanted))
+def select(selection: Selection, keys: frozenset[Key], changes: ChangeSet) -> Selection:
+    """Select `keys` and what they require, except changes that cannot be merged."""
+    selected = _without_unmergeable(with_requirements(keys, changes), changes)
+    return Selection(selection.keys | selected, _choices_without(selection.partial, selected))
 
 
-def leave(selection: Selection, keys: frozenset[Key], changes: ChangeSet) -> Selection:
-    """Give `keys` up, and what is impossible without them."""
-    gone = dependents(keys, changes)
-    return Selection(selection.keys - gone, _but(selection.choices, gone))
+def deselect(selection: Selection, keys: frozenset[Key], changes: ChangeSet) -> Selection:
+    """Deselect `keys` and the changes that require them."""
+    deselected = with_dependents(keys, changes)
+    return Selection(selection.keys - deselected, _choices_without(selection.partial, deselected))
 
 
-def _but(choices: Mapping[Key, Choice], keys: frozenset[Key]) -> Mapping[Key, Choice]:
-    """Return the parts of all other files: what is taken or left whole has none."""
+def _choices_without(choices: Mapping[Key, LineSelection], keys: frozenset[Key]) -> Mapping[Key, LineSelection]:
+    """Return the partial selections without those of `keys`: a file selected or deselected whole has none."""
     return {key: choice for key, choice in choices.items() if key not in keys} if choices else choices
 
 
 def toggle(selection: Selection, key: Key, changes: ChangeSet) -> Selection:
-    """Choose what is not chosen, leave what is."""
+    """Select a key that is not selected, deselect one that is."""
     keys = frozenset((key,))
-    return leave(selection, keys, changes) if key in selection else take(selection, keys, changes)
+    return deselect(selection, keys, changes) if key in selection else select(selection, keys, changes)
 
 
-def take_part(selection: Selection, key: Key, choice: Choice, changes: ChangeSet) -> Selection:
-    """Choose some blocks or lines of a file instead of all of it."""
-    made = take(selection, frozenset((key,)), changes)
-    return replace(made, choices={**made.choices, key: choice}) if key in made else made
+def select_part(selection: Selection, key: Key, choice: LineSelection, changes: ChangeSet) -> Selection:
+    """Select some hunks or lines of a file."""
+    selected = select(selection, frozenset((key,)), changes)
+    return replace(selected, partial={**selected.partial, key: choice}) if key in selected else selected
 
 
-def all_of(changes: ChangeSet, *, risky: bool = False, ignored: bool = False) -> Selection:
-    """Choose all that is clean; risky and git-ignored changes only when asked for.
+def select_all(changes: ChangeSet, *, risky: bool = False, ignored: bool = False) -> Selection:
+    """Select every clean change; risky and git-ignored ones only on request.
 
-    A change is left out with what it needs: one that needs a risky one is as risky.
+    A change that requires an unselected one is not selected either.
     """
-    wanted = {c.key for c in changes.changes if c.is_clean and (risky or not c.risks) and (ignored or not c.ignored)}
+    wanted = {c.key for c in changes.changes if c.is_clean and (risky or not c.risks) and (ignored or not c.is_ignored)}
     unwanted = frozenset(c.key for c in changes.changes) - wanted
-    return Selection(frozenset(wanted) - dependents(unwanted, changes))
+    return Selection(frozenset(wanted) - with_dependents(unwanted, changes))
 
 
-def _possible(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
-    """Return keys, closed over what they need, without those that need something that cannot be merged."""
+def _without_unmergeable(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
+    """Return the keys without those that require a change that cannot be merged."""
     table = changes.by_key()
-    impossible = frozenset(key for key in keys if not table[key].is_clean)
-    return keys - dependents(impossible, changes) if impossible else keys
+    unmergeable = frozenset(key for key in keys if not table[key].is_clean)
+    return keys - with_dependents(unmergeable, changes) if unmergeable else keys

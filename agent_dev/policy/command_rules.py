@@ -1,22 +1,22 @@
-"""Which commands may run: rules over a program, its words, options, arguments and paths; the first that matches decides.
+"""The rules of the command policy, on a program, its options, arguments and paths; the first match decides.
 
-A guard rail: it reads what a command line says, and there are many ways to do the same without saying it. What holds is the
-sandbox and the overlay.
+A guard rail: it reads only the command line, and the same can be done in many other ways. The protection is the sandbox and
+the overlay.
 """
 
 import posixpath
 
+from agent_dev.config.decisions import ALLOW, ASK, CHECKPOINT, DENY, TRANSACT
 from agent_dev.value import Value
+from agent_dev.wildcard import matches_stars
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-ALLOW, DENY, CHECKPOINT, TRANSACT, ASK = "allow", "deny", "checkpoint", "transact", "ask"
-DECISIONS = (ALLOW, DENY, CHECKPOINT, TRANSACT, ASK)
 _STRICTNESS = (ALLOW, CHECKPOINT, TRANSACT, ASK, DENY)
 
-# Options whose value is the next word, so that it is not taken for the first word of what is asked.
+# Options whose value is the next argument, which is then not the subcommand.
 _VALUED = {
     "git": ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"),
     "npm": ("--prefix", "-C", "--workspace", "-w"),
@@ -34,9 +34,9 @@ _VALUED = {
     "terraform": (),
     "make": ("-C", "-f", "-I", "-j", "-o", "-W"),
 }
-# Letters that take the rest of a cluster, or the next word, as their value: in `git clean -fdenode` the n is of a pattern.
+# Letters that take the rest of a cluster, or the next argument, as a value: in `git clean -fdenode` the n is part of a pattern.
 _VALUED_LETTERS = {"git clean": "e"}
-# Programs that start the words after their own, with the options that take a value.
+# Programs that start the command in their arguments, with their options that take a value.
 _WRAPPERS = {
     "env": ("-u", "--unset", "-C", "--chdir", "-S"),
     "nice": ("-n", "--adjustment"),
@@ -53,19 +53,18 @@ _WRAPPERS = {
     "command": (),
     "exec": (),
 }
-_WITH_OPERAND = ("timeout",)  # one word of their own before the command
-_DEEPEST = 8  # wrappers in wrappers
+_WITH_OPERAND = ("timeout",)  # one operand before the command
+_DEEPEST = 8  # nested wrappers
 
 
-class Rule(Value):
-    """It applies to a command that meets all its conditions, each by any of what it lists; an empty one is met by all.
+class CommandRule(Value):
+    """A rule; it applies to a command that meets all conditions that have values; any one of the values is enough.
 
-    `programs`: patterns of the file name. `words`: what the arguments that are no options begin with. `options`: a letter
-    (`-r`, in a cluster too) or a word (`--recursive`, `-delete`). `arguments`: patterns of any argument as it stands; `paths`: of
-    any operand as a path, made absolute; `only`: of every operand so, and none in or above `cwd`; `names`: of the last part of
-    every operand; `lines`: of the whole line;
-    `cwd`: of the working directory. `over`: more operands than that. In patterns `*` stands for anything, in those of paths a
-    leading `~` for the home.
+    `programs`: patterns of the file name. `words`: the first operands. `options`: a letter (`-r`, also in a cluster) or a word
+    (`--recursive`, `-delete`). `arguments`: patterns of any argument; `paths`: of any operand as an absolute path; `only`: of
+    every operand as a path, none of them in or above `cwd`; `names`: of the last component of every operand; `lines`: of the
+    whole command line; `cwd`: of the working directory. `over`: more operands than this. In patterns `*` matches anything, in
+    those of paths a leading `~` is the home directory.
     """
 
     name: str
@@ -85,7 +84,7 @@ class Rule(Value):
 
 
 class Command(Value):
-    """What is about to run: the program's path or name, all words (the first is what it calls itself), and where."""
+    """A command about to run: the program's path or name, all arguments (the first is argv[0]), and the working directory."""
 
     program: str
     argv: tuple[str, ...]
@@ -94,7 +93,7 @@ class Command(Value):
 
 
 class Decision(Value):
-    """What becomes of a command, and the rule that says so ("": none did, so it is allowed)."""
+    """The decision on a command, and the rule that made it ("": none, so the command is allowed)."""
 
     decision: str = ALLOW
     rule: str = ""
@@ -106,9 +105,9 @@ ALLOWED = Decision()
 
 
 class Policy:
-    """A set of rules in order, found by the program's name: most commands are met by none of them."""
+    """An ordered set of rules, indexed by the program's name: most commands match none."""
 
-    def __init__(self, name: str, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, name: str, rules: tuple[CommandRule, ...]) -> None:
         self.name = name
         self.rules = rules
         self._by_program: dict[str, list[int]] = {}
@@ -119,47 +118,47 @@ class Policy:
             else:
                 for program in rule.programs:
                     self._by_program.setdefault(program, []).append(number)
-        self._known: dict[str, tuple[Rule, ...]] = {}
+        self._known: dict[str, tuple[CommandRule, ...]] = {}
 
-    def about(self, program: str) -> tuple[Rule, ...]:
-        """Return the rules that can apply to a program of that file name, in order."""
+    def rules_for(self, program: str) -> tuple[CommandRule, ...]:
+        """Return the rules that can apply to a program with this file name, in order."""
         known = self._known.get(program)
         if known is None:
             numbers = [*self._by_program.get(program, ())]
-            numbers += [number for number in self._patterns if _is_meant(self.rules[number], program)]
+            numbers += [number for number in self._patterns if _has_program(self.rules[number], program)]
             known = tuple(self.rules[number] for number in sorted(numbers))
-            if len(self._known) < 4096:  # names are the agent's: not as many as it likes
+            if len(self._known) < 4096:  # the agent chooses the names: limit their number
                 self._known[program] = known
         return known
 
-    def is_of_interest(self, program: str) -> bool:
-        """Whether any rule could apply: without one nothing but the name needs to be known."""
+    def may_apply_to(self, program: str) -> bool:
+        """Return whether any rule could apply; if not, only the name needs to be known."""
         name = program.rpartition("/")[2]
-        return name in _WRAPPERS or bool(self.about(name))
+        return name in _WRAPPERS or bool(self.rules_for(name))
 
 
-def _is_meant(rule: Rule, program: str) -> bool:
-    return not rule.programs or any(matches(pattern, program) for pattern in rule.programs)
+def _has_program(rule: CommandRule, program: str) -> bool:
+    return not rule.programs or any(matches_stars(program, pattern) for pattern in rule.programs)
 
 
 def decide(policy: Policy, command: Command) -> Decision:
-    """Return what becomes of a command: the first rule's decision; of one inside a wrapper (`env`, `xargs`) the stricter."""
+    """Return the decision of the first matching rule; for a command in a wrapper (`env`, `xargs`) the stricter one of both."""
     found = _first(policy, command)
-    inner = unwrapped(command)
+    inner = unwrap(command)
     for _ in range(_DEEPEST):
         if inner is None:
             break
         other = _first(policy, inner)
         if _STRICTNESS.index(other.decision) > _STRICTNESS.index(found.decision):
             found = other
-        inner = unwrapped(inner)
+        inner = unwrap(inner)
     return found
 
 
 def _first(policy: Policy, command: Command) -> Decision:
     names = {command.program.rpartition("/")[2], command.argv[0].rpartition("/")[2] if command.argv else ""}
     for name in sorted(names):
-        rules = policy.about(name) if name else ()
+        rules = policy.rules_for(name) if name else ()
         if rules:
             line = _Line(name, command)
             for rule in rules:
@@ -168,25 +167,25 @@ def _first(policy: Policy, command: Command) -> Decision:
     return ALLOWED
 
 
-def unwrapped(command: Command) -> Command | None:
-    """Return the command that `env`, `nice`, `xargs` and the like start; None when it is no such one."""
+def unwrap(command: Command) -> Command | None:
+    """Return the command that `env`, `nice`, `xargs` and the like start; None if there is no such wrapper."""
     name = command.program.rpartition("/")[2]
     if name not in _WRAPPERS:
         return None
-    words = list(command.argv[1:])
-    while words and (words[0].startswith("-") or (name in ("env", "sudo") and "=" in words[0])):
-        word = words.pop(0)
-        if word == "--":
+    arguments = list(command.argv[1:])
+    while arguments and (arguments[0].startswith("-") or (name in ("env", "sudo") and "=" in arguments[0])):
+        argument = arguments.pop(0)
+        if argument == "--":
             break
-        if word in _WRAPPERS[name] and words:
-            words.pop(0)
-    if name in _WITH_OPERAND and words:
-        words.pop(0)
-    return command.but(program=words[0], argv=tuple(words)) if words else None
+        if argument in _WRAPPERS[name] and arguments:
+            arguments.pop(0)
+    if name in _WITH_OPERAND and arguments:
+        arguments.pop(0)
+    return command.replace(program=arguments[0], argv=tuple(arguments)) if arguments else None
 
 
 class _Line:
-    """A command line, taken apart once for all rules that look at it."""
+    """A parsed command line, used by all rules that apply to it."""
 
     def __init__(self, name: str, command: Command) -> None:
         self.command = command
@@ -195,22 +194,22 @@ class _Line:
         self.operands: list[str] = []
         valued = _VALUED.get(name, ())
         rest = iter(command.argv[1:])
-        for word in rest:
-            if word == "--":
-                self.options.append(word)
+        for argument in rest:
+            if argument == "--":
+                self.options.append(argument)
                 self.operands += rest
-            elif word.startswith("-") and word != "-":
-                self.options.append(word)
-                if word in valued and not self.operands:
+            elif argument.startswith("-") and argument != "-":
+                self.options.append(argument)
+                if argument in valued and not self.operands:
                     next(rest, None)
             else:
-                self.operands.append(word)
+                self.operands.append(argument)
         letters = _VALUED_LETTERS.get(f"{name} {self.operands[0]}", "") if self.operands else ""
         if letters:
-            self.options = [_without_values(word, letters) for word in self.options]
+            self.options = [_without_values(option, letters) for option in self.options]
 
-    def meets(self, rule: Rule) -> bool:
-        """Whether a rule's conditions are all met, but for that on the program."""
+    def meets(self, rule: CommandRule) -> bool:
+        """Return whether all conditions of a rule are met, apart from that on the program."""
         return (
             (not rule.words or any(self._begins_with(words.split()) for words in rule.words))
             and (not rule.options or any(self._has(option) for option in rule.options))
@@ -235,18 +234,18 @@ class _Line:
         return bool(self.operands) and all(_any(patterns, (operand.rpartition("/")[2],)) for operand in self.operands)
 
     def _is_near(self, path: str) -> bool:
-        """Whether a path lies in the working directory or holds it."""
+        """Return whether a path is below the working directory or above it."""
         cwd = self.command.cwd
         return path == cwd or path.startswith(cwd.rstrip("/") + "/") or cwd.startswith(path.rstrip("/") + "/")
 
     def _has(self, option: str) -> bool:
-        return any(_is_option(option, word) for word in self.options)
+        return any(_is_option(option, argument) for argument in self.options)
 
     def _absolute(self, operand: str) -> str:
         if operand == "~" or operand.startswith("~/"):
             operand = self.command.home + operand[1:]
         if operand in ("*", "/*") or operand.endswith("/*"):
-            operand = operand[:-1]  # all that is in a directory, where no shell has spelt it out
+            operand = operand[:-1]  # everything in a directory, not expanded by a shell
         path = posixpath.normpath(posixpath.join(self.command.cwd, operand))
         return path[1:] if path.startswith("//") else path
 
@@ -255,38 +254,21 @@ class _Line:
         return tuple(home + one[1:] if one == "~" or one.startswith("~/") else one for one in patterns)
 
 
-def _is_option(option: str, word: str) -> bool:
-    """Whether a word is an option: exactly, with a value behind it, a letter in a cluster, or shortened as GNU's may be."""
-    if word == option or word.startswith(option + "="):
+def _is_option(option: str, argument: str) -> bool:
+    """Return whether an argument is an option: exact, with `=value`, a letter in a cluster, or a GNU abbreviation."""
+    if argument == option or argument.startswith(option + "="):
         return True
     if option.startswith("--"):
-        return len(word) > 4 and word.startswith("--") and option.startswith(word)
-    is_letter = len(option) == 2 and not word.startswith("--")
-    return is_letter and (word[1:2] == option[1] or (word[1:].isalpha() and option[1] in word[1:]))  # -s0, or -rf
+        return len(argument) > 4 and argument.startswith("--") and option.startswith(argument)
+    is_letter = len(option) == 2 and not argument.startswith("--")
+    return is_letter and (argument[1:2] == option[1] or (argument[1:].isalpha() and option[1] in argument[1:]))  # -s0, or -rf
 
 
-def _without_values(word: str, letters: str) -> str:
-    """Return a cluster up to the first letter that takes the rest of it."""
-    ends = [at for at in map(word.find, letters) if at > 0] if not word.startswith("--") else []
-    return word[: min(ends) + 1] if ends else word
+def _without_values(argument: str, letters: str) -> str:
+    """Return a cluster up to the first letter that takes a value."""
+    ends = [at for at in map(argument.find, letters) if at > 0] if not argument.startswith("--") else []
+    return argument[: min(ends) + 1] if ends else argument
 
 
 def _any(patterns: tuple[str, ...], texts: "Iterable[str]") -> bool:
-    return any(matches(pattern, text) for text in texts for pattern in patterns)
-
-
-def matches(pattern: str, text: str) -> bool:
-    """Whether a text is as a pattern says, in which `*` stands for anything. Not fnmatch, which brings re."""
-    first, *parts = pattern.split("*")
-    if not parts:
-        return text == pattern
-    last = parts.pop()
-    if not text.startswith(first) or len(text) < len(first) + len(last) or not text.endswith(last):
-        return False
-    at, end = len(first), len(text) - len(last)
-    for part in parts:
-        found = text.find(part, at, end)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return True
+    return any(matches_stars(text, pattern) for text in texts for pattern in patterns)

@@ -1,56 +1,56 @@
-"""A command that lies in no directory that is shown: whether it is one of the session's own words, and what to do if not."""
+"""Hints for a command that no shown directory has, and the session's own commands."""
 
 import os
 
-from agent_dev.config import load
-from agent_dev.config import validators as checks
-from agent_dev.inside.control import socket_file as door
-from agent_dev.sandbox import machine, plan
+from agent_dev.config import load, validators
+from agent_dev.control import socket_file
+from agent_dev.linux import users
+from agent_dev.sandbox import plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.run.prepare import Prepared, Request
+    from agent_dev.run.request import PreparedRun, RunRequest
 
-_LISTED = "the profiles are"
-
-
-def is_there(name: str, prepared: "Prepared", *, is_direct: bool) -> bool:
-    """Whether it is a word that this session will have."""
-    return name in plan.WORDS and not _lacking(prepared, is_direct=is_direct)
+_PROFILES_PREFIX = "the profiles are"
 
 
-def hint(name: str, prepared: "Prepared", *, is_direct: bool) -> str:
-    """Return what to do instead."""
-    if name in plan.WORDS:
-        return _lacking(prepared, is_direct=is_direct)
+def is_control_command(name: str, prepared: "PreparedRun", *, is_direct: bool) -> bool:
+    """Return whether this session provides the command."""
+    return name in plan.CONTROL_COMMANDS and not _missing_for_control(prepared, is_direct=is_direct)
+
+
+def missing_command_hint(name: str, prepared: "PreparedRun", *, is_direct: bool) -> str:
+    """Return a hint for a missing command."""
+    if name in plan.CONTROL_COMMANDS:
+        return _missing_for_control(prepared, is_direct=is_direct)
     if os.sep in name:
         full = os.path.normpath(os.path.join(prepared.cwd, name))
         if not os.path.lexists(full):
-            return f"there is no {full}"
-        return f"{full} is not shown inside; --ro {os.path.dirname(full)} shows it"
+            return f"{full} does not exist"
+        return f"{full} is not visible in the sandbox: add --ro {os.path.dirname(full)}"
     known = _profiles(prepared.machine.home, dict(os.environ))
-    return f"{_LISTED} {', '.join(known)}{checks.nearest(name, known)}"
+    return f"{_PROFILES_PREFIX} {', '.join(known)}{validators.did_you_mean(name, known)}"
 
 
-def or_word(hint: str, request: "Request", words: tuple[str, ...]) -> str:
-    """Return the hint for a command that is not there with the word of agent-dev's that is more like it than any profile."""
-    if not hint.startswith(_LISTED):
+def suggest_subcommand(hint: str, request: "RunRequest", verbs: tuple[str, ...]) -> str:
+    """Return the hint, or a suggestion of the agent-dev subcommand that is more similar than any profile."""
+    if not hint.startswith(_PROFILES_PREFIX):
         return hint
-    known = _profiles(machine.home(request.environ), request.environ)
-    meant = checks.most_like(request.words[0], (*words, *known))
-    return f"did you mean agent-dev {meant}? {_LISTED} {', '.join(known)}" if meant in words else hint
+    known = _profiles(users.home_directory(request.environ), request.environ)
+    nearest = validators.closest_match(request.arguments[0], (*verbs, *known))
+    return f"did you mean agent-dev {nearest}? {_PROFILES_PREFIX} {', '.join(known)}" if nearest in verbs else hint
 
 
 def _profiles(home: str, environ: dict[str, str]) -> list[str]:
-    return [profile for profile, _, _ in load.names(home, environ) if profile != "default"]
+    return [profile for profile, _, _ in load.list_profiles(home, environ) if profile != "default"]
 
 
-def _lacking(prepared: "Prepared", *, is_direct: bool) -> str:
-    """Return what a session lacks to have words of its own; nothing when it has them."""
+def _missing_for_control(prepared: "PreparedRun", *, is_direct: bool) -> str:
+    """Return why a session has no control commands; empty if it has them."""
     if not prepared.settings.profile.tx_inside:
-        return "a session has it with `tx_inside: true` in a profile or config.yaml; outside it is a word of agent-dev itself"
+        return "it requires `tx_inside: true` in a profile or config.yaml; outside a session, use the agent-dev subcommand"
     if is_direct:
-        return "leave --direct: there is nothing kept apart there that could be rolled back"
-    if not door.python(prepared.machine.system, prepared.untrusted):
-        return "it needs a Python below /usr; agent-dev doctor says whether there is one"
+        return "remove --direct: the agent writes to the real tree, which cannot be rolled back"
+    if not socket_file.inside_python(prepared.machine.system, prepared.untrusted_paths):
+        return "it requires a Python below /usr (agent-dev doctor)"
     return ""

@@ -1,4 +1,4 @@
-"""What this machine can do: found by trying, each with what to do about it."""
+"""Check this machine by trying each feature, with a remedy for each failure."""
 
 import os
 import subprocess
@@ -7,70 +7,82 @@ import tempfile
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agent_dev.config import load
-from agent_dev.config import trust_store as trust
+from agent_dev.config import load, trust_store
+from agent_dev.config.options import RunOptions, options_layer
+from agent_dev.control import socket_file
 from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
-from agent_dev.inside.control import socket_file as door
-from agent_dev.linux import syscalls as kernel
-from agent_dev.run.prepare import Options, Request, flags, locate, prepare
-from agent_dev.sandbox import failure_hints as explain
-from agent_dev.sandbox import landlock_probe as wall
-from agent_dev.sandbox import machine, probe
-from agent_dev.sandbox.plan import expand, home_place, homes_folder
-from agent_dev.session.sessions import Here
+from agent_dev.linux import syscalls
+from agent_dev.paths import expand
+from agent_dev.risk import load as risk_load
+from agent_dev.run.prepare import locate_command, prepare_run
+from agent_dev.run.request import RunRequest
+from agent_dev.sandbox import failure_hints, landlock_probe, machine, probe
+from agent_dev.sandbox.plan import agent_home_path, agent_homes_folder
+from agent_dev.session.sessions import CommandContext
 
-_PATIENCE = 60  # s
+_TIMEOUT = 60  # s
 
 
-class State(StrEnum):
-    """How something is. `LACKING`: it is not there, or cannot be here, and needs not be."""
+class FindingState(StrEnum):
+    """The state of a finding. LACKING: missing or impossible here, but optional."""
 
-    WELL = "well"
-    LACKING = "lacking"
-    WRONG = "wrong"
+    OK = "well"
+    UNAVAILABLE = "lacking"
+    FAILED = "wrong"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at: what, what was found, how that is, and the cure."""
+    """One check: its subject, result, state and remedy."""
 
-    what: str
-    found: str
-    state: State = State.WELL
-    cure: str = ""
+    subject: str
+    result: str
+    state: FindingState = FindingState.OK
+    remedy: str = ""
 
     @property
-    def is_wrong(self) -> bool:
-        """Whether no agent runs here, or not as it should, because of it."""
-        return self.state is State.WRONG
+    def has_failed(self) -> bool:
+        """True if it prevents agents from running here, or from running properly."""
+        return self.state is FindingState.FAILED
 
 
-def _wrong_if(is_so: object) -> State:
-    return State.WRONG if is_so else State.WELL
+def _wrong_if(is_so: object) -> FindingState:
+    return FindingState.FAILED if is_so else FindingState.OK
 
 
-def examine(where: Here, options: Options) -> tuple[Finding, ...]:
-    """Look at everything a run needs. Creates nothing that stays."""
-    request = load.Request(agent="", home=_home(where), environ=where.environ, config=options.config, flags=flags(options))
-    profile = load.settings(request).profile
-    home = home_place(profile, _home(where), where.root)
-    written = (expand(path, _home(where)) for path in (homes_folder(profile, _home(where)), *profile.overlay, *profile.rw))
-    found = [_kernel(), *_namespaces(), _landlock(), _door(), *_bwrap(where, (where.root, home, *written)), _state(where)]
-    found.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be made on first use"))
-    found += [_rules(where), *_repository(where), _terminal(where)]
-    names = [name for name, _, _ in load.names(_home(where), where.environ) if name != "default"]
-    return (*found, *_profiles({name: _profile(name, where, options) for name in names}))
+def run_checks(where: CommandContext, options: RunOptions) -> tuple[Finding, ...]:
+    """Check everything a run needs. Creates nothing permanent."""
+    request = load.SettingsRequest(
+        agent="", home=_home(where), environ=where.environ, config=options.config, flags=options_layer(options)
+    )
+    profile = load.load_settings(request).profile
+    home = agent_home_path(profile, _home(where), where.root)
+    agent_paths = (
+        expand(path, _home(where)) for path in (agent_homes_folder(profile, _home(where)), *profile.overlay, *profile.rw)
+    )
+    findings = [
+        _kernel(),
+        *_namespaces(),
+        _landlock(),
+        _control_socket(),
+        *_bwrap(where, (where.root, home, *agent_paths)),
+        _state(where),
+    ]
+    findings.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be created on first use"))
+    findings += [_rules(where), *_repository(where), *_cloud(profile.net), _terminal(where)]
+    names = [name for name, _, _ in load.list_profiles(_home(where), where.environ) if name != "default"]
+    return (*findings, *_profiles({name: _profile(name, where, options) for name in names}))
 
 
 def _profiles(found: dict[str, Finding]) -> list[Finding]:
-    """Return what was found of each profile, said once where it is the same of all, as where nothing can run."""
-    same = {replace(one, what=f"profiles {', '.join(found)}") for one in found.values()}
-    if len(found) > 1 and len(same) == 1 and all(one.state is State.LACKING for one in same):
+    """Return one finding per profile, or a single one if all have the same failure."""
+    same = {replace(finding, subject=f"profiles {', '.join(found)}") for finding in found.values()}
+    if len(found) > 1 and len(same) == 1 and all(finding.state is FindingState.UNAVAILABLE for finding in same):
         return [*same]
     return [*found.values()]
 
 
-def _home(where: Here) -> str:
+def _home(where: CommandContext) -> str:
     return os.path.realpath(where.environ.get("HOME", "/"))
 
 
@@ -78,140 +90,154 @@ def _kernel() -> Finding:
     release = os.uname().release
     numbers = [int(part) for part in release.split("-")[0].split(".")[:2] if part.isdigit()]
     return Finding(
-        "kernel", release, _wrong_if(numbers < [5, 12]), cure="Linux 5.12 or newer is needed" if numbers < [5, 12] else ""
+        "kernel", release, _wrong_if(numbers < [5, 12]), remedy="Linux 5.12 or newer is required" if numbers < [5, 12] else ""
     )
 
 
 def _namespaces() -> list[Finding]:
-    reason = probe.namespaces()
+    reason = probe.namespaces_error()
     findings = [
         Finding(
             "user namespaces",
-            reason or "work, tried",
+            reason or "work (tested)",
             _wrong_if(reason),
-            cure=explain.userns_hint() if reason else "",
+            remedy=failure_hints.userns_hint() if reason else "",
         )
     ]
-    if os.path.exists(explain.APPARMOR):
-        with open(explain.APPARMOR, encoding="ascii") as file:
+    if os.path.exists(failure_hints.APPARMOR_SYSCTL):
+        with open(failure_hints.APPARMOR_SYSCTL, encoding="ascii") as file:
             is_on = file.read().strip() == "1"
         findings.append(
             Finding(
                 "AppArmor",
-                "restricts user namespaces" if is_on else "lets user namespaces be",
-                State.LACKING if is_on else State.WELL,
-                cure=explain.PROFILE if is_on else "",
+                "restricts user namespaces" if is_on else "does not restrict user namespaces",
+                FindingState.UNAVAILABLE if is_on else FindingState.OK,
+                remedy=failure_hints.APPARMOR_REMEDY if is_on else "",
             )
         )
     return findings
 
 
 def _landlock() -> Finding:
-    """Say what Landlock does here; nothing depends on it."""
-    version, missing = kernel.landlock(), wall.missing()
-    behind = f"no second wall where `nested: false`: {missing}" if missing else "a second wall where `nested: false`"
-    if kernel.has_scopes():
-        return Finding("Landlock", f"version {version}: signals and abstract sockets of the host are out of reach; {behind}")
-    cure = "with the host's network, abstract sockets of the host can be reached: --net none, or Linux 6.12 with Landlock"
+    """Check Landlock; it is optional."""
+    version, missing = syscalls.landlock_abi(), landlock_probe.missing_requirement()
+    rules = f"no file rules for `nested: false`: {missing}" if missing else "file rules for `nested: false`"
+    if syscalls.has_landlock_scopes():
+        return Finding("Landlock", f"version {version}: blocks signals to the host and its abstract sockets; {rules}")
+    cure = "agents with the host's network reach its abstract sockets: use --net none, or Linux 6.12 with Landlock"
     return Finding(
-        "Landlock", f"version {version} cannot scope; {behind}" if version else f"is not there; {behind}", State.LACKING, cure
+        "Landlock",
+        f"version {version} without scopes; {rules}" if version else f"not available; {rules}",
+        FindingState.UNAVAILABLE,
+        cure,
     )
 
 
-def _door() -> Finding:
-    """Say whether an agent can make transactions of its session."""
-    if door.is_possible():
-        return Finding("tx inside", "can be run")
-    return Finding("tx inside", "there is none: it needs a Python below /usr", State.LACKING)
+def _control_socket() -> Finding:
+    """Check whether an agent can run transactions in its session."""
+    if socket_file.is_available():
+        return Finding("tx inside", "available")
+    return Finding("tx inside", "not available: requires a Python below /usr", FindingState.UNAVAILABLE)
 
 
-def _bwrap(where: Here, untrusted: tuple[str, ...]) -> list[Finding]:
+def _bwrap(where: CommandContext, untrusted: tuple[str, ...]) -> list[Finding]:
     try:
-        program = machine.bwrap(where.environ, tuple(map(os.path.realpath, untrusted)))
+        program = machine.find_bwrap(where.environ, tuple(map(os.path.realpath, untrusted)))
         version = machine.bwrap_version(program, where.environ)
     except AgentDevError as error:
-        return [Finding("bubblewrap", error.message, State.WRONG, cure=error.hint)]
-    from agent_dev.sandbox.bwrap import BY_BWRAP, default_way
+        return [Finding("bubblewrap", error.message, FindingState.FAILED, remedy=error.hint)]
+    from agent_dev.sandbox.bwrap import BY_BWRAP, default_overlay_mode
 
-    way = "bubblewrap" if default_way(version) == BY_BWRAP else "the launcher"
-    return [Finding("bubblewrap", f"{program} {'.'.join(map(str, version))}"), Finding("overlay", f"mounted by {way}")]
+    mounter = "bubblewrap" if default_overlay_mode(version) == BY_BWRAP else "the launcher"
+    return [Finding("bubblewrap", f"{program} {'.'.join(map(str, version))}"), Finding("overlay", f"mounted by {mounter}")]
 
 
-def _state(where: Here) -> Finding:
-    place = where.store.path
-    while not os.path.isdir(place):
-        place = os.path.dirname(place)
+def _state(where: CommandContext) -> Finding:
+    folder_above = where.store.path
+    while not os.path.isdir(folder_above):
+        folder_above = os.path.dirname(folder_above)
     try:
-        with tempfile.TemporaryDirectory(prefix=".agent-dev-doctor-", dir=place) as folder:
-            reason = probe.overlay(folder)
+        with tempfile.TemporaryDirectory(prefix=".agent-dev-doctor-", dir=folder_above) as folder:
+            reason = probe.overlay_error(folder)
     except OSError as error:
-        reason = f"cannot be written: {error.strerror}"
+        reason = f"not writable: {error.strerror}"
     cure = "set `state:` in config.yaml to a directory on ext4, xfs or btrfs" if reason else ""
     return Finding(
         "state directory",
-        f"{where.store.path}: {reason or 'carries overlays, tried'}",
+        f"{where.store.path}: {reason or 'supports overlays (tested)'}",
         _wrong_if(reason),
-        cure=cure,
+        remedy=cure,
     )
 
 
-def _rules(where: Here) -> Finding:
+def _rules(where: CommandContext) -> Finding:
     try:
-        rules = load.risk_rules(where.environ)
+        rules = risk_load.load_risk_rules(where.environ)
     except AgentDevError as error:
-        return Finding("risk rules", error.message.splitlines()[0], State.WRONG, cure="mend that file")
-    return Finding("risk rules", f"{len(rules)} can be read")
+        return Finding("risk rules", error.message.splitlines()[0], FindingState.FAILED, remedy="fix that file")
+    return Finding("risk rules", f"{len(rules)} loaded")
 
 
-def _repository(where: Here) -> list[Finding]:
-    """Say whether the repository's own settings count."""
-    if not trust.is_there(where.root):
+def _repository(where: CommandContext) -> list[Finding]:
+    """Check whether the repository's own settings are trusted."""
+    if not trust_store.has_settings(where.root):
         return []
-    said = trust.layer(where.store.path, where.root)[1]
+    reason = trust_store.load_layer(where.store.path, where.root)[1]
     return [
         Finding(
-            "settings of this repository", said or "count, exactly as you trusted them", State.LACKING if said else State.WELL
+            "settings of this repository", reason or "trusted, unchanged", FindingState.UNAVAILABLE if reason else FindingState.OK
         )
     ]
 
 
-def _terminal(where: Here) -> Finding:
+def _cloud(net: str) -> list[Finding]:
+    """On a cloud machine, report that agents with the host's network reach its metadata service."""
+    cloud = machine.cloud_provider()
+    if not cloud:
+        return []
+    if net != "host":
+        return [Finding("cloud metadata", f"unreachable with net: {net}")]
+    cure = "use --net none, or remove the machine's role and user data"
+    return [Finding("cloud metadata", machine.METADATA_WARNING.format(cloud), FindingState.UNAVAILABLE, cure)]
+
+
+def _terminal(where: CommandContext) -> Finding:
     term = where.environ.get("TERM", "")
     if not os.isatty(0):
-        return Finding("terminal", "none: the merge screen needs one; --all and --take do not", State.LACKING)
+        return Finding("terminal", "none: the review screen needs one; --all and --take do not", FindingState.UNAVAILABLE)
     return Finding(
         "terminal",
         term or "TERM is not set",
         _wrong_if(term in ("", "dumb")),
-        cure="set TERM" if term in ("", "dumb") else "",
+        remedy="set TERM" if term in ("", "dumb") else "",
     )
 
 
-def _profile(name: str, where: Here, options: Options) -> Finding:
+def _profile(name: str, where: CommandContext, options: RunOptions) -> Finding:
     what = f"profile {name}"
     try:
-        prepared = prepare(Request((name,), options.but(directory=where.cwd), where.environ))
+        prepared = prepare_run(RunRequest((name,), options.replace(directory=where.cwd), where.environ))
     except CommandNotFound as error:
-        return Finding(what, "its command is not there", State.LACKING, error.hint)
+        return Finding(what, "its command was not found", FindingState.UNAVAILABLE, error.hint)
     except AgentDevError as error:
-        return Finding(what, error.message, State.LACKING, error.hint)
+        return Finding(what, error.message, FindingState.UNAVAILABLE, error.hint)
     program = prepared.command[0]
-    code, said = _try_inside(program, prepared.machine.bwrap, where.environ)
-    place = locate(prepared)[1]
+    code, output = _try_inside(program, prepared.machine.bwrap, where.environ)
+    path = locate_command(prepared)[1]
     if code in (NOT_STARTED, NOT_EXECUTABLE, NOT_FOUND):
-        return Finding(what, f"{place} does not run inside: {said}", State.WRONG)
-    return Finding(what, f"{place} runs inside" + (f": {said}" if code == 0 else ""))
+        return Finding(what, f"{path} fails in the sandbox: {output}", FindingState.FAILED)
+    return Finding(what, f"{path} runs in the sandbox" + (f": {output}" if code == 0 else ""))
 
 
 def _try_inside(program: str, bwrap: str, environ: dict[str, str]) -> tuple[int, str]:
-    """Run `PROGRAM --version` in a sandbox around an empty directory; return the exit code and the first line it said."""
-    # Its root is not the repository, so it would trust programs from there that we do not; nor may it start there, where
-    # an agent_dev.py would be taken for us.
+    """Run `PROGRAM --version` in a sandbox around an empty directory; return exit code and first line of output."""
+    # Its root is not the repository, so it would trust programs from there, which we do not; and in the repository an
+    # agent_dev.py would be imported instead of ours.
     env = {**environ, "AGENT_DEV_BWRAP": bwrap, "PATH": os.defpath}
     with tempfile.TemporaryDirectory(prefix="agent-dev-doctor-") as empty:
-        words = [sys.executable, "-P", "-m", "agent_dev", "-C", empty, "--no-merge", "--", program, "--version"]
-        done = subprocess.run(
-            words, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_PATIENCE, cwd=empty
+        command = [sys.executable, "-P", "-m", "agent_dev", "-C", empty, "--no-merge", "--", program, "--version"]
+        process = subprocess.run(
+            command, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_TIMEOUT, cwd=empty
         )
-    said = (done.stdout or done.stderr).decode("utf-8", "replace").strip().splitlines()
-    return done.returncode, said[0] if said else ""
+    lines = (process.stdout or process.stderr).decode("utf-8", "replace").strip().splitlines()
+    return process.returncode, lines[0] if lines else ""

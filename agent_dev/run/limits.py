@@ -1,109 +1,113 @@
-"""What bounds a run: the groups and watches that hold its limits, and the one line that says which of them ended it."""
+"""Apply the limits of a run by control groups and timers, and name the limit that ended it."""
 
 import os
 import time
 
-from agent_dev.git import repository as repo
-from agent_dev.sandbox import launch, machine
-from agent_dev.sandbox import sandbox_monitor as supervise
+from agent_dev.git import repository
+from agent_dev.linux import programs
+from agent_dev.sandbox import launch, sandbox_monitor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.fs.disk_space import Room
-    from agent_dev.run.run import Job
+    from agent_dev.fs.disk_space import FreeSpace
+    from agent_dev.run.job import RunJob
     from agent_dev.session.store import Store
 
     Disks = dict[str, os.statvfs_result]
 
-_OF_THE_WHOLE = ("memory", "processes")
-_XFSZ = 128 + 25  # the exit code of a program that met the limit of a file's size
+_WHOLE_SANDBOX = ("memory", "processes")
+_EXIT_SIGXFSZ = 128 + 25  # the exit code of a program that reached the file-size limit
 
 
-def prepare(job: "Job", keeper: launch.Keeper) -> None:
-    """Give the keeper the control group that the limits ask for."""
+def add_limit_groups(job: "RunJob", setup: launch.SetupProcess) -> None:
+    """Give the setup process the control groups that the limits require."""
     limits = dict(job.prepared.settings.profile.limits)
-    if not any(name in limits for name in _OF_THE_WHOLE):
+    if not any(name in limits for name in _WHOLE_SANDBOX):
         return
-    from agent_dev.sandbox.cgroup_limits import Group  # only where it is asked for
+    from agent_dev.sandbox.cgroup_limits import LimitGroups  # only with such limits
 
-    busctl = machine.program("busctl", job.environ, job.prepared.untrusted) or ""
-    keeper.group = Group(job.session.id, limits, busctl, job.environ)
+    busctl = programs.find_program("busctl", job.environ, job.prepared.untrusted_paths) or ""
+    setup.limit_groups = LimitGroups(job.session.id, limits, busctl, job.environ)
 
 
-def watch(job: "Job") -> supervise.Watch:
-    """Return what is watched while a run goes on."""
-    roots = tuple(root.path for root in job.parts.roots)
+def monitor_options(job: "RunJob") -> sandbox_monitor.MonitorOptions:
+    """Return the options of the run's monitor."""
+    roots = tuple(root.path for root in job.spec.roots)
     store = job.prepared.store
-    return supervise.Watch(_marks(job), store.pending, lambda since: _has_merged(store, roots, since), roots, _deadline(job))
+    return sandbox_monitor.MonitorOptions(
+        _watched_files(job), store.pending, lambda since: _has_merged(store, roots, since), roots, _deadline(job)
+    )
 
 
-def _marks(job: "Job") -> tuple[str, ...]:
-    """Return the files whose change means that the repository moved."""
-    git = job.prepared.place.git
+def _watched_files(job: "RunJob") -> tuple[str, ...]:
+    """Return the files whose change means that the repository changed."""
+    git = job.prepared.location.git
     if git is None:
         return ()
-    head = "reftable/tables.list" if repo.has_reftable(git.folder) else "HEAD"
+    head = "reftable/tables.list" if repository.has_reftable(git.folder) else "HEAD"
     return (f"{git.folder}/{head}", f"{git.folder}/index")
 
 
 def _has_merged(store: "Store", roots: tuple[str, ...], since: int) -> bool:
-    """Return whether a merge, an undo or a redo in one of these roots went on since then, in ns since 1970."""
-    from agent_dev.merge_engine import journal_file as journals
-    from agent_dev.merge_engine.journal_codec import CorruptJournalError  # only when something was merged somewhere
+    """Return whether a merge, undo or redo changed one of these roots since a time in ns since 1970."""
+    from agent_dev.merge_engine import journal_file
+    from agent_dev.merge_engine.journal_codec import CorruptJournalError  # only after a merge in any repository
 
     try:
         names = os.listdir(store.merges)
     except OSError:
-        return False  # the state directory was taken away: the agent goes on
+        return False  # the state directory was removed: the agent continues
     for name in names:
         folder = f"{store.merges}/{name}"
         try:
-            begin = journals.first(folder) if os.stat(f"{folder}/{journals.JOURNAL}").st_mtime_ns >= since else None
+            first_record = (
+                journal_file.read_header(folder) if os.stat(f"{folder}/{journal_file.FILE_NAME}").st_mtime_ns >= since else None
+            )
         except (OSError, CorruptJournalError):
-            continue  # it has not begun: its end is seen too
-        if begin is not None and any(path in roots for path, _, _ in begin.roots):
+            continue  # not begun yet: its end is seen later
+        if first_record is not None and any(path in roots for path, _, _ in first_record.roots):
             return True
     return False
 
 
-def _deadline(job: "Job") -> int:
-    """Return when the run must be over, by its own deadline or the limit `time`; 0 for never."""
+def _deadline(job: "RunJob") -> int:
+    """Return when the run must end, by its own deadline or the limit `time`; 0 for never."""
     seconds = dict(job.prepared.settings.profile.limits).get("time", 0)
-    ends = [job.deadline, time.monotonic_ns() + seconds * 1_000_000_000 if seconds else 0]
-    return min(filter(None, ends), default=0)
+    deadlines = [job.deadline, time.monotonic_ns() + seconds * 1_000_000_000 if seconds else 0]
+    return min(filter(None, deadlines), default=0)
 
 
-def disks(job: "Job") -> "Disks":
-    """Return what the disks that the agent fills hold before it begins: a fast one fills some before we look again."""
+def free_space(job: "RunJob") -> "Disks":
+    """Return the free space before the agent starts: a fast agent fills some before the first check."""
     return {path: os.statvfs(path) for path in (job.prepared.store.path, job.prepared.agent_home, *job.prepared.rw)}
 
 
-def room(job: "Job", start: "Disks") -> "Room":
-    """Return the watch over the disks that the agent fills."""
-    from agent_dev.fs.disk_space import Room  # needless for a run that ends at once
+def disk_monitor(job: "RunJob", at_start: "Disks") -> "FreeSpace":
+    """Return the monitor of the disks that the agent fills."""
+    from agent_dev.fs.disk_space import FreeSpace  # not needed for a run that ends immediately
 
     reserve = dict(job.prepared.settings.profile.limits).get("free-disk", -1)
-    return Room(start, reserve, f"{job.session.folder}/checkpoints/objects")
+    return FreeSpace(at_start, reserve, f"{job.session.folder}/checkpoints/objects")
 
 
-def reason(job: "Job", keeper: launch.Keeper, supervisor: supervise.Supervisor, code: int) -> str:
-    """Return what ended a run, or held it back, when it was a limit; "" when it was none."""
+def reached_limit(job: "RunJob", setup: launch.SetupProcess, monitor: sandbox_monitor.SandboxMonitor, code: int) -> str:
+    """Return the limit that ended or restricted a run as a message; "" if there was none."""
     limits = dict(job.prepared.settings.profile.limits)
-    told = keeper.group.told() if keeper.group else ""
-    if keeper.group:
-        keeper.group.close()
-    if supervisor.why:
-        return f"ended: {supervisor.why}"
-    if supervisor.is_late and "time" in limits and not 0 < job.deadline <= time.monotonic_ns():
-        return _said(limits, "time", "ended")
-    if code == _XFSZ and "file-size" in limits:
-        return _said(limits, "file-size", "ended")
-    if told == "memory":
-        return _said(limits, told, "processes were killed")
-    return _said(limits, told, "processes were refused") if told else ""
+    reached = setup.limit_groups.reached_limit() if setup.limit_groups else ""
+    if setup.limit_groups:
+        setup.limit_groups.close()
+    if monitor.end_reason:
+        return f"stopped: {monitor.end_reason}"
+    if monitor.has_timed_out and "time" in limits and not 0 < job.deadline <= time.monotonic_ns():
+        return _message(limits, "time", "stopped")
+    if code == _EXIT_SIGXFSZ and "file-size" in limits:
+        return _message(limits, "file-size", "stopped")
+    if reached == "memory":
+        return _message(limits, reached, "processes were killed")
+    return _message(limits, reached, "processes were refused") if reached else ""
 
 
-def _said(limits: dict[str, int], name: str, what: str) -> str:
-    from agent_dev.config.limits import shown  # only to say so
+def _message(limits: dict[str, int], name: str, effect: str) -> str:
+    from agent_dev.config.limits import format_limit  # only for the message
 
-    return f"{what}: the limit {name}={shown(name, limits[name])} was reached"
+    return f"{effect}: reached the limit {name}={format_limit(name, limits[name])}"

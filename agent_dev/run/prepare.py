@@ -1,343 +1,254 @@
-"""Everything that is decided before a session exists: settings, machine, place, and what is refused."""
+"""Decide everything before a session exists: settings, machine, root, refusals."""
 
 import os
 
+from agent_dev import paths as agent_dev_paths
 from agent_dev.config import load
-from agent_dev.config.profile import BUILT_IN, Layer, Settings
-from agent_dev.errors import CommandNotFound, NoInterpreter, NotExecutable, Refused, UsageError
+from agent_dev.config.options import options_layer
+from agent_dev.config.profile import BUILT_IN, Settings
+from agent_dev.errors import CommandNotFound, InterpreterNotFound, NotExecutable, Refused, UsageError
 from agent_dev.fs import cache
-from agent_dev.git import repository as repo
-from agent_dev.run import shown_paths as showing
-from agent_dev.sandbox import machine, plan
-from agent_dev.sandbox import preflight as look
-from agent_dev.sandbox import refusals as refuse
-from agent_dev.sandbox.plan import Machine, Setting, expand, is_below
+from agent_dev.git import repository
+from agent_dev.linux import programs, users
+from agent_dev.paths import expand, is_below
+from agent_dev.run import shown_paths
+from agent_dev.run.request import PreparedRun, RunRequest
+from agent_dev.sandbox import machine, plan, preflight, refusals
 from agent_dev.session import store
-from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.sandbox.shared_sockets import Shared
+    from agent_dev.sandbox.shared_sockets import SharedSocket
 else:
-    Shared = object
+    SharedSocket = object
 
 
-class Options(Value):
-    """What the command line says before the agent's name."""
-
-    directory: str = ""
-    home: str = ""
-    net: str = ""
-    ro: tuple[str, ...] = ()
-    rw: tuple[str, ...] = ()
-    overlay: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    share: tuple[str, ...] = ()
-    limit: tuple[str, ...] = ()
-    merge: bool = True
-    name: str = ""
-    profile_file: str = ""
-    config: str = ""
-    debug: bool = False
-    direct: str = ""  # by which provider of snapshots the real tree is written; "auto": by the best there is
-
-
-class Request(Value):
-    """A run: the agent's or command's words, the options, and the user's environment."""
-
-    words: tuple[str, ...]
-    options: Options
-    environ: dict[str, str]
-    is_command: bool = False  # after `--`: never a profile
-    deadline: int = 0  # ns of the monotonic clock, when it is ended; 0: never
-    gate: int = -1  # a file's descriptor; locked by whoever merges while this runs, and while this takes its base
-    has_checkpoints: bool = True  # a transaction has none: what fails is looked at whole, what passes is merged
-
-
-class Prepared(Value):
-    """All that is known before the session is made."""
-
-    settings: Settings
-    machine: Machine
-    place: repo.Place
-    cwd: str
-    command: tuple[str, ...]
-    agent_home: str
-    homes: str  # where all agent homes lie, when each profile or project has one
-    store: store.Store
-    cache: str
-    overlays: tuple[str, ...]
-    ro: tuple[str, ...]
-    rw: tuple[str, ...]
-    tools: tuple[str, ...]
-    caches: tuple[str, ...]
-    covers: tuple[tuple[str, tuple[str, ...]], ...]  # of tools, caches and `ro`: path, credentials it has or could have
-    shared: tuple[Shared, ...]
-    hidden: tuple[tuple[str, str], ...]  # tool directories not shown, and why
-    said: tuple[str, ...]  # about settings of the repository's own that do not count
-
-    @property
-    def untrusted(self) -> tuple[str, ...]:
-        """The places that an agent may have written, from which the host takes no program."""
-        return (self.place.root, self.agent_home, self.homes, *self.overlays, *self.rw)
-
-
-def prepare(request: Request) -> Prepared:
-    """Decide everything for a run. Raises AgentDevError; nothing has been created but what the cache keeps."""
+def prepare_run(request: RunRequest) -> PreparedRun:
+    """Decide everything for a run. Raises AgentDevError; only caches are created."""
     options, environ = request.options, request.environ
-    if not request.words[0]:
-        raise UsageError(message="the agent's name is empty", hint="agent-dev profiles lists the agents there are")
-    here = os.path.realpath(repo.absolute(options.directory))
-    home = machine.home(environ)
-    place = repo.find(here)
-    agent = "" if request.is_command else request.words[0]
-    settings, said = _settings(request, agent, home, place.root)
+    if not request.arguments[0]:
+        raise UsageError(message="the agent's name is empty", hint="list agents with `agent-dev profiles`")
+    cwd = os.path.realpath(agent_dev_paths.absolute(options.directory))
+    home = users.home_directory(environ)
+    location = repository.find_location(cwd)
+    agent = "" if request.is_command else request.arguments[0]
+    settings, notices = _settings(request, agent, home, location.root)
     profile = settings.profile
-    agent_home = os.path.realpath(plan.home_place(profile, home, place.root))
-    homes = os.path.realpath(plan.homes_folder(profile, home)) if "{" in profile.home else agent_home
+    agent_home = os.path.realpath(plan.agent_home_path(profile, home, location.root))
+    homes = os.path.realpath(plan.agent_homes_folder(profile, home)) if "{" in profile.home else agent_home
     overlays, rw = _paths(profile.overlay, home, "overlay", settings), _paths(profile.rw, home, "rw", settings)
-    prepared = Prepared(
+    prepared = PreparedRun(
         settings=settings,
-        machine=machine.look(environ, _untrusted(home, place.root, agent_home, homes, *overlays, *rw)),
-        place=place,
-        cwd=here,
-        command=_command(profile.command, request.words, is_profile=profile.name == agent),
+        machine=machine.inspect_machine(environ, _untrusted_paths(home, location.root, agent_home, homes, *overlays, *rw)),
+        location=location,
+        cwd=cwd,
+        command=_command(profile.command, request.arguments, is_profile=profile.name == agent),
         agent_home=agent_home,
-        homes=homes,
-        store=store.place(expand(profile.state, home), environ),
-        cache=cache.folder(environ),
+        homes_folder=homes,
+        store=store.state_store(expand(profile.state, home), environ),
+        cache_folder=cache.folder(environ),
         overlays=overlays,
         ro=_paths(profile.ro, home, "ro", settings),
         rw=rw,
         tools=(),
         caches=(),
-        covers=(),
-        shared=(),
+        masked_views=(),
+        shared_sockets=(),
         hidden=(),
-        said=said,
+        notices=notices,
     )
     _refuse(prepared, request)
-    _refuse_tables(prepared, environ)
-    prepared = _with_path(showing.with_tools(prepared))
+    _refuse_reftables(prepared, environ)
+    prepared = _resolve_path(shown_paths.with_tools(prepared))
     if profile.share:
-        prepared = prepared.but(shared=_shared(prepared, environ))
-    _look_up(prepared, is_direct=bool(options.direct))
+        prepared = prepared.replace(shared_sockets=_shared(prepared, environ))
+    _check_command(prepared, is_direct=bool(options.direct))
     return prepared
 
 
-def _settings(request: Request, agent: str, home: str, root: str) -> tuple[Settings, tuple[str, ...]]:
-    """Return the settings, with the repository's own as far as the user trusted them, and what there is to say of these."""
+def _settings(request: RunRequest, agent: str, home: str, root: str) -> tuple[Settings, tuple[str, ...]]:
+    """Return the settings, with the repository's own if they are trusted, and the notices about these."""
     options = request.options
-    wanted = load.Request(
+    settings_request = load.SettingsRequest(
         agent=agent,
         home=home,
         environ=request.environ,
         config=options.config,
         profile_file=options.profile_file,
-        flags=flags(options),
+        flags=options_layer(options),
     )
-    settings = load.settings(wanted)
+    settings = load.load_settings(settings_request)
     if not os.path.lexists(f"{root}/.agent-dev.yaml"):
         return settings, ()
-    from agent_dev.config import trust_store as trust  # most repositories have no settings of their own
+    from agent_dev.config import trust_store  # most repositories have no settings of their own
 
-    state = store.place(expand(settings.profile.state, home), request.environ).path
-    layer, said = trust.layer(state, root)
-    return load.settings(wanted.but(repository=layer)), (said,) if said else ()
-
-
-def _untrusted(home: str, *places: str) -> tuple[str, ...]:
-    """Return the places but those that hold the user's home: they are refused later, with their own reason."""
-    return tuple(place for place in places if not is_below(home, place))
+    state = store.state_store(expand(settings.profile.state, home), request.environ).path
+    layer, notice = trust_store.load_layer(state, root)
+    return load.load_settings(settings_request.replace(repository=layer)), (notice,) if notice else ()
 
 
-def _with_path(prepared: Prepared) -> Prepared:
-    """Settle PATH: a `*` in a directory's name, and a `?` behind it, which stays where there is none (docs/profiles.md)."""
+def _untrusted_paths(home: str, *paths: str) -> tuple[str, ...]:
+    """Return the paths except those that contain the user's home: they are refused later, with their own reason."""
+    return tuple(path for path in paths if not is_below(home, path))
+
+
+def _resolve_path(prepared: PreparedRun) -> PreparedRun:
+    """Resolve the PATH entries with a `*` in a directory's name or a `?` at the end (docs/profiles.md)."""
     settings = prepared.settings
-    found = {path: _settled(path, prepared) for path in settings.profile.path}
-    origins = {f"path:{found[path]}": settings.origins.get(f"path:{path}", BUILT_IN) for path in found if found[path] != path}
-    profile = settings.profile.but(path=tuple(dict.fromkeys(filter(None, found.values()))))
-    return prepared.but(settings=settings.but(profile=profile, origins=origins | settings.origins))
+    resolved = {path: _resolve_path_entry(path, prepared) for path in settings.profile.path}
+    origins = {
+        f"path:{resolved[path]}": settings.origins.get(f"path:{path}", BUILT_IN) for path in resolved if resolved[path] != path
+    }
+    profile = settings.profile.replace(path=tuple(dict.fromkeys(filter(None, resolved.values()))))
+    return prepared.replace(settings=settings.replace(profile=profile, origins=origins | settings.origins))
 
 
-def _settled(path: str, prepared: Prepared) -> str:
+def _resolve_path_entry(path: str, prepared: PreparedRun) -> str:
     if "*" in path:
         return _newest(expand(path, prepared.machine.home), prepared)
     if not path.endswith("?"):
         return path
-    known = path[:-1]
-    place = on_host(expand(known, prepared.machine.home), prepared)
-    return known if place and look.may_be_directory(place, len(place) - len(known.removeprefix("~/"))) else path
+    entry = path[:-1]
+    outside = path_on_host(expand(entry, prepared.machine.home), prepared)
+    return entry if outside and preflight.may_be_directory(outside, len(outside) - len(entry.removeprefix("~/"))) else path
 
 
-def _newest(pattern: str, prepared: Prepared) -> str:
-    folder, _, below = pattern.partition("/*/")
-    place = on_host(folder, prepared) or ""
+def _newest(pattern: str, prepared: PreparedRun) -> str:
+    folder, _, rest = pattern.partition("/*/")
+    folder_outside = path_on_host(folder, prepared) or ""
     try:
-        names = [name for name in os.listdir(place) if os.path.isdir(f"{place}/{name}/{below}")]
+        names = [name for name in os.listdir(folder_outside) if os.path.isdir(f"{folder_outside}/{name}/{rest}")]
     except OSError:
         return ""
-    return f"{folder}/{max(names, key=_version)}/{below}" if names else ""
+    return f"{folder}/{max(names, key=_version)}/{rest}" if names else ""
 
 
 def _version(name: str) -> tuple[list[int], str]:
     return [int(part) for part in name.lstrip("v").split(".") if part.isdigit()], name
 
 
-def flags(options: Options) -> Layer:
-    """Return what the command line says, as the strongest layer."""
-    pairs = {
-        "home": repo.absolute(expand(options.home, os.environ.get("HOME", ""))) if options.home else "",
-        "net": options.net,
-        "ro": tuple(map(repo.absolute, options.ro)),
-        "rw": tuple(map(repo.absolute, options.rw)),
-        "overlay": tuple(map(repo.absolute, options.overlay)),
-        "share": options.share,
-        "env": tuple(item for item in options.env if "=" not in item),
-        "set": tuple(tuple(item.split("=", 1)) for item in options.env if "=" in item),
-        "limits": tuple(map(limit_of, options.limit)),
-    }
-    fields: dict[str, object] = {name: value for name, value in pairs.items() if value}
-    if not options.merge:
-        fields["merge"] = False
-    words = {"set": "--env", "limits": "--limit", "merge": "--no-merge"}
-    return Layer(fields, {name: words.get(name, f"--{name}") for name in fields})
-
-
-def limit_of(item: str) -> tuple[str, int]:
-    """Return name and value of a `--limit`. Raises UsageError."""
-    from agent_dev.config import limits  # only where a limit is given
-    from agent_dev.config import validators as checks  # only where a limit is given
-
-    name, _, text = item.partition("=")
-    if name not in limits.NAMES:
-        hint = f"the limits are {', '.join(limits.NAMES)}"
-        raise UsageError(message=f"--limit {item}: no limit {name}{checks.nearest(name, limits.NAMES)}", hint=hint)
-    try:
-        return name, limits.parse(name, text)
-    except ValueError as error:
-        raise UsageError(message=f"--limit {name}: {error}", hint="--limit NAME=VALUE") from None
-
-
-def _command(standing: tuple[str, ...], words: tuple[str, ...], *, is_profile: bool) -> tuple[str, ...]:
-    return (*standing, *words[1:]) if is_profile and standing else words
+def _command(profile_command: tuple[str, ...], words: tuple[str, ...], *, is_profile: bool) -> tuple[str, ...]:
+    return (*profile_command, *words[1:]) if is_profile and profile_command else words
 
 
 def _paths(paths: tuple[str, ...], home: str, field: str, settings: Settings) -> tuple[str, ...]:
-    found = []
+    resolved = []
     for path in paths:
         real = os.path.realpath(expand(path, home))
         if not os.path.exists(real):
             origin = settings.origins.get(f"{field}:{path}", BUILT_IN)
             raise Refused(message=f"{path} does not exist (from {origin})")
-        found.append(real)
-    return tuple(found)
+        resolved.append(real)
+    return tuple(resolved)
 
 
-def _refuse(prepared: Prepared, request: Request) -> None:
+def _refuse(prepared: PreparedRun, request: RunRequest) -> None:
     is_direct = bool(request.options.direct)
-    ground = refuse.Ground(
+    protected = refusals.ProtectedPaths(
         home=prepared.machine.home,
-        own=(
+        own_directories=(
             ("the state directory", prepared.store.path),
             ("the agent home", prepared.agent_home),
-            ("the cache", prepared.cache),
+            ("the cache", prepared.cache_folder),
         ),
         mounts=_mounts(),
-        git=_git_dirs(prepared),
-        believed=_believed(prepared, request) if prepared.rw or is_direct else (),
+        git_dirs=_git_dirs(prepared),
+        trusted_files=_trusted_files(prepared, request) if prepared.rw or is_direct else (),
     )
-    word = "the repository" if prepared.place.git else "the directory"
+    label = "the repository" if prepared.location.git else "the directory"
     wanted = (
-        refuse.Wanted(word, prepared.place.root, is_root=True, is_writable=is_direct),
-        *(refuse.Wanted("--overlay", path, is_root=True) for path in prepared.overlays),
-        *(refuse.Wanted("--ro", path) for path in prepared.ro),
-        *(refuse.Wanted("--rw", path, is_writable=True) for path in prepared.rw),
+        refusals.RequestedPath(label, prepared.location.root, is_root=True, is_writable=is_direct),
+        *(refusals.RequestedPath("--overlay", path, is_root=True) for path in prepared.overlays),
+        *(refusals.RequestedPath("--ro", path) for path in prepared.ro),
+        *(refusals.RequestedPath("--rw", path, is_writable=True) for path in prepared.rw),
     )
-    found = refuse.reason(wanted, ground)
-    if found:
-        raise Refused(message=found[0], hint=found[1])
+    refusal = refusals.refusal_reason(wanted, protected)
+    if refusal:
+        raise Refused(message=refusal[0], hint=refusal[1])
     for path in prepared.overlays:
-        repo.refuse_git_dir(path)
-        repo.refuse_kind(repo.Place(path, repo.git_of(path)))
-    repo.refuse_kind(prepared.place)
+        repository.refuse_bare(path)
+        repository.refuse_embedded_git_dir(repository.SessionLocation(path, repository.find_git_dir(path)))
+    repository.refuse_embedded_git_dir(prepared.location)
     _refuse_owner(prepared)
 
 
-def _believed(prepared: Prepared, request: Request) -> tuple[str, ...]:
-    return load.believed(prepared.machine.home, request.environ, request.options.config)
+def _trusted_files(prepared: PreparedRun, request: RunRequest) -> tuple[str, ...]:
+    return load.settings_paths(prepared.machine.home, request.environ, request.options.config)
 
 
-def _refuse_tables(prepared: Prepared, environ: dict[str, str]) -> None:
-    tables = [path for path in _git_dirs(prepared) if repo.has_reftable(path)]
+def _refuse_reftables(prepared: PreparedRun, environ: dict[str, str]) -> None:
+    tables = [path for path in _git_dirs(prepared) if repository.has_reftable(path)]
     if tables:
-        from agent_dev.git import reftable  # only for those: other starts need nothing of it
+        from agent_dev.git import reftable  # only for these: other starts do not need it
 
-        git = machine.program("git", environ, prepared.untrusted)
+        git = programs.find_program("git", environ, prepared.untrusted_paths)
         for path in tables:
-            reftable.refuse_unread(path, git, environ)
+            reftable.check_readable(path, git, environ)
 
 
-def _git_dirs(prepared: Prepared) -> tuple[str, ...]:
-    """Return the user's git dirs of all roots."""
-    found = (prepared.place.git, *map(repo.git_of, prepared.overlays))
-    return tuple(path for git in found if git for path in (git.folder, git.common))
+def _git_dirs(prepared: PreparedRun) -> tuple[str, ...]:
+    """Return the git dirs of all roots."""
+    repositories = (prepared.location.git, *map(repository.find_git_dir, prepared.overlays))
+    return tuple(path for git in repositories if git for path in (git.folder, git.common))
 
 
 def _mounts() -> tuple[str, ...]:
     with open("/proc/self/mountinfo", "rb", 0) as file:
-        return tuple(map(os.fsdecode, refuse.mount_points(file.read())))
+        return tuple(map(os.fsdecode, refusals.mount_points(file.read())))
 
 
-def _refuse_owner(prepared: Prepared) -> None:
-    owner = os.stat(prepared.place.root).st_uid
+def _refuse_owner(prepared: PreparedRun) -> None:
+    owner = os.stat(prepared.location.root).st_uid
     if prepared.machine.uid == 0 and owner != 0:
-        who = machine.user_name(owner)
-        raise Refused(message=f"{prepared.place.root} belongs to {who}, and you are root", hint=f"sudo -u {who} agent-dev …")
-    if not os.access(prepared.place.root, os.R_OK | os.X_OK):
-        raise Refused(message=f"{prepared.place.root} cannot be read")
+        owner_name = users.user_name(owner)
+        raise Refused(
+            message=f"{prepared.location.root} belongs to {owner_name}, but you are root",
+            hint=f"sudo -u {owner_name} agent-dev …",
+        )
+    if not os.access(prepared.location.root, os.R_OK | os.X_OK):
+        raise Refused(message=f"{prepared.location.root} cannot be read")
 
 
-def locate(prepared: Prepared, *, is_direct: bool = False) -> tuple[str, str]:
-    """Return where the command lies inside and on the host, looked up as it will be: agent home, tools, system, our own."""
+def locate_command(prepared: PreparedRun, *, is_direct: bool = False) -> tuple[str, str]:
+    """Return the command's path in the sandbox and on the host, looked up in this order: agent home, tools, system, our own."""
     name = prepared.command[0]
     folders = plan.inside_path(prepared.settings.profile, prepared.machine.home)
     for path in [name] if "/" in name else [f"{folder}/{name}" for folder in folders]:
         inside = os.path.normpath(os.path.join(prepared.cwd, path))
-        outside = on_host(inside, prepared)
+        outside = path_on_host(inside, prepared)
         if outside and os.path.lexists(outside):
             return inside, outside
-    from agent_dev.run import command_not_found as missing  # rare
+    from agent_dev.run import command_not_found  # rare
 
-    if missing.is_there(name, prepared, is_direct=is_direct):
+    if command_not_found.is_control_command(name, prepared, is_direct=is_direct):
         inside = f"{plan.PROGRAMS}/{name}"
-        return inside, on_host(inside, prepared) or ""
-    hint = prepared.settings.profile.install or missing.hint(name, prepared, is_direct=is_direct)
+        return inside, path_on_host(inside, prepared) or ""
+    hint = prepared.settings.profile.install or command_not_found.missing_command_hint(name, prepared, is_direct=is_direct)
     raise CommandNotFound(command=name, hint=hint)
 
 
-def _look_up(prepared: Prepared, *, is_direct: bool) -> None:
-    """Raise CommandNotFound or NotExecutable for a command that would not start; a link is left for the inside to follow."""
-    _, outside = locate(prepared, is_direct=is_direct)
+def _check_command(prepared: PreparedRun, *, is_direct: bool) -> None:
+    """Raise CommandNotFound or NotExecutable if the command would not start; links are left to the sandbox."""
+    _, outside = locate_command(prepared, is_direct=is_direct)
     if os.path.islink(outside):
         return
     if os.path.isdir(outside) or not os.access(outside, os.X_OK):
         hint = f"chmod +x {outside}" if os.path.isfile(outside) else "it is a directory"
         raise NotExecutable(command=prepared.command[0], hint=hint)
-    interpreter = look.interpreter(outside)
-    place = on_host(interpreter, prepared)
-    if interpreter and (place is None or not os.path.lexists(place)):
-        hint = f"the first line of {outside} names it"
-        raise NoInterpreter(command=prepared.command[0], interpreter=interpreter, hint=hint)
+    interpreter = preflight.script_interpreter(outside)
+    outside_interpreter = path_on_host(interpreter, prepared)
+    if interpreter and (outside_interpreter is None or not os.path.lexists(outside_interpreter)):
+        hint = f"named in the first line of {outside}"
+        raise InterpreterNotFound(command=prepared.command[0], interpreter=interpreter, hint=hint)
 
 
-def on_host(path: str, prepared: Prepared) -> str | None:
-    """Return where a path of the inside lies on the host; None when it is not shown."""
+def path_on_host(path: str, prepared: PreparedRun) -> str | None:
+    """Return the host path of a path in the sandbox; None if nothing of the host is mounted there."""
     home = prepared.machine.home
-    if path.startswith(plan.RUN + "/"):
+    if path.startswith(agent_dev_paths.RUN + "/"):
         return "/bin/sh"
     for shown in (
-        prepared.place.root,
+        prepared.location.root,
         *prepared.overlays,
         *prepared.ro,
         *prepared.rw,
@@ -349,47 +260,11 @@ def on_host(path: str, prepared: Prepared) -> str | None:
     if is_below(path, home):
         return prepared.agent_home + path[len(home) :]
     system = (*prepared.machine.system, *(link for link, _ in prepared.machine.links))
-    return path if any(is_below(path, place) for place in system) else None
+    return path if any(is_below(path, prefix) for prefix in system) else None
 
 
-def _files(prepared: Prepared, environ: dict[str, str]) -> tuple[tuple[str, bytes], ...]:
-    """Return the files of ours inside: the terminal's description, and the demo's script."""
-    files = look.terminfo(environ, prepared.machine.home)
-    if prepared.settings.profile.name != "demo":
-        return files
-    with open(f"{load.profiles_folder()}/demo-agent.sh", "rb", 0) as file:
-        return (*files, (f"{plan.RUN}/demo-agent.sh", file.read()))
+def _shared(prepared: PreparedRun, environ: dict[str, str]) -> tuple[SharedSocket, ...]:
+    from agent_dev.sandbox import shared_sockets  # most runs share nothing
 
-
-def _door(prepared: Prepared, folder: str) -> plan.Door | None:
-    if not prepared.settings.profile.tx_inside:
-        return None
-    from agent_dev.inside.control import socket_file as door  # only where an agent makes transactions of its own
-
-    return door.door(folder, prepared.machine.system, prepared.untrusted)
-
-
-def _shared(prepared: Prepared, environ: dict[str, str]) -> tuple[Shared, ...]:
-    from agent_dev.sandbox import shared_sockets as shares  # most runs hand nothing in
-
-    ground = shares.Ground(environ, prepared.machine.uid, prepared.machine.home, prepared.untrusted)
-    return shares.shared(prepared.settings.profile.share, ground)
-
-
-def setting(prepared: Prepared, parts: Setting, environ: dict[str, str]) -> Setting:
-    """Complete the session's part of a plan with what was decided here."""
-    masks, blanks = showing.masked(prepared, parts.roots)
-    covered = {path for path, _ in prepared.covers if path in prepared.tools or path in prepared.ro}
-    return parts.but(
-        tools=prepared.tools,
-        covers=tuple((path, showing.front(prepared.store.path, names)) for path, names in prepared.covers if path in covered),
-        masks=masks,
-        blanks=blanks,
-        blank=showing.blank(prepared.store.path),
-        shares=tuple(mount for one in prepared.shared for mount in one.mounts),
-        ro=prepared.ro,
-        rw=prepared.rw,
-        door=_door(prepared, f"{prepared.store.sessions}/{parts.session}"),
-        files=(*parts.files, *_files(prepared, environ)),
-        env=(*plan.allowed_env(prepared.settings.profile, environ), *(pair for one in prepared.shared for pair in one.env)),
-    )
+    context = shared_sockets.SocketContext(environ, prepared.machine.uid, prepared.machine.home, prepared.untrusted_paths)
+    return shared_sockets.share_sockets(prepared.settings.profile.share, context)

@@ -1,113 +1,161 @@
-"""Run an agent again on what an ended session holds: the same uppers and private git dir, a fresh work directory."""
+"""Run an agent again in an ended session: the same upper layers and private git dir, a new work directory."""
 
 import os
 import time
 
-from agent_dev.commits.agent_git import refs
-from agent_dev.errors import Refused, UnreadableSession
-from agent_dev.fs import walk as scan
-from agent_dev.home.mount_points import Home
-from agent_dev.overlay.interpret import CorruptUpperError
-from agent_dev.overlay.lower_snapshot_take import Touched
-from agent_dev.run import run
-from agent_dev.run import services as beside
-from agent_dev.run import shown_paths as showing
-from agent_dev.run.prepare import Options, Prepared, Request, prepare
+from agent_dev.agent_git import refs
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import SYSTEM_ERRORS, AgentDevError, Refused, UnreadableSession, agent_not_started, describe_system_error
+from agent_dev.fs import walk
+from agent_dev.fs.entry import CorruptUpperError
+from agent_dev.git import passed_config_files
+from agent_dev.git.git_dir import PrivateGitDir
+from agent_dev.home.mount_points import HomeLease
+from agent_dev.overlay.lower_snapshot_request import PriorChanges
+from agent_dev.run import job as run_job
+from agent_dev.run import run, services, shown_paths
+from agent_dev.run.prepare import prepare_run
+from agent_dev.run.request import PreparedRun, RunRequest
 from agent_dev.sandbox import bwrap, launch, plan
-from agent_dev.sandbox.plan import GitDir
-from agent_dev.session import removal as ended
-from agent_dev.session import store
-from agent_dev.session.sessions import Listed
+from agent_dev.session import removal, store
+from agent_dev.session.root import Root
+from agent_dev.session.sessions import ListedSession
 
 
-def resume(one: Listed, request: Request, notice: "run.Notice") -> run.Outcome:
-    """Run a held, ended session again. Raises AgentDevError when the agent never started; the session stays as it was."""
-    if one.record["options"].get("direct"):
-        raise Refused(message=f"session {one.name} worked in the real tree itself", hint="agent-dev run --direct AGENT")
-    launch.close_inherited()
-    prepared = _prepare(one, request)
-    asked = run.ask_git(prepared, request.environ)
-    paths = [prepared.place.root, *prepared.overlays]
-    if paths != one.record["roots"]:
-        said, meant = ", ".join(paths), ", ".join(one.record["roots"])
-        raise Refused(message=f"the session's roots were {meant}, and would be {said} now", hint="name the same --overlay")
-    notice(f"resuming session {one.name}")
-    for line in showing.warnings(prepared):
-        notice(line)
-    session = one.session
-    record = one.record
-    touched = tuple(_touched(session, record, number) for number in range(len(prepared.overlays) + 1))
-    ended.drop_scaffold(session)
-    for number in range(len(touched)):
-        store.renew_work(session, number)
-    home = Home(prepared.store.path, prepared.agent_home)
+def resume(listed: ListedSession, request: RunRequest, notice: "run.Notice") -> run_job.Outcome:
+    """Run an ended session again. Raises AgentDevError if the agent never started; the session is unchanged then."""
+    if listed.record["options"].get("direct"):
+        raise Refused(
+            message=f"session {listed.name} ran in the real tree: it cannot be resumed", hint="agent-dev run --direct AGENT"
+        )
     try:
-        roots = tuple(session.root(number, path) for number, path in enumerate((prepared.place.root, *prepared.overlays)))
-        given = run.settings_of(asked, request.environ, prepared)
-        parts = run.make_parts(prepared, session, roots, _git(one, record), given, request.environ)
-        built = plan.build(prepared.settings.profile, prepared.machine, parts)
-        home.prepare(bwrap.mount_points(built), built)
-        job = run.Job(
+        return _resume(listed, request, notice)
+    except SYSTEM_ERRORS as error:
+        raise agent_not_started(error) from None
+
+
+def _resume(listed: ListedSession, request: RunRequest, notice: "run.Notice") -> run_job.Outcome:
+    launch.close_inherited()
+    prepared = _prepare(listed, request)
+    query = run.start_git_query(prepared, request.environ)
+    _refuse_other_roots(prepared, listed.record)
+    notice(f"resuming session {listed.name}")
+    for line in shown_paths.session_notices(prepared):
+        notice(line)
+    session = listed.session
+    record = listed.record
+    touched = tuple(_touched(session, record, number) for number in range(len(prepared.overlays) + 1))
+    removal.remove_work_directories(session)
+    for number in range(len(touched)):
+        store.recreate_work(session, number)
+    home = HomeLease(prepared.store.path, prepared.agent_home, prepared.settings.profile.net)
+    try:
+        roots = tuple(session.root(number, path) for number, path in enumerate((prepared.location.root, *prepared.overlays)))
+        passed = run.passed_git_config(query, request.environ, prepared)
+        if record.get("packed"):
+            record = _unpack(prepared, session, record, roots, request.environ)
+            if prepared.location.git:
+                passed_config_files.append_to_config(f"{refs.find_private_git_dir(session, record)}", passed.git_dir_config)
+        parts = run.make_session_spec(prepared, session, roots, _git(listed, record), passed, request.environ)
+        sandbox_plan = plan.build_plan(prepared.settings.profile, prepared.machine, parts)
+        home.prepare(bwrap.home_mount_points(sandbox_plan), sandbox_plan)
+        job = run_job.RunJob(
             prepared=prepared,
             session=session,
-            plan=built,
-            parts=parts,
-            record=_begun_again(record, parts.command),
+            plan=sandbox_plan,
+            spec=parts,
+            record=_resumed_record(record, parts.command),
             home=home,
             environ=request.environ,
             touched=touched,
             deadline=request.deadline,
-            gate=request.gate,
+            merge_lock=request.merge_lock,
             has_checkpoints=request.has_checkpoints,
         )
-        keeper = launch.Keeper()
-        keeper.watcher = beside.watcher(prepared, session, request.environ)
-        return run.carry_out(job, keeper)
-    except BaseException:
-        home.leave()
-        store.write(session, {**record, "state": store.WAITING})
+        setup = launch.SetupProcess()
+        setup.supervisor = services.start_supervisor(prepared, session, request.environ)
+        return run.run_job(job, setup)
+    except BaseException as error:
+        home.release()
+        has_run = store.read_record(session).get("launched") != record.get("launched")
+        store.write_record(session, {**record, "state": store.WAITING})
+        if has_run and isinstance(error, SYSTEM_ERRORS):
+            reason, hint = describe_system_error(error)
+            raise AgentDevError(message=reason, hint=hint) from None
         raise
 
 
-def _begun_again(record: store.Record, command: tuple[str, ...]) -> store.Record:
+def _refuse_other_roots(prepared: PreparedRun, record: store.Record) -> None:
+    paths = [prepared.location.root, *prepared.overlays]
+    if paths != record["roots"]:
+        roots_now, roots_then = ", ".join(paths), ", ".join(record["roots"])
+        raise Refused(
+            message=f"the session's roots were {roots_then}, but are {roots_now} now", hint="use the same --overlay options"
+        )
+
+
+def _unpack(
+    prepared: PreparedRun, session: store.Session, record: store.Record, roots: tuple[Root, ...], environ: dict[str, str]
+) -> store.Record:
+    """Recreate the private git dirs of a session that was packed after its merge; return its record."""
+    from agent_dev.merge.retention import pack  # rare
+    from agent_dev.run import private_git
+
+    pack.begin_unpacking(session)
+    copies = private_git.make_copies(private_git.CopyJob(prepared, session, roots, environ))
+    unpacked: store.Record = {
+        **record,
+        **private_git.record_fields(prepared.location.git, copies, roots, is_direct=False),
+        "packed": False,
+    }
+    store.write_record(session, unpacked, is_durable=True)
+    refs.record_initial_refs(session, unpacked)
+    pack.finish_unpacking(session)
+    return unpacked
+
+
+def _resumed_record(record: store.Record, command: tuple[str, ...]) -> store.Record:
     return {
         **record,
         "state": store.RUNNING,
         "resumed": time.time_ns(),
         "launcher": os.getpid(),
         "undone": "",
+        "is_restore": False,  # from now on an agent changes it
         "command": list(command),
     }
 
 
-def _prepare(one: Listed, request: Request) -> Prepared:
-    """Prepare as the session was begun, but for the words and the options given now."""
-    options, words = one.record.get("options"), one.record.get("words")
-    before = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
-    now = {name: value for name, value in request.options.as_dict().items() if value != getattr(Options, name)}
-    merged = Options(**{**before, **now, "directory": str(one.record["cwd"])})
-    if request.words:
-        return prepare(Request(request.words, merged, request.environ, request.is_command))
-    return prepare(Request(tuple(map(str, words)), merged, request.environ, bool(one.record.get("is_command"))))
+def _prepare(listed: ListedSession, request: RunRequest) -> PreparedRun:
+    """Prepare as the session started, with the arguments and options given now."""
+    options, arguments = listed.record.get("options"), listed.record.get("words")
+    recorded = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    given = {name: value for name, value in request.options.as_dict().items() if value != getattr(RunOptions, name)}
+    merged = RunOptions(**{**recorded, **given, "directory": str(listed.record["cwd"])})
+    if request.arguments:
+        return prepare_run(RunRequest(request.arguments, merged, request.environ, request.is_command))
+    return prepare_run(RunRequest(tuple(map(str, arguments)), merged, request.environ, bool(listed.record.get("is_command"))))
 
 
-def _git(one: Listed, record: store.Record) -> tuple[GitDir, ...]:
+def _git(listed: ListedSession, record: store.Record) -> tuple[PrivateGitDir, ...]:
     git = record.get("git")
-    bound = tuple(GitDir(source, target, ()) for source, target in record.get("bound", []))
+    nested = tuple(PrivateGitDir(source, target, ()) for source, target in record.get("bound", []))
     if not isinstance(git, dict):
-        return bound
+        return nested
     lists = (record["stores"], record.get("large", []))
-    shown, large = (tuple((str(outside), str(inside)) for outside, inside in pairs) for pairs in lists)
-    source = f"{one.session.root(0, '').upper}/.git" if git["inside"] else f"{one.session.folder}/git/0"
-    return (GitDir(source, "" if git["inside"] else str(git["common"]), shown, large), *bound)
+    stores, large = (tuple((str(outside), str(inside)) for outside, inside in pairs) for pairs in lists)
+    source = f"{listed.session.root(0, '').upper}/.git" if git["inside"] else f"{listed.session.folder}/git/0"
+    return (PrivateGitDir(source, "" if git["inside"] else str(git["common"]), stores, large), *nested)
 
 
-def _touched(session: store.Session, record: store.Record, number: int) -> Touched:
-    """Note what the agent had changed: there the base of the session's first start stays true. Raises UnreadableSession."""
-    skip = (b".git",) if refs.has_copy(record, number) else ()
-    found = list(scan.walk(session.root(number, "").upper, skip=skip))
+def _touched(session: store.Session, record: store.Record, number: int) -> PriorChanges:
+    """List the paths that the agent changed, for which the first lower snapshot stays valid. Raises UnreadableSession."""
+    skip = (b".git",) if refs.has_private_git_dir(record, number) else ()
+    entries = list(walk.walk(session.root(number, "").upper, skip=skip))
     try:
-        hiding = tuple(one.path for one in found if one.is_whiteout() or one.is_opaque())
+        hiding = tuple(entry.path for entry in entries if entry.is_whiteout() or entry.is_opaque())
     except CorruptUpperError as error:
-        raise UnreadableSession(session=session.id, reason=str(error), hint="discard it, or look at it by hand") from None
-    return Touched(frozenset(one.path for one in found), hiding)
+        raise UnreadableSession(
+            session=session.id, reason=str(error), hint=f"inspect {session.folder}, or agent-dev discard {session.id}"
+        ) from None
+    return PriorChanges(frozenset(entry.path for entry in entries), hiding)

@@ -1,193 +1,254 @@
-"""What stands around a run: what the user is told before, what watches its commands, what takes checkpoints, a gate."""
+"""The services around a run: notices, the supervisor, the checkpoint timer, the control socket."""
 
 import os
 
-from agent_dev.git import repository as repo
-from agent_dev.run import shown_paths as showing
-from agent_dev.run.prepare import Prepared, Request
-from agent_dev.sandbox import preflight as look
-from agent_dev.sandbox.plan import Setting
-from agent_dev.session import store
+from agent_dev.errors import UnreadableSession, UnusableStateDirectory
+from agent_dev.git import repository
+from agent_dev.run import shown_paths
+from agent_dev.run.request import PreparedRun, RunRequest
+from agent_dev.sandbox import launch
+from agent_dev.sandbox.plan import SessionSpec
+from agent_dev.session import removal, startup_state, store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent_dev.checkpoint.timer_process import Wish
-    from agent_dev.policy.watcher import Watcher
-    from agent_dev.run.run import Job, Outcome
+    from agent_dev.checkpoint.timer_process import TimerSpec
+    from agent_dev.git.passed_config_files import PassedConfig
+    from agent_dev.run.job import Outcome, RunJob
+    from agent_dev.supervisor.handle import Supervisor
 
     Notice = Callable[[str], None]
 
 
-def watcher(prepared: Prepared, session: store.Session, environ: dict[str, str]) -> "Watcher | None":
-    """Start what watches the commands of a session, early: it gets ready while we plan. None where the policy is off."""
-    if prepared.settings.profile.policy == "off":
+def start_supervisor(prepared: PreparedRun, session: store.Session, environ: dict[str, str]) -> "Supervisor | None":
+    """Start the supervisor of a session early, so that it loads while we plan; None without policy and renames."""
+    if prepared.settings.profile.policy == "off" and not prepared.settings.profile.directory_renames:
         return None
-    from agent_dev.run import policy_watch as watching  # not where the policy is off
+    from agent_dev.run import command_policy  # only if one of them is on
 
-    return watching.begin(prepared, session, environ)
-
-
-def close_gate(gate: int) -> None:
-    """Keep whoever merges beside us from doing so between the start and the base, which would take it for a move."""
-    if gate >= 0:
-        import fcntl  # only for what runs beside merges of ours
-
-        fcntl.flock(gate, fcntl.LOCK_SH)
+    return command_policy.start_supervisor(prepared, session, environ)
 
 
-def open_gate(gate: int) -> None:
-    """Let merges go on."""
-    import fcntl  # as above
-
-    fcntl.flock(gate, fcntl.LOCK_UN)
-
-
-def recover(prepared: Prepared, environ: dict[str, str], notice: "Notice") -> None:
-    """Bring an interrupted merge of this root to rest; one that is not understood is told, and stays as it is."""
+def recover_merge(prepared: PreparedRun, environ: dict[str, str], notice: "Notice") -> None:
+    """Recover an interrupted merge of this root; one that cannot be recovered is reported and left as it is."""
     from agent_dev.errors import RecoveryRequired
     from agent_dev.merge import recover as recovery  # rare, and it needs all of the merge engine
 
     try:
-        recovery.recover_here(prepared.store, prepared.place.root, environ, notice)
+        recovery.recover_root(prepared.store, prepared.location.root, environ, notice)
     except RecoveryRequired as error:
         notice(error.message)
         notice(error.hint)
 
 
-def notices(prepared: Prepared, request: Request) -> tuple[str, ...]:
-    """Return what the user should know before the agent starts."""
-    waiting = look.waiting(prepared.store, prepared.place.root)
+def start_notices(prepared: PreparedRun, request: RunRequest) -> tuple[str, ...]:
+    """Return the notices to show before the agent starts."""
+    waiting = startup_state.waiting_session_names(prepared.store, prepared.location.root)
     lines = []
     if waiting:
         names = ", ".join(waiting[-3:]) + (" …" if len(waiting) > 3 else "")
         plural = "s" if len(waiting) > 1 else ""
-        lines.append(f"{len(waiting)} earlier session{plural} here not merged: {names} (agent-dev sessions)")
-    given = (path for path in prepared.overlays if repo.git_of(path))
-    lines += [f"--overlay {path}: commits that are made there stay in the session, its files come home" for path in given]
+        lines.append(f"{len(waiting)} unmerged session{plural} here: {names} (agent-dev sessions)")
+    repositories = (path for path in prepared.overlays if repository.find_git_dir(path))
+    lines += [f"--overlay {path}: its commits stay in the session, only file changes are merged" for path in repositories]
     unset = (name for name in request.options.env if "=" not in name and name not in request.environ)
-    lines += [f"--env {name}: it is not set here, so there is none inside" for name in unset]
-    return (*lines, *showing.warnings(prepared))
+    lines += [f"--env {name}: not set in your environment, so not passed through" for name in unset]
+    return (*lines, *shown_paths.session_notices(prepared))
 
 
-def with_root(parts: Setting, root: str) -> Setting:
-    """Return the parts of a session that writes its root directly; snapshots that lie in it are covered."""
-    from agent_dev.direct import snapshot_providers as snapshots  # direct mode alone
+def report_hidden(job: "RunJob", notice: "Notice") -> None:
+    """Report which parts of the git directory the agent does not get, and which files `mask:` does not hide."""
+    from agent_dev.run import private_git  # already loaded
 
-    hidden = tuple(f"{root}/{name}" for name in snapshots.within(root))
+    line = private_git.left_out_notice(job.spec.git_dirs)
+    if line:
+        notice(line)
+    if job.prepared.settings.profile.mask:
+        from agent_dev.run import mask_report  # most runs mask nothing
+
+        for line in mask_report.mask_notices(job.prepared, job.spec):
+            notice(line)
+
+
+def direct_spec(parts: SessionSpec, prepared: PreparedRun, passed: "PassedConfig") -> SessionSpec:
+    """Return the session's part for a run that writes its root directly.
+
+    Snapshots in the root are masked; files that lead the user's git to settings are read-only.
+    """
+    from agent_dev.fs import snapshot_names
+    from agent_dev.git import nested_repositories
+
+    root = prepared.location.root
+    hidden = tuple(f"{root}/{name}" for name in snapshot_names.snapshots_in(root))
     if hidden:
-        os.makedirs(parts.blank, 0o755, exist_ok=True)
-    return parts.but(direct=root, blanks=(*parts.blanks, *hidden), door=None)
+        os.makedirs(parts.empty_directory, 0o755, exist_ok=True)
+    gitdir_files = tuple(f"{root}/{one.path}" for one in prepared.nested_repositories if one.kind == nested_repositories.FILE)
+    return parts.replace(
+        direct_root=root,
+        masked_directories=(*parts.masked_directories, *hidden),
+        ro=(*parts.ro, *gitdir_files, *passed.included_files),
+        control_socket=None,
+    )
 
 
-def open_door(job: "Job") -> int:
-    """Make the socket at which the agent makes transactions of its session; return its descriptor, -1 where there is none."""
-    if job.parts.door is None:
+def open_control_socket(job: "RunJob") -> int:
+    """Create the session's control socket; return its descriptor, -1 if it has none."""
+    if job.spec.control_socket is None:
         return -1
-    from agent_dev.inside.control import socket_file as door  # only for those
+    from agent_dev.control import socket_file  # only if enabled
 
-    return door.listen(job.session)
+    return socket_file.create_socket(job.session)
 
 
-def begin(job: "Job", record: store.Record, door: int) -> tuple[int, int]:
-    """Start what takes checkpoints while the agent runs, and what answers at its door; return their pids, 0 for none."""
-    timed = answers = 0
+def start_services(job: "RunJob", record: store.Record, listener: int) -> tuple[int, int]:
+    """Start the checkpoint timer and the control server; return their pids, 0 for none."""
+    timer = server = 0
     if _has_checkpoints(job):
-        from agent_dev.checkpoint import timer_process as clock  # needless for a run that ends at once
+        from agent_dev.checkpoint import timer_process  # not needed for a run that ends immediately
 
-        timed = clock.begin(job.session, record, _wish(job))
-    if door >= 0:
-        answers = _answer(job, record, door)
-    return timed, answers
+        timer = timer_process.start_timer(job.session, record, _retention(job))
+    if listener >= 0:
+        server = _start_control_server(job, record, listener)
+    return timer, server
 
 
-def _answer(job: "Job", record: store.Record, door: int) -> int:
-    from agent_dev.checkpoint import timer_process as clock  # as above
+def _start_control_server(job: "RunJob", record: store.Record, listener: int) -> int:
+    from agent_dev.checkpoint import timer_process  # as above
 
     def serve() -> None:
-        from agent_dev.inside.control import serve as nested  # in this process alone
+        from agent_dev.control import session_service  # in this process alone
 
-        nested.serve(job.session.but(lock=-1), record, 3, _wish(job))
+        session_service.serve(job.session.replace(lock=-1), record, 3, _retention(job))
 
-    pid = clock.beside(serve, door, 0)
-    os.close(door)  # when that process is gone nobody waits for an answer
+    pid = timer_process.start_background(serve, listener, 0)
+    os.close(listener)  # clients must not wait once the server is gone
     return pid
 
 
-def end(job: "Job", pids: tuple[int, int], door: int) -> None:
-    """End both, and take the door away."""
-    timed, answers = pids
-    if timed:
-        from agent_dev.checkpoint import freezer  # as above
-        from agent_dev.checkpoint import timer_process as clock  # as above
+def stop_services(job: "RunJob", pids: tuple[int, int], listener: int) -> None:
+    """Stop the checkpoint timer and the control server, and remove the control socket."""
+    timer, server = pids
+    if timer:
+        from agent_dev.checkpoint import timer_process  # as above
 
-        clock.end(timed)
-        freezer.close(job.session)
-    if door < 0:
+        timer_process.kill_process(timer)
+    if listener < 0:
         return
-    from agent_dev.checkpoint import timer_process as clock  # as above
-    from agent_dev.inside.control import socket_file as doors
+    from agent_dev.checkpoint import timer_process  # as above
+    from agent_dev.control import socket_file
 
-    if answers:
-        clock.end_well(answers)
+    if server:
+        timer_process.terminate(server)
     else:
-        os.close(door)
-    doors.remove(job.session)
+        os.close(listener)
+    socket_file.remove_socket(job.session)
 
 
-def put_right(job: "Job", record: store.Record, keeper: int) -> store.Record:
-    """Finish what a killed rollback left, and undo what the agent had begun and not ended, once no mount is left.
+def cleanup_function(job: "RunJob", sandbox: launch.Sandbox) -> "Callable[[], None]":
+    """Return a function that leaves the agent home and removes the control groups of an ended sandbox."""
 
-    Return the record, which says so when something was undone.
+    def clean_up() -> None:
+        job.home.release()
+        launch.remove_cgroups(sandbox)
+
+    return clean_up
+
+
+def finish_rollback(job: "RunJob", record: store.Record, setup_pid: int) -> store.Record:
+    """Finish an interrupted rollback and roll back a transaction that was left open, once all mounts are gone.
+
+    Return the record, to which a rollback is added.
     """
     if not any(os.path.lexists(f"{job.session.folder}/{name}") for name in ("rollback.shown", "transaction")):
         return record
-    from agent_dev.session import sessions  # rare
+    from agent_dev.merge import session_access
 
     try:
-        os.waitid(os.P_PID, keeper, os.WEXITED | os.WNOWAIT)
+        os.waitid(os.P_PID, setup_pid, os.WEXITED | os.WNOWAIT)
     except ChildProcessError:
-        pass  # waited for already
-    return {**record, "undone": sessions.finish_rollback(job.session)}
+        pass  # already reaped
+    return {**record, "undone": session_access.finish_interrupted_work(job.session)}
 
 
-def last_checkpoint(job: "Job", record: store.Record) -> str:
-    """Take the checkpoint at the end; return why there is none, empty when there is or none was wanted."""
+def take_last_checkpoint(job: "RunJob", record: store.Record) -> str:
+    """Take the checkpoint at the end; return why it failed, empty if it did not or none was wanted."""
     if not _has_checkpoints(job):
         return ""
-    from agent_dev.checkpoint import checkpoint_store as checkpoints  # after the agent
-    from agent_dev.checkpoint import timer_process as clock  # after the agent
+    from agent_dev.checkpoint import checkpoint_store, timer_process  # after the agent
     from agent_dev.errors import CheckpointFailed
 
     try:
-        checkpoints.take(job.session, record, checkpoints.END)
-        clock.thin(job.session, _wish(job))
+        checkpoint_store.take_checkpoint(job.session, record, checkpoint_store.END)
+        timer_process.prune(job.session, _retention(job))
     except CheckpointFailed as error:
         return error.message
     return ""
 
 
-def note_end(job: "Job", record: store.Record, outcome: "Outcome") -> None:
-    """Write into the session's log how the run ended; that it began, too, when it was over before that was written."""
+def log_end(job: "RunJob", record: store.Record, outcome: "Outcome") -> None:
+    """Log how the run ended in the session; also its start, if it ended before that was logged."""
     from agent_dev.session import events  # after the agent
 
-    launched, told = record["launched"], store.read(job.session)
-    if not any(row.get("event") == events.START and row["time"] == launched for row in events.read(job.session, told).rows):
-        events.note(job.session, events.START, at=launched, argv=record["command"], profile=record["profile"])
-    more = {"changes": outcome.changes, "commits": outcome.commits, "policy": told.get("policy")}
-    took = (told.get("ended", launched) - launched) // 1_000_000
-    events.note(job.session, events.END, at=told.get("ended", 0), exit=outcome.code, milliseconds=took, **more)
+    launched, saved = record["launched"], store.read_record(job.session)
+    if not any(
+        row.get("event") == events.START and row["time"] == launched for row in events.read_events(job.session, saved).rows
+    ):
+        events.log_event(job.session, events.START, at=launched, argv=record["command"], profile=record["profile"])
+    counts = {"changes": outcome.changes, "commits": outcome.commits, "policy": saved.get("policy")}
+    duration = (saved.get("ended", launched) - launched) // 1_000_000
+    events.log_event(job.session, events.END, at=saved.get("ended", 0), exit=outcome.exit_code, milliseconds=duration, **counts)
 
 
-def _has_checkpoints(job: "Job") -> bool:
-    """Whether checkpoints are taken by themselves; an agent in the real tree has a snapshot instead."""
+def _has_checkpoints(job: "RunJob") -> bool:
+    """Return whether automatic checkpoints are taken; an agent in the real tree has a snapshot instead."""
     is_wanted = job.has_checkpoints and job.prepared.settings.profile.checkpoint_minutes > 0
-    return is_wanted and not job.parts.direct
+    return is_wanted and not job.spec.direct_root
 
 
-def _wish(job: "Job") -> "Wish":
-    from agent_dev.checkpoint.timer_process import Wish  # as above
+def _retention(job: "RunJob") -> "TimerSpec":
+    from agent_dev.checkpoint.timer_process import TimerSpec  # as above
 
     profile = job.prepared.settings.profile
-    return Wish(profile.checkpoint_minutes, profile.keep_checkpoints, profile.keep_checkpoints_days, profile.keep_checkpoints_mib)
+    return TimerSpec(
+        profile.checkpoint_minutes, profile.keep_checkpoints, profile.keep_checkpoints_days, profile.keep_checkpoints_mib
+    )
+
+
+def drop_unstarted(session: store.Session) -> bool:
+    """Remove a session if its agent was never started, and return whether it was removed. An unreadable session is kept."""
+    try:
+        is_unstarted = store.has_no_record(session) or "launched" not in store.read_record(session)
+    except UnreadableSession:
+        return False  # out of memory or descriptors: the session may hold changes of the agent
+    try:
+        if is_unstarted and os.path.isdir(session.folder):
+            removal.remove_session_now(session)
+    except OSError:
+        return is_unstarted  # the next command removes it
+    return is_unstarted
+
+
+def claim_name(prepared: PreparedRun, request: RunRequest) -> int:
+    """Claim the name of a session to be created, until `release_name`; -1 without a name. Raises UsageError."""
+    if not request.options.name:
+        return -1
+    from agent_dev.session import session_names  # most sessions have none
+
+    return session_names.claim_name(prepared.store.path, prepared.location.root, request.options, request.environ)
+
+
+def release_name(claim: int) -> None:
+    """Release a claim: from now on the session's record has the name."""
+    if claim >= 0:
+        os.close(claim)
+
+
+def disk_full_error(prepared: PreparedRun, error: OSError) -> UnusableStateDirectory:
+    """Return the error of a run that failed because a disk is full."""
+    from agent_dev.fs import disk_space  # rare
+
+    path = disk_space.failed_path(error, prepared.store.path, prepared.agent_home, prepared.location.root)
+    hint = f"free space in the file system at {path}, or set `state:` in config.yaml to another directory"
+    return UnusableStateDirectory(path=prepared.store.path, reason=f"{error.strerror} (file system at {path})", hint=hint)

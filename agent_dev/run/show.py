@@ -1,83 +1,111 @@
-"""What a run would look like: each value with its origin, the plan, the bwrap line ready to paste. Runs nothing."""
+"""Show a run without starting it: each value with its origin, the plan, and the bubblewrap command."""
 
 from dataclasses import dataclass
 
-from agent_dev.config.limits import shown
+from agent_dev import environment
+from agent_dev import paths as agent_dev_paths
+from agent_dev.config.limits import format_limit
 from agent_dev.config.profile import BUILT_IN, LISTS
-from agent_dev.run import run
-from agent_dev.run.prepare import Prepared, Request, prepare, setting
-from agent_dev.sandbox import bwrap, plan
-from agent_dev.sandbox.plan import Bind, Cover, File, GitDir, Mask, Overlay, Root, Setting, Symlink, Tmpfs
+from agent_dev.git.git_dir import PrivateGitDir
+from agent_dev.run import mask_report, private_git, run
+from agent_dev.run.compose import SessionMounts, compose_spec
+from agent_dev.run.prepare import prepare_run
+from agent_dev.run.request import PreparedRun, RunRequest
+from agent_dev.sandbox import bwrap, machine, plan
+from agent_dev.sandbox.plan import Bind, File, Mask, MaskedView, Overlay, SessionSpec, Symlink, Tmpfs
+from agent_dev.session.root import Root
 
-SESSION = "SESSION"
+SESSION_PLACEHOLDER = "SESSION"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RunPreview:
     """Rows of (label, value, origin), and the shell line."""
 
     rows: tuple[tuple[str, str, str], ...]
     shell_line: str
 
 
-def show(request: Request) -> Shown:
+def preview_run(request: RunRequest) -> RunPreview:
     """Return what `run` would do. Raises AgentDevError as it would."""
-    prepared = prepare(request)
-    built = plan.build(prepared.settings.profile, prepared.machine, _parts(prepared, request))
-    rows = (*_settings(prepared), *_environment(prepared, built.env), *_mounts(built.mounts), *_hidden(prepared))
-    return Shown(rows, bwrap.shell_line(built, prepared.machine.bwrap, prepared.machine.bwrap_version))
+    prepared = prepare_run(request)
+    parts = _parts(prepared, request)
+    sandbox_plan = plan.build_plan(prepared.settings.profile, prepared.machine, parts)
+    left_out = private_git.left_out_notice(private_git.preview_copy(prepared))
+    rows = (
+        *_settings(prepared),
+        *((("git", left_out, ""),) if left_out else ()),
+        *_exposures(prepared, parts),
+        *_environment(prepared, sandbox_plan.env),
+        *_mounts(sandbox_plan.mounts),
+        *_hidden(prepared),
+    )
+    return RunPreview(rows, bwrap.shell_line(sandbox_plan, prepared.machine.bwrap, prepared.machine.bwrap_version))
 
 
-def _parts(prepared: Prepared, request: Request) -> Setting:
-    """Return the session's part as it would be, for a session that does not exist."""
-    folder = f"{prepared.store.sessions}/{SESSION}"
-    paths = (prepared.place.root, *prepared.overlays)
+def _exposures(prepared: PreparedRun, parts: SessionSpec) -> list[tuple[str, str, str]]:
+    """Return what remains readable although the settings may suggest otherwise."""
+    rows = []
+    patterns = prepared.settings.profile.mask
+    if patterns:
+        idle = mask_report.unmatched_patterns(prepared, parts, patterns)
+        rows += [
+            ("mask", f"{pattern} matches nothing here", prepared.settings.origins.get(f"mask:{pattern}", BUILT_IN))
+            for pattern in idle
+        ]
+        rows += [
+            ("mask", f"{pattern} is masked, but readable in git's objects", "")
+            for pattern in mask_report.tracked_paths(prepared, parts)
+        ]
+    cloud = machine.cloud_provider()
+    if cloud and prepared.settings.profile.net == "host":
+        rows.append(("net", machine.METADATA_WARNING.format(cloud), "--net none prevents it"))
+    return rows
+
+
+def _parts(prepared: PreparedRun, request: RunRequest) -> SessionSpec:
+    """Return the session's part of the plan, for a session that does not exist."""
+    folder = f"{prepared.store.sessions}/{SESSION_PLACEHOLDER}"
+    paths = (prepared.location.root, *prepared.overlays)
     roots = tuple(Root(path, f"{folder}/roots/{n}/upper", f"{folder}/roots/{n}/work") for n, path in enumerate(paths))
     caches = tuple(
         Root(path, f"{folder}/caches/{n}/upper", f"{folder}/caches/{n}/work") for n, path in enumerate(prepared.caches)
     )
-    git = prepared.place.git
-    dirs: tuple[GitDir, ...] = ()
+    git = prepared.location.git
+    dirs: tuple[PrivateGitDir, ...] = ()
     if git is not None:
-        store = ((f"{git.common}/objects", f"{plan.RUN}/git/0/objects"),)  # a run shows a farm of hard links instead
-        dirs = (GitDir(f"{folder}/git/0", "" if git.inside else git.common, store),)
-    given = run.settings_of(run.ask_git(prepared, request.environ), request.environ, prepared)
-    parts = Setting(
-        session=SESSION,
-        agent_home=prepared.agent_home,
-        roots=roots,
-        cwd=prepared.cwd,
-        command=prepared.command,
-        git_dirs=dirs,
-        git_config=given.config,
-        files=given.files,
-        caches=caches,
-    )
-    return setting(prepared, parts, request.environ).but(door=None)  # by hand there is nobody at it
+        store = ((f"{git.common}/objects", f"{agent_dev_paths.RUN}/git/0/objects"),)  # a run shows hard-linked objects instead
+        dirs = (PrivateGitDir(f"{folder}/git/0", "" if git.inside else git.common, store),)
+    passed = run.passed_git_config(run.start_git_query(prepared, request.environ), request.environ, prepared)
+    spec = compose_spec(prepared, SessionMounts(SESSION_PLACEHOLDER, roots, caches, dirs), passed, request.environ)
+    return spec.replace(control_socket=None)  # a shell line has no control server
 
 
-def _settings(prepared: Prepared) -> list[tuple[str, str, str]]:
+def _settings(prepared: PreparedRun) -> list[tuple[str, str, str]]:
     profile, origins = prepared.settings.profile, prepared.settings.origins
     rows = [
         ("profile", profile.name, ""),
         ("command", " ".join(prepared.command), origins.get("command", "")),
-        ("root", prepared.place.root, "git" if prepared.place.git else "no git"),
+        ("root", prepared.location.root, "git" if prepared.location.git else "no git"),
         ("home", f"{prepared.agent_home} at {prepared.machine.home}", origins.get("home", BUILT_IN)),
         ("state", prepared.store.path, origins.get("state", BUILT_IN)),
         ("net", profile.net, origins.get("net", BUILT_IN)),
         ("nested", "allowed" if profile.nested else "refused", origins.get("nested", BUILT_IN)),
         ("tx_inside", "yes" if profile.tx_inside else "no", origins.get("tx_inside", BUILT_IN)),
+        ("directory_renames", "yes" if profile.directory_renames else "no", origins.get("directory_renames", BUILT_IN)),
         ("bwrap", f"{prepared.machine.bwrap} {'.'.join(map(str, prepared.machine.bwrap_version))}", ""),
     ]
-    rows += [("repository", said, "") for said in prepared.said]
-    rows += [("limit", f"{name}={shown(name, size)}", origins.get(f"limits:{name}", BUILT_IN)) for name, size in profile.limits]
+    rows += [("repository", notice, "") for notice in prepared.notices]
+    rows += [
+        ("limit", f"{name}={format_limit(name, size)}", origins.get(f"limits:{name}", BUILT_IN)) for name, size in profile.limits
+    ]
     for field in LISTS:
         if field in ("ro", "rw", "overlay", "path", "mask", "share"):
             rows += [(field, item, origins.get(f"{field}:{item}", BUILT_IN)) for item in profile.as_dict()[field]]
     return rows
 
 
-def _environment(prepared: Prepared, env: tuple[tuple[str, str], ...]) -> list[tuple[str, str, str]]:
+def _environment(prepared: PreparedRun, env: tuple[tuple[str, str], ...]) -> list[tuple[str, str, str]]:
     origins = prepared.settings.origins
     rows = []
     for name, value in env:
@@ -87,22 +115,22 @@ def _environment(prepared: Prepared, env: tuple[tuple[str, str], ...]) -> list[t
 
 
 def _env_origin(name: str) -> str:
-    if name in plan.PROXY_ENV:
+    if name in environment.PROXY_ENV:
         return "your environment: a proxy"
-    return "your environment" if name in plan.BASE_ENV else BUILT_IN
+    return "your environment" if name in environment.BASE_ENV else BUILT_IN
 
 
 def _mounts(mounts: tuple[plan.Mount, ...]) -> list[tuple[str, str, str]]:
     return [("mount", _mount(mount), "") for mount in mounts]
 
 
-def _mount(mount: plan.Mount) -> str:  # noqa: PLR0911  (a case for each kind)
+def _mount(mount: plan.Mount) -> str:  # noqa: PLR0911  (one case per kind)
     match mount:
         case Bind(target, source, writable):
             same = "" if source == target else f" from {source}"
             return f"{target} {'writable' if writable else 'read-only'}{same}"
-        case Cover(target, _, _):
-            return f"{target} read-only, without the credentials that it has or could have"
+        case MaskedView(target, _, _):
+            return f"{target} read-only, credentials masked"
         case Overlay(target, _, upper, _):
             return f"{target} overlay, changes in {upper}"
         case Tmpfs(target, size, _):
@@ -117,5 +145,5 @@ def _mount(mount: plan.Mount) -> str:  # noqa: PLR0911  (a case for each kind)
             return f"{mount.target} {type(mount).__name__.lower()}"
 
 
-def _hidden(prepared: Prepared) -> list[tuple[str, str, str]]:
-    return [("not shown", path, why) for path, why in prepared.hidden]
+def _hidden(prepared: PreparedRun) -> list[tuple[str, str, str]]:
+    return [("not shown", path, reason) for path, reason in prepared.hidden]

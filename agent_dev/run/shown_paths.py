@@ -1,106 +1,126 @@
-"""Which tool directories and caches of the real home are shown, and what is hidden in all that is shown."""
+"""Select the tool directories and caches of the real home to show, and mask the credentials in them."""
 
 import binascii
 import os
 
-from agent_dev.sandbox import credentials
-from agent_dev.sandbox import preflight as look
-from agent_dev.sandbox.plan import Root, Setting, expand, is_below
+from agent_dev.paths import expand, is_below
+from agent_dev.sandbox import credentials, preflight, tool_credentials
+from agent_dev.sandbox.plan import MaskEntry, SessionSpec
 from agent_dev.sanitize import visible
+from agent_dev.session.root import Root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.run.prepare import Prepared
+    from agent_dev.run.request import PreparedRun
 
 
-def with_tools(prepared: "Prepared") -> "Prepared":
-    """Choose the tool directories and caches that are there and do not hide something of the agent home's own."""
+def with_tools(prepared: "PreparedRun") -> "PreparedRun":
+    """Select the tool directories and caches that exist and do not hide entries of the agent home."""
     home, profile = prepared.machine.home, prepared.settings.profile
     shown: dict[str, list[str]] = {"tools": [], "caches": []}
     hidden: list[tuple[str, str]] = []
     for kind, paths in (("tools", profile.tools), ("caches", profile.caches)):
         for path in (expand(path, home) for path in paths):
-            why = _why_hidden(path, prepared, is_cache=kind == "caches")
-            if why is None:
+            reason = _reason_not_shown(path, prepared, is_cache=kind == "caches")
+            if reason is None:
                 shown[kind].append(path)
-            elif why:
-                hidden.append((path, why))
+            elif reason:
+                hidden.append((path, reason))
     tools = _outermost(shown["tools"])
     caches = tuple(shown["caches"])
     ro = tuple(path for path in prepared.ro if os.path.isdir(path))
-    within = ((path, credentials.within(path, home)) for path in dict.fromkeys((*tools, *caches, *ro)))
-    return prepared.but(
+    index = tool_credentials.CredentialIndex(prepared.cache_folder)
+    masked = ((path, _mask_entries(path, home, index, is_tool=path not in ro)) for path in dict.fromkeys((*tools, *caches, *ro)))
+    prepared = prepared.replace(
         tools=tools,
         caches=caches,
-        covers=tuple((path, names) for path, names in within if names and os.path.isdir(path)),
+        masked_views=tuple((path, blanks) for path, blanks in masked if blanks),
         hidden=tuple(hidden),
     )
+    index.save()
+    return prepared
 
 
-def masked(prepared: "Prepared", roots: tuple[Root, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the files and the directories of the roots that are hidden: by `mask:`, and credentials of the home in them."""
+def _mask_entries(path: str, home: str, index: tool_credentials.CredentialIndex, *, is_tool: bool) -> tuple[MaskEntry, ...]:
+    """Return the masks for a directory: credentials that it has or could have by the table, and others found by name."""
+    if not os.path.isdir(path):
+        return ()
+    names = credentials.credentials_below(path, home)
+    found = index.find(path) if is_tool else ()
+    others = (
+        entry
+        for entry in found
+        if not any(entry.name == name or (name[-1] == "/" and entry.name.startswith(name)) for name in names)
+    )
+    return (*map(MaskEntry, names), *others)
+
+
+def masked_paths(prepared: "PreparedRun", roots: tuple[Root, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the files and the directories to mask in the roots: by `mask:`, and credentials of the home in them."""
     patterns, home = prepared.settings.profile.mask, prepared.machine.home
-    within = tuple((root, credentials.within(root.path, home)) for root in roots)
-    if not patterns and not any(names for _, names in within):
+    by_root = tuple((root, credentials.credentials_below(root.path, home)) for root in roots)
+    if not patterns and not any(names for _, names in by_root):
         return (), ()
-    from agent_dev.sandbox import masks as covers  # most runs hide nothing in a root
+    from agent_dev.sandbox import masks  # most runs mask nothing in a root
 
-    found: list[str] = []
-    for root, names in within:
-        found += covers.masked(root.path, patterns, root.upper) if patterns else ()
-        found += covers.credentials(root.path, names, root.upper)
-    paths = _outermost(sorted(set(found)))
+    candidates: list[str] = []
+    for root, names in by_root:
+        candidates += masks.find_masked(root.path, patterns, root.upper) if patterns else ()
+        candidates += masks.find_credentials(root.path, names, root.upper)
+    paths = _outermost(sorted(set(candidates)))
     return tuple(path for path in paths if not os.path.isdir(path)), tuple(path for path in paths if os.path.isdir(path))
 
 
-def warnings(prepared: "Prepared") -> tuple[str, ...]:
-    """Return what holds for a session that goes on, too: what is open, and what does not count."""
-    lines = [f"--rw {path}: the agent writes there directly, nothing of it is reviewed" for path in prepared.rw]
-    lines += [*prepared.said, *(one.warning for one in prepared.shared)]
-    lines += around(prepared)
+def session_notices(prepared: "PreparedRun") -> tuple[str, ...]:
+    """Return the notices that also apply to a resumed session: what is writable, shared or ignored."""
+    lines = [f"--rw {path}: the agent writes to it directly, without review" for path in prepared.rw]
+    lines += [*prepared.notices, *(one.warning for one in prepared.shared_sockets)]
+    lines += top_level_notices(prepared)
     return tuple(lines)
 
 
-def front(state: str, names: tuple[str, ...]) -> str:
-    """Return where the front for these names lies; it may not exist yet."""
-    return f"{state}/covers/{binascii.crc32(chr(10).join(names).encode()):08x}"
+def mask_layer_path(state: str, blanks: tuple[MaskEntry, ...]) -> str:
+    """Return the path of a mask layer for these entries; it may not exist yet."""
+    key = "\n".join(one.name for one in blanks).encode("utf-8", "surrogateescape")
+    data = b"\0".join(one.data for one in blanks).strip(b"\0")  # empty if all are empty
+    return f"{state}/covers/{binascii.crc32(key):08x}" + (f"-{binascii.crc32(data):08x}" if data else "")
 
 
-def blank(state: str) -> str:
-    """Return where the empty directory is that hides directories of a root; it may not exist yet."""
+def empty_directory_path(state: str) -> str:
+    """Return the path of the empty directory that masks directories of a root; it may not exist yet."""
     return f"{state}/covers/blank"
 
 
-def hide(prepared: "Prepared", parts: Setting) -> None:
-    """Make what hides credentials: fronts of directories, empty files in the throw-away layers of caches."""
-    if not prepared.covers and not parts.blanks:
+def create_masks(prepared: "PreparedRun", parts: SessionSpec) -> None:
+    """Create the masks for credentials: mask layers of directories, empty files in the upper layers of caches."""
+    if not prepared.masked_views and not parts.masked_directories:
         return
-    from agent_dev.sandbox import masks as covers  # where there are no credentials to hide, nothing hides them
+    from agent_dev.sandbox import masks  # only if there are credentials to mask
 
-    names = dict(prepared.covers)
-    for path, front in parts.covers:
-        covers.make(front, names[path])
+    blanks = dict(prepared.masked_views)
+    for path, layer in parts.masked_views:
+        masks.create_mask_layer(layer, blanks[path])
     for cache in parts.caches:
-        covers.fill(cache.upper, names.get(cache.path, ()))
-    if parts.blanks:
-        os.makedirs(parts.blank, 0o755, exist_ok=True)
+        masks.fill_mask_layer(cache.upper, blanks.get(cache.path, ()))
+    if parts.masked_directories:
+        os.makedirs(parts.empty_directory, 0o755, exist_ok=True)
 
 
-def around(prepared: "Prepared") -> tuple[str, ...]:
-    """Return a line about paths near the top that the agent cannot change, and one about what looks like a secret."""
+def top_level_notices(prepared: "PreparedRun") -> tuple[str, ...]:
+    """Return a notice about entries near the top that the agent cannot change, and one about likely secrets."""
     facts = prepared.machine
-    foreign, secrets = look.around(prepared.place.root, facts.uid, facts.gid)
+    foreign, secrets = preflight.scan_top_level(prepared.location.root, facts.uid, facts.gid)
     if secrets and prepared.settings.profile.mask:
-        from agent_dev.sandbox import masks as covers  # as above
+        from agent_dev.sandbox import masks  # as above
 
-        secrets = covers.unmasked(prepared.place.root, prepared.settings.profile.mask, secrets)
-    lines = [f"of another user or group, so the agent cannot change them: {_few(foreign)}"] if foreign else []
+        secrets = masks.filter_unmasked(prepared.location.root, prepared.settings.profile.mask, secrets)
+    lines = [f"owned by another user or group, so the agent cannot change: {_abbreviate(foreign)}"] if foreign else []
     if secrets:
-        lines.append(f"looks secret, and the agent can read it: {_few(secrets)} (`mask:` in config.yaml hides)")
+        lines.append(f"likely secrets that the agent can read: {_abbreviate(secrets)} (hide them with `mask:` in config.yaml)")
     return tuple(lines)
 
 
-def _few(paths: tuple[str, ...]) -> str:
+def _abbreviate(paths: tuple[str, ...]) -> str:
     more = f" and {len(paths) - 2} more" if len(paths) > 2 else ""
     return ", ".join(map(visible, paths[:2])) + more
 
@@ -109,31 +129,33 @@ def _outermost(paths: list[str]) -> tuple[str, ...]:
     return tuple(path for path in paths if not any(path != other and is_below(path, other) for other in paths))
 
 
-def _why_hidden(path: str, prepared: "Prepared", *, is_cache: bool) -> str | None:
-    """Return None to show it, "" for one that is not there, else why it is not shown."""
+def _reason_not_shown(path: str, prepared: "PreparedRun", *, is_cache: bool) -> str | None:
+    """Return None to show the path, "" if it does not exist, otherwise why it is not shown."""
     if not is_below(path, prepared.machine.home) or not (os.path.isdir(path) or (os.path.isfile(path) and not is_cache)):
         return ""
-    if credentials.is_one(path, prepared.machine.home):
-        return "it is made of credentials: `ro:` shows it all the same"
-    for own in (prepared.store.path, prepared.agent_home, prepared.cache):
-        if is_below(own, os.path.realpath(path)) or is_below(os.path.realpath(path), own):
-            return f"holds {own}"
-    place = prepared.agent_home
+    if credentials.is_credential(path, prepared.machine.home):
+        return "contains only credentials; use `ro:` to show it anyway"
+    for own_path in (prepared.store.path, prepared.agent_home, prepared.cache_folder):
+        if is_below(own_path, os.path.realpath(path)) or is_below(os.path.realpath(path), own_path):
+            return f"contains {own_path}"
+    path_in_home = prepared.agent_home
     for part in path[len(prepared.machine.home) :].split("/"):
-        place = f"{place}/{part}" if part else place
-        if os.path.islink(place) or (os.path.lexists(place) and not os.path.isdir(place) and os.path.isdir(path)):
-            return "the agent home has a link or a file of its own there"
-    return None if _is_free(place) else "the agent home has its own"
+        path_in_home = f"{path_in_home}/{part}" if part else path_in_home
+        if os.path.islink(path_in_home) or (
+            os.path.lexists(path_in_home) and not os.path.isdir(path_in_home) and os.path.isdir(path)
+        ):
+            return "the agent home has a link or file at this path"
+    return None if _is_mount_point_or_absent(path_in_home) else "the agent home already has it"
 
 
-def _is_free(place: str) -> bool:
-    """Whether the agent home holds nothing at a place but what an earlier session left as a mount point."""
+def _is_mount_point_or_absent(path: str) -> bool:
+    """Return whether the agent home has nothing there but a mount point of an earlier session."""
     try:
-        with os.scandir(place) as entries:
+        with os.scandir(path) as entries:
             return next(entries, None) is None
     except FileNotFoundError:
         return True
     except NotADirectoryError:
-        return os.lstat(place).st_size == 0
+        return os.lstat(path).st_size == 0
     except OSError:
         return False

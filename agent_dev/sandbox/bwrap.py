@@ -1,71 +1,58 @@
-"""`SandboxPlan` → arguments of bubblewrap, and what the launcher mounts itself."""
+"""Translate a SandboxPlan into arguments for bubblewrap and mounts for the setup process."""
 
-from agent_dev.sandbox.plan import (
-    Bind,
-    Cover,
-    Dev,
-    File,
-    Mask,
-    Mount,
-    Overlay,
-    Proc,
-    SandboxPlan,
-    Scratch,
-    Symlink,
-    Tmpfs,
-    is_below,
-)
+from agent_dev.paths import is_below
+from agent_dev.sandbox.plan import Bind, Dev, File, Mask, MaskedView, Mount, Overlay, Proc, SandboxPlan, Scratch, Symlink, Tmpfs
 from agent_dev.value import Value
 
-# Who mounts what an agent could have put a link in the way of, and the overlays.
-BY_BWRAP = "bwrap"  # bubblewrap >= 0.12: has --overlay and refuses links while it makes mount points
-BY_LAUNCHER = "launcher"  # in a mount namespace of the launcher's own, on descriptors opened without following links
+# The process that mounts overlays, and anything at a path where an agent could have placed a link.
+BY_BWRAP = "bwrap"  # bubblewrap >= 0.12: has --overlay and refuses links while it creates mount points
+BY_LAUNCHER = "launcher"  # the setup process, in its own mount namespace, on descriptors opened without following links
 
 HAS_OVERLAY = (0, 11, 0)
 SAFE_OVERLAY = (0, 12, 0)
 
 
-class Share(Value):
-    """The plan's mounts, divided: the launcher's come first in time, bubblewrap binds what they left.
+class MountSplit(Value):
+    """The plan's mounts, divided between the setup process (first in time) and bubblewrap.
 
-    `aside`: directories below what an overlay of the launcher's is about to hide, each with the place where it is shown before.
+    `early_binds`: directories that an overlay of the setup process will hide, with the path where each is bound before.
     """
 
     bwrap: tuple[Mount, ...]
-    launcher: tuple[Mount, ...]
-    aside: tuple[tuple[str, str], ...] = ()  # source, place
+    setup: tuple[Mount, ...]
+    early_binds: tuple[tuple[str, str], ...] = ()  # source, early mount point
 
 
-def default_way(version: tuple[int, int, int]) -> str:
-    """Return who mounts overlays with a bubblewrap of this version."""
+def default_overlay_mode(version: tuple[int, int, int]) -> str:
+    """Return which process mounts overlays with this version of bubblewrap."""
     return BY_BWRAP if version >= SAFE_OVERLAY else BY_LAUNCHER
 
 
-def divide(plan: SandboxPlan, way: str) -> Share:
-    """Divide the mounts of a plan for one way of making overlays; both ways show the same inside."""
-    if way == BY_BWRAP:
-        return Share(plan.mounts, ())
-    places = plan.writable()
-    below = [mount for mount in plan.mounts if any(is_below(mount.target, place) and mount.target != place for place in places)]
-    ours = [mount for mount in plan.mounts if isinstance(mount, Overlay) or mount in below]
-    theirs: list[Mount] = []
-    aside: list[tuple[str, str]] = []
+def split_mounts(plan: SandboxPlan, mode: str) -> MountSplit:
+    """Divide a plan's mounts for one overlay mode; both modes produce the same sandbox."""
+    if mode == BY_BWRAP:
+        return MountSplit(plan.mounts, ())
+    writable = plan.writable_targets()
+    below = [mount for mount in plan.mounts if any(is_below(mount.target, path) and mount.target != path for path in writable)]
+    by_setup = [mount for mount in plan.mounts if isinstance(mount, Overlay) or mount in below]
+    by_bwrap: list[Mount] = []
+    early_binds: list[tuple[str, str]] = []
     for mount in plan.mounts:
         if mount in below:
             continue
         if isinstance(mount, Overlay):
-            theirs.append(Bind(mount.target, mount.target, writable=True))
-        elif isinstance(mount, Bind) and (place := _aside(mount.source, ours)):
-            aside.append((mount.source, f"{place}.{len(aside)}"))
-            theirs.append(mount.but(source=aside[-1][1]))
+            by_bwrap.append(Bind(mount.target, mount.target, writable=True))
+        elif isinstance(mount, Bind) and (path := _early_mount_base(mount.source, by_setup)):
+            early_binds.append((mount.source, f"{path}.{len(early_binds)}"))
+            by_bwrap.append(mount.replace(source=early_binds[-1][1]))
         else:
-            theirs.append(mount)
-    return Share(tuple(theirs), tuple(ours), tuple(aside))
+            by_bwrap.append(mount)
+    return MountSplit(tuple(by_bwrap), tuple(by_setup), tuple(early_binds))
 
 
-def _aside(source: str, ours: list[Mount]) -> str:
-    """Return beside what of the session's a directory can be shown that a mount of ours hides; "" where none does."""
-    for mount in ours:
+def _early_mount_base(source: str, mounts: list[Mount]) -> str:
+    """Return the session's path next to which a directory hidden by our mounts can be bound; "" if none hides it."""
+    for mount in mounts:
         if is_below(source, mount.target):
             if isinstance(mount, Overlay):
                 return mount.upper
@@ -74,28 +61,28 @@ def _aside(source: str, ours: list[Mount]) -> str:
     return ""
 
 
-def mount_points(plan: SandboxPlan) -> tuple[str, ...]:
-    """Return the directories that must exist in the agent home for the plan, relative to it, outermost first."""
-    inside = plan.home.rstrip("/") + "/"
-    below = [m.target[len(inside) :] for m in plan.mounts if m.target.startswith(inside) and not isinstance(m, File | Mask)]
+def home_mount_points(plan: SandboxPlan) -> tuple[str, ...]:
+    """Return the directories that the plan needs in the agent home, relative to it, outermost first."""
+    prefix = plan.home.rstrip("/") + "/"
+    below = [m.target[len(prefix) :] for m in plan.mounts if m.target.startswith(prefix) and not isinstance(m, File | Mask)]
     return tuple(sorted(below))
 
 
-def arguments(plan: SandboxPlan, mounts: tuple[Mount, ...], descriptors: dict[str, int]) -> tuple[str | int, ...]:
-    """Return bubblewrap's options, without the command; `descriptors`, numbers of files' data by target, stay numbers."""
-    words: list[str | int] = ["--die-with-parent", "--cap-drop", "ALL", "--hostname", plan.hostname]
-    words += [f"--unshare-{name}" for name in plan.unshare]
+def bwrap_options(plan: SandboxPlan, mounts: tuple[Mount, ...], descriptors: dict[str, int]) -> tuple[str | int, ...]:
+    """Return bubblewrap's options, without the command; `descriptors` (files' data by target) stay numbers."""
+    options: list[str | int] = ["--die-with-parent", "--cap-drop", "ALL", "--hostname", plan.hostname]
+    options += [f"--unshare-{name}" for name in plan.unshare]
     for option, number in zip(("--uid", "--gid"), plan.ids, strict=False):
-        words += (option, str(number))
+        options += (option, str(number))
     for name, value in plan.env:
-        words += ("--setenv", name, value)
+        options += ("--setenv", name, value)
     for mount in mounts:
-        words += _mount(mount, descriptors)
-    words += ("--chdir", plan.cwd, "--remount-ro", "/")
-    return tuple(words)
+        options += _mount(mount, descriptors)
+    options += ("--chdir", plan.cwd, "--remount-ro", "/")
+    return tuple(options)
 
 
-def _mount(mount: Mount, descriptors: dict[str, int]) -> tuple[str | int, ...]:  # noqa: C901, PLR0911  (a case for each kind)
+def _mount(mount: Mount, descriptors: dict[str, int]) -> tuple[str | int, ...]:  # noqa: C901, PLR0911  (one case per kind)
     match mount:
         case File(target, _, _, is_program):
             return ("--perms", "0555" if is_program else "0444", "--file", descriptors[target], target)
@@ -105,7 +92,7 @@ def _mount(mount: Mount, descriptors: dict[str, int]) -> tuple[str | int, ...]: 
             return ("--bind" if writable else "--ro-bind", source, target)
         case Overlay(target, lower, upper, work):
             return ("--overlay-src", lower, "--overlay", upper, work, target)
-        case Cover(target, lower, front):
+        case MaskedView(target, lower, front):
             return ("--overlay-src", lower, "--overlay-src", front, "--ro-overlay", target)
         case Scratch(target, lower):
             return ("--overlay-src", lower, "--tmp-overlay", target)
@@ -116,42 +103,42 @@ def _mount(mount: Mount, descriptors: dict[str, int]) -> tuple[str | int, ...]: 
         case Proc(target):
             return ("--proc", target)
         case Dev(target):
-            return ("--dev", target, "--remount-ro", target)  # its tmpfs has no limit of its own
+            return ("--dev", target, "--remount-ro", target)  # its tmpfs has no size limit
 
 
 def shell_line(plan: SandboxPlan, program: str, version: tuple[int, int, int]) -> str:
-    """Return one line for bash that builds the same sandbox by hand, ready to paste.
+    """Return one line for bash that builds the same sandbox, ready to paste.
 
-    Overlays have a throw-away upper there; before bubblewrap 0.11 the roots are read-only instead.
+    Its overlays have a temporary upper layer; before bubblewrap 0.11 the roots are read-only instead.
     """
-    mounts = tuple(_by_hand(mount, version) for mount in plan.mounts)
-    made = [m for m in mounts if isinstance(m, File | Mask)]
-    numbers = {m.target: 10 + n for n, m in enumerate(made)}
-    data = {m.target: m.data if isinstance(m, File) else b"" for m in made}
-    inputs = [f"{n}< <(printf -- {_escaped(data[target], b'%')})" for target, n in numbers.items()]
-    words = (program, *arguments(plan, mounts, numbers), "--", *plan.command)
-    return " ".join(("env -i", *(_quoted(str(word)) for word in words), *inputs))
+    mounts = tuple(_for_shell(mount, version) for mount in plan.mounts)
+    data_mounts = [m for m in mounts if isinstance(m, File | Mask)]
+    numbers = {m.target: 10 + n for n, m in enumerate(data_mounts)}
+    data = {m.target: m.data if isinstance(m, File) else b"" for m in data_mounts}
+    inputs = [f"{n}< <(printf -- {_escape(data[target], b'%')})" for target, n in numbers.items()]
+    command = (program, *bwrap_options(plan, mounts, numbers), "--", *plan.command)
+    return " ".join(("env -i", *(_quote(str(word)) for word in command), *inputs))
 
 
-def _quoted(word: str) -> str:
-    """Return a word as bash reads it, on one line and of visible letters alone, so that it can be shown as it is."""
+def _quote(word: str) -> str:
+    """Quote a word for bash, on one line and with visible characters only, so that it can be printed."""
     from shlex import quote  # not on the launch path: shlex imports re
 
-    return quote(word) if word.isascii() and word.isprintable() else f"${_escaped(word.encode('utf-8', 'surrogateescape'))}"
+    return quote(word) if word.isascii() and word.isprintable() else f"${_escape(word.encode('utf-8', 'surrogateescape'))}"
 
 
-def _escaped(data: bytes, more: bytes = b"") -> str:
-    letters = (f"\\x{byte:02x}" if not 31 < byte < 127 or byte in b"'\\" + more else chr(byte) for byte in data)
-    return f"'{''.join(letters)}'"
+def _escape(data: bytes, special: bytes = b"") -> str:
+    characters = (f"\\x{byte:02x}" if not 31 < byte < 127 or byte in b"'\\" + special else chr(byte) for byte in data)
+    return f"'{''.join(characters)}'"
 
 
-def _by_hand(mount: Mount, version: tuple[int, int, int]) -> Mount:
+def _for_shell(mount: Mount, version: tuple[int, int, int]) -> Mount:
     match mount:
         case File(target, _, True):
             return Bind(target, target)
         case Overlay(target, lower, _, _):
             return Scratch(target, lower) if version >= HAS_OVERLAY else Bind(target, lower)
-        case Cover(target, _, _) if version < HAS_OVERLAY:
-            return Tmpfs(target, 4096)  # what it hides is worse than what it shows
+        case MaskedView(target, _, _) if version < HAS_OVERLAY:
+            return Tmpfs(target, 4096)  # hide everything rather than show credentials
         case _:
             return mount

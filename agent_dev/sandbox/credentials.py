@@ -1,6 +1,6 @@
-"""Where programs keep passwords, tokens and keys: below the home, and by name in a repository."""
+"""Paths of passwords, tokens and keys: below the home by program, and by name in a repository."""
 
-# Below the home, by program; one that ends in a slash is a directory of nothing else. Wherever a shown directory has or
+# Below the home, by program; a path that ends in a slash is a directory of credentials only. Where a shown directory has or
 # could have one, the agent sees an empty file or an empty directory.
 CREDENTIALS: dict[str, tuple[str, ...]] = {
     "age": (".config/sops/age/",),
@@ -72,9 +72,28 @@ CREDENTIALS: dict[str, tuple[str, ...]] = {
     "wrangler": (".wrangler/config/", ".config/.wrangler/"),
     "yarn": (".yarnrc", ".yarnrc.yml"),
 }
-ALL = tuple(path for paths in CREDENTIALS.values() for path in paths)
+CREDENTIAL_PATHS = tuple(path for paths in CREDENTIALS.values() for path in paths)
 
-# What looks like a secret in a repository, by its name in small letters.
+# Files that hold passwords or tokens in any directory, by lower-case name, with the content that replaces them: what their
+# program reads as empty settings.
+REPLACEMENTS: dict[str, bytes] = {
+    "settings.xml": b"<settings/>\n",
+    "settings-security.xml": b"<settingsSecurity/>\n",
+    "nuget.config": b"<configuration/>\n",
+    "auth.json": b"{}\n",
+    "credentials.json": b"{}\n",
+    **dict.fromkeys(
+        (
+            *("npmrc", ".npmrc", ".yarnrc", ".yarnrc.yml", "bunfig.toml", ".bunfig.toml", "pip.conf", "pip.ini", ".pypirc"),
+            *("gradle.properties", "gemrc", ".gemrc", "credentials", "credentials.toml", ".credentials", "auth.toml"),
+            *(".netrc", "_netrc", ".pgpass", ".git-credentials", "git-credentials", "hosts.yml", ".dockercfg", ".vault-token"),
+            *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
+        ),
+        b"",
+    ),
+}
+
+# Lower-case names of likely secrets in a repository.
 _NAMES = frozenset(
     (
         *(".env", ".netrc", ".pgpass", ".pypirc", ".htpasswd", ".git-credentials", ".vault-token", ".dockercfg", "kubeconfig"),
@@ -82,28 +101,28 @@ _NAMES = frozenset(
         *("service-account.json", "serviceaccount.json", "secrets.yml", "secrets.yaml", "secrets.json", "secrets.toml"),
     )
 )
-_ENDS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".tfvars", ".tfstate", ".env")
-_SAMPLES = (".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".pub", ".d.ts")
+_SUFFIXES = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".tfvars", ".tfstate", ".env")
+_SAMPLE_SUFFIXES = (".example", ".sample", ".template", ".dist", ".defaults", ".schema", ".pub", ".d.ts")
 
 
-def within(folder: str, home: str) -> tuple[str, ...]:
-    """Return the credentials that a directory has or could have, as paths below it; those that are directories end in a slash."""
-    inside = folder.rstrip("/") + "/"
-    if not inside.startswith(home + "/"):
+def credentials_below(folder: str, home: str) -> tuple[str, ...]:
+    """Return the credentials that a directory has or could have, relative to it; those that are directories end in a slash."""
+    prefix = folder.rstrip("/") + "/"
+    if not prefix.startswith(home + "/"):
         return ()
-    below = inside[len(home) + 1 :]
-    return tuple(path[len(below) :] for path in ALL if path.startswith(below) and path != below)
+    relative = prefix[len(home) + 1 :]
+    return tuple(path[len(relative) :] for path in CREDENTIAL_PATHS if path.startswith(relative) and path != relative)
 
 
-def is_one(path: str, home: str) -> bool:
-    """Whether a path is itself a file or a directory of credentials."""
+def is_credential(path: str, home: str) -> bool:
+    """Return whether a path is itself a file or directory of credentials."""
     name = path.removeprefix(home + "/")
-    return name in ALL or f"{name}/" in ALL
+    return name in CREDENTIAL_PATHS or f"{name}/" in CREDENTIAL_PATHS
 
 
 def looks_secret(name: str) -> bool:
-    """Whether a file's name in a repository says that it holds a password or a key."""
+    """Return whether a file's name suggests a password or a key."""
     name = name.lower()
-    if name.endswith(_SAMPLES):
+    if name.endswith(_SAMPLE_SUFFIXES):
         return False
-    return name in _NAMES or name.startswith(".env.") or name.endswith(_ENDS)
+    return name in _NAMES or name.startswith(".env.") or name.endswith(_SUFFIXES)

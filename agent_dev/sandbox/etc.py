@@ -1,9 +1,8 @@
-"""The /etc of the sandbox: the parts of the host's that programs need; its files as one directory made once, bound read-only.
+"""The /etc of the sandbox: the parts of the host's that programs need; its files are an image, made once and bound read-only.
 
-Each mount costs a start 0.15 ms, and there would be thirty. The image lies in the cache under a name made from what it was
-copied from (inode, size, mtime of each file), so a change of the host's makes a new one. None is changed once it is made, and
-none is removed that a session of the last 30 days began with.
-Directories are bound over it, each as it is now: what changes below them does not show at the directory itself.
+Each mount costs 0.15 ms at the start, and there would be thirty. The image is cached under a key made from its sources (inode,
+size, mtime of each file), so a change on the host makes a new one. Images are never changed, and an image is kept for 30 days
+after its last use. Directories are bound over it live: changes of their content show, a replaced directory does not.
 """
 
 import binascii
@@ -13,9 +12,13 @@ import time
 
 from agent_dev.fs import cache
 from agent_dev.fs.rmtree import remove_tree
-from agent_dev.sandbox.plan import Bind, File, Mount, Symlink
+from agent_dev.sandbox.plan import HOSTNAME, Bind, File, Mount, Symlink
 
-GITCONFIG = "/run/agent-dev/gitconfig"  # /etc/gitconfig points there: it is the session's own
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GITCONFIG = "/run/agent-dev/gitconfig"  # /etc/gitconfig links to it; each session has its own
 _DIRECTORIES = ("alternatives", "crypto-policies", "fonts", "pki/ca-trust", "pki/java", "pki/tls/certs", "ssl/certs")
 _DIRECTORIES_BY_PREFIX = ("java-",)
 _FILES = (
@@ -38,43 +41,56 @@ _FILES = (
     "ssl/openssl.cnf",
     "timezone",
 )
-_LARGEST = 4 << 20
-_OLD = 30 * 86400  # s: past that an image that nobody began with is removed
+_HOSTS = "hosts"
+_MAX_SIZE = 4 << 20
+_MAX_AGE = 30 * 86400  # s: images unused for longer are removed
 
 
-def mounts(environ: dict[str, str], made: tuple[tuple[str, bytes], ...]) -> tuple[Mount, ...]:
-    """Return what shows /etc: the image, or single mounts where the cache cannot be written. `made`: files of ours."""
+def etc_mounts(environ: dict[str, str], generated: tuple[tuple[str, bytes], ...]) -> tuple[Mount, ...]:
+    """Return the mounts for /etc: the image, or single mounts if the cache is not writable."""
     names = (*_DIRECTORIES, *(name for name in os.listdir("/etc") if name.startswith(_DIRECTORIES_BY_PREFIX)))
     folders = tuple(name for name in names if os.path.isdir(f"/etc/{name}"))
-    shown = tuple(Bind(path, path) for path in (f"/etc/{name}" for name in folders))
-    key = _key(folders, made)
+    directory_binds = tuple(Bind(path, path) for path in (f"/etc/{name}" for name in folders))
+    key = _key(folders, generated)
     image = f"{cache.folder(environ)}/etc-{binascii.crc32(key):08x}"
-    if _is_made(image, key) or _make_alone(image, key, folders, made):
-        return (Bind("/etc", image), *shown)
-    copies = tuple(File(path, data, is_copy=True) for name in _FILES if (data := _read(path := f"/etc/{name}")) is not None)
-    return (*shown, *copies, *(File(f"/etc/{name}", data) for name, data in made), Symlink("/etc/gitconfig", GITCONFIG))
+    if _is_current(image, key, generated) or _make_locked(image, key, folders, generated):
+        return (Bind("/etc", image), *directory_binds)
+    copies = tuple(File(f"/etc/{name}", data, name != _HOSTS) for name, data in _contents())
+    return (
+        *directory_binds,
+        *copies,
+        *(File(f"/etc/{name}", data) for name, data in generated),
+        Symlink("/etc/gitconfig", GITCONFIG),
+    )
 
 
-def _key(folders: tuple[str, ...], made: tuple[tuple[str, bytes], ...]) -> bytes:
-    parts = [f"{os.getuid()}", *folders]
+def _key(folders: tuple[str, ...], generated: tuple[tuple[str, bytes], ...]) -> bytes:
+    parts = [f"{os.getuid()}", HOSTNAME, *folders]
     for name in _FILES:
         try:
-            found = os.stat(f"/etc/{name}")
-            parts.append(f"{name} {found.st_ino} {found.st_size} {found.st_mtime_ns}")
+            status = os.stat(f"/etc/{name}")
+            parts.append(f"{name} {status.st_ino} {status.st_size} {status.st_mtime_ns}")
         except OSError:
             continue
-    return "\n".join(parts).encode() + repr(made).encode()
+    return "\n".join(parts).encode() + repr(generated).encode()
 
 
-def _is_made(image: str, key: bytes) -> bool:
+def _is_current(image: str, key: bytes, generated: tuple[tuple[str, bytes], ...]) -> bool:
     try:
         with open(f"{image}.key", "rb", 0) as file:
-            is_made = file.read() == key and os.path.isdir(image)
+            is_current = file.read() == key + _sizes(image, generated)
     except OSError:
         return False
-    if is_made:
+    if is_current:
         _mark_used(image)
-    return is_made
+    return is_current
+
+
+def _sizes(image: str, generated: tuple[tuple[str, bytes], ...]) -> bytes:
+    """Return the size of each file of an image, to detect one truncated by a full disk. Raises OSError."""
+    names = (*_FILES, *(name for name, _ in generated))
+    sizes = [f"{name} {os.stat(path).st_size}" for name in names if os.path.lexists(path := f"{image}/{name}")]
+    return "\n".join(["", *sizes]).encode()
 
 
 def _mark_used(image: str) -> None:
@@ -82,46 +98,44 @@ def _mark_used(image: str) -> None:
         for path in (image, f"{image}.key"):
             os.utime(path)
     except OSError:
-        return  # a cache that cannot be written, where nothing is removed either
+        return  # the cache is not writable, so nothing is removed either
 
 
-def _make_alone(image: str, key: bytes, folders: tuple[str, ...], made: tuple[tuple[str, bytes], ...]) -> bool:
-    """Make an image unless another start is at it: its image must not be taken away while a sandbox is made of it."""
-    place = os.path.dirname(image)
+def _make_locked(image: str, key: bytes, folders: tuple[str, ...], generated: tuple[tuple[str, bytes], ...]) -> bool:
+    """Make an image under a lock: no other start may remove it while a sandbox uses it."""
+    cache_folder = os.path.dirname(image)
     try:
-        os.makedirs(place, 0o700, exist_ok=True)
-        lock = os.open(f"{place}/etc.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        os.makedirs(cache_folder, 0o700, exist_ok=True)
+        lock = os.open(f"{cache_folder}/etc.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return _is_made(image, key) or _make(image, key, folders, made)
+        return _is_current(image, key, generated) or _make(image, key, folders, generated)
     except OSError:
         return False
     finally:
         os.close(lock)
 
 
-def _make(image: str, key: bytes, folders: tuple[str, ...], made: tuple[tuple[str, bytes], ...]) -> bool:
-    """Make an image beside its place and move it there; the key comes last and says that it is whole."""
+def _make(image: str, key: bytes, folders: tuple[str, ...], generated: tuple[tuple[str, bytes], ...]) -> bool:
+    """Make an image next to its path and rename it; the key is written last and marks it complete."""
     temp = f"{image}.{os.getpid()}"
     try:
         _remove_old(os.path.dirname(image))
         os.mkdir(temp, 0o755)
         for name in folders:
-            os.makedirs(f"{temp}/{name}", 0o755, exist_ok=True)  # to be bound over
-        for name in _FILES:
-            _copy_file(f"/etc/{name}", f"{temp}/{name}")
-        for name, data in made:
+            os.makedirs(f"{temp}/{name}", 0o755, exist_ok=True)  # mount points
+        for name, data in (*_contents(), *generated):
             _write(f"{temp}/{name}", data)
         os.symlink(GITCONFIG, f"{temp}/gitconfig")
         if os.path.lexists(f"{image}.key"):
             os.unlink(f"{image}.key")
-        if os.path.lexists(image):  # of a key with the same checksum, or without its key: not to be trusted
+        if os.path.lexists(image):  # without a key, or from a checksum collision: not trusted
             os.rename(image, f"{temp}.old")
             remove_tree(f"{temp}.old")
         os.rename(temp, image)
-        _write(f"{image}.key", key)
+        _write(f"{image}.key", key + _sizes(image, generated))
     except OSError:
         if os.path.isdir(temp):
             remove_tree(temp)
@@ -129,21 +143,33 @@ def _make(image: str, key: bytes, folders: tuple[str, ...], made: tuple[tuple[st
     return True
 
 
-def _copy_file(source: str, copy: str) -> None:
-    data = _read(source)
-    if data is not None:
-        _write(copy, data)
+def _contents() -> "Iterator[tuple[str, bytes]]":
+    """Yield the files of /etc to show, by name, with their content in the sandbox."""
+    for name in _FILES:
+        data = _read(f"/etc/{name}")
+        if name == _HOSTS:
+            yield name, _with_own_name(data or b"127.0.0.1\tlocalhost\n")
+        elif data is not None:
+            yield name, data
+
+
+def _with_own_name(hosts: bytes) -> bytes:
+    """Add the sandbox's host name to hosts(5) unless a line has it: programs look themselves up."""
+    name = HOSTNAME.encode()
+    if any(name in line.partition(b"#")[0].split()[1:] for line in hosts.lower().splitlines()):
+        return hosts
+    return hosts.rstrip(b"\n") + b"\n127.0.1.1\t" + name + b"\n"
 
 
 def _read(path: str) -> bytes | None:
-    """Return a small regular file that everybody may read; what is closed on the host stays closed, for root too."""
+    """Return a small world-readable regular file; unreadable files stay so, for root too."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return None
-    found = os.fstat(fd)
-    is_open = found.st_mode & 0o170004 == 0o100004 and found.st_size <= _LARGEST
-    data = os.read(fd, _LARGEST) if is_open else None
+    status = os.fstat(fd)
+    is_open = status.st_mode & 0o170004 == 0o100004 and status.st_size <= _MAX_SIZE
+    data = os.read(fd, _MAX_SIZE) if is_open else None
     os.close(fd)
     return data
 
@@ -156,8 +182,8 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _remove_old(folder: str) -> None:
-    before = time.time() - _OLD
+    oldest = time.time() - _MAX_AGE
     for name in os.listdir(folder):
         path = f"{folder}/{name}"
-        if name.startswith("etc-") and os.lstat(path).st_mtime < before:
+        if name.startswith("etc-") and os.lstat(path).st_mtime < oldest:
             remove_tree(path)

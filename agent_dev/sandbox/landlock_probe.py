@@ -1,36 +1,36 @@
-"""Whether Landlock's file rules can be put on behind the mounts, and the plan that does it.
+"""Test whether Landlock rules can be applied in addition to the mounts, and add them to a plan.
 
-Why inside, and why so few profiles: docs/decisions/0025-second-wall.md.
+Why in the sandbox, and why for so few profiles: docs/decisions/0025-landlock-rules.md.
 """
 
 import os
 import sys
 
-from agent_dev.linux import syscalls as kernel
-from agent_dev.sandbox import landlock as wall
+from agent_dev.linux import syscalls
+from agent_dev.sandbox import landlock
 from agent_dev.sandbox.plan import SandboxPlan
 
-_SINCE = 2  # ABI: before it nothing can be moved from one directory to another
-_SYSTEM = "/usr/bin/python3"
+_MIN_ABI = 2  # ABI: older ones forbid moves between directories
+_SYSTEM_PYTHON = "/usr/bin/python3"
 
 
-def add(plan: SandboxPlan) -> SandboxPlan:
-    """Return the plan with the step that puts them on; the plan itself where that cannot be done."""
-    python = next((path for path in pythons() if wall.is_shown(plan, path)), "")
-    if kernel.landlock() < _SINCE or not python:
+def add_landlock(plan: SandboxPlan) -> SandboxPlan:
+    """Return the plan with a step that applies the rules; the unchanged plan if that is not possible."""
+    python = next((path for path in candidate_pythons() if landlock.is_shown(plan, path)), "")
+    if syscalls.landlock_abi() < _MIN_ABI or not python:
         return plan
-    with open(os.path.join(os.path.dirname(__file__), "../inside/landlock_exec.py"), "rb") as file:
-        return wall.behind(plan, python, file.read())
+    with open(os.path.join(os.path.dirname(os.path.dirname(__file__)), "inside/landlock_exec.py"), "rb") as file:
+        return landlock.add_landlock_step(plan, python, file.read())
 
 
-def missing() -> str:
-    """Say why they cannot be put on here; nothing where they can."""
-    if kernel.landlock() < _SINCE:
-        return "needs Linux 5.19 with Landlock"
-    return "" if any(path.startswith("/usr/") for path in pythons()) else "needs a Python below /usr"
+def missing_requirement() -> str:
+    """Return why the rules cannot be applied here; empty if they can."""
+    if syscalls.landlock_abi() < _MIN_ABI:
+        return "requires Linux 5.19 with Landlock"
+    return "" if any(path.startswith("/usr/") for path in candidate_pythons()) else "requires a Python below /usr"
 
 
-def pythons() -> tuple[str, ...]:
-    """Return the Pythons that a sandbox may show, by their real paths."""
-    found = (os.path.realpath(sys.executable), os.path.realpath(_SYSTEM))
-    return tuple(path for path in found if os.access(path, os.X_OK))
+def candidate_pythons() -> tuple[str, ...]:
+    """Return the real paths of the Pythons that a sandbox may show."""
+    candidates = (os.path.realpath(sys.executable), os.path.realpath(_SYSTEM_PYTHON))
+    return tuple(path for path in candidates if os.access(path, os.X_OK))

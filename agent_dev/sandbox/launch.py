@@ -1,278 +1,319 @@
-"""Start bubblewrap behind a keeper and wait until every process of the sandbox is gone."""
+"""Start bubblewrap behind a setup process and wait until every process of the sandbox is gone."""
 
 import errno
 import os
 import select
 
-from agent_dev import trace as debug
-from agent_dev.errors import AgentDevError, CannotStart, KeeperFailed
-from agent_dev.linux import signals
-from agent_dev.sandbox import bwrap, seccomp
-from agent_dev.sandbox import setup_process as keeper
-from agent_dev.sandbox.plan import File, Mask, SandboxPlan
-from agent_dev.sandbox.terminal import Terminal
+from agent_dev import debug
+from agent_dev.errors import AgentDevError, CannotStart, SandboxSetupFailed
+from agent_dev.linux import cgroups, signals, streams
+from agent_dev.sandbox import bwrap, seccomp, setup_process
+from agent_dev.sandbox.plan import File, Mask, Overlay, SandboxPlan
+from agent_dev.sandbox.terminal.foreground import is_other_terminal
+from agent_dev.sandbox.terminal.pty import Terminal
 from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.policy.watcher import Watcher
-    from agent_dev.sandbox.cgroup_limits import Group
-    from agent_dev.sandbox.redirected_streams import Streams
+    from agent_dev.sandbox.cgroup_limits import LimitGroups
+    from agent_dev.sandbox.redirected_streams import RedirectedStreams
+    from agent_dev.sandbox.supervisor_interface import SupervisorHandle
 
+_SET_UID = 0o4000
 _KIND, _FILES = 0o170000, (0o100000, 0o040000, 0o060000)  # file, directory, block device
 
 
 class Sandbox(Value):
-    """A sandbox that is built and held just before the agent, or running."""
+    """A sandbox that is built and blocked just before the agent, or running."""
 
-    keeper: int  # pid of the keeper, our child
-    init: int  # pid of the first process of the recorded pid namespace, as we see it; leads the sandbox's process group
-    init_fd: int  # its pidfd: readable when the last process of the namespace is gone
+    setup_pid: int  # pid of the setup process, our child
+    init_pid: int  # pid, in our namespace, of the recorded pid namespace's init; leads the sandbox's process group
+    init_fd: int  # its pidfd, readable when the namespace's last process is gone
     pid_namespace: int  # inode
-    status_fd: int  # what bubblewrap says of the child and its exit code
-    hold_fd: int  # written to: the agent may start
-    group: int  # the sandbox's process group
-    has_keeper: bool
+    status_fd: int  # bubblewrap's JSON: child pid and exit code
+    hold_fd: int  # write to it to start the agent
+    process_group: int  # the sandbox's process group
+    has_own_namespaces: bool
+    cgroup_name: str  # name of its control groups
 
 
-class Keeper:
-    """A keeper that was started ahead and waits for its order; `dismiss` it when there will be none."""
+class SetupProcess:
+    """A setup process, started early, that waits for its spec; kill it when there will be none."""
 
     def __init__(self, *, namespaces: bool = True) -> None:
-        self.streams = _streams()  # before all pipes: what copies must not hold them open
-        order, self._order = os.pipe()
+        self.streams = _streams()  # before all pipes and the terminal: the copying processes must not inherit them
+        try:
+            self.terminal = Terminal()
+        except BaseException:
+            self.finish_streams()
+            raise
+        spec, self._spec = os.pipe()
         go, self._go = os.pipe()
         self._report, report = os.pipe()
         hold, self._hold = os.pipe()
         self._status, status = os.pipe()
+        self._cgroups, cgroups_w = os.pipe()
+        self.cgroup_name = cgroups.new_name()  # name of the sandbox's own control groups
         self.has_namespaces = namespaces
-        self.watcher: Watcher | None = None  # hears of each command, where something shall
-        self.group: Group | None = None  # of control groups, for limits of the whole sandbox
+        self.supervisor: SupervisorHandle | None = None  # None without policy and directory renames
+        self.limit_groups: LimitGroups | None = None  # control groups for limits on the whole sandbox
         launcher = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
+            os.setsid()
             if self.streams:
-                self.streams.put_on()
-            for fd in (self._order, self._go, self._report, self._hold, self._status):
+                self.streams.use_sandbox_side()
+            self.terminal.use_sandbox_side()
+            for fd in (self._spec, self._go, self._report, self._hold, self._status, self._cgroups):
                 os.close(fd)
-            keeper.run(keeper.Pipes(order, go, report, hold, status), launcher, namespaces=namespaces)
-        for fd in (order, go, report, hold, status):
+            pipes, in_foreground = (
+                setup_process.Pipes(spec, go, report, hold, status, cgroups_w),
+                self.terminal.starts_in_foreground,
+            )
+            setup_process.run(pipes, launcher, self.cgroup_name, namespaces=namespaces, in_foreground=in_foreground)
+        for fd in (spec, go, report, hold, status, cgroups_w):
             os.close(fd)
+        self.terminal.close_sandbox_side()
         if self.streams:
-            self.streams.let_go()
+            self.streams.close_sandbox_side()
 
     def finish_streams(self) -> None:
-        """Bring all that was written to the user's files, once the sandbox is over."""
+        """Wait until all output is in the user's files, once the sandbox has ended."""
         if self.streams:
             self.streams.finish()
             self.streams = None
 
-    def dismiss(self) -> None:
-        """End a keeper that is not needed."""
+    def kill(self) -> None:
+        """Kill a setup process that is not needed."""
         if self.pid:
             os.kill(self.pid, signals.KILL)
             os.waitpid(self.pid, 0)
+            cgroups.remove_finished(self.cgroup_name, self.pid)
             self._close()
+        self.terminal.finish()
         self.finish_streams()
+
+    def has_own_cgroups(self) -> bool:
+        """Return whether the sandbox has its own control groups wherever it could write others; waits for the setup process."""
+        is_alone = os.read(self._cgroups, 1) == b"y"
+        os.close(self._cgroups)
+        return is_alone
 
     def _close(self) -> None:
         self.pid = 0
-        for fd in (self._order, self._go, self._report, self._hold, self._status):
+        for fd in (self._spec, self._go, self._report, self._hold, self._status, self._cgroups):
             try:
                 os.close(fd)
             except OSError:
-                continue  # handed over or closed before
+                continue  # already closed
 
-    def carry_out(self, order: keeper.Order, terminal: Terminal) -> Sandbox:
-        """Have the order carried out up to the moment before the agent. Raises KeeperFailed, with nothing left."""
-        _write_all(self._order, order.encoded())
-        os.close(self._order)
-        reported = _read_all(self._report)
+    def build(self, spec: setup_process.SetupSpec) -> Sandbox:
+        """Build the sandbox up to the moment before the agent starts. Raises SandboxSetupFailed, with nothing left behind."""
+        streams.write_all(self._spec, spec.encode())
+        os.close(self._spec)
+        report = streams.read_to_end(self._report)
         try:
-            sandbox = self._held(reported, terminal)
+            sandbox = self._sandbox(report)
         except (OSError, AgentDevError) as error:
-            self.dismiss()
-            terminal.take_back()
+            self.kill()
             if isinstance(error, OSError):
-                raise KeeperFailed(reason=str(error), number=error.errno or 0) from None
+                raise SandboxSetupFailed(reason=str(error), number=error.errno or 0) from None
             raise
         self.pid = 0
         return sandbox
 
-    def _held(self, reported: bytes, terminal: Terminal) -> Sandbox:
-        if not reported or reported.startswith(keeper.FAILED):
-            number, _, what = reported[1:].decode(errors="surrogateescape").partition("\0")
-            raise KeeperFailed(reason=what or "the keeper ended", number=int(number or 0))
-        group, listener = map(int, reported.split())
-        if self.watcher is not None:
-            self.watcher.follow(group, listener)
-        if self.group:
-            self.group.hold(group)  # before it becomes bubblewrap and has children
-        terminal.lend(group)
-        known = _known(group) if self.has_namespaces else None  # while it waits: it may end at once, and we come late
+    def _sandbox(self, report: bytes) -> Sandbox:
+        if not report or report.startswith(setup_process.FAILED):
+            number, _, reason = report[1:].decode(errors="surrogateescape").partition("\0")
+            raise SandboxSetupFailed(reason=reason or "the setup process exited", number=int(number or 0))
+        group, listener = map(int, report.split())
+        if self.supervisor is not None:
+            self.supervisor.attach(group, listener)
+        if self.limit_groups:
+            self.limit_groups.add_process(group, self.cgroup_name)  # before it execs bubblewrap and has children
+        self.terminal.start_relay(self.pid, group)
+        init_facts = _describe_init(group) if self.has_namespaces else None  # while it waits: it may exit immediately afterwards
         os.write(self._go, b"x")
         os.close(self._go)
-        init, init_fd, namespace = known or _known(_child_of_bwrap(self._status))
-        return Sandbox(self.pid, init, init_fd, namespace, self._status, self._hold, group, self.has_namespaces)
+        init, init_fd, namespace = init_facts or _describe_init(_child_of_bwrap(self._status))
+        status, hold = self._status, self._hold
+        return Sandbox(self.pid, init, init_fd, namespace, status, hold, group, self.has_namespaces, self.cgroup_name)
 
 
-def _known(init: int) -> tuple[int, int, int]:
-    """Return the sandbox's first process, a descriptor of it, and its PID namespace. Raises OSError when it is gone."""
+def _describe_init(init: int) -> tuple[int, int, int]:
+    """Return the sandbox's init, its pidfd, and its pid namespace. Raises OSError when it is gone."""
     return init, os.pidfd_open(init), os.stat(f"/proc/{init}/ns/pid").st_ino
 
 
-def _streams() -> "Streams | None":
-    """Return what stands between the agent and the files that the user redirects to and from; None for none."""
+def _streams() -> "RedirectedStreams | None":
+    """Return the pipes between the agent and redirected files; None if nothing is redirected."""
     for fd in range(3):
         try:
             mode = os.fstat(fd).st_mode & _KIND
         except OSError:
             continue  # closed
-        if mode in _FILES:
-            from agent_dev.sandbox.redirected_streams import Streams  # rare: most runs have a terminal or pipes
+        if mode in _FILES or is_other_terminal(fd):
+            from agent_dev.sandbox.redirected_streams import RedirectedStreams  # rare: most runs use a terminal or pipes
 
-            return Streams()
+            return RedirectedStreams()
     return None
 
 
-def start(plan: SandboxPlan, program: str, overlays: str, empty: str, kept: Keeper, terminal: Terminal) -> Sandbox:
-    """Build the sandbox and hold it before the agent starts; raises KeeperFailed or CannotStart, with nothing left."""
+def build_sandbox(plan: SandboxPlan, program: str, overlays: str, empty: str, setup: SetupProcess) -> Sandbox:
+    """Build the sandbox and block it before the agent starts. Raises SandboxSetupFailed or CannotStart and leaves nothing."""
     command = plan.command
     if not plan.nested:
-        from agent_dev.sandbox import landlock_probe as wall  # few profiles forbid sandboxes inside
+        from agent_dev.sandbox import landlock_probe  # few profiles set `nested: false`
 
-        plan = wall.add(plan)
-    share = bwrap.divide(plan, overlays)
-    made = [mount for mount in share.bwrap if isinstance(mount, File | Mask)]
-    numbers = {mount.target: number for number, mount in enumerate(made)}
-    files = tuple(mount.data if isinstance(mount, File) else b"" for mount in made)
-    _check_size(made, dict(plan.limits).get("file-size", 0))
-    options = bwrap.arguments(plan, share.bwrap, numbers)
-    debug.show((program, *map(str, options), "--", *plan.command))
-    order = keeper.Order(
+        plan = landlock_probe.add_landlock(plan)
+    split = bwrap.split_mounts(plan, overlays)
+    data_mounts = [mount for mount in split.bwrap if isinstance(mount, File | Mask)]
+    numbers = {mount.target: number for number, mount in enumerate(data_mounts)}
+    files = tuple(mount.data if isinstance(mount, File) else b"" for mount in data_mounts)
+    _check_size(data_mounts, dict(plan.limits).get("file-size", 0))
+    options = bwrap.bwrap_options(plan, split.bwrap, numbers)
+    debug.print_command((program, *map(str, options), "--", *plan.command))
+    spec = setup_process.SetupSpec(
         program=program,
-        words=(*options, "--block-fd", keeper.HOLD, "--json-status-fd", keeper.STATUS, "--seccomp", len(files)),
+        bwrap_arguments=(
+            *options,
+            "--block-fd",
+            setup_process.HOLD_FD,
+            "--json-status-fd",
+            setup_process.STATUS_FD,
+            "--seccomp",
+            len(files),
+        ),
         command=plan.command,
-        files=(*files, _filter(nested=plan.nested)),
-        mounts=share.launcher,
+        files=(*files, _syscall_filter(nested=plan.nested, is_alone=setup.has_own_cgroups())),
+        mounts=split.setup,
         home=plan.home,
         agent_home=plan.agent_home,
         empty=empty,
-        watch=_watching() if kept.watcher is not None else b"",
+        notify_filter=_notify_filter(plan, setup.supervisor, program) if setup.supervisor is not None else b"",
+        is_listener_required=setup.supervisor is not None and setup.supervisor.has_policy,
         limits=plan.limits,
-        aside=share.aside,
-        has_wall=plan.command != command,
+        early_binds=split.early_binds,
+        has_landlock_step=plan.command != command,
     )
-    return kept.carry_out(order, terminal)
+    return setup.build(spec)
 
 
-def _check_size(made: "list[File | Mask]", limit: int) -> None:
-    """Refuse a limit that bubblewrap would meet itself: it cuts what it writes, and says nothing."""
-    for mount in made:
+def _check_size(mounts: "list[File | Mask]", limit: int) -> None:
+    """Refuse a `file-size` limit that bubblewrap would reach itself: it would silently truncate the files that it writes."""
+    for mount in mounts:
         if limit and isinstance(mount, File) and len(mount.data) > limit:
-            message = f"the sandbox is built with {mount.target}, of {len(mount.data)} bytes; file-size is limited to {limit}"
-            raise CannotStart(message=message, hint="a larger limit: --limit file-size=…")
+            message = (
+                f"the limit file-size={limit} is below the {len(mount.data)} bytes of {mount.target}, which the sandbox needs"
+            )
+            raise CannotStart(message=message, hint="set a higher limit: --limit file-size=…")
 
 
-def _filter(*, nested: bool) -> bytes:
-    program = seccomp.program(nested=nested)
+def _syscall_filter(*, nested: bool, is_alone: bool) -> bytes:
+    program = seccomp.refusal_filter(nested=nested, more=() if is_alone else seccomp.NO_CGROUPS_RULES)
     if not program:
-        raise CannotStart(message=f"there is no system-call filter for {os.uname().machine}", hint="x86_64 and aarch64 work")
+        raise CannotStart(message=f"no system-call filter for {os.uname().machine}", hint="supported: x86_64, aarch64")
     return program
 
 
-def _watching() -> bytes:
-    program = seccomp.watching(os.uname().machine)
-    if not program:
-        raise CannotStart(message=f"commands cannot be watched on {os.uname().machine}", hint="policy: off")
+def _notify_filter(plan: SandboxPlan, supervisor: "SupervisorHandle", bwrap: str) -> bytes:
+    """Return the filter for supervised system calls; empty when there are none.
+
+    A set-uid bubblewrap would lose its privileges by a filter: there, renames are not supervised.
+    """
+    if supervisor.has_renames and not os.stat(bwrap).st_mode & _SET_UID:
+        supervisor.overlays = tuple((mount.target, mount.upper) for mount in plan.mounts if isinstance(mount, Overlay))
+    calls = (*(seccomp.COMMANDS if supervisor.has_policy else ()), *(seccomp.RENAMES if supervisor.overlays else ()))
+    program = seccomp.notify_filter(os.uname().machine, calls) if calls else b""
+    if not program and supervisor.has_policy:
+        raise CannotStart(message=f"commands cannot be supervised on {os.uname().machine}", hint="set `policy: off`")
     return program
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
 
 
 def close_inherited() -> None:
-    """Keep what our own parent left open from going inside."""
+    """Keep descriptors that our parent left open from being inherited by the sandbox."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             try:
                 os.set_inheritable(int(name), False)
             except OSError:
-                continue  # the one that listdir used
-
-
-def _read_all(fd: int) -> bytes:
-    data = b""
-    while piece := os.read(fd, 65536):
-        data += piece
-    os.close(fd)
-    return data
+                continue  # the descriptor of listdir itself
 
 
 def _child_of_bwrap(status: int) -> int:
-    """Return the pid of the sandbox's init, which bubblewrap tells when it has cloned it."""
-    told = b""
-    while b"}" not in told:
-        piece = os.read(status, 4096)
-        if not piece:
-            raise CannotStart(message="bubblewrap ended before it had built the sandbox")
-        told += piece
-    return int(told.split(b'"child-pid":')[1].split(b",")[0].split(b"}")[0])
+    """Return the pid of the sandbox's init, which bubblewrap reports once it has cloned it."""
+    output = b""
+    while b"}" not in output:
+        chunk = os.read(status, 4096)
+        if not chunk:
+            raise CannotStart(message="bubblewrap exited before it had built the sandbox")
+        output += chunk
+    return int(output.split(b'"child-pid":')[1].split(b",")[0].split(b"}")[0])
 
 
-def release(sandbox: Sandbox) -> None:
-    """Let the agent start."""
+def start_agent(sandbox: Sandbox) -> None:
+    """Start the agent."""
     try:
         os.write(sandbox.hold_fd, b"x")
     except BrokenPipeError:
-        pass  # bubblewrap has failed; `finish` tells
+        pass  # bubblewrap failed; the run reports it when it ends
     os.close(sandbox.hold_fd)
 
 
-def is_over(sandbox: Sandbox, timeout: float | None = None) -> bool:
+def has_sandbox_ended(sandbox: Sandbox, timeout: float | None = None) -> bool:
     """Return whether every process of the sandbox is gone, waiting at most `timeout` ms."""
+    return has_process_ended(sandbox.init_fd, timeout)
+
+
+def has_process_ended(pidfd: int, timeout: float | None = 0) -> bool:
+    """Return whether a process has ended, waiting at most `timeout` ms."""
     poll = select.poll()
-    poll.register(sandbox.init_fd, select.POLLIN)
+    poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(timeout))
 
 
 def exit_code(sandbox: Sandbox) -> int | None:
-    """Return the agent's exit code (128 + n for a signal) when the sandbox is over; None when it never started."""
-    told = _read_all(sandbox.status_fd)
+    """Return the agent's exit code (128 + n for a signal) when the sandbox has ended; None when it never started."""
+    status = streams.read_to_end(sandbox.status_fd)
     os.close(sandbox.init_fd)
-    if b'"exit-code"' not in told:
+    if b'"exit-code"' not in status:
         return None
-    return int(told.split(b'"exit-code":')[1].split(b"}")[0].split(b",")[0])
+    return int(status.split(b'"exit-code":')[1].split(b"}")[0].split(b",")[0])
 
 
 def reap(sandbox: Sandbox) -> int:
-    """Wait for the keeper, which still takes its mounts apart (8 ms for an overlay); return bubblewrap's exit code."""
-    _, status = os.waitpid(sandbox.keeper, 0)
+    """Wait for the setup process, which still unmounts (8 ms for an overlay); return bubblewrap's exit code."""
+    _, status = os.waitpid(sandbox.setup_pid, 0)
+    remove_cgroups(sandbox)
     return os.waitstatus_to_exitcode(status)
 
 
-def kill(sandbox: Sandbox) -> None:
-    """End every process of the sandbox now."""
-    signals.send_by_descriptor(sandbox.init_fd, signals.KILL)
+def remove_cgroups(sandbox: Sandbox) -> None:
+    """Remove the control groups of an ended sandbox once its setup process has exited."""
+    cgroups.remove_finished(sandbox.cgroup_name, sandbox.setup_pid)
 
 
-def start_best(
-    plan: SandboxPlan, program: str, version: tuple[int, int, int], empty: str, kept: Keeper, terminal: Terminal
+def kill_sandbox(sandbox: Sandbox) -> None:
+    """Kill every process of the sandbox."""
+    signals.pidfd_send_signal(sandbox.init_fd, signals.KILL)
+
+
+def build_with_fallback(
+    plan: SandboxPlan, program: str, version: tuple[int, int, int], empty: str, setup: SetupProcess
 ) -> Sandbox:
-    """Start with a keeper; where user namespaces are bubblewrap's alone, without one, if bubblewrap is safe by itself.
+    """Start the sandbox; retry without our own namespaces where only bubblewrap may create them and it is new enough.
 
-    Raises KeeperFailed with a hint that says what the refusal means on this machine.
+    Raises SandboxSetupFailed with a hint that explains the failure on this machine.
     """
-    overlays = os.environ.get("AGENT_DEV_OVERLAY") or bwrap.default_way(version)
+    overlays = os.environ.get("AGENT_DEV_OVERLAY") or bwrap.default_overlay_mode(version)
     try:
-        return start(plan, program, overlays, empty, kept, terminal)
-    except KeeperFailed as error:
+        return build_sandbox(plan, program, overlays, empty, setup)
+    except SandboxSetupFailed as error:
         if error.values.get("number") in (errno.EPERM, errno.EACCES) and version >= bwrap.SAFE_OVERLAY:
-            alone = Keeper(namespaces=False)
-            alone.watcher, alone.group, kept.streams = kept.watcher, kept.group, alone.streams
-            return start(plan, program, bwrap.BY_BWRAP, empty, alone, terminal)
-        from agent_dev.sandbox import failure_hints as explain  # only when something failed
+            bare = SetupProcess(namespaces=False)
+            bare.supervisor, bare.limit_groups = setup.supervisor, setup.limit_groups
+            setup.streams, setup.terminal = bare.streams, bare.terminal
+            return build_sandbox(plan, program, bwrap.BY_BWRAP, empty, bare)
+        from agent_dev.sandbox import failure_hints  # only after a failure
 
-        raise explain.keeper(error, plan) from None
+        raise failure_hints.explain_setup_failure(error, plan) from None

@@ -1,26 +1,29 @@
-"""Facts about this computer and its user, for a plan."""
+"""Facts about this machine and its user, as input for a plan."""
 
 import os
 import pwd
 
 from agent_dev.errors import CannotStart
 from agent_dev.fs import cache
+from agent_dev.linux.programs import find_program
+from agent_dev.linux.users import home_directory
+from agent_dev.paths import is_below
 from agent_dev.sandbox import etc
 from agent_dev.sandbox.bwrap import BY_BWRAP, BY_LAUNCHER, HAS_OVERLAY
-from agent_dev.sandbox.plan import ORDINARY, ORDINARY_NAME, Machine, is_below
+from agent_dev.sandbox.plan import INSIDE_UID, INSIDE_USER, Machine
 
 _SYSTEM = ("/usr", "/opt", "/nix", "/gnu")
 _LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
 
-def look(environ: dict[str, str], untrusted: tuple[str, ...]) -> Machine:
-    """Return the facts; no program is taken from an `untrusted` place. Raises CannotStart for a missing bubblewrap or home."""
-    user_home = home(environ)
+def inspect_machine(environ: dict[str, str], untrusted: tuple[str, ...]) -> Machine:
+    """Return the facts; no program is taken from an `untrusted` path. Raises CannotStart without bubblewrap or a home."""
+    user_home = home_directory(environ)
     links, system = _top_level()
     user, shell = _account(environ)
-    program = bwrap(environ, untrusted)
+    program = find_bwrap(environ, untrusted)
     version = bwrap_version(program, environ)
-    _check_way(environ, version)
+    _check_overlay_mode(environ, version)
     return Machine(
         uid=os.getuid(),
         gid=os.getgid(),
@@ -31,92 +34,63 @@ def look(environ: dict[str, str], untrusted: tuple[str, ...]) -> Machine:
         bwrap_version=version,
         links=links,
         system=system,
-        etc=etc.mounts(environ, _users(user, user_home, shell)),
+        etc=etc.etc_mounts(environ, _users(user, user_home, shell)),
     )
 
 
-def home(environ: dict[str, str]) -> str:
-    """Return the user's home. Raises CannotStart for none: it is never made, neither by us nor for what we keep below it."""
-    place = environ.get("HOME", "")
-    if not place.startswith("/"):
-        raise CannotStart(message="HOME is not set to an absolute path", hint="set HOME")
-    if not os.path.isdir(place):
-        raise CannotStart(message=f"HOME is {place}, which is no directory", hint="make it, or set HOME to one that is there")
-    return os.path.realpath(place)
-
-
-def user_name(uid: int) -> str:
-    """Return the name of an account, its number when it has none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
 def bwrap_version(path: str, environ: dict[str, str]) -> tuple[int, int, int]:
-    """Return a bubblewrap's version; asked once for each file, since asking costs as much as starting it."""
-    found = os.stat(path)
-    key = f"{path}:{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
-    place = f"{cache.folder(environ)}/bwrap.json"
-    kept = cache.read(place)
-    match kept.get(key):
+    """Return bubblewrap's version, cached per file: running it to ask costs as much as starting it."""
+    status = os.stat(path)
+    key = f"{path}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
+    cache_file = f"{cache.folder(environ)}/bwrap.json"
+    cached = cache.read(cache_file)
+    match cached.get(key):
         case [int(major), int(minor), int(patch)]:
             return (major, minor, patch)
-        case _:  # not asked yet
+        case _:  # not cached
             pass
-    version = _ask_version(path)
-    cache.write(place, {**kept, key: list(version)})
+    version = _run_version(path)
+    cache.write(cache_file, {**cached, key: list(version)})
     return version
 
 
-def _ask_version(path: str) -> tuple[int, int, int]:
-    answer, w = os.pipe()
-    pid = os.posix_spawn(path, ("bwrap", "--version"), {}, file_actions=[(os.POSIX_SPAWN_DUP2, w, 1)])
-    os.close(w)
-    with os.fdopen(answer, "rb") as file:
+def _run_version(path: str) -> tuple[int, int, int]:
+    output, output_w = os.pipe()
+    pid = os.posix_spawn(path, ("bwrap", "--version"), {}, file_actions=[(os.POSIX_SPAWN_DUP2, output_w, 1)])
+    os.close(output_w)
+    with os.fdopen(output, "rb") as file:
         text = file.read().decode("utf-8", "replace")
     os.waitpid(pid, 0)
     numbers = [int(part) for part in text.strip().removeprefix("bubblewrap ").split(".")[:3] if part.isdigit()]
     if len(numbers) < 2:
-        raise CannotStart(message=f"{path} does not say its version, so it is no bubblewrap")
+        raise CannotStart(message=f"{path} reports no version: it is not bubblewrap")
     return (numbers[0], numbers[1], numbers[2] if len(numbers) > 2 else 0)
 
 
-def bwrap(environ: dict[str, str], untrusted: tuple[str, ...] = ()) -> str:
-    """Return the absolute path of bubblewrap: AGENT_DEV_BWRAP, else the first on PATH."""
-    chosen = environ.get("AGENT_DEV_BWRAP")
-    if chosen:
-        if not os.path.isfile(chosen) or not os.access(chosen, os.X_OK):
-            why = "cannot be executed" if os.path.isfile(chosen) else "is no file"
-            raise CannotStart(message=f"AGENT_DEV_BWRAP is {chosen}, which {why}", hint="unset it, or name a bubblewrap")
-        return os.path.abspath(chosen)
-    found = program("bwrap", environ, untrusted)
+def find_bwrap(environ: dict[str, str], untrusted: tuple[str, ...] = ()) -> str:
+    """Return the absolute path of bubblewrap: AGENT_DEV_BWRAP, otherwise the first on PATH."""
+    configured = environ.get("AGENT_DEV_BWRAP")
+    if configured:
+        if not os.path.isfile(configured) or not os.access(configured, os.X_OK):
+            reason = "cannot be executed" if os.path.isfile(configured) else "is not a file"
+            raise CannotStart(
+                message=f"AGENT_DEV_BWRAP={configured} {reason}", hint="unset it, or set it to the path of bubblewrap"
+            )
+        return os.path.abspath(configured)
+    found = find_program("bwrap", environ, untrusted)
     if found is None:
         raise CannotStart(message="bubblewrap (bwrap) is not installed", hint=_install_hint())
     return found
 
 
-def _check_way(environ: dict[str, str], version: tuple[int, int, int]) -> None:
-    way = environ.get("AGENT_DEV_OVERLAY")
-    if way and way not in (BY_BWRAP, BY_LAUNCHER):
-        raise CannotStart(message=f"AGENT_DEV_OVERLAY is {way}: it is {BY_LAUNCHER} or {BY_BWRAP}", hint="unset it")
-    if way == BY_BWRAP and version < HAS_OVERLAY:
-        raise CannotStart(message="AGENT_DEV_OVERLAY is bwrap, and this bubblewrap has no overlays", hint="0.11 or newer has")
-
-
-def program(name: str, environ: dict[str, str], untrusted: tuple[str, ...] = ()) -> str | None:
-    """Return a program of the host by absolute path, never one from a relative or agent-writable directory of PATH.
-
-    The agent home of agents that have none of their own is never trusted, whichever is in use.
-    """
-    places = (*untrusted, os.path.realpath(environ.get("HOME", "/") + "/aihome"))
-    for folder in environ.get("PATH", os.defpath).split(":"):
-        path = f"{folder}/{name}"
-        if folder.startswith("/") and os.access(path, os.X_OK) and os.path.isfile(path):
-            real = os.path.realpath(path)
-            if not any(is_below(real, place) or is_below(path, place) for place in places):
-                return path
-    return None
+def _check_overlay_mode(environ: dict[str, str], version: tuple[int, int, int]) -> None:
+    mode = environ.get("AGENT_DEV_OVERLAY")
+    if mode and mode not in (BY_BWRAP, BY_LAUNCHER):
+        raise CannotStart(message=f"AGENT_DEV_OVERLAY={mode}: must be {BY_LAUNCHER} or {BY_BWRAP}", hint="unset it")
+    if mode == BY_BWRAP and version < HAS_OVERLAY:
+        raise CannotStart(
+            message="AGENT_DEV_OVERLAY=bwrap: this bubblewrap does not support overlays", hint="install bubblewrap 0.11 or newer"
+        )
 
 
 def _install_hint() -> str:
@@ -144,17 +118,56 @@ def _account(environ: dict[str, str]) -> tuple[str, str]:
     except KeyError:
         return environ.get("USER") or "user", "/bin/sh"
     shell = entry.pw_shell
-    return entry.pw_name, shell if any(is_below(shell, place) for place in ("/bin", "/usr", "/sbin")) else "/bin/sh"
+    return entry.pw_name, shell if any(is_below(shell, prefix) for prefix in ("/bin", "/usr", "/sbin")) else "/bin/sh"
 
 
 def _users(user: str, home: str, shell: str) -> tuple[tuple[str, bytes], ...]:
-    """Make passwd and group of nobody but root, the user and nobody: the others' names are not the agent's business."""
+    """Return passwd and group with only root, the user and nobody: the agent need not know other accounts."""
     uid, gid = os.getuid(), os.getgid()
     if uid == 0:
-        uid, gid, user = ORDINARY, ORDINARY, ORDINARY_NAME
-    people = {0: ("root", 0, "/root", "/bin/sh"), 65534: ("nobody", 65534, "/nonexistent", "/usr/sbin/nologin")}
-    people[uid] = (user, gid, home, shell)
-    passwd = "".join(f"{name}:x:{number}:{group}::{at}:{sh}\n" for number, (name, group, at, sh) in people.items())
+        uid, gid, user = INSIDE_UID, INSIDE_UID, INSIDE_USER
+    accounts = {0: ("root", 0, "/root", "/bin/sh"), 65534: ("nobody", 65534, "/nonexistent", "/usr/sbin/nologin")}
+    accounts[uid] = (user, gid, home, shell)
+    passwd = "".join(
+        f"{name}:x:{number}:{group}::{home_dir}:{login_shell}\n"
+        for number, (name, group, home_dir, login_shell) in accounts.items()
+    )
     groups = {0: "root", 65534: "nogroup"} | {gid: "root" if gid == 0 else user}
     group = "".join(f"{name}:x:{number}:\n" for number, name in groups.items())
     return (("passwd", os.fsencode(passwd)), ("group", os.fsencode(group)))
+
+
+# The vendor named by the firmware, in these files (systemd: src/basic/virt.c, cloud-init: ds-identify).
+_FIRMWARE = ("sys_vendor", "chassis_asset_tag", "bios_vendor", "product_name", "board_vendor")
+_CLOUDS = {
+    "Amazon": "Amazon EC2",
+    "Google": "Google Cloud",
+    "7783-7084-3265-9085-8269-3286-77": "Azure",
+    "OracleCloud": "Oracle Cloud",
+    "Alibaba": "Alibaba Cloud",
+    "Tencent": "Tencent Cloud",
+    "DigitalOcean": "DigitalOcean",
+    "Hetzner": "Hetzner",
+    "Scaleway": "Scaleway",
+    "Vultr": "Vultr",
+    "Akamai": "Akamai",
+    "Linode": "Akamai",
+    "Exoscale": "Exoscale",
+    "UpCloud": "UpCloud",
+    "OpenStack": "OpenStack",
+}
+METADATA_WARNING = "an agent can get this machine's credentials from {}: 169.254.169.254, fd00:ec2::254"
+
+
+def cloud_provider(folder: str = "/sys/class/dmi/id") -> str:
+    """Return the name of the cloud that this machine runs in; "" if its firmware names none."""
+    for name in _FIRMWARE:
+        try:
+            with open(f"{folder}/{name}", encoding="utf-8", errors="replace") as file:
+                text = file.read(256)
+        except OSError:
+            continue
+        for vendor, cloud_name in _CLOUDS.items():
+            if vendor in text:
+                return cloud_name
+    return ""

@@ -1,79 +1,84 @@
-"""What hides secrets: fronts of empty files laid over directories that have or could have some, and masks in a repository."""
+"""Mask credentials: find them in shown directories and repositories, and make empty files to mount over them."""
 
 import os
 
-from agent_dev.errors import Refused, StateUnusable
-from agent_dev.sandbox.plan import is_below
+from agent_dev.errors import Refused, UnusableStateDirectory
+from agent_dev.paths import is_below
+from agent_dev.sandbox.plan import MaskEntry
 
-_MOST = 200_000  # entries of a repository that are looked at for `mask:`
+_MAX_ENTRIES = 200_000  # entries of a repository searched for `mask:`
 
 
-def make(place: str, names: tuple[str, ...]) -> None:
-    """Make a front once: an empty file for each name, an empty and opaque directory for one that ends in a slash."""
-    if os.path.isdir(place):
+def create_mask_layer(path: str, blanks: tuple[MaskEntry, ...]) -> None:
+    """Create a mask layer unless it exists: a file for each entry, an empty opaque directory for a name that ends in a slash."""
+    if os.path.isdir(path):
         return
-    temp = f"{place}.{os.getpid()}"
+    temp = f"{path}.{os.getpid()}"
     os.makedirs(temp, 0o755)
-    fill(temp, names)
+    fill_mask_layer(temp, blanks)
     try:
-        os.rename(temp, place)
+        os.rename(temp, path)
     except OSError:
-        from agent_dev.fs.rmtree import remove_tree  # another start was quicker
+        from agent_dev.fs.rmtree import remove_tree  # another start made it first
 
         remove_tree(temp)
 
 
-def fill(folder: str, names: tuple[str, ...]) -> None:
-    """Put the empty files and directories into the upper layer of an overlay."""
-    for name in names:
-        path = f"{folder}/{name.rstrip('/')}"
+def fill_mask_layer(folder: str, blanks: tuple[MaskEntry, ...]) -> None:
+    """Create the files and empty directories in the upper layer of an overlay."""
+    for mask in blanks:
+        path = f"{folder}/{mask.name.rstrip('/')}"
         os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
-        if not name.endswith("/"):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444))
+        if not mask.name.endswith("/"):
+            fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444)
+            os.write(fd, mask.data)
+            os.close(fd)
             continue
         os.makedirs(path, 0o755, exist_ok=True)
         try:
             os.setxattr(path, "user.overlay.opaque", b"y")
         except OSError as error:
             hint = "set `state:` in config.yaml to a directory on a local disk"
-            raise StateUnusable(path=folder, reason=f"no extended attributes ({error.strerror})", hint=hint) from None
+            raise UnusableStateDirectory(path=folder, reason=f"no extended attributes ({error.strerror})", hint=hint) from None
 
 
-def masked(root: str, patterns: tuple[str, ...], upper: str = "") -> tuple[str, ...]:
-    """Return the files and directories of a root that patterns of `mask:` mean, outermost only; no link is followed.
+def find_masked(root: str, patterns: tuple[str, ...], upper: str = "") -> tuple[str, ...]:
+    """Return the outermost files and directories of a root that `mask:` patterns match; links are not followed.
 
-    `upper` is a resumed session's: what stands there hides the root's own. Raises Refused for a tree that is too large.
+    `upper`: the upper layer of a resumed session, which may hide the root's own entries. Raises Refused for a tree too large.
     """
-    from agent_dev.path_patterns import Patterns  # most runs mask nothing
+    from agent_dev.path_patterns import PatternIndex  # most runs mask nothing
 
-    known = Patterns(tuple((pattern, 0) for pattern in patterns))
-    found: list[str] = []
+    matcher = PatternIndex(tuple((pattern, 0) for pattern in patterns))
+    paths: list[str] = []
     folders = [""]
-    left = _MOST
+    entries_left = _MAX_ENTRIES
     while folders:
         for entry in _entries(root, folders.pop()):
-            left -= 1
-            if left < 0:
-                raise Refused(message=f"mask: {root} has more than {_MOST} entries", hint="take `mask:` out of the profile")
+            entries_left -= 1
+            if entries_left < 0:
+                raise Refused(
+                    message=f"mask: {root} has more than {_MAX_ENTRIES} entries to search", hint="remove `mask:` from the profile"
+                )
             path = entry.path[len(root) + 1 :]
             if path == ".git":
                 continue
-            if known.matching(os.fsencode(path)):
-                found += _shown(root, path, upper)
+            if matcher.matching_path(os.fsencode(path)):
+                paths += _mask_target(root, path, upper)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(path)
-    return tuple(found)
+    return tuple(paths)
 
 
-def unmasked(root: str, patterns: tuple[str, ...], paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the paths of a root that no pattern hides, by themselves or by a directory above."""
-    hidden = masked(root, patterns)
-    return tuple(path for path in paths if not any(is_below(os.path.realpath(f"{root}/{path}"), one) for one in hidden))
+def filter_unmasked(root: str, patterns: tuple[str, ...], paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the paths of a root that no pattern masks, by themselves or by a parent directory."""
+    hidden = find_masked(root, patterns)
+    return tuple(path for path in paths if not any(is_below(os.path.realpath(f"{root}/{path}"), mask) for mask in hidden))
 
 
-def credentials(root: str, names: tuple[str, ...], upper: str) -> tuple[str, ...]:
-    """Return the paths of credentials that a root has."""
-    return tuple(path for name in names for path in _shown(root, name.rstrip("/"), upper))
+def find_credentials(root: str, names: tuple[str, ...], upper: str) -> tuple[str, ...]:
+    """Return the paths of the named credentials that exist in a root."""
+    return tuple(path for name in names for path in _mask_target(root, name.rstrip("/"), upper))
 
 
 def _entries(root: str, folder: str) -> "list[os.DirEntry[str]]":
@@ -81,11 +86,11 @@ def _entries(root: str, folder: str) -> "list[os.DirEntry[str]]":
         with os.scandir(f"{root}/{folder}" if folder else root) as entries:
             return list(entries)
     except PermissionError:
-        return []  # the agent, the same user, cannot read it either
+        return []  # the agent runs as the same user and cannot read it either
 
 
-def _shown(root: str, path: str, upper: str) -> tuple[str, ...]:
-    """Return what must be covered so that a path cannot be read: a link's target in the root too, nothing for what is gone."""
+def _mask_target(root: str, path: str, upper: str) -> tuple[str, ...]:
+    """Return the path to mask so that `path` cannot be read: of a link its target within the root; nothing if there is none."""
     real = os.path.realpath(f"{root}/{path}")
     if not real.startswith(root + "/") or not (os.path.isfile(real) or os.path.isdir(real)):
         return ()
@@ -93,14 +98,14 @@ def _shown(root: str, path: str, upper: str) -> tuple[str, ...]:
 
 
 def _is_hidden(upper: str, path: str) -> bool:
-    """Whether an upper shows something else there, or nothing: then the root's own cannot be read."""
-    place = upper
+    """Return whether the upper layer hides a path: then the root's own entry cannot be read."""
+    entry = upper
     for part in path.split("/"):
-        place = f"{place}/{part}"
-        if not os.path.lexists(place):
+        entry = f"{entry}/{part}"
+        if not os.path.lexists(entry):
             return False
-        if not os.path.isdir(place) or os.path.islink(place):
-            return not os.path.isfile(place) or os.path.islink(place)
-        if "user.overlay.opaque" in os.listxattr(place, follow_symlinks=False):
+        if not os.path.isdir(entry) or os.path.islink(entry):
+            return not os.path.isfile(entry) or os.path.islink(entry)
+        if "user.overlay.opaque" in os.listxattr(entry, follow_symlinks=False):
             return True
     return False

@@ -1,23 +1,23 @@
-"""The overlay of a root as a running sandbox has it, opened from outside.
+"""Open the overlay of a root, as a running sandbox sees it, from outside.
 
-The agent can move the directories above a root that lies in its home, and put links there: no path of it is ever followed.
+The agent can move the directories above a root in its home and replace them by links, so no link in the path is followed.
 """
 
 import os
 
-from agent_dev.linux import syscalls as kernel
+from agent_dev.linux import syscalls
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def open_overlay(pid: int, path: str) -> int:
-    """Open a root for a process of the sandbox: the overlay itself, by a path on which no link is followed; -1 for none."""
+    """Open a root as a process of the sandbox sees it, without following links; -1 if that is not an overlay."""
     try:
         top = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return -1
     try:
-        fd = kernel.open_across(top, os.fsencode(path.lstrip("/")), _FOLDER)
+        fd = syscalls.open_across(top, os.fsencode(path.lstrip("/")), _FOLDER)
     except OSError:
         return -1
     finally:
@@ -29,11 +29,11 @@ def open_overlay(pid: int, path: str) -> int:
 
 
 def _is_overlay(pid: int, device: int) -> bool:
-    """Whether a device is an overlay's in the mount namespace of a process, which the agent cannot mount in."""
+    """Return whether a device is an overlay in a process's mount namespace, in which the agent cannot mount."""
     wanted = b"%d:%d" % (os.major(device), os.minor(device))
     with open(f"/proc/{pid}/mountinfo", "rb") as file:
         for line in file:
-            words = line.split()
-            if words[2] == wanted and words[words.index(b"-") + 1] == b"overlay":
+            fields = line.split()
+            if fields[2] == wanted and fields[fields.index(b"-") + 1] == b"overlay":
                 return True
     return False

@@ -1,19 +1,23 @@
-"""Profile, machine and session put together: what the sandbox looks like."""
+"""Combine profile, machine and session into the plan of the sandbox."""
 
 from binascii import crc32
 
 from agent_dev.config.profile import Profile
+from agent_dev.environment import BASE_ENV, PROXY_ENV
+from agent_dev.git.git_dir import PrivateGitDir
+from agent_dev.paths import RUN, expand, is_below
+from agent_dev.session.root import Root
 from agent_dev.value import Value
 
 GIB = 1 << 30
-RUN = "/run/agent-dev"  # ours inside: object stores, terminfo, the demo's script
-ORDINARY, ORDINARY_NAME = 1000, "agent"  # what root is inside
+INSIDE_UID, INSIDE_USER = 1000, "agent"  # the account that root becomes inside
+HOSTNAME = "sandbox"
 PROGRAMS = f"{RUN}/bin"
-WORDS = ("tx", "agent-dev", "checkpoint", "rollback")  # what lies there, where a session has a door
+CONTROL_COMMANDS = ("tx", "agent-dev", "checkpoint", "rollback")  # its programs, if the session has a control socket
 
 
 class Bind(Value):
-    """A host path shown at `target`."""
+    """A host path mounted at `target`."""
 
     target: str
     source: str
@@ -30,7 +34,7 @@ class Overlay(Value):
 
 
 class Scratch(Value):
-    """A copy-on-write view of `lower` whose changes are thrown away."""
+    """A copy-on-write view of `lower`; changes are discarded."""
 
     target: str
     lower: str
@@ -57,18 +61,18 @@ class Proc(Value):
 
 
 class Symlink(Value):
-    """A link of the sandbox's own root."""
+    """A symlink in the sandbox's root file system."""
 
     target: str
     points_to: str
 
 
 class File(Value):
-    """A small file made at the start; costs a tenth of a bind mount."""
+    """A small file created at the start; it costs a tenth of a bind mount."""
 
     target: str
     data: bytes
-    is_copy: bool = False  # of the same path on the host
+    is_copy: bool = False  # a copy of the same path on the host
     is_program: bool = False
 
 
@@ -78,19 +82,26 @@ class Mask(Value):
     target: str
 
 
-class Cover(Value):
-    """A read-only view of `lower` with what `front` holds laid over it: empty files where credentials are or could be."""
+class MaskedView(Value):
+    """A read-only view of `lower` with `mask_layer` on top: empty files where credentials are or could be."""
 
     target: str
     lower: str
-    front: str
+    mask_layer: str
 
 
-Mount = Bind | Overlay | Scratch | Cover | Tmpfs | Dev | Proc | Symlink | File | Mask
+Mount = Bind | Overlay | Scratch | MaskedView | Tmpfs | Dev | Proc | Symlink | File | Mask
+
+
+class MaskEntry(Value):
+    """A mask for a credential: its path relative to the shown directory (a directory's ends in a slash), and its content."""
+
+    name: str
+    data: bytes = b""
 
 
 class Machine(Value):
-    """What a plan must know of this computer and its user."""
+    """The facts about this machine and its user that a plan needs."""
 
     uid: int
     gid: int
@@ -100,66 +111,49 @@ class Machine(Value):
     bwrap: str
     bwrap_version: tuple[int, int, int]
     links: tuple[tuple[str, str], ...]  # (path, where it points) for /bin, /lib …
-    system: tuple[str, ...]  # directories shown whole, read-only
-    etc: tuple[Mount, ...]  # what shows the parts of /etc that programs need
+    system: tuple[str, ...]  # directories bound read-only
+    etc: tuple[Mount, ...]  # mounts for the parts of /etc that programs need
 
     @property
     def is_root(self) -> bool:
-        """Whether root started it. Inside it is an ordinary user then (docs/decisions/0027-root-inside.md)."""
+        """True if root started agent-dev; inside, root is an ordinary user (docs/decisions/0027-root-inside.md)."""
         return self.uid == 0
 
 
-class Root(Value):
-    """One directory that the agent changes through an overlay."""
+class ControlSocket(Value):
+    """The session's control socket, on the host, and the client program inside."""
 
     path: str
-    upper: str
-    work: str
-
-
-class GitDir(Value):
-    """The agent's private copy of a git dir. `target` is empty when it lies inside a root's upper."""
-
-    source: str
-    target: str
-    stores: tuple[tuple[str, str], ...]  # (host directory of objects, where it is shown inside)
-    large: tuple[tuple[str, str], ...] = ()  # the same of LFS objects
-
-
-class Door(Value):
-    """Where an agent makes transactions of its session: the socket, on the host, and the program that speaks to it inside."""
-
-    source: str
     script: bytes
 
 
-class Setting(Value):
-    """The session's part of a plan, every path absolute and checked to exist (`shown` tools and caches)."""
+class SessionSpec(Value):
+    """The session's part of a plan; every path is absolute and known to exist."""
 
     session: str
     agent_home: str
     roots: tuple[Root, ...]
     cwd: str
     command: tuple[str, ...]
-    git_dirs: tuple[GitDir, ...] = ()
+    git_dirs: tuple[PrivateGitDir, ...] = ()
     git_config: bytes = b""
     tools: tuple[str, ...] = ()
-    caches: tuple[Root, ...] = ()  # throw-away: path, upper, work
-    covers: tuple[tuple[str, str], ...] = ()  # of tools and `ro`: path, what is laid over it
-    masks: tuple[str, ...] = ()  # files
-    blanks: tuple[str, ...] = ()  # directories
-    blank: str = ""  # an empty directory
-    shares: tuple[Mount, ...] = ()  # sockets that the user hands in
-    door: Door | None = None
+    caches: tuple[Root, ...] = ()  # discarded afterwards: path, upper, work
+    masked_views: tuple[tuple[str, str], ...] = ()  # of tools and `ro`: path, mask layer
+    masked_files: tuple[str, ...] = ()  # files
+    masked_directories: tuple[str, ...] = ()  # directories
+    empty_directory: str = ""  # an empty directory
+    shared_mounts: tuple[Mount, ...] = ()  # sockets that the user shares
+    control_socket: ControlSocket | None = None
     ro: tuple[str, ...] = ()
     rw: tuple[str, ...] = ()
-    direct: str = ""  # the root itself, written directly, instead of an overlay
+    direct_root: str = ""  # the root, bound writable instead of an overlay
     files: tuple[tuple[str, bytes], ...] = ()
     env: tuple[tuple[str, str], ...] = ()  # from the user's environment, already filtered
 
 
 class SandboxPlan(Value):
-    """The whole sandbox as data: printed by `show`, carried out by `host.launch`."""
+    """The whole sandbox as data: `show` prints it, `sandbox.launch` builds it."""
 
     mounts: tuple[Mount, ...]
     env: tuple[tuple[str, str], ...]
@@ -169,50 +163,29 @@ class SandboxPlan(Value):
     hostname: str
     agent_home: str  # on the host
     home: str  # inside
-    nested: bool = True  # whether sandboxes can be made inside
-    ids: tuple[int, ...] = ()  # uid and gid inside where they are not the user's own
-    limits: tuple[tuple[str, int], ...] = ()  # those that the keeper sets, for each process
+    nested: bool = True  # whether nested sandboxes are possible
+    ids: tuple[int, ...] = ()  # uid and gid inside, if not the user's own
+    limits: tuple[tuple[str, int], ...] = ()  # the setup process sets those that apply per process
 
-    def writable(self) -> tuple[str, ...]:
-        """Return the places inside that an agent can write: nothing that bwrap makes may lie below them."""
+    def writable_targets(self) -> tuple[str, ...]:
+        """Return the paths in the sandbox that an agent can write to; bwrap must create nothing below them."""
         return tuple(m.target for m in self.mounts if isinstance(m, Overlay) or (isinstance(m, Bind) and m.writable))
 
 
-# What every agent gets from the user's environment, when it is set there.
-BASE_ENV = (
-    "TERM",
-    "COLORTERM",
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_COLLATE",
-    "LC_CTYPE",
-    "LC_MESSAGES",
-    "LC_MONETARY",
-    "LC_NUMERIC",
-    "LC_TIME",
-    "TZ",
-    "NO_COLOR",
-    "EDITOR",
-    "VISUAL",
-)
-_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
-PROXY_ENV = (*_PROXIES, *(name.upper() for name in _PROXIES))
-
-# The administrator's programs last: each place that comes before a program's is looked at whenever it is started.
+# The sbin directories come last: every directory before a program's own is searched whenever the program starts.
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
-def build(profile: Profile, machine: Machine, setting: Setting) -> SandboxPlan:
-    """Return the sandbox for one session; pure, so that `show` prints what `run` does."""
+def build_plan(profile: Profile, machine: Machine, setting: SessionSpec) -> SandboxPlan:
+    """Return the sandbox plan for one session; pure, so that `show` prints what `run` does."""
     mounts = (
-        *_system(machine, dict(profile.limits).get("tmp", 0)),
-        *_home(machine, setting),
-        *_roots(setting),
-        *_shown(setting, setting.ro),
+        *_system_mounts(machine, dict(profile.limits).get("tmp", 0)),
+        *_home_mounts(machine, setting),
+        *_root_mounts(setting),
+        *_views(setting, setting.ro),
         *(Bind(path, path, writable=True) for path in setting.rw),
-        *(Mask(path) for path in setting.masks),
-        *(Bind(path, setting.blank) for path in setting.blanks),
+        *(Mask(path) for path in setting.masked_files),
+        *(Bind(path, setting.empty_directory) for path in setting.masked_directories),
     )
     return SandboxPlan(
         mounts=mounts,
@@ -220,23 +193,23 @@ def build(profile: Profile, machine: Machine, setting: Setting) -> SandboxPlan:
         cwd=setting.cwd,
         command=setting.command,
         unshare=("user", "pid", "ipc", "uts", "cgroup-try", *(("net",) if profile.net == "none" else ())),
-        hostname="sandbox",
+        hostname=HOSTNAME,
         agent_home=setting.agent_home,
         home=machine.home,
         nested=profile.nested,
-        ids=(ORDINARY, ORDINARY) if machine.is_root else (),
+        ids=(INSIDE_UID, INSIDE_UID) if machine.is_root else (),
         limits=profile.limits,
     )
 
 
-def _system(machine: Machine, size: int) -> tuple[Mount, ...]:
+def _system_mounts(machine: Machine, size: int) -> tuple[Mount, ...]:
     return (
         *(Bind(path, path) for path in machine.system),
         *(Symlink(path, points_to) for path, points_to in machine.links),
         *machine.etc,
         Proc("/proc"),
-        # What root owns there root can write, without any capability. For others nothing covers a part of /proc: the kernel
-        # would then refuse one to the sandboxes that an agent makes itself.
+        # Root can write what it owns there without any capability. For other users no part of /proc is mounted over: the
+        # kernel would then refuse /proc to nested sandboxes.
         *((Bind("/proc/sys", "/proc/sys"),) if machine.is_root else ()),
         Dev("/dev"),
         Tmpfs("/dev/shm", size or GIB, "1777"),
@@ -246,89 +219,79 @@ def _system(machine: Machine, size: int) -> tuple[Mount, ...]:
     )
 
 
-def _home(machine: Machine, setting: Setting) -> tuple[Mount, ...]:
+def _home_mounts(machine: Machine, setting: SessionSpec) -> tuple[Mount, ...]:
     return (
         *((File(f"{RUN}/gitconfig", setting.git_config),) if setting.git_config else ()),
         *(File(path, data) for path, data in setting.files),
         Bind(machine.home, setting.agent_home, writable=True),
-        *_shown(setting, setting.tools),
+        *_views(setting, setting.tools),
         *(Overlay(cache.path, cache.path, cache.upper, cache.work) for cache in setting.caches),
-        *setting.shares,
-        *_door(setting.door),
+        *setting.shared_mounts,
+        *_control_socket(setting.control_socket),
     )
 
 
-def _door(door: Door | None) -> tuple[Mount, ...]:
-    if door is None:
+def _control_socket(socket: ControlSocket | None) -> tuple[Mount, ...]:
+    if socket is None:
         return ()
-    first, *others = WORDS
-    program = File(f"{PROGRAMS}/{first}", door.script, is_program=True)
-    return (Bind(f"{RUN}/door", door.source), program, *(Symlink(f"{PROGRAMS}/{word}", first) for word in others))
+    first, *others = CONTROL_COMMANDS
+    program = File(f"{PROGRAMS}/{first}", socket.script, is_program=True)
+    return (Bind(f"{RUN}/control", socket.path), program, *(Symlink(f"{PROGRAMS}/{name}", first) for name in others))
 
 
-def _shown(setting: Setting, paths: tuple[str, ...]) -> tuple[Mount, ...]:
-    fronts = dict(setting.covers)
-    return tuple(Cover(path, path, fronts[path]) if path in fronts else Bind(path, path) for path in paths)
+def _views(setting: SessionSpec, paths: tuple[str, ...]) -> tuple[Mount, ...]:
+    mask_layers = dict(setting.masked_views)
+    return tuple(MaskedView(path, path, mask_layers[path]) if path in mask_layers else Bind(path, path) for path in paths)
 
 
-def _roots(setting: Setting) -> tuple[Mount, ...]:
-    stores = tuple(Bind(inside, outside) for g in setting.git_dirs for outside, inside in (*g.stores, *g.large))
-    binds = tuple(Bind(g.target, g.source, writable=True) for g in setting.git_dirs if g.target)
+def _root_mounts(setting: SessionSpec) -> tuple[Mount, ...]:
+    stores = tuple(Bind(inside, outside) for g in setting.git_dirs for outside, inside in (*g.stores, *g.lfs_stores))
+    binds = tuple(Bind(g.inside_path, g.host_path, writable=True) for g in setting.git_dirs if g.inside_path)
     roots = sorted(setting.roots, key=lambda root: root.path.count("/"))
-    direct = (Bind(setting.direct, setting.direct, writable=True),) if setting.direct else ()
+    direct = (Bind(setting.direct_root, setting.direct_root, writable=True),) if setting.direct_root else ()
     return (*stores, *direct, *(Overlay(root.path, root.path, root.upper, root.work) for root in roots), *binds)
 
 
-def _env(profile: Profile, machine: Machine, setting: Setting) -> tuple[tuple[str, str], ...]:
+def _env(profile: Profile, machine: Machine, setting: SessionSpec) -> tuple[tuple[str, str], ...]:
     env = dict(setting.env)
-    user = ORDINARY_NAME if machine.is_root else machine.user
+    user = INSIDE_USER if machine.is_root else machine.user
     env |= {
         "HOME": machine.home,
         "USER": user,
         "LOGNAME": user,
         "SHELL": machine.shell,
-        "PATH": ":".join((*inside_path(profile, machine.home), *((PROGRAMS,) if setting.door else ()))),
+        "PATH": ":".join((*inside_path(profile, machine.home), *((PROGRAMS,) if setting.control_socket else ()))),
         "AGENT_DEV_SESSION": setting.session,
     }
     if any(is_below(path, f"{RUN}/terminfo") for path, _ in setting.files):
-        env["TERMINFO_DIRS"] = f"{RUN}/terminfo:"  # the empty part is the system's own place
+        env["TERMINFO_DIRS"] = f"{RUN}/terminfo:"  # the empty part is the system's default path
     env |= dict(profile.set)
     return tuple(env.items())
 
 
-def expand(path: str, home: str) -> str:
-    """Return `path` with a leading `~` replaced by `home`."""
-    return home + path[1:] if path == "~" or path.startswith("~/") else path
-
-
-def home_place(profile: Profile, home: str, root: str) -> str:
-    """Return where the agent home lies: `{profile}` and `{project}` in it give each profile or each root one of its own."""
-    place = expand(profile.home, home)
-    if "{" not in place:
-        return place
+def agent_home_path(profile: Profile, home: str, root: str) -> str:
+    """Return the path of the agent home; `{profile}` and `{project}` give each profile or root a separate one."""
+    path = expand(profile.home, home)
+    if "{" not in path:
+        return path
     project = f"{root.rpartition('/')[2]}-{crc32(root.encode('utf-8', 'surrogateescape')):08x}"
-    return place.replace("{profile}", profile.name).replace("{project}", project)
+    return path.replace("{profile}", profile.name).replace("{project}", project)
 
 
-def homes_folder(profile: Profile, home: str) -> str:
-    """Return the directory that holds the agent homes of all profiles and projects."""
-    place, brace, _ = expand(profile.home, home).partition("{")
-    return place.rpartition("/")[0] if brace else place
+def agent_homes_folder(profile: Profile, home: str) -> str:
+    """Return the directory that contains the agent homes of all profiles and projects."""
+    path, brace, _ = expand(profile.home, home).partition("{")
+    return path.rpartition("/")[0] if brace else path
 
 
 def inside_path(profile: Profile, home: str) -> tuple[str, ...]:
-    """Return the directories of PATH inside, in the order in which a command is looked for: those with a `?` behind them last."""
+    """Return the directories of PATH in the sandbox, in lookup order: those marked with a `?` come last."""
     first = (expand(path, home) for path in profile.path if not path.endswith("?"))
     last = (expand(path[:-1], home) for path in profile.path if path.endswith("?"))
     return tuple(dict.fromkeys((*first, *SYSTEM_PATH, *last)))
 
 
 def allowed_env(profile: Profile, environ: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return what of the user's environment comes in: the base set, proxies, the profile's and `--env` names."""
+    """Return the variables passed through from the user's environment: base set, proxies, the profile's and `--env` names."""
     names = (*BASE_ENV, *PROXY_ENV, *profile.env)
     return tuple((name, environ[name]) for name in dict.fromkeys(names) if name in environ)
-
-
-def is_below(path: str, folder: str) -> bool:
-    """Whether `path` is `folder` or lies in it."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

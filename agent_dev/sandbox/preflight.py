@@ -1,65 +1,42 @@
-"""Small looks around before a start: sessions that wait, paths nobody inside could change, the terminal's description."""
+"""Quick checks before a start: entries that the agent cannot change, likely secrets, script interpreters, terminfo."""
 
 import os
 import stat
 
-from agent_dev.errors import UnreadableSession
+from agent_dev.paths import RUN
 from agent_dev.sandbox.credentials import looks_secret
-from agent_dev.sandbox.plan import RUN
-from agent_dev.session import store
 
-_ENOUGH = 400  # entries looked at before the start; the rest is looked at beside the run
+_MAX_ENTRIES = 400  # entries checked before the start
 _TYPE, _REGULAR = 0o170000, 0o100000
-_SHEBANG = 256  # bytes that the kernel looks at
+_SHEBANG = 256  # bytes that the kernel reads
 _TERMINFO = ("/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo", "/usr/lib/terminfo")
 
 
-def waiting(place: store.Store, root: str) -> tuple[str, ...]:
-    """Return the names of sessions of a root that are neither running nor merged nor discarded."""
-    names = []
-    for session in store.all_sessions(place):
-        try:
-            record = store.read(session)
-        except UnreadableSession:
-            continue  # `sessions` shows it
-        state = record.get("state")
-        if state == store.RUNNING and not (store.is_held(session) and store.is_led(record)):
-            state = store.WAITING  # its launcher was killed
-        if record.get("root") == root and state == store.WAITING:
-            names.append(str(record.get("name") or session.id))
-    return tuple(names)
-
-
-def is_interrupted(place: store.Store) -> bool:
-    """Whether a merge is under way in this state directory, or was when its process was killed."""
-    try:
-        return bool(os.listdir(place.pending))
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-
-
-def interpreter(path: str) -> str:
-    """Return the absolute path of the interpreter that a script names in its first line, "" for anything else."""
+def script_interpreter(path: str) -> str:
+    """Return the absolute path of the interpreter in a script's first line, "" if there is none."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
-        return ""  # executable, and not for reading
+        return ""  # executable but not readable
     head = os.read(fd, _SHEBANG)
     os.close(fd)
-    words = head[2:].split(b"\n", 1)[0].split() if head.startswith(b"#!") else []
-    return os.fsdecode(words[0]) if words and words[0].startswith(b"/") else ""
+    arguments = head[2:].split(b"\n", 1)[0].split() if head.startswith(b"#!") else []
+    return os.fsdecode(arguments[0]) if arguments and arguments[0].startswith(b"/") else ""
 
 
-def around(root: str, uid: int, gid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return paths near the top that the agent cannot change (another's: EOVERFLOW), and those that are named like secrets."""
+def scan_top_level(root: str, uid: int, gid: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return entries near the top that the agent cannot change (other owner: EOVERFLOW), and names that look like secrets."""
     foreign: list[str] = []
     secrets: list[str] = []
-    left = _ENOUGH
+    entries_left = _MAX_ENTRIES
     folders = [root]
-    while folders and left > 0:
-        for entry in _entries(folders.pop(0), left):
-            left -= 1
-            status = entry.stat(follow_symlinks=False)
+    while folders and entries_left > 0:
+        for entry in _entries(folders.pop(0), entries_left):
+            entries_left -= 1
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue  # gone, or its path is too long
             if status.st_mode & _TYPE == _REGULAR and looks_secret(entry.name):
                 secrets.append(entry.path[len(root) + 1 :])
             if status.st_uid != uid or status.st_gid != gid:
@@ -69,16 +46,16 @@ def around(root: str, uid: int, gid: int) -> tuple[tuple[str, ...], tuple[str, .
     return tuple(foreign), tuple(sorted(secrets))
 
 
-def _entries(folder: str, most: int) -> "list[os.DirEntry[str]]":
+def _entries(folder: str, limit: int) -> "list[os.DirEntry[str]]":
     try:
         with os.scandir(folder) as entries:
-            return [entry for entry, _ in zip(entries, range(most))]  # noqa: B905  (the shorter ends it)
+            return [entry for entry, _ in zip(entries, range(limit))]  # noqa: B905  (the shorter one limits)
     except OSError:
         return []
 
 
 def terminfo(environ: dict[str, str], home: str) -> tuple[tuple[str, bytes], ...]:
-    """Return the description of the user's terminal as a file inside, when the system has none of its own."""
+    """Return the terminfo entry of the user's terminal as a file of the sandbox, if the system has none."""
     term = environ.get("TERM", "")
     if not term or "/" in term or term.startswith("."):
         return ()
@@ -95,15 +72,15 @@ def terminfo(environ: dict[str, str], home: str) -> tuple[tuple[str, bytes], ...
 
 
 def may_be_directory(path: str, start: int) -> bool:
-    """Whether a directory is there, or a link on the way to it: what that leads to inside is not known here.
+    """Return whether a path is a directory or passes through a link, whose target in the sandbox is not known here.
 
-    Up to `start` the path is known to be one without links.
+    The path is known to have no links up to `start`.
     """
-    at = start
-    while at >= 0:
-        at = path.find("/", at + 1)
+    end = start
+    while end >= 0:
+        end = path.find("/", end + 1)
         try:
-            mode = os.lstat(path[:at] if at > 0 else path).st_mode
+            mode = os.lstat(path[:end] if end > 0 else path).st_mode
         except OSError:
             return False
         if stat.S_ISLNK(mode):

@@ -1,7 +1,8 @@
-"""Files that the user redirects to and from, parted from the sandbox by a pipe and a process that copies.
+"""Pipes and copying processes between the sandbox and files that the user redirects to and from.
 
-Inside, `/proc/self/fd/0` would open the file anew, for writing too, and a directory there would be a way out of every
-mount; a pipe is no file of the host's. Loaded only when something is redirected.
+In the sandbox, `/proc/self/fd/0` would reopen the file, also for writing, and a directory would lead out of every mount; a pipe
+refers to no file of the host. The same holds for a terminal that is not our controlling one: its output is copied, and it is
+never read. Loaded only if something is redirected.
 """
 
 import fcntl
@@ -9,53 +10,53 @@ import os
 import stat
 import termios
 
-from agent_dev.linux import signals
-from agent_dev.linux import syscalls as kernel
+from agent_dev.linux import signals, streams, syscalls
+from agent_dev.sandbox.terminal.foreground import is_other_terminal
 
-_WHOLE = 4096  # bytes: a pipe takes as many or none
-_LARGE = 1 << 16
+_ATOMIC = 4096  # bytes: PIPE_BUF, written completely or not at all
+_CHUNK = 1 << 16
 
 
-def _is_file(fd: int) -> bool:
-    """Whether a descriptor leads to something of the host's that can be opened anew from inside."""
+def _is_reopenable(fd: int) -> bool:
+    """Return whether a descriptor refers to a file of the host that the sandbox could reopen."""
     try:
         mode = os.fstat(fd).st_mode
     except OSError:
         return False  # closed
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISBLK(mode)
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISBLK(mode) or is_other_terminal(fd)
 
 
-class Streams:
-    """The pipes in place of input, output and errors, and what copies through them. Made before the keeper is forked."""
+class RedirectedStreams:
+    """The pipes that replace stdin, stdout and stderr, and the copying processes. Made before the setup process is forked."""
 
     def __init__(self) -> None:
-        self._inner: dict[int, int] = {}  # descriptor of the agent's → our end for it
-        self._input = -1  # the agent's end of the input, kept to know what it did not read
+        self._inner: dict[int, int] = {}  # the agent's descriptor → the agent's pipe end
+        self._input = -1  # the agent's end of the input, kept to count unread bytes
         self._copying: list[int] = []
         self._feeding = 0
         launcher = os.getpid()
-        if _is_file(0):
+        if _is_reopenable(0):
             self._input, feed = os.pipe()
             self._inner[0] = self._input
-            self._feeding = self._forked(launcher, _feed, feed)
+            self._feeding = self._fork(launcher, _feed, feed)
             os.close(feed)
         for fd in (1, 2):
-            if _is_file(fd):
-                self._take(fd, launcher)
+            if _is_reopenable(fd):
+                self._add_output(fd, launcher)
 
-    def _take(self, fd: int, launcher: int) -> None:
+    def _add_output(self, fd: int, launcher: int) -> None:
         if fd == 2 and 1 in self._inner and os.path.sameopenfile(1, 2):
             self._inner[2] = self._inner[1]
             return
         drain, self._inner[fd] = os.pipe()
-        self._copying.append(self._forked(launcher, _drain, drain, fd))
+        self._copying.append(self._fork(launcher, _drain, drain, fd))
         os.close(drain)
 
-    def _forked(self, launcher: int, copy: "object", *ends: int) -> int:
+    def _fork(self, launcher: int, copy: "object", *ends: int) -> int:
         pid = os.fork()
         if pid == 0:
             try:
-                kernel.die_with_parent()
+                syscalls.die_with_parent()
                 for number in (signals.INT, signals.QUIT, signals.HUP, signals.TERM, signals.TSTP):
                     signals.ignore(number)
                 for inner in self._inner.values():
@@ -67,20 +68,20 @@ class Streams:
                 os._exit(0)
         return pid
 
-    def put_on(self) -> None:
-        """Be the agent's side: in the keeper."""
+    def use_sandbox_side(self) -> None:
+        """Use the agent's side, in the setup process."""
         for fd, inner in self._inner.items():
             os.dup2(inner, fd)
         for inner in set(self._inner.values()):
             os.close(inner)
 
-    def let_go(self) -> None:
-        """Leave the agent's side to the keeper: in the launcher."""
+    def close_sandbox_side(self) -> None:
+        """Close the agent's side, in the launcher; the setup process has it."""
         for inner in set(self._inner.values()) - {self._input}:
             os.close(inner)
 
     def finish(self) -> None:
-        """Wait until everything that was written is in its file, and give back what of the input was not read."""
+        """Wait until all output is in its file; move stdin's offset back over unread input."""
         for pid in self._copying:
             os.waitpid(pid, 0)
         self._copying = []
@@ -95,18 +96,17 @@ class Streams:
 
 
 def _feed(pipe: int) -> None:
-    """Copy standard input; its offset is always behind what the pipe has taken."""
+    """Copy standard input; its offset advances only after the pipe has accepted the data."""
     try:
-        place = os.lseek(0, 0, os.SEEK_CUR)
-        while data := os.pread(0, _WHOLE, place):
+        offset = os.lseek(0, 0, os.SEEK_CUR)
+        while data := os.pread(0, _ATOMIC, offset):
             os.write(pipe, data)
-            place += len(data)
-            os.lseek(0, place, os.SEEK_SET)
+            offset += len(data)
+            os.lseek(0, offset, os.SEEK_SET)
     except OSError:
-        return  # nobody reads any more, or a directory: the agent sees the end
+        return  # no reader, or a directory: the agent sees end of file
 
 
 def _drain(pipe: int, fd: int) -> None:
-    while data := os.read(pipe, _LARGE):
-        while data:
-            data = data[os.write(fd, data) :]
+    while data := os.read(pipe, _CHUNK):
+        streams.write_all(fd, data)

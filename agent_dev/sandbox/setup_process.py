@@ -1,17 +1,19 @@
-"""The keeper: the process between the launcher and bubblewrap, which makes namespaces and outlives nothing.
+"""The setup process between the launcher and bubblewrap: it creates namespaces, mounts overlays and ends with them.
 
-The launcher forks it first of all, so that namespaces are made while the plan still is. It then gets its order, mounts what
-must be mounted without following a link, and starts bubblewrap as init of its pid namespace, in a process group of that
-init's own: what an agent sends to its group reaches nobody outside. Each of the three dies with its parent, and no step is
-taken before the one that would end it is known to be there, so a launcher killed at any moment leaves no agent behind:
+The launcher forks it first, so that namespaces are created while the launcher still plans. It then reads its spec, makes the
+mounts that must not follow a link, and starts bubblewrap as init of its pid namespace, in that init's own process group, so that
+a signal from the agent to its group reaches nothing outside. The setup process leads the session, which has the sandbox's own
+terminal or none: with a parent in its session the group can be stopped, which an orphaned group cannot. Each of the three dies
+with its parent, and no step starts before the process that would kill it is known to be alive, so a launcher that is killed at
+any moment leaves no agent behind:
 
-    launcher                keeper                         init, later bubblewrap
-    fork            ──→     die with the launcher
-    …plan…                  enter namespaces
-    send the order  ──→     mount, fork            ──→     lead a group, die with the keeper
+    launcher                setup process                  init, later bubblewrap
+    fork            ──→     lead a session, die with the launcher
+    plan                    enter namespaces
+    send the spec   ──→     mount, fork            ──→     lead a group, die with the setup process
                             read                   ←──     "ready"
     read init's pid ←──     report
-    record, lend the terminal
+    record, start the relay
     write "go"              ───────────────────────→       exec; on end of file: exit
 """
 
@@ -19,54 +21,57 @@ import errno
 import marshal
 import os
 
-from agent_dev.fs.safe_mkdir import walk
-from agent_dev.linux import signals
-from agent_dev.linux import syscalls as kernel
-from agent_dev.sandbox.plan import Bind, Cover, Mask, Mount, Overlay, is_below
+from agent_dev.fs.safe_mkdir import open_below
+from agent_dev.linux import cgroups, signals, streams, syscalls, user_limits
+from agent_dev.paths import is_below
+from agent_dev.sandbox.plan import Bind, Mask, MaskedView, Mount, Overlay
 from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Of single processes. Not RLIMIT_AS for memory: engines of JavaScript and Java reserve many times what they use.
+# Per process. Not RLIMIT_AS for memory: JavaScript and Java engines reserve many times what they use.
 _LIMITS = {
-    "memory": kernel.DATA,
-    "processes": kernel.PROCESSES,
-    "open-files": kernel.OPEN_FILES,
+    "memory": syscalls.DATA,
+    "processes": syscalls.PROCESSES,
+    "open-files": syscalls.OPEN_FILES,
 }
-FAILED = b"!"  # begins the keeper's report when a step failed: "!errno\0what"
-HOLD, STATUS = -1, -2  # among an order's words: the descriptors that hold the agent back and that tell of it
-NOT_WATCHED, WATCHED_ALREADY = -1, -2  # in the report, in the place of the listener
-_BIND, _OVERLAY, _MASK, _COVER = range(4)
-_OURS = (signals.INT, signals.QUIT, signals.HUP, signals.TERM)
+FAILED = b"!"  # starts the report of a failed step: "!errno\0reason"
+HOLD_FD, STATUS_FD = -1, -2  # in a spec's arguments: the descriptors of --block-fd and --json-status-fd
+NO_LISTENER, LISTENER_EXISTS = -1, -2  # in the report, instead of the listener
+_BIND, _OVERLAY, _MASK, _VIEW = range(4)
+_LAUNCHER_SIGNALS = (signals.INT, signals.QUIT, signals.HUP, signals.TERM)
 
 
-class Order(Value):
-    """What the keeper shall do; every path is the host's.
+class SetupSpec(Value):
+    """The setup process's spec; every path is the host's.
 
-    `words` are bubblewrap's; a number among them stands for the descriptor of that file of `files`, or is HOLD or STATUS.
+    A number in `bwrap_arguments` is the descriptor of that file in `files`, or HOLD_FD or STATUS_FD.
     """
 
     program: str
-    words: tuple[str | int, ...]
+    bwrap_arguments: tuple[str | int, ...]
     command: tuple[str, ...]
     files: tuple[bytes, ...]
     mounts: tuple[Mount, ...]
     home: str  # inside
     agent_home: str
     empty: str  # an empty file, for masks
-    watch: bytes = b""  # a filter that tells of each execve; empty: none
+    notify_filter: bytes = b""  # a filter that notifies the supervisor; empty: none
     limits: tuple[tuple[str, int], ...] = ()
-    aside: tuple[tuple[str, str], ...] = ()  # directories that the overlays will hide, and where they are shown instead
-    has_wall: bool = False  # whether a step inside puts Landlock on: a layer of ours would forbid it to let anything be moved
+    early_binds: tuple[tuple[str, str], ...] = ()  # directories that overlays will hide, and their early mount points
+    is_listener_required: bool = True  # if False, the sandbox starts even if the kernel cannot notify
+    has_landlock_step: bool = (
+        False  # whether a step inside applies Landlock rules: a layer of ours would forbid all moves between directories
+    )
 
-    def encoded(self) -> bytes:
-        """Return the order as bytes, of plain values only."""
-        return marshal.dumps(tuple({**self.as_dict(), "mounts": tuple(map(_flat, self.mounts))}.values()))
+    def encode(self) -> bytes:
+        """Return the spec as bytes, made of plain values only."""
+        return marshal.dumps(tuple({**self.as_dict(), "mounts": tuple(map(_encode_mount, self.mounts))}.values()))
 
 
-def _flat(mount: Mount) -> tuple[int, str, str, str, str]:
+def _encode_mount(mount: Mount) -> tuple[int, str, str, str, str]:
     match mount:
         case Overlay(target, lower, upper, work):
             return (_OVERLAY, target, lower, upper, work)
@@ -74,42 +79,51 @@ def _flat(mount: Mount) -> tuple[int, str, str, str, str]:
             return (_BIND, target, source, "w" if writable else "", "")
         case Mask(target):
             return (_MASK, target, "", "", "")
-        case Cover(target, lower, front):
-            return (_COVER, target, lower, front, "")
+        case MaskedView(target, lower, front):
+            return (_VIEW, target, lower, front, "")
         case _:
-            raise ValueError(f"{mount.target} lies where an agent can write")
+            raise ValueError(f"{mount.target} is below a path that the agent can write to")
 
 
-def _unflat(flat: "Any") -> Mount:
-    kind, target, *rest = flat
+def _decode_mount(values: "Any") -> Mount:
+    kind, target, *rest = values
     if kind == _OVERLAY:
         return Overlay(target, *rest)
-    if kind == _COVER:
-        return Cover(target, rest[0], rest[1])
+    if kind == _VIEW:
+        return MaskedView(target, rest[0], rest[1])
     return Bind(target, rest[0], bool(rest[1])) if kind == _BIND else Mask(target)
 
 
 class Pipes(Value):
-    """The keeper's ends: orders come in, go is read by init, the report goes out; hold and status are bubblewrap's."""
+    """The setup process's pipe ends: spec and `go` are read, the report is written; hold and status are bubblewrap's.
 
-    order: int
+    `cgroups`: reports whether the sandbox has its own control groups.
+    """
+
+    spec: int
     go: int
     report: int
     hold: int
     status: int
+    cgroups: int
 
 
-def run(pipes: Pipes, launcher: int, *, namespaces: bool) -> None:
-    """Be the keeper. Never returns."""
+def run(pipes: Pipes, launcher: int, group: str, *, namespaces: bool, in_foreground: bool) -> None:
+    """Run the setup process, already a session leader, in control groups of this name. Never returns.
+
+    `in_foreground`: the agent starts in the foreground of the session's terminal; otherwise SIGUSR1 moves it there.
+    """
     code = 125
     try:
-        _part_from_launcher(launcher)
-        failure = _enter(launcher) if namespaces else None
-        data = _read_all(pipes.order)
+        _detach_from_launcher(launcher)
+        os.write(pipes.cgroups, b"y" if cgroups.join_new(group) else b"n")
+        os.close(pipes.cgroups)
+        failure = _try_namespaces(launcher) if namespaces else None
+        data = streams.read_to_end(pipes.spec)
         if data:
             if failure:
                 raise failure
-            code = _keep(_decoded(data), pipes) if namespaces else _become(_decoded(data), pipes)
+            code = _start_and_wait(_decode(data), pipes, namespaces=namespaces, in_foreground=in_foreground)
     except OSError as error:
         os.write(pipes.report, _failure(error))
     finally:
@@ -120,95 +134,80 @@ def _failure(error: OSError) -> bytes:
     return FAILED + f"{error.errno}\0{error.strerror or error}".encode(errors="surrogateescape")
 
 
-def _decoded(data: bytes) -> Order:
-    order = Order(*marshal.loads(data))  # noqa: S302  (our own parent wrote it)
-    return order.but(mounts=tuple(map(_unflat, order.mounts)))
+def _decode(data: bytes) -> SetupSpec:
+    order = SetupSpec(*marshal.loads(data))  # noqa: S302  (our own parent wrote it)
+    return order.replace(mounts=tuple(map(_decode_mount, order.mounts)))
 
 
-def _read_all(fd: int) -> bytes:
-    data = b""
-    while piece := os.read(fd, 1 << 20):
-        data += piece
-    os.close(fd)
-    return data
-
-
-def _part_from_launcher(launcher: int) -> None:
-    os.setpgid(0, 0)
-    for number in _OURS:
-        signals.swallow(number)
+def _detach_from_launcher(launcher: int) -> None:
+    for number in (*_LAUNCHER_SIGNALS, signals.USR1):
+        signals.catch_and_drop(number)
     for number in (signals.TTOU, signals.CONT, signals.WINCH):
-        signals.default(number)
+        signals.reset(number)
     _die_with(launcher)
 
 
 def _die_with(parent: int) -> None:
-    kernel.die_with_parent()
+    syscalls.die_with_parent()
     if os.getppid() != parent:
         os._exit(125)
 
 
-def _enter(launcher: int) -> OSError | None:
-    """Enter the namespaces; a failure is kept until somebody asks."""
+def _try_namespaces(launcher: int) -> OSError | None:
+    """Enter the namespaces; return a failure, to be raised when a spec arrives."""
     try:
+        limits = user_limits.read_limits()
         enter_namespaces()
-        _die_with(launcher)  # entering a user namespace took the setting back
-        kernel.mount(None, "/", None, kernel.REC | kernel.SLAVE)
+        user_limits.halve_limits(limits)
+        _die_with(launcher)  # entering a user namespace resets the setting
+        syscalls.mount(None, "/", None, syscalls.REC | syscalls.SLAVE)
     except OSError as error:
         return error
     return None
 
 
-def _become(order: Order, pipes: Pipes) -> int:
-    """Be bubblewrap, without namespaces of our own: it makes them alone."""
-    _restrict(order, {**dict(order.limits), "processes": 0})  # those of the whole user would be counted
-    os.write(pipes.report, b"%d %d" % (os.getpid(), _listen(order.watch)))
-    os.close(pipes.report)
-    if os.read(pipes.go, 1):
-        _exec(order, pipes)
-    return 125
-
-
-def _restrict(order: Order, limits: dict[str, int]) -> None:
-    """Put on what everything in the sandbox inherits; a core dump would be a file in the repository."""
-    kernel.limit(kernel.CORE, 0)
+def _set_limits(order: SetupSpec, limits: dict[str, int]) -> None:
+    """Apply the limits that everything in the sandbox inherits; a core dump would be a file in the repository."""
+    syscalls.set_limit(syscalls.CORE, 0)
     for name, value in limits.items():
         if value and name in _LIMITS:
-            kernel.limit(_LIMITS[name], value)
-    if kernel.has_scopes() and not order.has_wall:
-        kernel.scope()
+            syscalls.set_limit(_LIMITS[name], value)
+    if syscalls.has_landlock_scopes() and not order.has_landlock_step:
+        syscalls.restrict_scopes()
 
 
-def _listen(program: bytes) -> int:
-    """Put the filter on us and all that we start; return the descriptor to be borrowed, -1 for none, -2 when one is on us."""
+def _install_listener(program: bytes, *, is_needed: bool) -> int:
+    """Install the filter on this process and its children; return the listener, or a negative code."""
     if not program:
-        return NOT_WATCHED
+        return NO_LISTENER
     try:
-        return kernel.listen(program)
+        return syscalls.install_listener(program)
     except OSError as error:
-        if error.errno == errno.EBUSY:  # inside another sandbox of this kind: the kernel allows one listener
-            return WATCHED_ALREADY
-        raise
+        if error.errno == errno.EBUSY:  # nested in another agent-dev: the kernel allows one listener
+            return LISTENER_EXISTS
+        if is_needed:
+            raise
+        return NO_LISTENER
 
 
-def _exec(order: Order, pipes: Pipes) -> None:
-    fds = [memory(data) for data in order.files]
-    numbers = {HOLD: pipes.hold, STATUS: pipes.status, **dict(enumerate(fds))}
-    words = (word if isinstance(word, str) else str(numbers[word]) for word in order.words)
-    arguments = memory(b"".join(os.fsencode(word) + b"\0" for word in words))
-    for fd in (*fds, arguments, pipes.hold, pipes.status):
+def _exec(order: SetupSpec, pipes: Pipes) -> None:
+    fds = [create_memfd(data) for data in order.files]
+    numbers = {HOLD_FD: pipes.hold, STATUS_FD: pipes.status, **dict(enumerate(fds))}
+    arguments = (argument if isinstance(argument, str) else str(numbers[argument]) for argument in order.bwrap_arguments)
+    argument_file = create_memfd(b"".join(os.fsencode(argument) + b"\0" for argument in arguments))
+    for fd in (*fds, argument_file, pipes.hold, pipes.status):
         os.set_inheritable(fd, True)
-    for number in _OURS:
-        signals.default(number)
-    signals.as_started()
+    for number in _LAUNCHER_SIGNALS:
+        signals.reset(number)
+    signals.reset_python_defaults()
     size = dict(order.limits).get("file-size", 0)
     if size:
-        kernel.limit(kernel.FILE_SIZE, size)  # not before: files in memory are files
-    os.execve(order.program, ("bwrap", "--args", str(arguments), "--", *order.command), {})
+        syscalls.set_limit(syscalls.FILE_SIZE, size)  # set last, since the file-size limit also applies to memfds
+    os.execve(order.program, ("bwrap", "--args", str(argument_file), "--", *order.command), {})
 
 
-def memory(data: bytes) -> int:
-    """Return a file in memory that a child may inherit: the only kind of file that bubblewrap ever gets from us."""
+def create_memfd(data: bytes) -> int:
+    """Return an inheritable memfd with this content: the only kind of file that bubblewrap gets from us."""
     fd = os.memfd_create("agent-dev", os.MFD_CLOEXEC)
     if os.write(fd, data) != len(data):
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
@@ -216,35 +215,58 @@ def memory(data: bytes) -> int:
     return fd
 
 
-def _keep(order: Order, pipes: Pipes) -> int:
-    for source, place in order.aside:
-        _show_aside(source, place)
-    for mount in order.mounts:
-        _mount(order, mount)
+def _start_and_wait(order: SetupSpec, pipes: Pipes, *, namespaces: bool, in_foreground: bool) -> int:
+    """Start bubblewrap and wait for it. Without our namespaces, bubblewrap creates them and makes all mounts."""
+    if namespaces:
+        for source, target in order.early_binds:
+            _bind_early(source, target)
+        for mount in order.mounts:
+            _mount(order, mount)
+    else:
+        order = order.replace(limits=(*order.limits, ("processes", 0)))  # would count all processes of the user
     ready, ready_w = os.pipe()
     init = os.fork()
     if init == 0:
-        _be_init(order, pipes, ready_w)
+        _run_init(order, pipes, ready_w, namespaces=namespaces)
     os.close(ready_w)
-    said = os.read(ready, 4096) or FAILED
-    os.write(pipes.report, said if said.startswith(FAILED) else b"%d %s" % (init, said))
-    os.closerange(3, 256)
+    ready_message = os.read(ready, 4096) or FAILED
+    signals.catch(signals.USR1, lambda *_: _move_to_foreground(init))
+    if in_foreground:
+        _move_to_foreground(init)
+    os.write(pipes.report, ready_message if ready_message.startswith(FAILED) else b"%d %s" % (init, ready_message))
+    os.closerange(0, 256)  # the terminal too: closing its last descriptor hangs it up
     _, status = os.waitpid(init, 0)
     return os.waitstatus_to_exitcode(status) & 0xFF
 
 
-def _be_init(order: Order, pipes: Pipes, ready: int) -> None:
+def _move_to_foreground(group: int) -> None:
+    """Make a process group the foreground group of the session's terminal."""
+    before = signals.ignore(signals.TTOU)
+    try:
+        fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+        os.tcsetpgrp(fd, group)
+        os.close(fd)
+    except OSError:
+        return  # no terminal, or the group is gone
+    finally:
+        signals.restore(signals.TTOU, before)
+
+
+def _run_init(order: SetupSpec, pipes: Pipes, ready: int, *, namespaces: bool) -> None:
     try:
         os.setpgid(0, 0)
-        kernel.die_with_parent()
-        _restrict(order, dict(order.limits))
-        listener = _listen(order.watch)
+        signals.reset(signals.USR1)
+        syscalls.die_with_parent()
+        if namespaces:  # otherwise this would be the host's /proc
+            _mount_proc()
+        _set_limits(order, dict(order.limits))
+        listener = _install_listener(order.notify_filter, is_needed=order.is_listener_required)
         os.write(ready, b"%d" % listener)
         os.close(ready)
         os.close(pipes.report)
         if os.read(pipes.go, 1):
             if listener >= 0:
-                os.close(listener)  # or we would wait for an answer for ever when nobody is left to give it
+                os.close(listener)  # otherwise we would wait forever once the supervisor is gone
             _exec(order, pipes)
     except OSError as error:
         os.write(ready, _failure(error))
@@ -252,41 +274,52 @@ def _be_init(order: Order, pipes: Pipes, ready: int) -> None:
         os._exit(125)
 
 
+def _mount_proc() -> None:
+    """Mount a /proc for our pid namespace: bubblewrap looks up its child there by the pid in that namespace.
+
+    A container that masks a part of /proc refuses this. Bubblewrap then takes whichever process has that pid outside.
+    """
+    try:
+        syscalls.mount("proc", "/proc", "proc", syscalls.NOSUID | syscalls.NODEV | syscalls.NOEXEC)
+    except OSError:
+        pass  # explained when bubblewrap fails
+
+
 def enter_namespaces() -> None:
-    """Leave for user, mount and pid namespaces of our own, as the same user."""
+    """Enter new user, mount and pid namespaces, as the same user."""
     uid, gid = os.getuid(), os.getgid()
-    kernel.unshare(kernel.NEWUSER | kernel.NEWNS | kernel.NEWPID)
+    syscalls.unshare(syscalls.NEWUSER | syscalls.NEWNS | syscalls.NEWPID)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         fd = os.open(f"/proc/self/{name}", os.O_WRONLY)
         os.write(fd, text.encode())
         os.close(fd)
 
 
-def _show_aside(source: str, place: str) -> None:
-    """Show a directory, read-only, at a place of ours in the session: the overlay above its own is not mounted yet."""
-    os.makedirs(place, 0o700, exist_ok=True)  # of a session that is resumed it is there
-    target = os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+def _bind_early(source: str, path: str) -> None:
+    """Bind a directory, read-only, at a path in the session's folder, before an overlay hides it."""
+    os.makedirs(path, 0o700, exist_ok=True)  # it exists in a resumed session
+    target = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        _bind(source, target, kernel.ATTR_RDONLY | kernel.ATTR_NOSUID | kernel.ATTR_NODEV)
+        _bind(source, target, syscalls.ATTR_RDONLY | syscalls.ATTR_NOSUID | syscalls.ATTR_NODEV)
     finally:
         os.close(target)
 
 
-def _mount(order: Order, mount: Mount) -> None:
-    target = _target(order, mount.target, is_file=isinstance(mount, Mask) or _is_file(mount))
+def _mount(order: SetupSpec, mount: Mount) -> None:
+    target = _open_target(order, mount.target, is_file=isinstance(mount, Mask) or _is_file(mount))
     try:
         match mount:
             case Overlay(_, lower, upper, work):
                 mount_overlay(lower, upper, work, target)
-            case Cover(_, lower, front):
-                mount_cover(lower, front, target)
+            case MaskedView(_, lower, front):
+                mount_masked_view(lower, front, target)
             case Bind(_, source, writable):
-                attributes = kernel.ATTR_NOSUID | kernel.ATTR_NODEV | (0 if writable else kernel.ATTR_RDONLY)
+                attributes = syscalls.ATTR_NOSUID | syscalls.ATTR_NODEV | (0 if writable else syscalls.ATTR_RDONLY)
                 _bind(source, target, attributes)
             case Mask(_):
-                _bind(order.empty, target, kernel.ATTR_RDONLY | kernel.ATTR_NOSUID | kernel.ATTR_NODEV)
+                _bind(order.empty, target, syscalls.ATTR_RDONLY | syscalls.ATTR_NOSUID | syscalls.ATTR_NODEV)
             case _:
-                raise OSError(22, f"{mount.target} lies where an agent can write")
+                raise OSError(22, f"{mount.target} is below a path that the agent can write to")
     finally:
         os.close(target)
 
@@ -295,45 +328,45 @@ def _is_file(mount: Mount) -> bool:
     return isinstance(mount, Bind) and not os.path.isdir(mount.source)
 
 
-def _target(order: Order, target: str, *, is_file: bool) -> int:
-    """Open a mount's target: below the agent home or a root without following a link, elsewhere by its path."""
+def _open_target(order: SetupSpec, target: str, *, is_file: bool) -> int:
+    """Open a mount target: below the agent home or a root without following links, elsewhere by its path."""
     inside = order.home.rstrip("/")
     roots = (mount.target for mount in order.mounts if isinstance(mount, Overlay) and mount.target != target)
-    for place, source in ((inside, order.agent_home), *((root, root) for root in roots)):
-        if target != place and is_below(target, place):
+    for top, source in ((inside, order.agent_home), *((root, root) for root in roots)):
+        if target != top and is_below(target, top):
             start = os.open(source, os.O_PATH | os.O_DIRECTORY)
             try:
-                return walk(start, target[len(place) + 1 :], last_is_file=is_file)
+                return open_below(start, target[len(top) + 1 :], last_is_file=is_file)
             finally:
                 os.close(start)
     return os.open(target, os.O_PATH | os.O_CLOEXEC)
 
 
 def _bind(source: str, target: int, attributes: int) -> None:
-    copy = kernel.clone_mount(source)
+    copy = syscalls.clone_mount(source)
     try:
-        kernel.restrict_mount(copy, attributes)
-        kernel.attach_mount(copy, target)
+        syscalls.restrict_mount(copy, attributes)
+        syscalls.attach_mount(copy, target)
     finally:
         os.close(copy)
 
 
 def mount_overlay(lower: str, upper: str, work: str, target: int) -> None:
-    """Mount an overlay at an open directory; layers go in by descriptor, so that any name works and none shows."""
+    """Mount an overlay at an open directory; layers are passed by descriptor, so any name works and none is visible."""
     layers = "lowerdir=/proc/self/fd/{},upperdir=/proc/self/fd/{},workdir=/proc/self/fd/{},userxattr"
-    _mount_layers(layers, (lower, upper, work), target, kernel.NOSUID | kernel.NODEV)
+    _mount_layers(layers, (lower, upper, work), target, syscalls.NOSUID | syscalls.NODEV)
 
 
-def mount_cover(lower: str, front: str, target: int) -> None:
-    """Mount a read-only overlay at an open directory: what `front` holds hides what `lower` has there."""
+def mount_masked_view(lower: str, mask_layer: str, target: int) -> None:
+    """Mount a read-only overlay at an open directory: the entries of the mask layer hide those of `lower`."""
     layers = "lowerdir=/proc/self/fd/{}:/proc/self/fd/{},userxattr"
-    _mount_layers(layers, (front, lower), target, kernel.NOSUID | kernel.NODEV | kernel.RDONLY)
+    _mount_layers(layers, (mask_layer, lower), target, syscalls.NOSUID | syscalls.NODEV | syscalls.RDONLY)
 
 
 def _mount_layers(layers: str, paths: tuple[str, ...], target: int, flags: int) -> None:
     fds = [os.open(path, os.O_PATH | os.O_DIRECTORY) for path in paths]
     try:
-        kernel.mount("overlay", f"/proc/self/fd/{target}", "overlay", flags, layers.format(*fds))
+        syscalls.mount("overlay", f"/proc/self/fd/{target}", "overlay", flags, layers.format(*fds))
     finally:
         for fd in fds:
             os.close(fd)

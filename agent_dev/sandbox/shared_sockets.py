@@ -1,31 +1,32 @@
-"""Sockets of the host that a user hands in by name: where each lies, where it is seen inside, and what that means."""
+"""Sockets of the host that a user shares by name: their paths on the host and in the sandbox, and the risk of each."""
 
 import os
 import stat
 
 from agent_dev.errors import Refused
-from agent_dev.sandbox.plan import RUN, Bind, Mount, Tmpfs, is_below
+from agent_dev.paths import RUN, is_below
+from agent_dev.sandbox.plan import Bind, Mount, Tmpfs
 from agent_dev.value import Value
 
 WARNINGS = {
-    "ssh-agent": "the agent can log in wherever your keys can, as long as it runs",
-    "gpg-agent": "the agent can sign and decrypt with your keys, as long as it runs",
-    "dbus": "programs outside the sandbox can be started through the session bus: this is no containment",
-    "display": "the agent can see your screen and type into other windows, where the display server lets clients do so",
-    "docker": "whoever reaches the docker socket is root on this machine: this is no containment",
+    "ssh-agent": "the agent can log in wherever your keys can, while it runs",
+    "gpg-agent": "the agent can sign and decrypt with your keys, while it runs",
+    "dbus": "the session bus can start programs outside the sandbox: no containment",
+    "display": "the agent can read your screen and type into other windows, if the display server allows it",
+    "docker": "access to the docker socket is root access to this machine: no containment",
 }
 
 
-class Shared(Value):
-    """What one share adds to a sandbox, and the line that warns of it."""
+class SharedSocket(Value):
+    """The mounts and variables that one share adds to a sandbox, and its warning."""
 
     mounts: tuple[Mount, ...]
     env: tuple[tuple[str, str], ...]
     warning: str
 
 
-class Ground(Value):
-    """The user's environment and number, and the places that an agent may have written."""
+class SocketContext(Value):
+    """The user's environment, uid and home, and the paths that an agent may have written."""
 
     environ: dict[str, str]
     uid: int
@@ -33,100 +34,100 @@ class Ground(Value):
     untrusted: tuple[str, ...]
 
 
-def shared(names: tuple[str, ...], ground: Ground) -> tuple[Shared, ...]:
-    """Return what each name adds. Raises Refused for a socket that is not there or that an agent could have made."""
-    return tuple(_MAKERS[name](ground) for name in names)
+def share_sockets(names: tuple[str, ...], context: SocketContext) -> tuple[SharedSocket, ...]:
+    """Return what each name adds. Raises Refused for a socket that is missing or that an agent could have created."""
+    return tuple(_MAKERS[name](context) for name in names)
 
 
-def _ssh_agent(ground: Ground) -> Shared:
+def _ssh_agent(context: SocketContext) -> SharedSocket:
     inside = f"{RUN}/ssh-agent"
-    source = _socket("ssh-agent", ground.environ.get("SSH_AUTH_SOCK", ""), "SSH_AUTH_SOCK", ground)
-    return _made("ssh-agent", (Bind(inside, source),), ("SSH_AUTH_SOCK", inside))
+    source = _socket("ssh-agent", context.environ.get("SSH_AUTH_SOCK", ""), "SSH_AUTH_SOCK", context)
+    return _shared("ssh-agent", (Bind(inside, source),), ("SSH_AUTH_SOCK", inside))
 
 
-def _gpg_agent(ground: Ground) -> Shared:
-    """Share the restricted socket where there is one, at the place where gpg looks: no variable names it."""
-    runtime, folder = _runtime(ground), f"/run/user/{ground.uid}"
-    places = [
-        f"{place}/{name}"
+def _gpg_agent(context: SocketContext) -> SharedSocket:
+    """Share the restricted socket if there is one, at the path where gpg expects it: no variable names it."""
+    runtime, folder = _runtime(context), f"/run/user/{context.uid}"
+    candidates = [
+        f"{path}/{name}"
         for name in ("S.gpg-agent.extra", "S.gpg-agent")
-        for place in (f"{runtime}/gnupg", f"{ground.home}/.gnupg")
+        for path in (f"{runtime}/gnupg", f"{context.home}/.gnupg")
     ]
-    found = next((place for place in places if os.path.exists(place)), places[0])
-    source = _socket("gpg-agent", found, "gpg-agent's socket", ground)
+    socket = next((path for path in candidates if os.path.exists(path)), candidates[0])
+    source = _socket("gpg-agent", socket, "gpg-agent's socket", context)
     folders = (Tmpfs(folder, _SMALL, "0700"), Tmpfs(f"{folder}/gnupg", _SMALL, "0700"))
-    return _made("gpg-agent", (*folders, Bind(f"{folder}/gnupg/S.gpg-agent", source)))
+    return _shared("gpg-agent", (*folders, Bind(f"{folder}/gnupg/S.gpg-agent", source)))
 
 
-def _dbus(ground: Ground) -> Shared:
-    address = ground.environ.get("DBUS_SESSION_BUS_ADDRESS", "") or f"unix:path={_runtime(ground)}/bus"
+def _dbus(context: SocketContext) -> SharedSocket:
+    address = context.environ.get("DBUS_SESSION_BUS_ADDRESS", "") or f"unix:path={_runtime(context)}/bus"
     path = next((part[5:] for part in address.removeprefix("unix:").split(",") if part.startswith("path=")), "")
     if not path:
-        raise Refused(message=f"--share dbus: {address} is no socket file", hint="only unix:path=… can be shared")
+        raise Refused(message=f"--share dbus: {address} is not a socket path", hint="only unix:path=… is supported")
     inside = f"{RUN}/bus"
-    source = _socket("dbus", path, "DBUS_SESSION_BUS_ADDRESS", ground)
-    return _made("dbus", (Bind(inside, source),), ("DBUS_SESSION_BUS_ADDRESS", f"unix:path={inside}"))
+    source = _socket("dbus", path, "DBUS_SESSION_BUS_ADDRESS", context)
+    return _shared("dbus", (Bind(inside, source),), ("DBUS_SESSION_BUS_ADDRESS", f"unix:path={inside}"))
 
 
-def _display(ground: Ground) -> Shared:
+def _display(context: SocketContext) -> SharedSocket:
     mounts: list[Mount] = []
     env: list[tuple[str, str]] = []
-    wayland, display = ground.environ.get("WAYLAND_DISPLAY", ""), ground.environ.get("DISPLAY", "")
+    wayland, display = context.environ.get("WAYLAND_DISPLAY", ""), context.environ.get("DISPLAY", "")
     if wayland:
-        path = wayland if wayland.startswith("/") else f"{_runtime(ground)}/{wayland}"
-        mounts.append(Bind(f"{RUN}/wayland", _socket("display", path, "WAYLAND_DISPLAY", ground)))
+        path = wayland if wayland.startswith("/") else f"{_runtime(context)}/{wayland}"
+        mounts.append(Bind(f"{RUN}/wayland", _socket("display", path, "WAYLAND_DISPLAY", context)))
         env.append(("WAYLAND_DISPLAY", f"{RUN}/wayland"))
     if display.startswith(":"):
         number = display[1:].partition(".")[0]
         if not number.isdigit():
-            raise Refused(message=f"--share display: DISPLAY is {display}", hint="a local one is :0")
-        mounts.append(Bind(f"/tmp/.X11-unix/X{number}", _socket("display", f"/tmp/.X11-unix/X{number}", "DISPLAY", ground)))
+            raise Refused(message=f"--share display: DISPLAY is {display}", hint="a local display is :0")
+        mounts.append(Bind(f"/tmp/.X11-unix/X{number}", _socket("display", f"/tmp/.X11-unix/X{number}", "DISPLAY", context)))
         env.append(("DISPLAY", display))
-        rights = ground.environ.get("XAUTHORITY") or f"{ground.home}/.Xauthority"
-        if os.path.isfile(rights) and not _is_untrusted(os.path.realpath(rights), ground):
-            mounts.append(Bind(f"{RUN}/xauthority", os.path.realpath(rights)))
+        xauthority = context.environ.get("XAUTHORITY") or f"{context.home}/.Xauthority"
+        if os.path.isfile(xauthority) and not _is_untrusted(os.path.realpath(xauthority), context):
+            mounts.append(Bind(f"{RUN}/xauthority", os.path.realpath(xauthority)))
             env.append(("XAUTHORITY", f"{RUN}/xauthority"))
     if not mounts:
         raise Refused(message="--share display: neither WAYLAND_DISPLAY nor a local DISPLAY is set")
-    return _made("display", tuple(mounts), *env)
+    return _shared("display", tuple(mounts), *env)
 
 
-def _docker(ground: Ground) -> Shared:
-    named = ground.environ.get("DOCKER_HOST", "") or "unix:///var/run/docker.sock"
-    if not named.startswith("unix://"):
-        raise Refused(message=f"--share docker: DOCKER_HOST is {named}", hint="only a unix:// socket can be shared")
+def _docker(context: SocketContext) -> SharedSocket:
+    address = context.environ.get("DOCKER_HOST", "") or "unix:///var/run/docker.sock"
+    if not address.startswith("unix://"):
+        raise Refused(message=f"--share docker: DOCKER_HOST is {address}", hint="only a unix:// socket is supported")
     inside = f"{RUN}/docker.sock"
-    source = _socket("docker", named.removeprefix("unix://"), "the docker socket", ground)
-    return _made("docker", (Bind(inside, source),), ("DOCKER_HOST", f"unix://{inside}"))
+    source = _socket("docker", address.removeprefix("unix://"), "the docker socket", context)
+    return _shared("docker", (Bind(inside, source),), ("DOCKER_HOST", f"unix://{inside}"))
 
 
 _MAKERS = {"ssh-agent": _ssh_agent, "gpg-agent": _gpg_agent, "dbus": _dbus, "display": _display, "docker": _docker}
 _SMALL = 1 << 16
 
 
-def _made(name: str, mounts: tuple[Mount, ...], *env: tuple[str, str]) -> Shared:
-    return Shared(mounts, env, f"--share {name}: {WARNINGS[name]}")
+def _shared(name: str, mounts: tuple[Mount, ...], *env: tuple[str, str]) -> SharedSocket:
+    return SharedSocket(mounts, env, f"--share {name}: {WARNINGS[name]}")
 
 
-def _runtime(ground: Ground) -> str:
-    return ground.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{ground.uid}"
+def _runtime(context: SocketContext) -> str:
+    return context.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{context.uid}"
 
 
-def _socket(name: str, path: str, what: str, ground: Ground) -> str:
+def _socket(name: str, path: str, label: str, context: SocketContext) -> str:
     """Return the real path of a socket."""
     if not path:
-        raise Refused(message=f"--share {name}: {what} is not set")
+        raise Refused(message=f"--share {name}: {label} is not set")
     real = os.path.realpath(path)
     try:
         is_socket = stat.S_ISSOCK(os.stat(real).st_mode)
     except OSError as error:
-        raise Refused(message=f"--share {name}: {what}, {path}: {error.strerror}") from None
+        raise Refused(message=f"--share {name}: {label}, {path}: {error.strerror}") from None
     if not is_socket:
-        raise Refused(message=f"--share {name}: {what}, {path}, is no socket")
-    if _is_untrusted(real, ground):
-        raise Refused(message=f"--share {name}: {path} lies where an agent can write")
+        raise Refused(message=f"--share {name}: {label}, {path}, is not a socket")
+    if _is_untrusted(real, context):
+        raise Refused(message=f"--share {name}: {path} is in a directory that an agent can write to")
     return real
 
 
-def _is_untrusted(real: str, ground: Ground) -> bool:
-    return any(is_below(real, place) for place in ground.untrusted)
+def _is_untrusted(real: str, context: SocketContext) -> bool:
+    return any(is_below(real, path) for path in context.untrusted)

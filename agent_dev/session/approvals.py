@@ -1,27 +1,48 @@
-"""Commands that wait for the user's answer: a file each in the session's folder, and the answer beside it."""
+"""Commands that wait for the user's answer: a file per question in the session's folder, and one for the answer."""
 
 import json
 import os
+import time
 from typing import Any
 
+from agent_dev.fs.state_files import replace_file
+
 _FOLDER = "asks"
+_LAST = "last"  # the last number, kept across runs, so that no answer matches another question
 
 
-def put(folder: str, number: int, row: dict[str, Any]) -> None:
-    """Write a question down."""
+def add_question(folder: str, row: dict[str, Any]) -> int:
+    """Write a question; return its number."""
     os.makedirs(f"{folder}/{_FOLDER}", 0o700, exist_ok=True)
-    _write(f"{folder}/{_FOLDER}/{number}.json", json.dumps(row))
+    number = _last(folder) + 1
+    replace_file(f"{folder}/{_FOLDER}/{_LAST}", str(number).encode())
+    replace_file(f"{folder}/{_FOLDER}/{number}.json", json.dumps(row).encode())
+    return number
 
 
-def _write(path: str, text: str) -> None:
-    temp = f"{path}.new"
-    with open(temp, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.rename(temp, path)
+def _last(folder: str) -> int:
+    try:
+        with open(f"{folder}/{_FOLDER}/{_LAST}", encoding="ascii") as file:
+            return int(file.read())
+    except FileNotFoundError:
+        return 0
+    except ValueError:
+        return time.time_ns()  # truncated: use an unused number
 
 
-def listed(folder: str) -> dict[int, dict[str, Any]]:
-    """Return the questions of a session that are not answered, by their numbers."""
+def remove_all(folder: str) -> None:
+    """Remove the questions of a killed run."""
+    try:
+        names = os.listdir(f"{folder}/{_FOLDER}")
+    except FileNotFoundError:
+        return
+    for name in names:
+        if name != _LAST:
+            os.unlink(f"{folder}/{_FOLDER}/{name}")
+
+
+def list_questions(folder: str) -> dict[int, dict[str, Any]]:
+    """Return the unanswered questions of a session by number."""
     try:
         names = os.listdir(f"{folder}/{_FOLDER}")
     except FileNotFoundError:
@@ -34,16 +55,16 @@ def listed(folder: str) -> dict[int, dict[str, Any]]:
                 with open(f"{folder}/{_FOLDER}/{name}", encoding="utf-8") as file:
                     found[int(number)] = json.load(file)
             except (OSError, ValueError):
-                continue  # answered in this moment
+                continue  # just answered
     return dict(sorted(found.items()))
 
 
-def give(folder: str, number: int, *, is_yes: bool) -> None:
+def write_answer(folder: str, number: int, *, is_yes: bool) -> None:
     """Answer a question."""
-    _write(f"{folder}/{_FOLDER}/{number}.answer", "yes" if is_yes else "no")
+    replace_file(f"{folder}/{_FOLDER}/{number}.answer", b"yes" if is_yes else b"no")
 
 
-def answer(folder: str, number: int) -> bool | None:
+def read_answer(folder: str, number: int) -> bool | None:
     """Return the answer; None while there is none."""
     try:
         with open(f"{folder}/{_FOLDER}/{number}.answer", encoding="utf-8") as file:
@@ -52,7 +73,7 @@ def answer(folder: str, number: int) -> bool | None:
         return None
 
 
-def remove(folder: str, number: int) -> None:
+def remove_question(folder: str, number: int) -> None:
     """Remove a question and its answer."""
     for kind in ("json", "answer"):
         try:

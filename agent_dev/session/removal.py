@@ -1,133 +1,78 @@
-"""Sessions that are over: gone at once and their files a moment later, in the trash, or swept up when nobody did."""
+"""Remove sessions: rename them away first, delete their files in the background, and sweep leftovers."""
 
 import fcntl
 import os
 import time
 
+from agent_dev.fs import background_removal
 from agent_dev.fs.rmtree import remove_session, remove_tree
-from agent_dev.session.store import Session, Store, all_sessions, is_held, is_unborn, let_go, lock_births
+from agent_dev.fs.state_files import list_names
+from agent_dev.session.store import Session, Store, all_sessions, has_no_record, is_locked, lock_creation, unlock_session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_YOUNG = 10  # seconds: a removal that somebody is at changes its directory all the time
+_YOUNG = 10  # seconds: a removal in progress keeps changing its directory
 
 
-def sweep(place: Store) -> None:
-    """Move sessions that were never born, killed before they had a record, into the trash; finish removals."""
-    for name in _gone(place):
-        remove_session(f"{place.gone}/{name}")
-    if not any(map(is_unborn, all_sessions(place))):
+def sweep_leftovers(session_store: Store) -> None:
+    """Move sessions that were killed before they had a record to the trash; finish removals."""
+    for name in list_names(session_store.removals_folder):
+        remove_session(f"{session_store.removals_folder}/{name}")
+    if not any(map(has_no_record, all_sessions(session_store))):
         return
-    births = lock_births(place, fcntl.LOCK_EX)
+    births = lock_creation(session_store, fcntl.LOCK_EX)
     try:
-        for session in all_sessions(place):
-            # Again when nobody holds it: its maker may have given it a record and let go between the two looks.
-            if is_unborn(session) and not is_held(session) and is_unborn(session):
-                to_trash(place, session)
+        for session in all_sessions(session_store):
+            # Check again after the lock: its creator may have written a record and released it in between.
+            if has_no_record(session) and not is_locked(session) and has_no_record(session):
+                move_to_trash(session_store, session)
     finally:
         os.close(births)
 
 
-def has_leavings(place: Store) -> bool:
-    """Whether there may be something to sweep that a killed process left: a quick look."""
-    return any(map(is_unborn, all_sessions(place))) or any(_is_old(f"{place.gone}/{name}") for name in _gone(place))
+def has_leftovers(session_store: Store) -> bool:
+    """Return whether a killed process may have left something to sweep; a quick check."""
+    return any(map(has_no_record, all_sessions(session_store))) or any(
+        _is_old(f"{session_store.removals_folder}/{name}") for name in list_names(session_store.removals_folder)
+    )
 
 
-def sweep_aside(place: Store) -> None:
-    """Sweep in a child of ours, which nobody waits for."""
+def sweep_in_background(session_store: Store) -> None:
+    """Sweep in a background process."""
 
     def work(_: int) -> None:
-        os.closerange(3, 4096)  # what the keeper waits for the end of
-        sweep(place)
+        os.closerange(3, 4096)  # the setup process waits until these are closed
+        sweep_leftovers(session_store)
 
-    _aside(work)
-
-
-def _gone(place: Store) -> list[str]:
-    try:
-        return os.listdir(place.gone)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    background_removal.run_in_background(work)
 
 
 def _is_old(folder: str) -> bool:
     try:
         return time.time() - os.lstat(folder).st_ctime > _YOUNG
     except OSError:
-        return False  # it went just now
+        return False  # just removed
 
 
-def drop(session: Session) -> None:
-    """Remove a session that changed nothing, with all that was made for it."""
+def remove_session_now(session: Session) -> None:
+    """Remove a session that changed nothing, with all its files."""
     remove_session(session.folder)
-    let_go(session)
+    unlock_session(session)
 
 
-def drop_aside(place: Store, session: Session, leave_home: "Callable[[], None]") -> None:
-    """Remove a session that changed nothing, without making the user wait: it is gone at once, its files a moment later."""
-    gone = set_aside(place, session.id)
+def remove_session_in_background(session_store: Store, session: Session, leave_home: "Callable[[], None]") -> None:
+    """Remove a session that changed nothing: rename it away now, delete its files in the background."""
+    gone = background_removal.make_removal_directory(session_store.removals_folder, session.id)
     os.rmdir(gone)
     os.rename(session.folder, gone)
-    remove_aside(gone, leave_home)
-    let_go(session)
+    background_removal.remove_in_background(gone, leave_home)
+    unlock_session(session)
 
 
-def set_aside(place: Store, name: str) -> str:
-    """Make and return an empty directory for what is to be removed."""
-    gone, count = f"{place.gone}/{name}", 0
-    while True:
-        try:
-            os.makedirs(gone, 0o700)
-        except FileExistsError:
-            count += 1  # one of that name is still being removed
-            gone = f"{place.gone}/{name}.{count}"
-        else:
-            return gone
-
-
-def remove_aside(gone: str, also: "Callable[[], None] | None" = None) -> None:
-    """Remove what was set aside in a child of ours, which nobody waits for.
-
-    Taking thirty directories and some mount points apart costs more than bubblewrap's whole start, freeing thousands of
-    files more than merging them. `sweep` and the next to leave the home finish what a killed child left.
-    """
-
-    def work(tells: int) -> None:
-        if also is not None:
-            os.close(tells)
-            also()
-        else:
-            os.closerange(3, 4096)  # locks of ours among them
-        remove_session(gone)
-
-    _aside(work)
-
-
-def _aside(work: "Callable[[int], None]") -> None:
-    """Do it in a child with a process group of its own, and go on as soon as it has closed the descriptor that it gets."""
-    told, tells = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setpgid(0, 0)
-            for standard in range(3):
-                os.close(standard)  # whoever reads our output need not wait
-            work(tells)
-        finally:
-            os._exit(0)
-    os.close(tells)
-    os.read(told, 1)  # the end of it: the child holds no lock any more
-    os.close(told)
-    try:
-        os.setpgid(pid, pid)  # here too: our own end, as a terminal's first process, hangs up on our group
-    except OSError:
-        pass  # it has ended
-
-
-def drop_scaffold(session: Session) -> None:
-    """Remove what an ended session no longer needs: work directories and the throw-away uppers of caches."""
+def remove_work_directories(session: Session) -> None:
+    """Remove what an ended session does not need: work directories and the temporary uppers of caches."""
     remove_tree(f"{session.folder}/caches")
     try:
         numbers = os.listdir(f"{session.folder}/roots")
@@ -137,13 +82,24 @@ def drop_scaffold(session: Session) -> None:
         remove_tree(f"{session.folder}/roots/{number}/work")
 
 
-def to_trash(place: Store, session: Session) -> str:
-    """Move a session into the trash and return its new place."""
-    os.makedirs(place.trash, 0o700, exist_ok=True)
-    trash = f"{place.trash}/{session.id}"
-    os.rename(session.folder, trash)
-    for folder in (place.trash, place.sessions):
+def move_to_trash(session_store: Store, session: Session) -> str:
+    """Move a session to the trash and return its new path."""
+    os.makedirs(session_store.trash, 0o700, exist_ok=True)
+    trash = f"{session_store.trash}/{session.id}"
+    _move(session_store, session.folder, trash)
+    return trash
+
+
+def move_from_trash(session_store: Store, session: Session) -> Session:
+    """Move a session out of the trash and return it."""
+    folder = f"{session_store.sessions}/{session.id}"
+    _move(session_store, session.folder, folder)
+    return session.replace(folder=folder)
+
+
+def _move(session_store: Store, old: str, new: str) -> None:
+    os.rename(old, new)
+    for folder in (session_store.trash, session_store.sessions):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         os.fsync(fd)
         os.close(fd)
-    return trash

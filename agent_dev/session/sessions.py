@@ -1,32 +1,24 @@
-"""Sessions of a repository: finding, listing, stopping and discarding them."""
+"""Find and list the sessions of a repository, with their current states."""
 
 import os
-import select
-import time
 from dataclasses import dataclass
 
+from agent_dev import paths
 from agent_dev.config import load
+from agent_dev.config.options import RunOptions, options_layer
 from agent_dev.config.profile import Profile
-from agent_dev.errors import NoSession, SessionBusy, UnknownSession, UnreadableSession
-from agent_dev.git import repository as repo
-from agent_dev.inside.control import socket_file as door
-from agent_dev.linux import pid_namespace as leftovers
-from agent_dev.linux import signals
-from agent_dev.run.prepare import Options, flags
-from agent_dev.sandbox import machine
-from agent_dev.sandbox.plan import expand
-from agent_dev.session import removal as ended
-from agent_dev.session import store
+from agent_dev.errors import NoSession, UnknownSession, UnreadableSession
+from agent_dev.git import repository
+from agent_dev.linux import users
+from agent_dev.paths import expand
+from agent_dev.session import removal, store
 
 OPEN = (store.RUNNING, store.WAITING, store.KILLED)
-_PATIENCE = 10_000  # ms
-_MOMENT = 2_000  # ms: for a command that only looks
-_LOOK = 0.02  # seconds between two looks at a lock
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
-    """Where a command works: the state directory, the root, the user's environment."""
+class CommandContext:
+    """The context of a command: state directory, root, current directory, environment, profile."""
 
     store: store.Store
     root: str
@@ -36,8 +28,8 @@ class Here:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A session as lists show it. `problem` says why a record cannot be read; then all else is empty."""
+class ListedSession:
+    """A session as lists show it. `problem`: why its record is unreadable; then everything else is empty."""
 
     session: store.Session
     record: store.Record
@@ -50,143 +42,86 @@ class Listed:
         return str(self.record.get("name") or self.session.id)
 
 
-def here(options: Options, environ: dict[str, str]) -> Here:
-    """Return where a command works. Raises Refused for a directory that is none."""
-    home = machine.home(environ)
-    request = load.Request(agent="", home=home, environ=environ, config=options.config, flags=flags(options))
-    profile = load.settings(request).profile
-    cwd = os.path.realpath(repo.absolute(options.directory))
-    return Here(store.place(expand(profile.state, home), environ), repo.find(cwd).root, cwd, environ, profile)
+def command_context(options: RunOptions, environ: dict[str, str]) -> CommandContext:
+    """Return the context of a command. Raises Refused if the directory does not exist."""
+    home = users.home_directory(environ)
+    request = load.SettingsRequest(agent="", home=home, environ=environ, config=options.config, flags=options_layer(options))
+    profile = load.load_settings(request).profile
+    cwd = os.path.realpath(paths.absolute(options.directory))
+    return CommandContext(
+        store.state_store(expand(profile.state, home), environ), repository.find_location(cwd).root, cwd, environ, profile
+    )
 
 
-def listed(place: store.Store) -> tuple[Listed, ...]:
-    """Return all sessions, oldest first, with the state that is true now."""
+def list_sessions(session_store: store.Store) -> tuple[ListedSession, ...]:
+    """Return all sessions, oldest first, with their current states."""
     found = []
-    ended.sweep(place)
-    for session in store.all_sessions(place):
+    removal.sweep_leftovers(session_store)
+    for session in store.all_sessions(session_store):
         try:
-            record = store.read(session)
+            record = store.read_record(session)
         except UnreadableSession as error:
-            if os.path.lexists(f"{session.folder}/session.json"):  # else just being made, or soon swept
-                found.append(Listed(session, store.BLANK, "unreadable", error.message))
+            if os.path.lexists(f"{session.folder}/session.json"):  # else it is being created or will be swept
+                found.append(ListedSession(session, store.BLANK, "damaged", str(error.values["reason"])))
             continue
-        found.append(Listed(session, record, state(session, record)))
+        found.append(ListedSession(session, record, current_state(session, record)))
     return tuple(found)
 
 
-def state(session: store.Session, record: store.Record) -> str:
-    """Return a session's state: one that says it runs but is held by nobody, or has no launcher any more, was killed."""
-    said = str(record.get("state"))
-    if said != store.RUNNING or (store.is_held(session) and store.is_led(record)):
-        return said
+def current_state(session: store.Session, record: store.Record) -> str:
+    """Return a session's state; one recorded as running whose lock is free, or whose launcher is gone, was killed."""
+    recorded = str(record.get("state"))
+    if recorded != store.RUNNING or (store.is_locked(session) and store.has_launcher(record)):
+        return recorded
     try:
-        said = str(store.read(session).get("state"))  # it may have ended, and said so, between the two looks
+        recorded = str(store.read_record(session).get("state"))  # it may have ended between the two checks
     except UnreadableSession:
         pass
-    return store.KILLED if said == store.RUNNING else said
+    return store.KILLED if recorded == store.RUNNING else recorded
 
 
-def of_root(where: Here, *, every: bool = False) -> tuple[Listed, ...]:
-    """Return the sessions of this repository that are not over; `every`: of all repositories, merged ones too."""
-    return tuple(one for one in listed(where.store) if every or (one.record.get("root") == where.root and one.state in OPEN))
+def sessions_of_repository(context: CommandContext, *, every: bool = False) -> tuple[ListedSession, ...]:
+    """Return the open sessions of this repository; `every`: all sessions of all repositories.
+
+    Damaged ones are always included, since their repository is unknown.
+    """
+
+    def is_included(one: ListedSession) -> bool:
+        return every or bool(one.problem) or (one.record.get("root") == context.root and one.state in OPEN)
+
+    return tuple(filter(is_included, list_sessions(context.store)))
 
 
-def find(where: Here, name: str = "", states: tuple[str, ...] = OPEN) -> Listed:
-    """Return the session of that id or name, else the newest of this repository. Raises UnknownSession or NoSession."""
-    everything = listed(where.store)
+def find_session(
+    context: CommandContext, name: str = "", states: tuple[str, ...] = OPEN, *, damaged: bool = False
+) -> ListedSession:
+    """Return the session with an id or name, else the newest of this repository; `damaged`: also find damaged ones.
+
+    Raises UnknownSession, NoSession or, for a damaged one, UnreadableSession.
+    """
+    all_found = list_sessions(context.store)
     if name:
-        found = is_session(everything, name)
+        found = match_session(all_found, name)
         if found is None:
             raise UnknownSession(name=name, hint="agent-dev sessions --all lists them")
-        if found.problem:
-            raise UnreadableSession(session=name, reason=found.problem)
+        if found.problem and not damaged:
+            store.read_record(found.session)  # raises UnreadableSession
         return found
-    mine = [one for one in everything if one.record.get("root") == where.root and one.state in states]
-    if not mine:
+    own = [one for one in all_found if one.record.get("root") == context.root and one.state in states]
+    if not own:
+        damaged_ones = [one.session.id for one in all_found if one.problem]
         raise NoSession(
-            root=where.root,
+            root=context.root,
             state="running" if states == (store.RUNNING,) else "waiting",
-            hint="agent-dev sessions --all lists those of other places",
+            hint=f"session {damaged_ones[-1]} is damaged: agent-dev sessions"
+            if damaged_ones
+            else "agent-dev sessions --all lists those of other repositories",
         )
-    return mine[-1]
+    return own[-1]
 
 
-def is_session(everything: tuple[Listed, ...], name: str) -> Listed | None:
-    """Return the session that a word means: an id, else the newest of that name."""
-    by_id = [one for one in everything if one.session.id == name]
-    by_name = [one for one in everything if one.record.get("name") == name]
+def match_session(all_found: tuple[ListedSession, ...], name: str) -> ListedSession | None:
+    """Return the session with this id, else the newest with this name, or None."""
+    by_id = [one for one in all_found if one.session.id == name]
+    by_name = [one for one in all_found if one.record.get("name") == name]
     return next(iter(by_id or by_name[-1:]), None)
-
-
-def hold(one: Listed) -> Listed:
-    """Hold an ended session for work on it, after ending what a dead launcher left. Raises SessionBusy."""
-    until = time.monotonic() + _patience(one.state)
-    while time.monotonic() < until and store.is_held(one.session):
-        time.sleep(_LOOK)
-    session = store.hold(one.session)
-    life = one.record.get("life")
-    if one.state == store.KILLED and life:
-        leftovers.end(leftovers.Life(*life))
-        ended.drop_scaffold(session)
-    finish_rollback(session)
-    return Listed(session, store.read(session), one.state)
-
-
-def _patience(state: str) -> float:
-    """Return how many seconds to wait for who holds a session: its launcher longest, whose base is still being taken."""
-    if state == store.RUNNING:
-        return 0
-    return (_PATIENCE if state == store.KILLED else _MOMENT) / 1000
-
-
-def is_unfinished(session: store.Session) -> bool:
-    """Whether a rollback was killed, or a transaction of the agent's was never ended."""
-    return any(os.path.lexists(f"{session.folder}/{name}") for name in ("rollback.pending", "rollback.shown", door.MARK))
-
-
-def finish_rollback(session: store.Session) -> str:
-    """Go on with a rollback that was killed: what it left is neither the one state nor the other. Return what there is to say."""
-    if not is_unfinished(session):
-        return ""
-    from agent_dev.checkpoint import rollback  # rare, and they import this module
-    from agent_dev.inside.control import serve as nested  # rare, and they import this module
-
-    if os.path.lexists(f"{session.folder}/rollback.pending"):
-        rollback.go_on(session)
-    if os.path.lexists(f"{session.folder}/rollback.shown"):
-        rollback.tidy(session)
-    return nested.finish(session) if door.marked(session) else ""
-
-
-def stop(where: Here, one: Listed) -> Listed:
-    """End a running session as its own launcher would, and return it as it is then."""
-    if one.state != store.RUNNING:
-        return one
-    launcher = one.record.get("launcher")
-    try:
-        fd = os.pidfd_open(launcher)
-    except OSError:
-        fd = -1
-    if fd >= 0 and store.is_held(one.session):
-        signals.send_by_descriptor(fd, signals.TERM)
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        if not poll.poll(_PATIENCE):
-            raise SessionBusy(
-                session=one.session.id, what="still running", hint=f"its launcher, process {launcher}, does not end"
-            )
-        os.close(fd)
-    again = [other for other in listed(where.store) if other.session.id == one.session.id]
-    return again[0] if again else Listed(one.session, one.record, "")
-
-
-def discard(where: Here, one: Listed) -> str:
-    """Move an ended session into the trash; return where it lies. Raises SessionBusy."""
-    held = hold(one)
-    place = ended.to_trash(where.store, held.session)
-    try:
-        store.write(held.session.but(folder=place), {**held.record, "state": store.DISCARDED})
-    except OSError:
-        pass  # a full disk: that it lies in the trash says the same
-    store.let_go(held.session)
-    return place

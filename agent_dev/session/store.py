@@ -1,16 +1,17 @@
-"""Sessions on disk: `$XDG_STATE_HOME/agent-dev/sessions/<id>/`, their locks and their ends."""
+"""Sessions on disk: `$XDG_STATE_HOME/agent-dev/sessions/<id>/`, their records and locks."""
 
 import fcntl
 import os
 import time
 
-from agent_dev.errors import SessionBusy, StateUnusable, UnreadableSession
-from agent_dev.fs import fast_json as quick_json
+from agent_dev.errors import SessionBusy, UnreadableSession, UnusableStateDirectory
+from agent_dev.fs import checksummed_json, state_files
 from agent_dev.fs.rmtree import remove_tree
-from agent_dev.sandbox.plan import Root
+from agent_dev.session.root import Root
 from agent_dev.value import Value
 
 VERSION = 1
+UNLOCKED_FILE = "opened"  # in a session's folder: the unlocked directories of its uppers (session/uppers)
 RUNNING, WAITING, MERGED, DISCARDED, KILLED = "running", "waiting", "merged", "discarded", "killed"
 
 TYPE_CHECKING = False
@@ -18,31 +19,40 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class GitRecord(TypedDict):
-        """Where the user's git dir is: the work tree's own, the one it shares, and whether that lies in the root."""
+        """The user's git directory: the work tree's own, the common one, and whether that is inside the root."""
 
         folder: str
         common: str
         inside: bool
 
+    class GitFields(TypedDict):
+        """The fields of a record about a session's git directories, see `Record` and `OptionalFields`."""
+
+        git: GitRecord | None
+        stores: list[list[str]]
+        large: list[list[str]]
+        copies: list[int]
+        bound: list[list[str]]
+
     class PolicyRecord(TypedDict):
-        """Which commands could run: the set of rules, and the digest of what they said."""
+        """The policy of a run: the name of the rule set, and the digest of its rules."""
 
         set: str
         digest: str
 
     class LogRecord(TypedDict):
-        """Where commands.jsonl ended: its lines, the last one's chain, and what was left out when it was full."""
+        """The end of a log: its lines, the chain of the last one, and the lines dropped when it was full."""
 
         count: int
         chain: str
         dropped: int
 
-    class Later(TypedDict, total=False):
-        """What a record has only from some moment on."""
+    class OptionalFields(TypedDict, total=False):
+        """The fields that a record gains later or only sometimes."""
 
         version: int
         init: int
-        life: tuple[int, int, str, str]  # of the pid namespace: leftovers.Life
+        life: tuple[int, int, str, str]  # of the pid namespace: pid_namespace.NamespaceIdentity
         launched: int
         resumed: int
         ended: int
@@ -50,14 +60,18 @@ if TYPE_CHECKING:
         homes: str
         large: list[list[str]]  # as `stores`: LFS objects
         copies: list[int]  # roots with a private git dir in the upper
-        undone: str  # what became of a transaction that the agent left open
-        bound: list[list[str]]  # other roots' private git dirs, and where they are shown
+        discarded_as: str  # the state before the session was discarded
+        undone: str  # the result of rolling back a transaction that the agent left open
+        bound: list[list[str]]  # private git directories of other roots, and their paths inside
+        is_restore: bool  # a restore of direct mode: `.git` is the user's own, and is merged
         policy: PolicyRecord
         commands: LogRecord
         events: LogRecord
+        packed: bool  # reduced to what an undo needs
+        packed_copies: list[int]  # `copies` before packing
 
-    class Record(Later):
-        """session.json. Times in ns since 1970; `stores` are pairs of (host directory, where it is shown inside)."""
+    class Record(OptionalFields):
+        """session.json. Times in ns since 1970; `stores` are pairs of (host directory, path inside)."""
 
         state: str
         name: str
@@ -79,9 +93,9 @@ if TYPE_CHECKING:
 else:
     Record = LogRecord = dict
 
-# Stands for a record that cannot be read.
+# The record of an unreadable session.
 BLANK: "Record" = {
-    "state": "unreadable",
+    "state": "damaged",
     "name": "",
     "root": "",
     "roots": [],
@@ -101,43 +115,43 @@ BLANK: "Record" = {
 
 
 class Store(Value):
-    """The state directory. `empty` is an empty file for masks."""
+    """The state directory. `empty_file` is an empty file for masks."""
 
     path: str
 
     @property
     def sessions(self) -> str:
-        """Where sessions lie."""
+        """The folder of the sessions."""
         return f"{self.path}/sessions"
 
     @property
     def merges(self) -> str:
-        """Where journals, staged content and what was replaced lie."""
+        """The folder of journals, staged contents and replaced files."""
         return f"{self.path}/merges"
 
     @property
     def pending(self) -> str:
-        """Where merges that have begun and are not at rest leave a mark."""
+        """The folder with a mark for each unfinished merge."""
         return f"{self.path}/pending"
 
     @property
     def trash(self) -> str:
-        """Where discarded sessions lie until their retention ends."""
+        """The folder of discarded sessions until their retention ends."""
         return f"{self.path}/trash"
 
     @property
-    def gone(self) -> str:
-        """Where sessions that changed nothing are taken apart."""
+    def removals_folder(self) -> str:
+        """The folder in which removed sessions are deleted."""
         return f"{self.path}/gone"
 
     @property
-    def empty(self) -> str:
-        """Return the path of an empty file."""
+    def empty_file(self) -> str:
+        """The path of an empty file."""
         return f"{self.path}/empty"
 
 
 class Session(Value):
-    """An open session: its folder and the descriptor that holds its lock (-1: looked at, not held)."""
+    """A session: its folder and the descriptor of its lock (-1: not locked)."""
 
     id: str
     folder: str
@@ -148,49 +162,51 @@ class Session(Value):
         return Root(path, f"{self.folder}/roots/{number}/upper", f"{self.folder}/roots/{number}/work")
 
     @property
-    def base(self) -> str:
-        """Where the base snapshot lies."""
+    def lower_snapshot(self) -> str:
+        """The path of the lower snapshot."""
         return f"{self.folder}/base"
 
 
-def place(state: str, environ: dict[str, str]) -> Store:
+def state_store(state: str, environ: dict[str, str]) -> Store:
     """Return the state directory: configured, else `$XDG_STATE_HOME/agent-dev`. Nothing is created."""
-    base = environ.get("XDG_STATE_HOME", "")
-    if not base.startswith("/"):
-        base = environ.get("HOME", "") + "/.local/state"
-    return Store(os.path.realpath(state or f"{base}/agent-dev"))
+    state_home = environ.get("XDG_STATE_HOME", "")
+    if not state_home.startswith("/"):
+        state_home = environ.get("HOME", "") + "/.local/state"
+    return Store(os.path.realpath(state or f"{state_home}/agent-dev"))
 
 
-def create(store: Store) -> Session:
-    """Make a new, locked, empty session. Raises StateUnusable."""
+def create_session(store: Store) -> Session:
+    """Create a new, locked, empty session. Raises UnusableStateDirectory."""
     try:
         session = _create(store)
     except OSError as error:
-        raise StateUnusable(path=store.path, reason=error.strerror, hint="set `state:` in config.yaml to another place") from None
+        raise UnusableStateDirectory(
+            path=store.path, reason=error.strerror, hint="set `state:` in config.yaml to another directory"
+        ) from None
     return session
 
 
 def _create(store: Store) -> Session:
     if not os.path.isdir(store.sessions):
         _prepare(store)
-    births = lock_births(store, fcntl.LOCK_SH)
+    births = lock_creation(store, fcntl.LOCK_SH)
     try:
-        return _created(store)
+        return _create_locked(store)
     finally:
         os.close(births)
 
 
-def lock_births(store: Store, how: int) -> int:
-    """Lock the making of sessions (shared) or keep all from being made (exclusive); closing the descriptor ends it.
+def lock_creation(store: Store, operation: int) -> int:
+    """Lock the creation of sessions (shared), or prevent it (exclusive), until the descriptor is closed.
 
-    A session has no lock of its own for an instant: whoever holds this alone knows that one without a holder has none for good.
+    A new session is unlocked for an instant: only the holder of the exclusive lock knows that an unlocked one stays so.
     """
     fd = os.open(store.sessions, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    fcntl.flock(fd, how)
+    fcntl.flock(fd, operation)
     return fd
 
 
-def _created(store: Store) -> Session:
+def _create_locked(store: Store) -> Session:
     while True:
         now = time.time_ns()
         stamp = time.strftime("%y%m%d-%H%M%S", time.gmtime(now // 10**9))
@@ -201,7 +217,7 @@ def _created(store: Store) -> Session:
         except FileExistsError:
             continue
         else:
-            session = Session(name, folder, _locked(folder, fcntl.LOCK_EX))  # at once: others only look whether it is held
+            session = Session(name, folder, _lock(folder, fcntl.LOCK_EX))  # never blocks for long: others only test the lock
             os.mkdir(f"{folder}/roots", 0o700)
             return session
 
@@ -212,20 +228,20 @@ def _prepare(store: Store) -> None:
     for path in (store.sessions, store.merges, store.trash):
         os.makedirs(path, 0o700, exist_ok=True)
     try:
-        os.close(os.open(store.empty, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444))
+        os.close(os.open(store.empty_file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444))
     except FileExistsError:
         pass
 
 
-def _locked(folder: str, how: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int:
-    """Lock a session by its directory: no file to make, and the lock ends with its holder."""
+def _lock(folder: str, operation: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int:
+    """Lock a session by its directory: no lock file is needed, and the lock ends with its holder."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    fcntl.flock(fd, how)
+    fcntl.flock(fd, operation)
     return fd
 
 
 def add_root(session: Session, number: int, path: str) -> Root:
-    """Make upper and work for a root; the upper's own mode, attributes and access list are the root's."""
+    """Create upper and work directory of a root; the upper has the root's mode, attributes and ACL."""
     root = session.root(number, path)
     os.mkdir(os.path.dirname(root.upper), 0o700)
     os.mkdir(root.upper, 0o755)
@@ -245,28 +261,23 @@ def _copy_attributes(path: str, copy: str) -> None:
 
 
 def add_cache(session: Session, number: int, path: str) -> Root:
-    """Make a throw-away upper and work for a package cache."""
+    """Create a temporary upper and work directory for a package cache."""
     folder = f"{session.folder}/caches/{number}"
     os.makedirs(f"{folder}/upper", 0o700)
     os.mkdir(f"{folder}/work", 0o700)
     return Root(path, f"{folder}/upper", f"{folder}/work")
 
 
-def write(session: Session, record: Record, *, is_durable: bool = False) -> None:
-    """Replace session.json by temp and rename; `settle` makes it durable.
+def write_record(session: Session, record: Record, *, is_durable: bool = False) -> None:
+    """Replace session.json by writing a new file and renaming it.
 
-    `is_durable`: its bytes are, before they take the place of the older ones, which a power cut would lose else.
+    `is_durable`: sync it first, so that a power cut cannot lose both versions; else `sync_record` makes it durable.
     """
-    temp = f"{session.folder}/session.json.new"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    os.write(fd, quick_json.dumps({**record, "version": VERSION}))
-    if is_durable:
-        os.fsync(fd)
-    os.close(fd)
-    os.rename(temp, f"{session.folder}/session.json")
+    data = checksummed_json.dumps({**record, "version": VERSION})
+    state_files.replace_file(f"{session.folder}/session.json", data, is_durable=is_durable)
 
 
-def settle(session: Session) -> None:
+def sync_record(session: Session) -> None:
     """Make session.json durable."""
     for path in (f"{session.folder}/session.json", session.folder):
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -274,43 +285,40 @@ def settle(session: Session) -> None:
         os.close(fd)
 
 
-def read(session: Session) -> Record:
-    """Return session.json. Raises UnreadableSession for one that is missing, torn or of another version."""
+def read_record(session: Session) -> Record:
+    """Return session.json. Raises UnreadableSession if it is missing, damaged or of another version."""
     try:
         with open(f"{session.folder}/session.json", "rb", 0) as file:
-            record = quick_json.loads(file.read())
+            record = checksummed_json.loads(file.read())
     except (OSError, ValueError) as error:
-        raise UnreadableSession(session=session.id, reason=f"its record cannot be read ({error})") from None
-    if not isinstance(record, dict) or record.get("version") != VERSION:
-        found = record.get("version") if isinstance(record, dict) else None
-        hint = "another version of agent-dev made it; use that one"
-        raise UnreadableSession(session=session.id, reason=f"its record has version {found}", hint=hint)
+        hint = f"agent-dev merge {session.id} --export DIR copies its files out, agent-dev discard {session.id} removes it"
+        raise UnreadableSession(session=session.id, reason=f"unreadable record ({error})", hint=hint) from None
+    if record.get("version") != VERSION:
+        hint = "use the version of agent-dev that wrote it"
+        raise UnreadableSession(session=session.id, reason=f"its record has version {record.get('version')}", hint=hint)
     return record  # type: ignore[return-value]  # ours, by its version
 
 
-def untrusted(record: Record) -> tuple[str, ...]:
-    """Return the places that a session's agent may have written, from which the host takes no program."""
+def untrusted_paths(record: Record) -> tuple[str, ...]:
+    """Return the paths that a session's agent may have written; the host runs no program from there."""
     return (*record["roots"], record["agent_home"], record.get("homes", record["agent_home"]), *record.get("rw", ()))
 
 
-def is_unborn(session: Session) -> bool:
-    """Whether it has no record: it is just being made, or whoever made it was killed."""
+def has_no_record(session: Session) -> bool:
+    """Return whether a session has no record: it is being created, or its creator was killed."""
     return os.path.isdir(session.folder) and not os.path.lexists(f"{session.folder}/session.json")
 
 
-def all_sessions(store: Store) -> tuple[Session, ...]:
-    """Return every session, oldest first."""
-    try:
-        names = sorted(os.listdir(store.sessions))
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    return tuple(Session(name, f"{store.sessions}/{name}") for name in names)
+def all_sessions(store: Store, folder: str = "") -> tuple[Session, ...]:
+    """Return all sessions, oldest first, optionally those in another `folder` such as the trash."""
+    folder = folder or store.sessions
+    return tuple(Session(name, f"{folder}/{name}") for name in sorted(state_files.list_names(folder)))
 
 
-def is_held(session: Session) -> bool:
-    """Whether a living process holds the session's lock."""
+def is_locked(session: Session) -> bool:
+    """Return whether a living process holds the session's lock."""
     try:
-        os.close(_locked(session.folder))
+        os.close(_lock(session.folder))
     except BlockingIOError:
         return True
     except FileNotFoundError:
@@ -318,43 +326,46 @@ def is_held(session: Session) -> bool:
     return False
 
 
-def is_led(record: Record) -> bool:
-    """Whether the launcher of a session is there. When it was killed, what took its base may hold the lock a while longer."""
+def has_launcher(record: Record) -> bool:
+    """Return whether the launcher of a session is alive.
+
+    If it was killed, the process that takes the lower snapshot may still hold the lock.
+    """
     try:
         os.kill(record["launcher"], 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it is another user's
+        pass  # another user's process
     return True
 
 
-def hold(session: Session) -> Session:
-    """Return the session with its lock held. Raises SessionBusy: its agent is running, or another agent-dev is at it."""
+def lock_session(session: Session) -> Session:
+    """Lock a session and return it. Raises SessionBusy: its agent is running, or another agent-dev uses it."""
     try:
-        return session.but(lock=_locked(session.folder))
+        return session.replace(lock=_lock(session.folder))
     except BlockingIOError:
-        what, hint = "open in another agent-dev", "leave the screen or the pager that shows it, or try again"
+        state, hint = "open in another agent-dev", "quit the screen or pager that shows it, or try again"
         if _is_running(session):
-            what, hint = "still running", f"agent-dev stop {session.id}"
-        raise SessionBusy(session=session.id, what=what, hint=hint) from None
+            state, hint = "still running", f"agent-dev stop {session.id}"
+        raise SessionBusy(session=session.id, what=state, hint=hint) from None
 
 
 def _is_running(session: Session) -> bool:
     try:
-        return read(session).get("state") == RUNNING
+        return read_record(session).get("state") == RUNNING
     except UnreadableSession:
-        return True  # it is just beginning
+        return True  # it is just starting
 
 
-def let_go(session: Session) -> None:
-    """Give the lock up."""
+def unlock_session(session: Session) -> None:
+    """Release the lock."""
     if session.lock >= 0:
         os.close(session.lock)
 
 
-def reopen(session: Session, count: int) -> None:
-    """Let us into the uppers again: the mode of an upper's root is the agent's `chmod` on the root itself."""
+def make_uppers_accessible(session: Session, count: int) -> None:
+    """Make the uppers accessible again: the mode of an upper's root follows the agent's `chmod` of the root itself."""
     for number in range(count):
         upper = session.root(number, "").upper
         mode = os.stat(upper).st_mode & 0o7777
@@ -362,8 +373,8 @@ def reopen(session: Session, count: int) -> None:
             os.chmod(upper, mode | 0o700)
 
 
-def renew_work(session: Session, number: int) -> None:
-    """Make a fresh work directory for a session that is resumed: an old one's state is unknown."""
+def recreate_work(session: Session, number: int) -> None:
+    """Create a new work directory for a session that is resumed: the state of the old one is unknown."""
     work = f"{session.folder}/roots/{number}/work"
     remove_tree(work)
     os.mkdir(work, 0o700)

@@ -1,4 +1,4 @@
-"""What of the trash goes: by age, then by what it takes in all; what is to be kept is the newest."""
+"""Select entries of the trash for removal: by age, then the oldest beyond a total size."""
 
 from dataclasses import dataclass
 
@@ -6,21 +6,21 @@ DAY = 86_400 * 10**9  # ns
 
 
 @dataclass(frozen=True, slots=True)
-class Thrown:
-    """One thing in the trash: its name, when it was thrown there (ns since 1970), and what it takes in bytes."""
+class TrashEntry:
+    """An entry of the trash: its name, when it was moved there (ns since 1970), its size in bytes."""
 
     name: str
     time: int
     size: int
 
 
-def gone(thrown: tuple[Thrown, ...], oldest: int, most: int) -> tuple[Thrown, ...]:
-    """Return what was thrown away before `oldest`, and of the rest the oldest beyond `most` bytes in all, oldest first."""
+def select_for_removal(thrown: tuple[TrashEntry, ...], oldest: int, most: int) -> tuple[TrashEntry, ...]:
+    """Return the entries from before `oldest`, and the oldest of the others beyond `most` bytes, oldest first."""
     found = []
-    kept = 0
+    kept_size = 0
     for one in sorted(thrown, key=lambda one: (one.time, one.name), reverse=True):
-        kept += one.size
-        if one.time < oldest or kept > most:
+        kept_size += one.size
+        if one.time < oldest or kept_size > most:
             found.append(one)
-            kept -= one.size
+            kept_size -= one.size
     return tuple(reversed(found))

@@ -1,7 +1,7 @@
-"""The words of a call, read from the caller's memory by few system calls: by one, where it is the next place on its PATH.
+"""Read the arguments of an execve from the caller's memory in few system calls; in one for a repeated PATH lookup.
 
-Who looks for a program along its PATH calls once for each place, thirty times and more, with the same words at the same
-addresses, and waits for us each time. So it is kept where the words of a call lay, and what was there.
+A program that searches PATH calls execve for each directory, thirty times and more, with the same arguments at the same
+addresses, and waits each time. So the addresses and contents of a call's arguments are kept.
 """
 
 import errno
@@ -9,135 +9,139 @@ import os
 import struct
 import sys
 
-from agent_dev.linux import syscalls as kernel
+from agent_dev.linux import syscalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    Spans = list[tuple[int, bytes]]  # what lies at an address, from the first word to the end of the last
+    Spans = list[tuple[int, bytes]]  # address and content, from the first argument to the end of the last
 
-FEW, MANY = 64, 4096  # words
-_PAGE = 4096  # bytes that are there or missing together; larger pages are made of such
-_LONGEST_PATH, _USUAL_PATH = 4096, 512
-_LONGEST_WORD, _MANY_BYTES = 4096, 1 << 18
+USUAL_ARGUMENTS, MAX_ARGUMENTS = 64, 4096  # arguments
+_PAGE = 4096  # bytes: the unit in which memory is present; larger pages are multiples
+_MAX_PATH, _USUAL_PATH = 4096, 512
+_MAX_ARGUMENT, _MAX_TOTAL = 4096, 1 << 18
 _POINTER = 8  # bytes
 _USUAL_POINTERS = 256  # bytes
 _NULL = bytes(_POINTER)
-_PIECE, _TWO_PIECES = struct.Struct("=QQ"), struct.Struct("=4Q")
-_NEAR = 2 * _PAGE  # bytes
-_SPANS, _MANY_HELD = 32, 1 << 14  # of words that can be found again: in how many pieces and bytes they lie
-_ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()  # as os.fsdecode, which takes longer
+_SEGMENT, _TWO_SEGMENTS = struct.Struct("=QQ"), struct.Struct("=4Q")
+_NEAR_SIZE = 2 * _PAGE  # bytes
+_MAX_SPANS, _MAX_KEPT = 32, 1 << 14  # limits for repeated lookups: number of spans, bytes
+_ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()  # faster than os.fsdecode, with the same result
 
 
-class Words:
-    """The words of a call, as they lay in the caller's memory; `is_cut`: there are more, or longer ones.
+class ExecArguments:
+    """The arguments of a call, as they lay in the caller's memory; `is_truncated`: some are missing or truncated.
 
-    Taken apart when somebody asks for them: the caller waits meanwhile, and for most calls nobody asks before it went on.
+    They are split only on demand: the caller waits, and most calls are allowed without it.
     """
 
-    __slots__ = ("_address", "_argv", "_held", "_pieces", "_pointers", "_spans", "is_cut")
+    __slots__ = ("_address", "_argv", "_contents", "_pointers", "_segments", "_spans", "is_truncated")
 
     def __init__(self, address: int, pointers: list[int], spans: "Spans", argv: "tuple[str, ...] | None" = None) -> None:
         self._address, self._pointers, self._spans, self._argv = address, pointers, spans, argv
-        self._held = self._pieces = b""
-        self.is_cut = False
+        self._contents = self._segments = b""
+        self.is_truncated = False
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The words."""
+        """The arguments."""
         if self._argv is None:
-            start, piece = self._spans[0]
-            places = [pointer - start for pointer in self._pointers]
-            self._argv = _decoded([piece[at : piece.index(b"\0", at)] for at in places])
+            start, data = self._spans[0]
+            offsets = [pointer - start for pointer in self._pointers]
+            self._argv = _decode([data[offset : data.index(b"\0", offset)] for offset in offsets])
         return self._argv
 
     @property
     def first(self) -> bytes:
-        """The first word: by what name the program is to call itself; empty where there is none."""
+        """The first argument, argv[0]; empty if there is none."""
         if self._argv is not None:
             return os.fsencode(self._argv[0]) if self._argv else b""
-        start, piece = self._spans[0]
-        at = self._pointers[0] - start
-        return piece[at : piece.index(b"\0", at)]
+        start, data = self._spans[0]
+        offset = self._pointers[0] - start
+        return data[offset : data.index(b"\0", offset)]
 
-    def lie_at(self, address: int) -> bool:
-        """Whether a call with its words at this address can be one with these."""
-        return address == self._address and not self.is_cut and bool(self._spans)
+    def may_repeat_at(self, address: int) -> bool:
+        """Return whether a call with its arguments at this address may repeat this one."""
+        return address == self._address and not self.is_truncated and bool(self._spans)
 
-    def as_bytes(self) -> tuple[bytes, bytes]:
-        """Return what one reading must find, and of which pieces: made when a thread calls again, which few do."""
-        if not self._pieces:
+    def expected_segments(self) -> tuple[bytes, bytes]:
+        """Return the expected content and the segments to read; computed for a repeated call only."""
+        if not self._segments:
             pointers = struct.pack(f"={len(self._pointers) + 1}Q", *self._pointers, 0)
             spans = ((self._address, pointers), *self._spans)
-            self._pieces = b"".join(_PIECE.pack(start, len(data)) for start, data in spans)
-            self._held = b"".join(data for _, data in spans)
-        return self._held, self._pieces
+            self._segments = b"".join(_SEGMENT.pack(start, len(data)) for start, data in spans)
+            self._contents = b"".join(data for _, data in spans)
+        return self._contents, self._segments
 
 
-class Reader:
-    """Reads what is called."""
+class ArgumentReader:
+    """Reads the path and arguments of a call."""
 
     def __init__(self) -> None:
-        self._memory = kernel.Memory()
+        self._memory = syscalls.ProcessMemory()
 
-    def again(self, words: Words, pid: int, path: int, address: int) -> bytes | None:
-        """Return the path of a call whose words are these, at the same places; None where anything differs."""
-        if not words.lie_at(address):
+    def read_repeated(self, words: ExecArguments, pid: int, path: int, address: int) -> bytes | None:
+        """Return the path of a call that repeats these arguments at the same addresses; None if anything differs."""
+        if not words.may_repeat_at(address):
             return None
-        held, pieces = words.as_bytes()
+        expected, segments = words.expected_segments()
         try:
-            found = self._memory.pieces(pid, pieces + _piece(path, _USUAL_PATH))
+            found = self._memory.read_segments(pid, segments + _segment(path, _USUAL_PATH))
         except OSError:
             return None
-        end = found.find(b"\0", len(held))
-        return found[len(held) : end] if end >= 0 and found.startswith(held) else None
+        end = found.find(b"\0", len(expected))
+        return found[len(expected) : end] if end >= 0 and found.startswith(expected) else None
 
-    def read(self, pid: int, path: int, address: int, most: int) -> tuple[bytes, Words]:
-        """Return the path and up to `most` words. Raises OSError when they cannot be read."""
-        return self._usual(pid, path, address) or self._any(pid, path, address, most)
+    def read(self, pid: int, path: int, address: int, most: int) -> tuple[bytes, ExecArguments]:
+        """Return the path and up to `most` arguments. Raises OSError when they cannot be read."""
+        return self._read_usual(pid, path, address) or self._read_any(pid, path, address, most)
 
-    def _usual(self, pid: int, path: int, address: int) -> tuple[bytes, Words] | None:
-        """Return what most calls have: a short path and a few words that lie close together; None of any other call."""
-        size, room = _to_end_of_page(path, _USUAL_PATH), _to_end_of_page(address, _USUAL_POINTERS)
+    def _read_usual(self, pid: int, path: int, address: int) -> tuple[bytes, ExecArguments] | None:
+        """Return a short path and a few arguments that lie close together, as in most calls; None for other calls."""
+        size, pointers_size = _to_end_of_page(path, _USUAL_PATH), _to_end_of_page(address, _USUAL_POINTERS)
         try:
-            data = self._memory.pieces(pid, _TWO_PIECES.pack(path, size, address, room))
+            data = self._memory.read_segments(pid, _TWO_SEGMENTS.pack(path, size, address, pointers_size))
         except OSError:
             return None
         end = data.find(b"\0", 0, size)
-        last = (data.find(_NULL, size) - size + _POINTER - 1) // _POINTER * _POINTER  # its first bytes may be the last pointer's
+        last = (
+            (data.find(_NULL, size) - size + _POINTER - 1) // _POINTER * _POINTER
+        )  # its first bytes may belong to the last pointer
         if end <= 0 or last <= 0 or data[size + last : size + last + _POINTER] != _NULL:
             return None
         pointers = memoryview(data)[size : size + last].cast("Q").tolist()
-        words = self._near(pid, address, pointers)
+        words = self._read_near(pid, address, pointers)
         return None if words is None else (data[:end], words)
 
-    def _any(self, pid: int, path: int, address: int, most: int) -> tuple[bytes, Words]:
-        program, pointers = self._places(pid, path, address, most)
+    def _read_any(self, pid: int, path: int, address: int, most: int) -> tuple[bytes, ExecArguments]:
+        program, pointers = self._path_and_pointers(pid, path, address, most)
         if not pointers:
-            return program, Words(address, pointers, [], ())
-        words = self._near(pid, address, pointers) or self._far(pid, address, pointers)
-        words.is_cut |= len(pointers) >= most
+            return program, ExecArguments(address, pointers, [], ())
+        words = self._read_near(pid, address, pointers) or self._read_far(pid, address, pointers)
+        words.is_truncated |= len(pointers) >= most
         return program, words
 
-    def _places(self, pid: int, path: int, address: int, most: int) -> tuple[bytes, list[int]]:
-        """Return the path, and where the words lie."""
+    def _path_and_pointers(self, pid: int, path: int, address: int, most: int) -> tuple[bytes, list[int]]:
+        """Return the path and the addresses of the arguments."""
         size = min(_USUAL_PATH, _PAGE - path % _PAGE)
-        wanted = _PIECE.pack(path, size) + _piece(address, _POINTER * most)
-        data = self._memory.pieces(pid, wanted) if path and address else b""
+        wanted = _SEGMENT.pack(path, size) + _segment(address, _POINTER * most)
+        data = self._memory.read_segments(pid, wanted) if path and address else b""
         end = data.find(b"\0", 0, size)
-        pointers = self._pointers(pid, address, most, data[size:])
+        pointers = self._read_pointers(pid, address, most, data[size:])
         if end < 0 and path:
-            return self._memory.text(pid, path, _LONGEST_PATH), pointers
+            return self._memory.read_string(pid, path, _MAX_PATH), pointers
         return data[: max(end, 0)], pointers
 
-    def _pointers(self, pid: int, address: int, most: int, page: bytes) -> list[int]:
+    def _read_pointers(self, pid: int, address: int, most: int, page: bytes) -> list[int]:
         pointers: list[int] = []
         while address and len(pointers) < most:
             if pointers or len(page) < _POINTER:
                 here = address + _POINTER * len(pointers)
                 size = _to_end_of_page(here, _POINTER * (most - len(pointers)))
-                page = self._memory.pieces(pid, _PIECE.pack(here, max(size, _POINTER)))  # one may lie on both sides of the end
+                page = self._memory.read_segments(
+                    pid, _SEGMENT.pack(here, max(size, _POINTER))
+                )  # a pointer may cross the page boundary
             found = memoryview(page[: len(page) // _POINTER * _POINTER]).cast("Q").tolist()
             if 0 in found:
                 return pointers + found[: found.index(0)]
@@ -146,57 +150,59 @@ class Reader:
                 raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
         return pointers
 
-    def _near(self, pid: int, address: int, pointers: list[int]) -> Words | None:
-        """Return words that lie close together, as most do; None where they do not, or one may be long."""
+    def _read_near(self, pid: int, address: int, pointers: list[int]) -> ExecArguments | None:
+        """Return arguments that lie close together, as usual; None if they do not, or if one may be too long."""
         start, last = min(pointers), max(pointers)
         size = _end_of_page(last) - start
-        if size > _NEAR:
+        if size > _NEAR_SIZE:
             return None
         try:
-            piece = self._memory.pieces(pid, _PIECE.pack(start, size))
+            data = self._memory.read_segments(pid, _SEGMENT.pack(start, size))
         except OSError:
             return None
-        end = piece.find(b"\0", last - start)
-        if end < 0 or (size > _LONGEST_WORD and _has_long(piece, [pointer - start for pointer in pointers])):
+        end = data.find(b"\0", last - start)
+        if end < 0 or (size > _MAX_ARGUMENT and _has_long_argument(data, [pointer - start for pointer in pointers])):
             return None
-        return Words(address, pointers, [(start, piece[: end + 1])])
+        return ExecArguments(address, pointers, [(start, data[: end + 1])])
 
-    def _far(self, pid: int, address: int, pointers: list[int]) -> Words:
-        """Return words wherever they lie."""
-        groups = _neighbours(pointers)
+    def _read_far(self, pid: int, address: int, pointers: list[int]) -> ExecArguments:
+        """Return arguments at any addresses."""
+        groups = _group_by_page(pointers)
         sizes = [_end_of_page(group[-1]) - group[0] for group in groups]
-        pieces = b"".join(_PIECE.pack(group[0], size) for group, size in zip(groups, sizes, strict=True))
+        pieces = b"".join(_SEGMENT.pack(group[0], size) for group, size in zip(groups, sizes, strict=True))
         try:
-            data = self._memory.pieces(pid, pieces[: _PIECE.size * kernel.Memory.MOST])
+            data = self._memory.read_segments(pid, pieces[: _SEGMENT.size * syscalls.ProcessMemory.MAX_SEGMENTS])
         except OSError:
-            data = b""  # the first is missing; it is met again below, if it is one that counts
+            data = b""  # the first is missing; read again below
         found: dict[int, bytes] = {}
         spans: Spans = []
-        at = 0
+        offset = 0
         for group, size in zip(groups, sizes, strict=True):
-            piece = data[at : at + size]
-            at += size
+            chunk = data[offset : offset + size]
+            offset += size
             for pointer in group:
-                found[pointer] = self._word(pid, pointer, piece, pointer - group[0])
+                found[pointer] = self._argument_at(pid, pointer, chunk, pointer - group[0])
             last = group[-1] - group[0]
-            if last <= len(piece):
-                spans.append((group[0], piece[:last] + found[group[-1]] + b"\0"))
-        is_known = len(spans) == len(groups) <= _SPANS and sum(len(data) for _, data in spans) <= _MANY_HELD
-        argv, is_cut = _bounded(found[pointer] for pointer in pointers)
-        words = Words(address, pointers, spans if is_known else [], _decoded(argv))
-        words.is_cut = is_cut
+            if last <= len(chunk):
+                spans.append((group[0], chunk[:last] + found[group[-1]] + b"\0"))
+        is_known = len(spans) == len(groups) <= _MAX_SPANS and sum(len(data) for _, data in spans) <= _MAX_KEPT
+        argv, is_cut = _truncate(found[pointer] for pointer in pointers)
+        words = ExecArguments(address, pointers, spans if is_known else [], _decode(argv))
+        words.is_truncated = is_cut
         return words
 
-    def _word(self, pid: int, address: int, piece: bytes, at: int) -> bytes:
-        end = piece.find(b"\0", at)
-        return piece[at : min(end, at + _LONGEST_WORD)] if end >= 0 else self._memory.text(pid, address, _LONGEST_WORD)
+    def _argument_at(self, pid: int, address: int, data: bytes, offset: int) -> bytes:
+        end = data.find(b"\0", offset)
+        return (
+            data[offset : min(end, offset + _MAX_ARGUMENT)] if end >= 0 else self._memory.read_string(pid, address, _MAX_ARGUMENT)
+        )
 
 
-def _has_long(piece: bytes, places: list[int]) -> bool:
-    return any(piece.find(b"\0", at, at + _LONGEST_WORD) < 0 for at in places)
+def _has_long_argument(data: bytes, offsets: list[int]) -> bool:
+    return any(data.find(b"\0", offset, offset + _MAX_ARGUMENT) < 0 for offset in offsets)
 
 
-def _decoded(words: list[bytes]) -> tuple[str, ...]:
+def _decode(words: list[bytes]) -> tuple[str, ...]:
     return tuple(b"\0".join(words).decode(_ENCODING, _ERRORS).split("\0")) if words else ()
 
 
@@ -205,16 +211,16 @@ def _end_of_page(address: int) -> int:
 
 
 def _to_end_of_page(address: int, most: int) -> int:
-    """Return `most`, or as many bytes as there are up to the page's end: what lies behind it may be missing."""
+    """Return `most`, or the number of bytes up to the page's end if that is smaller: the next page may be missing."""
     return min(most, _PAGE - address % _PAGE)
 
 
-def _piece(address: int, most: int) -> bytes:
-    return _PIECE.pack(address, _to_end_of_page(address, most))
+def _segment(address: int, most: int) -> bytes:
+    return _SEGMENT.pack(address, _to_end_of_page(address, most))
 
 
-def _neighbours(pointers: list[int]) -> list[list[int]]:
-    """Return addresses in groups, each in order, whose pages lie side by side: a group can be read at once."""
+def _group_by_page(pointers: list[int]) -> list[list[int]]:
+    """Group sorted addresses on adjacent pages, so that each group can be read in one segment."""
     groups: list[list[int]] = []
     for pointer in sorted(set(pointers)):
         if groups and pointer < _end_of_page(groups[-1][-1]) + _PAGE:
@@ -224,15 +230,15 @@ def _neighbours(pointers: list[int]) -> list[list[int]]:
     return groups
 
 
-def _bounded(words: "Iterable[bytes]") -> tuple[list[bytes], bool]:
-    """Return as many words as may be kept, and whether any was left out or is longer than that."""
+def _truncate(words: "Iterable[bytes]") -> tuple[list[bytes], bool]:
+    """Return the arguments within the size limits, and whether any was dropped or truncated."""
     kept: list[bytes] = []
-    left = _MANY_BYTES
+    bytes_left = _MAX_TOTAL
     is_cut = False
-    for word in words:
-        left -= len(word)
-        if left < 0:
+    for argument in words:
+        bytes_left -= len(argument)
+        if bytes_left < 0:
             return kept, True
-        is_cut |= len(word) >= _LONGEST_WORD
-        kept.append(word)
+        is_cut |= len(argument) >= _MAX_ARGUMENT
+        kept.append(argument)
     return kept, is_cut

@@ -1,104 +1,104 @@
-"""What was heard of commands, in order, until it is written to the log."""
+"""Buffer log entries of commands, in order, until they are written."""
 
 import os
 
-from agent_dev.linux import syscalls as kernel
-from agent_dev.policy.command_rules import ALLOW
+from agent_dev.config.decisions import ALLOW
+from agent_dev.linux import syscalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from agent_dev.session.hash_chain import Log
-    from agent_dev.supervisor.notify import Call
+    from agent_dev.session.hash_chain import LogWriter
+    from agent_dev.supervisor.notify import ExecCall
 
     Row = dict[str, Any]
 
-MOST = 2000  # rows that wait while commands come without a pause
-_AT_ONCE = 200  # rows that are written at once: a command waits for as long as that takes, 4 ms
-_MANY_ENDS = 512  # of those that wait, how many are asked how they ended
-_SAME = 50_000_000  # ns: who calls with the same words this soon after looks at the next place on its PATH
+MAX_ROWS = 2000  # rows buffered while commands arrive without a pause
+_BATCH = 200  # rows per write: a command waits for it, 4 ms
+_MAX_PIDFDS = 512  # buffered rows with an open pidfd
+_LOOKUP_WINDOW = 50_000_000  # ns: a repeated call this soon is a lookup in the next directory of PATH
 
 
-class Rows:
-    """Rows that wait to be written to a log."""
+class LogBuffer:
+    """Rows waiting to be written to a log."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._waiting: list[Row | Call] = []
-        self._last: dict[int, Call] = {}  # by thread: of those that wait and were allowed
-        self._ends = 0  # descriptors that are open
-        self._log: Log | None = None
+        self._waiting: list[Row | ExecCall] = []
+        self._last: dict[int, ExecCall] = {}  # by thread: the last allowed call that waits
+        self._open_pidfds = 0  # number of open pidfds
+        self._log: LogWriter | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def before(self, pid: int, now: int) -> "Call | None":
-        """Return what a thread called just before, where that may have been another place on its PATH."""
+    def previous_lookup(self, pid: int, now: int) -> "ExecCall | None":
+        """Return a thread's last call, if this call may be its lookup in the next directory of PATH."""
         last = self._last.get(pid)
-        return last if last is not None and now - last.last < _SAME else None
+        return last if last is not None and now - last.last_time < _LOOKUP_WINDOW else None
 
-    def allowed(self, call: "Call", before: "Call | None") -> None:
-        """Keep a call that may run; a look at the next place takes the place and the time of the one before."""
-        if before is None:
+    def add_allowed(self, call: "ExecCall", previous: "ExecCall | None") -> None:
+        """Buffer an allowed call; a lookup in the next directory of PATH updates the previous call instead."""
+        if previous is None:
             self._waiting.append(call)
-            self._open_end(call, self._last.get(call.pid))
+            self._open_pidfd(call, self._last.get(call.pid))
             self._last[call.pid] = call
         else:
-            before.path, before.cwd, before.rule, before.last = call.path, call.cwd, call.rule, call.last
+            previous.path, previous.cwd, previous.rule, previous.last_time = call.path, call.cwd, call.rule, call.last_time
 
-    def _open_end(self, call: "Call", earlier: "Call | None") -> None:
-        """Have it told how a command ends; one that became this one did not end."""
+    def _open_pidfd(self, call: "ExecCall", earlier: "ExecCall | None") -> None:
+        """Open a pidfd to learn how a command ends; a command replaced by this one did not end."""
         if earlier is not None:
-            self._close_end(earlier)
-        if self._ends < _MANY_ENDS:
+            self._close_pidfd(earlier)
+        if self._open_pidfds < _MAX_PIDFDS:
             try:
-                call.end = os.pidfd_open(call.pid)
+                call.pidfd = os.pidfd_open(call.pid)
             except OSError:
-                return  # it has ended; or it is a thread that is not its process's first
-            self._ends += 1
+                return  # it has ended, or is not a thread-group leader
+            self._open_pidfds += 1
 
-    def _close_end(self, call: "Call") -> None:
-        if call.end >= 0:
-            os.close(call.end)
-            call.end = -1
-            self._ends -= 1
+    def _close_pidfd(self, call: "ExecCall") -> None:
+        if call.pidfd >= 0:
+            os.close(call.pidfd)
+            call.pidfd = -1
+            self._open_pidfds -= 1
 
-    def allowed_last(self) -> "list[Call]":
-        """Return of each thread what it was allowed last, as far as it waits."""
+    def last_allowed(self) -> "list[ExecCall]":
+        """Return the last allowed call of each thread, if it still waits."""
         return [*self._last.values()]
 
     def add(self, row: "Row") -> None:
-        """Keep a row."""
+        """Buffer a row."""
         self._waiting.append(row)
 
     def write(self) -> None:
-        """Write some of what waits."""
+        """Write a batch of rows."""
         if not self._waiting:
             return
         if self._log is None:
-            from agent_dev.session.hash_chain import Log  # json and hashlib: not before the agent has started
+            from agent_dev.session.hash_chain import LogWriter  # json and hashlib: only after the agent has started
 
-            self._log = Log(self._path)
-        rows, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
+            self._log = LogWriter(self._path)
+        rows, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
         self._log.write([row if isinstance(row, dict) else self._row(row) for row in rows])
 
-    def _row(self, call: "Call") -> "Row":
+    def _row(self, call: "ExecCall") -> "Row":
         row = {**call.row(), "decision": ALLOW}
         if call.rule:
             row["rule"] = call.rule
-        if call.end >= 0 and (code := kernel.exit_code(call.end)) is not None:
+        if call.pidfd >= 0 and (code := syscalls.pidfd_exit_code(call.pidfd)) is not None:
             row["exit"] = code
-        self._close_end(call)
+        self._close_pidfd(call)
         if self._last.get(call.pid) is call:
             del self._last[call.pid]
         return row
 
     def write_all(self) -> None:
-        """Write what waits."""
+        """Write all rows."""
         while self._waiting:
             self.write()
 
     def head(self) -> "tuple[int, str, int]":
-        """Return how far the log goes: lines, the last one's chain, how many were left out."""
-        return (0, "", 0) if self._log is None else (self._log.head.count, self._log.head.chain, self._log.head.dropped)
+        """Return the end of the log: number of lines, the last one's hash chain, number of dropped rows."""
+        return (0, "", 0) if self._log is None else (self._log.end.count, self._log.end.chain, self._log.end.dropped)

@@ -1,154 +1,185 @@
-"""Hearing of each execve before it happens: the filter, the listener, and the words of the call (seccomp_unotify(2)).
+"""Receive each execve and rename before it happens: the seccomp listener and the call's arguments (seccomp_unotify(2)).
 
-The call waits until it is answered. When nobody is left to answer, it fails. What is read from the caller's memory can be
-changed by another of its threads before the kernel reads it again: a guard rail, never a boundary.
+The call waits until it is answered, and fails once no supervisor is left. Another thread of the caller can change what was read
+before the kernel reads it again: this is a guard rail, not a security boundary.
 """
 
 import fcntl
 import os
 import struct
 
+from agent_dev.linux import syscalls
 from agent_dev.sandbox import seccomp
-from agent_dev.supervisor.exec_arguments import FEW, MANY, Reader, Words
+from agent_dev.supervisor.exec_arguments import MAX_ARGUMENTS, USUAL_ARGUMENTS, ArgumentReader, ExecArguments
 
 _RECEIVE, _SEND, _IS_VALID, _FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
-_SYNC_WAKE_UP = 1  # wake each other on the waker's own processor
-_OFTEN = 8  # calls
+_SYNC_WAKE_UP = 1  # wake the other process on the waker's CPU
+_LOAD_INTERVAL = 32  # calls
 _CONTINUE = 1
-_NOTIFICATION = struct.Struct("=QI4xI4x8x3Q24x")  # id, thread, number of the call, its first arguments
-_ANSWER = struct.Struct("=QqiI")
+_NOTIFICATION = struct.Struct("=QI4xI4x8x5Q8x")  # id, thread, number of the call, its first arguments
+_RESPONSE = struct.Struct("=QqiI")
 _EMPTY = bytes(_NOTIFICATION.size)
-_AT_FDCWD = 0xFFFFFF9C
+_LOW_HALF = 0xFFFFFFFF  # the part that the kernel reads as an int
+AT_FDCWD = 0xFFFFFF9C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Told = tuple[int, int, int, int, int]
+    Notification = tuple[int, int, int, int, int]
 
 
-class Call:
-    """An execve that waits: who calls, which file, with which words; when, for whom and where is noted by who hears of it."""
+class ExecCall:
+    """An execve that waits for an answer: caller, path and arguments; the receiver adds time, parent and directory."""
 
-    __slots__ = ("cwd", "end", "id", "last", "parent", "path", "pid", "rule", "time", "words")
+    __slots__ = ("arguments", "cwd", "id", "last_time", "parent", "path", "pid", "pidfd", "rule", "time")
 
-    def __init__(self, told: tuple[int, int], path: bytes, words: Words) -> None:
-        self.id, self.pid = told
-        self.path, self.words = path, words
-        self.time = self.last = 0  # ns since 1970: of the first place on its PATH, and of the last
+    def __init__(self, identity: tuple[int, int], path: bytes, words: ExecArguments) -> None:
+        self.id, self.pid = identity
+        self.path, self.arguments = path, words
+        self.time = self.last_time = 0  # ns since 1970: of the first PATH lookup, and of the last
         self.parent = 0
-        self.end = -1  # a pidfd that tells how it ended
+        self.pidfd = -1  # a pidfd, for the exit code
         self.cwd = self.rule = ""
 
     @property
     def program(self) -> str:
-        """The path as it was called."""
+        """The path as called."""
         return os.fsdecode(self.path)
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The words."""
-        return self.words.argv
+        """The arguments."""
+        return self.arguments.argv
 
     def row(self) -> "dict[str, Any]":
-        """Return what the log says of it."""
+        """Return the log entry."""
         names = ("time", "pid", "parent", "cwd", "program", "argv")
         row = {name: getattr(self, name) for name in names}
-        return {**row, "cut": True} if self.words.is_cut else row
+        return {**row, "truncated": True} if self.arguments.is_truncated else row
 
 
-def program(machine: str = "") -> bytes:
-    """Return the filter for a machine (this one unless named); empty for one that is not known."""
-    return seccomp.watching(machine or os.uname().machine)
+class RenameCall:
+    """A rename that waits for an answer: the arguments of renameat2(2); paths are addresses in the caller's memory."""
+
+    __slots__ = ("flags", "id", "new", "new_folder", "old", "old_folder", "pid")
+
+    def __init__(  # noqa: PLR0913, PLR0917  the arguments of the call; a tuple of some costs more than all of this
+        self, number: int, pid: int, old_folder: int, old: int, new_folder: int, new: int, flags: int
+    ) -> None:
+        self.id, self.pid = number, pid
+        self.old_folder, self.old = old_folder, old
+        self.new_folder, self.new = new_folder, new
+        self.flags = flags
 
 
 class Listener:
-    """The descriptor that tells of calls."""
+    """The seccomp listener, which receives calls and answers them."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self._reader = Reader()
+        self._reader = ArgumentReader()
         self._notification = bytearray(_NOTIFICATION.size)
-        self._execveat = seccomp.NUMBERS["execveat"][seccomp.column()]
-        self._heard, self._flags = 0, 0
-        self._can_choose, self._are_others = True, False
+        column = seccomp.number_column()
+        self._execveat = seccomp.NUMBERS["execveat"][column]
+        self._rename, self._renameat, self._renameat2 = (seccomp.NUMBERS[name][column] for name in seccomp.RENAMES)
+        self._received, self._flags = 0, 0
+        self._can_set_flags, self._is_busy = True, False
         try:
-            self._load = os.open("/proc/loadavg", os.O_RDONLY | os.O_CLOEXEC)
+            self._loadavg = os.open("/proc/loadavg", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
-            self._load = -1
-        self._wake_up(_SYNC_WAKE_UP)
+            self._loadavg = -1
+        self._set_wake_up(_SYNC_WAKE_UP)
 
-    def _wake_up(self, flags: int) -> None:
-        """Say on whose processor to wake: who calls always wakes us on its own, since it waits for nothing but us.
+    def _set_wake_up(self, flags: int) -> None:
+        """Set on which CPU to wake: a caller always wakes us on its own, since it only waits for us.
 
-        Where nothing else runs we wake it on ours, which is quicker by a fifth. Where something does it would wait there behind
-        that, for milliseconds, while the processor it came from has nothing to do.
+        On an idle machine we wake it on ours, which is a fifth faster. On a busy one it would queue there behind another process,
+        for milliseconds, while its previous CPU is idle.
         """
-        if flags == self._flags or not self._can_choose:
+        if flags == self._flags or not self._can_set_flags:
             return
         try:
             fcntl.ioctl(self.fd, _FLAGS, flags)
         except OSError:
-            self._can_choose = False  # before Linux 6.6: only slower
+            self._can_set_flags = False  # before Linux 6.6: slower
         self._flags = flags
 
     def _is_alone(self) -> bool:
         try:
-            return os.pread(self._load, 64, 0).split(None, 4)[3].startswith(b"1/")  # how many run, of how many
+            return os.pread(self._loadavg, 64, 0).split(None, 4)[3].startswith(b"1/")  # running/total
         except OSError:
             return True
 
-    def receive(self) -> "Told | None":
-        """Return id, thread, address of the path, of the words, and the directory; None when the caller is gone."""
-        self._heard += 1
-        if not self._heard % _OFTEN:
-            self._are_others = not self._is_alone()
+    def receive(self) -> "Notification | RenameCall | None":
+        """Return id, thread, addresses and directory of an execve, or a RenameCall; None if the caller is gone."""
+        self._received += 1
+        if not self._received % _LOAD_INTERVAL:
+            self._is_busy = not self._is_alone()
         self._notification[:] = _EMPTY
         try:
             fcntl.ioctl(self.fd, _RECEIVE, self._notification)
         except OSError:
             return None
-        number, pid, call, first, second, third = _NOTIFICATION.unpack(self._notification)
+        number, pid, call, first, second, third, fourth, fifth = _NOTIFICATION.unpack(self._notification)
+        if call == self._rename:
+            return RenameCall(number, pid, AT_FDCWD, first, AT_FDCWD, second, 0)
+        if call in (self._renameat, self._renameat2):
+            flags = fifth & _LOW_HALF if call == self._renameat2 else 0
+            return RenameCall(number, pid, first & _LOW_HALF, second, third & _LOW_HALF, fourth, flags)
         if call == self._execveat:
-            return number, pid, second, third, first & 0xFFFFFFFF
-        return number, pid, first, second, _AT_FDCWD
+            return number, pid, second, third, first & _LOW_HALF
+        return number, pid, first, second, AT_FDCWD
 
-    def again(self, told: "Told", before: Call) -> bytes | None:
-        """Return the path of a call whose words are those of the one before, at the same places; None where anything differs."""
-        return self._reader.again(before.words, told[1], told[2], told[3])
+    def read_repeated(self, notification: "Notification", previous: ExecCall) -> bytes | None:
+        """Return the path of a call that repeats the previous arguments at the same addresses; None if anything differs."""
+        return self._reader.read_repeated(previous.arguments, notification[1], notification[2], notification[3])
 
-    def call(self, told: "Told", *, all_of_it: bool = False) -> Call:
-        """Read what is called. Raises OSError when it cannot be read."""
-        number, pid, address, argv, folder = told
-        path, words = self._reader.read(pid, address, argv, MANY if all_of_it else FEW)
-        if folder != _AT_FDCWD and not path.startswith(b"/"):
-            opened = os.fsencode(os.readlink(f"/proc/{pid}/fd/{folder}"))  # the program itself, or the directory it is in
-            path = b"/".join(filter(None, (opened, path)))
-        return Call((number, pid), path, words)
+    def read_call(self, notification: "Notification", *, is_complete: bool = False) -> ExecCall:
+        """Read the path and arguments of a call. Raises OSError when they cannot be read."""
+        number, pid, address, argv, folder = notification
+        path, words = self._reader.read(pid, address, argv, MAX_ARGUMENTS if is_complete else USUAL_ARGUMENTS)
+        if folder != AT_FDCWD and not path.startswith(b"/"):
+            base = os.fsencode(os.readlink(f"/proc/{pid}/fd/{folder}"))  # the program itself, or its directory
+            path = b"/".join(filter(None, (base, path)))
+        return ExecCall((number, pid), path, words)
 
     def is_valid(self, number: int) -> bool:
-        """Whether the caller still waits: then what was read was its own."""
+        """Return whether the caller still waits, so that what was read was its own."""
         try:
             fcntl.ioctl(self.fd, _IS_VALID, number.to_bytes(8, "little"))
         except OSError:
             return False
         return True
 
-    def go_on(self, number: int) -> bool:
-        """Let the call happen; return whether the caller still waited: then what was read was its own."""
-        return self._answer(_ANSWER.pack(number, 0, 0, _CONTINUE))
+    def allow(self, number: int) -> bool:
+        """Let the call continue; return whether the caller still waited, so that what was read was its own."""
+        return self._respond(_RESPONSE.pack(number, 0, 0, _CONTINUE))
 
     def refuse(self, number: int, error: int) -> None:
-        """Let the call fail."""
-        self._answer(_ANSWER.pack(number, 0, -error, 0))
+        """Make the call fail with an error."""
+        self._respond(_RESPONSE.pack(number, 0, -error, 0))
 
-    def _answer(self, answer: bytes) -> bool:
-        if self._are_others:
-            self._wake_up(0)
+    def _respond(self, response: bytes) -> bool:
+        if self._is_busy:
+            self._set_wake_up(0)
         try:
-            fcntl.ioctl(self.fd, _SEND, answer)
+            fcntl.ioctl(self.fd, _SEND, response)
         except OSError:
             return False  # the caller is gone
         finally:
-            self._wake_up(_SYNC_WAKE_UP)
+            self._set_wake_up(_SYNC_WAKE_UP)
         return True
+
+
+def exists_inside(call: "ExecCall", cwd: str) -> bool:
+    """Return whether the program exists in the caller's root."""
+    path = call.program if call.program.startswith("/") else f"{cwd}/{call.program}"
+    try:
+        root = os.open(f"/proc/{call.pid}/root", os.O_PATH | os.O_DIRECTORY)
+    except OSError:
+        return True
+    try:
+        return syscalls.exists_in_root(root, os.fsencode(path))
+    finally:
+        os.close(root)

@@ -1,4 +1,4 @@
-"""Run many transactions, some at a time, each in an overlay of its own; merge what passed, one after the other."""
+"""Run many transactions in parallel, each in its own overlay; merge those that passed, one after the other."""
 
 import fcntl
 import os
@@ -10,92 +10,102 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agent_dev.errors import NOT_STARTED, AgentDevError, SessionBusy
-from agent_dev.fs import fast_json as quick_json
-from agent_dev.linux import pid_namespace as leftovers
+from agent_dev.fs import fast_json
+from agent_dev.linux import pid_namespace
 from agent_dev.session import store
-from agent_dev.transaction import merge as land
-from agent_dev.transaction import transact
-from agent_dev.transaction.transact import FAILED, MERGED, Attempt, Result, Step, Terms
+from agent_dev.transaction import merge_attempt, transact
+from agent_dev.transaction import result as transaction_result
+from agent_dev.transaction.result import FAILED, MERGED, CommandStep, TransactionAttempt, TransactionResult, TransactionSpec
 
-NOT_NEEDED = "not needed"  # the cause of those that came after the first to pass
-_CLOCK = 0.03  # seconds: what a merge wrote is older then than whatever starts next, by any file system's clock
-_LONGEST_OUTPUT = 1 << 20  # bytes of it that are shown
+NOT_NEEDED = "not needed"  # the cause of transactions that ended after the first had passed
+_TIMESTAMP_STEP = 0.03  # seconds: exceeds any file system's timestamp granularity
+_MAX_OUTPUT = 1 << 20  # bytes of output shown
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PATIENCE = 30.0  # seconds for the lock of a session whose launcher is gone: what it had started still goes, too
+_LOCK_TIMEOUT = 30.0  # seconds to wait for the lock of a session whose launcher ended: its children may end later
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """What is run: the command lines as a shell reads them, the terms of each, how many at a time, and until when."""
+class TransactionBatch:
+    """The command lines for a shell, the spec of each, how many run in parallel, and whether only the first is merged."""
 
     lines: tuple[str, ...]
-    terms: Terms
-    jobs: int
-    is_first: bool  # until the first that passed was merged
+    spec: TransactionSpec
+    max_parallel: int
+    only_first: bool  # stop once one that passed is merged
 
 
 @dataclass(slots=True)
 class _Running:
-    """A transaction in a process of its own: what it tells at its end, and where its output goes."""
+    """A transaction in its own process: the pipe for its result, and the file for its output."""
 
     pid: int
-    life: int  # its pidfd: what it started may hold the pipe open for longer
-    told: int
+    pidfd: int  # its children may keep the pipe open longer
+    result_pipe: int
     output: int
     text: bytes = b""
 
 
 @dataclass(slots=True)
 class _Work:
-    """How far a batch has come."""
+    """The state of a batch."""
 
-    batch: Batch
-    place: store.Store
-    gate: int  # a file without a name: locked while something is merged, and by those that run while they take their base
+    batch: TransactionBatch
+    sessions: store.Store
+    gate: int  # unnamed file: locked during merges, and by runs while they take their lower snapshot
     running: dict[int, _Running] = field(default_factory=dict)
-    passed: dict[int, Attempt] = field(default_factory=dict)
-    results: dict[int, Result] = field(default_factory=dict)
+    passed: dict[int, TransactionAttempt] = field(default_factory=dict)
+    results: dict[int, TransactionResult] = field(default_factory=dict)
     next: int = 0
-    is_over: bool = False  # nothing more is begun: the first has passed, or the user ended it
-    was_ended: bool = False  # by the user: nothing more is merged either
+    is_over: bool = False  # start no more: the first has passed, or the user interrupted
+    was_ended: bool = False  # interrupted by the user: merge no more
 
 
-Shown = Callable[[int, Result, bytes], None]
+ResultCallback = Callable[[int, TransactionResult, bytes], None]
 
 
-def run(batch: Batch, place: store.Store, notice: Callable[[str], None], shown: Shown) -> tuple[Result, ...]:
-    """Run a batch and return the results in its order. `shown` is told of each as it ends, with what it wrote."""
-    work = _Work(batch, place, _nameless())
+def run_batch(
+    batch: TransactionBatch, session_store: store.Store, notice: Callable[[str], None], report: ResultCallback
+) -> tuple[TransactionResult, ...]:
+    """Run a batch and return the results in its order. `report` is called with each as it ends, and its output."""
+    work = _Work(batch, session_store, _unnamed_file())
     with _signals(work):
         while work.running or (work.next < len(batch.lines) and not work.is_over):
             _start(work)
-            for number in _ended(work):
+            for number in _wait_ended(work):
                 attempt, output = _collect(work, number)
-                _sort(work, number, attempt)
-                shown(number, attempt.result, output)
-            _land(work, notice)
+                _classify(work, number, attempt)
+                report(number, attempt.result, output)
+            _merge_passed(work, notice)
     for number in range(len(batch.lines)):
         if number not in work.results:
-            blank = Result(FAILED, transact.REFUSED, ())
-            work.results[number] = _ended_early(blank) if work.was_ended else _lost(blank)
+            blank = TransactionResult(FAILED, transaction_result.EXIT_REFUSED, ())
+            work.results[number] = _as_interrupted(blank) if work.was_ended else _as_not_needed(blank)
     return tuple(work.results[number] for number in range(len(batch.lines)))
 
 
-def _lost(result: Result) -> Result:
-    return result.but(state=FAILED, code=transact.REFUSED, cause=NOT_NEEDED, reason="another had passed", session="")
+def _as_not_needed(result: TransactionResult) -> TransactionResult:
+    return result.replace(
+        state=FAILED,
+        code=transaction_result.EXIT_REFUSED,
+        cause=NOT_NEEDED,
+        reason="another transaction passed first",
+        session="",
+    )
 
 
-def _nameless() -> int:
+def _unnamed_file() -> int:
     return os.open("/tmp", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
 
-def _ended_early(result: Result) -> Result:
-    return result.but(state=FAILED, code=transact.REFUSED, cause="signal", reason="it was ended before it was merged")
+def _as_interrupted(result: TransactionResult) -> TransactionResult:
+    return result.replace(
+        state=FAILED, code=transaction_result.EXIT_REFUSED, cause="signal", reason="interrupted before the merge"
+    )
 
 
 @contextmanager
 def _signals(work: _Work) -> Iterator[None]:
-    """End what runs when we are asked to end; its sessions are kept, as with a single one."""
+    """End the running transactions on a signal; their sessions are kept, as for a single one."""
 
     def end(_number: int, _frame: object) -> None:
         work.is_over = work.was_ended = True
@@ -111,25 +121,25 @@ def _signals(work: _Work) -> Iterator[None]:
 
 def _stop(work: _Work) -> None:
     for one in work.running.values():
-        os.kill(one.pid, signal.SIGTERM)  # our own child, not yet waited for
+        os.kill(one.pid, signal.SIGTERM)  # a child that was not waited for yet
 
 
 def _start(work: _Work) -> None:
     batch = work.batch
-    while len(work.running) < batch.jobs and work.next < len(batch.lines):
+    while len(work.running) < batch.max_parallel and work.next < len(batch.lines):
         line = batch.lines[work.next]
-        words = ("/bin/sh", "-c", line)
-        terms = batch.terms.but(request=batch.terms.request.but(words=words, is_command=True))
-        with _undisturbed():  # who is asked to end meanwhile ends the new one too
+        argv = ("/bin/sh", "-c", line)
+        spec = batch.spec.replace(request=batch.spec.request.replace(arguments=argv, is_command=True))
+        with _block_signals():  # a signal must also end the new process
             if work.is_over:
                 return
-            work.running[work.next] = _forked(terms, work.gate)
+            work.running[work.next] = _fork(spec, work.gate)
         work.next += 1
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let the signals that end us wait."""
+def _block_signals() -> Iterator[None]:
+    """Block the signals that end this process."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         yield
@@ -137,176 +147,177 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _forked(terms: Terms, gate: int) -> _Running:
-    told, tells = os.pipe()
-    output = _nameless()
+def _fork(spec: TransactionSpec, gate: int) -> _Running:
+    result_read, result_write = os.pipe()
+    output = _unnamed_file()
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            _be_one_of_many()
-            os.close(told)
+            _reset_signals()
+            os.close(result_read)
             _leave_terminal(output)
-            own = os.open(f"/proc/self/fd/{gate}", os.O_RDWR | os.O_CLOEXEC)  # a lock of its own, not its parent's
-            attempt = _attempt(terms.but(request=terms.request.but(gate=own)))
-            os.write(tells, quick_json.dumps(_row(attempt)))
+            # A separate open file description, so a lock of its own.
+            own = os.open(f"/proc/self/fd/{gate}", os.O_RDWR | os.O_CLOEXEC)
+            attempt = _attempt(spec.replace(request=spec.request.replace(merge_lock=own)))
+            os.write(result_write, fast_json.dumps(_row(attempt)))
             code = 0
         finally:
             os._exit(code)
-    os.close(tells)
-    os.set_blocking(told, False)
-    return _Running(pid, os.pidfd_open(pid), told, output)
+    os.close(result_write)
+    os.set_blocking(result_read, False)
+    return _Running(pid, os.pidfd_open(pid), result_read, output)
 
 
-def _be_one_of_many() -> None:
-    """Be ended by what ends a program, from the first moment on: until here our parent let those signals wait."""
+def _reset_signals() -> None:
+    """Restore the default signal actions and unblock the signals that the parent blocked."""
     for number in _ENDING:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
 
 def _leave_terminal(output: int) -> None:
-    """Have no terminal that could be lent, nothing to read, and an output of our own."""
+    """Detach from the terminal, with empty input and a separate output."""
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
 
 
-def _attempt(terms: Terms) -> Attempt:
+def _attempt(spec: TransactionSpec) -> TransactionAttempt:
     try:
-        return transact.run_all(terms, lambda _: None)
+        return transact.run_commands(spec, lambda _: None)
     except AgentDevError as error:
-        return Attempt(Result(FAILED, NOT_STARTED, (), "not started", error.message))
+        return TransactionAttempt(TransactionResult(FAILED, NOT_STARTED, (), "not started", error.message))
 
 
-def _row(attempt: Attempt) -> dict[str, object]:
-    """Return an attempt as plain values, for the pipe."""
+def _row(attempt: TransactionAttempt) -> dict[str, object]:
+    """Convert an attempt to plain values for the pipe."""
     return {**attempt.result.as_dict(), "steps": [[*one.as_dict().values()] for one in attempt.result.steps]}
 
 
-def _unrow(row: object, place: store.Store) -> Attempt | None:
+def _from_row(row: object, session_store: store.Store) -> TransactionAttempt | None:
     if not isinstance(row, dict):
         return None
-    steps = tuple(Step(tuple(words), code, milliseconds) for words, code, milliseconds in row["steps"])
-    result = Result(**{**row, "steps": steps, "taken": (), "left": (), "unchanged": ()})
+    steps = tuple(CommandStep(tuple(words), code, milliseconds) for words, code, milliseconds in row["steps"])
+    result = TransactionResult(**{**row, "steps": steps}).replace(applied=(), skipped=(), unchanged=())
     if not result.session:
-        return Attempt(result)
-    return Attempt(result, store.Session(result.session, f"{place.sessions}/{result.session}"))
+        return TransactionAttempt(result)
+    return TransactionAttempt(result, store.Session(result.session, f"{session_store.sessions}/{result.session}"))
 
 
-def _cut_short(place: store.Store, launcher: int) -> Attempt:
-    """Return the attempt of a process that was ended before it could tell how: while it began, or from outside."""
-    result = Result(FAILED, transact.REFUSED, (), "signal", "it was ended before it could tell how")
-    for session in reversed(store.all_sessions(place)):
+def _find_killed(session_store: store.Store, launcher: int) -> TransactionAttempt:
+    """Return the attempt of a process that was killed before it reported: while it started, or from outside."""
+    result = TransactionResult(FAILED, transaction_result.EXIT_REFUSED, (), "signal", "it was killed before it reported a result")
+    for session in reversed(store.all_sessions(session_store)):
         try:
-            record = store.read(session)
+            record = store.read_record(session)
         except AgentDevError:
-            continue  # never born: it is swept
+            continue  # it has no record yet and is swept later
         if record["launcher"] == launcher and record["state"] in (store.RUNNING, store.WAITING):
             if "life" in record:
-                leftovers.end(leftovers.Life(*record["life"]))
-            return Attempt(result.but(session=session.id, name=record["name"] or session.id), session)
-    return Attempt(result)
+                pid_namespace.kill_all(pid_namespace.NamespaceIdentity(*record["life"]))
+            return TransactionAttempt(result.replace(session=session.id, name=record["name"] or session.id), session)
+    return TransactionAttempt(result)
 
 
-def _ended(work: _Work) -> list[int]:
-    """Wait until something is told or one has ended; return the numbers of those that have."""
+def _wait_ended(work: _Work) -> list[int]:
+    """Wait until a process reports or ends; return the numbers of those that ended."""
     poll = select.poll()
     for one in work.running.values():
-        poll.register(one.told, select.POLLIN)
-        poll.register(one.life, select.POLLIN)
+        poll.register(one.result_pipe, select.POLLIN)
+        poll.register(one.pidfd, select.POLLIN)
     ready = {fd for fd, _ in poll.poll()}
     for one in work.running.values():
-        if one.told in ready or one.life in ready:
-            one.text += _all_told(one.told)
-    return [number for number, one in work.running.items() if one.life in ready]
+        if one.result_pipe in ready or one.pidfd in ready:
+            one.text += _read_available(one.result_pipe)
+    return [number for number, one in work.running.items() if one.pidfd in ready]
 
 
-def _all_told(fd: int) -> bytes:
+def _read_available(fd: int) -> bytes:
     """Read what a pipe holds now."""
-    told = b""
+    data = b""
     try:
         while piece := os.read(fd, 1 << 16):
-            told += piece
+            data += piece
     except BlockingIOError:
-        pass  # more may come
-    return told
+        pass  # more may follow
+    return data
 
 
-def _collect(work: _Work, number: int) -> tuple[Attempt, bytes]:
+def _collect(work: _Work, number: int) -> tuple[TransactionAttempt, bytes]:
     one = work.running.pop(number)
     os.waitpid(one.pid, 0)
-    os.close(one.told)
-    os.close(one.life)
+    os.close(one.result_pipe)
+    os.close(one.pidfd)
     size = os.fstat(one.output).st_size
-    output = os.pread(one.output, _LONGEST_OUTPUT, max(0, size - _LONGEST_OUTPUT))
+    output = os.pread(one.output, _MAX_OUTPUT, max(0, size - _MAX_OUTPUT))
     os.close(one.output)
     try:
-        row = quick_json.loads(one.text)
+        row = fast_json.loads(one.text)
     except ValueError:
         row = None
-    return _unrow(row, work.place) or _cut_short(work.place, one.pid), output
+    return _from_row(row, work.sessions) or _find_killed(work.sessions, one.pid), output
 
 
-def _sort(work: _Work, number: int, attempt: Attempt) -> None:
+def _classify(work: _Work, number: int, attempt: TransactionAttempt) -> None:
     if work.is_over and not work.was_ended and not attempt.has_passed and attempt.result.cause == "signal":
         _discard(work, attempt)
-        attempt = Attempt(_lost(attempt.result))
+        attempt = TransactionAttempt(_as_not_needed(attempt.result))
     if attempt.has_passed and attempt.session is not None:
         work.passed[number] = attempt
     else:
         work.results[number] = attempt.result
         if attempt.has_passed:
-            _won(work)
+            _finish_race(work)
 
 
-def _land(work: _Work, notice: Callable[[str], None]) -> None:
-    """Merge what has passed, in the order of the list; of a race the first to pass."""
+def _merge_passed(work: _Work, notice: Callable[[str], None]) -> None:
+    """Merge the transactions that passed, in the order of the list; with `only_first` only the first to pass."""
     for number in sorted(work.passed):
-        if not work.batch.is_first and any(before not in work.results for before in range(number)):
+        if not work.batch.only_first and any(before not in work.results for before in range(number)):
             return
         attempt = work.passed.pop(number)
         if work.was_ended:
-            work.results[number] = _ended_early(attempt.result)
+            work.results[number] = _as_interrupted(attempt.result)
             continue
-        if work.batch.is_first and any(one.state == MERGED for one in work.results.values()):
+        if work.batch.only_first and any(one.state == MERGED for one in work.results.values()):
             _discard(work, attempt)
-            work.results[number] = _lost(attempt.result)
+            work.results[number] = _as_not_needed(attempt.result)
             continue
-        held = attempt.but(session=_hold(attempt.session)) if attempt.session else attempt
+        locked = attempt.replace(session=_lock_session(attempt.session)) if attempt.session else attempt
         fcntl.flock(work.gate, fcntl.LOCK_EX)
         try:
-            work.results[number] = land.land(held, work.batch.terms, notice)
-            time.sleep(_CLOCK)
+            work.results[number] = merge_attempt.merge_result(locked, work.batch.spec, notice)
+            time.sleep(_TIMESTAMP_STEP)
         finally:
             fcntl.flock(work.gate, fcntl.LOCK_UN)
         if work.results[number].state == MERGED:
-            _won(work)
+            _finish_race(work)
 
 
-def _won(work: _Work) -> None:
-    """End a race when one has passed and is merged."""
-    if work.batch.is_first:
+def _finish_race(work: _Work) -> None:
+    """With `only_first`, stop all others once one is merged."""
+    if work.batch.only_first:
         work.is_over = True
         _stop(work)
 
 
-def _hold(session: store.Session) -> store.Session:
-    """Hold the session of one that has ended; what its launcher had started may have the lock for a moment longer."""
-    until = time.monotonic() + _PATIENCE
-    while time.monotonic() < until and store.is_held(session):
-        time.sleep(_CLOCK)
-    return store.hold(session)
+def _lock_session(session: store.Session) -> store.Session:
+    """Lock the session of a transaction that has ended; children of its launcher may hold the lock a moment longer."""
+    deadline = time.monotonic() + _LOCK_TIMEOUT
+    while time.monotonic() < deadline and store.is_locked(session):
+        time.sleep(_TIMESTAMP_STEP)
+    return store.lock_session(session)
 
 
-def _discard(work: _Work, attempt: Attempt) -> None:
-    """Put the session of one that lost a race into the trash."""
+def _discard(work: _Work, attempt: TransactionAttempt) -> None:
+    """Move the session of a transaction that is not needed any more to the trash."""
     if attempt.session is None:
         return
     try:
-        session = _hold(attempt.session)
+        session = _lock_session(attempt.session)
     except SessionBusy:
-        return  # it stays among the sessions
-    land.discard(work.place, session, store.read(session))
-    store.let_go(session)
+        return  # the session is kept
+    merge_attempt.discard_session(work.sessions, session, store.read_record(session))
+    store.unlock_session(session)

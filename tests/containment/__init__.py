@@ -1,1 +1,1 @@
-"""One test for each way out that is known, tried inside the real sandbox; docs/containment.md is made from them."""
+"""One test per known escape, run in the real sandbox; docs/containment.md is generated from them."""

@@ -1,4 +1,4 @@
-"""`python -m tests.containment`: write docs/containment.md anew."""
+"""Write docs/containment.md: `python -m tests.containment`."""
 
 from tests.containment.rows import PAGE, page
 

@@ -1,12 +1,14 @@
-"""One sandbox for each network, in which everything is tried at once; the tests look at what came of it."""
+"""Fixtures of the containment tests: all attempts of a module run in one sandbox per network."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.containment.git_host import Host
-from tests.containment.world import World
+from tests.containment.support.git_host import Host
+from tests.containment.support.world import Machine
 from tests.harness.program import AgentDev
+from tests.harness.terminal import Shell
 from tests.sandbox.conftest import namespaces
 
 __all__ = ["namespaces"]
@@ -14,23 +16,30 @@ __all__ = ["namespaces"]
 
 @pytest.fixture(scope="session", params=["host", "none"])
 def net(request: pytest.FixtureRequest) -> str:
-    """The network that the sandbox has."""
+    """Return the network of the sandbox, one of the parameters."""
     return str(request.param)
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    """A machine for one test."""
-    return World(tmp_path)
+def world(tmp_path: Path) -> Machine:
+    """Return a machine for one test."""
+    return Machine(tmp_path)
+
+
+@pytest.fixture
+def person(world: Machine) -> Iterator[Shell]:
+    """Yield a shell of a user, in the repository."""
+    with Shell(env=world.program.terminal_environment(), cwd=world.repo) as shell:
+        yield shell
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A machine that the tests of a module share."""
-    return World(tmp_path_factory.mktemp("machine"))
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    """Return a machine for the tests of a module."""
+    return Machine(tmp_path_factory.mktemp("machine"))
 
 
 @pytest.fixture
 def host(agent_dev: AgentDev, tmp_path: Path) -> Host:
-    """A user's repository, and a marker that a planted program would leave."""
+    """Return a repository of the user, and a marker that a planted program would create."""
     return Host(agent_dev, tmp_path)

@@ -1,7 +1,7 @@
-"""`python -m tests.containment.mutations [NAME…]`: each protection is taken out in turn, and a test of containment must fail.
+"""Remove each protection in turn; a containment test must fail each time: `python -m tests.containment.mutations [NAME…]`.
 
-The program is changed as data while it runs (a row of the filter's table, a mount or an argument of the plan), never as text:
-the tests start a program that runs this module first, by AGENT_DEV_TEST_PROGRAM, and AGENT_DEV_TEST_MUTATION says what goes.
+A mutation changes the running program's data (a row of the filter, a mount or an argument of the plan), not its source: the
+tests start a program that runs this module first (AGENT_DEV_TEST_PROGRAM); AGENT_DEV_TEST_MUTATION names the mutation.
 """
 
 import os
@@ -13,13 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from agent_dev.fs import disk_space as room
-from agent_dev.inside.control import protocol as door
-from agent_dev.linux import syscalls as kernel
-from agent_dev.sandbox import bwrap, launch, plan, seccomp
+from agent_dev.control import protocol
+from agent_dev.fs import disk_space
+from agent_dev.git import nested_repositories, secret_removal
+from agent_dev.home import mount_points
+from agent_dev.linux import cgroups, syscalls, user_limits
+from agent_dev.sandbox import bwrap, credentials, landlock_probe, launch, plan, seccomp, tool_credentials
 from agent_dev.sandbox import landlock as rules
-from agent_dev.sandbox import landlock_probe as wall
-from agent_dev.sandbox.plan import Bind, Cover, Mask, SandboxPlan, Tmpfs
+from agent_dev.sandbox.plan import Bind, Mask, MaskedView, SandboxPlan, Tmpfs
+from agent_dev.sandbox.sandbox_monitor import SandboxMonitor
+from agent_dev.sandbox.terminal import pty, reset
+from agent_dev.supervisor import directory_renames
+from agent_dev.supervisor.directory_renames import RenameHandler
+from agent_dev.supervisor.overlay_directory import OverlayDirectory
 
 FOLDER = Path(__file__).parent
 PROGRAM = """#!{python}
@@ -27,46 +33,63 @@ import runpy, sys
 sys.path.insert(0, {root!r})
 runpy.run_module("tests.containment.mutations", run_name="__main__")
 """
-_FILES = ("a_terminal", "b_sockets", "c_processes", "d_mounts", "wall", "door")
-A, B, C, D, W, DOOR = (f"tests/containment/test_{name}.py" for name in _FILES)
+_FILES = (
+    "runtime/test_a_terminal",
+    "runtime/test_a_own_terminal",
+    "runtime/test_b_sockets",
+    "runtime/test_c_processes",
+    "files/test_d_mounts",
+    "files/test_landlock",
+    "runtime/test_control_socket",
+    "git/test_git_direct",
+    "git/test_git_secrets",
+    "files/test_tool_secrets",
+    "runtime/test_c_renames",
+)
+A, OWN, B, C, D, LANDLOCK, CONTROL, DIRECT, SECRETS, TOOLS, RENAMES = (f"tests/containment/{name}.py" for name in _FILES)
 
 
 def _built(change: Callable[[SandboxPlan], SandboxPlan]) -> Callable[[], None]:
-    build = plan.build
+    build = plan.build_plan
 
     def apply() -> None:
-        plan.build = lambda *parts: change(build(*parts))
+        plan.build_plan = lambda *parts: change(build(*parts))
 
     return apply
 
 
-def _mounts(choose: Callable[[Any], Any]) -> Callable[[], None]:
-    return _built(lambda made: made.but(mounts=tuple(filter(None, map(choose, made.mounts)))))
+def _mounts(change: Callable[[Any], Any]) -> Callable[[], None]:
+    return _built(lambda built: built.replace(mounts=tuple(filter(None, map(change, built.mounts)))))
 
 
 def _unmasked(mount: Any) -> Any:
-    if isinstance(mount, Cover):
+    if isinstance(mount, MaskedView):
         return Bind(mount.target, mount.target)
     return None if isinstance(mount, Mask) else mount
 
 
-def _instead(target: str) -> Callable[[], None]:
-    """The host's own place instead of an empty one."""
+def _host_mount(target: str) -> Callable[[], None]:
+    """Mount the directory of the host instead of an empty one."""
     return _mounts(lambda mount: Bind(target, target, writable=True) if mount.target == target else mount)
 
 
-def _without_words(*words: str) -> Callable[[], None]:
-    arguments = bwrap.arguments
-
-    def left(*given: Any) -> tuple[str | int, ...]:
-        made = list(arguments(*given))
-        at = next(n for n in range(len(made)) if tuple(made[n : n + len(words)]) == words)
-        return tuple(made[:at] + made[at + len(words) :])
-
-    return lambda: setattr(bwrap, "arguments", left)
+def _unprotected(end: str) -> Callable[[], None]:
+    """Remove the mount over a path of the real tree."""
+    return _mounts(lambda mount: None if isinstance(mount, Bind) and mount.target.endswith(end) else mount)
 
 
-def _nothing(module: Any, name: str, result: Any = None) -> Callable[[], None]:
+def _without_arguments(*removed: str) -> Callable[[], None]:
+    arguments = bwrap.bwrap_options
+
+    def without(*parts: Any) -> tuple[str | int, ...]:
+        argv = list(arguments(*parts))
+        at = next(n for n in range(len(argv)) if tuple(argv[n : n + len(removed)]) == removed)
+        return tuple(argv[:at] + argv[at + len(removed) :])
+
+    return lambda: setattr(bwrap, "bwrap_options", without)
+
+
+def _returning(module: Any, name: str, result: Any = None) -> Callable[[], None]:
     return lambda: setattr(module, name, lambda *_, **__: result)
 
 
@@ -74,82 +97,196 @@ def _without_rule(table: str, name: str) -> Callable[[], None]:
     return lambda: setattr(seccomp, table, tuple(rule for rule in getattr(seccomp, table) if rule.name != name))
 
 
-def _no_second_wall() -> None:
-    vars(wall)["add"] = lambda made: made
+def _without_landlock() -> None:
+    vars(landlock_probe)["add_landlock"] = lambda built: built
 
 
-def _everything_of_the_environment() -> None:
+def _without_own_terminal() -> None:
+    vars(pty)["is_controlling"] = vars(launch)["is_other_terminal"] = lambda _: False
+
+
+def _without_own_session() -> None:
+    vars(os)["setsid"] = lambda: None
+
+
+def _with_whole_environment() -> None:
     vars(plan)["allowed_env"] = lambda _, environ: tuple(environ.items())
 
 
-# What is taken out → how, and the tests of which at least one must fail.
+def _without_credential_names() -> None:
+    credentials.REPLACEMENTS.clear()
+
+
+def _with_tokens() -> None:
+    vars(secret_removal)["remove_secrets"] = lambda _, data: (data, ())
+
+
+def _with_stash() -> None:
+    vars(secret_removal).update(STASH="refs/none", remove_stash=lambda packed: packed)
+
+
+def _replace(owner: type, **methods: Callable[..., Any]) -> None:
+    for name, value in methods.items():
+        setattr(owner, name, value)
+
+
+def _with_unresolved_renames() -> None:
+    """Use the path of a rename unresolved, follow symlinks on the host, and never remove a mark."""
+    from agent_dev.supervisor import copy_up  # deferred, as in the supervisor
+
+    def place(_: RenameHandler, pid: int, __: int, path: bytes) -> OverlayDirectory:
+        status = os.stat(b"/proc/%d/cwd/%b" % (pid, path))
+        return OverlayDirectory(0, path, (status.st_dev, status.st_ino))
+
+    def is_directory(_: RenameHandler, pid: int, __: int, path: bytes) -> bool:
+        return os.path.isdir(b"/proc/%d/cwd/%b" % (pid, path))
+
+    vars(syscalls)["_RESOLVE"] = 0
+    vars(copy_up).update(_remove_mark=lambda *_: None, _TRIES=1)
+    _replace(RenameHandler, _is_directory=is_directory, _is_pure=lambda *_: False, _locate=place)
+
+
+def _with_inherited_listener() -> None:
+    """Leave the descriptor of the rename listener open in the sandbox."""
+    listen = syscalls.install_listener
+
+    def listened(program: bytes) -> int:
+        fd = listen(program)
+        os.set_inheritable(os.dup(fd), True)
+        return fd
+
+    syscalls.install_listener = listened
+
+
+def _without_rename_workers() -> None:
+    """Let the supervisor prepare directories in its own process."""
+    from agent_dev.supervisor import copy_up  # deferred, as in the supervisor
+
+    def begin(service: Any, move: Any, places: Any) -> None:
+        child = os.fork()
+        if child == 0:
+            copy_up.make_independent(service._sandbox, places)
+            os._exit(0)
+        os.waitpid(child, 0)
+        service._listener.allow(move.id)
+
+    _replace(RenameHandler, _start_worker=begin)
+
+
+# The removed protection → how to remove it, and the tests of which at least one must fail.
 MUTATIONS: dict[str, tuple[Callable[[], None], str]] = {
-    "the watch over disks": (_nothing(room.Room, "look", 0), f"{C} -k c24"),  # first: it takes half a minute
-    "an ipc namespace": (_built(lambda made: made.but(unshare=tuple(n for n in made.unshare if n != "ipc"))), f"{B} -k b17"),
-    "a network namespace": (_built(lambda made: made.but(unshare=tuple(n for n in made.unshare if n != "net"))), f"{B} -k b11"),
-    "a /tmp of its own": (_instead("/tmp"), f"{B} -k b02"),
-    "a /var/tmp of its own": (_instead("/var/tmp"), f"{B} -k b02"),
-    "a size of /tmp": (_mounts(lambda m: m.but(size=1 << 40) if isinstance(m, Tmpfs) else m), f"{C} -k c23"),
+    "free space monitoring": (_returning(disk_space.FreeSpace, "check", 0), f"{C} -k c24"),  # first: it takes half a minute
+    "IPC namespace": (_built(lambda built: built.replace(unshare=tuple(n for n in built.unshare if n != "ipc"))), f"{B} -k b17"),
+    "network namespace": (
+        _built(lambda built: built.replace(unshare=tuple(n for n in built.unshare if n != "net"))),
+        f"{B} -k b11",
+    ),
+    "private /tmp": (_host_mount("/tmp"), f"{B} -k b02"),
+    "private /var/tmp": (_host_mount("/var/tmp"), f"{B} -k b02"),
+    "size limit of /tmp": (_mounts(lambda m: m.replace(size=1 << 40) if isinstance(m, Tmpfs) else m), f"{C} -k c23"),
     "masks": (_mounts(_unmasked), f"{D} -k d12"),
-    "a root that is read-only": (_without_words("--remount-ro", "/"), f"{D} -k d10"),
-    "an environment from a list": (_everything_of_the_environment, f"{D} -k d13"),
-    "Landlock's scopes": (_nothing(kernel, "scope"), f"{B} -k b01"),
-    "the second wall": (_no_second_wall, f"{W} -k d10"),
-    "the second wall's list": (_nothing(rules, "rules", ("w/",)), f"{W} -k d10"),
-    "the door's words": (_nothing(door, "parse", door.Request(door.CHECKPOINT)), f"{DOOR} -k b21"),
-    "paths beneath a root": (lambda: setattr(kernel, "_RESOLVE", 0), f"{DOOR} -k b23"),
-    "pipes for redirected files": (_nothing(launch, "_streams"), f"{B} -k b15"),
-    "limits of processes": (_nothing(kernel, "limit"), f"{C} -k c25"),
+    "read-only root": (_without_arguments("--remount-ro", "/"), f"{D} -k d10"),
+    "environment allow list": (_with_whole_environment, f"{D} -k d13"),
+    "Landlock scopes": (_returning(syscalls, "restrict_scopes"), f"{B} -k b01"),
+    "Landlock": (_without_landlock, f"{LANDLOCK} -k d10"),
+    "Landlock file rules": (_returning(rules, "landlock_rules", ("w/",)), f"{LANDLOCK} -k d10"),
+    "parsing of control requests": (
+        _returning(protocol, "parse_request", protocol.ControlRequest(protocol.CHECKPOINT)),
+        f"{CONTROL} -k b21",
+    ),
+    "paths below a root": (lambda: setattr(syscalls, "_RESOLVE", 0), f"{CONTROL} -k b23"),
+    "pipes for redirected files": (_returning(launch, "_streams"), f"{B} -k b15"),
+    "own terminal": (_without_own_terminal, f"{OWN} -k a25"),
+    "own session": (_without_own_session, f"{OWN} -k a24"),
+    "terminal reset": (_returning(reset, "reset_sequences", b""), f"{OWN} -k a28"),
+    "private git directories in direct mode": (_unprotected("vendor/lib/.git"), f"{DIRECT} -k f29"),
+    "read-only .git files": (_unprotected("module/.git"), f"{DIRECT} -k f30"),
+    "disabling of new repositories": (_returning(nested_repositories, "disable_new_repositories", ((), ())), f"{DIRECT} -k f31"),
+    "read-only included settings": (_unprotected("/.gitconfig"), f"{DIRECT} -k f32"),
+    "git directories without tokens": (_with_tokens, f"{SECRETS} -k d31"),
+    "git directories without the stash": (_with_stash, f"{SECRETS} -k d32"),
+    "credentials of tools by name": (_without_credential_names, f"{TOOLS} -k d33"),
+    "git tokens in caches": (_returning(tool_credentials, "remove_secrets", (b"", ())), f"{TOOLS} -k d34"),
+    "process limits": (_returning(syscalls, "set_limit"), f"{C} -k c25"),
 }
 if os.getuid() == 0:
-    MUTATIONS["dropped capabilities"] = (_without_words("--cap-drop", "ALL"), f"{C} -k c07")
-    MUTATIONS["a /run of its own"] = (_instead("/run"), f"{B} -k b02")
-_TESTS = {"terminal": f"{A} -k a01", "console": f"{A} -k a22", "keyring": f"{B} -k b18"}
+    MUTATIONS["dropped capabilities"] = (_without_arguments("--cap-drop", "ALL"), f"{C} -k c07")
+    MUTATIONS["own control groups"] = (
+        _returning(cgroups, "join_new", result=True),
+        "tests/containment/runtime/test_c_groups.py -k c30",
+    )
+    MUTATIONS["private /run"] = (_host_mount("/run"), f"{B} -k b02")
+MUTATIONS["half of the per-user limits"] = (
+    _returning(user_limits, "halve_limits"),
+    "tests/containment/runtime/test_c_shared.py -k c37",
+)
+MUTATIONS["one network per home"] = (
+    _returning(mount_points, "_can_lock", result=True),
+    "tests/containment/runtime/test_b_home.py -k b25",
+)
+MUTATIONS["end of the sandbox with the agent"] = (
+    _returning(SandboxMonitor, "_end_with_agent"),
+    "tests/containment/runtime/test_c_shared.py -k c39",
+)
+MUTATIONS["renames below a root"] = (_with_unresolved_renames, f"{RENAMES} -k c31")
+MUTATIONS["private rename listener"] = (_with_inherited_listener, f"{RENAMES} -k c32")
+MUTATIONS["rename workers"] = (_without_rename_workers, f"{RENAMES} -k c33")
+MUTATIONS["limit on rename workers"] = (lambda: setattr(directory_renames, "_MAX_WORKERS", 64), f"{RENAMES} -k c33")
+_TESTS = {
+    "tracing of pid 1": "tests/containment/runtime/test_c_shared.py -k c38",
+    "terminal": f"{A} -k a01",
+    "console": f"{A} -k a22",
+    "keyring": f"{B} -k b18",
+}
 _TESTS |= dict.fromkeys(("socket families", "netlink", "socket pairs"), f"{B} -k b20")
-MUTATIONS |= {f"filter: {r.name}": (_without_rule("ALWAYS", r.name), _TESTS.get(r.name, f"{C} -k c27")) for r in seccomp.ALWAYS}
-MUTATIONS |= {f"filter: {r.name}": (_without_rule("NESTED", r.name), f"{C} -k c09") for r in seccomp.NESTED}
-# Without the row the kernel of many machines gives the same answer: it has no such call.
-SAME_ON_MANY_KERNELS = ("filter: kernel log", "filter: kexec", "filter: modules", "filter: old", "filter: userfaultfd")
-RACES = ("paths beneath a root",)  # won by the test in most of its tries, not in each
+MUTATIONS |= {
+    f"filter: {r.name}": (_without_rule("ALWAYS", r.name), _TESTS.get(r.name, f"{C} -k c27")) for r in seccomp.BASE_RULES
+}
+MUTATIONS |= {f"filter: {r.name}": (_without_rule("NESTED", r.name), f"{C} -k c09") for r in seccomp.NO_NESTING_RULES}
+# Without the row, many kernels return the same error, because they lack the call.
+UNDETECTED_ON_MANY_KERNELS = ("filter: kernel log", "filter: kexec", "filter: modules", "filter: old", "filter: userfaultfd")
+RACES = ("paths below a root", "rename workers")  # a test may lose the race in a run
 
 
-def take_out(name: str) -> None:
-    """Change this process as a mutation says."""
+def apply_mutation(name: str) -> None:
+    """Apply a mutation to this process."""
     MUTATIONS[name][0]()
 
 
 def main(names: list[str]) -> int:
-    """Run the tests of each mutation; return 1 when one lived."""
-    place = os.environ.get("PYTEST_DEBUG_TEMPROOT")  # where .ci/in-memory has the tests' files
-    with tempfile.TemporaryDirectory(prefix="agent-dev-mutations-", dir=place) as folder:
-        os.chmod(folder, 0o755)  # noqa: S103  (also for an ordinary user of a test)
+    """Run the tests of each mutation; return 1 if one was not detected."""
+    parent = os.environ.get("PYTEST_DEBUG_TEMPROOT")  # set by .ci/in-memory
+    with tempfile.TemporaryDirectory(prefix="agent-dev-mutations-", dir=parent) as folder:
+        os.chmod(folder, 0o755)  # noqa: S103  (tests also run it as an ordinary user)
         program = f"{folder}/agent-dev"
         with open(program, "w", encoding="utf-8") as file:
             file.write(PROGRAM.format(python=sys.executable, root=str(FOLDER.parents[1])))
         os.chmod(program, 0o755)  # noqa: S103
-        return _tried(names, program)
+        return _run_all(names, program)
 
 
-def _tried(names: list[str], program: str) -> int:
-    lived = []
-    wanted = [name for name in MUTATIONS if not names or name in names]
-    with ThreadPoolExecutor(2 * len(os.sched_getaffinity(0))) as pool:  # half of the time is waiting
-        for name, code in zip(wanted, pool.map(lambda name: _exit_code(name, program), wanted), strict=True):
-            is_same = code == 0 and name in SAME_ON_MANY_KERNELS
-            sys.stdout.write(f"{'same here' if is_same else 'caught' if code == 1 else 'LIVED'}: without {name}\n")
+def _run_all(names: list[str], program: str) -> int:
+    undetected = []
+    selected = [name for name in MUTATIONS if not names or name in names]
+    with ThreadPoolExecutor(2 * len(os.sched_getaffinity(0))) as pool:  # half of the time is spent waiting
+        for name, code in zip(selected, pool.map(lambda name: _exit_code(name, program), selected), strict=True):
+            is_expected = code == 0 and name in UNDETECTED_ON_MANY_KERNELS
+            sys.stdout.write(
+                f"{'same on this kernel' if is_expected else 'detected' if code == 1 else 'NOT DETECTED'}: without {name}\n"
+            )
             sys.stdout.flush()
-            if code != 1 and not is_same:
-                lived.append(name)
-    return bool(lived)
+            if code != 1 and not is_expected:
+                undetected.append(name)
+    return bool(undetected)
 
 
 def _exit_code(name: str, program: str) -> int:
-    """Return pytest's for the tests of a mutation: 1 when one fails."""
-    words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    words += [f"--basetemp={program}-{list(MUTATIONS).index(name)}", *MUTATIONS[name][1].split()]
+    """Return pytest's exit code for the tests of a mutation: 1 if one fails."""
+    argv = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    argv += [f"--basetemp={program}-{list(MUTATIONS).index(name)}", *MUTATIONS[name][1].split()]
     env = {**os.environ, "AGENT_DEV_TEST_PROGRAM": program, "AGENT_DEV_TEST_MUTATION": name}
-    for _ in range(3 if name in RACES else 1):
-        code = subprocess.run(words, env=env, capture_output=True, check=False, cwd=FOLDER.parents[1]).returncode
+    for _ in range(10 if name in RACES else 1):
+        code = subprocess.run(argv, env=env, capture_output=True, check=False, cwd=FOLDER.parents[1]).returncode
         if code:
             break
     return code
@@ -159,7 +296,7 @@ if __name__ == "__main__":
     mutation = os.environ.get("AGENT_DEV_TEST_MUTATION")
     if mutation is None:
         sys.exit(main(sys.argv[1:]))
-    take_out(mutation)
+    apply_mutation(mutation)
     from agent_dev.cli.main import main as agent_dev
 
     agent_dev()

@@ -1,4 +1,4 @@
-"""What a test of this folder says about its row, and the page that is made of all of them."""
+"""Rows of docs/containment.md, declared by the tests, and the page generated from them."""
 
 import importlib
 import re
@@ -18,62 +18,63 @@ Test = TypeVar("Test", bound=Callable[..., None])
 
 @dataclass(frozen=True, slots=True, order=True)
 class Row:
-    """One way out: its id for sorting, what is tried, what is done about it, how that ends, and the test."""
+    """A known escape: section and number, the attempt, the protection, the outcome, and the test."""
 
     section: str
     number: int
-    tries: str
-    done: str
+    attempt: str
+    protection: str
     outcome: str
     test: str
 
     @property
     def id(self) -> str:
-        """The id as it is written: A1."""
+        """Return the id as printed: A1."""
         return f"{self.section}{self.number}"
 
 
-def row(tries: str, done: str, outcome: str = CLOSED) -> Callable[[Test], Test]:
-    """Say of a test, whose name begins with `test_a01_`, what is tried in it, and by what means it fails."""
+def row(attempt: str, protection: str, outcome: str = CLOSED) -> Callable[[Test], Test]:
+    """Declare a test's row: the attempt, and the protection against it; the test's name begins with the id, `test_a01_`."""
 
     def marked(test: Test) -> Test:
         match = _NAME.fullmatch(test.__name__)
-        assert match, f"{test.__name__} names no row"
-        found = Row(match[1].upper(), int(match[2]), tries, done, outcome, test.__name__)
+        assert match, f"{test.__name__} does not begin with the id of a row"
+        found = Row(match[1].upper(), int(match[2]), attempt, protection, outcome, test.__name__)
         setattr(test, _MARK, found)
         return test
 
     return marked
 
 
-def of(test: Any) -> Row | None:
-    """Return the row of a test, None for one that has none."""
+def row_of(test: Any) -> Row | None:
+    """Return the row of a test, or None."""
     found = getattr(test, _MARK, None)
     return found if isinstance(found, Row) else None
 
 
 def all_rows() -> list[Row]:
-    """Return the rows of all modules here, in order."""
-    modules = [importlib.import_module(f"{__package__}.{path.stem}") for path in sorted(FOLDER.glob("test_*.py"))]
-    return sorted(found for module in modules for value in vars(module).values() if (found := of(value)))
+    """Return the rows of all test modules, in order."""
+    paths = [path.relative_to(FOLDER).with_suffix("") for path in sorted(FOLDER.glob("*/test_*.py"))]
+    modules = [importlib.import_module(".".join((__package__, *path.parts))) for path in paths]
+    return sorted(found for module in modules for value in vars(module).values() if (found := row_of(value)))
 
 
 _HEAD = """\
-# Ways out, and what becomes of them
+# Containment: known escapes and their outcome
 
-Made from the tests in `tests/containment/` by `python -m tests.containment`; do not edit. Each row is tried inside the real
-sandbox by the test of its name, as root and as an ordinary user, with an older and a newer bubblewrap, and where it matters
-with and without a network. *Closed*: it does not work, and the test fails if it ever does. *Residual*: it is open on purpose;
-the test shows that it is as described here, and [SECURITY.md](../SECURITY.md) says so too.
+Generated from the tests in `tests/containment/` by `python -m tests.containment`; do not edit. Each test runs in the real
+sandbox, as root and as an ordinary user, with an older and a newer bubblewrap, and where it matters, with and without a
+network. *Closed*: the attempt fails, and the test fails if it ever succeeds. *Residual*: the attempt succeeds, as
+[SECURITY.md](../SECURITY.md) says, and the test shows that it has only the effects described here.
 """
 _SECTIONS = {
-    "A": "The terminal, and what the user is shown",
+    "A": "The terminal and its display",
     "B": "Sockets, buses, inherited descriptors",
     "C": "Processes, the kernel, resources",
-    "D": "What is mounted, the environment, what stays between sessions",
-    "E": "What a merge takes home",
+    "D": "Mounts, the environment, persistence between sessions",
+    "E": "Applying changes",
     "F": "Git",
-    "G": "What is planted to run later",
+    "G": "Files planted to run later",
 }
 
 
@@ -82,8 +83,8 @@ def page() -> str:
     rows = all_rows()
     text = [_HEAD]
     for section, title in _SECTIONS.items():
-        mine = [f"| {r.id} | {r.tries} | {r.done} | {r.outcome} | `{r.test}` |" for r in rows if r.section == section]
-        if mine:
-            head = ["| row | what is tried | what is done about it | outcome | test |", "|---|---|---|---|---|"]
-            text += ["\n".join((f"\n## {section}. {title}\n", *head, *mine)) + "\n"]
+        lines = [f"| {r.id} | {r.attempt} | {r.protection} | {r.outcome} | `{r.test}` |" for r in rows if r.section == section]
+        if lines:
+            head = ["| row | attempt | protection | outcome | test |", "|---|---|---|---|---|"]
+            text += ["\n".join((f"\n## {section}. {title}\n", *head, *lines)) + "\n"]
     return "".join(text)

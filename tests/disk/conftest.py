@@ -1,4 +1,4 @@
-"""What tests on a real disk share."""
+"""Fixtures for tests on a real disk."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -8,15 +8,15 @@ import pytest
 
 from agent_dev.config import load
 from agent_dev.merge.review import Review
-from tests.disk.bring_world import graces_repository
-from tests.disk.load_world import User
-from tests.harness.git_session import GitSession
-from tests.harness.settling import reviews
+from tests.disk.commits.bring_world import graces_repository
+from tests.disk.config.load_world import User
+from tests.harness.commit_conflicts import review_opener
+from tests.harness.git.git_session import GitSession
 
 
 @pytest.fixture
 def abyss(tmp_path: Path) -> Iterator[Path]:
-    """A directory for trees so deep that Python's own rmtree, and so pytest's tidying, would fail on them."""
+    """Yield a directory for trees so deep that `shutil.rmtree`, and therefore pytest's cleanup, would fail on them."""
     place = tmp_path / "abyss"
     place.mkdir()
     yield place
@@ -25,26 +25,26 @@ def abyss(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> User:
-    """A home with configuration files, of which none counts as too young to be kept."""
-    monkeypatch.setattr(load, "_COARSEST_CLOCK", -(10**12))  # what a test has just written counts as old
+    """Return a home directory with configuration files; none of them counts as too recent for the cache."""
+    monkeypatch.setattr(load, "_COARSEST_CLOCK", -(10**12))  # files that a test has just written count as old
     return User(tmp_path)
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Grace's repository; some modules have another."""
+    """Create Grace's repository; some modules override this fixture."""
     return graces_repository(tmp_path / "root")
 
 
 @pytest.fixture
 def session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
-    """A session of an agent's in the module's repository."""
+    """Yield a session in the module's repository."""
     with GitSession(tmp_path, root) as made:
         yield made
 
 
 @pytest.fixture
 def review(session: GitSession) -> Iterator[Callable[[], Review]]:
-    """Opens the review of that session."""
-    with reviews(session) as opens:
+    """Yield a function that opens a review of the session."""
+    with review_opener(session) as opens:
         yield opens

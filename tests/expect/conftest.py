@@ -1,4 +1,4 @@
-"""What whole stories begin with."""
+"""Fixtures for tests of whole reviews."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.harness.program import AgentDev
 
 @pytest.fixture
 def shop(agent_dev: AgentDev, repo: Path) -> AgentDev:
-    """A repository with a program of twelve functions, committed."""
+    """Return the program in a repository with a committed program of twelve functions."""
     (repo / "code.py").write_text(CODE)
     (repo / "old.py").write_text("print('old')\n")
     (repo / ".gitignore").write_text("node_modules/\n")

@@ -1,4 +1,4 @@
-"""A file that the agent and the user both changed, answered on the screen: what it says is what then lands."""
+"""Resolve a file that the agent and the user both changed, on the screen: the result is what the screen announced."""
 
 from pathlib import Path
 
@@ -10,35 +10,37 @@ from tests.harness.terminal import Terminal
 
 
 def answer(terminal: Terminal, key: str) -> str:
-    """Answer the one conflict under the cursor, and return the last page."""
+    """Resolve the conflict under the cursor by a key; return the text of the last page."""
     terminal.wait_for("✗")
     terminal.keys(key)
-    terminal.wait_for("settled, and taken")
+    terminal.wait_for("conflict resolved")
     terminal.keys("c")
     return terminal.wait_for("No, go back")
 
 
 def leave(terminal: Terminal) -> str:
-    """Merge, and return what the screen says of it."""
+    """Merge; return the text of the result page."""
     terminal.keys("y")
-    said = terminal.wait_for("undo takes it back")
+    said = terminal.wait_for("undo reverts it")
     terminal.keys("enter")
     terminal.wait_exit()
     return said
 
 
-AGENTS = ("Merge 1 change?", "yours is replaced by the agent's (undo brings it back)", "1 change merged, nothing")
-YOURS = ("Keep yours, and merge nothing of it?", "nothing of the agent's lands", "0 changes merged, yours kept in 1")
+AGENTS = ("Apply 1 change?", "replaces yours with the agent's version (undo restores yours)", "1 change merged, nothing")
+YOURS = ("Keep yours, and apply nothing?", "the agent's change is dropped from the session", "0 changes merged, yours kept in 1")
 
 
 @pytest.mark.parametrize(("key", "landed", "said"), [(">", "agent's\n", AGENTS), ("<", "yours\n", YOURS)])
-def test_a_file_that_both_added(shop: AgentDev, repo: Path, key: str, landed: str, said: tuple[str, str, str]) -> None:
+def test_a_file_added_by_both_is_resolved_on_the_screen(
+    shop: AgentDev, repo: Path, key: str, landed: str, said: tuple[str, str, str]
+) -> None:
     work(shop, 'echo "agent\'s" >both.txt')
     (repo / "both.txt").write_text("yours\n")
     with review(shop, cols=120) as terminal:
         last = answer(terminal, key)
         assert all(part in last for part in said[:2])
-        assert "both fit together" not in last
+        assert "merged without conflict" not in last
         assert said[2] in leave(terminal)
     assert (repo / "both.txt").read_text() == landed
     shop("undo")
@@ -47,15 +49,15 @@ def test_a_file_that_both_added(shop: AgentDev, repo: Path, key: str, landed: st
 
 @pytest.mark.parametrize(
     ("key", "line", "page"),
-    [(">", "55", "yours are replaced by the agent's"), ("<", "500", "0 of 1 change")],
+    [(">", "55", "the agent's lines replace yours"), ("<", "500", "0 of 1 change")],
 )
-def test_lines_in_conflict(shop: AgentDev, repo: Path, key: str, line: str, page: str) -> None:
+def test_conflicting_lines_are_resolved_on_the_screen(shop: AgentDev, repo: Path, key: str, line: str, page: str) -> None:
     work(shop, "sed -i 's/return 5$/return 55/' code.py")
     (repo / "code.py").write_text(CODE.replace("return 5\n", "return 500\n"))
     with review(shop, cols=120) as terminal:
         last = answer(terminal, key)
         assert page in last
-        assert "both fit together" not in last
+        assert "merged without conflict" not in last
         leave(terminal)
     assert (repo / "code.py").read_text() == CODE.replace("return 5\n", f"return {line}\n")
     shop("undo")

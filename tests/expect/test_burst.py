@@ -7,7 +7,7 @@ from tests.harness.program import AgentDev
 
 
 @pytest.mark.parametrize("burst", ["q?", "qf", "q:", "q/"])
-def test_what_is_typed_behind_the_key_that_leaves_ends_nothing_with_a_traceback(shop: AgentDev, burst: str) -> None:
+def test_keys_typed_after_the_quit_key_cause_no_traceback(shop: AgentDev, burst: str) -> None:
     work(shop, EDIT)
     with review(shop) as terminal:
         terminal.send(burst)

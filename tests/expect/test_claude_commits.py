@@ -1,12 +1,12 @@
-"""The real Claude Code commits, the user commits meanwhile, and both histories come together."""
+"""Import commits of the real Claude Code onto a branch to which the user has committed since the session started."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.harness import claude
-from tests.harness.model_server import Call, ModelServer, Turn
+from tests.harness.agents import claude
+from tests.harness.agents.model_server import ModelServer, ToolCall, Turn
 from tests.harness.program import AgentDev
 
 COMMIT = "git add -A && git commit -qm"
@@ -27,22 +27,22 @@ PLACES: dict[str, Callable[[AgentDev, Path], Path]] = {"a clone": clone, "a link
 
 
 def turns(place: Path, then: str, meanwhile: Callable[[], object]) -> list[Turn]:
-    """Return a script: two commits, the second after the user's own, and then another command."""
+    """Return a script: two commits, the second after a commit by the user, and then another command."""
     return [
-        Turn("", (Call("Write", {"file_path": f"{place}/first.txt", "content": "first\n"}),)),
+        Turn("", (ToolCall("Write", {"file_path": f"{place}/first.txt", "content": "first\n"}),)),
         Turn("", (_shell(f"{COMMIT} First"),)),
-        Turn("", (Call("Write", {"file_path": f"{place}/second.txt", "content": "second\n"}),), meanwhile=meanwhile),
+        Turn("", (ToolCall("Write", {"file_path": f"{place}/second.txt", "content": "second\n"}),), while_waiting=meanwhile),
         Turn("", (_shell(f"{COMMIT} Second{then and ' && '}{then}"),)),
         Turn("Committed."),
     ]
 
 
-def _shell(command: str) -> Call:
-    return Call("Bash", {"command": command, "description": "git"})
+def _shell(command: str) -> ToolCall:
+    return ToolCall("Bash", {"command": command, "description": "git"})
 
 
 def work(agent_dev: AgentDev, place: Path, then: str = "") -> None:
-    """Let Claude Code commit in a place, and the user between its commits."""
+    """Let Claude Code make commits in a work tree, and the user make one between them."""
 
     def mine() -> None:
         (place / "mine.txt").write_text("mine\n")
@@ -57,7 +57,7 @@ def work(agent_dev: AgentDev, place: Path, then: str = "") -> None:
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_what_both_committed_comes_together(agent_dev: AgentDev, tmp_path: Path, kind: str) -> None:
+def test_commits_of_both_sides_are_combined(agent_dev: AgentDev, tmp_path: Path, kind: str) -> None:
     place = PLACES[kind](agent_dev, tmp_path)
     others = agent_dev.git("for-each-ref", "refs/heads/main") if place != agent_dev.repo else ""
     work(agent_dev, place)
@@ -77,7 +77,7 @@ def test_what_both_committed_comes_together(agent_dev: AgentDev, tmp_path: Path,
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_merges_that_it_made_are_merged(agent_dev: AgentDev, tmp_path: Path, kind: str) -> None:
+def test_merge_commits_of_the_agent_are_merged(agent_dev: AgentDev, tmp_path: Path, kind: str) -> None:
     place = PLACES[kind](agent_dev, tmp_path)
     work(agent_dev, place, MERGE)
     mine = agent_dev.git("rev-parse", "HEAD", cwd=place)
@@ -92,7 +92,7 @@ def test_merges_that_it_made_are_merged(agent_dev: AgentDev, tmp_path: Path, kin
 
 
 def _expect_whole(agent_dev: AgentDev, place: Path, files: dict[str, str]) -> None:
-    """Check that some files are all that a work tree has besides those it began with, all of them committed."""
+    """Assert that the work tree has exactly these text files, that all changes are committed, and that git finds no error."""
     assert {path.name: path.read_text() for path in place.glob("*.txt")} == files
     assert agent_dev.git("status", "--porcelain", cwd=place) == ""
     assert agent_dev.git("fsck", "--strict", "--no-progress", "--no-dangling", cwd=place) == ""

@@ -1,13 +1,13 @@
-"""The real Codex in the real sandbox, against a scripted model server on this machine: its own sandbox off and on."""
+"""The real Codex in the real sandbox, against a scripted model server on this machine: with its own sandbox off and on."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.harness import codex
+from tests.harness.agents import codex
 from tests.harness.program import AgentDev, tree
 
-# Codex takes a patch from the words of a shell and applies it by itself.
+# Codex intercepts this shell command and applies the patch itself.
 EDIT = """apply_patch <<'EOF'
 *** Begin Patch
 *** Update File: README.md
@@ -24,16 +24,16 @@ OUTSIDE = "(echo >/run/outside) 2>/dev/null && echo wrote-$((40+2)); echo in >in
 
 @pytest.fixture
 def shown(home: Path) -> list[str]:
-    """Options that show Codex inside, where it is linked to in the agent home, merge nothing, and hand its key in."""
+    """Return options that mount Codex, to which the agent home has a link, pass its key through and merge nothing."""
     place = codex.install(home / "aihome/.local/agent")
-    # It makes links to itself in its home, which this test has in /tmp, but not below the directory for temporary files.
+    # Codex makes links to itself in its home, but refuses to in the directory for temporary files, and this home is in /tmp.
     return ["--no-merge", "--ro", str(place), "--env", f"{codex.KEY}=dummy", "--env", "TMPDIR=/var/tmp"]
 
 
-def test_codex_works_inside_and_all_of_it_comes_home(agent_dev: AgentDev, shown: list[str], repo: Path) -> None:
+def test_codex_works_inside_and_all_its_changes_are_applied(agent_dev: AgentDev, shown: list[str], repo: Path) -> None:
     before = tree(repo)
     with codex.ModelServer([EDIT, COMMIT, OUTSIDE, "rm inside"]) as server:
-        done = agent_dev(*shown, "codex", *codex.words(server.url, "do it"), timeout=180)
+        done = agent_dev(*shown, "codex", *codex.arguments(server.url, "do it"), timeout=180)
     assert done.returncode == 0, done.stderr
     assert server.is_finished()
     assert "Ada Lovelace" in server.outputs[1], done.stderr
@@ -46,10 +46,10 @@ def test_codex_works_inside_and_all_of_it_comes_home(agent_dev: AgentDev, shown:
     assert not (repo / "sub/deep/note.txt").exists()
 
 
-def test_codex_with_its_own_sandbox_on(agent_dev: AgentDev, shown: list[str], repo: Path) -> None:
-    """Its sandbox is bubblewrap, inside ours; as root without a /proc of its own, which Codex then does without."""
+def test_codex_works_with_its_own_sandbox(agent_dev: AgentDev, shown: list[str], repo: Path) -> None:
+    """Use Codex's own sandbox, which is bubblewrap inside ours; as root it gets no /proc of its own, and Codex works without."""
     with codex.ModelServer([EDIT, OUTSIDE]) as server:
-        words = codex.words(server.url, "do it", "-s", "workspace-write")
+        words = codex.arguments(server.url, "do it", "-s", "workspace-write")
         done = agent_dev(*shown, "--", "codex", *words, timeout=180)
     assert done.returncode == 0, done.stderr
     assert server.is_finished()

@@ -1,6 +1,6 @@
-"""An agent whose every name, content, commit and command is hostile: the bytes that the terminal gets, all of them, are scanned.
+"""Scan all bytes that the terminal gets in a review of an agent whose names, contents, commits and commands are all hostile.
 
-What a harmless session makes the program send in the same story is what it may send at all.
+Only sequences that the program also sends in the same review of a harmless session are allowed.
 """
 
 from pathlib import Path
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.expect.test_person import session
-from tests.harness import stream
+from tests.harness.agents import stream
 from tests.harness.program import AgentDev
 
 HARMLESS = [b"a", b"bb", b"c-c", b"d.d", b"e", b"f", b"g", b"h", b"i", b"j", b"k"]
@@ -52,7 +52,7 @@ NAMED = {"question_mark": "?"}
 
 
 def played(agent_dev: AgentDev, names: list[bytes], size: tuple[int, int]) -> bytes:
-    """Let an agent work with these names, look at all of it on the screen, and return all that the terminal got."""
+    """Let an agent work with these names, show everything on the screen, and return all bytes that the terminal got."""
     mine = agent_dev.repo / "mine"
     mine.write_bytes(b"one\ntwo\nthree\n")
     words = ["/usr/bin/python3", "-c", AGENT, *(name.hex() for name in names)]
@@ -63,20 +63,20 @@ def played(agent_dev: AgentDev, names: list[bytes], size: tuple[int, int]) -> by
         terminal.wait_quiet()
         for key in STORY:
             terminal.keys(NAMED.get(key, key))
-            terminal.wait_quiet(0.3 if key == "escape" else 0.06)  # a key soon after it would be taken as one with Alt
+            terminal.wait_quiet(0.3 if key == "escape" else 0.06)  # a key right after escape would count as Alt
         terminal.keys("/")
         terminal.wait_for("search: ")
         terminal.send("same\r")
         terminal.wait_quiet()
         terminal.keys("q")
-        terminal.wait_for("Leave without merging?")
+        terminal.wait_for("Quit without applying?")
         terminal.keys("y")
         terminal.wait_exit()
         return terminal.raw
 
 
 @pytest.mark.parametrize("size", [(60, 15), (120, 40)])
-def test_the_stream_of_a_hostile_session_is_that_of_a_harmless_one(
+def test_a_hostile_session_gives_the_output_stream_of_a_harmless_one(
     agent_dev: AgentDev, repo: Path, size: tuple[int, int]
 ) -> None:
     harmless = played(agent_dev, HARMLESS, size)
@@ -84,20 +84,20 @@ def test_the_stream_of_a_hostile_session_is_that_of_a_harmless_one(
     hostile = played(agent_dev, HOSTILE, size)
 
     assert b"owned" in hostile
-    assert stream.kinds(hostile) <= stream.kinds(harmless)
+    assert stream.sequence_kinds(hostile) <= stream.sequence_kinds(harmless)
     assert stream.colours(hostile) <= stream.colours(harmless)
     assert b"5" not in stream.colours(hostile)
-    assert not stream.odd(hostile)
+    assert not stream.invisible_characters(hostile)
 
 
 @pytest.mark.parametrize(
     "words", [("status",), ("diff",), ("commits",), ("merge", "--all", "--dry-run"), ("log",), ("sessions",)]
 )
-def test_words_that_print_send_no_control_at_all(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+def test_printing_verbs_send_no_escape_sequences_except_colours_of_a_diff(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
     script = ["/usr/bin/python3", "-c", AGENT, *(name.hex() for name in HOSTILE)]
     assert agent_dev("--no-merge", "--", *script).returncode == 0
     with session(agent_dev, *words, rows=40, cols=200) as terminal:
         terminal.wait_exit()
         assert len(terminal.raw) > 0
-        assert not stream.kinds(terminal.raw)
-        assert not stream.odd(terminal.raw) - {"\t"}
+        assert stream.sequence_kinds(terminal.raw) <= ({b"m"} if words == ("diff",) else set())  # a diff has its own colours
+        assert not stream.invisible_characters(terminal.raw) - {"\t"}

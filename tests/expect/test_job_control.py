@@ -1,22 +1,20 @@
-"""The launcher behaves as a shell does with its job: a person at an interactive bash, agent-dev as one of its jobs."""
+"""The launcher as a job of an interactive bash: it stops, continues and ends like a program that the shell started itself."""
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.harness.program import PROGRAM
 from tests.harness.terminal import Shell
-
-AGENT_DEV = str(Path(sys.executable).with_name("agent-dev"))
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    """An interactive shell in a small repository, with a home of its own."""
+    """Yield an interactive shell in a small repository, with a home of its own."""
     home = tmp_path / "home"
     home.mkdir()
     environment = {
@@ -29,31 +27,31 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     with Shell(cwd=tmp_path, env=environment, rows=24, cols=80) as running:
         running.wait_prompt()
         running.run("git init -q repo && cd repo && git config user.email a@b.c && git config user.name me")
-        running.run(f"echo one >file && git add -A && git commit -qm one; alias ad='{AGENT_DEV} --no-merge'")
+        running.run(f"echo one >file && git add -A && git commit -qm one; alias ad='{PROGRAM} --no-merge'")
         yield running
 
 
 def launched(shell: Shell, command: str, ready: str) -> None:
-    """Start agent-dev in front and wait until the agent says that it is there."""
+    """Start agent-dev in the foreground, and wait until the agent prints `ready`."""
     shell.send(f"{command}\r")
     shell.wait_for(ready)
 
 
-def test_an_agent_in_front_can_read_the_terminal(shell: Shell) -> None:
+def test_an_agent_in_the_foreground_can_read_the_terminal(shell: Shell) -> None:
     launched(shell, "ad sh -c 'echo agent-$((1+1)); read line; echo got-$line'", "agent-2")
     shell.send("hello\r")
     shell.wait_for("got-hello")
     shell.wait_prompt()
 
 
-def test_ctrl_c_reaches_the_agent_and_not_what_holds_it(shell: Shell) -> None:
+def test_ctrl_c_reaches_the_agent_and_not_the_launcher(shell: Shell) -> None:
     launched(shell, "ad sh -c 'trap \"echo saved; exit 9\" INT; echo agent-$((1+1)); while :; do sleep 0.05; done'", "agent-2")
     shell.send("\x03")
     assert "saved" in shell.wait_prompt()
     assert shell.status == 9
 
 
-def test_ctrl_z_stops_the_job_and_fg_goes_on(shell: Shell) -> None:
+def test_ctrl_z_stops_the_job_and_fg_continues_it(shell: Shell) -> None:
     launched(shell, "ad sh -c 'echo agent-$((1+1)); read line; echo got-$line; exit 4'", "agent-2")
     shell.send("\x1a")
     assert "Stopped" in shell.wait_prompt()
@@ -89,7 +87,7 @@ def test_an_interactive_shell_inside_has_job_control(shell: Shell) -> None:
     assert shell.status == 5
 
 
-def test_after_an_interactive_shell_the_terminal_is_ours_again(shell: Shell) -> None:
+def test_after_an_interactive_shell_the_terminal_settings_are_restored(shell: Shell) -> None:
     before = shell.stty()
     launched(shell, "ad bash --norc", "bash-")
     shell.send("stty raw -echo; kill -9 $$\r")
@@ -97,7 +95,7 @@ def test_after_an_interactive_shell_the_terminal_is_ours_again(shell: Shell) -> 
     assert shell.stty() == before
 
 
-def test_a_signal_to_everybody_inside_reaches_nobody_outside(shell: Shell) -> None:
+def test_a_signal_to_all_processes_inside_reaches_none_outside(shell: Shell) -> None:
     assert "first=137" in shell.run("{ ad sh -c 'kill -9 0'; echo first=$?; } | cat")
     assert shell.status == 0
 
@@ -111,7 +109,7 @@ def test_a_job_in_the_background_does_not_take_the_terminal(shell: Shell) -> Non
 
 
 def test_a_resize_reaches_the_agent(shell: Shell) -> None:
-    # A bash that waits for a child which ends well takes no notice of a Ctrl-C meanwhile: so none runs when it is typed.
+    # bash ignores Ctrl-C while it waits for a child that exits normally: so no child may run when it is typed.
     told = 'trap "stty size; echo told-$((2+2))" WINCH; echo agent-$((1+1)); while :; do read -t 0.05; done'
     launched(shell, f"ad bash -c '{told}'", "agent-2")
     shell.resize(33, 101)
@@ -121,7 +119,7 @@ def test_a_resize_reaches_the_agent(shell: Shell) -> None:
     shell.wait_prompt()
 
 
-def test_a_terminal_that_goes_away_ends_the_agent_and_keeps_its_work(shell: Shell, tmp_path: Path) -> None:
+def test_a_lost_terminal_ends_the_agent_and_keeps_its_changes(shell: Shell, tmp_path: Path) -> None:
     launched(shell, "ad bash -c 'echo work >new; echo agent-$((1+1)); exec sleep 7654'", "agent-2")
     shell.hang_up()
     state = tmp_path / "home/.local/state/agent-dev/sessions"
@@ -131,7 +129,7 @@ def test_a_terminal_that_goes_away_ends_the_agent_and_keeps_its_work(shell: Shel
 
 
 def sleepers(argument: str, states: str = "ST") -> list[int]:
-    """Return the processes `sleep ARGUMENT` that there are in one of some states (S: asleep, T: stopped)."""
+    """Return the processes `sleep ARGUMENT` in one of these states (S: sleeping, T: stopped)."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -146,14 +144,14 @@ def sleepers(argument: str, states: str = "ST") -> list[int]:
 
 
 def poll_until(holds: Callable[[], object], deadline: float) -> None:
-    """Wait until a condition holds, at most `deadline` seconds."""
+    """Wait until a condition holds, for at most `deadline` seconds."""
     end = time.monotonic() + deadline
     while not holds():
         assert time.monotonic() < end, "it never held"
         time.sleep(0.02)
 
 
-def test_the_launcher_killed_outright_takes_the_agent_with_it(shell: Shell) -> None:
+def test_a_sigkilled_launcher_takes_the_agent_with_it(shell: Shell) -> None:
     launched(shell, "ad bash -c 'echo agent-$((1+1)); exec sleep 7655'", "agent-2")
     [launcher] = launchers(shell)
     os.kill(launcher, signal.SIGKILL)
@@ -162,7 +160,7 @@ def test_the_launcher_killed_outright_takes_the_agent_with_it(shell: Shell) -> N
 
 
 def launchers(shell: Shell) -> list[int]:
-    """Return the launchers that the shell started: its own children."""
+    """Return the launchers that the shell started: its child processes."""
     children = Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()
     return [int(pid) for pid in children]
 
@@ -181,7 +179,7 @@ LEFT_ON = {
 
 
 @pytest.mark.parametrize(("on", "off"), LEFT_ON.values(), ids=LEFT_ON.keys())
-def test_what_a_killed_agent_left_on_is_switched_off(shell: Shell, on: str, off: bytes) -> None:
+def test_terminal_modes_left_on_by_a_killed_agent_are_switched_off(shell: Shell, on: str, off: bytes) -> None:
     start = len(shell.raw)
     shell.run(f"ad sh -c 'printf \"{on}left-$((1+1))\"; kill -9 $$'")
     after = shell.raw.index(b"left-2", start)
@@ -189,20 +187,20 @@ def test_what_a_killed_agent_left_on_is_switched_off(shell: Shell, on: str, off:
     assert shell.status == 137
 
 
-def test_after_a_killed_agent_the_cursor_is_where_it_was(shell: Shell) -> None:
+def test_after_a_killed_agent_the_cursor_position_is_restored(shell: Shell) -> None:
     shell.run(r"""ad sh -c 'printf "one\ntwo\n\033[2;9r\033[15H"; kill -9 $$'""")
     assert shell.text().splitlines()[14] == shell.PROMPT.rstrip()
     assert shell.screen.margins is None
 
 
-def test_a_killed_agent_that_was_not_on_the_other_screen_leaves_the_cursor_where_it_was(shell: Shell) -> None:
-    shell.run(r"printf '\033[?1049h\033[?1049l'")  # an editor that ended well, long ago
+def test_a_killed_agent_on_the_main_screen_leaves_the_cursor_in_place(shell: Shell) -> None:
+    shell.run(r"printf '\033[?1049h\033[?1049l'")  # an editor that exited normally before
     shell.run("seq 9")
     shell.run("ad sh -c 'echo last; kill -9 $$'")
     assert shell.text().rstrip().endswith(f"last\n{shell.PROMPT.rstrip()}")
 
 
-def test_a_killed_agent_leaves_the_other_screen(shell: Shell) -> None:
+def test_after_a_killed_agent_the_alternate_screen_is_left(shell: Shell) -> None:
     shell.run(r"""echo before; ad sh -c 'printf "\033[?1049h\033[2;9rinside"; kill -9 $$'""")
     assert b"inside" in shell.raw
     assert not shell.screen.is_alternate()

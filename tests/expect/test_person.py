@@ -1,4 +1,4 @@
-"""The whole program as a person drives it: an agent, the screen, and the bytes in the tree."""
+"""Drive the whole program as a user does: an agent, the screen, and the bytes in the tree."""
 
 import signal
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from tests.harness.terminal import Terminal
 
 
 def session(agent_dev: AgentDev, *words: str, rows: int = 24, cols: int = 80) -> Terminal:
-    """Start agent-dev on a terminal, as the user types it."""
+    """Start agent-dev on a terminal."""
     environment = agent_dev.terminal_environment()
     return Terminal([str(PROGRAM), *words], rows=rows, cols=cols, env=environment, cwd=agent_dev.repo)
 
 
-def test_a_shell_the_screen_one_file_and_its_bytes(agent_dev: AgentDev, repo: Path) -> None:
+def test_a_shell_session_applies_one_file_exactly_on_the_screen(agent_dev: AgentDev, repo: Path) -> None:
     before = tree(repo)
     with session(agent_dev, "bash", "--norc") as terminal:
         terminal.wait_for("bash-")
@@ -24,21 +24,21 @@ def test_a_shell_the_screen_one_file_and_its_bytes(agent_dev: AgentDev, repo: Pa
         terminal.wait_for("3")
         terminal.send("exit 7\r")
         terminal.wait_for("c apply")
-        terminal.wait_quiet()  # keys typed before it was seen are dropped
+        terminal.wait_quiet()  # keys typed before the first paint are dropped
         assert tree(repo) == before
         screen = terminal.text()
-        assert "changes 3" in screen
+        assert "Changes 3" in screen
         assert "[x]" not in screen
         row = next(number for number, line in enumerate(screen.splitlines()) if "taken.txt" in line)
         cursor = next(number for number, line in enumerate(screen.splitlines()) if line.startswith("▌"))
         terminal.keys(*["down" if row > cursor else "up"] * abs(row - cursor))
         terminal.wait_for(lambda text: any(line.startswith("▌") and "taken.txt" in line for line in text.splitlines()))
         terminal.send(" ")
-        terminal.wait_for("chosen 1 of 3")
+        terminal.wait_for("selected 1 of 3")
         terminal.send("c")
         terminal.wait_for("No, go back")
         terminal.send("y")
-        terminal.wait_for("agent-dev undo takes it back")
+        terminal.wait_for("agent-dev undo reverts it")
         terminal.keys("enter")
         assert terminal.wait_exit() == 7
         assert "1 change merged, 2 left in the session" in terminal.text()
@@ -48,10 +48,10 @@ def test_a_shell_the_screen_one_file_and_its_bytes(agent_dev: AgentDev, repo: Pa
     assert agent_dev.changes() == {"README.md": "deleted", "left.txt": "added"}
 
 
-def test_leaving_merges_nothing_and_says_what_to_type(agent_dev: AgentDev, repo: Path) -> None:
+def test_quitting_merges_nothing_and_prints_the_commands(agent_dev: AgentDev, repo: Path) -> None:
     before = tree(repo)
     with session(agent_dev, "sh", "-c", "echo new >new") as terminal:
-        terminal.wait_for("q leave")
+        terminal.wait_for("q quit")
         terminal.wait_quiet()
         terminal.send("q")
         assert terminal.wait_exit() == 0
@@ -60,7 +60,7 @@ def test_leaving_merges_nothing_and_says_what_to_type(agent_dev: AgentDev, repo:
     assert agent_dev.changes() == {"new": "added"}
 
 
-# An agent that ends when three keys were typed, and reads none of them.
+# An agent that exits after three keys were typed, without reading them.
 WAITS_FOR_KEYS = """
 import array, fcntl, termios, time, tty
 open("new", "w").write("new")
@@ -74,14 +74,14 @@ termios.tcsetattr(0, termios.TCSANOW, modes)
 """
 
 
-def test_keys_typed_before_the_screen_choose_nothing(agent_dev: AgentDev, repo: Path) -> None:
+def test_keys_typed_before_the_screen_opens_select_nothing(agent_dev: AgentDev, repo: Path) -> None:
     before = tree(repo)
     with session(agent_dev, "--", "/usr/bin/python3", "-c", WAITS_FOR_KEYS) as terminal:
         terminal.wait_for("agent-2")
         terminal.send("Acy")
-        terminal.wait_for("q leave")
+        terminal.wait_for("q quit")
         terminal.wait_quiet()
-        assert "chosen 0 of 1" in terminal.text()
+        assert "selected 0 of 1" in terminal.text()
         terminal.send("q")
         assert terminal.wait_exit() == 0
     assert tree(repo) == before
@@ -93,7 +93,7 @@ def test_a_signal_at_the_screen_merges_nothing_and_restores_the_terminal(
 ) -> None:
     before = tree(repo)
     with session(agent_dev, "sh", "-c", "echo new >new") as terminal:
-        terminal.wait_for("q leave")
+        terminal.wait_for("q quit")
         terminal.wait_quiet()
         terminal.send(" ")
         terminal.kill(number)
@@ -107,10 +107,10 @@ def test_a_signal_at_the_screen_merges_nothing_and_restores_the_terminal(
 def test_merge_opens_the_screen_again(agent_dev: AgentDev, repo: Path) -> None:
     assert agent_dev("--no-merge", "sh", "-c", "echo new >new").returncode == 0
     with session(agent_dev, "merge") as terminal:
-        terminal.wait_for("q leave")
+        terminal.wait_for("q quit")
         terminal.wait_quiet()
         terminal.send("A")
-        terminal.wait_for("chosen 1 of 1")
+        terminal.wait_for("selected 1 of 1")
         terminal.send("c")
         terminal.wait_for("No, go back")
         terminal.keys("enter")
@@ -119,46 +119,46 @@ def test_merge_opens_the_screen_again(agent_dev: AgentDev, repo: Path) -> None:
         terminal.send("c")
         terminal.wait_for("No, go back")
         terminal.send("y")
-        terminal.wait_for("agent-dev undo takes it back")
+        terminal.wait_for("agent-dev undo reverts it")
         terminal.keys("q")
         assert terminal.wait_exit() == 0
     assert (repo / "new").read_text() == "new\n"
 
 
 def is_drawn_to(rows: int) -> Callable[[str], bool]:
-    """Return a look at a screen: is the footer in this row?"""
-    return lambda text: len(text.rstrip().splitlines()) == rows and "q leave" in text.rstrip().splitlines()[-1]
+    """Return a predicate of a screen's text: whether the footer is in row `rows`."""
+    return lambda text: len(text.rstrip().splitlines()) == rows and "q quit" in text.rstrip().splitlines()[-1]
 
 
 def test_the_screen_follows_a_resize(agent_dev: AgentDev) -> None:
     with session(agent_dev, "sh", "-c", "echo new >new", rows=24, cols=80) as terminal:
-        terminal.wait_for("q leave")
+        terminal.wait_for("q quit")
         terminal.wait_quiet()
         for rows, cols in ((15, 60), (50, 200), (24, 80)):
             terminal.resize(rows, cols)
             terminal.wait_for(is_drawn_to(rows))
-            terminal.wait_quiet()  # two at once may be drawn as one
+            terminal.wait_quiet()  # two resizes in quick succession may be drawn once
         terminal.send("q")
         assert terminal.wait_exit() == 0
 
 
-def test_hostile_names_reach_the_terminal_only_as_marks(agent_dev: AgentDev, repo: Path) -> None:
+def test_hostile_names_are_escaped_on_the_terminal(agent_dev: AgentDev, repo: Path) -> None:
     name = b"evil\x1b]0;owned\x07\x1b[31m\n\xff[bold]x"
     script = (
         "import os; open(b'" + "".join(f"\\x{byte:02x}" for byte in name) + "', 'w').write('\\x1b]52;c;aGk=\\x07\\r\\x9b31m')"
     )
     with session(agent_dev, "--", "/usr/bin/python3", "-c", script) as terminal:
-        terminal.wait_for("q leave")
+        terminal.wait_for("q quit")
         terminal.wait_quiet()
         terminal.wait_for("evil")
         terminal.send(" ")
-        terminal.wait_for("chosen 1 of 1")
+        terminal.wait_for("selected 1 of 1")
         terminal.send("c")
-        terminal.wait_for("Take this risky change?")
+        terminal.wait_for("Apply this risky change?")
         terminal.send("y")
         terminal.wait_for("No, go back")
         terminal.send("y")
-        terminal.wait_for("agent-dev undo takes it back")
+        terminal.wait_for("agent-dev undo reverts it")
         terminal.keys("q")
         assert terminal.wait_exit() == 0
         for raw in (b"owned\x07", b"\x1b]52", b"\x9b31m", b"\x1b[31m\n"):

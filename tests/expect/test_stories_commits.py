@@ -1,10 +1,10 @@
-"""Whole stories of commits that come home by the screen: all, one, as a branch, with conflicts."""
+"""Whole imports of commits on the screen: all commits, one, as a branch, with conflicts."""
 
 from pathlib import Path
 
-from tests.expect.reviews import CODE, review, work
+from tests.expect.reviews import CODE, confirm, review, work
 from tests.expect.test_person import session
-from tests.harness.git_kinds import KINDS
+from tests.harness.git.git_kinds import KINDS
 from tests.harness.program import PROGRAM, AgentDev, tree
 from tests.harness.terminal import Terminal
 
@@ -19,16 +19,16 @@ def committed(shop: AgentDev) -> None:
 
 
 def bring(shop: AgentDev, *keys: str) -> str:
-    """Choose commits on their tab by some keys, the last of which answers; return the result page."""
+    """Select commits by keys, and import them (last key `branch`: as a new branch); return the text of the result page."""
     with review(shop) as terminal:
         terminal.keys("2")
         terminal.wait_for("[ ]   ")
-        terminal.wait_for("+ new.py")  # all that is known of the first was read
+        terminal.wait_for("+ new.py")  # the first commit is read completely
         *choosing, answer = keys
         terminal.keys(*choosing)
-        terminal.wait_for(f"{max(1, 2 * choosing.count('A'))} of 2 commits chosen")
+        terminal.wait_for(f"{max(1, 2 * choosing.count('A'))} of 2 commits selected")
         terminal.keys("c")
-        terminal.wait_for("home?")
+        terminal.wait_for("onto your branch")
         terminal.keys(*(["right"] * 2 + ["enter"] if answer == "branch" else ["y"]))
         if answer == "branch":
             terminal.wait_for("name of the new branch")
@@ -41,12 +41,21 @@ def bring(shop: AgentDev, *keys: str) -> str:
     return text
 
 
+def resolve_last(terminal: Terminal, key: str) -> None:
+    """Resolve the last conflict by a key, and import the commits."""
+    terminal.keys(key)
+    terminal.wait_for("1 of 1 conflict resolved")
+    terminal.keys("c")
+    terminal.wait_for("Import the commits with these resolutions?")
+    confirm(terminal, "agent-dev undo")
+
+
 def files(repo: Path) -> dict[str, str]:
-    """Return the work tree: objects that came once may stay."""
+    """Return the work tree without git's files: imported objects may remain."""
     return {path: what for path, what in tree(repo).items() if not path.startswith(".git")}
 
 
-def test_all_commits_onto_ones_own_branch_and_back(shop: AgentDev, repo: Path) -> None:
+def test_all_commits_are_imported_onto_the_current_branch_and_undone(shop: AgentDev, repo: Path) -> None:
     before, head = files(repo), shop.git("rev-parse", "HEAD")
     committed(shop)
     assert "2 files changed" in bring(shop, "A", "y")
@@ -58,7 +67,7 @@ def test_all_commits_onto_ones_own_branch_and_back(shop: AgentDev, repo: Path) -
     assert (shop.git("rev-parse", "HEAD"), files(repo)) == (head, before)
 
 
-def test_one_commit_of_two(shop: AgentDev, repo: Path) -> None:
+def test_one_commit_of_two_is_imported(shop: AgentDev, repo: Path) -> None:
     committed(shop)
     assert ", 1 file changed" in bring(shop, "space", "y")
     assert shop.git("log", "--format=%s", "-1").strip() == "Add new"
@@ -66,7 +75,7 @@ def test_one_commit_of_two(shop: AgentDev, repo: Path) -> None:
     assert "return 100" not in (repo / "code.py").read_text()
 
 
-def test_commits_as_a_branch_leave_the_files_alone(shop: AgentDev, repo: Path) -> None:
+def test_commits_imported_as_a_branch_leave_the_files_unchanged(shop: AgentDev, repo: Path) -> None:
     committed(shop)
     head = shop.git("rev-parse", "HEAD")
     bring(shop, "A", "branch")
@@ -75,17 +84,17 @@ def test_commits_as_a_branch_leave_the_files_alone(shop: AgentDev, repo: Path) -
 
 
 def bring_what_is_in_the_way(terminal: Terminal) -> None:
-    """Choose all commits, say yes, and be asked whether to settle what is in the way."""
+    """Select all commits and confirm the import, until the screen offers to resolve the conflicts."""
     terminal.keys("2")
     terminal.wait_for("+ new.py")
     terminal.keys("A", "c")
-    terminal.wait_for("home?")
+    terminal.wait_for("Import 2 commits?")
     terminal.keys("y")
-    terminal.wait_for("Settle that now?")
+    terminal.wait_for("Resolve conflicts now?")
     terminal.wait_for("conflict: code.py")
 
 
-def test_commits_in_the_way_of_ones_own_edit_say_so_and_the_review_goes_on(shop: AgentDev, repo: Path) -> None:
+def test_commits_blocked_by_an_edit_are_reported_and_the_review_continues(shop: AgentDev, repo: Path) -> None:
     committed(shop)
     (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
     before = tree(repo)
@@ -93,11 +102,11 @@ def test_commits_in_the_way_of_ones_own_edit_say_so_and_the_review_goes_on(shop:
         bring_what_is_in_the_way(terminal)
         terminal.wait_for("nothing was changed")
         terminal.keys("enter")
-        terminal.wait_for("2 of 2 commits chosen")
+        terminal.wait_for("2 of 2 commits selected")
         assert tree(repo) == before
 
 
-def test_conflicts_of_commits_are_settled_one_commit_after_the_other(shop: AgentDev, repo: Path) -> None:
+def test_conflicts_of_commits_are_resolved_one_commit_after_the_other(shop: AgentDev, repo: Path) -> None:
     committed(shop)
     (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
     (repo / "new.py").write_text("mine\n")
@@ -107,64 +116,57 @@ def test_conflicts_of_commits_are_settled_one_commit_after_the_other(shop: Agent
         bring_what_is_in_the_way(terminal)
         terminal.keys("y")
         terminal.wait_for("Raise one")
-        terminal.wait_for("conflict 1: not settled")
+        terminal.wait_for("conflict 1: unresolved")
         terminal.wait_quiet()
         terminal.keys("c")
-        terminal.wait_for("1 more to settle")
+        terminal.wait_for("1 more to resolve")
         terminal.keys("b")
         terminal.wait_for("conflict 1: both")
-        terminal.wait_for("1 of 1 conflict settled")
+        terminal.wait_for("1 of 1 conflict resolved")
         terminal.keys("c")
-        terminal.wait_for("Bring the commits home with this?")
+        terminal.wait_for("Import the commits with these resolutions?")
         terminal.keys("y")
-        terminal.wait_for("Settle that now?")
+        terminal.wait_for("Resolve conflicts now?")
         terminal.wait_for("conflict: new.py")
         terminal.keys("y")
         terminal.wait_for("Add new")
-        terminal.wait_for("conflict 1: not settled")
+        terminal.wait_for("conflict 1: unresolved")
         terminal.wait_quiet()
-        terminal.keys(">")
-        terminal.wait_for("1 of 1 conflict settled")
-        terminal.keys("c")
-        terminal.wait_for("Bring the commits home with this?")
-        terminal.keys("y")
-        terminal.wait_for("agent-dev undo")
-        terminal.keys("enter")
-        terminal.wait_exit()
+        resolve_last(terminal, ">")
     assert shop.git("log", "--format=%s", "-3").split("\n")[:3] == ["Add new", "Raise one", "Mine"]
     assert "return 111\n    return 100\n" in (repo / "code.py").read_text()
     assert (repo / "new.py").read_text() == "new\n"
     assert not shop.git("status", "--porcelain")
 
 
-def test_edits_that_commits_are_in_the_way_of_are_settled_and_wait_when_one_leaves(shop: AgentDev, repo: Path) -> None:
+def test_edits_blocking_commits_are_resolved_and_survive_quitting(shop: AgentDev, repo: Path) -> None:
     committed(shop)
     (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
     (repo / "new.py").write_text("mine\n")
     for answer in ("first", "again"):
         with session(shop, "merge", "--commits", rows=24, cols=120) as terminal:
-            terminal.wait_for("what you have not committed")
+            terminal.wait_for("your uncommitted changes")
             if answer == "first":
-                terminal.wait_for("conflict 1: not settled")
+                terminal.wait_for("conflict 1: unresolved")
                 terminal.wait_quiet()
                 terminal.keys("<")
-                terminal.wait_for("1 more to settle")
+                terminal.wait_for("1 more to resolve")
                 terminal.keys("q")
-                terminal.wait_for("and the choice too")
+                terminal.wait_for("keeps the changes and the selection")
                 terminal.keys("y")
                 assert terminal.wait_exit() == 1
                 assert shop.git("status", "--porcelain") == " M code.py\n?? new.py\n"
                 continue
             terminal.wait_for("conflict 1: yours")
-            terminal.wait_for("1 of 2 conflicts settled")
+            terminal.wait_for("1 of 2 conflicts resolved")
             terminal.wait_quiet()
             terminal.keys("!")
-            terminal.wait_for("conflict 1: not settled")
+            terminal.wait_for("conflict 1: unresolved")
             terminal.wait_quiet()
             terminal.keys(">")
-            terminal.wait_for("2 of 2 conflicts settled")
+            terminal.wait_for("2 of 2 conflicts resolved")
             terminal.keys("c")
-            terminal.wait_for("Bring the commits home with this?")
+            terminal.wait_for("Import the commits with these resolutions?")
             terminal.keys("y")
             terminal.wait_for("agent-dev undo")
             terminal.keys("enter")
@@ -176,34 +178,27 @@ def test_edits_that_commits_are_in_the_way_of_are_settled_and_wait_when_one_leav
     assert shop.git("status", "--porcelain") == " M code.py\n?? new.py\n"
 
 
-def test_commits_that_are_asked_for_by_words_have_their_conflicts_settled_too(shop: AgentDev, repo: Path) -> None:
+def test_commits_named_on_the_command_line_have_conflicts_resolved_too(shop: AgentDev, repo: Path) -> None:
     committed(shop)
     (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
     shop.git("commit", "-qam", "Mine")
     head = shop.git("rev-parse", "HEAD")
     assert shop("merge", "--commits", "--onto-current").returncode == 1
     with session(shop, "merge", "--commits", "--onto-current", rows=24, cols=120) as terminal:
-        terminal.wait_for("conflict 1: not settled")
+        terminal.wait_for("conflict 1: unresolved")
         terminal.wait_quiet()
         terminal.keys("q")
         terminal.wait_exit()
     assert shop.git("rev-parse", "HEAD") == head
     with session(shop, "merge", "--commits", "--onto-current", rows=24, cols=120) as terminal:
-        terminal.wait_for("conflict 1: not settled")
+        terminal.wait_for("conflict 1: unresolved")
         terminal.wait_quiet()
-        terminal.keys("<")
-        terminal.wait_for("1 of 1 conflict settled")
-        terminal.keys("c")
-        terminal.wait_for("Bring the commits home with this?")
-        terminal.keys("y")
-        terminal.wait_for("agent-dev undo")
-        terminal.keys("enter")
-        terminal.wait_exit()
+        resolve_last(terminal, "<")
     assert shop.git("log", "--format=%s", "-2").split("\n")[:2] == ["Add new", "Mine"]
     assert "return 111" in (repo / "code.py").read_text()
 
 
-def test_a_submodule_that_commits_move_is_marked_and_asked_about(agent_dev: AgentDev, tmp_path: Path) -> None:
+def test_a_submodule_moved_by_commits_is_marked_and_confirmed(agent_dev: AgentDev, tmp_path: Path) -> None:
     place = KINDS["with a submodule"](agent_dev, tmp_path).cwd
     head = agent_dev.git("rev-parse", "HEAD", cwd=place)
     move = (
@@ -221,37 +216,31 @@ def test_a_submodule_that_commits_move_is_marked_and_asked_about(agent_dev: Agen
         terminal.wait_for(lambda text: any("] ! " in line and "Moved" in line for line in text.splitlines()))
         terminal.wait_for("+ plain")
         terminal.keys("A", "c")
-        terminal.wait_for("Bring this risky change home?")
+        terminal.wait_for("Import this risky change?")
         terminal.wait_for("one")
         terminal.keys("n")
-        terminal.wait_for("Bring 1 commit home?")
+        terminal.wait_for("Import 1 commit?")
         terminal.keys("n")
-        terminal.wait_for(lambda text: "Bring 1" not in text)
+        terminal.wait_for(lambda text: "Import 1" not in text)
         terminal.keys("A")
-        terminal.wait_for("2 of 2 commits chosen")
+        terminal.wait_for("2 of 2 commits selected")
         terminal.keys("c")
-        terminal.wait_for("Bring this risky change home?")
+        terminal.wait_for("Import this risky change?")
         terminal.keys("y")
-        terminal.wait_for("Bring 2 commits home?")
+        terminal.wait_for("Import 2 commits?")
         assert agent_dev.git("rev-parse", "HEAD", cwd=place) == head
-        terminal.keys("y")
-        terminal.wait_for("agent-dev undo")
-        terminal.keys("enter")
-        terminal.wait_exit()
+        confirm(terminal, "agent-dev undo")
     assert agent_dev.git("log", "--format=%s", "-2", cwd=place) == "Plain\nMoved\n"
 
 
-def test_commits_without_a_changed_file_have_the_screen_too(shop: AgentDev, repo: Path) -> None:
+def test_commits_without_a_changed_file_open_the_screen_too(shop: AgentDev, repo: Path) -> None:
     side = "git checkout -q -b side; echo x >side.py; git add side.py; git commit -qm Side; git checkout -q main"
     work(shop, side)
     with session(shop, "merge", rows=24, cols=120) as terminal:
         terminal.wait_for("+ side.py")
         terminal.wait_quiet()
         terminal.keys("A", "c")
-        terminal.wait_for("Bring 1 commit home?")
-        terminal.keys("y")
-        terminal.wait_for("agent-dev undo")
-        terminal.keys("enter")
-        terminal.wait_exit()
+        terminal.wait_for("Import 1 commit?")
+        confirm(terminal, "agent-dev undo")
     assert shop.git("log", "-1", "--format=%s") == "Side\n"
     assert (repo / "side.py").read_text() == "x\n"

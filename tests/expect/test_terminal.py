@@ -1,4 +1,4 @@
-"""The harness's terminal: what a test sees, types and is told by it."""
+"""The test harness's terminal: the screen, the input, and the results that it returns."""
 
 import signal
 import sys
@@ -17,7 +17,7 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def test_shows_what_a_program_writes() -> None:
+def test_the_screen_shows_the_output_of_a_program() -> None:
     with Terminal(["printf", "one\\n\\033[2mtwo\\033[0m words\\n"]) as terminal:
         terminal.wait_for("two words")
         assert terminal.text().splitlines()[:2] == ["one", "two words"]
@@ -29,7 +29,7 @@ def test_a_program_has_the_size_of_the_window() -> None:
         assert terminal.text().startswith("30 100\n")
 
 
-def test_a_resize_arrives_with_its_signal() -> None:
+def test_a_resize_arrives_with_sigwinch() -> None:
     code = """if True:
         import os, signal, threading
         signal.signal(signal.SIGWINCH, lambda *_: os.write(1, b"%d %d\\r\\n" % tuple(os.get_terminal_size())))
@@ -43,7 +43,7 @@ def test_a_resize_arrives_with_its_signal() -> None:
         assert "rows 11; columns 47" in terminal.stty()
 
 
-def test_a_full_screen_program_leaves_the_screen_as_it_was() -> None:
+def test_a_full_screen_program_restores_the_screen() -> None:
     with Shell() as shell:
         shell.run("echo before")
         shell.run("printf '\\033[?1049h\\033[H\\033[Jinside'")
@@ -53,7 +53,7 @@ def test_a_full_screen_program_leaves_the_screen_as_it_was() -> None:
         assert "before" in shell.text()
 
 
-def test_what_is_typed_arrives() -> None:
+def test_typed_text_arrives() -> None:
     with Terminal(["cat"]) as terminal:
         terminal.keys("h", "i", "space", "?", "enter")
         terminal.wait_for("hi ?\nhi ?")
@@ -61,7 +61,7 @@ def test_what_is_typed_arrives() -> None:
         assert terminal.wait_exit() == 0
 
 
-def test_more_is_typed_than_the_terminal_holds() -> None:
+def test_more_text_is_typed_than_the_terminal_buffers() -> None:
     with Shell() as shell:
         shell.run("stty -echo")
         shell.start("wc -c")
@@ -82,14 +82,14 @@ def test_a_signal_is_reported_as_128_and_its_number() -> None:
         assert terminal.wait_exit() == 128 + signal.SIGTERM
 
 
-def test_a_hang_up_reaches_the_program() -> None:
+def test_a_hangup_reaches_the_program() -> None:
     with Terminal(["sh", "-c", "echo ready; exec sleep 60"]) as terminal:
         terminal.wait_for("ready")
         terminal.hang_up()
         assert terminal.wait_exit() == 128 + signal.SIGHUP
 
 
-def test_a_program_that_ignores_the_hang_up_is_ended_too() -> None:
+def test_a_program_that_ignores_the_hangup_is_killed() -> None:
     with Terminal(["sh", "-c", "trap '' HUP; echo ready; sleep 60"]) as terminal:
         terminal.wait_for("ready")
     assert not terminal.is_alive()
@@ -111,13 +111,13 @@ def test_a_wait_ends_when_the_program_does() -> None:
 
 
 @pytest.mark.parametrize("size", range(1, len(STRANGE) + 1))
-def test_the_filter_does_not_depend_on_how_the_output_is_cut(size: int) -> None:
+def test_the_filter_does_not_depend_on_how_the_output_is_split(size: int) -> None:
     sieve = SequenceFilter()
     chunks = [STRANGE[at : at + size] for at in range(0, len(STRANGE), size)]
     assert b"".join(map(sieve.feed, chunks)) == PLAIN
 
 
-def test_a_question_about_the_cursor_is_answered() -> None:
+def test_a_cursor_position_query_is_answered() -> None:
     code = r"""if True:
         import sys, tty
         tty.setcbreak(0)
@@ -128,7 +128,7 @@ def test_a_question_about_the_cursor_is_answered() -> None:
         terminal.wait_for(r"'\x1b''[''1'';''3'")
 
 
-def test_the_shell_gives_what_a_command_wrote_and_its_status(tmp_path: Path) -> None:
+def test_the_shell_returns_the_output_and_status_of_a_command(tmp_path: Path) -> None:
     with Shell(cwd=tmp_path) as shell:
         assert shell.run("echo one; echo two; (exit 7)") == "one\ntwo\n"
         assert shell.status == 7
@@ -136,12 +136,12 @@ def test_the_shell_gives_what_a_command_wrote_and_its_status(tmp_path: Path) -> 
         assert shell.text().rstrip().endswith(f"\n{shell.PROMPT.rstrip()}")
 
 
-def test_the_shell_keeps_its_prompt_to_itself() -> None:
+def test_the_shell_does_not_return_its_prompt() -> None:
     with Shell() as shell:
         assert shell.run("env | grep -c -e PS1 -e PROMPT_COMMAND") == "0\n"
 
 
-def test_the_foreground_is_the_jobs_and_then_the_shells_again() -> None:
+def test_the_foreground_is_the_job_and_then_the_shell_again() -> None:
     with Shell() as shell:
         assert shell.foreground() == shell.pid
         job = shell.start("sleep 60")
@@ -155,7 +155,7 @@ def test_the_foreground_is_the_jobs_and_then_the_shells_again() -> None:
         assert shell.status == 128 + signal.SIGINT
 
 
-def test_a_resize_draws_no_second_prompt_for_a_wait() -> None:
+def test_a_resize_adds_no_second_prompt_to_the_output() -> None:
     with Shell() as shell:
         shell.resize(40, 120)
         assert shell.run("stty size") == "40 120\n"

@@ -1,4 +1,4 @@
-"""Being asked whether a repository's own settings shall count."""
+"""The question whether to trust a repository's `.agent-dev.yaml`."""
 
 import json
 
@@ -18,17 +18,17 @@ def state(agent_dev: AgentDev) -> str:
 
 
 @pytest.mark.parametrize(("answer", "code", "becomes"), [("y\r", 0, "trusted"), ("\r", 1, "untrusted"), ("n\r", 1, "untrusted")])
-def test_only_a_yes_is_a_yes(agent_dev: AgentDev, answer: str, code: int, becomes: str) -> None:
+def test_only_yes_trusts(agent_dev: AgentDev, answer: str, code: int, becomes: str) -> None:
     (agent_dev.repo / ".agent-dev.yaml").write_text("env: [SECRET]\n")
     with asked(agent_dev) as terminal:
         terminal.wait_for("trust it? [y/N]")
-        assert "gives: lets in your variable SECRET" in terminal.text()
+        assert "grants: passes through your variable SECRET" in terminal.text()
         terminal.send(answer)
         assert terminal.wait_exit() == code
     assert state(agent_dev) == becomes
 
 
-def test_what_was_shown_is_trusted_and_not_what_took_its_place_meanwhile(agent_dev: AgentDev) -> None:
+def test_the_shown_content_is_trusted_and_not_a_later_replacement(agent_dev: AgentDev) -> None:
     (agent_dev.repo / ".agent-dev.yaml").write_text("mask: [.env]\n")
     with asked(agent_dev) as terminal:
         terminal.wait_for("trust it? [y/N]")

@@ -1,4 +1,4 @@
-"""How many points were injected is said at the end of a run: docs/faults.md keeps the full counts."""
+"""Print the number of injected faults at the end of a run; docs/faults.md has the full counts."""
 
 import pytest
 

@@ -1,6 +1,7 @@
-"""A small ext4 or xfs with room for less and less, as an ordinary user: nothing is lost, and with room again all goes on.
+"""Run commands as an ordinary user on a small ext4 or xfs with increasing free space: nothing is lost, and with free space again
+the work continues.
 
-Root may have blocks of ext4 that nobody else gets, so a disk is never quite full to it.
+ext4 may reserve blocks for root, so that the disk is never quite full for root.
 """
 
 import itertools
@@ -14,68 +15,69 @@ from unittest import mock
 import pytest
 
 from agent_dev.errors import AgentDevError
-from agent_dev.fs import durable as disk
+from agent_dev.fs import background_removal, durable
 from agent_dev.fs.rmtree import remove_tree
-from agent_dev.merge.engine import pending
-from agent_dev.session import removal as ended
+from agent_dev.merge_engine import pending_marks
 from tests.faults.test_kill_everywhere import AFTER, BEFORE, DEEDS, ENDS, World, differing
-from tests.harness import faults, loop, trees, users
+from tests.harness import loop_disk, trees, users
+from tests.harness.faults import faults
+from tests.harness.scale import stride
 from tests.harness.trees import Tree
 
-STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "29")) // 3)
+STRIDE = max(1, stride(29) // 3)
 SMALL = {"ext4": ("-N", "512"), "xfs": ("-i", "maxpct=1")}  # few inodes
-WHERE = ("all of it", "the tree", "the state")  # what lies on the small file system
+WHERE = ("all of it", "the tree", "the state")  # the part that is on the small file system
 
 
 class Bytes:
-    """What takes the blocks of a file system: one file."""
+    """A filler of a file system's blocks: one large file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._fd = os.open(folder / "filler", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def take(self, left: int) -> None:
-        """Leave so many blocks, and no more than that to whom they are not kept for."""
+        """Fill the file system except for `left` blocks; blocks reserved for root do not count."""
         block = os.statvfs(self._folder).f_frsize
         step = os.statvfs(self._folder).f_bavail
         while step:
             try:
                 os.posix_fallocate(self._fd, os.fstat(self._fd).st_size, step * block)
-            except OSError:  # no room for so much
+            except OSError:  # not that many free blocks
                 step //= 2
         os.ftruncate(self._fd, os.fstat(self._fd).st_size - left * block)
-        disk.sync_all(str(self._folder))
+        durable.sync_file_system_of(str(self._folder))
 
     def give(self) -> None:
-        """Leave all there is."""
+        """Free all blocks that the filler takes."""
         os.ftruncate(self._fd, 0)
-        disk.sync_all(str(self._folder))
+        durable.sync_file_system_of(str(self._folder))
 
 
 class Inodes:
-    """What takes the inodes of a file system: empty files."""
+    """A filler of a file system's inodes: empty files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "filler"
         self._folder.mkdir()
 
     def take(self, left: int) -> None:
-        """Leave so many, as far as a file system hands them out one by one."""
+        """Use all inodes except `left`, as far as the file system allocates them one by one."""
         try:
             for number in itertools.count(len(os.listdir(self._folder))):
                 os.close(os.open(self._folder / str(number), os.O_WRONLY | os.O_CREAT, 0o600))
-        except OSError:  # no inode is left
+        except OSError:  # no free inode
             self._give(left)
 
     def give(self) -> None:
-        """Leave some hundreds."""
+        """Free some hundreds of inodes."""
         self._give(400)
 
     def _give(self, count: int) -> None:
         most = len(os.listdir(self._folder))
         for number in range(max(0, most - count), most):
             os.unlink(self._folder / str(number))
-        disk.sync_all(str(self._folder))
+        durable.sync_file_system_of(str(self._folder))
 
 
 FILLERS: dict[str, type[Bytes | Inodes]] = {"bytes": Bytes, "inodes": Inodes}
@@ -83,7 +85,7 @@ FILLERS: dict[str, type[Bytes | Inodes]] = {"bytes": Bytes, "inodes": Inodes}
 
 @contextmanager
 def world(small: Path, where: str) -> Iterator[World]:
-    with TemporaryDirectory(dir=small) as here, TemporaryDirectory(dir=faults.quick()) as there:
+    with TemporaryDirectory(dir=small) as here, TemporaryDirectory(dir=faults.memory_directory()) as there:
         real = Path(there if where == "the state" else here)
         state = Path(there if where == "the tree" else here) / "state"
         one = World(real, state)
@@ -92,7 +94,7 @@ def world(small: Path, where: str) -> Iterator[World]:
 
 
 def said(act: Callable[[], object]) -> str:
-    """Act; return what a user is told who cannot have it, else ""."""
+    """Call `act`; return the message of its error, "" if it succeeds."""
     try:
         act()
     except AgentDevError as error:
@@ -101,20 +103,21 @@ def said(act: Callable[[], object]) -> str:
 
 
 def without_stages(one: World) -> Tree:
-    """Return the tree but for what was staged beside it."""
+    """Return the tree without stages."""
     return {path: node for path, node in trees.read(one.ended.real).items() if not path.startswith(b".agent-dev-stage.")}
 
 
 def expect_nothing_halfway(one: World) -> None:
-    """Check that each path is as before or as after, whatever was at work; what was staged beside may still be there."""
+    """Assert that each path is as before or as after, also if a failed command left a stage."""
     tree = without_stages(one)
     assert all(tree.get(path) in (BEFORE.get(path), AFTER.get(path)) for path in {*tree, *BEFORE, *AFTER}), differing(tree)
 
 
 def tried(one: World, deed: str, filler: Bytes | Inodes, left: int, *, has_room_at_home: bool) -> tuple[str, bool]:
-    """Do it with so much room; return on which side it ended, and whether it was done.
+    """Run a command with `left` free blocks or inodes, then recover; return the side of the tree, and whether the command
+    succeeded.
 
-    `has_room_at_home`: the state directory lies elsewhere.
+    `has_room_at_home`: the state directory is on another file system.
     """
     prepare, act = DEEDS[deed]
     prepare(one)
@@ -124,7 +127,7 @@ def tried(one: World, deed: str, filler: Bytes | Inodes, left: int, *, has_room_
     expect_nothing_halfway(one)
     if message.endswith("nothing was changed"):
         assert without_stages(one) == begun
-        assert pending.listed(one.ended.store) == () or not has_room_at_home
+        assert pending_marks.unfinished_merges(one.ended.store) == () or not has_room_at_home
     if not message:
         assert one.side() == ENDS[deed]
     said(one.recover)
@@ -139,7 +142,7 @@ def tried(one: World, deed: str, filler: Bytes | Inodes, left: int, *, has_room_
 
 
 def every(small: Path, where: str, deed: str, filler: Bytes | Inodes) -> int:
-    """Try it with more and more room, until there was enough three times; return how often it was tried."""
+    """Try a command with increasing free space until it succeeded three times in a row; return the number of tries."""
     sides, enough, count = set(), 0, 0
     for left in itertools.count(0, STRIDE):
         with world(small, where) as one:
@@ -157,19 +160,19 @@ def every(small: Path, where: str, deed: str, filler: Bytes | Inodes) -> int:
 @pytest.mark.parametrize("what", FILLERS)
 @pytest.mark.parametrize("kind", SMALL)
 @pytest.mark.parametrize("deed", DEEDS)
-def test_on_a_full_disk_nothing_is_lost_and_with_room_again_it_goes_on(
+def test_on_a_full_disk_nothing_is_lost_and_with_free_space_work_continues(
     deed: str, kind: str, what: str, where: str, record_property: Callable[[str, object], None]
 ) -> None:
-    if reason := loop.why_not(kind):
+    if reason := loop_disk.missing_requirement(kind):
         pytest.skip(reason)
-    with loop.disk(kind, *SMALL[kind]) as small, users.open_place() as told:
+    with loop_disk.disk(kind, *SMALL[kind]) as small, users.ordinary_users_directory() as told:
         os.chown(small.folder, users.NOBODY, users.NOBODY)
         small.folder.parent.chmod(0o755)
 
         def act() -> None:
-            with mock.patch.object(ended, "remove_aside", remove_tree):  # nothing goes on in another process
+            with mock.patch.object(background_removal, "remove_in_background", remove_tree):  # not in another process
                 count = every(small.folder, where, deed, FILLERS[what](small.folder))
             (told / "count").write_text(str(count))
 
-        users.as_ordinary(act)
+        users.call_as_ordinary_user(act)
         record_property("points", int((told / "count").read_text()))

@@ -1,4 +1,4 @@
-"""Killed at any step while commits come home, or go back: refs, reflogs, stash, index and files all before, or all after."""
+"""Kill an import of commits, its undo or its redo at any step: refs, reflogs, stash, index and files are all old or all new."""
 
 import atexit
 import os
@@ -13,23 +13,24 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 
-from agent_dev.diff.merge3 import Side
+from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.merge import recover
-from agent_dev.merge.engine import pending
+from agent_dev.merge_engine import pending_marks
 from agent_dev.session import store
-from tests.harness import faults
-from tests.harness.git_session import GitSession
+from tests.harness.faults import faults
+from tests.harness.git.git_session import GitSession
 from tests.harness.repository import ENVIRON, git, repository
+from tests.harness.scale import stride
 
 if TYPE_CHECKING:
-    from agent_dev.git.merge_tree_conflict import Answer, Clash
+    from agent_dev.git.merge_tree_conflict import ConflictResolution, PathConflict
 
-STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "7")))
+STRIDE = stride(7)
 
 
 @dataclass(frozen=True)
 class State:
-    """All that a user's git and work tree hold."""
+    """The complete state of a user's git repository and work tree."""
 
     refs: str
     logs: dict[str, bytes]
@@ -41,7 +42,7 @@ class State:
 
 @cache
 def template() -> Path:
-    """Return a repository with a stash, a staged and an unstaged edit, made once."""
+    """Return a repository with a stash, a staged and an unstaged edit, which is created once."""
     folder = Path(mkdtemp())
     atexit.register(shutil.rmtree, folder)
     root = repository(folder / "root")
@@ -64,23 +65,23 @@ class World:
         git(root, "update-index", "-q", "--refresh")
         self.session = GitSession(folder, root)
         self.root = root
-        os.makedirs(self.session.store.pending, 0o700)  # as it is after any other merge
+        os.makedirs(self.session.store.pending, 0o700)  # exists after any other merge
         (self.session.agent / "sub/b.txt").unlink()
         self.session.write("new/deep/file", "new\n")
         self.session.write("a.txt", "agent\n")
-        self.session.let_agent("add", "a.txt", "sub/b.txt", "new")
-        self.session.let_agent("commit", "-q", "-m", "one", "--", "a.txt", "sub/b.txt", "new/deep/file")
+        self.session.run_agent_git("add", "a.txt", "sub/b.txt", "new")
+        self.session.run_agent_git("commit", "-q", "-m", "one", "--", "a.txt", "sub/b.txt", "new/deep/file")
         self.session.write("a.txt", "agent\nand more, not committed\n")
         self.session.end()
-        store.let_go(self.session.session)
+        store.unlock_session(self.session.session)
 
     @property
     def pack(self) -> Path:
-        """Where its packs lie."""
+        """Return the directory of the repository's packs."""
         return self.root / ".git/objects/pack"
 
     def ours(self) -> set[str]:
-        """Return what merges keep: paths, and how long each file is."""
+        """Return the paths and file sizes in the directories of merges."""
         folders = [Path(self.session.store.merges), Path(self.session.store.pending)]
         return {f"{path} {path.is_file() and path.stat().st_size}" for folder in folders for path in folder.rglob("*")}
 
@@ -96,19 +97,19 @@ class World:
         )
 
     def recover(self) -> None:
-        recover.recover_here(self.session.store, str(self.root), ENVIRON, self.session.said.append)
+        recover.recover_root(self.session.store, str(self.root), ENVIRON, self.session.said.append)
 
     def expect_rest(self) -> None:
-        """Check that nothing of ours is left about."""
+        """Assert that the repository is valid, no merge is pending, and no files of agent-dev are left."""
         assert git(self.root, "fsck", "--strict", "--no-dangling") == ""
-        assert pending.listed(self.session.store) == ()
+        assert pending_marks.unfinished_merges(self.session.store) == ()
         left = [path for path in self.root.rglob("*") if "agent-dev" in path.name or path.name.endswith(".lock")]
         assert [path for path in left if "refs/agent-dev" not in str(path)] == []
         assert not list((self.root / ".git/objects/pack").glob("tmp_*"))
 
     def again(self) -> "GitSession":
-        """Return the session, held again."""
-        self.session.session = store.hold(self.session.session)
+        """Lock the session again, and return it."""
+        self.session.session = store.lock_session(self.session.session)
         return self.session
 
 
@@ -122,7 +123,7 @@ Deed = Callable[[World], None]
 
 
 class Worlds:
-    """A world for one deed after the other: a new one where the last was changed, the same where all is as it was before."""
+    """Worlds for commands that run one after the other; a world is reused until a command changes it."""
 
     def __init__(self, prepare: Deed) -> None:
         self.prepare, self.open = prepare, ExitStack()
@@ -148,9 +149,9 @@ class Worlds:
         return self.one, self.before
 
     def is_kept(self, *, is_as_before: bool) -> bool:
-        """Whether it is taken again for the next deed, then without the pack that nobody refers to, which a crash may leave.
+        """Return whether the world is reused for the next command; remove the unreferenced packs that a crash may leave in it.
 
-        Where a merge has something more in its folder, the next deed would take other steps.
+        A world is not reused if the directory of a merge has additional files: the next command would take other steps.
         """
         if self.one is None or not is_as_before or self.one.ours() != self.ours:
             self.one = None
@@ -161,32 +162,32 @@ class Worlds:
 
 
 def bring(one: World) -> None:
-    one.session.bring()
+    one.session.import_commits()
 
 
 def bring_kept(one: World) -> None:
-    one.session.bring(name="theirs")
+    one.session.import_commits(name="theirs")
 
 
 def bring_on_top(one: World) -> None:
-    one.session.bring(onto_current=True)
+    one.session.import_commits(onto_current=True)
 
 
 def bring_settled(one: World) -> None:
-    """Bring commits of which a conflict with a commit is settled, and two with what is not committed, one of them staged."""
-    answers: dict[Clash, Answer] = {}
-    while met := one.session.bring(onto_current=True, answers=answers).met:
-        answers |= {each.clash: Side.AGENT if each.clash.path == b"sub/b.txt" else b"both\n" for each in met}
+    """Import commits, and resolve a conflict with a commit and two with uncommitted changes, one of which is staged."""
+    answers: dict[PathConflict, ConflictResolution] = {}
+    while met := one.session.import_commits(onto_current=True, resolutions=answers).resolvable:
+        answers |= {each.conflict: ConflictSide.AGENT if each.conflict.path == b"sub/b.txt" else b"both\n" for each in met}
 
 
 def undo(one: World) -> None:
     one.again().undo()
-    store.let_go(one.session.session)
+    store.unlock_session(one.session.session)
 
 
 def redo(one: World) -> None:
     one.again().redo()
-    store.let_go(one.session.session)
+    store.unlock_session(one.session.session)
 
 
 def nothing(_one: World) -> None:
@@ -200,7 +201,7 @@ def with_a_commit(one: World) -> None:
 
 
 def in_the_way(one: World) -> None:
-    """Have a commit and edits that are not committed in the way."""
+    """Make a commit and uncommitted edits that conflict with the agent's commits."""
     (one.root / "sub/b.txt").write_text("mine\n")
     git(one.root, "commit", "-q", "-m", "mine", "--", "sub/b.txt")
     (one.root / "a.txt").write_text("mine\n")
@@ -214,23 +215,23 @@ def settled(one: World) -> None:
 
 
 def brought(one: World) -> None:
-    one.session.bring()
+    one.session.import_commits()
 
 
 def brought_and_staged(one: World) -> None:
-    one.session.bring()
+    one.session.import_commits()
     (one.root / "later").write_text("l\n")
     git(one.root, "add", "later")
 
 
 def undone(one: World) -> None:
-    one.session.bring()
+    one.session.import_commits()
     undo(one)
 
 
 def half_undone(one: World) -> None:
-    """Have an undo leave two paths that the user had edited, and let them be again what the merge left."""
-    one.session.bring()
+    """Let an undo skip two paths that the user had edited, then change both back to the merge's result."""
+    one.session.import_commits()
     (one.root / "a.txt").write_text("mine\n")
     (one.root / "sub/b.txt").write_text("mine\n")
     undo(one)
@@ -252,7 +253,7 @@ DEEDS: dict[str, tuple[Deed, Deed]] = {
 
 
 def without_time(state: State) -> State:
-    """Leave out of reflogs what differs from run to run: when, and the merge's id."""
+    """Return the state without what differs between runs, such as the times and the merge's id in reflogs."""
     logs = {os.path.basename(name): b"%d" % data.count(b"\n") for name, data in state.logs.items()}
     index = "\n".join(line.split("\t")[1] for line in state.index.splitlines())
     refs = "\n".join(line.split("\t")[1] for line in state.refs.splitlines() if "\t" in line)
@@ -260,16 +261,18 @@ def without_time(state: State) -> State:
 
 
 def after(prepare: Deed, act: Deed) -> tuple[State, int]:
-    """Return what a deed comes to, and how many changes of the disk it takes."""
+    """Return the state after a command, and the number of its changes to the disk."""
     with world() as one:
         prepare(one)
-        steps = faults.counted(lambda: act(one))
+        steps = faults.count_changes(lambda: act(one))
         one.expect_rest()
         return without_time(one.state()), steps
 
 
 @pytest.mark.parametrize("deed", DEEDS)
-def test_killed_anywhere_all_is_before_or_all_is_after(deed: str, record_property: Callable[[str, object], None]) -> None:
+def test_an_import_killed_anywhere_leaves_the_state_before_or_after(
+    deed: str, record_property: Callable[[str, object], None]
+) -> None:
     prepare, act = DEEDS[deed]
     end, steps = after(prepare, act)
     numbers = [1, *range(2, steps + 1, STRIDE), steps + 1]
@@ -287,7 +290,7 @@ def test_killed_anywhere_all_is_before_or_all_is_after(deed: str, record_propert
             one.expect_rest()
             sides.add(side)
             if not worlds.is_kept(is_as_before=side == "before") and side == "before" and number % 2:
-                act(one)  # it can be done again
+                act(one)  # the command can be repeated
                 one.expect_rest()
                 assert without_time(one.state()) == end, number
     record_property("points", len(numbers))
@@ -296,7 +299,7 @@ def test_killed_anywhere_all_is_before_or_all_is_after(deed: str, record_propert
 
 
 @pytest.mark.parametrize("deed", ["an undo", "a redo"])
-def test_killed_again_and_again_it_can_be_done_at_last(deed: str) -> None:
+def test_an_import_killed_repeatedly_can_be_finished(deed: str) -> None:
     prepare, act = DEEDS[deed]
     end, _ = after(prepare, act)
     with world() as one:

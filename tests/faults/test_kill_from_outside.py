@@ -1,4 +1,4 @@
-"""The real program, killed by strace at its N-th system call of each kind that changes something."""
+"""Kill the real program by strace at its N-th system call of each kind that changes something."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import lay_out_cache
 from tests.faults.test_kill_everywhere import STRIDE, World, merged, undone, world
-from tests.harness.ended import ENVIRON
+from tests.harness.ended_session import ENVIRON
 
 REPOSITORY = Path(__file__).parents[2]
 CALLS = [
@@ -45,7 +45,7 @@ DEEDS: dict[str, tuple[Callable[[World], None], tuple[str, ...]]] = {
 
 
 def run(one: World, words: tuple[str, ...], before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """Run agent-dev's own words in the world's root."""
+    """Run agent-dev with these arguments in the world's root; `before`: a command that runs it."""
     home = one.ended.real.parent.with_suffix(".home")
     if not home.exists():
         home.mkdir()
@@ -71,7 +71,7 @@ def run(one: World, words: tuple[str, ...], before: tuple[str, ...] = ()) -> sub
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("deed", DEEDS)
-def test_killed_at_any_system_call_it_is_all_before_or_all_after(
+def test_a_command_killed_at_any_system_call_leaves_state_before_or_after(
     deed: str, call: str, record_property: Callable[[str, object], None]
 ) -> None:
     prepare, words = DEEDS[deed]

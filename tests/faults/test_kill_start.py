@@ -1,4 +1,4 @@
-"""The launcher killed at each step of a start and of an end: nothing is left but what the next start takes away."""
+"""Kill a process of a run at each step of its start and end: nothing is left that the next start does not remove."""
 
 import os
 import subprocess
@@ -9,11 +9,12 @@ from secrets import token_hex
 import pytest
 
 from tests.harness.program import AgentDev, processes, tree, wait_until
+from tests.harness.scale import repeat
 
-POINTS = int(os.environ.get("AGENT_DEV_TEST_POINTS", "20"))  # how many of a run's steps are tried; 1000: all
+POINTS = repeat(20)  # number of a run's steps that are tried; 1000 tries all
 REPOSITORY = Path(__file__).parents[2]
-# Each of its processes counts its calls of the kernel that change something; the one that is wanted is killed before one of
-# them. `0` is the launcher, `0.1` the first that it forks, which is the keeper, `0.1.1` what becomes bubblewrap.
+# Each process of the run counts its calls of functions that change something, and the selected one is killed before one of them.
+# `0` is the launcher, `0.1` the first process that it forks, the setup process, and `0.1.1` the one that becomes bubblewrap.
 PROGRAM = """#!{python}
 import os, sys
 sys.path.insert(0, {root!r})
@@ -53,24 +54,24 @@ main()
 
 
 def mounts() -> list[str]:
-    """Return the host's mounts, but for the disks of other tests at work."""
+    """Return the host's mounts, except those of loop devices, which other running tests mount."""
     found = (line.split(" ", 4)[-1] for line in Path("/proc/self/mountinfo").read_text().splitlines())
     return sorted(line for line in found if " /dev/loop" not in line)
 
 
 def ours() -> set[str]:
-    """Return what bears our name where every program makes its files."""
+    """Return the paths named after agent-dev in the directories where any program creates files."""
     return {f"{place}/{name}" for place in ("/tmp", "/var/tmp", "/dev/shm", "/run") for name in _names(place)}
 
 
 def _names(place: str) -> list[str]:
-    # Other tests at work have prefixes of their own behind the name.
+    # Other running tests use longer prefixes.
     return [name for name in os.listdir(place) if name.startswith((".agent-dev", "agent-dev.")) or name == "agent-dev"]
 
 
 @pytest.fixture
 def stepped(tmp_path: Path) -> Path:
-    """The program that ends at a step."""
+    """Return the path of the program that is killed at a step."""
     path = tmp_path / "stepped"
     path.write_text(PROGRAM.format(python=sys.executable, root=str(REPOSITORY)))
     path.chmod(0o755)
@@ -78,7 +79,7 @@ def stepped(tmp_path: Path) -> Path:
 
 
 def run(agent_dev: AgentDev, program: Path, marker: str, who: str, step: int, **env: str) -> int:
-    """Run an agent that changes a file, and kill one of its processes at a step; return how the launcher ended."""
+    """Run an agent that changes a file, kill one of the run's processes at a step, and return the launcher's exit status."""
     words = [str(program), "--no-merge", "--", "sh", "-c", "echo new >new; sleep 0.05", marker]
     environ = agent_dev.environment({"WHO": who, "STEP": str(step), **env})
     done = subprocess.run(words, cwd=agent_dev.repo, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False)
@@ -87,8 +88,8 @@ def run(agent_dev: AgentDev, program: Path, marker: str, who: str, step: int, **
 
 
 def counted(agent_dev: AgentDev, program: Path, folder: Path) -> dict[str, int]:
-    """Return how many steps each process of a run takes."""
-    for number in range(2):  # the first start of all does more
+    """Return the number of steps of each process of a run."""
+    for number in range(2):  # the very first start does more
         assert run(agent_dev, program, "counted", "", 0, COUNT=str(folder / f"count{number}")) == 0
         agent_dev("discard")
     assert agent_dev("--", "true").returncode == 0
@@ -100,26 +101,26 @@ def counted(agent_dev: AgentDev, program: Path, folder: Path) -> dict[str, int]:
 
 
 def rest(agent_dev: AgentDev) -> dict[str, str]:
-    """Return the user's home, without what is the agent's."""
+    """Return the content of the user's home, except the agent home."""
     return {path: what for path, what in tree(agent_dev.home).items() if not f"{path}/".startswith("aihome/")}
 
 
 def kept(agent_dev: AgentDev) -> set[str]:
-    """Return the names in the directories for state and caches, but for the trash and what is noted of homes beside runs."""
+    """Return the paths in the state and cache directories, except the trash and the records about agent homes."""
     found = (place for top in (agent_dev.state, agent_dev.home.parent / "cache") for place in os.walk(top))
     names = (f"{place}/{name}" for place, folders, files in found for name in (*folders, *files))
     return {name for name in names if not name.startswith((f"{agent_dev.state}/trash/", f"{agent_dev.state}/homes/"))}
 
 
 def unswept(agent_dev: AgentDev) -> list[str]:
-    """Return what a start takes away: sessions without a record, and removals that are not at their end."""
-    sessions = (path for path in agent_dev.leavings() if path.startswith("sessions/"))
+    """Return the paths that the next start removes: sessions without a record, and unfinished removals."""
+    sessions = (path for path in agent_dev.session_directories() if path.startswith("sessions/"))
     unborn = [path for path in sessions if not (agent_dev.state / path / "session.json").exists()]
-    return unborn + [path for path in agent_dev.leavings() if path.startswith("gone/")]
+    return unborn + [path for path in agent_dev.session_directories() if path.startswith("gone/")]
 
 
 @pytest.mark.parametrize("which", ["launcher", "others"])
-def test_killed_at_each_step_of_start_and_end_nothing_is_left(
+def test_a_run_killed_at_each_step_of_start_and_end_leaves_nothing(
     agent_dev: AgentDev, stepped: Path, tmp_path: Path, which: str
 ) -> None:
     marker, steps = f"marker-{token_hex(6)}", counted(agent_dev, stepped, tmp_path)
@@ -130,7 +131,7 @@ def test_killed_at_each_step_of_start_and_end_nothing_is_left(
     agents, store = tree(agent_dev.agent_home), kept(agent_dev)
     for at in points[:: max(1, len(points) // POINTS)]:
         code = run(agent_dev, stepped, marker, *at)
-        # How often the launcher looks at its agent differs.
+        # How often the launcher polls the agent differs between runs.
         assert which == "others" or code == -9 or (code == 0 and at[1] > 0.5 * chosen["0"]), at
         wait_until(lambda: not processes(marker), f"every process is gone after step {at}", 60)
         assert agent_dev("--", "true").returncode == 0, at

@@ -1,4 +1,7 @@
-"""Killed, or a disk that fails, at any step of an undo that keeps what the user did since, and of its redo: nothing is lost."""
+"""Kill a three-way undo or its redo at any step, or let the disk fail: neither side's changes are lost.
+
+A three-way undo keeps what the user changed since the merge.
+"""
 
 import errno
 import os
@@ -10,15 +13,16 @@ from unittest import mock
 
 import pytest
 
-from agent_dev.errors import AgentDevError
 from agent_dev.merge import merge, recover, undo
-from agent_dev.merge.engine import pending
-from agent_dev.session.sessions import Here
-from tests.harness import cuts, faults, trees
-from tests.harness.ended import ENVIRON, Ended
+from agent_dev.merge_engine import pending_marks
+from agent_dev.session.sessions import CommandContext
+from tests.harness import trees
+from tests.harness.ended_session import ENVIRON, EndedSession
+from tests.harness.faults import faults, power_cuts
+from tests.harness.scale import stride
 from tests.harness.trees import FILE, Node, Tree
 
-STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "29")) // 4)
+STRIDE = max(1, stride(29) // 4)
 STEPS = {"home": 1, "beside": min(3, STRIDE)}
 BEFORE: Tree = {b"text": Node(FILE, b"1\n2\n3\n4\n"), b"other": Node(FILE, b"other")}
 AGENT: Tree = {b"text": Node(FILE, b"one\n2\n3\n4\n"), b"other": Node(FILE, b"agent's"), b"new": Node(FILE, b"new")}
@@ -28,12 +32,12 @@ KINDS = trees.differences(BEFORE, AGENT)
 
 
 class World:
-    """A merged session of which the user has edited a file since."""
+    """A merged session; the user has edited a merged file since."""
 
     def __init__(self, folder: Path) -> None:
-        self.ended = Ended(folder, BEFORE, trees.upper_of(BEFORE, AGENT))
+        self.ended = EndedSession(folder, BEFORE, trees.upper_of(BEFORE, AGENT))
         os.close(self.ended.session.lock)
-        self.here = Here(self.ended.store, str(self.ended.real), str(self.ended.real), ENVIRON)
+        self.here = CommandContext(self.ended.store, str(self.ended.real), str(self.ended.real), ENVIRON)
         self.ended.merge_all()
         (self.ended.real / "text").write_bytes(MINE[b"text"].content)
 
@@ -44,20 +48,20 @@ class World:
         undo.redo(self.here, "", lambda _: None)
 
     def recover(self) -> None:
-        recover.recover_here(self.here.store, self.here.root, ENVIRON, lambda _: None)
+        recover.recover_root(self.here.store, self.here.root, ENVIRON, lambda _: None)
 
     def side(self) -> str:
-        """Return which tree there is at rest, with a session that fits."""
+        """Return the side of the tree, after asserting that the session matches it and no merge is pending."""
         tree = trees.read(self.ended.real)
         assert tree in (MINE, APART), tree
         assert self.ended.kinds() == (KINDS if tree == APART else {})
         assert self.ended.conflicts() == {}
-        assert pending.listed(self.here.store) == ()
+        assert pending_marks.unfinished_merges(self.here.store) == ()
         assert {path.name for path in self.ended.real.parent.iterdir()} == {"real", "state"}
         return "apart" if tree == APART else "mine"
 
     def expect_nothing_lost(self) -> None:
-        """Check that either side can still be had, the agent's change, and what stood there before the merge."""
+        """Assert that undo and redo still reach both sides, and that no content of the user or the agent is lost."""
         if self.side() == "mine":
             self.undo()
         assert self.side() == "apart"
@@ -71,9 +75,9 @@ class World:
 
 @contextmanager
 def world(place: str) -> Iterator[World]:
-    """A world whose slots lie with the merge, or beside the tree, as where a rename from the one does not reach the other."""
-    beside = mock.patch.object(merge, "_places", cuts._beside) if place == "beside" else nullcontext()
-    with beside, TemporaryDirectory(dir=faults.quick()) as folder:
+    """Yield a world with its slots in the merge's directory, or next to the tree, as where a rename cannot reach it."""
+    beside = mock.patch.object(merge, "_stage_candidates", power_cuts._beside) if place == "beside" else nullcontext()
+    with beside, TemporaryDirectory(dir=faults.memory_directory()) as folder:
         yield World(Path(folder))
 
 
@@ -89,7 +93,9 @@ DEEDS: dict[str, tuple[Callable[[World], None], Callable[[World], None]]] = {
 
 @pytest.mark.parametrize("place", ["home", "beside"])
 @pytest.mark.parametrize("deed", DEEDS)
-def test_killed_anywhere_nothing_is_lost(deed: str, place: str, record_property: Callable[[str, object], None]) -> None:
+def test_a_three_way_undo_killed_anywhere_loses_nothing(
+    deed: str, place: str, record_property: Callable[[str, object], None]
+) -> None:
     prepare, act = DEEDS[deed]
     sides, points, number, more = set(), 0, 1, True
     while more:
@@ -127,17 +133,10 @@ def test_a_recovery_killed_anywhere_is_finished_by_the_next(
     record_property("points", points)
 
 
-def said(act: Callable[[], object]) -> None:
-    try:
-        act()
-    except AgentDevError:
-        return
-
-
 @pytest.mark.parametrize("is_lasting", [False, True], ids=["once", "for good"])
 @pytest.mark.parametrize("name", ["ENOSPC", "EIO", "EACCES"])
 @pytest.mark.parametrize("deed", DEEDS)
-def test_a_disk_that_fails_anywhere_loses_nothing(
+def test_a_disk_failing_anywhere_loses_nothing(
     *, deed: str, name: str, is_lasting: bool, record_property: Callable[[str, object], None]
 ) -> None:
     prepare, act = DEEDS[deed]
@@ -146,10 +145,10 @@ def test_a_disk_that_fails_anywhere_loses_nothing(
         with world("home") as one:
             prepare(one)
             error = getattr(errno, name)
-            more = faults.failing_at(number, error, lambda one=one: said(lambda: act(one)), is_lasting=is_lasting)  # type: ignore[misc]
+            more = faults.failing_at(number, error, lambda one=one: faults.told(act, one), is_lasting=is_lasting)  # type: ignore[misc]
             one.recover()
-            if name == "EACCES":  # of one path: the others went
-                said(lambda one=one: act(one))  # type: ignore[misc]
+            if name == "EACCES":  # an error of one path: the other paths were processed
+                faults.told(act, one)
             one.expect_nothing_lost()
         points += more
         number += STRIDE

@@ -1,7 +1,8 @@
-"""The power fails at any change to a real ext4 or xfs: after the next start all is before, or all after, and nothing is lost.
+"""Cut the power at any change to a real ext4 or xfs: after the next start the tree is entirely before or after, and nothing is
+lost.
 
-The state directory lies on the same file system, or on another that keeps its power: there a record may be durable while what it
-tells of is not.
+The state directory is on the same file system, or on another one that keeps its power: there a record may be durable although the
+change that it describes is not.
 """
 
 import os
@@ -13,18 +14,20 @@ from unittest import mock
 
 import pytest
 
+from agent_dev.fs import background_removal
 from agent_dev.fs import durable as hand
 from agent_dev.fs.rmtree import remove_tree
-from agent_dev.linux import pid_namespace as leftovers
+from agent_dev.linux import pid_namespace
 from agent_dev.merge import recover, undo
-from agent_dev.merge.engine import pending
-from agent_dev.session import removal as ended
-from agent_dev.session.sessions import Here
-from tests.harness import faults, loop, trees
-from tests.harness.ended import ENVIRON, Ended
+from agent_dev.merge_engine import pending_marks
+from agent_dev.session.sessions import CommandContext
+from tests.harness import loop_disk, trees
+from tests.harness.ended_session import ENVIRON, EndedSession
+from tests.harness.faults import faults
+from tests.harness.scale import stride
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node, Tree
 
-STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "29")))  # every so many-th change
+STRIDE = stride(29)  # the power is cut at every n-th change
 
 BEFORE: Tree = {
     b"edited": Node(FILE, b"one\ntwo\n" * 2000, 0o644),
@@ -49,13 +52,13 @@ AFTER: Tree = {
 
 
 class World:
-    """A session that has ended on a file system of its own, and what was told of it."""
+    """An ended session on a file system of its own, with the commands on it."""
 
     def __init__(self, folder: Path, state: Path) -> None:
-        self.ended = Ended(folder, BEFORE, trees.upper_of(BEFORE, AFTER), state)
+        self.ended = EndedSession(folder, BEFORE, trees.upper_of(BEFORE, AFTER), state)
         os.close(self.ended.session.lock)
         self.real = str(self.ended.real)
-        self.here = Here(self.ended.store, self.real, self.real, ENVIRON)
+        self.here = CommandContext(self.ended.store, self.real, self.real, ENVIRON)
         self.all = trees.differences(BEFORE, AFTER)
 
     def merge(self) -> None:
@@ -68,14 +71,14 @@ class World:
         undo.redo(self.here, "", lambda _: None)
 
     def recover(self) -> None:
-        recover.recover_here(self.ended.store, self.real, ENVIRON, lambda _: None)
+        recover.recover_root(self.ended.store, self.real, ENVIRON, lambda _: None)
 
     def expect_rest(self) -> str:
         tree = trees.read(self.ended.real)
         assert tree in (BEFORE, AFTER), {path for path in {*tree, *BEFORE, *AFTER} if tree.get(path) != BEFORE.get(path)}
         side = "before" if tree == BEFORE else "after"
         assert (self.ended.kinds(), self.ended.conflicts()) == ((self.all if side == "before" else {}), {}), side
-        assert pending.listed(self.ended.store) == ()
+        assert pending_marks.unfinished_merges(self.ended.store) == ()
         return side
 
 
@@ -87,24 +90,24 @@ DEEDS: dict[str, tuple[tuple[Callable[[World], None], ...], str]] = {
 
 
 @contextmanager
-def world(kind: str, where: str) -> Iterator[tuple[World, loop.Disk]]:
-    with loop.disk(kind) as disk, tempfile.TemporaryDirectory() if where == "elsewhere" else nullcontext() as other:
+def world(kind: str, where: str) -> Iterator[tuple[World, loop_disk.Disk]]:
+    with loop_disk.disk(kind) as disk, tempfile.TemporaryDirectory() if where == "elsewhere" else nullcontext() as other:
         folder = disk.folder / "project"
         folder.mkdir()
         one = World(folder, Path(other) / "state" if other else folder / "state")
-        hand.sync_all(str(disk.folder))
-        with mock.patch.object(ended, "remove_aside", remove_tree):  # no other process holds the disk
+        hand.sync_file_system_of(str(disk.folder))
+        with mock.patch.object(background_removal, "remove_in_background", remove_tree):  # no other process keeps the disk busy
             yield one, disk
 
 
 @pytest.mark.only_root
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
-@pytest.mark.parametrize("kind", loop.SIZES)
+@pytest.mark.parametrize("kind", loop_disk.SIZES)
 @pytest.mark.parametrize("deed", DEEDS)
-def test_after_a_power_cut_anywhere_all_is_before_or_all_after(
+def test_a_power_cut_anywhere_leaves_the_state_before_or_after(
     deed: str, kind: str, where: str, record_property: Callable[[str, object], None]
 ) -> None:
-    reason = loop.why_not(kind)
+    reason = loop_disk.missing_requirement(kind)
     if reason:
         pytest.skip(reason)
     (*prepare, act), end = DEEDS[deed]
@@ -113,15 +116,15 @@ def test_after_a_power_cut_anywhere_all_is_before_or_all_after(
         with world(kind, where) as (one, disk):
             for earlier in prepare:
                 earlier(one)
-            hand.sync_all(str(disk.folder))
-            more = faults.killed_at(number, lambda: act(one), before=disk.cut)
+            hand.sync_file_system_of(str(disk.folder))
+            more = faults.killed_at(number, lambda: act(one), before=disk.cut_power)
             if not more:
-                disk.cut()
+                disk.cut_power()
             disk.reboot()
-            with mock.patch.object(leftovers, "boot_id", return_value="another one"):
+            with mock.patch.object(pid_namespace, "boot_id", return_value="another one"):
                 one.recover()
                 sides.add(side := one.expect_rest())
-            assert more or side == end, "it was told that it was done"
+            assert more or side == end, "success was reported"
         tried += 1
         number += STRIDE
     record_property("points", tried)

@@ -1,4 +1,4 @@
-"""A user who works in the tree before, between and in the middle of merges: nothing of his is lost, nothing unchosen changes."""
+"""Let a user work in the tree before, between and during merges: no data of the user is lost, and only selected paths change."""
 
 import os
 import tempfile
@@ -14,22 +14,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
 from agent_dev.errors import CannotUndo
+from agent_dev.fs import background_removal
+from agent_dev.fs.entry import Key
 from agent_dev.fs.rmtree import remove_tree
-from agent_dev.linux import syscalls as kernel
+from agent_dev.linux import syscalls
 from agent_dev.merge import recover, undo
-from agent_dev.merge.engine import pending
-from agent_dev.merge.merge import Merged
-from agent_dev.overlay.changes import Key
-from agent_dev.overlay.selection import NOTHING, take
-from agent_dev.session import removal as ended
-from agent_dev.session.sessions import Here
-from tests.harness import faults, trees
-from tests.harness.ended import ENVIRON, Ended
-from tests.harness.rivals import AGENT_DEEDS, DEEDS, Agent, User, words_of
+from agent_dev.merge.merge import MergeResult
+from agent_dev.merge_engine import pending_marks
+from agent_dev.overlay.selection import EMPTY_SELECTION, select
+from agent_dev.session.sessions import CommandContext
+from tests.harness import trees
+from tests.harness.ended_session import ENVIRON, EndedSession
+from tests.harness.faults import faults
+from tests.harness.faults.concurrent_writers import ACTIONS, AGENT_ACTIONS, Agent, User, tokens_below
+from tests.harness.scale import repeat, stride
 from tests.harness.trees import DIRECTORY, FILE, Node, Tree
 
-HISTORIES = int(os.environ.get("AGENT_DEV_TEST_HISTORIES", "80"))
-STRIDE = max(1, int(os.environ.get("AGENT_DEV_TEST_STRIDE", "37")))  # of the moments: every so many-th
+HISTORIES = repeat(80)
+STRIDE = stride(37)  # the user acts before every n-th change
 SEED = int(os.environ.get("AGENT_DEV_TEST_SEED", "1"))
 
 FOLDER = Node(DIRECTORY, b"", 0o755)
@@ -45,15 +47,15 @@ START: Tree = {
 
 
 class Machine(RuleBasedStateMachine):
-    """Histories of a user, one or two agents, merges, undos, redos and their ends."""
+    """A state machine: histories of a user, one or two agents, and merges, undos and redos, some of which are killed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._folder = tempfile.TemporaryDirectory(prefix="agent-dev-races-", dir=faults.quick())
+        self._folder = tempfile.TemporaryDirectory(prefix="agent-dev-races-", dir=faults.memory_directory())
         self._patches = ExitStack()
-        self._patches.enter_context(mock.patch.object(os, "fsync", return_value=None))  # nothing loses its power here
-        self._patches.enter_context(mock.patch.object(kernel, "syncfs", return_value=None))
-        self._patches.enter_context(mock.patch.object(ended, "remove_aside", remove_tree))
+        self._patches.enter_context(mock.patch.object(os, "fsync", return_value=None))  # no power cut is simulated here
+        self._patches.enter_context(mock.patch.object(syscalls, "syncfs", return_value=None))
+        self._patches.enter_context(mock.patch.object(background_removal, "remove_in_background", remove_tree))
 
     def teardown(self) -> None:
         self._patches.close()
@@ -62,36 +64,36 @@ class Machine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         folder = Path(self._folder.name)
-        first = Ended(folder, START, [])
+        first = EndedSession(folder, START, [])
         os.close(first.session.lock)
         self.sessions = [first]
         self.real = first.real
         self.user = User(self.real, folder / "outside")
         self.outside = folder / "outside"
         self.agents = [Agent(first.upper, self.real, b"agent")]
-        self.here = Here(first.store, str(self.real), str(self.real), ENVIRON)
+        self.here = CommandContext(first.store, str(self.real), str(self.real), ENVIRON)
         self.model = trees.read(self.real)
 
-    # who writes
+    # Writers
 
-    @rule(deed=st.sampled_from(DEEDS), path=st.sampled_from(PATHS))
+    @rule(deed=st.sampled_from(ACTIONS), path=st.sampled_from(PATHS))
     def the_user_does(self, deed: str, path: str) -> None:
         self.user.do(deed, path)
         self.model = trees.read(self.real)
 
-    @rule(deed=st.sampled_from(AGENT_DEEDS), path=st.sampled_from(PATHS), which=st.integers(0, 1))
+    @rule(deed=st.sampled_from(AGENT_ACTIONS), path=st.sampled_from(PATHS), which=st.integers(0, 1))
     def an_agent_does(self, deed: str, path: str, which: int) -> None:
         self.agents[which % len(self.agents)].do(deed, path)
 
     @precondition(lambda self: len(self.sessions) == 1)
     @rule()
     def a_second_session_begins(self) -> None:
-        second = Ended.beside(self.sessions[0])
+        second = EndedSession.another(self.sessions[0])
         os.close(second.session.lock)
         self.sessions.append(second)
         self.agents.append(Agent(second.upper, self.real, b"other"))
 
-    # who merges
+    # Merges
 
     @rule(which=st.integers(0, 1), chosen=st.lists(st.sampled_from(PATHS), min_size=1, max_size=4), crash=st.integers(0, 60))
     def somebody_merges(self, which: int, chosen: list[str], crash: int) -> None:
@@ -100,13 +102,13 @@ class Machine(RuleBasedStateMachine):
         keys = frozenset(change.key for change in changes.changes if os.fsdecode(change.key.path) in chosen)
         if not keys:
             return
-        wanted = take(NOTHING, keys, changes).keys
+        wanted = select(EMPTY_SELECTION, keys, changes).keys
         told = {change.key.path: change for change in changes.changes}
         before = dict(self.model)
         if self._runs(crash, lambda: ended.merge(*(key.path for key in keys))):
             done = ended.merge(*(key.path for key in keys))
             self._expect_told(wanted, done)
-            taken = {change.key.path for change in done.taken}
+            taken = {change.key.path for change in done.applied}
         else:
             taken = {path for path, change in told.items() if change.is_clean and change.key in wanted}
         now = trees.read(self.real)
@@ -117,9 +119,9 @@ class Machine(RuleBasedStateMachine):
         self.model = now
 
     @staticmethod
-    def _expect_told(wanted: frozenset[Key], done: Merged) -> None:
-        told = {change.key for change in done.taken} | {one.key for one in (*done.left, *done.conflicts)}
-        assert wanted <= told, "something was neither merged nor told"
+    def _expect_told(wanted: frozenset[Key], done: MergeResult) -> None:
+        told = {change.key for change in done.applied} | {one.key for one in (*done.skipped, *done.conflicts)}
+        assert wanted <= told, "a selected change was neither merged nor reported"
 
     @rule(is_forward=st.booleans(), crash=st.integers(0, 60))
     def somebody_goes_back(self, is_forward: bool, crash: int) -> None:  # noqa: FBT001  drawn
@@ -136,41 +138,41 @@ class Machine(RuleBasedStateMachine):
             pass
         self.model = trees.read(self.real)
 
-    def _again(self, deed: Callable[[Here, str, Callable[[str], None]], object]) -> None:
+    def _again(self, deed: Callable[[CommandContext, str, Callable[[str], None]], object]) -> None:
         try:
             deed(self.here, "", lambda _: None)
         except CannotUndo:
             pass
 
     def _runs(self, crash: int, act: Callable[[], object]) -> bool:
-        """Let a third of all deeds be killed, and brought to rest; return whether it is still to be done."""
+        """Kill a third of all commands, and recover; return whether the command is still to be run."""
         if crash > 20 or not faults.killed_at(crash + 1, act):
             return crash > 20
-        recover.recover_here(self.here.store, self.here.root, ENVIRON, lambda _: None)
+        recover.recover_root(self.here.store, self.here.root, ENVIRON, lambda _: None)
         return False
 
-    # what must hold
+    # Invariants
 
     @invariant()
     def nothing_is_lost(self) -> None:
         if not hasattr(self, "model"):
             return
         assert trees.read(self.real) == self.model
-        kept = words_of(self.real, self.outside, Path(self.here.store.merges))
+        kept = tokens_below(self.real, self.outside, Path(self.here.store.merges))
         assert self.user.alive <= kept, self.user.alive - kept
         for agent, over in zip(self.agents, self.sessions, strict=True):
-            known = kept | words_of(over.upper)
+            known = kept | tokens_below(over.upper)
             assert agent.alive - self.user.overwritten <= known, agent.alive - known
-        assert pending.listed(self.here.store) == ()
+        assert pending_marks.unfinished_merges(self.here.store) == ()
         assert not [path for path in self.model if b"agent-dev" in path]
 
 
 def _is_near(path: bytes, other: bytes) -> bool:
-    """Whether a path is another, or lies above or below it."""
+    """Return whether two paths are equal, or one is above the other."""
     return path == other or path.startswith(other + b"/") or other.startswith(path + b"/")
 
 
-def test_nothing_of_anybodys_is_lost_in_any_history() -> None:
+def test_no_history_loses_anybodys_data() -> None:
     machine = hypothesis.seed(SEED)(Machine)
     wish = settings(
         max_examples=HISTORIES,
@@ -183,11 +185,11 @@ def test_nothing_of_anybodys_is_lost_in_any_history() -> None:
     try:
         run_state_machine_as_test(machine, settings=wish)
     except BaseException as error:
-        error.add_note(f"AGENT_DEV_TEST_SEED={SEED} AGENT_DEV_TEST_HISTORIES={HISTORIES}")
+        error.add_note(f"AGENT_DEV_TEST_SEED={SEED} {HISTORIES} histories")
         raise
 
 
-# In the middle of it
+# Changes during a command
 
 BEFORE: Tree = {
     b"edited": Node(FILE, b"one\n<base1>\n"),
@@ -208,17 +210,17 @@ AFTER: Tree = {
     b"untouched": Node(FILE, b"<base5>"),
 }
 RIVALRY = [
-    (deed, path) for deed in DEEDS for path in ("edited", "gone", "dir", "dir/lost", "deep", "deep/edited", "new", "new/x")
+    (deed, path) for deed in ACTIONS for path in ("edited", "gone", "dir", "dir/lost", "deep", "deep/edited", "new", "new/x")
 ]
 
 
 class World:
     def __init__(self, folder: Path) -> None:
-        self.ended = Ended(folder, BEFORE, trees.upper_of(BEFORE, AFTER))
+        self.ended = EndedSession(folder, BEFORE, trees.upper_of(BEFORE, AFTER))
         os.close(self.ended.session.lock)
         self.real = self.ended.real
         self.user = User(self.real, folder / "outside")
-        self.here = Here(self.ended.store, str(self.real), str(self.real), ENVIRON)
+        self.here = CommandContext(self.ended.store, str(self.real), str(self.real), ENVIRON)
 
     def merge(self) -> None:
         self.ended.merge_all()
@@ -240,17 +242,17 @@ ACTS: dict[str, tuple[Callable[[World], None], ...]] = {
 @contextmanager
 def world() -> Iterator[World]:
     with (
-        tempfile.TemporaryDirectory(dir=faults.quick()) as folder,
+        tempfile.TemporaryDirectory(dir=faults.memory_directory()) as folder,
         mock.patch.object(os, "fsync", return_value=None),
-        mock.patch.object(kernel, "syncfs", return_value=None),
-        mock.patch.object(ended, "remove_aside", remove_tree),
+        mock.patch.object(syscalls, "syncfs", return_value=None),
+        mock.patch.object(background_removal, "remove_in_background", remove_tree),
     ):
         yield World(Path(folder))
 
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize(("deed", "path"), RIVALRY)
-def test_what_the_user_does_at_any_moment_of_it_is_not_lost(
+def test_a_concurrent_change_of_the_user_is_never_lost(
     act: str, deed: str, path: str, record_property: Callable[[str, object], None]
 ) -> None:
     (*prepare, last), number, more = ACTS[act], 1, True
@@ -273,19 +275,19 @@ def interfered(one: World, act: Callable[[World], None], number: int, deed: str,
             there.append(os.path.lexists(one.real / path))
             one.user.do(deed, path)
 
-    with faults.watched(interfere):
+    with faults.with_hook(interfere):
         act(one)
     if not there:
         return False
     where = f"{deed} {path} before call {number}"
-    kept = words_of(one.real, one.real.parent / "outside", Path(one.here.store.merges))
+    kept = tokens_below(one.real, one.real.parent / "outside", Path(one.here.store.merges))
     assert one.user.alive <= kept, where
-    known = kept | words_of(one.ended.upper) | one.user.overwritten
+    known = kept | tokens_below(one.ended.upper) | one.user.overwritten
     assert {b"<agent1>", b"<agent2>", b"<agent3>", b"<agent4>"} <= known, where
     if deed == "remove" and there[0]:
-        assert not words_of(one.real / path), f"{where}: it is there again"
+        assert not tokens_below(one.real / path), f"{where}: it is there again"
     assert (one.real / "untouched").read_bytes() == b"<base5>", where
-    assert pending.listed(one.here.store) == (), where
-    recover.recover_here(one.here.store, one.here.root, ENVIRON, lambda _: None)
+    assert pending_marks.unfinished_merges(one.here.store) == (), where
+    recover.recover_root(one.here.store, one.here.root, ENVIRON, lambda _: None)
     one.ended.changes()
     return True

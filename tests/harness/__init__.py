@@ -1,1 +1,1 @@
-"""What the tests drive agent-dev with: a terminal with a person at it, a scripted model, Claude Code and PostgreSQL."""
+"""Test doubles and drivers: a terminal with a user at it, a scripted model, Claude Code, PostgreSQL, disks that fail."""

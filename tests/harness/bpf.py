@@ -1,4 +1,4 @@
-"""An interpreter of seccomp filters, as far as the kernel's rules let them go (kernel/seccomp.c, seccomp_check_filter)."""
+"""An interpreter of seccomp filters, limited to what the kernel accepts (kernel/seccomp.c, seccomp_check_filter)."""
 
 import struct
 from typing import NamedTuple
@@ -14,8 +14,8 @@ _VERDICTS = {
 }
 
 
-class Step(NamedTuple):
-    """struct sock_filter."""
+class Instruction(NamedTuple):
+    """An instruction: struct sock_filter."""
 
     code: int
     if_true: int
@@ -23,37 +23,37 @@ class Step(NamedTuple):
     value: int
 
 
-def steps(program: bytes) -> list[Step]:
-    """Return the instructions; a rest that is no whole one is an error."""
-    return [Step(*fields) for fields in struct.iter_unpack("<HBBI", program)]
+def parse(program: bytes) -> list[Instruction]:
+    """Return the instructions; an incomplete one is an error."""
+    return [Instruction(*fields) for fields in struct.iter_unpack("<HBBI", program)]
 
 
 def run(program: bytes, machine: str | int, number: int, *arguments: int) -> str:
-    """Return what a filter says to one system call of a machine (a name, or an AUDIT_ARCH)."""
-    return followed(program, machine, number, *arguments)[0]
+    """Return the filter's result for a system call of an architecture (a name, or an AUDIT_ARCH)."""
+    return run_counted(program, machine, number, *arguments)[0]
 
 
-def followed(program: bytes, machine: str | int, number: int, *arguments: int) -> tuple[str, int]:
-    """Return what it says, and after how many instructions."""
+def run_counted(program: bytes, machine: str | int, number: int, *arguments: int) -> tuple[str, int]:
+    """Return the result, and the number of instructions executed."""
     called = MACHINES[machine] if isinstance(machine, str) else machine
     given = [argument & (2**64 - 1) for argument in (*arguments, *[0] * (6 - len(arguments)))]
     data = struct.pack("<IIQ6Q", number & 0xFFFFFFFF, called, 0, *given)
-    taken = place = count = 0
-    code = steps(program)
+    taken = position = count = 0
+    code = parse(program)
     while True:
-        step = code[place]
-        place, count = place + 1, count + 1
+        step = code[position]
+        position, count = position + 1, count + 1
         match step.code:
             case 0x20:
                 (taken,) = struct.unpack_from("<I", data, step.value)
             case 0x74:
                 taken >>= step.value
             case 0x15:
-                place += step.if_true if taken == step.value else step.if_false
+                position += step.if_true if taken == step.value else step.if_false
             case 0x35:
-                place += step.if_true if taken >= step.value else step.if_false
+                position += step.if_true if taken >= step.value else step.if_false
             case 0x45:
-                place += step.if_true if taken & step.value else step.if_false
+                position += step.if_true if taken & step.value else step.if_false
             case 0x06:
                 return _VERDICTS.get(step.value, hex(step.value)), count
             case _:

@@ -1,4 +1,4 @@
-"""Command lines by class, spelt out from the tables of commands.txt: harmless, those that only harm, those to be careful with."""
+"""Command lines by class, expanded from the tables of commands.txt: harmless ones, harmful ones, and those that need care."""
 
 import json
 import shlex
@@ -10,32 +10,32 @@ _SECTIONS = {
     title.strip(): [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     for title, _, text in (part.partition("]") for part in Path(__file__).with_suffix(".txt").read_text().split("\n[")[1:])
 }
-_USUAL = [("rm", "-rf", "build")] * 5  # what builds do too, as often as they do it
+_USUAL = [("rm", "-rf", "build")] * 5  # harmful commands that builds also run, with the same frequency
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """A command that a build started, how often, and where."""
+class RecordedCommand:
+    """A command that a build started: how often, and in which directory."""
 
     times: int
     cwd: str
     argv: tuple[str, ...]
 
 
-def recorded(repository: str) -> list[Recorded]:
-    """Return what real builds started in a session of a repository, each line once."""
+def recorded_commands(repository: str) -> list[RecordedCommand]:
+    """Return the commands that real builds started in a session of a repository, without duplicates."""
     text = Path(__file__).with_name("recorded_lines.txt").read_text(encoding="utf-8")
     rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
     places = {cwd: repository + cwd[1:] if cwd.startswith(".") else cwd for _, cwd, _ in rows}
-    return [Recorded(int(times), places[cwd], tuple(json.loads(words))) for times, cwd, words in rows]
+    return [RecordedCommand(int(times), places[cwd], tuple(json.loads(argv))) for times, cwd, argv in rows]
 
 
-def of(section: str) -> list[tuple[str, ...]]:
-    """Return every line of a section, each choice of `{a|b}` spelt out, no line twice."""
-    return list(dict.fromkeys(line for table in _SECTIONS[section] for line in _spelt(table)))
+def lines_of(section: str) -> list[tuple[str, ...]]:
+    """Return every line of a section with each choice of `{a|b}` expanded, without duplicates."""
+    return list(dict.fromkeys(line for table in _SECTIONS[section] for line in _expanded(table)))
 
 
-def _spelt(table: str) -> list[tuple[str, ...]]:
+def _expanded(table: str) -> list[tuple[str, ...]]:
     parts = [part.split("}") for part in table.split("{")]
     fixed = [parts[0][0], *(part[1] for part in parts[1:])]
     return [

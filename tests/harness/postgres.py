@@ -1,4 +1,4 @@
-"""A real PostgreSQL of the distribution's, on 127.0.0.1 and on a socket file, for as long as a test needs it."""
+"""A PostgreSQL server of the distribution, on 127.0.0.1 and on a socket file, for one test."""
 
 import os
 import pwd
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 USER = "tester"
-LIBRARY = Path("/usr/lib/postgresql")  # where Debian keeps one folder for each version
+LIBRARY = Path("/usr/lib/postgresql")  # Debian has one directory per version
 
 PATIENCE = 60  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
-    """A server that trusts everybody: a port of 127.0.0.1, the folder of its socket file, its user and database."""
+    """A server that trusts every client: its port on 127.0.0.1, the directory of its socket file, user and database."""
 
     port: int
     socket_dir: Path
@@ -31,11 +31,11 @@ class Postgres:
 
     @property
     def socket(self) -> Path:
-        """The socket file."""
+        """Return the path of the socket file."""
         return self.socket_dir / f".s.PGSQL.{self.port}"
 
     def psql(self, sql: str, *, by_socket: bool = False) -> list[str]:
-        """Return a psql command line that prints the rows of a query, bare, and fails when the query does."""
+        """Return a psql command line that prints the rows of a query unaligned, and fails if the query fails."""
         host = str(self.socket_dir) if by_socket else "127.0.0.1"
         place = ["-h", host, "-p", str(self.port), "-U", self.user, "-d", self.database]
         return ["psql", "-X", "-w", "-A", "-t", "-v", "ON_ERROR_STOP=1", *place, "-c", sql]
@@ -43,7 +43,7 @@ class Postgres:
 
 @contextmanager
 def postgres() -> Iterator[Postgres]:
-    """Start a server on fresh data as an ordinary user; stop it and remove its data at the end."""
+    """Start a server with new data as an ordinary user; stop it and remove its data at the end."""
     if shutil.which("psql") is None:
         raise RuntimeError("psql is not installed")
     work = Path(tempfile.mkdtemp(prefix="postgres-"))
@@ -74,11 +74,11 @@ def _start(work: Path) -> Postgres:
 
 
 def _stop(pid: int) -> None:
-    """Ask a server to end its connections and itself, and wait until it is gone."""
+    """Stop a server with its connections, and wait until it has exited."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
-        return  # the test ended it
+        return  # the test stopped it
     try:
         signal.pidfd_send_signal(pidfd, signal.SIGINT)
         if not select.select([pidfd], [], [], PATIENCE)[0]:
@@ -96,7 +96,7 @@ def _free_port() -> int:
 
 
 def _program(name: str) -> Path:
-    """Return a server program: of Debian's newest version, or the one in PATH."""
+    """Return the path of a server program: of Debian's newest version, or the one in PATH."""
     versions = sorted(LIBRARY.glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
     found = versions[-1] if versions else shutil.which(name)
     if found is None:
@@ -105,7 +105,7 @@ def _program(name: str) -> Path:
 
 
 def _ordinary_user() -> pwd.struct_passwd:
-    """Return who runs the server: this user, or for root, whom PostgreSQL refuses, another."""
+    """Return the user to run the server: this one, or another one instead of root, which PostgreSQL refuses."""
     if os.getuid() != 0:
         return pwd.getpwuid(os.getuid())
     names = {user.pw_name: user for user in pwd.getpwall()}
@@ -116,7 +116,7 @@ def _run(argv: Sequence[str | Path], user: pwd.struct_passwd, cwd: Path) -> None
     if os.getuid() == 0:
         switch = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", "--"]
         argv = [*switch, *argv]
-    # Files and not pipes: the server keeps what it inherits, and a pipe would not come to its end.
+    # Files, not pipes: the server inherits them, and a pipe would stay open.
     with tempfile.TemporaryFile() as output:
         done = subprocess.run(argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False)
         if done.returncode != 0:

@@ -1,4 +1,4 @@
-"""A user's computer in a folder: a home, repositories, and `agent-dev` run there as a program of its own."""
+"""A user's computer in a directory: a home, repositories, and `agent-dev` run there as a separate program."""
 
 import hashlib
 import json
@@ -12,29 +12,29 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 PROGRAM = Path(os.environ.get("AGENT_DEV_TEST_PROGRAM") or Path(sys.executable).with_name("agent-dev"))
-PYTHON = "/usr/bin/python3"  # the one that is there inside, too
-PATIENCE = 20.0  # seconds for what should come at once, on a busy machine
-PASSED_ON = ("AGENT_DEV_BWRAP", "AGENT_DEV_OVERLAY", "AGENT_DEV_TEST_MUTATION")
+PYTHON = "/usr/bin/python3"  # also exists in the sandbox
+PATIENCE = 20.0  # seconds for something that should happen immediately, on a busy machine
+PASSED_THROUGH = ("AGENT_DEV_BWRAP", "AGENT_DEV_OVERLAY", "AGENT_DEV_TEST_MUTATION")
 
 Env = Mapping[str, str | None]
 T = TypeVar("T")
 
 
 def wait_until(look: Callable[[], T], what: str, patience: float = PATIENCE, pause: float = 0.01) -> T:
-    """Look again and again, every `pause` seconds, until something true is found, and return it."""
+    """Call `look` every `pause` seconds until it returns a true value, and return that."""
     deadline = time.monotonic() + patience
     while not (found := look()):
-        assert time.monotonic() < deadline, f"in {patience} s not: {what}"
+        assert time.monotonic() < deadline, f"timed out after {patience} s: {what}"
         time.sleep(pause)
     return found
 
 
 def tree(folder: Path) -> dict[str, str]:
-    """Return what a folder holds: path → type, mode and content, itself as `.`; two equal trees are equal bit for bit."""
+    """Return the content of a directory: path → type, mode and content, itself as `.`; equal trees are equal byte for byte."""
     found = {".": _entry(os.fsencode(folder))}
-    for place, folders, files in os.walk(os.fsencode(folder)):
+    for parent, folders, files in os.walk(os.fsencode(folder)):
         for name in (*folders, *files):
-            path = os.path.join(place, name)
+            path = os.path.join(parent, name)
             found[os.fsdecode(os.path.relpath(path, os.fsencode(folder)))] = _entry(path)
     return found
 
@@ -50,32 +50,32 @@ def _entry(path: bytes) -> str:
 
 
 def processes(marker: str) -> list[int]:
-    """Return the processes, but this one, that have a word in their command line."""
+    """Return the processes, except this one, whose command line contains a text."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
             try:
                 with open(f"/proc/{name}/cmdline", "rb") as file:
-                    words = file.read()
+                    argv = file.read()
             except OSError:
-                continue  # it has ended
-            if marker.encode() in words:
+                continue  # it has exited
+            if marker.encode() in argv:
                 found.append(int(name))
     return found
 
 
-def inside(marker: str) -> list[int]:
-    """Return those of them in a PID namespace below this one: what agent-dev forks to tidy up has its words, but is none."""
+def processes_inside(marker: str) -> list[int]:
+    """Return those of `processes` in a nested PID namespace, which excludes agent-dev's own child processes."""
     return [pid for pid in processes(marker) if _depth(pid) > _depth(os.getpid())]
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that one started and has not waited for."""
+    """Return the children of a process that it has not waited for."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def opened(pid: int) -> dict[int, str]:
-    """Return what a process has open: number → what the kernel calls it; nothing when it is over or keeps it to itself."""
+def open_descriptors(pid: int) -> dict[int, str]:
+    """Return the open descriptors of a process: number → link target; empty if it has exited or is not readable."""
     found: dict[int, str] = {}
     try:
         for number in os.listdir(f"/proc/{pid}/fd"):
@@ -85,21 +85,21 @@ def opened(pid: int) -> dict[int, str]:
     return found
 
 
-def watcher(launcher: int) -> int:
-    """Return the launcher's child that the kernel tells of each command; 0 while there is none."""
-    return next((pid for pid in children(launcher) if "anon_inode:seccomp notify" in opened(pid).values()), 0)
+def supervisor_of(launcher: int) -> int:
+    """Return the launcher's child that supervises commands; 0 if there is none."""
+    return next((pid for pid in children(launcher) if "anon_inode:seccomp notify" in open_descriptors(pid).values()), 0)
 
 
 def _depth(pid: int) -> int:
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
-        return 0  # it has ended
+        return 0  # it has exited
     return next(len(line.split()) for line in lines if line.startswith("NSpid:"))
 
 
 class AgentDev:
-    """`agent-dev` as the user of one home runs it, in one repository unless told otherwise."""
+    """`agent-dev` as one user runs it, in one repository by default."""
 
     def __init__(self, home: Path, repo: Path) -> None:
         self.home, self.repo = home, repo
@@ -113,14 +113,15 @@ class AgentDev:
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "TERM": "xterm",
-        } | {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+            "PAGER": "cat",
+        } | {name: os.environ[name] for name in PASSED_THROUGH if name in os.environ}
 
     def environment(self, env: Env | None = None) -> dict[str, str]:
-        """Return the user's environment with some variables set and, where None, taken out."""
+        """Return the user's environment with some variables set and those that are None removed."""
         return {name: value for name, value in {**self.env, **(env or {})}.items() if value is not None}
 
     def terminal_environment(self, env: Env | None = None) -> Env:
-        """Return the same for a terminal that adds it to this process's own."""
+        """Return `environment` as changes to this process's environment, for a terminal."""
         return {**dict.fromkeys(os.environ), **self.environment(env)}
 
     def __call__(
@@ -128,11 +129,11 @@ class AgentDev:
         *words: str | Path,
         cwd: Path | None = None,
         env: Env | None = None,
-        input: str | None = None,  # noqa: A002  (as subprocess.run calls it)
+        input: str | None = None,  # noqa: A002  (the name in subprocess.run)
         before: tuple[str, ...] = (),
         timeout: float = 60,
     ) -> subprocess.CompletedProcess[str]:
-        """Run `agent-dev WORDS` to its end. `before` is a command that runs it: its words come first."""
+        """Run `agent-dev WORDS` to the end. `before`: a command that runs it."""
         return subprocess.run(
             [*before, PROGRAM, *words],
             cwd=cwd or self.repo,
@@ -147,10 +148,10 @@ class AgentDev:
         )
 
     @contextmanager
-    def started(
+    def start(
         self, *words: str | Path, cwd: Path | None = None, env: Env | None = None, before: tuple[str, ...] = (), **more: Any
     ) -> Iterator[subprocess.Popen[str]]:
-        """Start `agent-dev WORDS` with pipes; at the end it is stopped if it still runs, and waited for."""
+        """Start `agent-dev WORDS` with pipes; at the end stop it if it still runs, and wait for it."""
         pipe = subprocess.PIPE
         keywords: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "stderr": pipe, **more}
         with subprocess.Popen(
@@ -172,21 +173,32 @@ class AgentDev:
                         process.kill()
                         raise
 
-    def show_inside(self, code: str, *options: str | Path, **keywords: Any) -> Any:
-        """Run Python inside; return what it printed as JSON."""
+    def run_python_inside(self, code: str, *options: str | Path, **keywords: Any) -> Any:
+        """Run Python inside; return its output parsed as JSON."""
         done = self(*options, "--", PYTHON, "-I", "-c", code, **keywords)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def do(self, *words: str | Path) -> str:
+        """Run `agent-dev WORDS`, which must succeed; return its output."""
+        done = self(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def ended_session(self, script: str, *options: str) -> str:
+        """Run a shell script as an agent, without a merge; return the session."""
+        self.do("--no-merge", *options, "--", "sh", "-ec", script)
+        return str(self.sessions()[-1]["session"])
+
     def sessions(self, *, everywhere: bool = False, cwd: Path | None = None) -> list[dict[str, Any]]:
-        """Return the sessions that `agent-dev sessions` lists."""
+        """Return the sessions listed by `agent-dev sessions`."""
         done = self("sessions", "--json", *(["--all"] if everywhere else []), cwd=cwd)
         assert done.returncode == 0, done.stderr
         rows: list[dict[str, Any]] = json.loads(done.stdout)["sessions"]
         return rows
 
     def status(self, session: str = "", cwd: Path | None = None) -> dict[str, Any]:
-        """Return what `agent-dev status --json` says of a session."""
+        """Return the output of `agent-dev status --json` for a session."""
         done = self("status", *([session] if session else []), "--json", cwd=cwd)
         assert done.returncode == 0, done.stderr
         value: dict[str, Any] = json.loads(done.stdout)
@@ -196,17 +208,17 @@ class AgentDev:
         """Return path → kind of a session's changes."""
         return {change["path"]: change["kind"] for change in self.status(session, cwd)["changes"]}
 
-    def leavings(self) -> list[str]:
-        """Return what the state directory holds of sessions: running, waiting, or being taken apart."""
+    def session_directories(self) -> list[str]:
+        """Return the directories of sessions in the state: running, waiting, or being removed."""
         return [
-            f"{place}/{name}"
-            for place in ("sessions", "gone", "trash")
-            if (self.state / place).is_dir()
-            for name in os.listdir(self.state / place)
+            f"{parent}/{name}"
+            for parent in ("sessions", "gone", "trash")
+            if (self.state / parent).is_dir()
+            for name in os.listdir(self.state / parent)
         ]
 
     def git(self, *words: str | Path, cwd: Path | None = None) -> str:
-        """Run the user's git, outside; return what it printed."""
+        """Run the user's git outside; return its output."""
         done = subprocess.run(
             ["git", *words],
             cwd=cwd or self.repo,

@@ -1,4 +1,4 @@
-"""A package registry on 127.0.0.1 as npm and pip read one: a document and its tarball, a simple index (PEP 503) and a wheel."""
+"""A package registry on 127.0.0.1 for npm and pip: a document and its tarball, a simple index (PEP 503) and a wheel."""
 
 import base64
 import hashlib
@@ -8,15 +8,15 @@ import tarfile
 import zipfile
 from http.server import BaseHTTPRequestHandler
 
-from tests.harness.web import Listener, Quiet, Served
+from tests.harness.agents.web import Listener, QuietHandler, TestServer
 
-HOOK = "echo ran >hook"  # a script of the package's own that an installation runs
+HOOK = "echo ran >hook"  # an install script of the package
 _INFO = "left-1.0.dist-info"
 _WHEEL = "left-1.0-py3-none-any.whl"
 
 
-class Registry(Served):
-    """The server: as a context manager it listens. `asked` lists the paths that were fetched, in order."""
+class Registry(TestServer):
+    """A registry server as a context manager. `asked` lists the requested paths, in order."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -36,7 +36,7 @@ class _Listener(Listener):
         super().__init__(_Handler)
 
 
-class _Handler(Quiet, BaseHTTPRequestHandler):
+class _Handler(QuietHandler, BaseHTTPRequestHandler):
     server: _Listener
 
     def do_GET(self) -> None:
@@ -63,14 +63,14 @@ def _document(url: str, tarball: bytes) -> dict[str, object]:
 
 
 def _tarball() -> bytes:
-    made = io.BytesIO()
+    created = io.BytesIO()
     files = {"package.json": json.dumps(_package()), "left.js": '#!/usr/bin/env node\nconsole.log("left " + 1)\n'}
-    with tarfile.open(fileobj=made, mode="w:gz") as archive:
+    with tarfile.open(fileobj=created, mode="w:gz") as archive:
         for name, text in files.items():
             entry = tarfile.TarInfo(f"package/{name}")
             entry.size, entry.mode = len(text), 0o755
             archive.addfile(entry, io.BytesIO(text.encode()))
-    return made.getvalue()
+    return created.getvalue()
 
 
 def _wheel() -> bytes:
@@ -80,8 +80,8 @@ def _wheel() -> bytes:
         f"{_INFO}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     files[f"{_INFO}/RECORD"] = "".join(f"{name},,\n" for name in (*files, f"{_INFO}/RECORD"))
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
+    created = io.BytesIO()
+    with zipfile.ZipFile(created, "w") as archive:
         for name, text in files.items():
             archive.writestr(name, text)
-    return made.getvalue()
+    return created.getvalue()

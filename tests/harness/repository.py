@@ -1,4 +1,4 @@
-"""Real git repositories for tests of the host's side, made with nothing of the user's configuration."""
+"""Real git repositories for tests on the host, without the user's configuration."""
 
 import os
 import subprocess
@@ -16,8 +16,8 @@ _CONFIG = {
 }
 
 
-def git(place: Path, *words: str, check: bool = True) -> str:
-    """Run git in a directory; return what it says, both streams. Fails with that when git does."""
+def git(folder: Path, *argv: str, check: bool = True) -> str:
+    """Run git in a directory; return stdout and stderr together. Fails if git fails."""
     numbered = {f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(_CONFIG)}
     numbered |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(_CONFIG.values())}
     env = (
@@ -26,43 +26,43 @@ def git(place: Path, *words: str, check: bool = True) -> str:
         | numbered
     )
     done = subprocess.run(
-        ["git", *words], cwd=place, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=60
+        ["git", *argv], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=60
     )
-    said = done.stdout.decode("utf-8", "surrogateescape")
-    assert done.returncode == 0 or not check, f"git {' '.join(words)}: {said}"
-    return said
+    output = done.stdout.decode("utf-8", "surrogateescape")
+    assert done.returncode == 0 or not check, f"git {' '.join(argv)}: {output}"
+    return output
 
 
-def repository(place: Path, *options: str) -> Path:
-    """Make a repository with two commits and a file in a directory."""
-    place.mkdir(parents=True)
-    git(place, "init", "-q", *options)
-    (place / "a.txt").write_text("one\n")
-    (place / "sub").mkdir()
-    (place / "sub/b.txt").write_text("two\n")
-    commit(place, "first")
-    (place / "a.txt").write_text("more\n")
-    commit(place, "second")
-    return place
+def repository(folder: Path, *options: str) -> Path:
+    """Create a repository with two commits and a file in a subdirectory."""
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q", *options)
+    (folder / "a.txt").write_text("one\n")
+    (folder / "sub").mkdir()
+    (folder / "sub/b.txt").write_text("two\n")
+    commit(folder, "first")
+    (folder / "a.txt").write_text("more\n")
+    commit(folder, "second")
+    return folder
 
 
-def commit(place: Path, subject: str) -> str:
+def commit(folder: Path, subject: str) -> str:
     """Commit everything; return the id."""
-    git(place, "add", "-A")
-    git(place, "commit", "-q", "--allow-empty", "-m", subject)
-    return git(place, "rev-parse", "HEAD").strip()
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "--allow-empty", "-m", subject)
+    return git(folder, "rev-parse", "HEAD").strip()
 
 
-def make_old(place: Path) -> None:
+def age_index_entries(folder: Path) -> None:
     """Make index entries older than the index, as they are a moment after any command."""
-    for path in place.rglob("*"):
+    for path in folder.rglob("*"):
         if ".git" not in path.parts and not path.is_symlink():
             os.utime(path, ns=(10**18, 10**18))
-    git(place, "update-index", "--refresh", "-q", check=False)
+    git(folder, "update-index", "--refresh", "-q", check=False)
 
 
-def trap(folder: Path) -> Path:
-    """Return a program that leaves a marker beside itself when it is executed: `<name>.ran`."""
+def make_trap(folder: Path) -> Path:
+    """Return a program that creates a marker next to itself when executed: `<name>.ran`."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "trap"
     path.write_text(f"#!/bin/sh\necho ran >>'{path}.ran'\ncat\n")
@@ -71,11 +71,11 @@ def trap(folder: Path) -> Path:
 
 
 def has_run(path: Path) -> bool:
-    """Whether a trap was executed."""
+    """Return whether a trap was executed."""
     return path.with_name(f"{path.name}.ran").exists()
 
 
-def plant(git_dir: Path, path: Path) -> None:
+def plant_traps(git_dir: Path, path: Path) -> None:
     """Plant a trap wherever a git directory names programs: hooks, filters, fsmonitor, pager, editor, ssh, diff, aliases."""
     (git_dir / "hooks").mkdir(exist_ok=True)
     for hook in (
@@ -102,7 +102,7 @@ def plant(git_dir: Path, path: Path) -> None:
 
 
 def state_of(root: Path) -> dict[str, tuple[object, ...]]:
-    """Return all that reading must leave as it is: of each path its bytes, mode, inode, mtime and ctime."""
+    """Return everything that reading must not change: of each path its bytes, mode, inode, mtime and ctime."""
     found: dict[str, tuple[object, ...]] = {}
     for path in [root, *root.rglob("*")]:
         status = path.lstat()

@@ -1,4 +1,4 @@
-"""The picture of the screen that the README shows, drawn by the program: `python -m tests.harness.sample_session [FILE]`."""
+"""A sample session, and the README's screenshot drawn from it: `python -m tests.harness.sample_session [FILE]`."""
 
 import asyncio
 import sys
@@ -6,16 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent_dev.diff.merge3 import Merged, merge
-from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
+from agent_dev.diff.merge3 import LineMerge, merge_lines
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, Risk
 from agent_dev.overlay.selection import Selection
 from tui.app import ReviewApp
-from tui.model.tabs import Entry as Row
-from tui.model.tabs import Risky, Tab, Way
-from tui.model.totals import Count
-from tui.source import Answers, Content, Draft, Ended, Tell
+from tui.model.tabs import ImportMode, RiskyPath, Tab
+from tui.model.tabs import TabEntry as Row
+from tui.model.totals import LineCount
+from tui.source import ConflictResolution, ContentPair, Draft, OperationResult, ProgressCallback
 
-SIZE = (118, 32)
+SCREEN_SIZE = (118, 32)
 
 _BEFORE = b'''"""Prices of a basket."""
 
@@ -46,7 +47,7 @@ def shipping(weight):
 '''
 
 
-def _file(path: str, kind: Kind, before: Entry | None, after: Entry | None, **more: object) -> Change:
+def _file(path: str, kind: ChangeKind, before: Entry | None, after: Entry | None, **more: object) -> Change:
     return Change(Key(0, path.encode()), kind, before, after, **more)  # type: ignore[arg-type]
 
 
@@ -54,55 +55,57 @@ _F, _X = Entry(FileType.FILE, size=1200), Entry(FileType.FILE, mode=0o755, size=
 _CI = Risk("ci", "runs in CI with the repository's secrets at the next push", "each command, and which secrets it can read")
 _HOOK = Risk("runs-on-install", "runs on every machine that installs the package")
 _OUT = Risk("leaves-root", "points outside the repository")
-
-
-_RISKY = (Risky(b"package.json", (_HOOK,)),)
+_RISKY = (RiskyPath(b"package.json", (_HOOK,)),)
 
 
 def _changes() -> tuple[Change, ...]:
-    cache = tuple(_file(f"node_modules/.cache/{number:04}.json", Kind.ADDED, None, _F, ignored=True) for number in range(1, 1842))
+    cache = tuple(
+        _file(f"node_modules/.cache/{number:04}.json", ChangeKind.ADDED, None, _F, is_ignored=True) for number in range(1, 1842)
+    )
     return (
-        _file(".github/workflows/release.yml", Kind.EDITED, _F, _F, insertions=9, deletions=1, risks=(_CI,)),
-        _file("README.md", Kind.EDITED, _F, _F, insertions=6, deletions=2),
-        _file("bin/serve", Kind.EDITED, _F, _X, insertions=3, deletions=1),
-        _file("docs/pricing.md", Kind.ADDED, None, _F, insertions=41, deletions=0),
+        _file(".github/workflows/release.yml", ChangeKind.EDITED, _F, _F, insertions=9, deletions=1, risks=(_CI,)),
+        _file("README.md", ChangeKind.EDITED, _F, _F, insertions=6, deletions=2),
+        _file("bin/serve", ChangeKind.EDITED, _F, _X, insertions=3, deletions=1),
+        _file("docs/pricing.md", ChangeKind.ADDED, None, _F, insertions=41, deletions=0),
         *cache,
-        _file("package.json", Kind.EDITED, _F, _F, insertions=2, deletions=1, risks=(_HOOK,)),
-        _file("shop/basket.py", Kind.EDITED, _F, _F, insertions=7, deletions=5),
-        _file("shop/discounts.py", Kind.ADDED, None, _F, insertions=58, deletions=0),
-        _file("shop/legacy_prices.py", Kind.DELETED, _F, None, insertions=0, deletions=212),
-        _file("shop/models.py", Kind.EDITED, _F, _F, insertions=4, deletions=4, conflict="it was changed meanwhile"),
-        _file("static/current", Kind.ADDED, None, Entry(FileType.SYMLINK, target=b"/srv/static"), risks=(_OUT,)),
-        _file("tests/test_basket.py", Kind.EDITED, _F, _F, insertions=33, deletions=0),
+        _file("package.json", ChangeKind.EDITED, _F, _F, insertions=2, deletions=1, risks=(_HOOK,)),
+        _file("shop/basket.py", ChangeKind.EDITED, _F, _F, insertions=7, deletions=5),
+        _file("shop/discounts.py", ChangeKind.ADDED, None, _F, insertions=58, deletions=0),
+        _file("shop/legacy_prices.py", ChangeKind.DELETED, _F, None, insertions=0, deletions=212),
+        _file(
+            "shop/models.py", ChangeKind.EDITED, _F, _F, insertions=4, deletions=4, conflict="changed since the session started"
+        ),
+        _file("static/current", ChangeKind.ADDED, None, Entry(FileType.SYMLINK, target=b"/srv/static"), risks=(_OUT,)),
+        _file("tests/test_basket.py", ChangeKind.EDITED, _F, _F, insertions=33, deletions=0),
     )
 
 
 class Sample:
-    """A session as an agent might have left it."""
+    """A sample session, kept in memory."""
 
     session = "brisk-otter"
     root = "/home/ada/src/shop"
     roots: tuple[str, ...] = ("/home/ada/src/shop",)
     command: tuple[str, ...] = ("claude",)
     is_running = False
-    is_settling = False
-    ended: Ended | None = None
+    is_resolving = False
+    result: OperationResult | None = None
     tabs: Mapping[Tab, tuple[Row, ...]] = {
         Tab.COMMITS: (
-            Row("2f8c1d0e6b Take discounts off the total", id="2f8c1d0e6b", is_risky=True, risky=_RISKY),
+            Row("2f8c1d0e6b Take discounts off the total", id="2f8c1d0e6b", is_risky=True, risky_paths=_RISKY),
             Row("9ab03e77c1 Document prices", id="9ab03e77c1"),
         )
     }
     draft = Draft()
-    renamed: Mapping[Key, str] = {}
+    rename_notes: Mapping[Key, str] = {}
 
     def __init__(self) -> None:
         self.changes = ChangeSet(_changes())
         self.merges: list[Selection] = []
-        self.brought: list[tuple[tuple[str, ...], Way, str]] = []
+        self.imports: list[tuple[tuple[str, ...], ImportMode, str]] = []
 
-    def content(self, key: Key) -> Content:
-        """Return the basket, or something short."""
+    def read_content(self, key: Key) -> ContentPair:
+        """Return the contents of shop/basket.py, or short ones."""
         change = self.changes.by_key()[key]
         if key.path == b"shop/basket.py":
             return _BEFORE, _AFTER
@@ -110,61 +113,73 @@ class Sample:
             return None, change.after.target if change.after else None
         return (b"old\nsame\n" if change.before else None, b"new\nsame\n" if change.after else None)
 
-    def mine(self, _key: Key) -> bytes | None:
-        """Return what the user has, in the one conflict."""
+    def yours_content(self, _key: Key) -> bytes | None:
+        """Return your version of the file in conflict."""
         return b"price = 490\n"
 
-    def merged(self, key: Key) -> Merged | None:
-        """Return a merge with a conflict."""
-        if key.path != b"shop/models.py":
-            return None
-        return merge(b"price = 100\n\n\nvat = 19\n", b"price = 490\n\n\nvat = 19\n", b"price = 100 * 2\n\n\nvat = 7\n")
-
-    def settle(self, key: Key, _answers: Answers) -> Change | None:
-        """Settle the conflict any way."""
-        return replace(self.changes.by_key()[key], conflict=None, is_merged=True)
-
-    def edit(self, _key: Key) -> bytes | None:
-        """Return what no editor was needed for."""
+    def edited_text(self, _key: Key) -> bytes | None:
+        """Return None: no conflict is resolved in an editor."""
         return None
 
-    def count(self, keys: Iterable[Key]) -> dict[Key, Count]:
-        """Return the lines that the sample claims."""
-        table = self.changes.by_key()
-        return {key: Count(1, table[key].insertions or 0, table[key].deletions or 0) for key in keys}
+    def line_merge(self, key: Key) -> LineMerge | None:
+        """Return a merge with a conflict for one file."""
+        if key.path != b"shop/models.py":
+            return None
+        return merge_lines(b"price = 100\n\n\nvat = 19\n", b"price = 490\n\n\nvat = 19\n", b"price = 100 * 2\n\n\nvat = 7\n")
 
-    def commits(self) -> tuple[Row, ...]:
-        """Return the two."""
+    def resolve(self, key: Key, _answers: ConflictResolution) -> Change | None:
+        """Resolve the conflict, whatever the answer."""
+        return replace(self.changes.by_key()[key], conflict=None, resolution=Resolution.BOTH)
+
+    def edit_conflict(self, _key: Key) -> bytes | None:
+        """Return None: there is no editor."""
+        return None
+
+    unassessed: frozenset[Key] = frozenset()
+
+    def assess_risks(self, keys: Iterable[Key]) -> dict[Key, tuple[Risk, ...]]:
+        """Return no risks."""
+        return dict.fromkeys(keys, ())
+
+    def count_lines(self, keys: Iterable[Key]) -> dict[Key, LineCount]:
+        """Return the line counts of the sample changes."""
+        table = self.changes.by_key()
+        return {key: LineCount(1, table[key].insertions or 0, table[key].deletions or 0) for key in keys}
+
+    def read_commits(self) -> tuple[Row, ...]:
+        """Return the commits of the tab."""
         return self.tabs.get(Tab.COMMITS, ())
 
-    def bring(self, ids: Sequence[str], way: Way, name: str) -> Ended:
-        """Remember what was asked for."""
-        self.brought.append((tuple(ids), way, name))
-        return Ended(("took 2f8c1d0e6b Take discounts off the total", "branch main leads to 2f8c1d0e6b (agent-dev undo)"), 0)
+    def import_commits(self, ids: Sequence[str], mode: ImportMode, name: str) -> OperationResult:
+        """Record the request."""
+        self.imports.append((tuple(ids), mode, name))
+        return OperationResult(
+            ("imported 2f8c1d0e6b Take discounts off the total", "branch main is at 2f8c1d0e6b (agent-dev undo)"), 0
+        )
 
-    def settling(self) -> None:
-        """Return nothing: what comes home fits."""
+    def next_conflicts(self) -> None:
+        """Return None: there are no conflicts between commits."""
 
-    def refreshed(self) -> ChangeSet:
-        """Return the same."""
+    def read_changes(self) -> ChangeSet:
+        """Return the changes; they stay the same."""
         return self.changes
 
-    def save(self, draft: Draft) -> None:
-        """Keep it in memory."""
+    def save_draft(self, draft: Draft) -> None:
+        """Keep the draft in memory."""
         self.draft = draft
 
-    def merge(self, selection: Selection, tell: Tell) -> Ended:
-        """Only remember what was to be merged."""
+    def merge(self, selection: Selection, progress: ProgressCallback) -> OperationResult:
+        """Record the selection."""
         self.merges.append(selection)
-        tell(len(selection), len(selection))
-        return Ended((f"{len(selection)} changes merged",), 0)
+        progress(len(selection), len(selection))
+        return OperationResult((f"{len(selection)} changes merged",), 0)
 
 
-async def picture() -> str:
-    """Return the screen as SVG, with some changes chosen."""
+async def draw_screenshot() -> str:
+    """Return the screen as SVG, with some changes selected."""
     app = ReviewApp(Sample())
-    async with app.run_test(size=SIZE) as pilot:
-        while app.is_deaf:
+    async with app.run_test(size=SCREEN_SIZE) as pilot:
+        while app.is_before_first_paint:
             await pilot.pause()
         await pilot.press("A", *["n"] * 7)  # to shop/basket.py
         await app.workers.wait_for_complete()
@@ -173,9 +188,9 @@ async def picture() -> str:
 
 
 def main() -> None:
-    """Write the picture."""
+    """Write the screenshot to a file."""
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/screen.svg")
-    target.write_text(asyncio.run(picture()), encoding="utf-8")
+    target.write_text(asyncio.run(draw_screenshot()), encoding="utf-8")
 
 
 if __name__ == "__main__":

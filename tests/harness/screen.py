@@ -1,4 +1,4 @@
-"""What a terminal's window shows: pyte, with what it lacks for the programs of today."""
+"""A terminal screen emulated by pyte, extended for modern programs."""
 
 import re
 from collections.abc import Callable
@@ -7,61 +7,62 @@ from typing import Any
 
 import pyte
 
-# What pyte prints as junk: private CSI, SGR with colons, and the strings DCS, SOS, PM and APC.
-_STRANGE = re.compile(
-    rb"\x1b\[[<>=][0-9;:]*[ -/]*[@-~]|\x1b\[[0-9;]*:[0-9;:]*m|\x1b[PX^_].*?(?:\x1b\\|\x07)",
+# Sequences that pyte prints as text: private CSI, intermediate bytes, SGR with colons, and DCS, SOS, PM and APC strings.
+_UNSUPPORTED = re.compile(
+    rb"\x1b\[[<>=][0-9;:]*[ -/]*[@-~]"
+    rb"|\x1b\[[0-9;]*[ -/]+[@-~]|\x1b\[\?[0-9;]*m|\x1b [@-~]|\x1b\[[0-9;]*:[0-9;:]*m|\x1b[PX^_].*?(?:\x1b\\|\x07)",
     re.DOTALL,
 )
-_BEGUN = re.compile(rb"\x1b(?:\[[<>=]?[0-9;:]*[ -/]*|[PX^_](?:(?!\x1b\\|\x07).)*)?\Z", re.DOTALL)
+_INCOMPLETE = re.compile(rb"\x1b(?: |\[[<>=?]?[0-9;:]*[ -/]*|[PX^_](?:(?!\x1b\\|\x07).)*)?\Z", re.DOTALL)
 
 _ALTERNATE = {47, 1047, 1049}
 
 
 class SequenceFilter:
-    """Takes out of a stream of terminal output the sequences that pyte does not know, however it is cut into chunks."""
+    """A filter of terminal output that removes sequences that pyte does not support, across chunks."""
 
     def __init__(self) -> None:
-        self._held = b""
+        self._pending = b""
 
     def feed(self, chunk: bytes) -> bytes:
-        """Return what of this chunk, and of what was held back before, pyte can read."""
-        clean = _STRANGE.sub(b"", self._held + chunk)
-        begun = _BEGUN.search(clean)
-        end = begun.start() if begun else len(clean)
-        self._held = clean[end:]
+        """Return the supported output of this chunk and of the pending bytes; an incomplete sequence stays pending."""
+        clean = _UNSUPPORTED.sub(b"", self._pending + chunk)
+        incomplete = _INCOMPLETE.search(clean)
+        end = incomplete.start() if incomplete else len(clean)
+        self._pending = clean[end:]
         return clean[:end]
 
 
 class Screen(pyte.Screen):
-    """A pyte screen that answers the program's questions and has the alternate screen that pyte lacks."""
+    """A pyte screen with replies to queries and an alternate screen."""
 
     def __init__(self, rows: int, cols: int, answer: Callable[[bytes], None]) -> None:
         self._answer = answer
         self._main: tuple[dict[int, Any], pyte.screens.Cursor] | None = None
-        self._left = (1, 1)  # where the cursor was when the alternate screen was last entered
+        self._saved_cursor = (1, 1)  # position when the alternate screen was last entered
         super().__init__(cols, rows)
 
     def write_process_input(self, data: str) -> None:
-        """Send the answer to a question about the cursor or the device."""
+        """Send the reply to a query about the cursor or the device."""
         self._answer(data.encode())
 
     def set_mode(self, *modes: int, **kwargs: Any) -> None:
-        """Set modes; entering the alternate screen puts the main one aside."""
+        """Set modes; entering the alternate screen saves the main one."""
         super().set_mode(*modes, **kwargs)
         if kwargs.get("private") and _ALTERNATE.intersection(modes) and self._main is None:
             self._main = (
                 {row: copy(line) for row, line in self.buffer.items()},
                 self.cursor,
             )
-            self._left = (self.cursor.y + 1, self.cursor.x + 1)
+            self._saved_cursor = (self.cursor.y + 1, self.cursor.x + 1)
             self.cursor = pyte.screens.Cursor(self.cursor.x, self.cursor.y)
             self.erase_in_display(2)
 
     def reset_mode(self, *modes: int, **kwargs: Any) -> None:
-        """Reset modes; leaving the alternate screen brings the main one back."""
+        """Reset modes; leaving the alternate screen restores the main one."""
         super().reset_mode(*modes, **kwargs)
         if kwargs.get("private") and 1049 in modes and self._main is None:
-            self.cursor_position(*self._left)  # as xterm and tmux do
+            self.cursor_position(*self._saved_cursor)  # as xterm and tmux do
         if kwargs.get("private") and _ALTERNATE.intersection(modes) and self._main is not None:
             self.erase_in_display(2)
             lines, self.cursor = self._main
@@ -73,17 +74,17 @@ class Screen(pyte.Screen):
             )
 
     def set_margins(self, top: int | None = None, bottom: int | None = None) -> None:
-        """Set or end the scrolling region; either way the cursor goes to the top, which pyte forgets at the end of one."""
+        """Set or reset the scrolling region, and move the cursor to the top, which pyte omits on reset."""
         super().set_margins(top, bottom)
         self.cursor_position()
 
     def is_alternate(self) -> bool:
-        """Whether a full-screen program has the screen."""
+        """Return whether the alternate screen is active."""
         return self._main is not None
 
     def text(self) -> str:
-        """Return the rows, without the blanks at their ends, joined by newlines."""
-        # Not `display`, which fails where half of a wide character was overwritten.
+        """Return the rows without trailing spaces, joined by newlines."""
+        # Not `display`: it fails if half of a wide character was overwritten.
         columns = range(self.columns)
         rows = ("".join(self.buffer[row][column].data for column in columns) for row in range(self.lines))
         return "\n".join(row.rstrip() for row in rows)

@@ -1,14 +1,16 @@
-"""A person at a terminal: a program on a pty, its screen as text, keys, resizes and signals.
+"""A user at a terminal: a program on a pty, its screen as text, keys, resizes and signals.
 
 `Terminal` runs one program. `Shell` runs the interactive bash from which a user would start it.
 """
 
+import fcntl
 import os
 import re
 import select
 import shutil
 import signal
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +26,10 @@ from tests.harness.screen import Screen, SequenceFilter
 
 Predicate = Callable[[str], bool]
 
-PATIENCE = 30.0  # seconds to wait for something that should come at once, on a busy machine
-_LOOK = 0.1  # seconds without output after which a condition is looked at again: not all of them show on the screen
+PATIENCE = 30.0  # seconds for something that should happen immediately, on a busy machine
+_LOOK = 0.1  # seconds without output until a condition is checked again: not every change shows on the screen
 
-# Requests that type into a terminal, lock it or kill it, and ways to one (CONTAINMENT A).
+# Requests that inject input, lock or hang up a terminal, and paths to one (CONTAINMENT A).
 REQUESTS = {
     "TIOCSTI": 0x5412,
     "TIOCLINUX": 0x541C,
@@ -40,7 +42,7 @@ REQUESTS = {
     "VT_ACTIVATE": 0x5606,
     "VT_LOCKSWITCH": 0x560B,
 }
-WAYS = ["stdin", "/dev/tty", "/proc/self/fd/0", "/proc/self/fd/2"]
+TERMINAL_PATHS = ["stdin", "/dev/tty", "/proc/self/fd/0", "/proc/self/fd/2"]
 
 KEYS = {
     "enter": b"\r",
@@ -86,7 +88,7 @@ _PLAIN = re.compile(
 
 
 class Terminal:
-    """A program on a terminal, and the person who looks at its screen and types.
+    """A program on a terminal, with methods that read its screen and type.
 
     `env` is added to this process's environment; None removes a variable.
     """
@@ -102,7 +104,7 @@ class Terminal:
     ) -> None:
         merged = {**os.environ, **ENVIRONMENT, **(env or {})}
         self._fd, self._process = _spawn(
-            [str(word) for word in argv],
+            [str(argument) for argument in argv],
             (rows, cols),
             {name: value for name, value in merged.items() if value is not None},
             cwd,
@@ -122,17 +124,17 @@ class Terminal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # What the person sees
+    # The screen
 
     @property
     def raw(self) -> bytes:
-        """All bytes that came to the terminal so far."""
-        self._take_all()
+        """Return all bytes that were written to the terminal so far."""
+        self._read_all()
         return bytes(self._raw)
 
     def text(self) -> str:
-        """Return what is on the screen now."""
-        self._take_all()
+        """Return the current text of the screen."""
+        self._read_all()
         return self.screen.text()
 
     def wait_for(self, wanted: str | Predicate, timeout: float = PATIENCE) -> str:
@@ -145,14 +147,14 @@ class Terminal:
         return self._wait(lambda text: not shows(text), timeout, f"{unwanted!r} did not go")
 
     def wait_quiet(self, seconds: float = 0.5, timeout: float = PATIENCE) -> str:
-        """Wait until nothing came to the terminal for some seconds; return the screen."""
+        """Wait until nothing was written to the terminal for some seconds; return the screen."""
         deadline = time.monotonic() + timeout
-        while self._take(seconds):
+        while self._read_once(seconds):
             assert time.monotonic() < deadline, self._complaint(f"not quiet in {timeout} s")
         return self.screen.text()
 
     def wait_raw(self, wanted: bytes, timeout: float = PATIENCE, start: int = 0) -> int:
-        """Wait until these bytes came to the terminal at the offset `start` or later; return the offset after them."""
+        """Wait until these bytes were written at the offset `start` or later; return the offset after them."""
         self._wait(
             lambda _: self._raw.find(wanted, start) >= 0,
             timeout,
@@ -160,73 +162,77 @@ class Terminal:
         )
         return self._raw.find(wanted, start) + len(wanted)
 
-    # What the person does
+    # Input
 
     def send(self, data: str | bytes) -> None:
-        """Type or paste this, as it is."""
+        """Type or paste data unchanged."""
         rest = data.encode() if isinstance(data, str) else data
         deadline = time.monotonic() + PATIENCE
         while rest:
-            assert time.monotonic() < deadline, self._complaint(f"nobody reads what is typed: {rest!r}")
+            assert time.monotonic() < deadline, self._complaint(f"the program does not read its input: {rest!r}")
             _, writable, _ = select.select([self._fd], [self._fd], [], PATIENCE)
             if writable:
                 rest = rest[_write(self._fd, rest) :]
             else:
-                self._take(0)
+                self._read_once(0)
 
     def keys(self, *names: str) -> None:
-        """Press keys by their names, as in KEYS; a single character is itself."""
+        """Press keys by name, as in KEYS; a single character is itself."""
         for name in names:
             self.send(KEYS.get(name, name))
 
     def resize(self, rows: int, cols: int) -> None:
-        """Give the window another size, which the kernel tells the foreground group by SIGWINCH."""
-        self._take_all()
+        """Resize the window; the kernel sends SIGWINCH to the foreground group."""
+        self._read_all()
         self.screen.resize(rows, cols)
         termios.tcsetwinsize(self._fd, (rows, cols))
 
     def hang_up(self) -> None:
-        """Close the window: the kernel sends SIGHUP, and the program's reads and writes of the terminal fail."""
+        """Close the window: the kernel sends SIGHUP, and reading and writing the terminal fail for the program."""
         if self._is_open:
-            self._take_all()
+            self._read_all()
             self._is_open = False
             self._pty.close()
 
-    # What the kernel knows
+    # The kernel's view
 
     def foreground(self) -> int:
-        """Return the process group that the terminal's keys and signals go to."""
+        """Return the foreground process group."""
         return os.tcgetpgrp(self._fd)
 
+    def unread_bytes(self) -> int:
+        """Return the number of bytes written to the terminal and not yet read."""
+        return int.from_bytes(fcntl.ioctl(self._fd, termios.FIONREAD, bytes(4)), sys.byteorder)
+
     def stty(self) -> str:
-        """Return the terminal's size and modes, as `stty -a` prints them."""
+        """Return the terminal's size and modes, as printed by `stty -a`."""
         return subprocess.run(["stty", "-a"], stdin=self._fd, capture_output=True, check=True, text=True).stdout
 
-    # The end
+    # Exit
 
     def is_alive(self) -> bool:
-        """Whether the program has not ended; it may be stopped."""
+        """Return whether the program has not exited; it may be stopped."""
         return self._process.poll() is None
 
     def wait_exit(self, timeout: float = PATIENCE) -> int:
-        """Wait until the program has ended; return its exit code, or 128 + n for signal n."""
+        """Wait until the program has exited; return its exit code, or 128 + n for signal n."""
         deadline = time.monotonic() + timeout
         while self.is_alive():
             left = deadline - time.monotonic()
             assert left > 0, self._complaint(f"did not end in {timeout} s")
             watched = [self._pidfd, self._fd] if self._can_read() else [self._pidfd]
             if self._fd in select.select(watched, [], [], left)[0]:
-                self._take(0)
-        self._take_all()
+                self._read_once(0)
+        self._read_all()
         code = self._process.returncode
         return 128 - code if code < 0 else code
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Send the program a signal."""
+        """Send a signal to the program."""
         self._process.send_signal(number)
 
     def close(self) -> None:
-        """End the program, by hanging up and then by SIGKILL, and give the terminal back."""
+        """End the program, by a hangup and then by SIGKILL, and close the terminal."""
         self.hang_up()
         if not select.select([self._pidfd], [], [], 2)[0]:
             self.kill()
@@ -238,8 +244,8 @@ class Terminal:
     def _can_read(self) -> bool:
         return self._is_open and not self._pty.flag_eof
 
-    def _take(self, timeout: float) -> bool:
-        """Read once, for at most `timeout` seconds, and show it; return whether anything came."""
+    def _read_once(self, timeout: float) -> bool:
+        """Read once, for at most `timeout` seconds, and update the screen; return whether there was output."""
         if not self._can_read():
             return False
         try:
@@ -250,8 +256,8 @@ class Terminal:
         self._stream.feed(self._filter.feed(chunk))
         return True
 
-    def _take_all(self) -> None:
-        while self._take(0):
+    def _read_all(self) -> None:
+        while self._read_once(0):
             pass
 
     def _wait(self, holds: Predicate, timeout: float, complaint: str) -> str:
@@ -259,12 +265,12 @@ class Terminal:
         while not holds(self.text()):
             left = deadline - time.monotonic()
             assert left > 0, self._complaint(f"{complaint} in {timeout} s")
-            came = self._take(min(left, _LOOK))
+            came = self._read_once(min(left, _LOOK))
             assert came or self._can_read(), self._complaint(f"{complaint}, and the program has left the terminal")
         return self.screen.text()
 
-    def _complaint(self, what: str) -> str:
-        return f"{what}; the screen:\n{self.screen.text()}"
+    def _complaint(self, problem: str) -> str:
+        return f"{problem}; the screen:\n{self.screen.text()}"
 
 
 class Shell(Terminal):
@@ -280,7 +286,7 @@ class Shell(Terminal):
         env: Mapping[str, str | None] | None = None,
         cwd: Path | None = None,
     ) -> None:
-        # Written before each prompt, but not when readline draws the prompt again. An OSC, so that nobody sees it.
+        # Written before each prompt, except when readline redraws it. An OSC, so that it is invisible.
         self._mark = f"\x1b]7777;{token_hex(4)};"
         command = f"printf '{self._mark}%s\\a' $?"
         own = {"PS1": self.PROMPT, "PROMPT_COMMAND": command, "HISTFILE": None}
@@ -292,21 +298,21 @@ class Shell(Terminal):
             cwd=cwd,
         )
         self._sent = 0
-        self.status = 0  # the exit code of the last command, as `$?` was at the last prompt that was waited for
+        self.status = 0  # the exit code of the last command, `$?` at the last prompt
         try:
             self.wait_prompt()
-            self.run("export -n PS1 PROMPT_COMMAND; clear")  # they are not for shells below this one
+            self.run("export -n PS1 PROMPT_COMMAND; clear")  # not for nested shells
         except BaseException:
             self.close()
             raise
 
     def send(self, data: str | bytes) -> None:
-        """Type or paste this, as it is."""
+        """Type or paste data unchanged."""
         self._sent = len(self._raw)
         super().send(data)
 
     def wait_prompt(self, timeout: float = PATIENCE) -> str:
-        """Wait for a prompt after what was last typed; return what was written till then, without sequences."""
+        """Wait for a prompt after the last input; return the output until then, without sequences."""
         start, mark = self._sent, self._mark.encode()
         found = self.wait_raw(mark, timeout, start)
         after = self.wait_raw(b"\a", timeout, found)
@@ -315,15 +321,15 @@ class Shell(Terminal):
         return _PLAIN.sub(b"", bytes(self._raw[start : found - len(mark)])).decode(errors="replace")
 
     def run(self, command: str, timeout: float = PATIENCE) -> str:
-        """Type a command, wait for the next prompt, and return what the command wrote."""
+        """Type a command, wait for the next prompt, and return the command's output."""
         self.send(f"{command}\n")
         _echo, _, output = self.wait_prompt(timeout).partition("\n")
         return output
 
     def start(self, command: str, timeout: float = PATIENCE) -> int:
-        """Type a command and wait until it has the terminal; return its process group."""
+        """Type a command and wait until it is in the foreground; return its process group."""
         self.send(f"{command}\n")
-        # Until its child has become the program it still ignores the signals of the keyboard, as an interactive bash does.
+        # Until the shell's child has executed the program, it ignores the keyboard's signals, as an interactive bash does.
         self._wait(
             lambda _: self.foreground() != self.pid and _name_of(self.foreground()) != "bash",
             timeout,
@@ -335,7 +341,7 @@ class Shell(Terminal):
 def _spawn(
     argv: list[str], size: tuple[int, int], env: Mapping[str, str], cwd: Path | None
 ) -> tuple[int, subprocess.Popen[bytes]]:
-    """Start a program as the leader of a session on a new terminal; return the other end of it, and the process."""
+    """Start a program as the leader of a session on a new terminal; return the pty's master side, and the process."""
     # Not pexpect.spawn, which runs Python in a fork of a process that may have threads: the model server's.
     setsid = shutil.which("setsid")
     assert setsid, "setsid (util-linux) is not installed"
@@ -364,7 +370,7 @@ def _name_of(pid: int) -> str:
 
 
 def _write(fd: int, data: bytes) -> int:
-    """Write what there is room for, and return how much it was."""
+    """Write as many bytes as fit; return their number."""
     try:
         return os.write(fd, data)
     except BlockingIOError:

@@ -1,5 +1,6 @@
-"""Doing something as an ordinary user, also in a test that root runs (permissions mean nothing to root), or with own mounts."""
+"""Run code as an ordinary user, also in tests as root (to which permissions do not apply), or with its own mounts."""
 
+import ctypes
 import os
 import shutil
 import tempfile
@@ -8,21 +9,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_dev.linux import syscalls as kernel
+from agent_dev.linux import syscalls
 
 NOBODY = 65534
 
 
 @contextmanager
-def open_place(within: str | None = None) -> Iterator[Path]:
-    """Yield a new directory that belongs to the ordinary user of `as_ordinary`."""
-    place = Path(tempfile.mkdtemp(prefix="agent-dev-test-", dir=within))
+def ordinary_users_directory(within: str | None = None) -> Iterator[Path]:
+    """Yield a new directory that belongs to the ordinary user of `call_as_ordinary_user`."""
+    folder = Path(tempfile.mkdtemp(prefix="agent-dev-test-", dir=within))
     if os.getuid() == 0:
-        os.chown(place, NOBODY, NOBODY)
+        os.chown(folder, NOBODY, NOBODY)
     try:
-        yield place
+        yield folder
     finally:
-        shutil.rmtree(place, onerror=_open_and_retry)
+        shutil.rmtree(folder, onerror=_open_and_retry)
 
 
 def _open_and_retry(function: Callable[[str], object], path: str, _: object) -> None:
@@ -35,16 +36,16 @@ def _open_and_retry(function: Callable[[str], object], path: str, _: object) -> 
         function(path)
 
 
-def as_ordinary(act: Callable[[], None]) -> None:
-    """Call `act` in a process of an ordinary user; fail with its traceback when it raises."""
+def call_as_ordinary_user(act: Callable[[], None]) -> None:
+    """Call `act` in a process of an ordinary user; fail with its traceback if it raises."""
     if os.getuid() == 0:
         _in_child(_become_nobody, act)
     else:
         act()
 
 
-def with_own_mounts(act: Callable[[], None]) -> None:
-    """Call `act` in a process whose mounts are its own; fail with its traceback when it raises."""
+def call_with_own_mounts(act: Callable[[], None]) -> None:
+    """Call `act` in a process with its own mount namespace; fail with its traceback if it raises."""
     _in_child(_leave_mounts, act)
 
 
@@ -52,39 +53,45 @@ def _become_nobody() -> None:
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
+    make_dumpable()
     os.umask(0o022)
+
+
+def make_dumpable() -> None:
+    """Make this process dumpable (prctl(2)): otherwise /proc/self belongs to root, and no namespace can be mapped."""
+    ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE
 
 
 def _leave_mounts() -> None:
     uid, gid = os.getuid(), os.getgid()
     if uid == 0:
-        kernel.unshare(kernel.NEWNS)
+        syscalls.unshare(syscalls.NEWNS)
     else:
-        kernel.unshare(kernel.NEWUSER | kernel.NEWNS)
-        for name, words in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-            Path(f"/proc/self/{name}").write_text(words)
-    kernel.mount(None, "/", None, kernel.REC | kernel.SLAVE)
+        syscalls.unshare(syscalls.NEWUSER | syscalls.NEWNS)
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+            Path(f"/proc/self/{name}").write_text(text)
+    syscalls.mount(None, "/", None, syscalls.REC | syscalls.SLAVE)
 
 
 def _in_child(prepare: Callable[[], None], act: Callable[[], None]) -> None:
-    answer, told = os.pipe()
+    read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.close(answer)
-        _act(prepare, act, told)
-    os.close(told)
-    with os.fdopen(answer, "rb") as file:
-        words = file.read().decode()
+        os.close(read_end)
+        _act(prepare, act, write_end)
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as file:
+        output = file.read().decode()
     _, status = os.waitpid(pid, 0)
-    if words or status:
-        raise AssertionError(f"in a process of its own ({status}):\n{words}")
+    if output or status:
+        raise AssertionError(f"in a child process ({status}):\n{output}")
 
 
-def _act(prepare: Callable[[], None], act: Callable[[], None], told: int) -> None:
+def _act(prepare: Callable[[], None], act: Callable[[], None], write_end: int) -> None:
     try:
         prepare()
         act()
-    except BaseException:  # noqa: BLE001  (whatever it is belongs to the test that forked this process)
-        os.write(told, traceback.format_exc().encode())
+    except BaseException:  # noqa: BLE001  (reported to the test that forked this process)
+        os.write(write_end, traceback.format_exc().encode())
     finally:
         os._exit(0)

@@ -1,4 +1,4 @@
-"""What the sandbox tests need of the machine, found by trying."""
+"""Fixtures of the sandbox tests; without user namespaces, the tests are skipped."""
 
 import os
 import subprocess
@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.harness.program import AgentDev
-from tests.sandbox.watched import OWN
+from tests.sandbox.policy.watched import OWN
 
 
 @pytest.fixture(scope="session", autouse=True)
 def namespaces() -> None:
-    """User namespaces, by bubblewrap."""
+    """Skip without user namespaces: bubblewrap cannot build a sandbox."""
     bwrap = os.environ.get("AGENT_DEV_BWRAP", "bwrap")
     try:
         words = [bwrap, "--unshare-all", "--ro-bind", "/", "/", "true"]
@@ -25,7 +25,7 @@ def namespaces() -> None:
 
 @pytest.fixture
 def inside(agent_dev: AgentDev) -> AgentDev:
-    """The program with a door in each session, and no checkpoints by the clock."""
+    """Return the program with a control socket in each session, and without periodic checkpoints."""
     folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text("tx_inside: true\ncheckpoint_minutes: 0\n")
@@ -34,7 +34,7 @@ def inside(agent_dev: AgentDev) -> AgentDev:
 
 @pytest.fixture
 def guarded(agent_dev: AgentDev) -> AgentDev:
-    """The program with rules of the user's own beside those of the set `guard`."""
+    """Return the program with rules of the user in addition to the rule set `guard`."""
     folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
     folder.mkdir(parents=True)
     (folder / "policy.yaml").write_text(OWN)

@@ -1,4 +1,4 @@
-"""Agents that wait until they are told to go on, and how their sessions are listed; commands that say who they are."""
+"""Agents that wait for input, commands that print a line, and waiting for processes to exit."""
 
 import json
 from collections.abc import Iterator
@@ -16,16 +16,16 @@ WAIT = "echo ready; read line"
 
 @contextmanager
 def waiting_agent(agent_dev: AgentDev, script: str = "true", *options: str) -> Iterator["subprocess.Popen[str]"]:
-    """An agent that has done something and waits for a line on its input."""
-    with agent_dev.started(*options, "--", "sh", "-c", f"{script}; {WAIT}") as process:
+    """Yield an agent that has run a script and waits for a line of input."""
+    with agent_dev.start(*options, "--", "sh", "-c", f"{script}; {WAIT}") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         yield process
 
 
 def run_long(agent_dev: AgentDev, script: str) -> None:
-    """Run a script that ends well in a session that lasts: its launcher has seen so, and has begun a base."""
-    with agent_dev.started("--", "sh", "-euc", f"{script}\n{WAIT}") as process:
+    """Run a script that succeeds, in a session that is long enough for the launcher to start its lower snapshot."""
+    with agent_dev.start("--", "sh", "-euc", f"{script}\n{WAIT}") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         wait_until(lambda: _has_base(agent_dev, process.pid), "its base was begun")
@@ -42,13 +42,13 @@ def _has_base(agent_dev: AgentDev, launcher: int) -> bool:
 
 
 def end(process: "subprocess.Popen[str]") -> str:
-    """Let a waiting agent go on to its end; return what agent-dev said."""
+    """Let a waiting agent continue to its end; return the stderr of agent-dev."""
     _, said = process.communicate("\n", timeout=60)
     return said
 
 
 def wait_gone(marker: str) -> None:
-    """Wait until no process is left that has a marker in its command line."""
+    """Wait until no process has a marker in its command line."""
     wait_until(lambda: processes(marker) == [], f"every process with {marker} is gone")
 
 
@@ -57,7 +57,7 @@ def state(agent_dev: AgentDev) -> list[str]:
 
 
 def command(path: Path, says: str) -> None:
-    """Make a command that writes a line."""
+    """Create a command that prints a line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\necho {says}\n")
     path.chmod(0o755)

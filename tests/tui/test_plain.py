@@ -1,18 +1,19 @@
-"""The review as questions in plain lines: what is answered is what is merged, and nothing raw is printed."""
+"""The plain dialogue: the answers decide what is merged, and nothing raw is printed."""
 
 from dataclasses import replace
 
 import pytest
 
-from agent_dev.diff.merge3 import Merged
-from agent_dev.diff.partial import Choice
-from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
+from agent_dev.diff.merge3 import LineMerge
+from agent_dev.diff.partial_selection import LineSelection
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Risk
 from agent_dev.overlay.selection import Selection
 from tests.harness.sample_session import Sample
-from tui.model.tabs import Way
-from tui.plain import commits as plain_commits
-from tui.plain import review as plain
-from tui.source import Content
+from tests.harness.typist import Typist
+from tui.model.tabs import ImportMode
+from tui.plain import commits, review
+from tui.source import ContentPair
 
 FILE = Entry(FileType.FILE, size=10)
 BEFORE = b"".join(b"line %d\n" % number for number in range(20))
@@ -20,82 +21,70 @@ AFTER = BEFORE.replace(b"line 3\n", b"three\n").replace(b"line 12\n", b"twelve\n
 
 
 class Session(Sample):
-    """Some changes, each with these bytes."""
+    """Some changes, all with the same contents."""
 
     roots = ("/src",)
 
-    def __init__(self, *changes: Change, content: Content = (BEFORE, AFTER)) -> None:
+    def __init__(self, *changes: Change, content: ContentPair = (BEFORE, AFTER)) -> None:
         super().__init__()
         self.changes = ChangeSet(changes)
         self._content = content
 
-    def content(self, _key: Key) -> Content:
+    def read_content(self, _key: Key) -> ContentPair:
         return self._content
 
-    def merged(self, _key: Key) -> Merged | None:
+    def edited_text(self, _key: Key) -> bytes | None:
+        return None
+
+    def line_merge(self, _key: Key) -> LineMerge | None:
         return None
 
 
-class Typist:
-    """Answers in order; then nobody is there any more."""
-
-    def __init__(self, *answers: str) -> None:
-        self._answers = [*answers]
-        self.lines: list[str] = []
-
-    def say(self, line: str) -> None:
-        self.lines.append(line)
-
-    def ask(self, question: str) -> str | None:
-        self.lines.append(question)
-        return self._answers.pop(0) if self._answers else None
-
-
 def edited(path: bytes = b"f", **more: object) -> Change:
-    return Change(Key(0, path), Kind.EDITED, FILE, FILE, **more)  # type: ignore[arg-type]
+    return Change(Key(0, path), ChangeKind.EDITED, FILE, FILE, **more)  # type: ignore[arg-type]
 
 
 def play(source: Session, *answers: str) -> tuple[list[Selection], str]:
-    """Answer questions; return what was merged, and all that was printed."""
+    """Answer questions; return the merged selections and the output."""
     typist = Typist(*answers)
-    plain.review(source, typist)
+    review.ask_changes(source, typist)
     return source.merges, "\n".join(typist.lines)
 
 
-def only(choice: Choice) -> list[Selection]:
+def only(choice: LineSelection) -> list[Selection]:
     return [Selection(frozenset((Key(0, b"f"),)), {Key(0, b"f"): choice})]
 
 
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        (("y", "n", "y"), only(Choice(frozenset((0,))))),
-        (("n", "y", "y"), only(Choice(frozenset((1,))))),
+        (("y", "n", "y"), only(LineSelection(frozenset((0,))))),
+        (("n", "y", "y"), only(LineSelection(frozenset((1,))))),
         (("a", "y"), [Selection(frozenset((Key(0, b"f"),)))]),
-        (("n", "l", "y", "n", "y"), only(Choice(old=frozenset((12,))))),
-        (("y", "d", "y"), only(Choice(frozenset((0,))))),
+        (("n", "l", "y", "n", "y"), only(LineSelection(old_lines=frozenset((12,))))),
+        (("y", "d", "y"), only(LineSelection(frozenset((0,))))),
         (("y", "q"), []),
         (("d",), []),
         (("y", "n", "n"), []),
         (("y", "n"), []),
         ((), []),
-        (("what", "?", "Y", "n", "yes"), only(Choice(frozenset((0,))))),
+        (("what", "?", "Y", "n", "yes"), only(LineSelection(frozenset((0,))))),
     ],
 )
-def test_what_is_answered_is_merged(answers: tuple[str, ...], expected: list[Selection]) -> None:
+def test_answers_decide_what_is_merged(answers: tuple[str, ...], expected: list[Selection]) -> None:
     assert play(Session(edited()), *answers)[0] == expected
 
 
-def test_no_more_questions_still_asks_about_the_merge() -> None:
-    merges, said = play(Session(edited(), edited(b"g")), "a", "q", "y")
+def test_quit_still_asks_about_the_merge() -> None:
+    merges, output = play(Session(edited(), edited(b"g")), "a", "q", "y")
     assert merges == [Selection(frozenset((Key(0, b"f"),)))]
-    assert "merge 1 change? " in said
+    assert "apply 1 change? " in output
 
 
-def test_the_last_numbers_are_of_all_that_there_is() -> None:
+def test_the_final_totals_count_all_changes() -> None:
     source = Session(edited(insertions=2, deletions=2), edited(b"g", insertions=3, deletions=0))
-    said = play(source, "y", "d", "d", "n")[1]
-    assert "chosen 1 of 2 changes · blocks 1/2 · lines 2/7 " in said
+    output = play(source, "y", "d", "d", "n")[1]
+    assert "selected 1 of 2 changes · hunks 1/2 · lines 2/7 " in output
 
 
 def test_a_risky_change_is_asked_about_twice() -> None:
@@ -104,61 +93,61 @@ def test_a_risky_change_is_asked_about_twice() -> None:
     assert len(play(source, "a", "y", "y")[0]) == 1
 
 
-def test_a_mode_is_a_question_of_its_own() -> None:
+def test_a_mode_is_a_separate_question() -> None:
     script = replace(edited(), after=replace(FILE, mode=0o755))
-    assert play(Session(script), "y", "d", "y")[0] == only(Choice())
-    assert play(Session(script), "n", "y", "n", "y")[0] == only(Choice(frozenset((0,)), mode=False))
+    assert play(Session(script), "y", "d", "y")[0] == only(LineSelection())
+    assert play(Session(script), "n", "y", "n", "y")[0] == only(LineSelection(frozenset((0,)), mode=False))
 
 
-def test_what_has_no_lines_is_taken_whole() -> None:
-    link = Change(Key(0, b"f"), Kind.ADDED, None, Entry(FileType.SYMLINK, target=b"x"))
-    merges, said = play(Session(link, content=(None, b"x")), "y", "y")
+def test_a_change_without_lines_is_selected_as_a_whole() -> None:
+    link = Change(Key(0, b"f"), ChangeKind.ADDED, None, Entry(FileType.SYMLINK, target=b"x"))
+    merges, output = play(Session(link, content=(None, b"x")), "y", "y")
     assert len(merges) == 1
-    assert "create the link → x" in said
+    assert "create the symlink → x" in output
 
 
-def test_what_git_ignores_is_one_question() -> None:
-    many = tuple(edited(b"node_modules/%d" % number, ignored=True) for number in range(50))
-    merges, said = play(Session(*many), "y", "y")
+def test_ignored_files_are_one_question() -> None:
+    many = tuple(edited(b"node_modules/%d" % number, is_ignored=True) for number in range(50))
+    merges, output = play(Session(*many), "y", "y")
     assert len(merges[0]) == 50
-    assert said.count("take them?") == 1
+    assert output.count("select 50 ignored or generated files?") == 1
 
 
-def test_what_cannot_be_merged_is_said_and_not_asked_about() -> None:
-    merges, said = play(Session(replace(edited(), obstacle="a socket cannot be merged")))
-    assert (merges, "a socket cannot be merged" in said, "take" in said) == ([], True, False)
+def test_unmergeable_changes_are_reported_without_a_question() -> None:
+    merges, output = play(Session(replace(edited(), obstacle="a socket cannot be merged")))
+    assert (merges, "a socket cannot be merged" in output, "select this" in output) == ([], True, False)
 
 
-def test_the_choice_waits_when_it_is_not_merged() -> None:
+def test_an_unmerged_selection_is_saved() -> None:
     source = Session(edited())
     play(source, "y", "n", "n")
-    assert source.draft.selection == only(Choice(frozenset((0,))))[0]
-    assert play(source, "n", "y", "y")[0] == only(Choice(frozenset((1,))))
+    assert source.draft.selection == only(LineSelection(frozenset((0,))))[0]
+    assert play(source, "n", "y", "y")[0] == only(LineSelection(frozenset((1,))))
 
 
-def test_a_conflict_is_settled_by_a_letter() -> None:
+def test_a_conflict_is_resolved_by_a_letter() -> None:
     source = Sample()
     source.changes = ChangeSet(tuple(one for one in source.changes.changes if one.conflict))
-    typist = Typist("g", "y")
-    plain.review(source, typist)
+    typist = Typist("a", "y")
+    review.ask_changes(source, typist)
     assert [len(one) for one in source.merges] == [1]
 
 
 def test_nothing_hostile_is_printed_raw() -> None:
     nasty = b"\x1b]0;owned\x07\x1b[31m\x9b\r"
-    _, said = play(Session(edited(b"f" + nasty), content=(b"a\n", nasty + b"\n")), "y", "n")
-    assert not [one for one in said if one < " " and one != "\n"]
-    assert "␛]0;owned␇" in said
+    _, output = play(Session(edited(b"f" + nasty), content=(b"a\n", nasty + b"\n")), "y", "n")
+    assert not [one for one in output if one < " " and one != "\n"]
+    assert "␛]0;owned␇" in output
 
 
 # --- commits ---
 
 
-def bring(source: Sample, *answers: str) -> tuple[list[tuple[tuple[str, ...], Way, str]], str]:
-    """Answer questions about commits; return what came home how, and all that was printed."""
+def bring(source: Sample, *answers: str) -> tuple[list[tuple[tuple[str, ...], ImportMode, str]], str]:
+    """Answer questions about commits; return the requested imports and the output."""
     typist = Typist(*answers)
-    plain_commits.review(source, typist)
-    return source.brought, "\n".join(typist.lines)
+    commits.ask_commits(source, typist)
+    return source.imports, "\n".join(typist.lines)
 
 
 BOTH = ("2f8c1d0e6b", "9ab03e77c1")
@@ -167,12 +156,12 @@ BOTH = ("2f8c1d0e6b", "9ab03e77c1")
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        (("a", "y", "y"), [(BOTH, Way.YOURS, "")]),
-        (("a", "y", "s"), [(BOTH, Way.ONE, "")]),
-        (("a", "y", "b", "", "theirs"), [(BOTH, Way.BRANCH, "theirs")]),
-        (("a", "n", "y"), [(BOTH[1:], Way.YOURS, "")]),
-        (("o", "y", "n", "y"), [(BOTH[1:], Way.YOURS, "")]),
-        (("o", "n", "y", "y", "y"), [(BOTH[:1], Way.YOURS, "")]),
+        (("a", "y", "y"), [(BOTH, ImportMode.ONTO_BRANCH, "")]),
+        (("a", "y", "s"), [(BOTH, ImportMode.SQUASHED, "")]),
+        (("a", "y", "b", "", "theirs"), [(BOTH, ImportMode.NEW_BRANCH, "theirs")]),
+        (("a", "n", "y"), [(BOTH[1:], ImportMode.ONTO_BRANCH, "")]),
+        (("o", "y", "n", "y"), [(BOTH[1:], ImportMode.ONTO_BRANCH, "")]),
+        (("o", "n", "y", "y", "y"), [(BOTH[:1], ImportMode.ONTO_BRANCH, "")]),
         (("o", "n", "n"), []),
         (("o", "n", "y", "n"), []),
         (("n",), []),
@@ -182,11 +171,11 @@ BOTH = ("2f8c1d0e6b", "9ab03e77c1")
         ((), []),
     ],
 )
-def test_commits_that_are_answered_for_come_home(answers: tuple[str, ...], expected: list[object]) -> None:
+def test_answers_decide_which_commits_are_imported(answers: tuple[str, ...], expected: list[object]) -> None:
     assert bring(Sample(), *answers)[0] == expected
 
 
-def test_a_risky_path_of_commits_is_told_before_it_is_asked_about() -> None:
-    said = bring(Sample(), "a", "y", "y")[1]
-    assert "risky: package.json" in said
-    assert said.index("(") < said.index("bring it nevertheless?") < said.index("how?")
+def test_a_risky_path_of_commits_is_shown_before_its_question() -> None:
+    output = bring(Sample(), "a", "y", "y")[1]
+    assert "risky: package.json" in output
+    assert output.index("(") < output.index("import it anyway?") < output.index("how to import")

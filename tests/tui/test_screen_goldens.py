@@ -1,6 +1,6 @@
-"""The merge screen as it is drawn, in memory, against text goldens.
+"""The drawn review screen compared with golden texts.
 
-`AGENT_DEV_GOLDEN=write pytest tests/tui` draws the goldens anew.
+`AGENT_DEV_GOLDEN=write pytest tests/tui` rewrites them.
 """
 
 import os
@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.harness.sample_session import Sample
-from tests.tui.playing import drawn, play, quiet, strips, text
+from tests.tui.screen_player import run_keys, screen_rows, screen_text, text_after_keys, wait_until_idle
 from tui.app import ReviewApp
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -47,9 +47,9 @@ SCENES = {
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_the_screen_looks_as_it_did(name: str) -> None:
+def test_the_screen_equals_its_golden(name: str) -> None:
     size, keys = SCENES[name]
-    shown = drawn(Sample(), size, *keys)
+    shown = text_after_keys(Sample(), size, *keys)
     golden = GOLDEN / f"{name}.txt"
     if os.environ.get("AGENT_DEV_GOLDEN") == "write":
         golden.write_text(shown, encoding="utf-8")
@@ -62,25 +62,25 @@ def test_every_row_is_as_wide_as_the_terminal(name: str) -> None:
 
     async def scene(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, ReviewApp)
-        assert [strip.cell_length for strip in strips(pilot.app)] == [size[0]] * size[1]
+        assert [strip.cell_length for strip in screen_rows(pilot.app)] == [size[0]] * size[1]
 
-    play(Sample(), size, *keys, scene=scene)
+    run_keys(Sample(), size, *keys, scene=scene)
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
 @pytest.mark.parametrize("pane", [(), ("enter",)])
-def test_the_footer_always_shows_how_to_apply_and_how_to_leave(size: tuple[int, int], pane: tuple[str, ...]) -> None:
-    footer = drawn(Sample(), size, *pane).splitlines()[-1]
-    assert footer.startswith(" c apply  q leave  ? help")
+def test_the_footer_always_shows_apply_and_quit(size: tuple[int, int], pane: tuple[str, ...]) -> None:
+    footer = text_after_keys(Sample(), size, *pane).splitlines()[-1]
+    assert footer.startswith(" c apply  q quit  ? help")
 
 
-def test_a_resize_at_any_moment_is_drawn() -> None:
+def test_a_resize_redraws_the_screen() -> None:
     async def scene(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, ReviewApp)
         for size in ((60, 15), (200, 50), (99, 20), (100, 20)):
             await pilot.resize_terminal(*size)
-            await quiet(pilot)
-            assert [strip.cell_length for strip in strips(pilot.app)] == [size[0]] * size[1]
-            assert " c apply" in text(pilot.app).splitlines()[-1]
+            await wait_until_idle(pilot)
+            assert [strip.cell_length for strip in screen_rows(pilot.app)] == [size[0]] * size[1]
+            assert " c apply" in screen_text(pilot.app).splitlines()[-1]
 
-    play(Sample(), (120, 40), "enter", scene=scene)
+    run_keys(Sample(), (120, 40), "enter", scene=scene)

@@ -1,4 +1,4 @@
-"""Hostile names and contents on the merge screen: nothing of them reaches the terminal raw."""
+"""Hostile names and contents on the review screen never reach the terminal raw."""
 
 import time
 import unicodedata
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.pilot import Pilot
 
-from agent_dev.overlay.changes import Change, ChangeSet, Entry, FileType, Key, Kind, Risk
-from tests.tui.playing import FILE, Made, drawn, edited, play, quiet, strips
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Risk
+from tests.tui.screen_player import FILE, FakeSession, edited, run_keys, screen_rows, text_after_keys, wait_until_idle
 from tui.app import ReviewApp
-from tui.model.tabs import Entry as Row
 from tui.model.tabs import Tab
+from tui.model.tabs import TabEntry as Row
 
 if TYPE_CHECKING:
-    from tui.source import Content
+    from tui.source import ContentPair
 
 NASTY = [
     b"\x1b]0;owned\x07",
@@ -39,29 +40,30 @@ NASTY = [
 ]
 
 
-def hostile() -> Made:
-    """Return changes whose every text is nasty."""
+def hostile() -> FakeSession:
+    """Return changes in which every text is hostile."""
     some = []
-    contents: dict[bytes, Content] = {}
+    contents: dict[bytes, ContentPair] = {}
     for number, nasty in enumerate(NASTY):
         path = b"%02d" % number + nasty
-        said = nasty.decode("utf-8", "surrogateescape")
+        hostile_text = nasty.decode("utf-8", "surrogateescape")
         entry = Entry(FileType.SYMLINK, target=nasty) if number % 5 == 4 else FILE
-        risks = (Risk(said, said),) if number % 3 == 0 else ()
-        some.append(Change(Key(0, path), Kind.EDITED, entry, entry, risks=risks, conflict=said if number % 7 == 6 else None))
+        risks = (Risk(hostile_text, hostile_text),) if number % 3 == 0 else ()
+        conflict = hostile_text if number % 7 == 6 else None
+        some.append(Change(Key(0, path), ChangeKind.EDITED, entry, entry, risks=risks, conflict=conflict))
         contents[path] = (b"same\n" + nasty, b"same\n" + b"x" + nasty + b"\n" + nasty * 50)
-    made = Made(*some, contents=contents)
-    said = NASTY[1].decode("latin-1")
-    made.changes = ChangeSet(tuple(some), (said,))
-    made.session, made.root, made.roots = said, said, (said,)
-    made.command, made.tabs = (said,), {Tab.COMMITS: (Row(said, (said,), key=None),)}
+    made = FakeSession(*some, contents=contents)
+    title = NASTY[1].decode("latin-1")
+    made.changes = ChangeSet(tuple(some), (title,))
+    made.session, made.root, made.roots = title, title, (title,)
+    made.command, made.tabs = (title,), {Tab.COMMITS: (Row(title, (title,), key=None),)}
     return made
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (140, 40)])
-def test_nothing_of_a_hostile_text_reaches_the_terminal_raw(size: tuple[int, int]) -> None:
+def test_no_hostile_text_reaches_the_terminal_raw(size: tuple[int, int]) -> None:
     def check(app: ReviewApp) -> None:
-        rows = strips(app)
+        rows = screen_rows(app)
         for strip in rows:
             for segment in strip:
                 assert segment.control is None
@@ -74,7 +76,7 @@ def test_nothing_of_a_hostile_text_reaches_the_terminal_raw(size: tuple[int, int
         check(pilot.app)
         for _ in NASTY:
             await pilot.press("enter", "end")
-            await quiet(pilot)
+            await wait_until_idle(pilot)
             check(pilot.app)
             await pilot.press("space", "escape", "n")
         for key in (
@@ -95,22 +97,22 @@ def test_nothing_of_a_hostile_text_reaches_the_terminal_raw(size: tuple[int, int
             *"red",
         ):
             await pilot.press(key)
-            await quiet(pilot)
+            await wait_until_idle(pilot)
             check(pilot.app)
 
-    play(hostile(), size, "home", scene=scene)
+    run_keys(hostile(), size, "home", scene=scene)
 
 
 def test_a_hostile_name_is_visible() -> None:
-    shown = drawn(Made(edited(b"\x1b[31mred\n"), edited("\u202etxt".encode())), (80, 24))
+    shown = text_after_keys(FakeSession(edited(b"\x1b[31mred\n"), edited("\u202etxt".encode())), (80, 24))
     assert "␛[31mred␊" in shown
     assert "<U+202E>txt" in shown
 
 
-def test_a_line_as_long_as_a_file_is_cut_and_can_be_walked_along() -> None:
+def test_a_line_as_long_as_a_file_is_cut_and_scrolls() -> None:
     line = b"0123456789" * 160_000
-    made = Made(edited(b"bundle.js"), contents={b"bundle.js": (line, line + b"end")})
+    made = FakeSession(edited(b"bundle.js"), contents={b"bundle.js": (line, line + b"end")})
     start = time.monotonic()
-    shown = drawn(made, (120, 30), "enter", *["L"] * 3)
+    shown = text_after_keys(made, (120, 30), "enter", *["L"] * 3)
     assert "4567890123" in shown
-    assert time.monotonic() - start < 10  # a screen that reads all of it at every key takes minutes
+    assert time.monotonic() - start < 10  # reading the whole line at every key takes minutes

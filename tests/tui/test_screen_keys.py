@@ -1,4 +1,4 @@
-"""Keys and clicks on the merge screen: rebound ones, early ones, and what a click does."""
+"""Keys and clicks on the review screen: rebound keys, early keys, clicks."""
 
 import asyncio
 
@@ -7,25 +7,25 @@ from textual.events import Key as KeyEvent
 from textual.pilot import Pilot
 
 from tests.harness.sample_session import Sample
-from tests.tui.playing import SAFE, merged, play, quiet, text
+from tests.tui.screen_player import KEYS_TO_SAFE_CHANGE, merged_paths, run_keys, screen_text, wait_until_idle
 from tui.app import ReviewApp
 from tui.events import Pane
-from tui.state import Face
+from tui.state import ScreenPage
 from tui.widgets.change_list import ChangeList
 from tui.widgets.diff_view import DiffView
 
 # Keys
 
 
-def test_every_binding_has_an_id_of_its_own() -> None:
+def test_every_binding_has_a_unique_id() -> None:
     async def scene(pilot: Pilot[None]) -> None:
         bindings = [active.binding for active in pilot.app.screen.active_bindings.values()]
         assert all(binding.id for binding in bindings)
         assert len({binding.id for binding in bindings}) == len({(binding.action, binding.description) for binding in bindings})
 
-    play(Sample(), (80, 24), scene=scene)
-    play(Sample(), (80, 24), "question_mark", scene=scene)
-    play(Sample(), (80, 24), "space", "c", scene=scene)
+    run_keys(Sample(), (80, 24), scene=scene)
+    run_keys(Sample(), (80, 24), "question_mark", scene=scene)
+    run_keys(Sample(), (80, 24), "space", "c", scene=scene)
 
 
 def test_a_rebound_key_works_and_is_shown() -> None:
@@ -34,29 +34,29 @@ def test_a_rebound_key_works_and_is_shown() -> None:
 
     async def run() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
-            await quiet(pilot)
-            assert " m apply" in text(app).splitlines()[-1]
+            await wait_until_idle(pilot)
+            assert " m apply" in screen_text(app).splitlines()[-1]
             await pilot.press("question_mark")
-            await quiet(pilot)
-            assert " m               apply" in text(app)
-            await pilot.press("escape", *SAFE, "space", "m")
-            assert app.state.face is Face.SUMMARY
+            await wait_until_idle(pilot)
+            assert " m               apply" in screen_text(app)
+            await pilot.press("escape", *KEYS_TO_SAFE_CHANGE, "space", "m")
+            assert app.state.page is ScreenPage.SUMMARY
 
     asyncio.run(run())
 
 
-def test_a_key_older_than_the_first_paint_does_nothing() -> None:
+def test_a_key_typed_before_the_first_paint_does_nothing() -> None:
     app = ReviewApp(Sample())
     typed = KeyEvent("space", " ")
 
     async def run() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
-            await quiet(pilot)
+            await wait_until_idle(pilot)
             await app.on_event(typed)
-            await quiet(pilot)
+            await wait_until_idle(pilot)
             assert not app.state.selection.keys
             await app.on_event(KeyEvent("space", " "))
-            await quiet(pilot)
+            await wait_until_idle(pilot)
             assert app.state.selection.keys
 
     asyncio.run(run())
@@ -65,7 +65,7 @@ def test_a_key_older_than_the_first_paint_does_nothing() -> None:
 # The mouse
 
 
-def test_a_click_on_a_box_toggles_and_on_a_name_only_goes_there() -> None:
+def test_a_click_on_a_checkbox_toggles_and_on_a_name_moves() -> None:
     async def scene(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, ReviewApp)
         await pilot.click(ChangeList, offset=(12, 2))
@@ -74,10 +74,10 @@ def test_a_click_on_a_box_toggles_and_on_a_name_only_goes_there() -> None:
         await pilot.click(ChangeList, offset=(2, 6))
         assert {key.path for key in pilot.app.state.selection.keys} == {b"README.md"}
 
-    play(Sample(), (120, 40), scene=scene)
+    run_keys(Sample(), (120, 40), scene=scene)
 
 
-def test_a_click_gives_a_pane_the_keys() -> None:
+def test_a_click_focuses_a_pane() -> None:
     async def scene(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, ReviewApp)
         await pilot.click(DiffView, offset=(10, 2))
@@ -85,17 +85,17 @@ def test_a_click_gives_a_pane_the_keys() -> None:
         await pilot.click(DiffView, offset=(2, 4))
         assert {key.path for key in pilot.app.state.selection.keys} == {b".github/workflows/release.yml"}
 
-    play(Sample(), (120, 40), scene=scene)
+    run_keys(Sample(), (120, 40), scene=scene)
 
 
-def test_a_click_on_an_answer_answers_it() -> None:
+def test_a_click_on_an_answer_sends_it() -> None:
     async def scene(pilot: Pilot[None]) -> None:
         await pilot.click("Answers", offset=(22, 0))
 
-    assert merged(play(Sample(), (80, 24), *SAFE, "space", "c", scene=scene))
+    assert merged_paths(run_keys(Sample(), (80, 24), *KEYS_TO_SAFE_CHANGE, "space", "c", scene=scene))
 
 
-# Keys typed ahead: nobody waits until a page is drawn
+# Keys typed ahead, before a page is drawn
 
 BURSTS = (
     *("q?", "qf", "q:", "q/", "q2", "qA", "qc", "?q", "?q?q", "??", "f?", "?f", ":q", "cq"),
@@ -104,14 +104,14 @@ BURSTS = (
 
 
 @pytest.mark.parametrize("burst", BURSTS)
-def test_keys_that_are_typed_ahead_end_no_program(burst: str) -> None:
-    """A failure on the screen is raised by `run_test` when it ends."""
+def test_keys_typed_ahead_do_not_crash(burst: str) -> None:
+    """Rely on `run_test`, which raises the screen's exception when it exits."""
     names = {"?": "question_mark", ":": "colon", "/": "slash", " ": "space"}
     app = ReviewApp(Sample())
 
     async def run() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
-            await quiet(pilot)
+            await wait_until_idle(pilot)
             for key in burst:
                 app.post_message(KeyEvent(names.get(key, key), key))
             await pilot.pause()
@@ -121,16 +121,16 @@ def test_keys_that_are_typed_ahead_end_no_program(burst: str) -> None:
     asyncio.run(run())
 
 
-def test_after_the_key_that_leaves_no_other_is_taken() -> None:
+def test_keys_after_quit_are_dropped() -> None:
     app = ReviewApp(Sample())
 
     async def run() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
-            await quiet(pilot)
+            await wait_until_idle(pilot)
             app.post_message(KeyEvent("q", "q"))
             app.post_message(KeyEvent("question_mark", "?"))
             app.post_message(KeyEvent("A", "A"))
             await pilot.pause()
-            assert (app.state.face, app.state.selection.keys) == (Face.REVIEW, frozenset())
+            assert (app.state.page, app.state.selection.keys) == (ScreenPage.REVIEW, frozenset())
 
     asyncio.run(run())

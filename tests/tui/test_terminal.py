@@ -1,7 +1,8 @@
-"""The merge screen on a real pty: what it leaves behind, whatever ends it, and keys that were not meant for it."""
+"""The review screen on a real pty: it restores the terminal however it ends, and drops keys typed before its first paint."""
 
 import io
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -9,46 +10,51 @@ from pathlib import Path
 import pytest
 
 from tests.harness.terminal import Shell, Terminal
-from tui.terminal.terminal_setup import is_capable
+from tui.terminal.terminal_setup import can_show_screen
 
 ROOT = Path(__file__).parents[2]
+REVIEW = "from tui.app import run_review; from tests.harness.sample_session import Sample; run_review(Sample())"
 PROGRAM = """
 import sys
-from tui.app import review
+from tui.app import run_review
 from tests.harness.sample_session import Sample
 sys.stdout.write("BEFORE\\n"); sys.stdout.flush()
 if "wait" in sys.argv: sys.stdin.readline()
 sample = Sample()
-review(sample)
+run_review(sample)
 print("RESULT", sorted(key.path for one in sample.merges for key in one.keys) or None)
 """
 READY = "? help"
 
 
+def is_ready(text: str) -> bool:
+    """Return whether the screen takes input: it counts lines only after the first paint, before which it drops keys."""
+    return READY in text and re.search(r"/[1-9][\d,+]* hunks|hunks 0/[1-9]", text) is not None
+
+
 def argv(*words: str) -> list[str]:
-    """Return the command that shows the sample and prints what was chosen."""
+    """Return the command that shows the sample and prints the merged paths."""
     return [sys.executable, "-c", PROGRAM, *words]
 
 
 def opened(*, rows: int = 24, cols: int = 80, **env: str) -> Terminal:
-    """Return a terminal that shows the screen."""
+    """Return a terminal in which the screen is open."""
     terminal = Terminal(argv(), rows=rows, cols=cols, cwd=ROOT, env=env)
-    terminal.wait_for(READY)
-    terminal.wait_quiet()  # a key that is older than the first paint does nothing
+    terminal.wait_for(is_ready)
     return terminal
 
 
 def assert_restored(raw: bytes) -> None:
-    """Assert that the terminal was told to be as before."""
+    """Assert that the sequences that restore the terminal were written."""
     assert raw.rfind(b"\x1b[?1049l") > raw.rfind(b"\x1b[?1049h") >= 0
     assert raw.rfind(b"\x1b[?1003l") > raw.rfind(b"\x1b[?1003h") >= 0
     assert raw.rfind(b"\x1b[?25h") > raw.rfind(b"\x1b[?25l") >= 0
 
 
-def test_what_is_chosen_comes_back() -> None:
+def test_the_selection_is_returned() -> None:
     with opened() as terminal:
         terminal.keys(*["n"] * 4, "space", "c")
-        terminal.wait_for("Yes, merge 1 change")
+        terminal.wait_for("Yes, apply 1 change")
         terminal.keys("y")
         terminal.wait_for("1 changes merged")
         terminal.keys("enter")
@@ -57,15 +63,12 @@ def test_what_is_chosen_comes_back() -> None:
         assert_restored(terminal.raw)
 
 
-def test_the_terminals_modes_are_as_before() -> None:
+def test_the_terminal_modes_are_restored() -> None:
     with Shell(cwd=ROOT) as shell:
         before = shell.stty()
         shell.run("true")
-        shell.send(
-            f"{sys.executable} -c 'from tui.app import review; from tests.harness.sample_session import Sample; "
-            "review(Sample())'\n"
-        )
-        shell.wait_for(READY)
+        shell.send(f"{sys.executable} -c '{REVIEW}'\n")
+        shell.wait_for(is_ready)
         shell.keys("q")
         shell.wait_prompt()
         assert shell.stty() == before
@@ -75,71 +78,68 @@ def test_the_terminals_modes_are_as_before() -> None:
 def test_a_signal_restores_the_terminal_and_merges_nothing(number: int) -> None:
     with opened() as terminal:
         terminal.keys("A")
-        terminal.wait_for("all that is safe is chosen")
+        terminal.wait_for("all safe changes selected")
         terminal.kill(number)
         terminal.wait_exit()
         assert_restored(terminal.raw)
         assert b"RESULT [" not in terminal.raw
 
 
-def test_a_closed_window_ends_it() -> None:
+def test_a_closed_window_ends_the_screen() -> None:
     with opened() as terminal:
         terminal.keys("A")
-        terminal.wait_for("all that is safe is chosen")
+        terminal.wait_for("all safe changes selected")
         terminal.hang_up()
         terminal.wait_exit()
 
 
-def test_keys_typed_before_the_screen_is_there_do_nothing() -> None:
+def test_keys_typed_before_the_screen_opens_do_nothing() -> None:
     with Terminal(argv("wait"), cwd=ROOT) as terminal:
         terminal.wait_for("BEFORE")
         terminal.send("\nAcy\r y")
-        terminal.wait_for(READY)
-        terminal.wait_quiet()
+        terminal.wait_for(is_ready)
         terminal.keys("j")
         text = terminal.wait_for("▌[ ]   ~! package.json")
-        assert "chosen 0 of" in text
+        assert "selected 0 of" in text
 
 
-def test_columns_and_lines_of_the_environment_do_not_mislead_it() -> None:
+def test_columns_and_lines_in_the_environment_are_ignored() -> None:
     with opened(rows=30, cols=110, COLUMNS="50", LINES="12") as terminal:
         assert "│" in terminal.text()
         assert len(terminal.text().splitlines()) == 30
 
 
-def test_it_can_be_stopped_and_continued() -> None:
+def test_the_screen_can_be_suspended_and_resumed() -> None:
     with Shell(cwd=ROOT) as shell:
-        shell.start(
-            f"{sys.executable} -c 'from tui.app import review; from tests.harness.sample_session import Sample; review(Sample())'"
-        )
-        shell.wait_for(READY)
+        shell.start(f"{sys.executable} -c '{REVIEW}'")
+        shell.wait_for(is_ready)
         shell.keys("A")
-        shell.wait_for("chosen 7 of")
+        shell.wait_for("selected 7 of")
         shell.keys("ctrl+z")
         shell.wait_prompt()
         shell.send("fg\n")
-        shell.wait_for(lambda text: READY in text and "chosen 7 of" in text)
+        shell.wait_for(lambda text: READY in text and "selected 7 of" in text)
         shell.keys("q")
-        shell.wait_for("Leave without merging?")
+        shell.wait_for("Quit without applying?")
         shell.keys("y")
         shell.wait_prompt()
 
 
-def test_without_colours_signs_carry_the_meaning() -> None:
+def test_without_colours_signs_are_shown() -> None:
     with opened(NO_COLOR="1") as terminal:
         terminal.keys("space")
         assert "▌[x]   ~! .github/workflows/release.yml" in terminal.wait_for("[x]")
 
 
 class Stream(io.StringIO):
-    """A stream that says what it is told to say."""
+    """A stream with a configurable `isatty`."""
 
     def __init__(self, *, is_terminal: bool) -> None:
         super().__init__()
         self._is_terminal = is_terminal
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Return whether it is a terminal."""
         return self._is_terminal
 
 
@@ -157,16 +157,16 @@ class Stream(io.StringIO):
         ("xterm", True, None, False),
     ],
 )
-def test_a_screen_needs_a_terminal_on_both_sides(
+def test_the_screen_needs_a_terminal_for_input_and_output(
     term: str | None, *, keys: bool | None, screen: bool | None, expected: bool
 ) -> None:
     environ = {} if term is None else {"TERM": term}
     streams = [None if one is None else Stream(is_terminal=one) for one in (keys, screen)]
-    assert is_capable(environ, *streams) is expected
+    assert can_show_screen(environ, *streams) is expected
 
 
-def test_a_closed_stdin_is_no_terminal() -> None:
+def test_a_closed_stdin_is_not_a_terminal() -> None:
     closed = Stream(is_terminal=True)
     closed.close()
     with open(os.devnull, encoding="utf-8") as null:
-        assert not is_capable({"TERM": "xterm"}, null, Stream(is_terminal=True))
+        assert not can_show_screen({"TERM": "xterm"}, null, Stream(is_terminal=True))

@@ -1,17 +1,18 @@
-"""What is imported when, asked of fresh interpreters: the way to the agent is short, and the core has no hands."""
+"""Imports in fresh interpreters: the launch path loads few modules, and core modules have no side effects."""
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 REPOSITORY = Path(__file__).parents[2]
-CORE = sorted(f"agent_dev.core.{path.stem}" for path in (REPOSITORY / "agent_dev/core").glob("[a-z]*.py"))
-WORDS = ["agent_dev.errors", "agent_dev.sanitize", "agent_dev.value"]
+CONTRACTS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+PURE = next(one["source_modules"] for one in CONTRACTS if one["name"] == "Pure modules have no side effects")
 
-# Each costs more than bubblewrap's own start, or half of it (docs/decisions/0002-start-up.md).
+# Each takes at least half as long to import as bubblewrap to start (docs/decisions/0002-launch-path-imports.md).
 SLOW = [
     "argparse",
     "contextlib",
@@ -64,72 +65,80 @@ def fresh(code: str) -> list[str]:
 
 
 def loaded_by(*modules: str) -> set[str]:
-    """Return the modules that importing these brings in."""
+    """Return the modules that importing these loads."""
     return set(fresh(f"before = set(sys.modules)\nimport {', '.join(modules)}\nprint(*set(sys.modules) - before, sep='\\n')"))
 
 
 @pytest.fixture(scope="module")
 def on_the_way() -> set[str]:
-    """Everything that is loaded when an agent starts."""
+    """Return all modules that are loaded when an agent starts."""
     return loaded_by("agent_dev.cli.main", "agent_dev.run.run")
 
 
 @pytest.mark.parametrize("module", SLOW)
-def test_the_way_to_an_agent_does_not_import_what_is_slow(on_the_way: set[str], module: str) -> None:
+def test_the_launch_path_does_not_import_slow_modules(on_the_way: set[str], module: str) -> None:
     assert module not in on_the_way
 
 
-def test_the_way_to_an_agent_really_was_loaded(on_the_way: set[str]) -> None:
+def test_the_launch_path_was_really_loaded(on_the_way: set[str]) -> None:
     assert {"agent_dev.cli.main", "agent_dev.run.run", "agent_dev.sandbox.plan", "agent_dev.sandbox.launch"} <= on_the_way
 
 
-def test_words_that_only_tell_load_nothing_of_merging() -> None:
+def test_listing_verbs_do_not_load_merge_modules() -> None:
     assert loaded_by("agent_dev.cli.commands.status").isdisjoint(
         {"agent_dev.merge_engine.merge_execution", "agent_dev.merge.conclude"}
     )
 
 
-def test_telling_of_commits_loads_nothing_that_compares_texts() -> None:
-    compare = {f"agent_dev.core.{name}" for name in ("blocks", "threeway", "merge", "selection")}
+def test_listing_commits_does_not_load_diff_modules() -> None:
+    compare = {f"agent_dev.{name}" for name in ("diff.hunks", "diff.merge3", "merge_engine.operations", "overlay.selection")}
     loaded = loaded_by("agent_dev.cli.commands.commits", "agent_dev.commits.report", "agent_dev.cli.render.commits")
     assert loaded.isdisjoint({"agent_dev.merge.reconcile", "shutil", *compare})
 
 
-def test_git_is_asked_of_commits_before_what_reads_a_session_is_loaded() -> None:
-    later = {f"agent_dev.{name}" for name in ("commands.found", "commands.review", "output.commits", "core.overlay", "core.risk")}
+def test_git_queries_start_before_session_modules_are_loaded() -> None:
+    later = {
+        f"agent_dev.{name}"
+        for name in ("commits.report", "merge.review", "cli.render.commits", "overlay.interpret", "risk.risk_rules")
+    }
     assert loaded_by("agent_dev.cli.commands.commits").isdisjoint(later)
 
 
-def test_merging_files_loads_nothing_of_commits_undo_and_patches() -> None:
+def test_merging_files_does_not_load_commit_undo_or_patch_modules() -> None:
     found = loaded_by("agent_dev.cli.main", "agent_dev.cli.commands.merge")
-    known = {"agent_dev.merge.merge", "agent_dev.merge.select_by_flags"}
+    known = {"agent_dev.merge.merge", "agent_dev.merge.select_by_options"}
     assert known <= found
-    others = {"commands.bring", "commands.undo", "commands.pointers", "core.patch", "core.commits", "host.bare", "host.base_git"}
+    others = {
+        "commits.bring",
+        "merge.undo",
+        "commits.gitlinks",
+        "diff.patch_read",
+        "git.formats.commit_format",
+        "git.bare",
+        "overlay.lower_snapshot_git",
+    }
     assert not found & {f"agent_dev.{one}" for one in others}
 
 
-def test_the_way_to_an_agent_loads_no_screen(on_the_way: set[str]) -> None:
+def test_the_launch_path_does_not_load_the_screen(on_the_way: set[str]) -> None:
     assert not {name for name in on_the_way if name == "tui" or name.startswith("tui.")}
 
 
-@pytest.mark.parametrize("module", [*CORE, *WORDS])
-def test_a_module_of_the_core_does_nothing_while_it_is_imported(module: str) -> None:
+@pytest.mark.parametrize("module", PURE)
+def test_importing_a_core_module_has_no_effects(module: str) -> None:
     prepare = "import dataclasses, enum, typing, collections.abc, bisect, struct, re, difflib"
 
     assert fresh(WATCH.format(prepare=prepare, module=module)) in ([], [""])
 
 
-@pytest.mark.parametrize("module", [*CORE, *WORDS])
-def test_a_module_of_the_core_loads_nothing_of_the_floors_above(module: str) -> None:
-    above = [
-        name
-        for name in loaded_by(module)
-        if name.startswith(("agent_dev.host", "agent_dev.commands", "agent_dev.cli.main", "tui"))
-    ]
+@pytest.mark.parametrize("module", PURE)
+def test_a_core_module_does_not_load_higher_layers(module: str) -> None:
+    above = [name for name in loaded_by(module) if name.startswith(ABOVE)]
 
     assert above == []
 
 
+ABOVE = ("agent_dev.cli", "agent_dev.run", "agent_dev.linux.syscalls", "agent_dev.merge.merge", "agent_dev.session.store", "tui")
 HANDS = [
     "yaml",
     "textual",
@@ -146,18 +155,18 @@ HANDS = [
 ]
 
 
-@pytest.mark.parametrize("module", [*CORE, *WORDS])
-def test_a_module_of_the_core_has_no_hands(module: str) -> None:
+@pytest.mark.parametrize("module", PURE)
+def test_a_core_module_does_not_import_io_modules(module: str) -> None:
     assert sorted(loaded_by(module).intersection(HANDS)) == []
 
 
-def test_the_hook_sees_what_a_module_does(tmp_path: Path) -> None:
+def test_the_audit_hook_sees_the_effects_of_a_module(tmp_path: Path) -> None:
     (tmp_path / "busy.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'made')!r})\n")
     told = fresh(WATCH.format(prepare=f"sys.path.insert(0, {str(tmp_path)!r})", module="busy"))
 
     assert any("os.mkdir" in line for line in told)
 
 
-def test_no_example_of_hypothesis_has_a_deadline() -> None:
+def test_no_hypothesis_example_has_a_deadline() -> None:
     assert settings.default is not None
     assert settings.default.deadline is None

@@ -1,11 +1,11 @@
-"""Secrets in the words of a command."""
+"""Secrets in the arguments of a command are masked."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev import redact as mask
-from agent_dev.redact import MASK, masked
+from agent_dev import redact
+from agent_dev.redact import MASK, mask_secrets
 
 STARTS = (
     *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_live_", "rk_live_", "xoxb-", "npm_", "pypi-"),
@@ -44,13 +44,13 @@ SECRET = "hunter2hunter2"  # noqa: S105  (nobody's)
 )
 def test_a_secret_is_masked_by_its_name(line: str) -> None:
     words = tuple(word.replace("|", " ") for word in line.split(" "))
-    assert SECRET not in " ".join(masked(words))
-    assert MASK in " ".join(masked(words))
+    assert SECRET not in " ".join(mask_secrets(words))
+    assert MASK in " ".join(mask_secrets(words))
 
 
 @pytest.mark.parametrize("start", STARTS)
 def test_a_key_is_masked_by_its_form(start: str) -> None:
-    assert masked(("tool", f"x={start}{'a1' * 10}")) == ("tool", f"x={MASK}")
+    assert mask_secrets(("tool", f"x={start}{'a1' * 10}")) == ("tool", f"x={MASK}")
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ def test_a_key_is_masked_by_its_form(start: str) -> None:
         "bash -c id|-u|ada;|make",
     ],
 )
-def test_what_is_no_secret_stays(line: str) -> None:
-    assert masked(tuple(line.split())) == tuple(line.split())
+def test_text_without_a_secret_is_unchanged(line: str) -> None:
+    assert mask_secrets(tuple(line.split())) == tuple(line.split())
 
 
 @given(st.lists(st.text(max_size=20)))
-def test_words_stay_as_many_as_they_are(words: list[str]) -> None:
-    assert len(masked(tuple(words))) == len(words)
+def test_masking_keeps_the_number_of_arguments(words: list[str]) -> None:
+    assert len(mask_secrets(tuple(words))) == len(words)
 
 
 PIECES = (
@@ -99,8 +99,8 @@ PIECES = (
 
 
 @given(st.lists(st.lists(st.sampled_from(PIECES), max_size=5).map("".join), max_size=4))
-def test_what_is_left_out_of_a_close_look_holds_no_secret(words: list[str]) -> None:
+def test_the_fast_path_of_masking_misses_no_secret(words: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        found = masked(tuple(words))
-        patch.setattr(mask, "_is_plain", lambda _text: False)
-        assert found == masked(tuple(words))
+        found = mask_secrets(tuple(words))
+        patch.setattr(redact, "_is_plain", lambda _text: False)
+        assert found == mask_secrets(tuple(words))

@@ -1,4 +1,4 @@
-"""Hostile text made visible: whatever goes in, nothing comes out that a terminal would obey or a reader would miss."""
+"""Hostile text is escaped: no result controls a terminal or hides anything from a reader."""
 
 import unicodedata
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent_dev.sanitize import visible
 
-# Default_Ignorable_Code_Point (Unicode, DerivedCoreProperties.txt): drawn as nothing.
+# Default_Ignorable_Code_Point (Unicode, DerivedCoreProperties.txt): rendered as nothing.
 IGNORABLE = (
     (0x00AD, 0x00AD),
     (0x034F, 0x034F),
@@ -39,7 +39,7 @@ HOSTILE = st.text(
 
 
 def offenders(text: str) -> list[str]:
-    """Return what of a text controls a terminal, reorders or hides."""
+    """Return the code points of a text that control a terminal, reorder or hide text."""
     return [f"U+{ord(one):04X}" for one in text if is_control(one) or is_hidden(one)]
 
 
@@ -55,28 +55,28 @@ def is_hidden(one: str) -> bool:
 @example("\x1b]0;title\x07\x1b[2J")
 @example("a\u202eb\u2066c\u200dd\ufeff")
 @example("\x9b31m")
-def test_nothing_comes_out_that_controls_reorders_or_hides(text: str) -> None:
+def test_escaped_text_controls_reorders_and_hides_nothing(text: str) -> None:
     assert offenders(visible(text)) == []
 
 
 @given(st.binary())
 @example(b"\xff\xfe\x9b\x1b[0m")
-def test_any_bytes_come_out_harmless(data: bytes) -> None:
+def test_any_bytes_are_escaped(data: bytes) -> None:
     assert offenders(visible(data)) == []
 
 
 @given(st.binary())
-def test_what_came_out_can_be_written_as_utf_8(data: bytes) -> None:
+def test_escaped_text_is_valid_utf_8(data: bytes) -> None:
     visible(data).encode()
 
 
 @pytest.mark.parametrize("code", [*range(0x20), *range(0x7F, 0xA0)])
-def test_each_control_character_leaves_a_mark(code: int) -> None:
+def test_each_control_character_is_made_visible(code: int) -> None:
     assert visible(f"a{chr(code)}b") not in ("ab", f"a{chr(code)}b")
 
 
 @pytest.mark.parametrize(("first", "last"), IGNORABLE)
-def test_each_character_that_is_drawn_as_nothing_leaves_a_mark(first: int, last: int) -> None:
+def test_each_invisible_character_is_made_visible(first: int, last: int) -> None:
     unseen = [
         f"U+{code:04X}"
         for code in range(first, last + 1)
@@ -87,20 +87,20 @@ def test_each_character_that_is_drawn_as_nothing_leaves_a_mark(first: int, last:
 
 
 @given(st.binary(min_size=1))
-def test_every_byte_leaves_a_mark(data: bytes) -> None:
+def test_every_byte_is_visible(data: bytes) -> None:
     text = data.decode("utf-8", "surrogateescape")
 
     assert len(visible(data)) >= len(text)
 
 
 @given(st.binary(), st.binary())
-def test_bytes_that_are_no_utf_8_are_told_apart(one: bytes, other: bytes) -> None:
+def test_different_invalid_utf_8_is_escaped_differently(one: bytes, other: bytes) -> None:
     if one != other and max(one + other + b"\0") < 0x80 and not set(one + other) & set(b"\x7f" + bytes(range(32))):
         assert visible(one) != visible(other)
 
 
 @pytest.mark.parametrize("text", ["plain", "ä ö ü ß", "日本語", "é", "e\u0301", "🙂", "a b", "\\x1b", "→ ␉"])
-def test_ordinary_text_stays_as_it_is(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert visible(text) == text
 
 
@@ -118,10 +118,10 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
         ("\ud800", "\ufffd"),
     ],
 )
-def test_what_is_hidden_has_a_known_picture(text: str | bytes, shown: str) -> None:
+def test_escapes_match_the_expected_table(text: str | bytes, shown: str) -> None:
     assert visible(text) == shown
 
 
-def test_a_tab_is_drawn_as_wished() -> None:
+def test_a_tab_is_expanded_as_requested() -> None:
     assert visible("a\tb") == "a␉b"
     assert visible("a\tb", tab="    ") == "a    b"

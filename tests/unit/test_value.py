@@ -1,4 +1,4 @@
-"""Small frozen records behave as dataclasses do."""
+"""Small immutable records behave like frozen dataclasses."""
 
 import pytest
 
@@ -19,12 +19,12 @@ class Other(Value):
     y: int = 2
 
 
-def test_fields_are_given_by_place_or_by_name() -> None:
+def test_fields_are_given_by_position_or_by_name() -> None:
     assert (Point(1, 3).x, Point(1, 3).y) == (1, 3)
     assert Point(y=3, x=1) == Point(1, 3)
 
 
-def test_a_default_fills_in() -> None:
+def test_a_missing_field_gets_its_default() -> None:
     assert Point(1).y == 2
 
 
@@ -38,7 +38,7 @@ def test_missing_repeated_unknown_and_too_many_fields_are_refused(args: tuple[in
         Point(*args, **named)
 
 
-def test_a_value_cannot_be_changed() -> None:
+def test_a_value_is_immutable() -> None:
     point = Point(1)
 
     with pytest.raises(AttributeError, match="frozen"):
@@ -48,15 +48,15 @@ def test_a_value_cannot_be_changed() -> None:
     assert point.x == 1
 
 
-def test_but_gives_a_changed_copy() -> None:
+def test_but_returns_a_changed_copy() -> None:
     point = Point(1)
 
-    assert (point.but(y=9), point) == (Point(1, 9), Point(1))
+    assert (point.replace(y=9), point) == (Point(1, 9), Point(1))
 
 
 def test_but_refuses_an_unknown_field() -> None:
     with pytest.raises(TypeError):
-        Point(1).but(z=1)
+        Point(1).replace(z=1)
 
 
 def test_equal_fields_of_one_class_are_equal_and_hash_alike() -> None:
@@ -70,11 +70,11 @@ def test_another_class_with_the_same_fields_is_not_equal() -> None:
     assert Point(1) != Named(1)
 
 
-def test_it_can_be_taken_apart_in_a_match() -> None:
+def test_a_value_can_be_matched_by_a_class_pattern() -> None:
     match Named(1, 3, "a"):
         case Named(x, y, name):
             assert (x, y, name) == (1, 3, "a")
 
 
-def test_it_shows_its_fields() -> None:
+def test_repr_shows_the_fields() -> None:
     assert repr(Point(1)) == "Point(x=1, y=2)"

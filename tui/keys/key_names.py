@@ -1,4 +1,4 @@
-"""Keys as a person reads them, always taken from the bindings, so that a rebound key is shown as it is."""
+"""Display names of keys, read from the active bindings, so that a rebound key is shown as bound."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,38 +33,38 @@ _NAMES = {
     "right_curly_bracket": "}",
 }
 
-Keys = dict[str, tuple[str, ...]]
+KeysByBinding = dict[str, tuple[str, ...]]
 
 
-def keys(screen: Screen[Any]) -> Keys:
-    """Return the keys of each binding, by its id, as they are shown."""
-    found: Keys = {}
+def keys_by_binding(screen: Screen[Any]) -> KeysByBinding:
+    """Return the display names of each binding's keys, by binding id."""
+    names: KeysByBinding = {}
     for key, active in screen.active_bindings.items():
         name = active.binding.id
         if name:
-            found[name] = (*found.get(name, ()), shown(key))
-    return found
+            names[name] = (*names.get(name, ()), key_name(key))
+    return names
 
 
-def meanings(screen: Screen[Any]) -> dict[str, str]:
-    """Return what each binding does, by its id."""
+def descriptions_by_binding(screen: Screen[Any]) -> dict[str, str]:
+    """Return the description of each binding, by binding id."""
     return {active.binding.id: active.binding.description for active in screen.active_bindings.values() if active.binding.id}
 
 
-def shown(key: str) -> str:
-    """Return a key's name."""
+def key_name(key: str) -> str:
+    """Return the display name of a key."""
     *modifiers, last = key.split("+")
     return "+".join([*modifiers, _NAMES.get(last, last)])
 
 
-def hints(some: Sequence[tuple[str, str]], known: Keys, cells: int) -> list[Piece]:
-    """Return as many hints as fit, each a binding's first key and what it does; the first ones are the important ones."""
+def hint_pieces(labels: Sequence[tuple[str, str]], key_names: KeysByBinding, cells: int) -> list[Piece]:
+    """Return the hints that fit, the first ones first: the first key of each binding, and a label."""
     pieces: list[Piece] = []
-    room = cells
-    for name, meaning in some:
-        key = " ".join(known[one][0] for one in name.split() if one in known)
-        needed = width(key) + width(meaning) + 3
-        if key and needed <= room:
-            pieces += [Piece(f" {key}", "accent"), Piece(f" {meaning} ", Tone.DIM)]
-            room -= needed
+    free = cells
+    for name, label in labels:
+        key = " ".join(key_names[one][0] for one in name.split() if one in key_names)
+        needed = width(key) + width(label) + 3
+        if key and needed <= free:
+            pieces += [Piece(f" {key}", "accent"), Piece(f" {label} ", Tone.DIM)]
+            free -= needed
     return pieces

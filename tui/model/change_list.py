@@ -1,24 +1,25 @@
-"""The list of changes as rows: risky ones first, then directories with what lies below, what is folded away, lock files."""
+"""The list of changes as rows: risky changes first, then directories, lock files, and ignored or generated files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from agent_dev.overlay.changes import Change, ChangeSet, Key
+from agent_dev.fs.entry import Key
+from agent_dev.overlay.changes import Change, ChangeSet
 
 
 class Section(StrEnum):
-    """Why changes stand together."""
+    """A section of the list."""
 
     RISKY = "risky"
-    FOLDER = "folder"
+    DIRECTORY = "folder"
     FOLDED = "folded"  # ignored by git, or generated
-    LOCKS = "locks"
+    LOCK_FILES = "locks"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Changes under one heading. `path` is a directory's; `parent` the group whose heading stands above, -1 for none."""
+    """Changes under one heading. `path` is the directory; `parent` is the index of the enclosing group, -1 for none."""
 
     section: Section
     root: int
@@ -26,24 +27,24 @@ class Group:
     depth: int
     parent: int
     keys: tuple[Key, ...]
-    possible: int  # how many of them can be merged
+    mergeable_count: int  # how many of them can be merged
 
     @property
     def is_folded(self) -> bool:
-        """Whether this is what is folded away."""
+        """Return whether this is the group of ignored or generated files, which is closed at first."""
         return self.section is Section.FOLDED
 
 
 @dataclass(frozen=True, slots=True)
-class HeadRow:
-    """A group's heading."""
+class HeadingRow:
+    """The heading of a group."""
 
     group: int
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """One change below its group's heading."""
+    """A change of a group."""
 
     group: int
     key: Key
@@ -51,24 +52,24 @@ class ChangeRow:
 
 @dataclass(frozen=True, slots=True)
 class ProblemRow:
-    """Something that could not be read, with the reason: said, never hidden."""
+    """A path that could not be read, with the reason."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoteRow:
-    """Something to know of all the changes."""
+    """A note about all changes."""
 
     text: str
 
 
-Row = HeadRow | ChangeRow | ProblemRow | NoteRow
+ListRow = HeadingRow | ChangeRow | ProblemRow | NoteRow
 
 
 @dataclass(frozen=True, slots=True)
-class Sieve:
-    """Which changes are listed, and how: nested or not, whose names hold `text`, but for the `hidden` ones."""
+class ListFilter:
+    """A filter of the list: changes with `text` in their path, without the `hidden` ones; nested if `is_tree`."""
 
     is_tree: bool = False
     text: str = ""
@@ -77,79 +78,81 @@ class Sieve:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All groups, which of them are closed, and the rows that follow from it.
+    """The groups, the indices of the closed ones, and the visible rows.
 
-    `group_of` is the innermost group of each listed change. `every`: the rows with nothing closed, `ends` where each group's
-    rows end among them.
+    `group_of` maps each listed change to its innermost group. `all_rows` are all rows, as if no group were closed; `group_ends`
+    are the indices in it at which each group ends.
     """
 
     groups: tuple[Group, ...] = ()
     closed: frozenset[int] = frozenset()
-    rows: tuple[Row, ...] = ()
-    sieve: Sieve = Sieve()
+    rows: tuple[ListRow, ...] = ()
+    filter: ListFilter = ListFilter()
     group_of: Mapping[Key, int] = field(default_factory=dict, compare=False, repr=False)
-    every: tuple[Row, ...] = field(default=(), compare=False, repr=False)
-    ends: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    all_rows: tuple[ListRow, ...] = field(default=(), compare=False, repr=False)
+    group_ends: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
-    def head(self, group: int) -> int:
-        """Return the row of a group's heading; of a closed one around it where it is not to be seen."""
+    def heading_row(self, group: int) -> int:
+        """Return the row of a group's heading; if it is hidden, that of the closed group around it."""
         while group >= 0:
-            found = next((at for at, row in enumerate(self.rows) if isinstance(row, HeadRow) and row.group == group), -1)
-            if found >= 0:
-                return found
+            index = next((at for at, row in enumerate(self.rows) if isinstance(row, HeadingRow) and row.group == group), -1)
+            if index >= 0:
+                return index
             group = self.groups[group].parent
         return 0
 
     def groups_of(self, key: Key) -> Iterator[int]:
-        """Yield the groups that hold a change, the innermost first."""
-        at = self.group_of.get(key, -1)
-        while at >= 0:
-            yield at
-            at = self.groups[at].parent
+        """Yield the groups that contain a change, innermost first."""
+        group = self.group_of.get(key, -1)
+        while group >= 0:
+            yield group
+            group = self.groups[group].parent
 
     def row_of(self, key: Key) -> int:
-        """Return the row of a change, or of the heading that hides it; -1 where it is not listed."""
-        found = next((at for at, row in enumerate(self.rows) if isinstance(row, ChangeRow) and row.key == key), -1)
-        return found if found >= 0 or key not in self.group_of else self.head(self.group_of[key])
+        """Return the row of a change, or of the closed heading that hides it; -1 if it is not listed."""
+        index = next((at for at, row in enumerate(self.rows) if isinstance(row, ChangeRow) and row.key == key), -1)
+        return index if index >= 0 or key not in self.group_of else self.heading_row(self.group_of[key])
 
 
-def listing(changes: ChangeSet, sieve: Sieve = Sieve(), closed: frozenset[bytes] | None = None) -> Listing:
-    """Return the rows of a change set; `closed` names the groups (by `name`) that are, None: what is folded away."""
+def build_listing(changes: ChangeSet, sieve: ListFilter = ListFilter(), closed: frozenset[bytes] | None = None) -> Listing:
+    """Build the list of a change set. `closed` are the closed groups by `group_id`; None: ignored or generated files."""
     sections: dict[Section, list[Change]] = {section: [] for section in Section}
     for change in changes.changes:
         if _passes(change, sieve):
             sections[section_of(change)].append(change)
-    made = _Maker(sieve)
-    made.flat(Section.RISKY, sections[Section.RISKY])
-    made.folders(sections[Section.FOLDER])
-    made.flat(Section.LOCKS, sections[Section.LOCKS])
-    made.flat(Section.FOLDED, sections[Section.FOLDED])
-    made.rows += [*map(ProblemRow, changes.problems), *map(NoteRow, changes.notes)]
-    groups = tuple(made.finished())
-    shut = frozenset(at for at, group in enumerate(groups) if (group.is_folded if closed is None else name(group) in closed))
-    found = Listing(groups, shut, (), sieve, made.group_of, tuple(made.rows), tuple(made.ends))
-    return replace(found, rows=tuple(_seen(found)))
+    builder = _Builder(sieve)
+    builder.add_flat(Section.RISKY, sections[Section.RISKY])
+    builder.add_directories(sections[Section.DIRECTORY])
+    builder.add_flat(Section.LOCK_FILES, sections[Section.LOCK_FILES])
+    builder.add_flat(Section.FOLDED, sections[Section.FOLDED])
+    builder.rows += [*map(ProblemRow, changes.problems), *map(NoteRow, changes.notes)]
+    groups = tuple(builder.groups())
+    closed_groups = frozenset(
+        at for at, group in enumerate(groups) if (group.is_folded if closed is None else group_id(group) in closed)
+    )
+    result = Listing(groups, closed_groups, (), sieve, builder.group_of, tuple(builder.rows), tuple(builder.ends))
+    return replace(result, rows=tuple(_visible_rows(result)))
 
 
-def name(group: Group) -> bytes:
-    """Return what a group is remembered by when the list is made anew."""
+def group_id(group: Group) -> bytes:
+    """Return the identifier of a group, which stays the same when the list is rebuilt."""
     return b"%s:%d:%s" % (group.section.encode(), group.root, group.path)
 
 
-def _passes(change: Change, sieve: Sieve) -> bool:
+def _passes(change: Change, sieve: ListFilter) -> bool:
     if sieve.text and sieve.text.casefold() not in change.key.path.decode("utf-8", "surrogateescape").casefold():
         return False
     return change.key not in sieve.hidden
 
 
 def section_of(change: Change) -> Section:
-    """Return where a change is listed: what is risky or cannot be merged never hides behind a fold."""
+    """Return the section of a change. A risky or unmergeable change is never in a folded section."""
     if change.risks or not change.is_clean:
         return Section.RISKY
-    base = change.key.path.rpartition(b"/")[2]
-    if change.ignored or is_generated(change.key.path):
+    base = change.key.name
+    if change.is_ignored or is_generated(change.key.path):
         return Section.FOLDED
-    return Section.LOCKS if base in _LOCKS else Section.FOLDER
+    return Section.LOCK_FILES if base in _LOCKS else Section.DIRECTORY
 
 
 _LOCKS = frozenset(
@@ -165,45 +168,45 @@ _GENERATED_ENDS = (
 
 
 def is_generated(path: bytes) -> bool:
-    """Whether a path names what a program makes, by the names that such things have."""
+    """Return whether a path has a name that generated files have."""
     return path.endswith(_GENERATED_ENDS) or not _GENERATED_FOLDERS.isdisjoint(path.split(b"/")[:-1])
 
 
-def folder(path: bytes) -> bytes:
-    """Return the directory that a path lies in; empty for the root."""
+def parent_directory(path: bytes) -> bytes:
+    """Return the parent directory of a path; empty for the root."""
     return path.rpartition(b"/")[0]
 
 
 @dataclass(slots=True)
-class _Draft:
+class _GroupBuilder:
     section: Section
     root: int
     path: bytes
     depth: int
     parent: int
     keys: list[Key]
-    possible: int = 0
+    mergeable_count: int = 0
 
 
-class _Maker:
-    """Makes groups and rows in one walk over sorted changes."""
+class _Builder:
+    """Builds groups and rows in one pass over sorted changes."""
 
-    def __init__(self, sieve: Sieve) -> None:
+    def __init__(self, sieve: ListFilter) -> None:
         self._sieve = sieve
-        self._groups: list[_Draft] = []
-        self.rows: list[Row] = []
+        self._groups: list[_GroupBuilder] = []
+        self.rows: list[ListRow] = []
         self.ends: list[int] = []
         self.group_of: dict[Key, int] = {}
 
-    def finished(self) -> Iterator[Group]:
-        """Yield the groups; those of a nested list know all that lies below."""
+    def groups(self) -> Iterator[Group]:
+        """Yield the groups; nested groups contain all changes below them."""
         for one in self._groups:
-            yield Group(one.section, one.root, one.path, one.depth, one.parent, tuple(one.keys), one.possible)
+            yield Group(one.section, one.root, one.path, one.depth, one.parent, tuple(one.keys), one.mergeable_count)
 
     def _open(self, section: Section, root: int, path: bytes, depth: int, parent: int) -> int:
-        self._groups.append(_Draft(section, root, path, depth, parent, []))
+        self._groups.append(_GroupBuilder(section, root, path, depth, parent, []))
         self.ends.append(0)
-        self.rows.append(HeadRow(len(self._groups) - 1))
+        self.rows.append(HeadingRow(len(self._groups) - 1))
         return len(self._groups) - 1
 
     def _close(self, group: int) -> None:
@@ -214,79 +217,78 @@ class _Maker:
         self.rows.append(ChangeRow(group, change.key))
         while group >= 0:
             self._groups[group].keys.append(change.key)
-            self._groups[group].possible += change.is_clean
+            self._groups[group].mergeable_count += change.is_clean
             group = self._groups[group].parent
 
-    def flat(self, section: Section, some: list[Change]) -> None:
+    def add_flat(self, section: Section, some: list[Change]) -> None:
         """Add a section under one heading."""
         if some:
-            at = self._open(section, 0, b"", 0, -1)
+            group = self._open(section, 0, b"", 0, -1)
             for change in some:
-                self._add(change, at)
-            self._close(at)
+                self._add(change, group)
+            self._close(group)
 
-    def folders(self, some: list[Change]) -> None:
-        """Add directories with what lies in them; nested, or each by itself."""
+    def add_directories(self, some: list[Change]) -> None:
+        """Add directories with their changes, nested or flat."""
         if self._sieve.is_tree:
-            self._nested(some)
+            self._add_nested(some)
             return
         by_folder: dict[tuple[int, bytes], list[Change]] = {}
         for change in some:
-            by_folder.setdefault((change.key.root, folder(change.key.path)), []).append(change)
+            by_folder.setdefault((change.key.root, parent_directory(change.key.path)), []).append(change)
         for (root, path), changes in sorted(by_folder.items()):
-            at = self._open(Section.FOLDER, root, path, 0, -1)
+            group = self._open(Section.DIRECTORY, root, path, 0, -1)
             for change in changes:
-                self._add(change, at)
-            self._close(at)
+                self._add(change, group)
+            self._close(group)
 
-    def _nested(self, some: list[Change]) -> None:
+    def _add_nested(self, some: list[Change]) -> None:
         stack: list[tuple[int, bytes, int]] = []  # root, directory, group
         for change in sorted(some, key=lambda one: (one.key.root, one.key.path.split(b"/"))):
-            place = folder(change.key.path)
-            while stack and not (stack[-1][0] == change.key.root and _is_within(place, stack[-1][1])):
+            directory = parent_directory(change.key.path)
+            while stack and not (stack[-1][0] == change.key.root and _is_within(directory, stack[-1][1])):
                 self._close(stack.pop()[2])
-            for path in _steps(place, stack[-1][1] if stack else None):
+            for path in _directories_between(directory, stack[-1][1] if stack else None):
                 parent = stack[-1][2] if stack else -1
-                stack.append((change.key.root, path, self._open(Section.FOLDER, change.key.root, path, len(stack), parent)))
+                stack.append((change.key.root, path, self._open(Section.DIRECTORY, change.key.root, path, len(stack), parent)))
             self._add(change, stack[-1][2])
         while stack:
             self._close(stack.pop()[2])
 
 
-def _is_within(place: bytes, above: bytes) -> bool:
-    return not above or place == above or place.startswith(above + b"/")
+def _is_within(path: bytes, parent: bytes) -> bool:
+    return not parent or path == parent or path.startswith(parent + b"/")
 
 
-def _steps(place: bytes, above: bytes | None) -> Iterator[bytes]:
-    """Yield the directories on the way from one to another below it, the root itself where there is none yet."""
-    if above is None:
+def _directories_between(path: bytes, parent: bytes | None) -> Iterator[bytes]:
+    """Yield the directories from below `parent` down to `path`; if there is no parent, the root first."""
+    if parent is None:
         yield b""
-        above = b""
-    if place != above:
-        rest = place[len(above) + 1 :] if above else place
-        at = above
+        parent = b""
+    if path != parent:
+        rest = path[len(parent) + 1 :] if parent else path
+        current = parent
         for part in rest.split(b"/"):
-            at = at + b"/" + part if at else part
-            yield at
+            current = current + b"/" + part if current else part
+            yield current
 
 
-def with_closed(old: Listing, group: int, *, closed: bool) -> Listing:
+def with_group_closed(old: Listing, group: int, *, closed: bool) -> Listing:
     """Return the listing with one group closed or open."""
-    some = old.closed | {group} if closed else old.closed - {group}
-    made = replace(old, closed=some)
-    return replace(made, rows=tuple(_seen(made)))
+    result = replace(old, closed=old.closed | {group} if closed else old.closed - {group})
+    return replace(result, rows=tuple(_visible_rows(result)))
 
 
-def _seen(made: Listing) -> Iterable[Row]:
-    """Yield the rows that are not behind a closed heading."""
-    if not made.closed:
-        return made.every
-    found: list[Row] = []
-    at = 0
-    cuts = sorted((made.every.index(HeadRow(group)), group) for group in made.closed)
-    for head, group in cuts:
-        if head < at:
-            continue  # inside another closed one
-        found += made.every[at : head + 1]
-        at = made.ends[group]
-    return [*found, *made.every[at:]]
+def _visible_rows(listing: Listing) -> Iterable[ListRow]:
+    """Return the rows that are not hidden by a closed heading."""
+    if not listing.closed:
+        return listing.all_rows
+    visible: list[ListRow] = []
+    start = 0
+    closed = sorted((listing.all_rows.index(HeadingRow(group)), group) for group in listing.closed)
+    for head, group in closed:
+        if head < start:
+            continue  # inside another closed group
+        visible += listing.all_rows[start : head + 1]
+        start = listing.group_ends[group]
+    return [*visible, *listing.all_rows[start:]]

@@ -1,87 +1,140 @@
-"""A conflict as a document in three columns: mine, what lands, the agent's."""
+"""A conflict as a document in three columns: yours, result, agent. Every region shows all three in full."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import zip_longest
 
-from agent_dev.diff import hunks as blocks
-from agent_dev.diff.merge3 import Conflict, Merged, Region, Side, Source
-from agent_dev.overlay.changes import Change, Entry, FileType
-from tui.model import file_type as media
-from tui.model.document import Document, Look, Row, RowKind, Tone
-from tui.text import labels as words
-from tui.text.cells import clean, wrap
+from agent_dev.diff import hunks, merge3
+from agent_dev.diff.binary import is_binary
+from agent_dev.diff.merge3 import ConflictSide, LineConflict, LineMerge, MergedRegion, RegionSource
+from agent_dev.fs.entry import Entry, FileType
+from agent_dev.overlay.changes import Change
+from agent_dev.overlay.labels import format_count, path_text, type_name
+from tui.model import file_type
+from tui.model.document import DiffOptions, DiffRow, Document, RowKind, Tone
+from tui.text import labels
+from tui.text.cells import clean_text, wrap
 
-_HEADS = Row(RowKind.CONFLICT, Tone.DIM, cells=(b"yours", b"result", b"the agent's"))
+_HEADS = DiffRow(RowKind.CONFLICT, Tone.DIM, cells=(b"yours", b"result", b"agent"))
+_BY = {RegionSource.AGENT: "by the agent", RegionSource.YOURS: "by you", RegionSource.SAME: "by you and the agent"}
+_COLUMNS = ("yours", "result", "agent")
 
-Answers = Sequence[Side | bytes | None]
+Resolutions = Sequence[ConflictSide | bytes | None]
 
 
-def document(change: Change, top: tuple[Row, ...], merged: Merged, answers: Answers, look: Look) -> Document:
-    """Return the regions of a merge as rows; `answers` settle its conflicts in order, where they are settled."""
-    hint = () if merged.is_clean else _hint("< takes yours, > the agent's, b both, e opens an editor", look)
-    rows = [*top, *hint, Row(RowKind.WORDS), _HEADS]
+def conflict_document(
+    change: Change, header: tuple[DiffRow, ...], merged: LineMerge, answers: Resolutions, look: DiffOptions
+) -> Document:
+    """Return the regions of a merge as rows; `answers` are the resolutions of its conflicts in order, None if unresolved."""
+    hint = () if merged.is_clean else _hint("< yours, > agent's, b both, e edit", look)
+    rows = [*header, *hint, DiffRow(RowKind.TEXT), _HEADS]
     starts: list[int] = []
     for at, region in enumerate(merged.regions):
-        if isinstance(region, Region):
-            rows += _region(region, look.context, is_first=not at, is_last=at == len(merged.regions) - 1)
+        if isinstance(region, MergedRegion):
+            rows += _region(region, look, is_first=not at, is_last=at == len(merged.regions) - 1)
             continue
         answer = answers[len(starts)] if len(starts) < len(answers) else None
         starts.append(len(rows))
         rows += [_HEADS] if len(starts) > 1 else []
-        is_edited = answer is None and change.is_clean
-        rows += _conflict(region, len(starts) - 1, answer, has_base=look.has_base, is_edited=is_edited)
-    return Document(change.key, tuple(rows), tuple(starts), conflicts=-1 if merged.is_clean else len(starts), look=look)
+        rows += _conflict(region, len(starts) - 1, answer, merged.line_end, has_base=look.shows_base)
+    return Document(change.key, tuple(rows), tuple(starts), conflict_count=-1 if merged.is_clean else len(starts), options=look)
 
 
-def _hint(text: str, look: Look) -> Iterator[Row]:
-    yield from (Row(RowKind.WORDS, Tone.DIM, part) for part in wrap(text, look.columns))
+def edited_document(change: Change, header: tuple[DiffRow, ...], merged: LineMerge, edited: bytes, look: DiffOptions) -> Document:
+    """Return a conflict that was resolved in an editor: the result between both sides, compared line by line."""
+    yours = b"".join(region.yours for region in merged.regions)
+    agents = b"".join(region.agent for region in merged.regions)
+    regions = merge3.merge_lines(edited, yours, agents).regions
+    rows = [*header, *_hint("resolved in an editor (e: edit again)", look), DiffRow(RowKind.TEXT), _HEADS]
+    starts = []
+    for at, region in enumerate(regions):
+        if isinstance(region, MergedRegion) and region.source is RegionSource.UNCHANGED:
+            rows += _stable(region, look.context, is_first=not at, is_last=at == len(regions) - 1)
+            continue
+        starts.append(len(rows))
+        rows.append(DiffRow(RowKind.HEADING, Tone.HEADING, "edited"))
+        rows += _columns((region.yours, region.base, region.agent), Tone.CHANGED)
+    return Document(change.key, tuple(rows), tuple(starts), conflict_count=len(merged.conflicts), options=look)
 
 
-def _region(region: Region, context: int, *, is_first: bool, is_last: bool) -> Iterator[Row]:
-    lines = blocks.lines(region.data)
-    if region.source is Source.STABLE and len(lines) > 2 * context:
-        head, tail = () if is_first else lines[:context], () if is_last else lines[len(lines) - context :]
-        yield from (_row(line, line, line) for line in head)
-        yield Row(RowKind.HUNK, Tone.HUNK, f"… {words.number(len(lines) - len(head) - len(tail), 'line')} as before")
-        yield from (_row(line, line, line) for line in tail)
+def merged_lines(merged: LineMerge) -> Iterator[str]:
+    """Yield the changes of a merge outside its conflicts as lines with `-` and `+`, with a heading for each region."""
+    for region in merged.regions:
+        if isinstance(region, MergedRegion) and region.source is not RegionSource.UNCHANGED:
+            yield _heading(region)
+            yield from (f"-{_text(line)}" for line in hunks.split_lines(region.base))
+            yield from (f"+{_text(line)}" for line in hunks.split_lines(region.data))
+
+
+def _hint(text: str, look: DiffOptions) -> Iterator[DiffRow]:
+    yield from (DiffRow(RowKind.TEXT, Tone.DIM, part) for part in wrap(text, look.columns))
+
+
+def _region(region: MergedRegion, look: DiffOptions, *, is_first: bool, is_last: bool) -> Iterator[DiffRow]:
+    if region.source is RegionSource.UNCHANGED:
+        yield from _stable(region, look.context, is_first=is_first, is_last=is_last)
         return
-    mine, agent = region.source is not Source.AGENT, region.source is not Source.MINE
-    tone = Tone.PLAIN if region.source is Source.STABLE else Tone.CHANGED
-    for line in lines:
-        yield _row(line if mine else None, line, line if agent else None, tone)
+    yield DiffRow(RowKind.HEADING, Tone.HEADING, _heading(region))
+    if look.shows_base and region.source is RegionSource.SAME:
+        yield from _base_rows(region.base)
+    yield from _columns((region.yours, region.data, region.agent), Tone.CHANGED)
 
 
-def _row(mine: bytes | None, result: bytes | None, agent: bytes | None, tone: Tone = Tone.PLAIN, at: int = -1) -> Row:
-    return Row(RowKind.CONFLICT, tone, block=at, cells=(mine, result, agent))
+def _heading(region: MergedRegion) -> str:
+    verb = "added" if not region.base else "deleted" if not region.data else "changed"
+    lines = max(len(hunks.split_lines(region.base)), len(hunks.split_lines(region.data)))
+    return f"{format_count(lines, 'line')} {verb} {_BY[region.source]}"
 
 
-def _conflict(one: Conflict, at: int, answer: Side | bytes | None, *, has_base: bool, is_edited: bool) -> Iterator[Row]:
-    said = {None: "not settled", Side.MINE: "yours", Side.AGENT: "the agent's", Side.BOTH: "both"}
-    how = "from the editor" if is_edited or isinstance(answer, bytes) else said[answer]
-    tone = Tone.WRONG if answer is None and not is_edited else Tone.CHANGED
-    yield Row(RowKind.HUNK, tone, f"conflict {at + 1}: {how}", block=at)
+def _stable(region: MergedRegion, context: int, *, is_first: bool, is_last: bool) -> Iterator[DiffRow]:
+    lines = hunks.split_lines(region.data)
+    if len(lines) <= 2 * context:
+        yield from _columns((region.data,) * 3, Tone.PLAIN)
+        return
+    head, tail = () if is_first else lines[:context], () if is_last else lines[len(lines) - context :]
+    yield from _columns((b"".join(head),) * 3, Tone.PLAIN)
+    yield DiffRow(RowKind.HEADING, Tone.HEADING, f"… {format_count(len(lines) - len(head) - len(tail), 'line')} unchanged")
+    yield from _columns((b"".join(tail),) * 3, Tone.PLAIN)
+
+
+def _columns(texts: tuple[bytes, bytes, bytes], tone: Tone, at: int = -1) -> Iterator[DiffRow]:
+    for yours, result, agents in zip_longest(*map(hunks.split_lines, texts)):
+        yield DiffRow(RowKind.CONFLICT, tone, hunk=at, cells=(yours, result, agents))
+    unterminated = [name for name, text in zip(_COLUMNS, texts, strict=True) if text and not text.endswith(b"\n")]
+    if unterminated:
+        yield DiffRow(RowKind.TEXT, Tone.DIM, f"\\ No newline at end of file: {', '.join(unterminated)}", hunk=at)
+
+
+def _base_rows(base: bytes) -> Iterator[DiffRow]:
+    yield from (DiffRow(RowKind.TEXT, Tone.DIM, f"base: {_text(line)}") for line in hunks.split_lines(base))
+
+
+def _conflict(
+    one: LineConflict, at: int, answer: ConflictSide | bytes | None, line_end: bytes, *, has_base: bool
+) -> Iterator[DiffRow]:
+    labels_of = {None: "unresolved", ConflictSide.YOURS: "yours", ConflictSide.AGENT: "agent's", ConflictSide.BOTH: "both"}
+    label = "edited" if isinstance(answer, bytes) else labels_of[answer]
+    tone = Tone.ERROR if answer is None else Tone.CHANGED
+    yield DiffRow(RowKind.HEADING, tone, f"conflict {at + 1}: {label}", hunk=at)
     if has_base:
-        yield from (Row(RowKind.WORDS, Tone.DIM, f"before: {_text(line)}") for line in blocks.lines(one.base))
-    columns = (blocks.lines(part) for part in (one.mine, _result(one, answer), one.agent))
-    for mine, result, agent in zip_longest(*columns):
-        yield _row(mine, result, agent, tone, at)
+        yield from _base_rows(one.base)
+    yield from _columns((one.yours, _result(one, answer, line_end), one.agent), tone, at)
 
 
 def _text(line: bytes) -> str:
     return line.rstrip(b"\n").decode("utf-8", "surrogateescape")
 
 
-def _result(one: Conflict, answer: Side | bytes | None) -> bytes:
+def _result(one: LineConflict, answer: ConflictSide | bytes | None, line_end: bytes) -> bytes:
     match answer:
         case None:
             return b""
-        case Side.MINE:
-            return one.mine
-        case Side.AGENT:
+        case ConflictSide.YOURS:
+            return one.yours
+        case ConflictSide.AGENT:
             return one.agent
-        case Side.BOTH:
-            return blocks.joined((one.mine, one.agent), b"\n")
+        case ConflictSide.BOTH:
+            return hunks.join_lines((one.yours, one.agent), line_end)
         case _:
             return answer
 
@@ -89,38 +142,39 @@ def _result(one: Conflict, answer: Side | bytes | None) -> bytes:
 Contents = tuple[bytes | None, bytes | None]
 
 
-def of_wholes(change: Change, top: tuple[Row, ...], contents: Contents, answers: Answers, look: Look) -> Document:
-    """Return the rows of a conflict that is not of lines: what stands there, and what the agent left; texts in full."""
-    rows = [*top, *_hint("< keeps yours, > takes the agent's", look), Row(RowKind.WORDS)]
-    for label, entry, content in (("yours", change.mine, contents[0]), ("the agent's", change.after, contents[1])):
-        text = f"{label + ':':<13}{_what(entry, content)}"
-        rows += [Row(RowKind.WORDS, Tone.PLAIN, part) for part in wrap(clean(text), look.columns)]
+def whole_file_document(
+    change: Change, header: tuple[DiffRow, ...], contents: Contents, answers: Resolutions, look: DiffOptions
+) -> Document:
+    """Return the rows of a conflict of whole files: your version and the agent's, texts in full."""
+    rows = [*header, *_hint("< yours, > agent's", look), DiffRow(RowKind.TEXT)]
+    for label, entry, content in (("yours", change.yours, contents[0]), ("agent", change.after, contents[1])):
+        text = f"{label + ':':<7}{_describe(entry, content)}"
+        rows += [DiffRow(RowKind.TEXT, Tone.PLAIN, part) for part in wrap(clean_text(text), look.columns)]
     rows += _texts(change, contents, answers[0] if answers else None)
-    return Document(change.key, tuple(rows), conflicts=0, look=look)
+    return Document(change.key, tuple(rows), conflict_count=0, options=look)
 
 
-def _texts(change: Change, contents: Contents, answer: Side | bytes | None) -> Iterator[Row]:
-    mine, agent = contents
-    kinds = {entry.type for entry in (change.mine, change.after) if entry is not None}
-    if mine is None or agent is None or kinds != {FileType.FILE}:
+def _texts(change: Change, contents: Contents, answer: ConflictSide | bytes | None) -> Iterator[DiffRow]:
+    yours, agents = contents
+    kinds = {entry.type for entry in (change.yours, change.after) if entry is not None}
+    if yours is None or agents is None or kinds != {FileType.FILE}:
         return
-    if any(blocks.is_binary(one) or len(one) > blocks.LARGEST for one in (mine, agent)):
+    if any(is_binary(one) or len(one) > hunks.MAX_DIFF_SIZE for one in (yours, agents)):
         return
-    yield Row(RowKind.WORDS)
+    yield DiffRow(RowKind.TEXT)
     yield _HEADS
-    columns = (blocks.lines(one) for one in (mine, _result(Conflict(b"", mine, agent), answer), agent))
-    for left, middle, right in zip_longest(*columns):
-        yield _row(left, middle, right, Tone.CHANGED)
+    result = _result(LineConflict(b"", yours, agents), answer, hunks.detect_line_end(yours, agents))
+    yield from _columns((yours, result, agents), Tone.CHANGED)
 
 
-def _what(entry: Entry | None, content: bytes | None) -> str:
+def _describe(entry: Entry | None, content: bytes | None) -> str:
     if entry is None:
         return "nothing"
     if entry.type is FileType.DIRECTORY and content:
-        return words.text(content)
+        return path_text(content)
     if entry.type is FileType.SYMLINK:
-        return f"a link to {words.text(entry.target)}"
+        return f"a symlink to {path_text(entry.target)}"
     if entry.type is FileType.FILE and content is not None:
-        what = media.kind(content) if blocks.is_binary(content) else "text"
-        return f"{what}, mode {entry.mode:04o}, {words.size(len(content))}, sha256 {sha256(content).hexdigest()[:16]}…"
-    return f"a {entry.type}, mode {entry.mode:04o}"
+        kind = file_type.describe_type(content) if is_binary(content) else "text"
+        return f"{kind}, mode {entry.mode:04o}, {labels.exact_size(len(content))}, sha256 {sha256(content).hexdigest()[:16]}…"
+    return f"a {type_name(entry.type)}, mode {entry.mode:04o}"

@@ -1,162 +1,176 @@
-"""A change as a document: what happened in words, what can be chosen of it, then its lines, below or beside each other."""
+"""A change as a document: header rows, the selectable parts, then the diff, unified or side by side."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
-from agent_dev.diff import hunks as blocks
-from agent_dev.diff.hunks import Block, Hunk
-from agent_dev.overlay.changes import Change, Entry, FileType, Kind
-from tui.model import file_type as media
+from agent_dev.diff import hunks
+from agent_dev.diff.binary import is_binary
+from agent_dev.diff.hunks import BareHunk, ContextHunk
+from agent_dev.fs.entry import Entry, FileType
+from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, describe_block, format_count, path_text
+from tui.model import file_type
 from tui.model.change_list import Section
-from tui.model.document import TAB, Document, Look, Part, Row, RowKind, Tone
-from tui.model.wrapping import turned
-from tui.text import labels as words
-from tui.text.cells import clean, wrap
+from tui.model.document import TAB_WIDTH, ChangePart, DiffOptions, DiffRow, Document, RowKind, Tone
+from tui.model.wrapping import wrap_rows
+from tui.text import labels
+from tui.text.cells import clean_text, wrap
 
-FOLLOWING = 1000  # names that are listed for a directory
+MAX_LISTED_NAMES = 1000  # names listed for a heading
 
 
-def notes(change: Change, names: Sequence[str], cells: int, renamed: str = "", settled: str = "") -> tuple[Row, ...]:
-    """Return what can be said about a change without reading it, broken at a width.
+def header_rows(change: Change, names: Sequence[str], cells: int, renamed: str = "", outcome: str = "") -> tuple[DiffRow, ...]:
+    """Return the header rows of a change, wrapped to a width. They do not depend on its content.
 
-    `names` are of what it needs, `renamed` says where it came from or went, `settled` what becomes of one of both.
+    `names` are the changes that it requires, `renamed` its old or new name, `outcome` the result of its merge with yours.
     """
-    first = [words.kind(change), renamed, "ignored by git" if change.ignored else ""]
-    found = [(Tone.DIM, " · ".join(filter(None, first)))]
+    first = [labels.describe_kind(change), renamed, "ignored by git" if change.is_ignored else ""]
+    lines = [(Tone.DIM, " · ".join(filter(None, first)))]
     if change.obstacle or change.conflict:
-        found.append((Tone.WRONG, f"{words.BLOCKED} cannot be merged: {change.obstacle or change.conflict}"))
-    if settled:
-        found.append((Tone.CHANGED, settled))
-    found += [(Tone.RISK, f"{words.RISK} {risk.why} ({risk.rule})") for risk in change.risks]
+        lines.append((Tone.ERROR, f"{BLOCKED_SIGN} {describe_block(change)}"))
+    if outcome:
+        lines.append((Tone.CHANGED, outcome))
+    lines += [(Tone.RISK, f"{RISK_SIGN} {risk.why} ({risk.rule})") for risk in change.risks]
     if names:
-        found.append((Tone.DIM, f"is taken together with {', '.join(names)}"))
-    return tuple(Row(RowKind.WORDS, tone, part) for tone, said in found for part in wrap(clean(said), cells))
+        lines.append((Tone.DIM, f"requires {', '.join(names)}"))
+    return tuple(DiffRow(RowKind.TEXT, tone, part) for tone, line in lines for part in wrap(clean_text(line), cells))
 
 
-def parts(change: Change, *, has_lines: bool) -> tuple[Row, ...]:
-    """Return the rows that choose a change without its lines: that it comes or goes, where it points, its mode."""
-    said = [*filter(None, (words.mode(change),)), *words.attributes(change)]
-    modes = tuple(_part(Part.MODE, text) for text in said)
-    if has_lines and change.kind is Kind.EDITED:
+def part_rows(change: Change, *, has_lines: bool) -> tuple[DiffRow, ...]:
+    """Return the rows that select a change other than by lines: creation or deletion, a link's target, the mode."""
+    texts = [*filter(None, (labels.describe_mode(change),)), *labels.describe_attributes(change)]
+    modes = tuple(_part(ChangePart.MODE, text) for text in texts)
+    if has_lines and change.kind is ChangeKind.EDITED:
         return modes
-    whole = words.whole(change)
+    whole = labels.describe_effect(change)
     if has_lines:
-        return (_part(Part.WHOLE, whole), *(modes if has_mode(change) else ()))
-    return (_part(Part.WHOLE, ", ".join((whole, *said))),)
+        return (_part(ChangePart.WHOLE, whole), *(modes if has_selectable_mode(change) else ()))
+    return (_part(ChangePart.WHOLE, ", ".join((whole, *texts))),)
 
 
-def _part(part: Part, text: str) -> Row:
-    return Row(RowKind.PART, Tone.CHANGED, text, part=part)
+def _part(part: ChangePart, text: str) -> DiffRow:
+    return DiffRow(RowKind.PART, Tone.CHANGED, text, part=part)
 
 
-def has_mode(change: Change) -> bool:
-    """Whether the mode and attributes of a change can be taken or left by themselves."""
+def has_selectable_mode(change: Change) -> bool:
+    """Return whether the mode and attributes of a change can be selected separately."""
     after, before = change.after, change.before
     if change.type is not FileType.FILE or after is None:
         return False
-    if change.kind is Kind.ADDED:
+    if change.kind is ChangeKind.ADDED:
         return bool(after.mode & 0o111)
     return (
-        change.kind is Kind.EDITED and before is not None and (before.mode, before.attributes) != (after.mode, after.attributes)
+        change.kind is ChangeKind.EDITED
+        and before is not None
+        and (before.mode, before.attributes) != (after.mode, after.attributes)
     )
 
 
-def document(change: Change, top: tuple[Row, ...], sides: tuple[bytes | None, bytes | None], look: Look) -> Document:
-    """Return all rows of a change, from both sides' bytes."""
-    missing = _missing(change, *sides)
-    has_lines = not missing and change.type is FileType.FILE and change.kind is not Kind.RETYPED
-    head = (*top, *(parts(change, has_lines=has_lines) if change.is_clean else ()), Row(RowKind.WORDS))
-    if missing:
-        return Document(change.key, (*head, *_said(missing, look.columns)), look=look)
+def diff_document(
+    change: Change, header: tuple[DiffRow, ...], sides: tuple[bytes | None, bytes | None], look: DiffOptions
+) -> Document:
+    """Return the document of a change, given both sides' contents."""
+    reason = _no_diff_reason(change, *sides)
+    has_lines = not reason and change.type is FileType.FILE and change.kind is not ChangeKind.RETYPED
+    head = (*header, *(part_rows(change, has_lines=has_lines) if change.is_clean else ()), DiffRow(RowKind.TEXT))
+    if reason:
+        return Document(change.key, (*head, *_dim_rows(reason, look.columns)), options=look)
     return _lines(change, head, sides, look)
 
 
-def _said(text: str, cells: int) -> Iterator[Row]:
+def _dim_rows(text: str, cells: int) -> Iterator[DiffRow]:
     for paragraph in text.split("\n"):
-        yield from (Row(RowKind.WORDS, Tone.DIM, part) for part in wrap(clean(paragraph), cells))
+        yield from (DiffRow(RowKind.TEXT, Tone.DIM, part) for part in wrap(clean_text(paragraph), cells))
 
 
-def _lines(change: Change, head: tuple[Row, ...], sides: tuple[bytes | None, bytes | None], look: Look) -> Document:
+def _lines(change: Change, head: tuple[DiffRow, ...], sides: tuple[bytes | None, bytes | None], look: DiffOptions) -> Document:
     before, after = sides[0] or b"", sides[1] or b""
-    old, new = tuple(blocks.lines(before)), tuple(blocks.lines(after))
-    found = blocks.blocks(before, after)
-    is_link = change.type is not FileType.FILE or change.kind is Kind.RETYPED
-    body = tuple(_body(old, new, found, look, is_bare=is_link or not (before and after)))
-    rows = turned((*head, *body), old, new, look)
+    old, new = tuple(hunks.split_lines(before)), tuple(hunks.split_lines(after))
+    blocks = hunks.find_hunks(before, after)
+    is_link = change.type is not FileType.FILE or change.kind is ChangeKind.RETYPED
+    body = tuple(_body(old, new, blocks, look, has_headings=not is_link and bool(before and after)))
+    rows = wrap_rows((*head, *body), old, new, look)
     starts: dict[int, int] = {}
     for at, row in enumerate(rows):
-        if row.block >= 0:
-            starts.setdefault(row.block, at)
+        if row.hunk >= 0:
+            starts.setdefault(row.hunk, at)
     return Document(
         change.key,
         rows,
         tuple(starts.values()),
-        max((_bound(line) for line in (*old, *new)), default=0),
+        max((_max_width(line) for line in (*old, *new)), default=0),
         old,
         new,
-        found,
-        has_lines=change.is_clean and not is_link and bool(found),
-        has_mode=has_mode(change),
-        look=look,
+        blocks,
+        has_selectable_lines=change.is_clean and not is_link and bool(blocks),
+        has_selectable_mode=has_selectable_mode(change),
+        options=look,
     )
 
 
-def failed(change: Change, top: tuple[Row, ...], why: str) -> Document:
-    """Return the rows of a change that could not be read."""
-    return Document(change.key, (*top, Row(RowKind.WORDS, Tone.WRONG, f"{words.BLOCKED} cannot be read: {why}")))
+def error_document(change: Change, header: tuple[DiffRow, ...], reason: str) -> Document:
+    """Return the document of a change that could not be read."""
+    return Document(change.key, (*header, DiffRow(RowKind.TEXT, Tone.ERROR, f"{BLOCKED_SIGN} cannot be read: {reason}")))
 
 
-def _bound(line: bytes) -> int:
-    """Return a number of cells that a line does not exceed: no byte shows as more than four, but a tab."""
-    return (1 if line.isascii() else 4) * len(line) + (TAB - 1) * line.count(b"\t")
+def _max_width(line: bytes) -> int:
+    """Return an upper bound of a line's width: a byte takes at most four cells, a tab more."""
+    return (1 if line.isascii() else 4) * len(line) + (TAB_WIDTH - 1) * line.count(b"\t")
 
 
-def _is(entry: Entry | None, wanted: FileType) -> bool:
-    return entry is not None and entry.type is wanted
+def _has_type(entry: Entry | None, kind: FileType) -> bool:
+    return entry is not None and entry.type is kind
 
 
-def _missing(change: Change, before: bytes | None, after: bytes | None) -> str:
-    """Return what stands in place of lines; empty when they can be compared."""
-    if change.kind is Kind.METADATA:
-        return "its content is as it was" if _is(change.after, FileType.FILE) else " "
-    unread = [
-        entry for entry, side in ((change.before, before), (change.after, after)) if side is None and _is(entry, FileType.FILE)
+def _no_diff_reason(change: Change, before: bytes | None, after: bytes | None) -> str:
+    """Return the text to show instead of a diff; empty if there is a diff."""
+    if change.kind is ChangeKind.METADATA:
+        return "content unchanged" if _has_type(change.after, FileType.FILE) else " "
+    not_loaded = [
+        entry
+        for entry, side in ((change.before, before), (change.after, after))
+        if side is None and _has_type(entry, FileType.FILE)
     ]
-    if any(entry and entry.size > blocks.LARGEST for entry in unread):
-        return f"{words.sizes(change)} · past {blocks.LARGEST >> 20} MB a file is one choice, its lines are not shown"
-    if unread:
-        return "what stood here before is not known, so there is nothing to compare"
-    if any(side is not None and blocks.is_binary(side) for side in (before, after)):
-        return _binary(before, after)
+    if any(entry and entry.size > hunks.MAX_DIFF_SIZE for entry in not_loaded):
+        return f"{labels.format_sizes(change)} · larger than {hunks.MAX_DIFF_SIZE >> 20} MB: no diff, selected as a whole"
+    if not_loaded:
+        return "no diff: the base version is not known"
+    if any(side is not None and is_binary(side) for side in (before, after)):
+        return _describe_binary(before, after)
     if (before or b"") == (after or b""):
-        return "an empty file" if _is(change.after or change.before, FileType.FILE) else " "
+        return "empty file" if _has_type(change.after or change.before, FileType.FILE) else " "
     return ""
 
 
-def _binary(before: bytes | None, after: bytes | None) -> str:
+def _describe_binary(before: bytes | None, after: bytes | None) -> str:
     """Return type, size and hash of each side."""
-    said = []
+    lines = []
     for label, side in (("before", before), ("after", after)):
         if side is not None:
-            said.append(f"{label:<7}{media.kind(side)} · {words.size(len(side))} · sha256 {sha256(side).hexdigest()[:16]}…")
-    return "\n".join(said)
+            lines.append(
+                f"{label:<7}{file_type.describe_type(side)} · {labels.exact_size(len(side))}"
+                f" · sha256 {sha256(side).hexdigest()[:16]}…"
+            )
+    return "\n".join(lines)
 
 
 # The body
 
 
-def _body(old: Sequence[bytes], new: Sequence[bytes], found: tuple[Block, ...], look: Look, *, is_bare: bool) -> Iterator[Row]:
-    """Yield the rows of all hunks; `is_bare`: one hunk that needs no heading."""
+def _body(
+    old: Sequence[bytes], new: Sequence[bytes], blocks: tuple[BareHunk, ...], look: DiffOptions, *, has_headings: bool
+) -> Iterator[DiffRow]:
+    """Yield the rows of all hunks, with headings unless a whole file was added or deleted."""
     index = 0
-    for hunk in blocks.grouped(found, len(old), look.context):
-        if not is_bare:
-            yield Row(RowKind.HUNK, Tone.HUNK, _header(hunk, old))
+    for hunk in hunks.group_hunks(blocks, len(old), look.context):
+        if has_headings:
+            yield DiffRow(RowKind.HEADING, Tone.HEADING, _header(hunk, old))
         yield from _hunk(hunk, index, old, new, look)
-        index += len(hunk.blocks)
+        index += len(hunk.hunks)
 
 
-def _header(hunk: Hunk, old: Sequence[bytes]) -> str:
-    """Return the `@@` line with the definition that the hunk lies in, as git guesses it: the last line that starts a word."""
+def _header(hunk: ContextHunk, old: Sequence[bytes]) -> str:
+    """Return the `@@` line with the enclosing definition, found as git does: the last line above that starts with a letter."""
     for number in range(min(hunk.old_start, len(old)) - 1, max(hunk.old_start - 500, 0) - 1, -1):
         line = old[number]
         if line[:1].isalpha() or line[:1] in (b"_", b"$"):
@@ -164,68 +178,68 @@ def _header(hunk: Hunk, old: Sequence[bytes]) -> str:
     return hunk.header
 
 
-def _hunk(hunk: Hunk, first: int, old: Sequence[bytes], new: Sequence[bytes], look: Look) -> Iterator[Row]:
-    at, shift = hunk.old_start, hunk.new_start - hunk.old_start
-    for index, block in enumerate(hunk.blocks, first):
-        yield from _same(at, block.old_start, shift, old)
-        if look.is_spaceless and _is_quiet(block, old, new):
+def _hunk(hunk: ContextHunk, first: int, old: Sequence[bytes], new: Sequence[bytes], look: DiffOptions) -> Iterator[DiffRow]:
+    start, shift = hunk.old_start, hunk.new_start - hunk.old_start
+    for index, block in enumerate(hunk.hunks, first):
+        yield from _same(start, block.old_start, shift, old)
+        if look.hides_whitespace and _is_whitespace_only(block, old, new):
             size = max(block.old_lines, block.new_lines)
-            text = f"{words.number(size, 'line')} differ{'s' * (size == 1)} only in white space"
-            yield Row(RowKind.QUIET, Tone.DIM, text, block=index)
+            text = f"{format_count(size, 'line')} differ{'s' * (size == 1)} only in whitespace"
+            yield DiffRow(RowKind.WHITESPACE, Tone.DIM, text, hunk=index)
         elif look.is_split:
-            yield from _beside(block, index, old, new)
+            yield from _side_by_side(block, index, old, new)
         else:
-            yield from _below(block, index, old, new)
-        at, shift = block.old_end, block.new_end - block.old_end
-    yield from _same(at, hunk.old_start + hunk.old_lines, shift, old)
+            yield from _unified(block, index, old, new)
+        start, shift = block.old_end, block.new_end - block.old_end
+    yield from _same(start, hunk.old_start + hunk.old_lines, shift, old)
 
 
-def _is_quiet(block: Block, old: Sequence[bytes], new: Sequence[bytes]) -> bool:
+def _is_whitespace_only(block: BareHunk, old: Sequence[bytes], new: Sequence[bytes]) -> bool:
     before, after = old[block.old_start : block.old_end], new[block.new_start : block.new_end]
     return b"".join(b"".join(before).split()) == b"".join(b"".join(after).split())
 
 
-def _same(start: int, end: int, shift: int, old: Sequence[bytes]) -> Iterator[Row]:
+def _same(start: int, end: int, shift: int, old: Sequence[bytes]) -> Iterator[DiffRow]:
     for number in range(start, end):
-        yield Row(RowKind.SAME, old=number, new=number + shift)
-        yield from _bare(old[number], Tone.DIM)
+        yield DiffRow(RowKind.CONTEXT, old_line=number, new_line=number + shift)
+        yield from _no_newline_row(old[number], Tone.DIM)
 
 
-def _bare(line: bytes, tone: Tone) -> Iterator[Row]:
+def _no_newline_row(line: bytes, tone: Tone) -> Iterator[DiffRow]:
     if not line.endswith(b"\n"):
-        yield Row(RowKind.WORDS, tone, "\\ no newline at the end")
+        yield DiffRow(RowKind.TEXT, tone, "\\ No newline at end of file")
 
 
-def _below(block: Block, index: int, old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Row]:
+def _unified(block: BareHunk, index: int, old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[DiffRow]:
     for number in range(block.old_start, block.old_end):
-        yield Row(RowKind.OLD, Tone.REMOVED, old=number, block=index)
-        yield from _bare(old[number], Tone.DIM)
+        yield DiffRow(RowKind.REMOVED, Tone.REMOVED, old_line=number, hunk=index)
+        yield from _no_newline_row(old[number], Tone.DIM)
     for number in range(block.new_start, block.new_end):
-        yield Row(RowKind.NEW, Tone.ADDED, new=number, block=index)
-        yield from _bare(new[number], Tone.DIM)
+        yield DiffRow(RowKind.ADDED, Tone.ADDED, new_line=number, hunk=index)
+        yield from _no_newline_row(new[number], Tone.DIM)
 
 
-def _beside(block: Block, index: int, old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Row]:
+def _side_by_side(block: BareHunk, index: int, old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[DiffRow]:
     for step in range(max(block.old_lines, block.new_lines)):
-        was = block.old_start + step if step < block.old_lines else -1
-        now = block.new_start + step if step < block.new_lines else -1
-        kind = RowKind.PAIR if was >= 0 and now >= 0 else RowKind.OLD if was >= 0 else RowKind.NEW
-        yield Row(kind, old=was, new=now, block=index)
-        sides = [lines[number] for lines, number in ((old, was), (new, now)) if number >= 0]
+        left = block.old_start + step if step < block.old_lines else -1
+        right = block.new_start + step if step < block.new_lines else -1
+        kind = RowKind.PAIR if left >= 0 and right >= 0 else RowKind.REMOVED if left >= 0 else RowKind.ADDED
+        yield DiffRow(kind, old_line=left, new_line=right, hunk=index)
+        sides = [lines[number] for lines, number in ((old, left), (new, right)) if number >= 0]
         if not all(line.endswith(b"\n") for line in sides):
-            yield Row(RowKind.WORDS, Tone.DIM, "\\ no newline at the end")
+            yield DiffRow(RowKind.TEXT, Tone.DIM, "\\ No newline at end of file")
 
 
 _SECTIONS = {
-    Section.RISKY: "each of these wants a look of its own: it can run something later, reach outside, or is in conflict",
-    Section.FOLDED: "files that git ignores, and what is generated: build results, downloads, caches",
-    Section.LOCKS: "what package managers write beside what was asked for",
+    Section.RISKY: "review each of these: it can run code later, points outside the repository, or is in conflict",
+    Section.FOLDED: "ignored by git or generated: build results, downloads, caches",
+    Section.LOCK_FILES: "lock files of package managers",
 }
 
 
-def overview(section: Section, first: Sequence[Change], count: int) -> Document:
-    """Return what stands beside a heading: what it holds, the first ones by name."""
-    head = [Row(RowKind.WORDS, Tone.DIM, text) for text in (_SECTIONS.get(section, ""), words.number(count, "change")) if text]
-    rows = [Row(RowKind.WORDS, text=f"{words.SIGNS[one.kind]} {words.text(one.key.path)}") for one in first]
-    more = [Row(RowKind.WORDS, Tone.DIM, f"and {count - len(rows):,} more")] if count > len(rows) else []
-    return Document(None, (*head, Row(RowKind.WORDS), *rows, *more))
+def heading_document(section: Section, first: Sequence[Change], count: int) -> Document:
+    """Return the document of a heading: a description, the number of its changes, and the first names."""
+    head = [DiffRow(RowKind.TEXT, Tone.DIM, text) for text in (_SECTIONS.get(section, ""), format_count(count, "change")) if text]
+    rows = [DiffRow(RowKind.TEXT, text=f"{SIGNS[one.kind]} {path_text(one.key.path)}") for one in first]
+    more = [DiffRow(RowKind.TEXT, Tone.DIM, f"and {count - len(rows):,} more")] if count > len(rows) else []
+    return Document(None, (*head, DiffRow(RowKind.TEXT), *rows, *more))

@@ -1,18 +1,18 @@
-"""A change as the rows of the diff pane, as values: words of ours, parts to choose, lines of either side."""
+"""Documents: the rows of the diff pane as values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from agent_dev.diff.hunks import Block
-from agent_dev.overlay.changes import Key
+from agent_dev.diff.hunks import BareHunk
+from agent_dev.fs.entry import Key
 
-TAB = 4  # cells between tab stops
-EVERYTHING = 1 << 30  # lines of context: the whole file
+TAB_WIDTH = 4  # cells between tab stops
+WHOLE_FILE = 1 << 30  # context lines that cover any file
 
 
 class Tone(StrEnum):
-    """How a piece of text is meant; the style sheet says how it looks."""
+    """The role of a piece of text, styled by the style sheet."""
 
     PLAIN = "plain"
     DIM = "dim"
@@ -20,97 +20,98 @@ class Tone(StrEnum):
     ADDED = "added"
     REMOVED = "removed"
     CHANGED = "changed"
-    HUNK = "hunk"
+    HEADING = "hunk"
     RISK = "risk"
-    WRONG = "wrong"
+    ERROR = "wrong"
 
 
-class Part(StrEnum):
-    """What of a change can be chosen beside its lines."""
+class ChangePart(StrEnum):
+    """A part of a change that is selected other than by lines."""
 
-    WHOLE = "whole"  # that it is there at all, or not any more, or another link: the change itself
+    WHOLE = "whole"  # the change itself: a creation, a deletion, another link target
     MODE = "mode"
 
 
 class RowKind(StrEnum):
-    """What a row of the diff is."""
+    """The kind of a row of the diff."""
 
-    WORDS = "words"
+    TEXT = "words"
     PART = "part"
-    HUNK = "hunk"
-    SAME = "same"
-    OLD = "old"
-    NEW = "new"
-    PAIR = "pair"  # side by side: a line that goes and the one that takes its place
-    QUIET = "quiet"  # a block that differs in white space only, in one row
-    CONFLICT = "conflict"  # mine, result, the agent's
+    HEADING = "hunk"
+    CONTEXT = "same"
+    REMOVED = "old"
+    ADDED = "new"
+    PAIR = "pair"  # side by side: a removed line and its replacement
+    WHITESPACE = "quiet"  # a hunk that differs only in whitespace, as one row
+    CONFLICT = "conflict"  # yours, result, agent
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One row. `old` and `new` are lines of the two texts from 0, `block` the block they belong to; -1 for none.
+class DiffRow:
+    """A row. `old_line` and `new_line` are line numbers from 0 in the two texts, `hunk` is the index of their hunk; -1 for none.
 
-    `turn`: the how-manieth row of a long line that is wrapped. `cells`: what the three columns of a conflict hold.
+    `wrap_index`: index of the row in a wrapped line. `cells`: contents of the three columns of a conflict.
     """
 
     kind: RowKind
     tone: Tone = Tone.PLAIN
     text: str = ""
-    old: int = -1
-    new: int = -1
-    block: int = -1
-    turn: int = 0
-    part: Part | None = None
+    old_line: int = -1
+    new_line: int = -1
+    hunk: int = -1
+    wrap_index: int = 0
+    part: ChangePart | None = None
     cells: tuple[bytes | None, bytes | None, bytes | None] = (None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """How a change is to be shown: in how many columns, beside or below each other, with how many lines around a block."""
+class DiffOptions:
+    """Diff options: width in columns, side by side or unified, number of context lines, and more."""
 
     columns: int = 80
     is_split: bool = False
     context: int = 3
-    is_spaceless: bool = False
+    hides_whitespace: bool = False
     is_wrapped: bool = False
-    has_base: bool = False
+    shows_base: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """All rows of one change. `starts` are the rows where blocks (or conflicts) start, `longest` bounds the width of its lines.
+    """The rows of a change.
 
-    `old` and `new` are the lines that rows name by number. `has_lines`: blocks and lines can be chosen; `has_mode`: the mode
-    by itself too. `conflicts`: how many there are to settle, -1 where the change is no conflict.
+    `hunk_rows` are the rows where hunks (or conflicts) start, `max_width` is an upper bound of line widths. `old_lines` and
+    `new_lines` are the lines to which rows refer. `has_selectable_lines`: hunks and lines can be selected; `has_selectable_mode`:
+    so can the mode, separately. `conflict_count`: the number of conflicts to resolve, -1 if there is none.
     """
 
     key: Key | None
-    rows: tuple[Row, ...] = ()
-    starts: tuple[int, ...] = ()
-    longest: int = 0
-    old: tuple[bytes, ...] = ()
-    new: tuple[bytes, ...] = ()
-    blocks: tuple[Block, ...] = ()
-    has_lines: bool = False
-    has_mode: bool = False
-    conflicts: int = -1
-    look: Look = field(default_factory=Look)
+    rows: tuple[DiffRow, ...] = ()
+    hunk_rows: tuple[int, ...] = ()
+    max_width: int = 0
+    old_lines: tuple[bytes, ...] = ()
+    new_lines: tuple[bytes, ...] = ()
+    hunks: tuple[BareHunk, ...] = ()
+    has_selectable_lines: bool = False
+    has_selectable_mode: bool = False
+    conflict_count: int = -1
+    options: DiffOptions = field(default_factory=DiffOptions)
 
 
-Span = tuple[int, int, str]  # of a line as text: from, to, the kind of word
+Span = tuple[int, int, str]  # start and end in a line's text, kind of token
 
 
 @dataclass(frozen=True, slots=True)
-class Colours:
-    """The syntax of both texts: for each line number its spans."""
+class Highlighting:
+    """Syntax highlighting of both texts: spans by line number."""
 
     old: Mapping[int, tuple[Span, ...]]
     new: Mapping[int, tuple[Span, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line of a page: words in a tone."""
+class PageLine:
+    """A line of a page: text in a tone."""
 
     tone: Tone
     text: str

@@ -1,4 +1,4 @@
-"""What a binary file is, by its first bytes."""
+"""Recognize the type of a binary file by its first bytes."""
 
 import struct
 
@@ -26,8 +26,8 @@ _MAGIC = (
 )
 
 
-def kind(data: bytes) -> str:
-    """Return what a file is, an image with its size in pixels."""
+def describe_type(data: bytes) -> str:
+    """Return the type of a file, and the size of an image in pixels."""
     name = next((name for start, name in _MAGIC if data.startswith(start)), "")
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         name = "WebP image"
@@ -47,11 +47,11 @@ def _pixels(data: bytes) -> tuple[int, int] | None:
 
 def _jpeg(data: bytes) -> tuple[int, int] | None:
     """Walk the segments to the one that starts a frame (ITU T.81, B.2.2)."""
-    at = 2
-    while at + 9 <= len(data) and data[at] == 0xFF:
-        marker = data[at + 1]
+    offset = 2
+    while offset + 9 <= len(data) and data[offset] == 0xFF:
+        marker = data[offset + 1]
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack(">HH", data[at + 5 : at + 9])
+            height, width = struct.unpack(">HH", data[offset + 5 : offset + 9])
             return int(width), int(height)
-        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        offset += 2 + int.from_bytes(data[offset + 2 : offset + 4], "big")
     return None

@@ -1,55 +1,47 @@
-"""What becomes of a change whose path the user changed too: both fit, one side stands for the other, or each has its places."""
+"""The outcome of a change to a path that you changed too: merged, one side as a whole, or a resolution per conflict."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 
-from agent_dev.diff.merge3 import Merged, Side
-from agent_dev.overlay.changes import Change, Key
-from tui.effects import Answers
-from tui.text.labels import number
+from agent_dev.diff.merge3 import ConflictSide, LineMerge
+from agent_dev.fs.entry import Key
+from agent_dev.overlay import labels
+from agent_dev.overlay.changes import Change
+from agent_dev.overlay.labels import Outcome, format_count
+from tui.effects import Resolutions
 
-Given = Mapping[Key, Answers]
-
-
-class Outcome(StrEnum):
-    """Whose bytes land, in a word for the list."""
-
-    TOGETHER = "with yours"
-    YOURS = "yours stays"
-    AGENTS = "replaces yours"
+ResolutionsByChange = Mapping[Key, Resolutions]
 
 
-def of(change: Change, answers: Answers) -> Outcome:
-    """Return what became of a change of both; `answers` are those to its conflict, none where there was none."""
-    if change.is_dropped:
-        return Outcome.YOURS
-    is_agents = bool(answers) and all(one is Side.AGENT for one in answers)
-    return Outcome.AGENTS if is_agents and not change.is_apart else Outcome.TOGETHER
+def outcome_of(change: Change, answers: Resolutions) -> Outcome:
+    """Return the outcome of a change; `answers` are the resolutions of its conflicts, empty if there was none."""
+    is_agents = bool(answers) and all(one is ConflictSide.AGENT for one in answers)
+    return labels.outcome_of(change, is_agents=is_agents and not change.is_from_commit)
 
 
-def sentence(change: Change, merged: Merged | None, answers: Answers) -> str:
-    """Return what is said of a change of both; `merged` is the merge of its lines, where it is one of lines."""
-    if change.is_apart:
-        return "settled: this is what the commits bring home"
-    if change.is_dropped:
-        return "yours stays as it is: nothing of the agent's lands here, and the change leaves the session"
+def describe_outcome(change: Change, merged: LineMerge | None, answers: Resolutions) -> str:
+    """Describe the outcome of a change; `merged` is the three-way merge of its lines, None if it is not a merge of lines."""
+    if change.is_from_commit:
+        return "conflict resolved: the import writes this result"
+    if change.is_session_only:
+        return "keeps yours: the agent's change is dropped from the session"
     if merged is None or merged.is_clean:
-        if of(change, answers) is Outcome.AGENTS:
-            return "yours is replaced by the agent's (undo brings it back)"
-        return "you changed it too: both fit together, and what lands has both"
+        if outcome_of(change, answers) is Outcome.REPLACED_YOURS:
+            return "replaces yours with the agent's version (undo restores yours)"
+        return "you changed it too: both changes are merged without conflict"
     return _of_lines(answers)
 
 
-def _of_lines(answers: Answers) -> str:
+def _of_lines(answers: Resolutions) -> str:
     if not answers or None in answers:
-        return "settled in an editor: what lands is what you saved"
-    if all(one is Side.AGENT for one in answers):
-        return "lines in conflict: yours are replaced by the agent's (undo brings them back); what else you changed stays"
-    if all(one is Side.MINE for one in answers):
-        return "lines in conflict: yours stay, nothing of the agent's lands there; what else the agent changed does"
-    if all(one is Side.BOTH for one in answers):
-        return "lines in conflict: yours land, and behind them the agent's"
-    said = {Side.MINE: "yours stay", Side.AGENT: "the agent's replace yours", Side.BOTH: "both land"}
-    counts = {one: sum(answer is one for answer in answers) for one in Side}
-    places = (f"in {number(count, 'place')} {said[one]}" for one, count in counts.items() if count)
-    return f"lines in conflict: {', '.join(places)}"
+        return "conflict resolved in an editor: the result is what you saved"
+    noun = "conflict" if len(answers) == 1 else "conflicts"
+    if all(one is ConflictSide.AGENT for one in answers):
+        return f"{noun}: the agent's lines replace yours (undo restores yours); your other changes are kept"
+    if all(one is ConflictSide.YOURS for one in answers):
+        return f"{noun}: your lines are kept; the agent's other changes are applied"
+    if all(one is ConflictSide.BOTH for one in answers):
+        return f"{noun}: your lines, followed by the agent's"
+    texts = {ConflictSide.YOURS: "yours", ConflictSide.AGENT: "the agent's", ConflictSide.BOTH: "both"}
+    counts = {one: sum(answer is one for answer in answers) for one in ConflictSide}
+    parts = (f"{count:,} {texts[one]}" for one, count in counts.items() if count)
+    return f"{format_count(sum(counts.values()), 'conflict')}: {', '.join(parts)}"

@@ -1,22 +1,22 @@
-"""The kinds of words in a file's lines, by Pygments; given up on huge files, whose colours nobody waits for."""
+"""Syntax highlighting by Pygments, except of huge files, where it takes too long."""
 
 from collections.abc import Iterable, Sequence
 from time import sleep
 
-from tui.model.document import Colours, Span
+from tui.model.document import Highlighting, Span
 
-LARGEST = 300_000  # bytes of one side
-_LINES, _LONGEST = 5_000, 1_000  # lines of a side, bytes of a line
-_SLICE = 400  # words between two pauses in which keys are served
+MAX_BYTES = 300_000  # bytes of one side
+_MAX_LINES, _MAX_LINE_LENGTH = 5_000, 1_000  # lines of one side, bytes of a line
+_BATCH = 400  # tokens between pauses that let the screen handle keys
 
 Spans = dict[int, tuple[Span, ...]]
 
 
-def colours(path: bytes, old: Sequence[bytes], new: Sequence[bytes]) -> Colours | None:
-    """Return the spans of both sides; None for a language that is not known, or too much text. Slow: for a worker."""
+def highlight(path: bytes, old: Sequence[bytes], new: Sequence[bytes]) -> Highlighting | None:
+    """Return the spans of both sides; None for an unknown language or too much text. Slow: call it on a worker."""
     if any(_is_huge(side) for side in (old, new)):
         return None
-    # Deferred: a screen that shows nothing to colour does not pay for it.
+    # Imported late: slow, and not always needed.
     from pygments.lexers import get_lexer_for_filename
     from pygments.util import ClassNotFound
 
@@ -24,29 +24,29 @@ def colours(path: bytes, old: Sequence[bytes], new: Sequence[bytes]) -> Colours 
         lexer = get_lexer_for_filename(path.rpartition(b"/")[2].decode("utf-8", "replace"), stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
-    return Colours(_spans(lexer, old), _spans(lexer, new))
+    return Highlighting(_spans(lexer, old), _spans(lexer, new))
 
 
 def _is_huge(lines: Sequence[bytes]) -> bool:
-    return len(lines) > _LINES or sum(map(len, lines)) > LARGEST or any(len(line) > _LONGEST for line in lines)
+    return len(lines) > _MAX_LINES or sum(map(len, lines)) > MAX_BYTES or any(len(line) > _MAX_LINE_LENGTH for line in lines)
 
 
 def _spans(lexer: object, lines: Sequence[bytes]) -> Spans:
     text = b"".join(lines).decode("utf-8", "surrogateescape")
-    found: dict[int, list[Span]] = {}
+    spans: dict[int, list[Span]] = {}
     number = column = 0
     tokens: Iterable[tuple[object, str]] = lexer.get_tokens_unprocessed(text)  # type: ignore[attr-defined]
     for count, (_, token, value) in enumerate(tokens):  # type: ignore[misc]
-        if not count % _SLICE:
-            sleep(0)  # gives the interpreter to the screen
+        if not count % _BATCH:
+            sleep(0)  # yield the interpreter lock to the screen
         kind = _kind(str(token))
-        for turn, part in enumerate(value.split("\n")):
-            if turn:
+        for index, part in enumerate(value.split("\n")):
+            if index:
                 number, column = number + 1, 0
             if kind and part.strip():
-                found.setdefault(number, []).append((column, column + len(part), kind))
+                spans.setdefault(number, []).append((column, column + len(part), kind))
             column += len(part)
-    return {line: tuple(spans) for line, spans in found.items()}
+    return {line: tuple(some) for line, some in spans.items()}
 
 
 _KINDS = (

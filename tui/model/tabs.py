@@ -1,13 +1,14 @@
-"""What there is beside the changes: the tabs, and a row of one."""
+"""The tabs of the screen, and the entries of the tabs other than Changes."""
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
-from agent_dev.overlay.changes import Key, Risk
+from agent_dev.fs.entry import Key
+from agent_dev.overlay.changes import Risk
 
 
 class Tab(StrEnum):
-    """What the screen is about."""
+    """A tab of the screen."""
 
     CHANGES = "changes"
     COMMITS = "commits"
@@ -16,33 +17,33 @@ class Tab(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Risky:
-    """A path of a commit that wants a look: why, and what else is to be said of it."""
+class RiskyPath:
+    """A risky path of a commit: its risks and further details."""
 
     path: bytes
     risks: tuple[Risk, ...]
-    about: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A row of another tab: one line, whether it wants a look, and what is said when the cursor is on it.
+class TabEntry:
+    """An entry of a tab: one line, `details` for the diff pane, and a risk mark.
 
-    `key`: the change that it is about. `id`: what can be chosen by it, a commit, "" for nothing; `risky`: what of that
-    wants a look, before it comes home, too.
+    `key`: the change to which it refers. `id`: the commit that it selects, "" for none; `risky_paths`: the risky paths of that
+    commit.
     """
 
-    line: str
-    about: tuple[str, ...] = ()
+    title: str
+    details: tuple[str, ...] = ()
     is_risky: bool = False
     key: Key | None = None
     id: str = ""
-    risky: tuple[Risky, ...] = ()
+    risky_paths: tuple[RiskyPath, ...] = ()
 
 
-class Way(Enum):
-    """How commits come home."""
+class ImportMode(Enum):
+    """A mode of importing commits."""
 
-    YOURS = "onto your branch"
-    BRANCH = "as a branch"
-    ONE = "squashed"
+    ONTO_BRANCH = "onto your branch"
+    NEW_BRANCH = "as a new branch"
+    SQUASHED = "squashed"

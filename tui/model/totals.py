@@ -1,31 +1,32 @@
-"""The numbers that the screen always shows: how much is there, and how much of it is chosen."""
+"""The totals that the screen shows: of all changes, and of the selection."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from agent_dev.overlay.changes import Change, Key, Kind
+from agent_dev.fs.entry import Key
+from agent_dev.overlay.changes import Change, ChangeKind
 
 
-class Count(NamedTuple):
-    """Of one file, or of what is chosen of it: blocks, lines that come, lines that go."""
+class LineCount(NamedTuple):
+    """Counts of a file, or of its selected part: hunks, insertions, deletions."""
 
-    blocks: int = 0
+    hunks: int = 0
     insertions: int = 0
     deletions: int = 0
 
 
 class Totals(NamedTuple):
-    """How many changes; of them deletions, risky ones, ones that cannot be merged; of those counted the blocks and lines.
+    """The numbers of changes, of deletions, of risky and unmergeable changes, and of the hunks and lines counted so far.
 
-    `uncounted`: how many were not counted yet.
+    `uncounted`: the number of changes not counted yet.
     """
 
     changes: int = 0
     deletions: int = 0
     risky: int = 0
-    blocked: int = 0
-    blocks: int = 0
+    unmergeable: int = 0
+    hunks: int = 0
     insertions: int = 0
     deleted_lines: int = 0
     uncounted: int = 0
@@ -38,32 +39,32 @@ class Totals(NamedTuple):
 
     @property
     def lines(self) -> int:
-        """Lines that come or go."""
+        """Number of inserted and deleted lines."""
         return self.insertions + self.deleted_lines
 
 
-NONE = Totals()
-Counts = Mapping[Key, Count]
+ZERO = Totals()
+Counts = Mapping[Key, LineCount]
 
 
-class Tally(Mapping[Key, Count]):
-    """What was counted, in layers of which each is smaller than the one before.
+class LayeredCounts(Mapping[Key, LineCount]):
+    """Counts by change, in layers, each smaller than the one before.
 
-    100,000 changes are counted a few at a time; a dictionary made anew for each time would copy 25 million entries.
+    100,000 changes are counted in batches; copying one dictionary per batch would copy 25 million entries.
     """
 
-    def __init__(self, layers: tuple[dict[Key, Count], ...] = ()) -> None:
+    def __init__(self, layers: tuple[dict[Key, LineCount], ...] = ()) -> None:
         self.layers = layers
 
-    def plus(self, counts: Counts) -> "Tally":
-        """Return a tally that knows these as well; the newer count of a change holds."""
+    def with_counts(self, counts: Counts) -> "LayeredCounts":
+        """Return the counts with these added; they replace older ones."""
         layers, top = self.layers, dict(counts)
         while layers and len(layers[-1]) <= len(top):
             top = {**layers[-1], **top}
             layers = layers[:-1]
-        return Tally((*layers, top))
+        return LayeredCounts((*layers, top))
 
-    def __getitem__(self, key: Key) -> Count:
+    def __getitem__(self, key: Key) -> LineCount:
         for layer in reversed(self.layers):
             if key in layer:
                 return layer[key]
@@ -76,39 +77,39 @@ class Tally(Mapping[Key, Count]):
         return sum(1 for _ in self)
 
 
-def count(changes: Iterable[Change], counts: Counts, parts: Counts) -> Totals:
-    """Count changes: the files by what they are, their lines by `parts` where only a part is meant, else by `counts`."""
+def sum_changes(changes: Iterable[Change], counts: Counts, parts: Counts) -> Totals:
+    """Sum up changes; their lines come from `parts` for partial selections, otherwise from `counts`."""
     files = deletions = risky = blocked = blocks = insertions = deleted = uncounted = 0
     for change in changes:
         files += 1
-        deletions += change.kind is Kind.DELETED and change.key not in parts
+        deletions += change.kind is ChangeKind.DELETED and change.key not in parts
         risky += bool(change.risks)
         blocked += not change.is_clean
         known = parts.get(change.key) or counts.get(change.key)
         if known is None:
             uncounted += 1
         else:
-            blocks += known.blocks
+            blocks += known.hunks
             insertions += known.insertions
             deleted += known.deletions
     return Totals(files, deletions, risky, blocked, blocks, insertions, deleted, uncounted)
 
 
-def sentence(chosen: Totals, whole: Totals, cells: int) -> tuple[str, str]:
-    """Return the numbers in words: how many are chosen, and the rest; in fewer words where there is little room."""
-    more = "+" if whole.uncounted else ""
-    files, short = f"{chosen.changes:,} of {whole.changes:,}", f"{chosen.changes:,}/{whole.changes:,}"
-    blocks = f"{chosen.blocks:,}/{whole.blocks:,}{more}"
-    lines = f"{chosen.lines:,}/{whole.lines:,}{more}"
-    deletions, risky = f"{chosen.deletions:,}/{whole.deletions:,}", f"{chosen.risky:,}/{whole.risky:,}"
-    blocked = f" · {whole.blocked:,} cannot be merged" if whole.blocked else ""
-    sign = f" · ✗ {whole.blocked:,}" if whole.blocked else ""
-    first = f" chosen {files} change{'s' * (whole.changes != 1)}"
+def format_totals(selected: Totals, total: Totals, cells: int) -> tuple[str, str]:
+    """Format the totals as text in two parts: the number of selected changes, and the rest; shorter if space is short."""
+    plus = "+" if total.uncounted else ""
+    files, short = f"{selected.changes:,} of {total.changes:,}", f"{selected.changes:,}/{total.changes:,}"
+    hunks = f"{selected.hunks:,}/{total.hunks:,}{plus}"
+    lines = f"{selected.lines:,}/{total.lines:,}{plus}"
+    deletions, risky = f"{selected.deletions:,}/{total.deletions:,}", f"{selected.risky:,}/{total.risky:,}"
+    blocked = f" · {total.unmergeable:,} cannot be merged" if total.unmergeable else ""
+    sign = f" · ✗ {total.unmergeable:,}" if total.unmergeable else ""
+    first = f" selected {files} change{'s' * (total.changes != 1)}"
     variants = (
-        (first, f" · blocks {blocks} · lines {lines} · deletions {deletions} · risky {risky}{blocked}"),
-        (f" chosen {files}", f" · blocks {blocks} · lines {lines} · deletions {deletions} · risky {risky}{sign}"),
-        (f" chosen {files}", f" · {blocks} blocks · {lines} lines · -{deletions} · !{risky}{sign}"),
-        (f" chosen {short}", f" · {blocks} blocks · {lines} lines · -{deletions} · !{risky}{sign}"),
+        (first, f" · hunks {hunks} · lines {lines} · deletions {deletions} · risky {risky}{blocked}"),
+        (f" selected {files}", f" · hunks {hunks} · lines {lines} · deletions {deletions} · risky {risky}{sign}"),
+        (f" selected {files}", f" · {hunks} hunks · {lines} lines · -{deletions} · !{risky}{sign}"),
+        (f" selected {short}", f" · {hunks} hunks · {lines} lines · -{deletions} · !{risky}{sign}"),
         (f" {short}", f" · ={lines} · -{deletions} · !{risky}"),
         (f" {short}", f" · -{deletions} · !{risky}"),
     )

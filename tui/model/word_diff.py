@@ -1,37 +1,37 @@
-"""Which words of a line changed, against the line that it takes the place of."""
+"""Word diff: the words that differ between a line and its replacement."""
 
 import re
 from functools import lru_cache
 
-from agent_dev.diff.hunks import blocks
+from agent_dev.diff.hunks import find_hunks
 
 Spans = tuple[tuple[int, int], ...]
 _WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
-_MOST = 2_000  # words of a line; past that the whole line is the change
-_SHARE = 0.7  # of a line that may have changed for the rest to be worth a look
+_MAX_WORDS = 2_000  # of a line; beyond that no words are marked
+_MAX_SHARE = 0.7  # changed share of a line; beyond that no words are marked
 
 
 @lru_cache(maxsize=2_000)
-def changed(old: str, new: str) -> tuple[Spans, Spans]:
-    """Return the spans of either text that are not in the other; none when little is alike."""
+def changed_spans(old: str, new: str) -> tuple[Spans, Spans]:
+    """Return the spans of each text that are not in the other; none if the texts have little in common."""
     before, after = _WORD.findall(old), _WORD.findall(new)
-    if not before or not after or len(before) > _MOST or len(after) > _MOST:
+    if not before or not after or len(before) > _MAX_WORDS or len(after) > _MAX_WORDS:
         return (), ()
-    found = blocks(_joined(before), _joined(after))
-    gone = tuple(_span(before, block.old_start, block.old_end) for block in found if block.old_lines)
-    came = tuple(_span(after, block.new_start, block.new_end) for block in found if block.new_lines)
-    is_other = _share(gone, old) > _SHARE and _share(came, new) > _SHARE
-    return ((), ()) if is_other else (gone, came)
+    hunks = find_hunks(_words_as_lines(before), _words_as_lines(after))
+    removed = tuple(_span(before, hunk.old_start, hunk.old_end) for hunk in hunks if hunk.old_lines)
+    added = tuple(_span(after, hunk.new_start, hunk.new_end) for hunk in hunks if hunk.new_lines)
+    is_rewritten = _share(removed, old) > _MAX_SHARE and _share(added, new) > _MAX_SHARE
+    return ((), ()) if is_rewritten else (removed, added)
 
 
-def _joined(words: list[str]) -> bytes:
-    """Return a word a line: what is compared is lines, and no word holds a line's end but as a blank."""
+def _words_as_lines(words: list[str]) -> bytes:
+    """Return the words one per line, for a diff of lines; newlines in words become carriage returns."""
     return "".join(word.replace("\n", "\r") + "\n" for word in words).encode("utf-8", "surrogateescape")
 
 
 def _span(words: list[str], start: int, end: int) -> tuple[int, int]:
-    at = sum(map(len, words[:start]))
-    return at, at + sum(map(len, words[start:end]))
+    offset = sum(map(len, words[:start]))
+    return offset, offset + sum(map(len, words[start:end]))
 
 
 def _share(spans: Spans, text: str) -> float:

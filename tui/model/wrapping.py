@@ -1,45 +1,45 @@
-"""Long lines broken over several rows, when that is wished."""
+"""Wrapping of long lines over several rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tui.model.document import TAB, Look, Row, RowKind
-from tui.text.cells import clean, width
+from tui.model.document import TAB_WIDTH, DiffOptions, DiffRow, RowKind
+from tui.text.cells import clean_text, width
 
-GUTTER = 8  # cells of cursor, box and sign, and the blanks between
-_MOST = 200  # rows of one line; past that it is cut
-_LONG = 20_000  # bytes of a line that are measured
-_LINES = (RowKind.SAME, RowKind.OLD, RowKind.NEW, RowKind.PAIR)
+GUTTER_WIDTH = 8  # cells of cursor, checkbox and sign, with spaces
+_MAX_ROWS = 200  # of one line; the rest is cut
+_MAX_MEASURED = 20_000  # bytes of a line
+_LINES = (RowKind.CONTEXT, RowKind.REMOVED, RowKind.ADDED, RowKind.PAIR)
 
 
-def text_cells(look: Look, digits: int) -> int:
-    """Return how many cells a line's text gets; side by side each half."""
+def text_width(look: DiffOptions, digits: int) -> int:
+    """Return the width of a line's text in cells; side by side, that of one half."""
     if look.is_split:
-        return max(8, (look.columns - 1) // 2 - digits - GUTTER)
-    return max(8, look.columns - digits - GUTTER)
+        return max(8, (look.columns - 1) // 2 - digits - GUTTER_WIDTH)
+    return max(8, look.columns - digits - GUTTER_WIDTH)
 
 
-def turned(rows: Sequence[Row], old: Sequence[bytes], new: Sequence[bytes], look: Look) -> tuple[Row, ...]:
-    """Return the rows with a row more for each turn that a line takes."""
+def wrap_rows(rows: Sequence[DiffRow], old: Sequence[bytes], new: Sequence[bytes], look: DiffOptions) -> tuple[DiffRow, ...]:
+    """Return the rows with continuation rows for wrapped lines."""
     if not look.is_wrapped:
         return tuple(rows)
-    cells = text_cells(look, len(str(max(len(old), len(new)))))
-    return tuple(_turns(rows, old, new, cells))
+    cells = text_width(look, len(str(max(len(old), len(new)))))
+    return tuple(_wrapped(rows, old, new, cells))
 
 
-def _turns(rows: Sequence[Row], old: Sequence[bytes], new: Sequence[bytes], cells: int) -> Iterator[Row]:
+def _wrapped(rows: Sequence[DiffRow], old: Sequence[bytes], new: Sequence[bytes], cells: int) -> Iterator[DiffRow]:
     for row in rows:
         yield row
         if row.kind not in _LINES:
             continue
-        sides = [lines[number] for lines, number in ((old, row.old), (new, row.new)) if number >= 0]
-        most = max(_cells(line) for line in sides)
-        for turn in range(1, min(-(-most // cells), _MOST)):
-            yield replace(row, turn=turn)
+        sides = [lines[number] for lines, number in ((old, row.old_line), (new, row.new_line)) if number >= 0]
+        longest = max(_cells(line) for line in sides)
+        for turn in range(1, min(-(-longest // cells), _MAX_ROWS)):
+            yield replace(row, wrap_index=turn)
 
 
 def _cells(line: bytes) -> int:
-    text = line[:_LONG].rstrip(b"\n")
+    text = line[:_MAX_MEASURED].rstrip(b"\n")
     if text.isascii() and b"\t" not in text:
         return len(text)
-    return width(clean(text, " " * TAB))
+    return width(clean_text(text, " " * TAB_WIDTH))

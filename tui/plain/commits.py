@@ -1,96 +1,100 @@
-"""The questions about commits in plain lines: which come home, how, and what becomes of what is in their way."""
+"""The plain dialogue about commits: which to import, how, and how to resolve conflicts."""
 
-from tui.model.tabs import Entry, Way
+from agent_dev.overlay.labels import RISK_SIGN, display_path, format_count
+from tui.model.tabs import ImportMode, TabEntry
 from tui.plain import review as plain
-from tui.plain.prompt import Enough, Questions, Talk
-from tui.source import Ended, Source
-from tui.text import commits
-from tui.text import labels as words
+from tui.plain.prompt import LineIO, Questioner, QuestionsQuit
+from tui.source import OperationResult, ReviewedSession
+from tui.text import commits, labels
 
-_WAYS = {"y": Way.YOURS, "s": Way.ONE, "b": Way.BRANCH}
-_HOW = (
-    "y: onto your branch, with your files and your index; s: so, but as one commit, whose message names each of them; "
-    "b: as a branch of their own"
+_MODES = {"y": ImportMode.ONTO_BRANCH, "s": ImportMode.SQUASHED, "b": ImportMode.NEW_BRANCH}
+_IMPORT_HELP = (
+    "y: onto your branch, with your files and index; s: squashed, as one commit whose message lists them; b: as a new branch"
 )
 
 
-def review(source: Source, talk: Talk) -> Ended | None:
-    """Ask about the commits, and bring home what was chosen; return what came of it, None where nothing was brought."""
+def ask_commits(source: ReviewedSession, talk: LineIO) -> OperationResult | None:
+    """Ask about the commits and import the selected ones; return the result, None if nothing was imported."""
     return _Commits(source, talk).run()
 
 
-class _Commits(Questions):
-    def __init__(self, source: Source, talk: Talk) -> None:
+class _Commits(Questioner):
+    def __init__(self, source: ReviewedSession, talk: LineIO) -> None:
         super().__init__(talk)
-        self._source, self._stream = source, talk
+        self._source = source
 
-    def run(self) -> Ended | None:
-        """Ask, and bring."""
-        rows = self._source.commits()
+    def run(self) -> OperationResult | None:
+        """Ask and import."""
+        rows = self._source.read_commits()
         every = tuple(row for row in rows if row.id)
         if not every:
             return None
-        self.say(f"{words.number(len(every), 'commit')}, the newest first:")
+        self.print_line(f"{format_count(len(every), 'commit')}, newest first:")
         for row in rows:
-            self.say(f"  {words.RISK if row.risky else ' '} {row.line}")
+            self.print_line(f"  {RISK_SIGN if row.risky_paths else ' '} {row.title}")
         try:
-            chosen = self._confirmed(self._chosen(every))
-            return self._bring(chosen) if chosen else None
-        except Enough:
-            self.say("no commit was brought home; they stay in the session")
+            selected = self._confirm_risks(self._ask_which(every))
+            return self._import(selected) if selected else None
+        except QuestionsQuit:
+            self.print_line("no commit was imported; they stay in the session")
             return None
 
-    def _chosen(self, every: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        letter = self.answer("bring them home?", "aon", "a: all of them; o: one by one; n: none, they stay in the session")
+    def _ask_which(self, every: tuple[TabEntry, ...]) -> tuple[TabEntry, ...]:
+        letter = self.ask_without_typeahead("import them?", "aon", "a: all; o: one by one; n: none")
         if letter != "o":
             return every if letter == "a" else ()
-        wanted = set()
+        ids = set()
         for number, row in enumerate(reversed(every), 1):
-            self.say("")
-            self.say(f"{number} of {len(every)}: {row.line}")
-            for line in row.about[1:]:
-                self.say(f"  {line}")
-            if self.answer("bring it home?", "yn", "y: bring it; n: leave it in the session") == "y":
-                wanted.add(row.id)
-        return tuple(row for row in every if row.id in wanted)
+            self.print_line("")
+            self.print_line(f"{number} of {len(every)}: {row.title}")
+            for line in row.details[1:]:
+                self.print_line(f"  {line}")
+            if self.ask_letter("import this commit?", "yn", "y: import it; n: do not import it") == "y":
+                ids.add(row.id)
+        return tuple(row for row in every if row.id in ids)
 
-    def _confirmed(self, chosen: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        """Ask about each risky path; who says no leaves the commits that change it."""
-        for key, one in commits.risky(chosen).items():
-            with_it = [row for row in chosen if any(at.path == one.path for at in row.risky)]
-            if not with_it:
+    def _confirm_risks(self, selected: tuple[TabEntry, ...]) -> tuple[TabEntry, ...]:
+        """Ask about each risky path; "no" deselects the commits that change it."""
+        for key, one in commits.risky_paths(selected).items():
+            affected = [row for row in selected if any(risky.path == one.path for risky in row.risky_paths)]
+            if not affected:
                 continue
-            self.say(f"risky: {words.name(key, self._source.roots)}")
+            self.print_line(f"risky: {display_path(key, self._source.roots)}")
             for each in one.risks:
-                self.say(f"  {each.why} ({each.rule}); look at: {words.look(each)}")
-            for line in one.about:
-                self.say(f"  {line}")
-            if self.answer("bring it nevertheless?", "yn", "y: bring it; n: leave the commits that change it") == "n":
-                chosen = tuple(row for row in chosen if row not in with_it)
-        return chosen
+                self.print_line(f"  {each.why} ({each.rule}); check: {labels.risk_check(each)}")
+            for line in one.details:
+                self.print_line(f"  {line}")
+            if self.ask_without_typeahead("import it anyway?", "yn", "y: import it; n: skip the commits that change it") == "n":
+                selected = tuple(row for row in selected if row not in affected)
+        return selected
 
-    def _bring(self, chosen: tuple[Entry, ...]) -> Ended | None:
-        letter = self.answer(f"how? ({words.number(len(chosen), 'commit')})", "ysbn", f"{_HOW}; n: not at all")
+    def _import(self, selected: tuple[TabEntry, ...]) -> OperationResult | None:
+        letter = self.ask_without_typeahead(
+            f"how to import {format_count(len(selected), 'commit')}?", "ysbn", f"{_IMPORT_HELP}; n: cancel"
+        )
         if letter == "n":
             return None
-        way, name = _WAYS[letter], ""
-        while way is Way.BRANCH and not name:
-            name = self.line("name of the new branch: ")
-        ended = self._source.bring(tuple(row.id for row in chosen), way, name)
-        if ended.is_done:
+        mode, name = _MODES[letter], ""
+        while mode is ImportMode.NEW_BRANCH and not name:
+            name = self.ask_line("name of the new branch: ")
+        ended = self._source.import_commits(tuple(row.id for row in selected), mode, name)
+        if ended.may_have_changed:
             return ended
         for line in ended.lines:
-            self.say(line)
-        if not ended.conflicts or self.answer("settle that now?", "yn", "y: path by path; n: nothing comes home") == "n":
+            self.print_line(line)
+        if (
+            not ended.conflicts
+            or self.ask_letter("resolve conflicts now?", "yn", "y: resolve them one by one; n: import nothing") == "n"
+        ):
             return None
-        return self._settle()
+        return self._resolve()
 
-    def _settle(self) -> Ended | None:
-        """Let conflicts be settled, those of later commits too."""
-        one, ended = self._source.settling(), None
-        while one is not None and ended is None:
-            self.say("")
-            self.say(f"in the way of: {' '.join(one.command)}")
-            plain.review(one, self._stream)
-            ended, one = one.ended, one.settling()
+    def _resolve(self) -> OperationResult | None:
+        """Ask for the resolution of conflicts, then of those of later commits."""
+        source, ended = self._source.next_conflicts(), None
+        while source is not None and ended is None:
+            self.print_line("")
+            self.print_line(f"conflicts of: {' '.join(source.command)}")
+            plain.ask_changes(source, self._talk)
+            ended, source = source.result, source.next_conflicts()
         return ended

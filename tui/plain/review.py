@@ -1,108 +1,112 @@
-"""The review as questions in plain lines, like `git add -p`: for screen readers, bad lines, and terminals that carry no screen.
+"""The review as a dialogue in plain lines, like `git add -p`: for screen readers, slow links and simple terminals.
 
-It sends the same events to the same state as the screen does; what it prints is what it asks about.
+It sends the same events to the same state as the screen does.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from agent_dev.diff.merge3 import Side
-from agent_dev.overlay.changes import Change, Key
-from tui.effects import Apply, Effect, Finish, Load, Settle
+from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.fs.entry import Key
+from agent_dev.overlay.changes import Change
+from agent_dev.overlay.labels import display_path, format_count
+from tui.effects import Apply, AssessRisks, Effect, LoadDiff, Quit, Resolve
 from tui.events import (
     NO,
     YES,
     Answered,
-    ApplyAsked,
-    Counted,
-    DiffShown,
+    ApplyRequested,
+    Cancelled,
+    ConflictResolved,
+    CursorMovedTo,
+    DiffLoaded,
+    DisplayOption,
+    DisplayOptionToggled,
     Event,
-    GivenUp,
-    MovedTo,
+    LinesCounted,
     Pane,
-    Settled,
-    Switch,
-    Switched,
     Toggled,
 )
-from tui.model.change_list import ChangeRow, HeadRow
-from tui.model.document import Document, Part, RowKind
-from tui.model.totals import sentence
-from tui.plain.prompt import Enough, Questions, Talk
-from tui.source import Draft, Source
-from tui.state import Face
-from tui.text import labels as words
-from tui.text.summary import question
-from tui.update import line_selection as picking
-from tui.update.dispatch import begin, update
-from tui.update.line_selection import State as Chosen
-from tui.workers import Work
+from tui.model import conflict
+from tui.model.change_list import ChangeRow, HeadingRow
+from tui.model.document import ChangePart, Document, RowKind
+from tui.model.totals import format_totals
+from tui.plain.prompt import LineIO, Questioner, QuestionsQuit
+from tui.source import Draft, ReviewedSession
+from tui.state import ScreenPage
+from tui.text.summary import apply_question
+from tui.update import line_selection
+from tui.update.dispatch import initial_state, update
+from tui.update.line_selection import SelectionState
+from tui.workers import Worker
 
 _CELLS = 78
-_COUNTED = 5_000  # changes whose lines are counted at the end
-_BLOCK_HELP = "y: take it; n: leave it; l: line by line; a: this one and all behind it here; d: none of them"
-_CONFLICT_HELP = "m: yours; g: the agent's; b: yours, then the agent's; e: all of the file in an editor; n: leave the change"
-_SIDES = {"m": Side.MINE, "g": Side.AGENT, "b": Side.BOTH}
-_SIGNS = {RowKind.OLD: "-", RowKind.NEW: "+", RowKind.SAME: " "}
+_MAX_COUNTED = 5_000  # changes whose lines are counted for the totals at the end
+_HUNK_HELP = "y: select; n: skip; l: line by line; a: this and all later hunks of the file; d: neither this nor later ones"
+_CONFLICT_HELP = "y: yours; a: agent's; b: both, yours first; e: edit the file; n: skip the change"
+_SIDES = {"y": ConflictSide.YOURS, "a": ConflictSide.AGENT, "b": ConflictSide.BOTH}
+_SIGNS = {RowKind.REMOVED: "-", RowKind.ADDED: "+", RowKind.CONTEXT: " "}
 
 
-def review(source: Source, talk: Talk) -> int:
-    """Ask about every change, then merge what was chosen; return the exit code."""
+def ask_changes(source: ReviewedSession, talk: LineIO) -> int:
+    """Ask about every change, then apply the selection; return the exit code."""
     return _Plain(source, talk).run()
 
 
-class _Plain(Questions):
-    def __init__(self, source: Source, talk: Talk) -> None:
+class _Plain(Questioner):
+    def __init__(self, source: ReviewedSession, talk: LineIO) -> None:
         super().__init__(talk)
         self._source = source
-        self._facts: list[Event] = []
-        self._work = Work(source, self._facts.append)
-        self._state, effects = begin(source.changes, _CELLS, draft=source.draft, is_settling=source.is_settling)
-        self._follow(effects)
+        self._results: list[Event] = []
+        self._work = Worker(source, self._results.append)
+        self._state, effects = initial_state(source.changes, _CELLS, draft=source.draft, is_resolving=source.is_resolving)
+        self._state = replace(self._state, unassessed=source.unassessed)
+        self._run_effects(effects)
 
     # The state
 
     def _send(self, event: Event) -> None:
         self._state, effects = update(self._state, event)
-        self._follow(effects)
-        if self._state.word:
-            self.say(f"({self._state.word})")
+        self._run_effects(effects)
+        if self._state.message:
+            self.print_line(f"({self._state.message})")
 
-    def _follow(self, effects: tuple[Effect, ...]) -> None:
+    def _run_effects(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
             match effect:
-                case Load():
-                    names = tuple(words.name(key, self._source.roots) for key in self._table[effect.key].requires)
-                    self._state, _ = update(self._state, DiffShown(self._work.document(effect, names)))
-                case Settle() | Apply():
-                    self._work.do(effect)
-                case Finish():
+                case LoadDiff():
+                    names = tuple(display_path(key, self._source.roots) for key in self._table[effect.key].requires)
+                    self._state, _ = update(self._state, DiffLoaded(self._work.build_document(effect, names)))
+                case Resolve() | AssessRisks() | Apply():
+                    self._work.run_effect(effect)
+                case Quit():
                     pass
                 case _:
-                    raise NotImplementedError(effect)  # nothing here sends what would ask for it
-        facts, self._facts[:] = [*self._facts], []
-        for fact in facts:
-            self._learn(fact)
+                    raise NotImplementedError(effect)  # the events that are sent here have no other effects
+        results, self._results[:] = [*self._results], []
+        for result in results:
+            self._send_result(result)
 
-    def _learn(self, fact: Event) -> None:
-        self._state, more = update(self._state, fact)
-        self._follow(more)
+    def _send_result(self, result: Event) -> None:
+        self._state, more = update(self._state, result)
+        self._run_effects(more)
 
     @property
     def _table(self) -> dict[Key, Change]:
         return dict(self._state.changes.by_key())
 
-    # The walk
+    # The questions
 
     def run(self) -> int:
-        """Ask about all, then merge."""
+        """Ask about all changes, then apply the selection."""
         try:
             for number, key in enumerate(list(self._keys()), 1):
-                self._change(key, number)
-            self._folded()
-        except Enough as enough:
-            if enough.is_gone:
-                self.say("nothing was merged")
-                self._keep()
+                self._ask_change(key, number)
+            self._ask_folded()
+        except QuestionsQuit as enough:
+            if enough.is_end_of_input:
+                self.print_line("nothing was merged")
+                self._save()
                 return self._state.code
         return self._apply()
 
@@ -111,172 +115,185 @@ class _Plain(Questions):
             if isinstance(row, ChangeRow):
                 yield row.key
 
-    def _change(self, key: Key, number: int) -> None:
-        self._send(MovedTo(self._state.listing.row_of(key), Pane.LIST))
+    def _ask_change(self, key: Key, number: int) -> None:
+        self._send(CursorMovedTo(self._state.listing.row_of(key), Pane.LIST))
         document = self._state.diff.document
-        self.say("")
-        self.say(f"{number} of {len(self._state.listing.group_of)}: {words.name(key, self._source.roots)}")
-        for row in document.rows[: document.starts[0] if document.starts else len(document.rows)]:
-            if row.text and row.kind is not RowKind.HUNK:
-                self.say(f"  {row.text}")
+        self.print_line("")
+        self.print_line(f"{number} of {len(self._state.listing.group_of)}: {display_path(key, self._source.roots)}")
+        for row in document.rows[: document.hunk_rows[0] if document.hunk_rows else len(document.rows)]:
+            if row.text and row.kind is not RowKind.HEADING:
+                self.print_line(f"  {row.text}")
         change = self._table[key]
-        if document.conflicts >= 0 and not change.is_clean:
-            self._conflict(document)
+        if document.conflict_count >= 0 and not change.is_clean:
+            self._ask_conflict(document)
         elif not change.is_clean:
             return
-        elif document.has_lines:
-            self._parts(document)
-            self._blocks(document)
+        elif document.has_selectable_lines:
+            self._ask_mode(document)
+            self._ask_hunks(document)
         else:
-            self._whole(key)
+            self._ask_whole(key)
 
-    def _whole(self, key: Key) -> None:
-        is_wanted = self.answer("take it?", "yn", "y: take it; n: leave it") == "y"
-        if is_wanted != (key in self._state.selection):
+    def _ask_whole(self, key: Key) -> None:
+        is_selected = self._ask_selected("select this change?")
+        if is_selected != (key in self._state.selection):
             self._send(Toggled(None, Pane.LIST))
 
-    def _parts(self, document: Document) -> None:
-        for at, row in enumerate(document.rows):
-            if row.part is Part.MODE:
-                self._take(at, is_wanted=self.answer(f"{row.text}: take it?", "yn", "y: take it; n: leave it") == "y")
+    def _ask_selected(self, question: str) -> bool:
+        return self.ask_letter(question, "yn", "y: select; n: skip") == "y"
 
-    def _blocks(self, document: Document) -> None:
-        for number, start in enumerate(document.starts, 1):
-            self._show(document, start)
-            question = f"take this block ({number} of {len(document.starts)})?"
-            letter = self.answer(question, "ynlad", _BLOCK_HELP)
+    def _ask_mode(self, document: Document) -> None:
+        for index, row in enumerate(document.rows):
+            if row.part is ChangePart.MODE:
+                self._select(index, is_selected=self._ask_selected(f"{row.text}: select it?"))
+
+    def _ask_hunks(self, document: Document) -> None:
+        for number, start in enumerate(document.hunk_rows, 1):
+            self._print_hunk(document, start)
+            question = f"select this hunk ({number} of {len(document.hunk_rows)})?"
+            letter = self.ask_letter(question, "ynlad", _HUNK_HELP)
             if letter == "l":
-                self._lines(document, start)
+                self._ask_lines(document, start)
             elif letter in "yn":
-                self._take(start, is_wanted=letter == "y")
+                self._select(start, is_selected=letter == "y")
             else:
-                for one in document.starts[number - 1 :]:
-                    self._take(one, is_wanted=letter == "a")
+                for one in document.hunk_rows[number - 1 :]:
+                    self._select(one, is_selected=letter == "a")
                 return
 
-    def _take(self, row: int, *, is_wanted: bool) -> None:
-        """Take what a row stands for, or leave it, whatever is chosen of it now."""
-        self._send(MovedTo(row, Pane.DIFF))
-        if is_wanted and self._chosen(row) is not Chosen.ALL:
+    def _select(self, row: int, *, is_selected: bool) -> None:
+        """Select or deselect the item of a row, regardless of its current state."""
+        self._send(CursorMovedTo(row, Pane.DIFF))
+        if is_selected and self._selection_of(row) is not SelectionState.ALL:
             self._send(Toggled())
-        while not is_wanted and self._chosen(row) is not Chosen.NONE:
+        while not is_selected and self._selection_of(row) is not SelectionState.NONE:
             self._send(Toggled())
 
-    def _chosen(self, row: int) -> Chosen:
-        document, is_lines = self._state.diff.document, self._state.looks.is_lines
-        choice = picking.choice_of(self._state.selection, document)
-        return picking.state_of(document.rows[row], choice, document, is_lines=is_lines)
+    def _selection_of(self, row: int) -> SelectionState:
+        document, is_lines = self._state.diff.document, self._state.display_options.selects_lines
+        choice = line_selection.selection_of(self._state.selection, document)
+        return line_selection.row_state(document.rows[row], choice, document, is_lines=is_lines)
 
-    def _lines(self, document: Document, start: int) -> None:
-        self._send(Switched(Switch.LINES))
-        block = document.rows[start].block
-        for at, row in enumerate(document.rows):
-            if row.block == block and row.kind in (RowKind.OLD, RowKind.NEW):
-                self._line(document, at)
-                self._take(at, is_wanted=self.answer("take this line?", "yn", "y: take it; n: leave it") == "y")
-        self._send(Switched(Switch.LINES))
+    def _ask_lines(self, document: Document, start: int) -> None:
+        self._send(DisplayOptionToggled(DisplayOption.LINES))
+        hunk = document.rows[start].hunk
+        for index, row in enumerate(document.rows):
+            if row.hunk == hunk and row.kind in (RowKind.REMOVED, RowKind.ADDED):
+                self._print_row(document, index)
+                self._select(index, is_selected=self._ask_selected("select this line?"))
+        self._send(DisplayOptionToggled(DisplayOption.LINES))
 
-    def _show(self, document: Document, start: int) -> None:
-        """Print a block with the lines around it, as far as they are its own."""
+    def _print_hunk(self, document: Document, start: int) -> None:
+        """Print a hunk with its context lines."""
         first = start
-        while first > 0 and document.rows[first - 1].kind is RowKind.SAME and start - first < 3:
+        while first > 0 and document.rows[first - 1].kind is RowKind.CONTEXT and start - first < 3:
             first -= 1
         last = start
-        while last < len(document.rows) and document.rows[last].block == document.rows[start].block:
+        while last < len(document.rows) and document.rows[last].hunk == document.rows[start].hunk:
             last += 1
         end = last
-        while end < len(document.rows) and document.rows[end].kind is RowKind.SAME and end - last < 3:
+        while end < len(document.rows) and document.rows[end].kind is RowKind.CONTEXT and end - last < 3:
             end += 1
-        for at in range(first, end):
-            self._line(document, at)
+        for index in range(first, end):
+            self._print_row(document, index)
 
-    def _line(self, document: Document, at: int) -> None:
-        row = document.rows[at]
+    def _print_row(self, document: Document, index: int) -> None:
+        row = document.rows[index]
         if row.kind in _SIGNS:
-            is_old = row.kind is RowKind.OLD
-            line = document.old[row.old] if is_old else document.new[row.new]
-            self.say(_SIGNS[row.kind] + _text(line))
+            is_old = row.kind is RowKind.REMOVED
+            line = document.old_lines[row.old_line] if is_old else document.new_lines[row.new_line]
+            self.print_line(_SIGNS[row.kind] + _text(line))
         else:
-            self.say(row.text)
+            self.print_line(row.text)
 
-    def _conflict(self, document: Document) -> None:
-        if not document.conflicts:
-            letters = "mgbn" if self._state.is_settling else "mgn"  # both: of two kinds of things, in commits
-            letter = self.answer("keep yours, take the agent's?", letters, "m: yours; g: the agent's; n: leave it")
+    def _ask_conflict(self, document: Document) -> None:
+        if not document.conflict_count:
+            letters = "yabn" if self._state.is_resolving else "yan"  # commits can import both files, of different types
+            letter = self.ask_letter("resolve: yours or agent's?", letters, "y: yours; a: agent's; n: skip")
             if letter != "n":
-                self._send(Settled(_SIDES[letter]))
+                self._send(ConflictResolved(_SIDES[letter]))
             return
-        for number, start in enumerate(document.starts, 1):
-            self._show_sides(document, start, number - 1)
-            question = f"conflict {number} of {len(document.starts)}: yours, the agent's, both?"
-            letter = self.answer(question, "mgben", _CONFLICT_HELP)
+        merged = self._source.line_merge(document.key) if document.key is not None else None
+        for line in conflict.merged_lines(merged) if merged is not None else ():
+            self.print_line(f"  {line}")
+        for number, start in enumerate(document.hunk_rows, 1):
+            self._print_sides(document, start, number - 1)
+            question = f"conflict {number} of {len(document.hunk_rows)}: yours, agent's, both?"
+            letter = self.ask_letter(question, "yaben", _CONFLICT_HELP)
             if letter == "e" and document.key is not None:
-                self._learn(self._work.edit(document.key))
+                self._send_result(self._work.edit_conflict(document.key))
             if letter in "en":
                 return
-            self._send(MovedTo(start, Pane.DIFF))
-            self._send(Settled(_SIDES[letter]))
+            self._send(CursorMovedTo(start, Pane.DIFF))
+            self._send(ConflictResolved(_SIDES[letter]))
 
-    def _show_sides(self, document: Document, start: int, block: int) -> None:
-        for label, column in (("yours", 0), ("the agent's", 2)):
-            self.say(f"{label}:")
+    def _print_sides(self, document: Document, start: int, index: int) -> None:
+        for label, column in (("yours", 0), ("agent's", 2)):
+            self.print_line(f"{label}:")
             for row in document.rows[start:]:
-                if row.block == block and row.kind is RowKind.CONFLICT and row.cells[column] is not None:
-                    self.say("  " + _text(row.cells[column] or b""))
+                if row.hunk == index and row.kind is RowKind.CONFLICT and row.cells[column] is not None:
+                    self.print_line("  " + _text(row.cells[column] or b""))
 
-    def _folded(self) -> None:
-        for at, row in enumerate(self._state.listing.rows):
-            if isinstance(row, HeadRow) and row.group in self._state.listing.closed:
+    def _ask_folded(self) -> None:
+        for index, row in enumerate(self._state.listing.rows):
+            if isinstance(row, HeadingRow) and row.group in self._state.listing.closed:
                 count = len(self._state.listing.groups[row.group].keys)
-                self.say("")
-                if self.answer(f"{count:,} ignored by git, or generated: take them?", "yn", "y: all of them; n: none") == "y":
-                    self._send(Toggled(at, Pane.LIST))
+                self.print_line("")
+                if (
+                    self.ask_letter(
+                        f"select {format_count(count, 'ignored or generated file')}?", "yn", "y: all of them; n: none"
+                    )
+                    == "y"
+                ):
+                    self._send(Toggled(index, Pane.LIST))
 
     # The end
 
     def _apply(self) -> int:
-        self.say("")
-        if not self._state.is_settling:
-            self._count()
-            self.say("".join(sentence(self._state.chosen, self._state.whole, 200)).strip())
+        self.print_line("")
+        if not self._state.is_resolving:
+            self._count_lines()
+            self.print_line("".join(format_totals(self._state.selected_totals, self._state.totals, 200)).strip())
         if not self._state.selection.keys:
-            self.say("nothing was merged")
-            self._keep()
+            self.print_line("nothing was merged")
+            self._save()
             return 0
-        self._send(ApplyAsked())
+        self._send(ApplyRequested())
         try:
-            while self._state.face is Face.RISK:
-                self._risk()
-            if self._state.face is Face.SUMMARY:
-                wanted = self.answer(self._last_question(), "yn", "y: do it; n: not now, the choice is kept") == "y"
-                self._send(Answered(YES if wanted else NO))
-        except Enough:
-            self._send(GivenUp())
-        if self._state.face not in (Face.RESULT, Face.CLASH):
-            self.say("nothing was merged; the choice is kept")
-            self._keep()
+            while self._state.page is ScreenPage.RISK:
+                self._ask_risk()
+            if self._state.page is ScreenPage.SUMMARY:
+                is_yes = self.ask_without_typeahead(self._last_question(), "yn", "y: yes; n: not now, keep the selection") == "y"
+                self._send(Answered(YES if is_yes else NO))
+        except QuestionsQuit:
+            self._send(Cancelled())
+        if self._state.page not in (ScreenPage.RESULT, ScreenPage.CONFLICTS):
+            self.print_line("nothing was merged; the selection is kept")
+            self._save()
         return self._state.code
 
-    def _count(self) -> None:
-        """Count the lines of all, but of a flood: the numbers below would be of nothing."""
-        every = sorted(self._state.changes.changes, key=lambda one: (one.key not in self._state.selection, one.ignored))
-        self._learn(Counted(self._source.count([one.key for one in every[:_COUNTED]])))
+    def _count_lines(self) -> None:
+        """Count the lines of all changes, up to a limit, the selected ones first."""
+        every = sorted(self._state.changes.changes, key=lambda one: (one.key not in self._state.selection, one.is_ignored))
+        self._send_result(LinesCounted(self._source.count_lines([one.key for one in every[:_MAX_COUNTED]])))
 
     def _last_question(self) -> str:
-        if self._state.is_settling:
-            return "bring the commits home with this?"
-        return question(self._state)[0].lower()
+        if self._state.is_resolving:
+            return "import the commits with these resolutions?"
+        return apply_question(self._state)[0].lower()
 
-    def _risk(self) -> None:
-        key = self._state.asked[0]
-        self.say(f"risky: {words.name(key, self._source.roots)}")
+    def _ask_risk(self) -> None:
+        key = self._state.unconfirmed[0]
+        self.print_line(f"risky: {display_path(key, self._source.roots)}")
         for risk in self._table[key].risks:
-            self.say(f"  {risk.why} ({risk.rule})")
-        self._send(Answered(YES if self.answer("take it nevertheless?", "yn", "y: take it; n: leave it out") == "y" else NO))
+            self.print_line(f"  {risk.why} ({risk.rule})")
+        self._send(
+            Answered(YES if self.ask_without_typeahead("apply it anyway?", "yn", "y: apply it; n: deselect it") == "y" else NO)
+        )
 
-    def _keep(self) -> None:
+    def _save(self) -> None:
         state = self._state
-        self._source.save(Draft(state.selection, state.parts, state.reviewed, state.diff.key, state.answers))
+        self._source.save_draft(Draft(state.selection, state.parts, state.reviewed, state.diff.key, state.resolutions))
 
 
 def _text(line: bytes) -> str:

@@ -1,1 +1,1 @@
-"""Screens: each turns keys into events and hands the state to its widgets."""
+"""Screens: they turn keys into events and pass the state to their widgets."""

@@ -1,4 +1,4 @@
-"""How far the merge is, in steps that are really done."""
+"""The progress of a merge, in completed steps."""
 
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from tui.widgets.paint import Piece
 
 
 class ProgressScreen(ModalScreen[None], inherit_bindings=False):
-    """Shows numbers; no key stops what was begun."""
+    """A progress bar. No key interrupts the merge."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
 
@@ -24,20 +24,20 @@ class ProgressScreen(ModalScreen[None], inherit_bindings=False):
         self._head, self._bar, self._note = (Bar(id=f"progress-{name}") for name in ("title", "bar", "note"))
 
     def compose(self) -> ComposeResult:
-        """Lay out two lines."""
+        """Lay out the title, the bar and a note."""
         with Vertical(id="progress"):
             yield from (self._head, self._bar, self._note)
 
     def on_mount(self) -> None:
         """Draw for the first time."""
-        self._head.show([Piece(" Merging", Tone.STRONG)])
-        self._note.show([Piece(" a crash now loses nothing: the next command finishes or takes back", Tone.DIM)])
+        self._head.show([Piece(" Applying", Tone.STRONG)])
+        self._note.show([Piece(" crash-safe: the next command finishes or reverts an interrupted merge", Tone.DIM)])
         self.show(self._state)
 
     def show(self, state: State) -> None:
         """Draw a state."""
-        done, whole = state.progress
+        done, total = state.progress
         cells = max(10, self._bar.size.width - 24)
-        full = cells * done // whole if whole else 0
-        numbers = f" {done:,} of {whole:,} steps" if whole else " preparing"
+        full = cells * done // total if total else 0
+        numbers = f" {done:,} of {total:,} steps" if total else " preparing"
         self._bar.show([Piece(" " + "█" * full, "accent"), Piece("░" * (cells - full), Tone.DIM), Piece(numbers)])

@@ -1,4 +1,4 @@
-"""The terminal around the merge screen: whether it can carry one, and what must be put away before and back after."""
+"""Terminal checks before the review screen, and the process state saved and restored around it."""
 
 import os
 import signal
@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-# Textual would believe these instead of the terminal, and they are stale after the first resize.
+# Textual prefers these to the terminal's size, and they are outdated after the first resize.
 _MISLEADING = ("COLUMNS", "LINES")
 
 
-def is_capable(environ: Mapping[str, str], stdin: TextIO | None, screen: TextIO | None) -> bool:
-    """Whether the merge screen can be drawn: keys come from a terminal, it is one too, and it knows more than lines."""
+def can_show_screen(environ: Mapping[str, str], stdin: TextIO | None, screen: TextIO | None) -> bool:
+    """Return whether the review screen can be shown: input and output are terminals, and not dumb ones."""
     return environ.get("TERM", "") not in ("", "dumb") and _is_terminal(stdin) and _is_terminal(screen)
 
 
@@ -24,22 +24,22 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 @contextmanager
-def borrowed() -> Iterator[None]:
-    """Make the terminal ready for a full-screen program; put the signals' handlers and the environment back."""
-    taken = {name: os.environ.pop(name) for name in _MISLEADING if name in os.environ}
+def prepare_terminal() -> Iterator[None]:
+    """Prepare for a full-screen application; restore signal handlers and the environment afterwards."""
+    removed = {name: os.environ.pop(name) for name in _MISLEADING if name in os.environ}
     numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
     handlers = {number: signal.getsignal(number) for number in numbers}
-    forget_typed_ahead()
+    discard_typeahead()
     try:
         yield
     finally:
         for number, handler in handlers.items():
-            if handler is not None:  # None: it was not installed from Python
+            if handler is not None:  # None: not installed from Python
                 signal.signal(number, handler)
-        os.environ.update(taken)
+        os.environ.update(removed)
 
 
-def forget_typed_ahead() -> None:
-    """Throw away keys typed before the screen was there: they were meant for the agent."""
-    with suppress(termios.error):  # no terminal, nothing typed
+def discard_typeahead() -> None:
+    """Discard input typed before the screen opened: it was meant for the agent."""
+    with suppress(termios.error):  # not a terminal
         termios.tcflush(0, termios.TCIFLUSH)

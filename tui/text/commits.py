@@ -1,81 +1,93 @@
-"""What is said of the commits that come home, or stay."""
+"""Texts about the commits of a session: the status message, and the pages shown before an import."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agent_dev.overlay.changes import Key
-from tui.model.document import Line, Tone
-from tui.model.tabs import Entry, Risky, Tab, Way
+from agent_dev.fs.entry import Key
+from agent_dev.overlay.labels import RISK_SIGN, display_path, format_count
+from tui.model.document import PageLine, Tone
+from tui.model.tabs import ImportMode, RiskyPath, Tab, TabEntry
 from tui.state import State
-from tui.text import labels as words
-from tui.text.cells import clean, crop, crop_start, wrap
+from tui.text import labels
+from tui.text.cells import clean_text, crop, crop_start, wrap
 
-_WHAT = {
-    Way.YOURS: "fast-forward, or on top of what you committed meanwhile; your files and your index come along",
-    Way.BRANCH: "a new branch with a name of your choice; your files stay as they are",
-    Way.ONE: (
-        "all of it as one commit, whose message names each of them; your files and your index come along "
-        "(a message of your own: agent-dev merge --commits --squash -m TEXT)"
+_DESCRIPTIONS = {
+    ImportMode.ONTO_BRANCH: "fast-forward, else rebase or merge onto your branch; updates your files and index",
+    ImportMode.NEW_BRANCH: "a new branch that you name; your files do not change",
+    ImportMode.SQUASHED: (
+        "one commit whose message lists all of them; updates your files and index "
+        "(for your own message: agent-dev merge --commits --squash -m TEXT)"
     ),
 }
 _INDENT = 6
 
 
-def count(state: State) -> int:
-    """Return how many commits there are to choose from."""
+def count_commits(state: State) -> int:
+    """Return the number of commits that can be selected."""
     return sum(bool(one.id) for one in state.tabs.get(Tab.COMMITS, ()))
 
 
-def word(state: State) -> str:
-    """Return what is said of them while nothing else is to be said."""
+def status_message(state: State) -> str:
+    """Return the default status message."""
     if state.tab is Tab.COMMITS:
-        return "commits come home with their files: space chooses, c asks how"
-    some = count(state)
-    return f"{words.number(some, 'commit')} stay{'s' * (some == 1)} in the session: 2 chooses what comes home"
+        return "import commits with their files: space selects, c imports"
+    return f"{format_count(count_commits(state), 'commit')} not imported (press 2)"
 
 
-def summary(state: State, roots: Sequence[str], cells: int) -> tuple[Line, ...]:
-    """Return the page that is read before commits come home, at most `cells` wide."""
-    chosen = state.picked_entries
-    lines = [Line(Tone.PLAIN, f"  {crop(clean(one.line), cells - 2)}") for one in chosen]
-    return (*lines, *_risky(tuple(risky(chosen).values()), roots, cells), Line(Tone.PLAIN, ""), *_ways(cells))
+def import_summary(state: State, roots: Sequence[str], cells: int) -> tuple[PageLine, ...]:
+    """Return the summary page before an import, at most `cells` wide."""
+    selected = state.selected_commit_entries
+    lines = [PageLine(Tone.PLAIN, f"  {crop(clean_text(one.title), cells - 2)}") for one in selected]
+    return (
+        *lines,
+        *_risky_section(tuple(risky_paths(selected).values()), roots, cells),
+        PageLine(Tone.PLAIN, ""),
+        *_modes_section(cells),
+    )
 
 
-def risky(entries: Iterable[Entry]) -> dict[Key, Risky]:
-    """Return what of some commits wants a look, by path: all that any of them says of it."""
-    found: dict[Key, Risky] = {}
-    for one in (one for entry in entries for one in entry.risky):
+def risky_paths(entries: Iterable[TabEntry]) -> dict[Key, RiskyPath]:
+    """Return the risky paths of some commits, with the risks and details of all of them."""
+    paths: dict[Key, RiskyPath] = {}
+    for one in (one for entry in entries for one in entry.risky_paths):
         key = Key(0, one.path)
-        old = found.get(key, Risky(one.path, ()))
+        old = paths.get(key, RiskyPath(one.path, ()))
         new = tuple(risk for risk in one.risks if risk.rule not in {known.rule for known in old.risks})
-        found[key] = Risky(one.path, (*old.risks, *new), (*old.about, *one.about))
-    return found
+        paths[key] = RiskyPath(one.path, (*old.risks, *new), (*old.details, *one.details))
+    return paths
 
 
-def risk(state: State, key: Key, roots: Sequence[str], cells: int) -> tuple[Line, ...]:
-    """Return the page that is read before commits with one risky path come home."""
-    one = risky(state.picked_entries)[key]
-    said = [(Tone.STRONG, words.name(key, roots)), (Tone.PLAIN, "")]
+def risky_path_page(state: State, key: Key, roots: Sequence[str], cells: int) -> tuple[PageLine, ...]:
+    """Return the page about a risky path before its commits are imported."""
+    one = risky_paths(state.selected_commit_entries)[key]
+    lines = [(Tone.STRONG, display_path(key, roots)), (Tone.PLAIN, "")]
     for each in one.risks:
-        said += [(Tone.RISK, f"{words.RISK} {each.why} ({each.rule})"), (Tone.DIM, f"look at: {words.look(each)}")]
-    said += [(Tone.PLAIN, text) for text in one.about]
-    said += [(Tone.PLAIN, ""), (Tone.DIM, "in these commits:")]
-    said += [(Tone.DIM, f"  {entry.line}") for entry in state.picked_entries if any(at.path == one.path for at in entry.risky)]
-    said += [(Tone.PLAIN, ""), (Tone.DIM, "no leaves these commits in the session; esc goes back to look at them")]
-    return tuple(Line(tone, part) for tone, text in said for part in wrap(clean(text), cells))
+        lines += [(Tone.RISK, f"{RISK_SIGN} {each.why} ({each.rule})"), (Tone.DIM, f"check: {labels.risk_check(each)}")]
+    lines += [(Tone.PLAIN, text) for text in one.details]
+    lines += [(Tone.PLAIN, ""), (Tone.DIM, "in these commits:")]
+    lines += [
+        (Tone.DIM, f"  {entry.title}")
+        for entry in state.selected_commit_entries
+        if any(r.path == one.path for r in entry.risky_paths)
+    ]
+    lines += [(Tone.PLAIN, ""), (Tone.DIM, "no: skip these commits; esc: go back")]
+    return tuple(PageLine(tone, part) for tone, text in lines for part in wrap(clean_text(text), cells))
 
 
-def _risky(some: Sequence[Risky], roots: Sequence[str], cells: int) -> Iterator[Line]:
+def _risky_section(some: Sequence[RiskyPath], roots: Sequence[str], cells: int) -> Iterator[PageLine]:
     if not some:
         return
-    yield Line(Tone.PLAIN, "")
-    yield Line(Tone.STRONG, f"Risky, and with them ({len(some):,})")
+    yield PageLine(Tone.PLAIN, "")
+    yield PageLine(Tone.STRONG, f"Risky ({len(some):,})")
     for one in some:
-        yield Line(Tone.RISK, f"  {words.RISK}  {crop_start(clean(words.name(Key(0, one.path), roots)), cells - _INDENT)}")
+        yield PageLine(
+            Tone.RISK,
+            f"  {RISK_SIGN}  {crop_start(clean_text(display_path(Key(0, one.path), roots)), cells - _INDENT)}",
+        )
         for each in one.risks:
-            yield from (Line(Tone.DIM, " " * _INDENT + part) for part in wrap(clean(each.why), cells - _INDENT))
+            yield from (PageLine(Tone.DIM, " " * _INDENT + part) for part in wrap(clean_text(each.why), cells - _INDENT))
 
 
-def _ways(cells: int) -> Iterator[Line]:
-    for way, what in _WHAT.items():
-        yield Line(Tone.STRONG, f"{way.value}:")
-        yield from (Line(Tone.DIM, f"  {part}") for part in wrap(what, cells - 2))
+def _modes_section(cells: int) -> Iterator[PageLine]:
+    for mode, description in _DESCRIPTIONS.items():
+        yield PageLine(Tone.STRONG, f"{mode.value}:")
+        yield from (PageLine(Tone.DIM, f"  {part}") for part in wrap(description, cells - 2))

@@ -1,121 +1,123 @@
-"""What a merge would do, in words: numbers, and by name all that wants a second look."""
+"""The summary page before a selection is applied: totals, and the changes in sections."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from agent_dev.diff.merge3 import Merged
-from agent_dev.overlay.changes import Change, FileType, Key, Kind
+from agent_dev.diff.merge3 import LineMerge
+from agent_dev.fs.entry import FileType, Key
+from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, Outcome, display_path, format_count, path_text
 from tui.model import outcome, totals
-from tui.model.document import Line, Tone
-from tui.model.outcome import Outcome
+from tui.model.document import PageLine, Tone
 from tui.state import State
-from tui.text import labels as words
-from tui.text.cells import clean, crop_start, wrap
+from tui.text import labels
+from tui.text.cells import clean_text, crop_start, wrap
 
 _INDENT = 6
 
-Words = Callable[[Change], str]
-Merges = Callable[[Key], Merged | None]
+DescribeChange = Callable[[Change], str]
+LineMerges = Callable[[Key], LineMerge | None]
 
 
-def landing(state: State) -> list[Change]:
-    """Return what of the chosen lands: not what was answered with yours, of which there is nothing to merge."""
-    return [change for change in _chosen(state) if not change.is_dropped]
+def changes_to_apply(state: State) -> list[Change]:
+    """Return the selected changes that are applied: all but those resolved with yours."""
+    return [change for change in _selected(state) if not change.is_session_only]
 
 
-def _chosen(state: State) -> list[Change]:
+def _selected(state: State) -> list[Change]:
     return [change for change in state.changes.changes if change.key in state.selection]
 
 
-def question(state: State) -> tuple[str, str]:
-    """Return what is asked before a merge, and the yes to it."""
-    lands = len(landing(state))
-    if state.chosen.changes and not lands:
-        one = state.chosen.changes == 1
-        return f"Keep yours, and merge nothing of {'it' if one else 'them'}?", "Yes, keep yours"
-    said = words.number(lands, "change")
-    return f"Merge {said}?", f"Yes, merge {said}"
+def apply_question(state: State) -> tuple[str, str]:
+    """Return the question before the selection is applied, and the affirmative answer."""
+    count = len(changes_to_apply(state))
+    if state.selected_totals.changes and not count:
+        return "Keep yours, and apply nothing?", "Yes, keep yours"
+    changes = format_count(count, "change")
+    return f"Apply {changes}?", f"Yes, apply {changes}"
 
 
-def summary(state: State, roots: Sequence[str], commits: int, cells: int, merged: Merges) -> tuple[Line, ...]:
-    """Return the page that is read before a merge, at most `cells` wide; `merged` knows the lines of what both changed."""
-    chosen, page = landing(state), _Page(roots, cells)
-    kept = [change for change in _chosen(state) if change.is_dropped]
-    both = [change for change in chosen if change.has_yours]
-    how = {change.key: outcome.of(change, state.answers.get(change.key, ())) for change in both}
-    said = _outcome(state, merged)
-    parts = [*page.section("Risky", filter(_is_risky, chosen), _risks, Tone.RISK)]
-    parts += page.section("In part", (c for c in chosen if c.key in state.selection.choices), _part_of(state), Tone.CHANGED)
-    parts += page.section("In place of yours", (c for c in both if how[c.key] is Outcome.AGENTS), said, Tone.WRONG)
-    parts += page.section("With what you changed", (c for c in both if how[c.key] is Outcome.TOGETHER), said, Tone.CHANGED)
-    gone = (c for c in chosen if _is_deleted(c) and c.key not in state.selection.choices)
-    parts += page.section("Deleted", gone, _nothing, Tone.REMOVED)
-    parts += page.section("Modes", filter(words.mode, chosen), words.mode, Tone.CHANGED)
-    parts += page.section("Links", filter(_is_link, chosen), _target, Tone.CHANGED)
-    parts += page.section("Other types", filter(_is_retyped, chosen), words.kind, Tone.CHANGED)
-    parts += page.section("Files", filter(_is_plain, chosen), _nothing, Tone.PLAIN)
-    blocked = [change for change in state.changes.changes if not change.is_clean]
-    parts += page.section("Yours stays", kept, said, Tone.CHANGED)
-    parts += page.section("Stay as you have them", blocked, _why, Tone.WRONG)
-    return (*_numbers(state, chosen, roots), *parts, *_left(state, commits))
+def apply_summary(state: State, roots: Sequence[str], commits: int, cells: int, merged: LineMerges) -> tuple[PageLine, ...]:
+    """Return the summary page, at most `cells` wide; `merged` returns the three-way merge of a change."""
+    applied, page = changes_to_apply(state), _Page(roots, cells)
+    kept = [change for change in _selected(state) if change.is_session_only]
+    both = [change for change in applied if change.is_combined]
+    by_outcome: dict[Outcome, list[Change]] = {one: [] for one in Outcome}
+    for change in both:
+        by_outcome[outcome.outcome_of(change, state.resolutions.get(change.key, ()))].append(change)
+    describe = _outcome(state, merged)
+    choices = state.selection.partial
+    parts = [*page.section("Risky", filter(_is_risky, applied), _risks, Tone.RISK)]
+    parts += page.section("Partly selected", (c for c in applied if c.key in choices), _part_of(state), Tone.CHANGED)
+    parts += page.section(Outcome.REPLACED_YOURS.capitalize(), by_outcome[Outcome.REPLACED_YOURS], describe, Tone.ERROR)
+    parts += page.section(Outcome.MERGED.capitalize(), by_outcome[Outcome.MERGED], describe, Tone.CHANGED)
+    deleted = (c for c in applied if _is_deleted(c) and c.key not in choices)
+    parts += page.section("Deleted", deleted, _nothing, Tone.REMOVED)
+    parts += page.section("Modes", filter(labels.describe_mode, applied), labels.describe_mode, Tone.CHANGED)
+    parts += page.section("Links", filter(_is_link, applied), _target, Tone.CHANGED)
+    parts += page.section("Type changes", filter(_is_retyped, applied), labels.describe_kind, Tone.CHANGED)
+    parts += page.section("Files", filter(_is_plain, applied), _nothing, Tone.PLAIN)
+    parts += page.section(Outcome.KEPT_YOURS.capitalize(), kept, describe, Tone.CHANGED)
+    parts += page.section("Conflicts", (c for c in state.changes.changes if c.conflict), _reason, Tone.ERROR)
+    parts += page.section("Cannot be merged", (c for c in state.changes.changes if c.obstacle), _reason, Tone.ERROR)
+    return (*_totals(state, applied, roots), *parts, *_not_applied(state, commits))
 
 
-def _numbers(state: State, chosen: Sequence[Change], roots: Sequence[str]) -> Iterator[Line]:
+def _totals(state: State, applied: Sequence[Change], roots: Sequence[str]) -> Iterator[PageLine]:
     if roots:
-        yield Line(Tone.DIM, f"into {', '.join(roots)}")
-    of_these = totals.count(chosen, state.counts, state.parts)
+        yield PageLine(Tone.DIM, f"into {', '.join(roots)}")
+    sums = totals.sum_changes(applied, state.counts, state.parts)
     numbers = [
-        f"{len(chosen):,} of {words.number(state.whole.changes, 'change')}",
-        words.number(of_these.deletions, "deletion"),
-        f"{of_these.risky:,} risky",
-        words.lines(of_these.insertions, of_these.deleted_lines),
+        f"{len(applied):,} of {format_count(state.totals.changes, 'change')}",
+        format_count(sums.deletions, "deletion"),
+        f"{sums.risky:,} risky",
+        labels.format_line_counts(sums.insertions, sums.deleted_lines),
     ]
-    yield Line(Tone.STRONG, " · ".join(filter(None, numbers)))
+    yield PageLine(Tone.STRONG, " · ".join(filter(None, numbers)))
 
 
-def _left(state: State, commits: int) -> Iterator[Line]:
-    left = state.whole.changes - state.chosen.changes
-    yield Line(Tone.PLAIN, "")
-    if left:
-        yield Line(Tone.DIM, f"{words.number(left, 'change')} stay{'s' * (left == 1)} in the session")
+def _not_applied(state: State, commits: int) -> Iterator[PageLine]:
+    count = state.totals.changes - state.selected_totals.changes
+    yield PageLine(Tone.PLAIN, "")
+    if count:
+        yield PageLine(Tone.DIM, f"{format_count(count, 'change')} not applied")
     if commits:
-        yield Line(Tone.DIM, stay(commits))
+        yield PageLine(Tone.DIM, commits_not_imported(commits))
 
 
-def stay(commits: int) -> str:
-    """Return what is said about the agent's commits."""
-    stays = f"{words.number(commits, 'commit')} stay{'s' * (commits == 1)} in the session"
-    return f"{stays}: agent-dev merge --commits brings them home"
+def commits_not_imported(commits: int) -> str:
+    """Return the line about commits that are not imported."""
+    return f"{format_count(commits, 'commit')} not imported (agent-dev merge --commits)"
 
 
 class _Page:
     def __init__(self, roots: Sequence[str], cells: int) -> None:
         self._roots, self._cells = roots, cells
 
-    def section(self, title: str, some: Iterable[Change], say: Words, tone: Tone) -> Iterator[Line]:
-        """Yield a heading with a number and each change with its words; nothing for no changes."""
+    def section(self, title: str, some: Iterable[Change], describe: DescribeChange, tone: Tone) -> Iterator[PageLine]:
+        """Yield a heading with a count, and each change with its description; nothing if there are no changes."""
         changes = list(some)
         if not changes:
             return
-        yield Line(Tone.PLAIN, "")
-        yield Line(Tone.STRONG, f"{title} ({len(changes):,})")
+        yield PageLine(Tone.PLAIN, "")
+        yield PageLine(Tone.STRONG, f"{title} ({len(changes):,})")
         for change in changes:
-            yield from self._item(change, say(change), tone)
+            yield from self._item(change, describe(change), tone)
 
-    def _item(self, change: Change, said: str, tone: Tone) -> Iterator[Line]:
-        sign = words.BLOCKED if not change.is_clean else words.SIGNS[change.kind]
-        risk = words.RISK if change.risks else " "
-        name = crop_start(clean(words.name(change.key, self._roots)), self._cells - _INDENT)
-        yield Line(tone, f"  {sign}{risk} {name}")
-        for paragraph in said.split("\n") if said else ():
-            for part in wrap(clean(paragraph), self._cells - _INDENT):
-                yield Line(Tone.DIM, " " * _INDENT + part)
+    def _item(self, change: Change, description: str, tone: Tone) -> Iterator[PageLine]:
+        sign = BLOCKED_SIGN if not change.is_clean else SIGNS[change.kind]
+        risk = RISK_SIGN if change.risks else " "
+        name = crop_start(clean_text(display_path(change.key, self._roots)), self._cells - _INDENT)
+        yield PageLine(tone, f"  {sign}{risk} {name}")
+        for paragraph in description.split("\n") if description else ():
+            for part in wrap(clean_text(paragraph), self._cells - _INDENT):
+                yield PageLine(Tone.DIM, " " * _INDENT + part)
 
 
-def _outcome(state: State, merged: Merges) -> Words:
-    def said(change: Change) -> str:
-        return outcome.sentence(change, merged(change.key), state.answers.get(change.key, ()))
+def _outcome(state: State, merged: LineMerges) -> DescribeChange:
+    def describe(change: Change) -> str:
+        return outcome.describe_outcome(change, merged(change.key), state.resolutions.get(change.key, ()))
 
-    return said
+    return describe
 
 
 def _is_risky(change: Change) -> bool:
@@ -123,7 +125,7 @@ def _is_risky(change: Change) -> bool:
 
 
 def _is_deleted(change: Change) -> bool:
-    return change.kind is Kind.DELETED
+    return change.kind is ChangeKind.DELETED
 
 
 def _is_link(change: Change) -> bool:
@@ -131,34 +133,36 @@ def _is_link(change: Change) -> bool:
 
 
 def _is_retyped(change: Change) -> bool:
-    return change.kind is Kind.RETYPED
+    return change.kind is ChangeKind.RETYPED
 
 
 def _is_plain(change: Change) -> bool:
-    return not (_is_risky(change) or _is_deleted(change) or words.mode(change) or _is_link(change) or _is_retyped(change))
+    return not (
+        _is_risky(change) or _is_deleted(change) or labels.describe_mode(change) or _is_link(change) or _is_retyped(change)
+    )
 
 
-def _part_of(state: State) -> Words:
-    def said(change: Change) -> str:
+def _part_of(state: State) -> DescribeChange:
+    def describe(change: Change) -> str:
         part = state.parts.get(change.key)
         if part is None:
             return ""
         whole = state.counts.get(change.key)
-        of = f" of {whole.blocks:,}" if whole else ""
-        lines = words.lines(part.insertions, part.deletions)
-        return f"{part.blocks:,}{of} block{'s' * (part.blocks != 1)} {lines}" if part.blocks else "only its mode"
+        of = f" of {whole.hunks:,}" if whole else ""
+        lines = labels.format_line_counts(part.insertions, part.deletions)
+        return f"{part.hunks:,}{of} hunk{'s' * (part.hunks != 1)} {lines}" if part.hunks else "mode only"
 
-    return said
+    return describe
 
 
-def risk(state: State, key: Key, roots: Sequence[str], cells: int) -> tuple[Line, ...]:
-    """Return the page that is read before one risky change is taken."""
+def risky_change_page(state: State, key: Key, roots: Sequence[str], cells: int) -> tuple[PageLine, ...]:
+    """Return the page about a risky change before it is applied."""
     change = state.changes.by_key()[key]
-    said = [(Tone.STRONG, words.name(key, roots)), (Tone.DIM, words.kind(change)), (Tone.PLAIN, "")]
+    lines = [(Tone.STRONG, display_path(key, roots)), (Tone.DIM, labels.describe_kind(change)), (Tone.PLAIN, "")]
     for one in change.risks:
-        said += [(Tone.RISK, f"{words.RISK} {one.why} ({one.rule})"), (Tone.DIM, f"look at: {words.look(one)}")]
-    said += [(Tone.PLAIN, ""), (Tone.DIM, "no leaves it in the session; esc goes back to look at it")]
-    return tuple(Line(tone, part) for tone, text in said for part in wrap(clean(text), cells))
+        lines += [(Tone.RISK, f"{RISK_SIGN} {one.why} ({one.rule})"), (Tone.DIM, f"check: {labels.risk_check(one)}")]
+    lines += [(Tone.PLAIN, ""), (Tone.DIM, "no: deselect it; esc: go back")]
+    return tuple(PageLine(tone, part) for tone, text in lines for part in wrap(clean_text(text), cells))
 
 
 def _nothing(_change: Change) -> str:
@@ -169,9 +173,9 @@ def _risks(change: Change) -> str:
     return "\n".join(risk.why.replace("\n", " ") for risk in change.risks)
 
 
-def _why(change: Change) -> str:
+def _reason(change: Change) -> str:
     return change.obstacle or change.conflict or ""
 
 
 def _target(change: Change) -> str:
-    return f"→ {words.text(change.after.target)}" if change.after else ""
+    return f"→ {path_text(change.after.target)}" if change.after else ""

@@ -1,36 +1,36 @@
-"""Cursors: by rows, to changes, blocks, risks and matches; and the diff that belongs beside the list."""
+"""Update the cursors: by rows, to changes, hunks, risks and matches; and the diff of the current change."""
 
 from dataclasses import replace
 from typing import assert_never
 
-from agent_dev.overlay.changes import Key
-from tui.effects import Effect, Load, Seek
-from tui.events import BlockMoved, ChangeMoved, Moved, MovedTo, Movement, Pane, RiskMoved, Shifted
-from tui.model.change_list import ChangeRow, HeadRow
-from tui.model.diff import FOLLOWING, overview
+from agent_dev.fs.entry import Key
+from tui.effects import Effect, LoadDiff, Search
+from tui.events import ChangeMoved, CursorMoved, CursorMovedTo, HunkMoved, Movement, Pane, RiskMoved, ScrolledHorizontally
+from tui.model.change_list import ChangeRow, HeadingRow
+from tui.model.diff import MAX_LISTED_NAMES, heading_document
 from tui.model.document import Document
 from tui.model.tabs import Tab
-from tui.state import Diff, State, Step
-from tui.update import tabs as telling
+from tui.state import DiffPane, State, Transition
+from tui.update import tabs
 
 
-def move(state: State, event: Movement) -> Step:
+def update_cursor(state: State, event: Movement) -> Transition:
     """Move a cursor."""
     match event:
-        case Moved(by, is_range):
-            return to(_with_anchor(state, is_range=is_range), cursor(state) + by)
-        case MovedTo(row, pane):
-            there = on_pane(state, pane or state.pane)
-            return to(there, row if row >= 0 else length(there) - 1)
+        case CursorMoved(by, is_range):
+            return move_to(_with_anchor(state, is_range=is_range), cursor_row(state) + by)
+        case CursorMovedTo(row, pane):
+            focused = focus_pane(state, pane or state.pane)
+            return move_to(focused, row if row >= 0 else row_count(focused) - 1)
         case ChangeMoved(by):
-            return _to_match(state, by) if state.search else to_change(state, by)
+            return _to_match(state, by) if state.search else move_to_change(state, by)
         case RiskMoved(by):
             return _to_risk(state, by)
-        case BlockMoved(by):
-            return to_block(state, by), ()
-        case Shifted(by):
-            shift = max(0, min(state.diff.shift + by, state.diff.document.longest - 1))
-            return replace(state, diff=replace(state.diff, shift=shift)), ()
+        case HunkMoved(by):
+            return move_to_hunk(state, by), ()
+        case ScrolledHorizontally(by):
+            shift = max(0, min(state.diff.horizontal_offset + by, state.diff.document.max_width - 1))
+            return replace(state, diff=replace(state.diff, horizontal_offset=shift)), ()
         case _:
             assert_never(event)
 
@@ -41,148 +41,147 @@ def _with_anchor(state: State, *, is_range: bool) -> State:
     return replace(state, diff=replace(state.diff, anchor=state.diff.cursor))
 
 
-def cursor(state: State) -> int:
-    """Return where the cursor of the pane with the keys is."""
+def cursor_row(state: State) -> int:
+    """Return the cursor of the focused pane."""
     return state.cursor if state.pane is Pane.LIST else state.diff.cursor
 
 
-def length(state: State) -> int:
-    """Return how many rows that pane has."""
-    return state.length if state.pane is Pane.LIST else state.diff.length
+def row_count(state: State) -> int:
+    """Return the number of rows of the focused pane."""
+    return state.row_count if state.pane is Pane.LIST else state.diff.row_count
 
 
-def to(state: State, row: int) -> Step:
-    """Put the cursor of the pane with the keys on a row."""
-    target = max(0, min(row, length(state) - 1))
+def move_to(state: State, row: int) -> Transition:
+    """Move the cursor of the focused pane to a row."""
+    target = max(0, min(row, row_count(state) - 1))
     if state.pane is Pane.LIST:
-        return at(state, target)
+        return move_list_to(state, target)
     return replace(state, diff=replace(state.diff, cursor=target)), ()
 
 
-def at(state: State, row: int) -> Step:
-    """Put the list's cursor on a row, and ask for the diff that then belongs beside it."""
-    return shown(replace(state, cursor=row))
+def move_list_to(state: State, row: int) -> Transition:
+    """Move the list's cursor to a row, and load its diff."""
+    return load_current(replace(state, cursor=row))
 
 
-def shown(state: State) -> Step:
-    """Ask for the diff of what is under the cursor, unless it is there already."""
+def load_current(state: State) -> Transition:
+    """Load the diff of the item under the cursor, unless it is shown already."""
     change = state.change
     if change is None:
-        return replace(state, diff=Diff(document=_about(state))), ()
+        return replace(focus_pane(state, state.pane), diff=DiffPane(document=_description(state))), ()
     if change.key == state.diff.key:
         return state, ()
-    return replace(state, diff=Diff(change.key, Document(change.key))), (load(state, change.key),)
+    return replace(state, diff=DiffPane(change.key, Document(change.key))), (load_effect(state, change.key),)
 
 
-def _about(state: State) -> Document:
-    """Return what stands beside a heading, or an entry of another tab."""
+def _description(state: State) -> Document:
+    """Return the document of a heading, or of an entry of another tab."""
     if state.entry is not None and state.tab is not Tab.CHANGES:
-        return Document(None, telling.told(state.entry, state.look.columns))
-    if isinstance(state.row, HeadRow):
+        return Document(None, tabs.entry_rows(state.entry, state.diff_options.columns))
+    if isinstance(state.row, HeadingRow):
         group, table = state.listing.groups[state.row.group], state.changes.by_key()
-        return overview(group.section, [table[key] for key in group.keys[:FOLLOWING]], len(group.keys))
+        return heading_document(group.section, [table[key] for key in group.keys[:MAX_LISTED_NAMES]], len(group.keys))
     return Document(None)
 
 
-def load(state: State, key: Key) -> Effect:
-    """Ask for a diff as things are to be shown now."""
-    return Load(key, state.look, state.answers.get(key, ()))
+def load_effect(state: State, key: Key) -> Effect:
+    """Return the effect that loads a diff with the current options."""
+    return LoadDiff(key, state.diff_options, state.resolutions.get(key, ()))
 
 
-def reloaded(state: State) -> Step:
-    """Ask for the diff again, as it is to be shown now; what is told of an entry is made here."""
+def reload_current(state: State) -> Transition:
+    """Load the diff again with the current options; the details of an entry are rebuilt here."""
     if state.entry is not None and state.tab is not Tab.CHANGES:
-        return replace(state, diff=replace(state.diff, document=_about(state))), ()
-    return state, ((load(state, state.diff.key),) if state.diff.key else ())
+        return replace(state, diff=replace(state.diff, document=_description(state))), ()
+    return state, ((load_effect(state, state.diff.key),) if state.diff.key else ())
 
 
-def to_change(state: State, by: int) -> Step:
-    """Go to the next change, or the previous one."""
+def move_to_change(state: State, by: int) -> Transition:
+    """Move to the next or previous change."""
     if state.tab is not Tab.CHANGES:
-        return at(state, max(0, min(state.cursor + by, state.length - 1)))
+        return move_list_to(state, max(0, min(state.cursor + by, state.row_count - 1)))
     ahead = range(state.cursor + 1, len(state.listing.rows)) if by > 0 else range(state.cursor - 1, -1, -1)
-    found = next((row for row in ahead if isinstance(state.listing.rows[row], ChangeRow)), None)
-    if found is None:
-        return replace(state, word="this is the last change" if by > 0 else "this is the first change"), ()
-    return at(state, found)
+    target = next((row for row in ahead if isinstance(state.listing.rows[row], ChangeRow)), None)
+    if target is None:
+        return replace(state, message="last change" if by > 0 else "first change"), ()
+    return move_list_to(state, target)
 
 
-def _to_risk(state: State, by: int) -> Step:
+def _to_risk(state: State, by: int) -> Transition:
     if state.tab is not Tab.CHANGES:
-        return _to_entry(state, telling.risky(state, by), "nothing here wants a look")
+        return _to_entry(state, tabs.next_risky_row(state, by), "no risky entries")
     rows, table = state.listing.rows, state.changes.by_key()
     ahead = [*range(state.cursor + 1, len(rows)), *range(state.cursor)]
     for row in ahead if by > 0 else reversed(ahead):
         one = rows[row]
         if isinstance(one, ChangeRow) and (table[one.key].risks or not table[one.key].is_clean):
-            return at(state, row)
-    return replace(state, word="nothing here is risky or in conflict"), ()
+            return move_list_to(state, row)
+    return replace(state, message="no risky changes or conflicts"), ()
 
 
-def _to_entry(state: State, row: int | None, none: str) -> Step:
-    return (replace(state, word=none), ()) if row is None else at(state, row)
+def _to_entry(state: State, row: int | None, message: str) -> Transition:
+    return (replace(state, message=message), ()) if row is None else move_list_to(state, row)
 
 
-def to_block(state: State, by: int) -> State:
-    """Go to the next block of the diff, or the previous one."""
-    here, starts = state.diff.cursor, state.diff.document.starts
-    wanted = [start for start in starts if start > here][:1] if by > 0 else [start for start in starts if start < here][-1:]
-    if not wanted:
-        last = "this is the last block: n goes to the next change" if by > 0 else "this is the first block"
-        return replace(state, word=last if starts else "there are no blocks here")
-    return replace(state, diff=replace(state.diff, cursor=wanted[0]))
+def move_to_hunk(state: State, by: int) -> State:
+    """Move to the next or previous hunk of the diff."""
+    row, starts = state.diff.cursor, state.diff.document.hunk_rows
+    targets = [start for start in starts if start > row][:1] if by > 0 else [start for start in starts if start < row][-1:]
+    if not targets:
+        message = "last hunk (n: next change)" if by > 0 else "first hunk"
+        return replace(state, message=message if starts else "no hunks")
+    return replace(state, diff=replace(state.diff, cursor=targets[0]))
 
 
-def on_pane(state: State, pane: Pane) -> State:
-    """Give a pane the keys; the diff only when there is one, or when an entry of another tab is told there."""
+def focus_pane(state: State, pane: Pane) -> State:
+    """Focus a pane; the diff pane only if it shows a change or an entry."""
     if pane is Pane.DIFF and state.change is None and (state.tab is Tab.CHANGES or state.entry is None):
         pane = Pane.LIST
     if pane is state.pane:
         return state
     diff = replace(state.diff, anchor=-1)
     if pane is Pane.DIFF and not diff.cursor:
-        diff = replace(diff, cursor=_first_choice(diff.document))
+        diff = replace(diff, cursor=_first_selectable_row(diff.document))
     return replace(state, pane=pane, diff=diff)
 
 
-def _first_choice(document: Document) -> int:
-    """Return the first row that a key can take: a newcomer presses space there."""
-    first = document.starts[0] if document.starts else 0
+def _first_selectable_row(document: Document) -> int:
+    first = document.hunk_rows[0] if document.hunk_rows else 0
     return next((row for row, one in enumerate(document.rows[:first]) if one.part is not None), first)
 
 
 # Matches of a search
 
 
-def _to_match(state: State, by: int) -> Step:
-    """Go to the next match in this diff, else look for one in the changes behind."""
+def _to_match(state: State, by: int) -> Transition:
+    """Move to the next match in this diff, or else search the next changes."""
     if state.tab is not Tab.CHANGES:
-        return seek(state, by)
+        return search_changes(state, by)
     rows, needle = state.diff.document.rows, state.search
     ahead = range(state.diff.cursor + 1, len(rows)) if by > 0 else range(state.diff.cursor - 1, -1, -1)
     for row in ahead:
-        if holds(state.diff.document, row, needle):
-            there = on_pane(state, Pane.DIFF)
-            return replace(there, diff=replace(there.diff, cursor=row)), ()
-    return seek(state, by)
+        if row_contains(state.diff.document, row, needle):
+            focused = focus_pane(state, Pane.DIFF)
+            return replace(focused, diff=replace(focused.diff, cursor=row)), ()
+    return search_changes(state, by)
 
 
-def seek(state: State, by: int) -> Step:
-    """Look for a match in the changes behind the cursor, or before it, once around; on another tab in its entries."""
+def search_changes(state: State, by: int) -> Transition:
+    """Search the changes after or before the cursor, with wrap-around; on another tab its entries."""
     if state.tab is not Tab.CHANGES:
-        return _to_entry(state, telling.holding(state, by), f"nothing here holds {state.search}")
+        return _to_entry(state, tabs.next_match_row(state, by), f"not found: {state.search}")
     rows = state.listing.rows
     order = [*range(state.cursor + 1, len(rows)), *range(min(state.cursor + 1, len(rows)))]
     if by < 0:
         order = [*range(state.cursor - 1, -1, -1), *range(len(rows) - 1, state.cursor - 1, -1)]
     keys = tuple(one.key for one in map(rows.__getitem__, order) if isinstance(one, ChangeRow))
-    return replace(state, word=f"looking for {state.search} …"), (Seek(state.search, keys),)
+    return replace(state, message=f"searching for {state.search} …"), (Search(state.search, keys),)
 
 
-def holds(document: Document, row: int, needle: str) -> bool:
-    """Whether a row's text holds what is searched; small letters match large ones, as in less -i."""
+def row_contains(document: Document, row: int, needle: str) -> bool:
+    """Return whether a row contains the searched text, ignoring case."""
     one = document.rows[row]
     texts: list[str | bytes] = [one.text, *(cell for cell in one.cells if cell)]
-    texts += [document.old[one.old]] if one.old >= 0 else []
-    texts += [document.new[one.new]] if one.new >= 0 and one.new < len(document.new) else []
-    return any(telling.matches(text, needle) for text in texts)
+    texts += [document.old_lines[one.old_line]] if one.old_line >= 0 else []
+    texts += [document.new_lines[one.new_line]] if one.new_line >= 0 and one.new_line < len(document.new_lines) else []
+    return any(tabs.contains_text(text, needle) for text in texts)

@@ -1,95 +1,89 @@
-"""What each event makes of the merge screen, and how it begins."""
+"""The update function of the review screen, and its initial state."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 from agent_dev.overlay.changes import ChangeSet
 from agent_dev.overlay.selection import Selection
-from tui.events import Choice, Event, Fact, Movement, Question, TabTurned, Typing, View, Walk
-from tui.model import change_list as rows
-from tui.model import totals
+from tui.events import DisplayEvent, Event, Movement, Navigation, PromptEvent, QuestionEvent, Result, SelectionEvent, TabSelected
+from tui.model import change_list, totals
 from tui.model.change_list import ChangeRow
-from tui.model.tabs import Entry, Tab
+from tui.model.tabs import Tab, TabEntry
 from tui.source import Draft
-from tui.state import Face, State, Step, with_selection
-from tui.update import cursor as moving
-from tui.update import navigation as walking
-from tui.update import prompt as typing
-from tui.update import questions as asking
-from tui.update import results as learning
+from tui.state import ScreenPage, State, Transition, with_selection
+from tui.update import cursor, display, navigation, prompt, questions, results
 from tui.update import selection as choosing
-from tui.update import view as viewing
 
 _NO_DRAFT = Draft()
 
 
-def begin(
+def initial_state(
     changes: ChangeSet,
     columns: int = 80,
     *,
     draft: Draft = _NO_DRAFT,
-    tabs: Mapping[Tab, tuple[Entry, ...]] | None = None,
+    tabs: Mapping[Tab, tuple[TabEntry, ...]] | None = None,
     is_running: bool = False,
-    is_settling: bool = False,
-) -> Step:
-    """Return the screen as it opens: nothing chosen but what was the last time, the cursor on the first change.
+    is_resolving: bool = False,
+) -> Transition:
+    """Return the initial state: the previous selection is restored, and the cursor is on the first change.
 
-    Where only commits are to be chosen from, it opens with them.
+    If there are only commits, their tab is shown.
     """
-    made = rows.listing(changes)
+    listing = change_list.build_listing(changes)
     state = State(
         changes=changes,
-        listing=made,
-        whole=totals.count(changes.changes, {}, {}),
-        chosen_in=(0,) * len(made.groups),
+        listing=listing,
+        totals=totals.sum_changes(changes.changes, {}, {}),
+        selected_per_group=(0,) * len(listing.groups),
         columns=columns,
         tabs=tabs or {},
         reviewed=draft.reviewed,
         is_running=is_running,
-        is_settling=is_settling,
-        answers=draft.answers or {},
+        is_resolving=is_resolving,
+        resolutions=draft.resolutions or {},
     )
     if tabs and Tab.COMMITS in tabs and not (changes.changes or changes.problems):
-        return walking.walk(state, TabTurned(Tab.COMMITS))
+        return navigation.navigate(state, TabSelected(Tab.COMMITS))
     if draft.selection.keys:
-        state = with_selection(state, _possible(draft.selection, changes), "what you chose the last time is chosen", draft.parts)
-    return moving.at(state, _first(state, draft))
+        state = with_selection(state, _applicable(draft.selection, changes), "previous selection restored", draft.parts)
+    return cursor.move_list_to(state, _initial_cursor(state, draft))
 
 
-def _possible(selection: Selection, changes: ChangeSet) -> Selection:
+def _applicable(selection: Selection, changes: ChangeSet) -> Selection:
     table = changes.by_key()
     keys = frozenset(key for key in selection.keys if key in table and table[key].is_clean)
-    return Selection(keys, {key: part for key, part in selection.choices.items() if key in keys})
+    return Selection(keys, {key: part for key, part in selection.partial.items() if key in keys})
 
 
-def _first(state: State, draft: Draft) -> int:
-    row = state.listing.row_of(draft.at) if draft.at else -1
+def _initial_cursor(state: State, draft: Draft) -> int:
+    row = state.listing.row_of(draft.cursor) if draft.cursor else -1
     if row >= 0:
         return row
     return next((at for at, one in enumerate(state.listing.rows) if isinstance(one, ChangeRow)), 0)
 
 
-def update(state: State, event: Event) -> Step:
-    """Return what an event makes of the screen, and what is then to be done."""
-    if isinstance(event, Fact):
-        return learning.learn(state, event)
-    if isinstance(event, Question):
-        return asking.ask(state, event)
-    if isinstance(event, Typing):
-        is_meant = state.face is Face.PROMPT or (state.face is Face.REVIEW and not state.prompt)
-        return typing.write(state, event) if is_meant else (state, ())
-    if isinstance(event, Movement) and state.face is Face.PROMPT:
-        return typing.chosen(state, getattr(event, "by", 0)), ()
-    if state.face is not Face.REVIEW:
+def update(state: State, event: Event) -> Transition:
+    """Return the state after an event, and the effects to run."""
+    if isinstance(event, Result):
+        return results.update_results(state, event)
+    if isinstance(event, QuestionEvent):
+        return questions.update_question(state, event)
+    if isinstance(event, PromptEvent):
+        is_possible = state.page is ScreenPage.PROMPT or (state.page is ScreenPage.REVIEW and not state.prompt)
+        return prompt.update_prompt(state, event) if is_possible else (state, ())
+    if isinstance(event, Movement) and state.page is ScreenPage.PROMPT:
+        return prompt.move_palette_cursor(state, getattr(event, "by", 0)), ()
+    if state.page is not ScreenPage.REVIEW:
         return state, ()
-    return _review(replace(state, word=""), event)
+    return _update_review(replace(state, message=""), event)
 
 
-def _review(state: State, event: Movement | Walk | Choice | View) -> Step:
+def _update_review(state: State, event: Movement | Navigation | SelectionEvent | DisplayEvent) -> Transition:
     if isinstance(event, Movement):
-        return moving.move(state, event)
-    if isinstance(event, Walk):
-        return walking.walk(state, event)
-    if isinstance(event, View):
-        return viewing.view(state, event)
-    return choosing.choose(state, event)
+        return cursor.update_cursor(state, event)
+    if isinstance(event, Navigation):
+        return navigation.navigate(state, event)
+    if isinstance(event, DisplayEvent):
+        return display.update_display(state, event)
+    return choosing.update_selection(state, event)

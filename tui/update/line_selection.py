@@ -1,107 +1,109 @@
-"""Rows of a diff as a choice of blocks, lines and mode: what a key on a row takes, and what of a row is chosen."""
+"""Select hunks, lines and the mode of a change by rows of its diff, and find out which rows are selected."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from agent_dev.diff import partial as core
-from agent_dev.diff.partial import Choice, Side
-from agent_dev.overlay.changes import Change, Kind
+from agent_dev.diff import partial_selection as core
+from agent_dev.diff.partial_selection import DiffSide, LineSelection
+from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.overlay.selection import Selection
-from tui.model.document import Document, Part, Row
-from tui.model.totals import Count
+from tui.model.document import ChangePart, DiffRow, Document
+from tui.model.totals import LineCount
 
-State = core.State
-Wish = Choice | bool  # a part; True: all of it, False: nothing
+SelectionState = core.SelectionState
+NormalizedSelection = LineSelection | bool  # a part of a change; True: all of it, False: nothing
 
 
-def choice_of(selection: Selection, document: Document) -> Choice:
-    """Return what of a change is chosen, as blocks, lines and mode."""
+def selection_of(selection: Selection, document: Document) -> LineSelection:
+    """Return the selected hunks, lines and mode of a change."""
     if document.key is None or document.key not in selection:
-        return Choice(mode=False)
-    return selection.choices.get(document.key) or core.everything(document.blocks)
+        return LineSelection(mode=False)
+    return selection.partial.get(document.key) or core.select_all(document.hunks)
 
 
-def state_of(row: Row, choice: Choice, document: Document, *, is_lines: bool) -> State:
-    """Return how much of what a row stands for is chosen."""
-    if row.part is Part.MODE:
-        return State.ALL if choice.mode else State.NONE
-    if row.part is Part.WHOLE:
-        return whole_state(choice, document)
-    if row.block < 0:
-        return State.NONE
+def row_state(row: DiffRow, choice: LineSelection, document: Document, *, is_lines: bool) -> SelectionState:
+    """Return how much of a row's item is selected."""
+    if row.part is ChangePart.MODE:
+        return SelectionState.ALL if choice.mode else SelectionState.NONE
+    if row.part is ChangePart.WHOLE:
+        return change_state(choice, document)
+    if row.hunk < 0:
+        return SelectionState.NONE
     if not is_lines:
-        return core.state(choice, document.blocks, row.block)
-    found = [core.is_chosen(choice, document.blocks, side, number) for side, number in _lines(row)]
-    if not found:
-        return core.state(choice, document.blocks, row.block)
-    return State.ALL if all(found) else State.SOME if any(found) else State.NONE
+        return core.selection_state(choice, document.hunks, row.hunk)
+    selected = [core.is_line_selected(choice, document.hunks, side, number) for side, number in _lines(row)]
+    if not selected:
+        return core.selection_state(choice, document.hunks, row.hunk)
+    return SelectionState.ALL if all(selected) else SelectionState.SOME if any(selected) else SelectionState.NONE
 
 
-def whole_state(choice: Choice, document: Document) -> State:
-    """Return how much of a change is chosen."""
-    states = {core.state(choice, document.blocks, index) for index in range(len(document.blocks))}
-    if document.has_mode:
-        states.add(State.ALL if choice.mode else State.NONE)
-    if not states:  # nothing that could be taken apart: the key itself says it
-        return State.ALL if choice.mode else State.NONE
-    return states.pop() if len(states) == 1 else State.SOME
+def change_state(choice: LineSelection, document: Document) -> SelectionState:
+    """Return how much of a change is selected."""
+    states = {core.selection_state(choice, document.hunks, index) for index in range(len(document.hunks))}
+    if document.has_selectable_mode:
+        states.add(SelectionState.ALL if choice.mode else SelectionState.NONE)
+    if not states:  # no selectable parts: then `mode` stands for the whole change
+        return SelectionState.ALL if choice.mode else SelectionState.NONE
+    return states.pop() if len(states) == 1 else SelectionState.SOME
 
 
-def toggled(choice: Choice, rows: Iterable[Row], document: Document, *, is_lines: bool) -> Choice:
-    """Take what rows stand for, or leave it when all of it is taken."""
-    wanted = [row for row in rows if row.block >= 0 or row.part is not None]
-    is_on = not all(state_of(row, choice, document, is_lines=is_lines) is State.ALL for row in wanted)
-    for row in wanted:
+def toggle_rows(choice: LineSelection, rows: Iterable[DiffRow], document: Document, *, is_lines: bool) -> LineSelection:
+    """Select the items of some rows, or deselect them if all are selected."""
+    selectable = [row for row in rows if row.hunk >= 0 or row.part is not None]
+    is_on = not all(row_state(row, choice, document, is_lines=is_lines) is SelectionState.ALL for row in selectable)
+    for row in selectable:
         choice = _with(choice, row, document, is_lines=is_lines, is_on=is_on)
     return choice
 
 
-def _with(choice: Choice, row: Row, document: Document, *, is_lines: bool, is_on: bool) -> Choice:
-    if row.part is Part.MODE:
+def _with(choice: LineSelection, row: DiffRow, document: Document, *, is_lines: bool, is_on: bool) -> LineSelection:
+    if row.part is ChangePart.MODE:
         return replace(choice, mode=is_on)
-    if row.part is Part.WHOLE:
-        return core.everything(document.blocks) if is_on else Choice(mode=False)
+    if row.part is ChangePart.WHOLE:
+        return core.select_all(document.hunks) if is_on else LineSelection(mode=False)
     if not is_lines or not _lines(row):
-        is_all = core.state(choice, document.blocks, row.block) is State.ALL
-        return choice if is_all == is_on else core.toggle_block(choice, document.blocks, row.block)
+        is_all = core.selection_state(choice, document.hunks, row.hunk) is SelectionState.ALL
+        return choice if is_all == is_on else core.toggle_hunk(choice, document.hunks, row.hunk)
     for side, number in _lines(row):
-        if core.is_chosen(choice, document.blocks, side, number) != is_on:
-            choice = core.toggle_line(choice, document.blocks, side, number)
+        if core.is_line_selected(choice, document.hunks, side, number) != is_on:
+            choice = core.toggle_line(choice, document.hunks, side, number)
     return choice
 
 
-def _lines(row: Row) -> list[tuple[Side, int]]:
-    return [(side, number) for side, number in ((Side.OLD, row.old), (Side.NEW, row.new)) if number >= 0]
+def _lines(row: DiffRow) -> list[tuple[DiffSide, int]]:
+    return [(side, number) for side, number in ((DiffSide.OLD, row.old_line), (DiffSide.NEW, row.new_line)) if number >= 0]
 
 
-def settled(choice: Choice, change: Change, document: Document) -> tuple[Wish, str]:
-    """Correct a choice that means nothing by itself, with a word about it.
+def normalize(choice: LineSelection, change: Change, document: Document) -> tuple[NormalizedSelection, str]:
+    """Normalize a partial selection, and return it with a status message.
 
-    A new file without any of its lines is not taken; without all of them it is created nevertheless. A deletion of which
-    a line is left is an edit, of which none is left the deletion.
+    A new file is deselected if none of its lines is selected; with some lines it is created with these. A deletion of some
+    lines is an edit, of all lines a deletion.
     """
-    is_full = choice.blocks == frozenset(range(len(document.blocks)))
-    if is_full and (choice.mode or not document.has_mode):
+    is_full = choice.hunks == frozenset(range(len(document.hunks)))
+    if is_full and (choice.mode or not document.has_selectable_mode):
         return True, ""
     if not choice.has_lines:
-        only_mode = document.has_mode and choice.mode and change.kind is Kind.EDITED
+        only_mode = document.has_selectable_mode and choice.mode and change.kind is ChangeKind.EDITED
         return (replace(choice, mode=True), "") if only_mode else (False, "")
-    if not document.has_mode:
+    if not document.has_selectable_mode:
         choice = replace(choice, mode=True)
-    if change.kind is Kind.ADDED:
-        return choice, "the file is created with these lines" if not is_full else ""
-    if change.kind is Kind.DELETED:
-        return choice, "the file stays, without these lines"
+    if change.kind is ChangeKind.ADDED:
+        return choice, "creates the file with these lines only" if not is_full else ""
+    if change.kind is ChangeKind.DELETED:
+        return choice, "keeps the file, without these lines"
     return choice, ""
 
 
-def count(choice: Choice, document: Document) -> Count:
-    """Count what is chosen."""
-    found = document.blocks
-    whole = [found[index] for index in choice.blocks]
-    touched = {core.block_of(found, Side.OLD, n) for n in choice.old} | {core.block_of(found, Side.NEW, n) for n in choice.new}
-    return Count(
-        len(whole) + len(touched),
-        sum(block.new_lines for block in whole) + len(choice.new),
-        sum(block.old_lines for block in whole) + len(choice.old),
+def count_selected(choice: LineSelection, document: Document) -> LineCount:
+    """Count the selected hunks and lines."""
+    hunks = document.hunks
+    whole = [hunks[index] for index in choice.hunks]
+    partial = {core.find_hunk_index(hunks, DiffSide.OLD, n) for n in choice.old_lines} | {
+        core.find_hunk_index(hunks, DiffSide.NEW, n) for n in choice.new_lines
+    }
+    return LineCount(
+        len(whole) + len(partial),
+        sum(hunk.new_lines for hunk in whole) + len(choice.new_lines),
+        sum(hunk.old_lines for hunk in whole) + len(choice.old_lines),
     )

@@ -1,96 +1,94 @@
-"""In and out: directories, the diff, tabs; and what escape gives up, one thing after another."""
+"""Update the focus: open and close directories, the diff and tabs; the Escape key."""
 
 from dataclasses import replace
 from typing import assert_never
 
-from tui.effects import Finish, ReadEntries
-from tui.events import NO, Backed, Entered, Escaped, Opened, Pane, PaneSwapped, TabTurned, Toggled, Walk
-from tui.model import change_list as rows
-from tui.model.change_list import ChangeRow, HeadRow, NoteRow, ProblemRow
+from tui.effects import LoadEntries, Quit
+from tui.events import NO, EnterPressed, EscapePressed, Navigation, Pane, PaneSwitched, StepIn, StepOut, TabSelected, Toggled
+from tui.model import change_list
+from tui.model.change_list import ChangeRow, HeadingRow, NoteRow, ProblemRow
 from tui.model.tabs import Tab
-from tui.state import Face, State, Step
-from tui.update import cursor as moving
-from tui.update import selection as choosing
-from tui.update import view as viewing
+from tui.state import ScreenPage, State, Transition
+from tui.update import cursor, display, selection
 
 
-def walk(state: State, event: Walk) -> Step:
-    """Go in or out."""
+def navigate(state: State, event: Navigation) -> Transition:
+    """Handle a navigation event."""
     match event:
-        case PaneSwapped():
-            return moving.on_pane(state, Pane.DIFF if state.pane is Pane.LIST else Pane.LIST), ()
-        case Backed():
+        case PaneSwitched():
+            return cursor.focus_pane(state, Pane.DIFF if state.pane is Pane.LIST else Pane.LIST), ()
+        case StepOut():
             return _back(state)
-        case Escaped():
+        case EscapePressed():
             return _escape(state)
-        case TabTurned(tab):
-            return _turn(state, tab)
-        case Entered():
+        case TabSelected(tab):
+            return _switch_tab(state, tab)
+        case EnterPressed():
             return _enter(state)
-        case Opened():
+        case StepIn():
             return (state, ()) if state.pane is Pane.DIFF else _open(state)
         case _:
             assert_never(event)
 
 
-def _enter(state: State) -> Step:
+def _enter(state: State) -> Transition:
     if state.pane is Pane.DIFF:
-        return _choose_and_go_on(state) if state.tab in (Tab.CHANGES, Tab.COMMITS) else _back(state)
-    is_open = isinstance(state.row, HeadRow) and state.row.group not in state.listing.closed
+        return _select_and_advance(state) if state.tab in (Tab.CHANGES, Tab.COMMITS) else _back(state)
+    is_open = isinstance(state.row, HeadingRow) and state.row.group not in state.listing.closed
     return (_fold(state, closed=True), ()) if is_open else _open(state)
 
 
-def _choose_and_go_on(state: State) -> Step:
-    """Choose the block and go to the next one; behind the last one to the next change."""
-    made, effects = choosing.choose(state, Toggled())
-    onward = moving.to_block(made, 1)
-    if onward.diff.cursor != made.diff.cursor:
-        return replace(onward, word=made.word), effects
-    there, more = moving.to_change(moving.on_pane(made, Pane.LIST), 1)
-    return replace(there, word=made.word or there.word), (*effects, *more)
+def _select_and_advance(state: State) -> Transition:
+    """Toggle the hunk under the cursor and move to the next one; after the last one, to the next change."""
+    toggled, effects = selection.update_selection(state, Toggled())
+    advanced = cursor.move_to_hunk(toggled, 1)
+    if advanced.diff.cursor != toggled.diff.cursor:
+        return replace(advanced, message=toggled.message), effects
+    advanced, more = cursor.move_to_change(cursor.focus_pane(toggled, Pane.LIST), 1)
+    return replace(advanced, message=toggled.message or advanced.message), (*effects, *more)
 
 
-def _open(state: State) -> Step:
+def _open(state: State) -> Transition:
     if state.entry is not None and state.tab is not Tab.CHANGES:
         return _to_entry(state)
     match state.row:
         case ChangeRow():
-            return moving.on_pane(state, Pane.DIFF), ()
-        case HeadRow(group) if group in state.listing.closed:
+            return cursor.focus_pane(state, Pane.DIFF), ()
+        case HeadingRow(group) if group in state.listing.closed:
             return _fold(state, closed=False), ()
-        case HeadRow():
-            return moving.at(state, min(state.cursor + 1, state.length - 1))
+        case HeadingRow():
+            return cursor.move_list_to(state, min(state.cursor + 1, state.row_count - 1))
         case ProblemRow() | NoteRow() | None:
             return state, ()
         case _:
             assert_never(state.row)
 
 
-def _to_entry(state: State) -> Step:
-    """Go from an entry to the change that it is about, or to what is told of it."""
+def _to_entry(state: State) -> Transition:
+    """Move from an entry to its change, or to its details."""
     key = state.entry.key if state.entry else None
     if key is None:
-        return moving.on_pane(state, Pane.DIFF), ()
-    there, _ = _turn(state, Tab.CHANGES)
-    row = there.listing.row_of(key)
+        return cursor.focus_pane(state, Pane.DIFF), ()
+    new, _ = _switch_tab(state, Tab.CHANGES)
+    row = new.listing.row_of(key)
     if row < 0:
-        there = viewing.filtered(there, "")
-        row = there.listing.row_of(key)
-    if not isinstance(there.listing.rows[row], ChangeRow):
-        there = replace(there, listing=rows.with_closed(there.listing, there.listing.group_of[key], closed=False))
-        row = there.listing.row_of(key)
-    return moving.at(there, max(row, 0))
+        new = display.with_filter(new, "")
+        row = new.listing.row_of(key)
+    if not isinstance(new.listing.rows[row], ChangeRow):
+        new = replace(new, listing=change_list.with_group_closed(new.listing, new.listing.group_of[key], closed=False))
+        row = new.listing.row_of(key)
+    return cursor.move_list_to(new, max(row, 0))
 
 
-def _back(state: State) -> Step:
+def _back(state: State) -> Transition:
     if state.pane is Pane.DIFF:
-        return moving.on_pane(state, Pane.LIST), ()
+        return cursor.focus_pane(state, Pane.LIST), ()
     match state.row:
         case ChangeRow(group):
-            return moving.at(state, state.listing.head(group))
-        case HeadRow(group) if group in state.listing.closed and state.listing.groups[group].parent >= 0:
-            return moving.at(state, state.listing.head(state.listing.groups[group].parent))
-        case HeadRow():
+            return cursor.move_list_to(state, state.listing.heading_row(group))
+        case HeadingRow(group) if group in state.listing.closed and state.listing.groups[group].parent >= 0:
+            return cursor.move_list_to(state, state.listing.heading_row(state.listing.groups[group].parent))
+        case HeadingRow():
             return _fold(state, closed=True), ()
         case ProblemRow() | NoteRow() | None:
             return state, ()
@@ -99,41 +97,41 @@ def _back(state: State) -> Step:
 
 
 def _fold(state: State, *, closed: bool) -> State:
-    if not isinstance(state.row, HeadRow):
+    if not isinstance(state.row, HeadingRow):
         return state
-    return replace(state, listing=rows.with_closed(state.listing, state.row.group, closed=closed))
+    return replace(state, listing=change_list.with_group_closed(state.listing, state.row.group, closed=closed))
 
 
-def _escape(state: State) -> Step:
-    """Give up a range, then a search, the diff, the tab, a filter; then it is the wish to leave."""
+def _escape(state: State) -> Transition:
+    """Cancel a range, else a search; else leave the diff, the tab or the filter; else quit."""
     if state.diff.anchor >= 0:
         return replace(state, diff=replace(state.diff, anchor=-1)), ()
     if state.search:
-        return replace(state, search="", word="the search is over"), ()
+        return replace(state, search="", message="search ended"), ()
     if state.pane is Pane.DIFF:
         return _back(state)
     if state.tab is not Tab.CHANGES:
-        return _turn(state, Tab.CHANGES)
-    if state.listing.sieve.text:
-        return moving.shown(viewing.filtered(state, ""))
-    return leave(state)
+        return _switch_tab(state, Tab.CHANGES)
+    if state.listing.filter.text:
+        return cursor.load_current(display.with_filter(state, ""))
+    return quit_review(state)
 
 
-def leave(state: State) -> Step:
-    """Leave at once when nothing is chosen, else ask."""
-    if not (state.selection.keys or state.picked):
-        return state, (Finish(),)
-    return replace(state, face=Face.LEAVE, answer=NO, word=""), ()
+def quit_review(state: State) -> Transition:
+    """Quit, after a question if something is selected."""
+    if not (state.selection.keys or state.selected_commits):
+        return state, (Quit(),)
+    return replace(state, page=ScreenPage.QUIT, focused_answer=NO, message=""), ()
 
 
-def _turn(state: State, tab: Tab) -> Step:
+def _switch_tab(state: State, tab: Tab) -> Transition:
     if tab is state.tab:
         return state, ()
     if tab is not Tab.CHANGES and not state.tabs.get(tab):
-        return replace(state, word=f"there are no {tab} here"), ()
-    there = replace(moving.on_pane(state, Pane.LIST), tab=tab, cursor=0)
+        return replace(state, message=f"no {tab}"), ()
+    new = replace(cursor.focus_pane(state, Pane.LIST), tab=tab, cursor=0)
     if tab is Tab.CHANGES:
-        first = next((row for row, one in enumerate(there.listing.rows) if isinstance(one, ChangeRow)), 0)
-        return moving.at(there, first)
-    shown, effects = moving.shown(there)
-    return shown, ((*effects, ReadEntries(tab)) if tab is Tab.COMMITS and not state.is_told else effects)
+        first = next((row for row, one in enumerate(new.listing.rows) if isinstance(one, ChangeRow)), 0)
+        return cursor.move_list_to(new, first)
+    shown, effects = cursor.load_current(new)
+    return shown, ((*effects, LoadEntries(tab)) if tab is Tab.COMMITS and not state.has_commit_details else effects)

@@ -1,79 +1,78 @@
-"""A line that is typed: a filter that works with every letter, a search, the palette of all that can be done."""
+"""Update the text prompt: an incremental filter, a search, the command palette, a branch name."""
 
 from dataclasses import replace
 from typing import assert_never
 
-from tui.effects import Do
-from tui.events import Asking, LineAsked, Pane, Typed, TypedOut, Typing
-from tui.model.tabs import Tab, Way
-from tui.state import Face, Prompt, State, Step
-from tui.update import cursor as moving
-from tui.update import questions as asking
-from tui.update import view as viewing
+from tui.effects import RunAction
+from tui.events import Pane, PromptClosed, PromptEdited, PromptEvent, PromptKind, PromptOpened
+from tui.model.tabs import ImportMode, Tab
+from tui.state import Prompt, ScreenPage, State, Transition
+from tui.update import cursor, display, questions
 
 
-def write(state: State, event: Typing) -> Step:
-    """Begin, go on with, or end a line."""
+def update_prompt(state: State, event: PromptEvent) -> Transition:
+    """Handle an event of the prompt: opened, edited, closed."""
     match event:
-        case LineAsked(what):
-            before = state.listing.sieve.text if what is Asking.FILTER else ""
-            return replace(state, face=Face.PROMPT, prompt=Prompt(what, before, before), word=""), ()
-        case Typed(text):
-            return _typed(state, text)
-        case TypedOut(is_meant):
-            return _ended(state, is_meant=is_meant)
+        case PromptOpened(kind):
+            text = state.listing.filter.text if kind is PromptKind.FILTER else ""
+            return replace(state, page=ScreenPage.PROMPT, prompt=Prompt(kind, text, text), message=""), ()
+        case PromptEdited(text):
+            return _edit(state, text)
+        case PromptClosed(is_meant):
+            return _close(state, is_accepted=is_meant)
         case _:
             assert_never(event)
 
 
-def _typed(state: State, text: str) -> Step:
+def _edit(state: State, text: str) -> Transition:
     if state.prompt is None:
         return state, ()
-    made = replace(state, prompt=replace(state.prompt, text=text, at=0))
-    if state.prompt.what is not Asking.FILTER:
-        return made, ()
-    return moving.shown(viewing.filtered(made, text))
+    new = replace(state, prompt=replace(state.prompt, text=text, cursor=0))
+    if state.prompt.kind is not PromptKind.FILTER:
+        return new, ()
+    return cursor.load_current(display.with_filter(new, text))
 
 
-def chosen(state: State, by: int) -> State:
+def move_palette_cursor(state: State, by: int) -> State:
     """Move the palette's cursor."""
     if state.prompt is None:
         return state
-    last = max(0, len(state.found_actions) - 1)
-    return replace(state, prompt=replace(state.prompt, at=max(0, min(state.prompt.at + by, last))))
+    last = max(0, len(state.matching_actions) - 1)
+    return replace(state, prompt=replace(state.prompt, cursor=max(0, min(state.prompt.cursor + by, last))))
 
 
-def _ended(state: State, *, is_meant: bool) -> Step:
+def _close(state: State, *, is_accepted: bool) -> Transition:
     prompt = state.prompt
-    done = replace(state, face=Face.REVIEW, prompt=None)
+    done = replace(state, page=ScreenPage.REVIEW, prompt=None)
     if prompt is None:
         return done, ()
-    match prompt.what:
-        case Asking.FILTER:
-            if not is_meant:
-                return moving.shown(viewing.filtered(done, prompt.before))
+    match prompt.kind:
+        case PromptKind.FILTER:
+            if not is_accepted:
+                return cursor.load_current(display.with_filter(done, prompt.initial_text))
             count = len(done.listing.group_of)
-            return replace(done, word=f"{count:,} match; esc shows all again" if prompt.text else ""), ()
-        case Asking.SEARCH:
-            return _search(done, prompt.text) if is_meant and prompt.text else (done, ())
-        case Asking.PALETTE:
-            found = state.found_actions
-            return done, ((Do(found[prompt.at][0]),) if is_meant and found else ())
-        case Asking.BRANCH:
-            return asking.brought(done, Way.BRANCH, prompt.text.strip()) if is_meant and prompt.text.strip() else (done, ())
+            return replace(done, message=f"{count:,} match (esc: show all)" if prompt.text else ""), ()
+        case PromptKind.SEARCH:
+            return _search(done, prompt.text) if is_accepted and prompt.text else (done, ())
+        case PromptKind.PALETTE:
+            actions = state.matching_actions
+            return done, ((RunAction(actions[prompt.cursor][0]),) if is_accepted and actions else ())
+        case PromptKind.BRANCH:
+            name = prompt.text.strip()
+            return questions.start_import(done, ImportMode.NEW_BRANCH, name) if is_accepted and name else (done, ())
         case _:
-            assert_never(prompt.what)
+            assert_never(prompt.kind)
 
 
-def _search(state: State, text: str) -> Step:
-    """Go to the first match from the cursor on: in this diff, then in those of the other changes."""
-    made = replace(state, search=text)
+def _search(state: State, text: str) -> Transition:
+    """Move to the first match from the cursor on, in this diff or else in those of the next changes."""
+    new = replace(state, search=text)
     if state.tab is not Tab.CHANGES:
-        return moving.seek(made, 1)
-    document = made.diff.document
-    start = made.diff.cursor if made.pane is Pane.DIFF else 0
+        return cursor.search_changes(new, 1)
+    document = new.diff.document
+    start = new.diff.cursor if new.pane is Pane.DIFF else 0
     for row in range(start, len(document.rows)):
-        if moving.holds(document, row, text):
-            there = moving.on_pane(made, Pane.DIFF)
-            return replace(there, diff=replace(there.diff, cursor=row), word="n and N go to the next match"), ()
-    return moving.seek(made, 1)
+        if cursor.row_contains(document, row, text):
+            focused = cursor.focus_pane(new, Pane.DIFF)
+            return replace(focused, diff=replace(focused.diff, cursor=row), message="n: next match, N: previous match"), ()
+    return cursor.search_changes(new, 1)

@@ -1,131 +1,164 @@
-"""Questions and pages: before a merge each risky change by itself, then all of it; before leaving; the keys."""
+"""Update the questions: each risky change and the summary before applying, import modes, quitting, help."""
 
 from dataclasses import replace
 from typing import assert_never
 
 from agent_dev.overlay import selection as core
-from tui.effects import Apply, Bring, Finish
-from tui.events import NO, YES, Answered, AnswerMoved, ApplyAsked, Asking, GivenUp, HelpAsked, LeaveAsked, Question
-from tui.model.tabs import Tab, Way
-from tui.state import Face, Prompt, State, Step, with_selection
+from agent_dev.overlay.labels import format_count
+from tui.effects import Apply, AssessRisks, ImportCommits, Quit
+from tui.events import (
+    NO,
+    YES,
+    Answered,
+    AnswerFocusMoved,
+    ApplyRequested,
+    Cancelled,
+    HelpRequested,
+    PromptKind,
+    QuestionEvent,
+    QuitRequested,
+)
+from tui.model.tabs import ImportMode, Tab
+from tui.state import Prompt, ScreenPage, State, Transition, with_selection
 from tui.text import commits
-from tui.update import navigation as walking
+from tui.update import navigation
 
-WAYS = tuple(Way)  # the answers to how commits come home, behind No
-_ANSWERS = {Face.RISK: 2, Face.SUMMARY: 2, Face.LEAVE: 2, Face.BRING: 1 + len(WAYS), Face.CLASH: 2}
+IMPORT_MODES = tuple(ImportMode)  # answers to "how to import", after No
+_ANSWER_COUNTS = {
+    ScreenPage.RISK: 2,
+    ScreenPage.SUMMARY: 2,
+    ScreenPage.QUIT: 2,
+    ScreenPage.IMPORT: 1 + len(IMPORT_MODES),
+    ScreenPage.CONFLICTS: 2,
+}
 
 
-def ask(state: State, event: Question) -> Step:
-    """Ask, or take an answer."""
+def update_question(state: State, event: QuestionEvent) -> Transition:
+    """Handle an event of a question: asked, answered, cancelled."""
     match event:
         case Answered(answer):
-            return _answer(state, state.answer if answer is None else answer)
-        case AnswerMoved(by):
-            return replace(state, answer=(state.answer + by) % _ANSWERS.get(state.face, 1)), ()
-        case GivenUp():
-            return _closed(state)
-        case ApplyAsked() | LeaveAsked() | HelpAsked():
-            return _begin(state, event) if state.face is Face.REVIEW else (state, ())
+            return _answer(state, state.focused_answer if answer is None else answer)
+        case AnswerFocusMoved(by):
+            return replace(state, focused_answer=(state.focused_answer + by) % _ANSWER_COUNTS.get(state.page, 1)), ()
+        case Cancelled():
+            return _close(state)
+        case ApplyRequested() | QuitRequested() | HelpRequested():
+            return _begin(state, event) if state.page is ScreenPage.REVIEW else (state, ())
         case _:
             assert_never(event)
 
 
-def _begin(state: State, event: ApplyAsked | LeaveAsked | HelpAsked) -> Step:
+def _begin(state: State, event: ApplyRequested | QuitRequested | HelpRequested) -> Transition:
     match event:
-        case ApplyAsked():
-            return (_bring(state) if state.tab is Tab.COMMITS else _apply(state)), ()
-        case LeaveAsked():
-            return walking.leave(state)
-        case HelpAsked():
-            return replace(state, face=Face.HELP, answer=NO, word=""), ()
+        case ApplyRequested():
+            return (_ask_import(state), ()) if state.tab is Tab.COMMITS else _apply(state)
+        case QuitRequested():
+            return navigation.quit_review(state)
+        case HelpRequested():
+            return replace(state, page=ScreenPage.HELP, focused_answer=NO, message=""), ()
         case _:
             assert_never(event)
 
 
-def _apply(state: State) -> State:
+def _apply(state: State) -> Transition:
+    unassessed = state.selection.keys & state.unassessed
+    if not unassessed or state.is_running or state.is_resolving:
+        return _ask_apply(state), ()
+    files = format_count(len(unassessed), "selected ignored file")
+    return replace(state, message=f"assessing the risks of {files}"), (AssessRisks(unassessed),)
+
+
+def continue_apply(state: State) -> Transition:
+    """Continue to apply the selection once its risks were assessed."""
+    return _apply(state) if state.page is ScreenPage.REVIEW and state.tab is not Tab.COMMITS else (state, ())
+
+
+def _ask_apply(state: State) -> State:
     if state.is_running:
-        return replace(state, word="the agent is still working: merge when it has ended")
-    if state.is_settling and (left := len(state.changes.changes) - len(state.selection)):
-        return replace(state, word=f"{left} more to settle: < takes yours, > the agent's, b both, e opens an editor")
+        return replace(state, message="the agent is still running; apply when it has exited")
+    if state.is_resolving and (left := len(state.changes.changes) - len(state.selection)):
+        return replace(state, message=f"{left} more to resolve: < yours, > agent's, b both, e edit")
     if not state.selection.keys:
-        return replace(state, word="nothing is chosen: space chooses, A takes all that is safe, q leaves")
+        return replace(state, message="nothing selected (space: select, A: all safe, q: quit)")
     risky = tuple(c.key for c in state.changes.changes if c.risks and c.key in state.selection)
-    return replace(state, face=Face.RISK if risky else Face.SUMMARY, asked=risky, answer=NO, word="")
+    return replace(state, page=ScreenPage.RISK if risky else ScreenPage.SUMMARY, unconfirmed=risky, focused_answer=NO, message="")
 
 
-def _bring(state: State) -> State:
+def _ask_import(state: State) -> State:
     if state.is_running:
-        return replace(state, word="the agent is still working: bring its commits home when it has ended")
-    if not state.picked_entries:
-        return replace(state, word="no commit is chosen: space chooses, A takes all, 1 shows the files")
-    if not state.is_told:
-        return replace(state, word="the commits are still being read: once more, please")
-    risky = tuple(commits.risky(state.picked_entries))
-    return replace(state, face=Face.RISK if risky else Face.BRING, asked=risky, answer=NO, word="")
+        return replace(state, message="the agent is still running; import its commits when it has exited")
+    if not state.selected_commit_entries:
+        return replace(state, message="no commit selected (space: select, A: all, 1: files)")
+    if not state.has_commit_details:
+        return replace(state, message="still reading the commits; try again")
+    risky = tuple(commits.risky_paths(state.selected_commit_entries))
+    return replace(state, page=ScreenPage.RISK if risky else ScreenPage.IMPORT, unconfirmed=risky, focused_answer=NO, message="")
 
 
-def brought(state: State, way: Way, name: str = "") -> Step:
-    """Have the commits that are chosen brought home."""
-    ids = tuple(one.id for one in state.picked_entries)
-    return replace(state, face=Face.PROGRESS, answer=NO, progress=(0, 0)), (Bring(ids, way, name),)
+def start_import(state: State, mode: ImportMode, name: str = "") -> Transition:
+    """Start the import of the selected commits."""
+    ids = tuple(one.id for one in state.selected_commit_entries)
+    return replace(state, page=ScreenPage.PROGRESS, focused_answer=NO, progress=(0, 0)), (ImportCommits(ids, mode, name),)
 
 
-def _answer(state: State, answer: int) -> Step:
-    match state.face:
-        case Face.RISK:
-            return _about_risk(state, is_yes=answer == YES)
-        case Face.SUMMARY if answer == YES:
-            return replace(state, face=Face.PROGRESS, answer=NO, progress=(0, 0)), (Apply(state.selection),)
-        case Face.CLASH if answer == YES:
-            return replace(state, face=Face.REVIEW, is_onward=True), (Finish(),)
-        case Face.LEAVE if answer == YES:
-            return replace(state, face=Face.REVIEW), (Finish(),)
-        case Face.BRING if answer != NO:
-            return _way(state, WAYS[answer - 1])
+def _answer(state: State, answer: int) -> Transition:
+    match state.page:
+        case ScreenPage.RISK:
+            return _answer_risk(state, is_yes=answer == YES)
+        case ScreenPage.SUMMARY if answer == YES:
+            return replace(state, page=ScreenPage.PROGRESS, focused_answer=NO, progress=(0, 0)), (Apply(state.selection),)
+        case ScreenPage.CONFLICTS if answer == YES:
+            return replace(state, page=ScreenPage.REVIEW, resolves_next=True), (Quit(),)
+        case ScreenPage.QUIT if answer == YES:
+            return replace(state, page=ScreenPage.REVIEW), (Quit(),)
+        case ScreenPage.IMPORT if answer != NO:
+            return _import(state, IMPORT_MODES[answer - 1])
         case _:
-            return _closed(state)
+            return _close(state)
 
 
-def _closed(state: State) -> Step:
-    """Go back to the review, or out when there was something to see the result of."""
-    if state.face is Face.PROGRESS:
-        return state, ()  # what was begun is brought to its end
-    if state.face is Face.RESULT and state.is_done:
-        return state, (Finish(is_kept=False),)
-    return replace(state, face=Face.REVIEW, answer=NO, asked=()), ()
+def _close(state: State) -> Transition:
+    """Return to the review, or quit after a result."""
+    if state.page is ScreenPage.PROGRESS:
+        return state, ()  # a merge is not interrupted
+    if state.page is ScreenPage.RESULT and state.may_have_changed:
+        return state, (Quit(saves_selection=False),)
+    return replace(state, page=ScreenPage.REVIEW, focused_answer=NO, unconfirmed=()), ()
 
 
-def _way(state: State, way: Way) -> Step:
-    """Bring commits home one way; a branch first needs its name."""
-    if way is Way.BRANCH:
-        return replace(state, face=Face.PROMPT, prompt=Prompt(Asking.BRANCH), answer=NO), ()
-    return brought(state, way)
+def _import(state: State, mode: ImportMode) -> Transition:
+    """Start the import, or ask for the name of a new branch first."""
+    if mode is ImportMode.NEW_BRANCH:
+        return replace(state, page=ScreenPage.PROMPT, prompt=Prompt(PromptKind.BRANCH), focused_answer=NO), ()
+    return start_import(state, mode)
 
 
-def _about_risk(state: State, *, is_yes: bool) -> Step:
-    """Keep a risky change or leave it out; then ask about the next, at last about all."""
+def _answer_risk(state: State, *, is_yes: bool) -> Transition:
+    """Keep or deselect a risky change; then ask about the next one, or show the summary."""
     if state.tab is Tab.COMMITS:
-        return _about_risk_of_commits(state, is_yes=is_yes), ()
-    key, *rest = state.asked
+        return _answer_risk_of_commits(state, is_yes=is_yes), ()
+    key, *rest = state.unconfirmed
     if not is_yes:
-        left = core.leave(state.selection, frozenset((key,)), state.changes)
-        state = with_selection(state, left, "")
-        rest = [one for one in rest if one in left]
+        remaining = core.deselect(state.selection, frozenset((key,)), state.changes)
+        state = with_selection(state, remaining, "")
+        rest = [one for one in rest if one in remaining]
     if rest:
-        return replace(state, asked=tuple(rest), answer=NO), ()
+        return replace(state, unconfirmed=tuple(rest), focused_answer=NO), ()
     if not state.selection.keys:
-        return replace(state, face=Face.REVIEW, asked=(), answer=NO, word="nothing is chosen any more"), ()
-    return replace(state, face=Face.SUMMARY, asked=(), answer=NO), ()
+        return replace(state, page=ScreenPage.REVIEW, unconfirmed=(), focused_answer=NO, message="nothing selected any more"), ()
+    return replace(state, page=ScreenPage.SUMMARY, unconfirmed=(), focused_answer=NO), ()
 
 
-def _about_risk_of_commits(state: State, *, is_yes: bool) -> State:
-    """Keep the commits that change a risky path, or leave them; then ask about the next, at last how all of them come."""
-    key, *rest = state.asked
+def _answer_risk_of_commits(state: State, *, is_yes: bool) -> State:
+    """Keep or deselect the commits that change a risky path; then ask about the next path, or how to import."""
+    key, *rest = state.unconfirmed
     if not is_yes:
-        gone = frozenset(one.id for one in state.picked_entries if any(at.path == key.path for at in one.risky))
-        state = replace(state, picked=state.picked - gone)
-        left = commits.risky(state.picked_entries)
-        rest = [one for one in rest if one in left]
-    if not state.picked_entries:
-        return replace(state, face=Face.REVIEW, asked=(), answer=NO, word="no commit is chosen any more")
-    return replace(state, face=Face.RISK if rest else Face.BRING, asked=tuple(rest), answer=NO)
+        affected = frozenset(
+            one.id for one in state.selected_commit_entries if any(risky.path == key.path for risky in one.risky_paths)
+        )
+        state = replace(state, selected_commits=state.selected_commits - affected)
+        remaining = commits.risky_paths(state.selected_commit_entries)
+        rest = [one for one in rest if one in remaining]
+    if not state.selected_commit_entries:
+        return replace(state, page=ScreenPage.REVIEW, unconfirmed=(), focused_answer=NO, message="no commit selected any more")
+    return replace(state, page=ScreenPage.RISK if rest else ScreenPage.IMPORT, unconfirmed=tuple(rest), focused_answer=NO)

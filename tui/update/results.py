@@ -1,180 +1,203 @@
-"""What the screen learns: sizes, diffs, colours, numbers, what became of conflicts, searches and merges."""
+"""Update the state with results of workers: diffs, syntax, counts, risks, conflicts, searches, merges."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from agent_dev.fs.entry import Key
 from agent_dev.overlay import selection as core
-from agent_dev.overlay.changes import Change, ChangeSet, Key
+from agent_dev.overlay.changes import Change, ChangeSet, Risk
 from agent_dev.overlay.selection import Selection
 from tui.events import (
-    Changed,
-    Coloured,
-    Counted,
-    DiffShown,
-    EntriesRead,
-    Fact,
-    Finished,
+    ChangesRefreshed,
+    ChangesResult,
+    ChangeUpdated,
+    DiffLoaded,
+    EntriesLoaded,
+    Highlighted,
+    LinesCounted,
+    MessageReported,
+    OperationFinished,
     Pane,
-    Progressed,
-    Refreshed,
+    ProgressReported,
     Resized,
-    Said,
-    Sought,
+    Result,
+    RisksAssessed,
+    SearchFinished,
 )
-from tui.model import change_list as rows
-from tui.model import totals
+from tui.model import change_list, totals
 from tui.model.change_list import ChangeRow
 from tui.model.document import Document
-from tui.model.totals import Count
-from tui.state import Face, State, Step, with_selection
+from tui.model.totals import LineCount
+from tui.state import ScreenPage, State, Transition, with_selection
 from tui.update import cursor as moving
-from tui.update import view as viewing
+from tui.update import display, questions
 
 
-def learn(state: State, fact: Fact) -> Step:
-    """Take in a fact."""
+def update_results(state: State, fact: Result) -> Transition:
+    """Handle a result."""
     match fact:
-        case DiffShown() | Coloured() | Sought():
-            return _of_diff(state, fact)
-        case Counted() | Changed() | Refreshed():
-            return _of_changes(state, fact)
-        case Progressed() | Finished() | EntriesRead():
-            return _of_work(state, fact)
+        case DiffLoaded() | Highlighted() | SearchFinished():
+            return _update_diff(state, fact)
+        case LinesCounted() | RisksAssessed() | ChangeUpdated() | ChangesRefreshed():
+            return _update_changes(state, fact)
+        case ProgressReported() | OperationFinished() | EntriesLoaded():
+            return _update_work(state, fact)
         case Resized(columns):
-            made = replace(state, columns=columns)
-            return moving.reloaded(made) if columns != state.columns else (made, ())
-        case Said(word):
-            return replace(state, word=word), ()
+            new = replace(state, columns=columns)
+            return moving.reload_current(new) if columns != state.columns else (new, ())
+        case MessageReported(message):
+            return replace(state, message=message), ()
         case _:
             assert_never(fact)
 
 
-def _of_work(state: State, fact: Progressed | Finished | EntriesRead) -> Step:
+def _update_work(state: State, fact: ProgressReported | OperationFinished | EntriesLoaded) -> Transition:
     match fact:
-        case Progressed(done, whole):
-            return replace(state, progress=(done, whole)), ()
-        case Finished(lines, code, is_done, conflicts):
-            made = replace(state, face=Face.CLASH if conflicts else Face.RESULT, result=lines, is_done=is_done)
-            return (replace(made, code=code) if is_done else made), ()
-        case EntriesRead(tab, entries):
-            made = replace(state, tabs={**state.tabs, tab: entries}, is_told=True)
-            return moving.shown(made) if state.tab is tab else (made, ())
+        case ProgressReported(done, total):
+            return replace(state, progress=(done, total)), ()
+        case OperationFinished(lines, code, is_done, conflicts):
+            new = replace(
+                state, page=ScreenPage.CONFLICTS if conflicts else ScreenPage.RESULT, result=lines, may_have_changed=is_done
+            )
+            return (replace(new, code=code) if is_done else new), ()
+        case EntriesLoaded(tab, entries):
+            new = replace(state, tabs={**state.tabs, tab: entries}, has_commit_details=True)
+            return moving.load_current(new) if state.tab is tab else (new, ())
         case _:
             assert_never(fact)
 
 
-def _of_diff(state: State, fact: DiffShown | Coloured | Sought) -> Step:
+def _update_diff(state: State, fact: DiffLoaded | Highlighted | SearchFinished) -> Transition:
     match fact:
-        case DiffShown(document):
-            return _shown(state, document), ()
-        case Coloured(key, colours):
-            is_meant = state.diff.key == key
-            return (replace(state, diff=replace(state.diff, colours=colours)) if is_meant else state), ()
-        case Sought(key, line):
-            return _sought(state, key, line)
+        case DiffLoaded(document):
+            return _show_diff(state, document), ()
+        case Highlighted(key, colours):
+            is_current = state.diff.key == key
+            return (replace(state, diff=replace(state.diff, highlighting=colours)) if is_current else state), ()
+        case SearchFinished(key, line):
+            return _finish_search(state, key, line)
         case _:
             assert_never(fact)
 
 
-def _of_changes(state: State, fact: Counted | Changed | Refreshed) -> Step:
+def _update_changes(state: State, fact: ChangesResult) -> Transition:
     match fact:
-        case Counted(counts):
-            return _counted(state, counts), ()
-        case Changed(change, word, is_taken, is_edited):
-            answers = {key: given for key, given in state.answers.items() if not (is_edited and key == change.key)}
-            return _changed(replace(state, answers=answers), change, word, is_taken=is_taken)
-        case Refreshed(changes):
-            return _refreshed(state, changes)
+        case LinesCounted(counts):
+            return _add_counts(state, counts), ()
+        case RisksAssessed(risks):
+            return _add_risks(state, risks)
+        case ChangeUpdated(change, message, is_taken, is_edited):
+            answers = {key: some for key, some in state.resolutions.items() if not (is_edited and key == change.key)}
+            return _replace_change(replace(state, resolutions=answers), change, message, is_selected=is_taken)
+        case ChangesRefreshed(changes):
+            return _refresh(state, changes)
         case _:
             assert_never(fact)
 
 
-def _shown(state: State, document: Document) -> State:
-    """Take a diff in; the cursor stays on its line where the rows were made anew."""
+def _show_diff(state: State, document: Document) -> State:
+    """Show a loaded diff; the cursor stays on its line if the same diff was reloaded."""
     diff = state.diff
     if diff.key != document.key:
-        return state  # it comes too late: the cursor has moved on
-    cursor = _same_place(diff.document, diff.cursor, document)
+        return state  # outdated: the cursor has moved
+    cursor = _find_same_line(diff.document, diff.cursor, document)
     return replace(state, diff=replace(diff, document=document, cursor=cursor, anchor=-1))
 
 
-def _same_place(old: Document, at: int, new: Document) -> int:
-    here = old.rows[at] if at < len(old.rows) else None
-    if here is None or not at or old.key != new.key:
-        return max(0, min(at, len(new.rows) - 1))
-    wanted = (here.old, here.new)
+def _find_same_line(old: Document, cursor: int, new: Document) -> int:
+    current = old.rows[cursor] if cursor < len(old.rows) else None
+    if current is None or not cursor or old.key != new.key:
+        return max(0, min(cursor, len(new.rows) - 1))
+    lines = (current.old_line, current.new_line)
     for row, one in enumerate(new.rows):
-        if wanted != (-1, -1) and ((one.old, one.new) == wanted or (one.old >= 0 and one.old == here.old)):
+        if lines != (-1, -1) and (
+            (one.old_line, one.new_line) == lines or (one.old_line >= 0 and one.old_line == current.old_line)
+        ):
             return row
-    if 0 <= here.block < len(new.starts):
-        return new.starts[here.block]
-    return max(0, min(at, len(new.rows) - 1))
+    if 0 <= current.hunk < len(new.hunk_rows):
+        return new.hunk_rows[current.hunk]
+    return max(0, min(cursor, len(new.rows) - 1))
 
 
-def _counted(state: State, counts: Mapping[Key, Count]) -> State:
-    """Add what was counted to both sums."""
+def _add_counts(state: State, counts: Mapping[Key, LineCount]) -> State:
+    """Add line counts to the totals of all changes and of the selection."""
     table = state.changes.by_key()
     fresh = {key: count for key, count in counts.items() if key in table}
-    touched = [table[key] for key in fresh]
-    every = state.counts.plus(fresh)
-    whole = state.whole - totals.count(touched, state.counts, {}) + totals.count(touched, every, {})
-    ours = [change for change in touched if change.key in state.selection]
-    chosen = state.chosen - totals.count(ours, state.counts, state.parts) + totals.count(ours, every, state.parts)
-    return replace(state, counts=every, whole=whole, chosen=chosen)
+    counted = [table[key] for key in fresh]
+    merged = state.counts.with_counts(fresh)
+    whole = state.totals - totals.sum_changes(counted, state.counts, {}) + totals.sum_changes(counted, merged, {})
+    selected = [change for change in counted if change.key in state.selection]
+    selected_totals = (
+        state.selected_totals
+        - totals.sum_changes(selected, state.counts, state.parts)
+        + totals.sum_changes(selected, merged, state.parts)
+    )
+    return replace(state, counts=merged, totals=whole, selected_totals=selected_totals)
+
+
+def _add_risks(state: State, risks: Mapping[Key, tuple[Risk, ...]]) -> Transition:
+    """Add the assessed risks to the changes, and continue to apply the selection."""
+    if not risks.keys() & state.unassessed:
+        return state, ()  # requested twice
+    changes = tuple(replace(one, risks=risks[one.key]) if one.key in risks else one for one in state.changes.changes)
+    current = state.change.key if state.change else None
+    new = _with_changes(state, replace(state.changes, changes=changes))
+    cursor = max(new.listing.row_of(current), 0) if current else new.cursor
+    return questions.continue_apply(replace(new, unassessed=state.unassessed - risks.keys(), cursor=cursor))
 
 
 def _with_changes(state: State, changes: ChangeSet) -> State:
-    """Show other changes; what is chosen stays chosen where it can."""
+    """Replace the changes; keep the selection where possible."""
     table = changes.by_key()
     keys = frozenset(key for key in state.selection.keys if key in table and table[key].is_clean)
-    chosen = Selection(keys, {key: part for key, part in state.selection.choices.items() if key in keys})
-    parts = {key: count for key, count in state.parts.items() if key in chosen.choices}
-    made = replace(
+    selection = Selection(keys, {key: part for key, part in state.selection.partial.items() if key in keys})
+    parts = {key: count for key, count in state.parts.items() if key in selection.partial}
+    new = replace(
         state,
         changes=changes,
-        selection=chosen,
+        selection=selection,
         parts=parts,
-        whole=totals.count(changes.changes, state.counts, {}),
-        chosen=totals.count((table[key] for key in keys), state.counts, parts),
-        past=(),
-        future=(),
+        totals=totals.sum_changes(changes.changes, state.counts, {}),
+        selected_totals=totals.sum_changes((table[key] for key in keys), state.counts, parts),
+        undo_steps=(),
+        redo_steps=(),
     )
-    return viewing.listed(made)
+    return display.rebuild_list(new)
 
 
-def _changed(state: State, change: Change, word: str, *, is_taken: bool) -> Step:
-    at = state.change.key if state.change else None
-    some = tuple(change if one.key == change.key else one for one in state.changes.changes)
-    left = sum(not one.is_clean for one in some) if state.is_settling else 0
-    word += f"; {left} more to settle: ! goes to the next" if left else ""
-    made = replace(_with_changes(state, replace(state.changes, changes=some)), word=word)
-    if is_taken and change.is_clean and change.key not in made.selection:
-        made = with_selection(made, core.take(made.selection, frozenset((change.key,)), made.changes), word)
-    row = made.listing.row_of(at) if at else -1
-    made = replace(made, cursor=row) if row >= 0 else made
-    return moving.reloaded(made) if made.diff.key == at else moving.shown(made)
+def _replace_change(state: State, change: Change, message: str, *, is_selected: bool) -> Transition:
+    current = state.change.key if state.change else None
+    changes = tuple(change if one.key == change.key else one for one in state.changes.changes)
+    left = sum(not one.is_clean for one in changes) if state.is_resolving else 0
+    message += f"; {left} more to resolve (!: next)" if left else ""
+    new = replace(_with_changes(state, replace(state.changes, changes=changes)), message=message)
+    if is_selected and change.is_clean and change.key not in new.selection:
+        new = with_selection(new, core.select(new.selection, frozenset((change.key,)), new.changes), message)
+    row = new.listing.row_of(current) if current else -1
+    new = replace(new, cursor=row) if row >= 0 else new
+    return moving.reload_current(new) if new.diff.key == current else moving.load_current(new)
 
 
-def _refreshed(state: State, changes: ChangeSet) -> Step:
+def _refresh(state: State, changes: ChangeSet) -> Transition:
     if changes == state.changes:
         return state, ()
-    made = _with_changes(state, changes)
-    gone = made.diff.key is not None and made.change is not None and made.change.key == made.diff.key
-    return moving.reloaded(made) if gone else moving.shown(made)
+    new = _with_changes(state, changes)
+    is_same_change = new.diff.key is not None and new.change is not None and new.change.key == new.diff.key
+    return moving.reload_current(new) if is_same_change else moving.load_current(new)
 
 
-def _sought(state: State, key: Key | None, line: int) -> Step:
-    """Go to a match that was found; the row follows when its diff is there."""
+def _finish_search(state: State, key: Key | None, line: int) -> Transition:
+    """Move to the match that was found; its diff is loaded afterwards."""
     if key is None:
-        return replace(state, word=f"nothing holds {state.search}", search=""), ()
+        return replace(state, message=f"not found: {state.search}", search=""), ()
     row = state.listing.row_of(key)
     if row < 0:
         return state, ()
     if not isinstance(state.listing.rows[row], ChangeRow):
-        opened = rows.with_closed(state.listing, state.listing.group_of[key], closed=False)
+        opened = change_list.with_group_closed(state.listing, state.listing.group_of[key], closed=False)
         state = replace(state, listing=opened)
         row = opened.row_of(key)
-    there, effects = moving.at(replace(state, word="n and N go to the next match"), row)
-    there = moving.on_pane(there, Pane.DIFF)
-    return replace(there, diff=replace(there.diff, cursor=line)), effects
+    new, effects = moving.move_list_to(replace(state, message="n: next match, N: previous match"), row)
+    new = moving.focus_pane(new, Pane.DIFF)
+    return replace(new, diff=replace(new.diff, cursor=line)), effects

@@ -1,114 +1,129 @@
-"""What is taken: changes, directories, blocks, lines, parts; taken back and made again; looked at; conflicts settled."""
+"""Update the selection, its undo and redo, reviewed marks, and resolutions of conflicts."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from agent_dev.diff.merge3 import Side
-from agent_dev.diff.partial import Choice as Part
+from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.diff.partial_selection import LineSelection as Part
+from agent_dev.fs.entry import Key
 from agent_dev.overlay import selection as core
-from agent_dev.overlay.changes import Change, Key
-from agent_dev.overlay.selection import NOTHING, Selection
-from tui.effects import Answers, Edit, Settle
-from tui.events import AllToggled, Choice, EditAsked, KindToggled, NothingChosen, Pane, Redone, Reviewed, Settled, Toggled, Undone
-from tui.model.change_list import ChangeRow, HeadRow, Row
+from agent_dev.overlay.changes import Change
+from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
+from tui.effects import EditConflict, Resolutions, Resolve
+from tui.events import (
+    AllDeselected,
+    AllToggled,
+    ConflictResolved,
+    EditRequested,
+    KindToggled,
+    Pane,
+    ReviewedToggled,
+    SelectionEvent,
+    SelectionRedone,
+    SelectionUndone,
+    Toggled,
+)
+from tui.model.change_list import ChangeRow, HeadingRow, ListRow
 from tui.model.document import Document, RowKind
 from tui.model.tabs import Tab
-from tui.model.totals import Count
-from tui.state import Before, State, Step, with_selection
-from tui.update import cursor as moving
-from tui.update import line_selection as picking
+from tui.model.totals import LineCount
+from tui.state import State, Transition, UndoStep, with_selection
+from tui.update import cursor, display, line_selection
 from tui.update import toggle as choices
-from tui.update import view as viewing
 
-_MOST = 500  # choices that can be taken back
-_LOOK_ONLY = "the agent is still working: this is for looking; choose when it has ended"
+_MAX_UNDO = 500  # steps
+_READ_ONLY = "read-only: the agent is still running"
 
 
-def choose(state: State, event: Choice) -> Step:
-    """Take or leave."""
+def update_selection(state: State, event: SelectionEvent) -> Transition:
+    """Handle a selection event."""
     match event:
-        case Reviewed():
-            return _reviewed(state)
+        case ReviewedToggled():
+            return _toggle_reviewed(state)
         case _ if state.is_running:
-            return replace(state, word=_LOOK_ONLY), ()
-        case Settled(how):
-            return _settle(state, how)
-        case EditAsked():
+            return replace(state, message=_READ_ONLY), ()
+        case ConflictResolved(side):
+            return _resolve(state, side)
+        case EditRequested():
             return _edit(state)
         case _ if state.tab is Tab.COMMITS:
-            return _pick_commits(state, event), ()
+            return _select_commits(state, event), ()
         case _:
             return _select(state, event), ()
 
 
-def _pick_commits(state: State, event: Choice) -> State:
-    """Choose on the commits tab: one, all or none of them."""
+def _select_commits(state: State, event: SelectionEvent) -> State:
+    """Select or deselect one commit, all or none."""
     every = frozenset(one.id for one in state.tabs.get(Tab.COMMITS, ()) if one.id)
     match event:
         case Toggled(row, pane):
             entries = state.tabs[Tab.COMMITS]
-            at = state.cursor if row is None or pane is Pane.DIFF else row
-            picked = state.picked ^ {entries[at].id} if at < len(entries) and entries[at].id else state.picked
+            index = state.cursor if row is None or pane is Pane.DIFF else row
+            picked = (
+                state.selected_commits ^ {entries[index].id}
+                if index < len(entries) and entries[index].id
+                else state.selected_commits
+            )
         case AllToggled():
-            picked = frozenset() if every <= state.picked else every
-        case NothingChosen():
+            picked = frozenset() if every <= state.selected_commits else every
+        case AllDeselected():
             picked = frozenset[str]()
         case _:
-            return replace(state, word="space chooses a commit, A all of them; c brings them home")
-    return replace(state, picked=picked)
+            return replace(state, message="space: select a commit, A: all, c: import")
+    return replace(state, selected_commits=picked)
 
 
-def _select(state: State, event: Toggled | AllToggled | NothingChosen | KindToggled | Undone | Redone) -> State:
+def _select(state: State, event: Toggled | AllToggled | AllDeselected | KindToggled | SelectionUndone | SelectionRedone) -> State:
     match event:
         case Toggled(row, pane):
             return _toggle(state, row, pane or state.pane)
         case AllToggled():
-            return _made(state, choices.all_safe(state.selection, state.changes))
-        case NothingChosen():
-            return _made(state, (NOTHING, "nothing is chosen; u takes that back"))
+            return _apply(state, choices.toggle_all_safe(state.selection, state.changes))
+        case AllDeselected():
+            return _apply(state, (EMPTY_SELECTION, "nothing selected (u: undo)"))
         case KindToggled():
             change = state.change
-            return _made(state, choices.of_kind(state.selection, change.kind, state.changes)) if change else state
-        case Undone():
-            return _back(state)
-        case Redone():
-            return _again(state)
+            return _apply(state, choices.toggle_kind(state.selection, change.kind, state.changes)) if change else state
+        case SelectionUndone():
+            return _undo(state)
+        case SelectionRedone():
+            return _redo(state)
         case _:
             assert_never(event)
 
 
 def _toggle(state: State, row: int | None, pane: Pane) -> State:
     if state.tab is not Tab.CHANGES:
-        return replace(state, word="enter goes to the change: it is chosen there")
+        return replace(state, message="enter: go to the change and select it there")
     if pane is Pane.DIFF:
-        return _pick(state, row)
+        return _toggle_diff_rows(state, row)
     return _toggle_row(state, state.row if row is None else state.listing.rows[row])
 
 
-def _toggle_row(state: State, row: Row | None) -> State:
+def _toggle_row(state: State, row: ListRow | None) -> State:
     match row:
         case ChangeRow(_, key):
-            return _made(state, choices.one(state.selection, state.changes.by_key()[key], state.changes))
-        case HeadRow(group):
-            return _made(state, choices.some(state.selection, state.listing.groups[group].keys, state.changes))
+            return _apply(state, choices.toggle_change(state.selection, state.changes.by_key()[key], state.changes))
+        case HeadingRow(group):
+            return _apply(state, choices.toggle_changes(state.selection, state.listing.groups[group].keys, state.changes))
         case _:
             return state
 
 
-def _pick(state: State, row: int | None) -> State:
-    """Take or leave what the marked rows of the diff stand for."""
+def _toggle_diff_rows(state: State, row: int | None) -> State:
+    """Select or deselect the items of the marked rows of the diff."""
     document, change = state.diff.document, state.change
     if change is None:
         return state
-    if not change.is_clean or not document.has_lines:
+    if not change.is_clean or not document.has_selectable_lines:
         return _toggle_row(_unmarked(state), state.row)
-    marked = range(row, row + 1) if row is not None else state.diff.marked
-    rows = [document.rows[at] for at in marked if at < len(document.rows)]
-    if not any(one.block >= 0 or one.part for one in rows):
-        return replace(state, word="nothing to choose on this row: ] goes on, space in the list takes all of it")
-    is_lines = state.looks.is_lines or len(marked) > 1
-    choice = picking.toggled(picking.choice_of(state.selection, document), rows, document, is_lines=is_lines)
+    marked = range(row, row + 1) if row is not None else state.diff.marked_rows
+    rows = [document.rows[index] for index in marked if index < len(document.rows)]
+    if not any(one.hunk >= 0 or one.part for one in rows):
+        return replace(state, message="nothing to select on this row (]: next hunk)")
+    is_lines = state.display_options.selects_lines or len(marked) > 1
+    choice = line_selection.toggle_rows(line_selection.selection_of(state.selection, document), rows, document, is_lines=is_lines)
     return _with_choice(_unmarked(state), change, document, choice)
 
 
@@ -117,102 +132,103 @@ def _unmarked(state: State) -> State:
 
 
 def _with_choice(state: State, change: Change, document: Document, choice: Part) -> State:
-    wish, word = picking.settled(choice, change, document)
+    normalized, message = line_selection.normalize(choice, change, document)
     keys, parts = frozenset((change.key,)), dict(state.parts)
     parts.pop(change.key, None)
-    if isinstance(wish, bool):
-        new = core.take(state.selection, keys, state.changes) if wish else core.leave(state.selection, keys, state.changes)
+    if isinstance(normalized, bool):
+        update = core.select if normalized else core.deselect
+        new = update(state.selection, keys, state.changes)
     else:
-        new = core.take_part(state.selection, change.key, wish, state.changes)
-        parts[change.key] = picking.count(wish, document)
-    if change.key not in new and wish is not False:
-        return replace(state, word="this cannot be taken: something it needs cannot be merged")
-    return _made(state, (new, word), parts)
+        new = core.select_part(state.selection, change.key, normalized, state.changes)
+        parts[change.key] = line_selection.count_selected(normalized, document)
+    if change.key not in new and normalized is not False:
+        return replace(state, message="cannot be selected: a change that it requires cannot be merged")
+    return _apply(state, (new, message), parts)
 
 
-# Made, taken back, made again
+# Undo and redo
 
 
-def _made(state: State, made: tuple[Selection, str], parts: Mapping[Key, Count] | None = None) -> State:
-    """Set a selection that can be taken back."""
-    new = with_selection(state, made[0], made[1], parts)
+def _apply(state: State, result: tuple[Selection, str], parts: Mapping[Key, LineCount] | None = None) -> State:
+    """Set the selection and the status message, and record the change for undo."""
+    new = with_selection(state, result[0], result[1], parts)
     if new.selection == state.selection:
         return new
-    return replace(new, past=(*state.past, _difference(state, new))[-_MOST:], future=())
+    return replace(new, undo_steps=(*state.undo_steps, _difference(state, new))[-_MAX_UNDO:], redo_steps=())
 
 
-def _difference(old: State, new: State) -> Before:
-    came, went = new.selection.keys - old.selection.keys, old.selection.keys - new.selection.keys
-    return Before(came, went, old.selection.choices, old.parts)
+def _difference(old: State, new: State) -> UndoStep:
+    added, removed = new.selection.keys - old.selection.keys, old.selection.keys - new.selection.keys
+    return UndoStep(added, removed, old.selection.partial, old.parts)
 
 
-def _back(state: State) -> State:
-    if not state.past:
-        return replace(state, word="there is no choice to take back")
-    new = _restored(state, state.past[-1], "the last choice is taken back")
-    return replace(new, past=state.past[:-1], future=(*state.future, _difference(state, new)))
+def _undo(state: State) -> State:
+    if not state.undo_steps:
+        return replace(state, message="nothing to undo")
+    new = _restored(state, state.undo_steps[-1], "selection undone")
+    return replace(new, undo_steps=state.undo_steps[:-1], redo_steps=(*state.redo_steps, _difference(state, new)))
 
 
-def _again(state: State) -> State:
-    if not state.future:
-        return replace(state, word="there is no choice to make again")
-    new = _restored(state, state.future[-1], "the choice is made again")
-    return replace(new, past=(*state.past, _difference(state, new)), future=state.future[:-1])
+def _redo(state: State) -> State:
+    if not state.redo_steps:
+        return replace(state, message="nothing to redo")
+    new = _restored(state, state.redo_steps[-1], "selection redone")
+    return replace(new, undo_steps=(*state.undo_steps, _difference(state, new)), redo_steps=state.redo_steps[:-1])
 
 
-def _restored(state: State, one: Before, word: str) -> State:
-    keys = (state.selection.keys - one.came) | one.went
-    return with_selection(state, Selection(keys, one.choices), word, one.parts)
+def _restored(state: State, one: UndoStep, message: str) -> State:
+    keys = (state.selection.keys - one.added) | one.removed
+    return with_selection(state, Selection(keys, one.old_choices), message, one.old_parts)
 
 
-# Looked at
+# Reviewed marks
 
 
-def _reviewed(state: State) -> Step:
+def _toggle_reviewed(state: State) -> Transition:
     match state.row:
         case ChangeRow(_, key):
             keys = frozenset((key,))
-        case HeadRow(group):
+        case HeadingRow(group):
             keys = frozenset(state.listing.groups[group].keys)
         case _:
             return state, ()
-    is_done = keys <= state.reviewed
-    reviewed = state.reviewed - keys if is_done else state.reviewed | keys
+    was_reviewed = keys <= state.reviewed
+    reviewed = state.reviewed - keys if was_reviewed else state.reviewed | keys
     left = len(state.changes.changes) - len(reviewed)
-    word = "not looked at yet" if is_done else f"looked at; {left:,} still to see"
-    made = replace(state, reviewed=reviewed, word=word)
-    if not state.looks.is_unreviewed:
-        return made, ()
-    return moving.shown(viewing.listed(made))
+    message = "not reviewed" if was_reviewed else f"reviewed; {left:,} left"
+    new = replace(state, reviewed=reviewed, message=message)
+    if not state.display_options.hides_reviewed:
+        return new, ()
+    return cursor.load_current(display.rebuild_list(new))
 
 
 # Conflicts
 
 
-def _settle(state: State, how: Side) -> Step:
-    """Settle the conflict under the cursor; when all of a change are settled, the change."""
+def _resolve(state: State, side: ConflictSide) -> Transition:
+    """Resolve the conflict under the cursor; the last resolution of a change resolves the change."""
     change, document = state.change, state.diff.document
-    if change is None or document.conflicts < 0:
-        return replace(state, word="there is no conflict here"), ()
-    if not document.conflicts:
-        return _asked(state, change.key, (how,))
-    answers = [*state.answers.get(change.key, ())]
-    answers += [None] * (document.conflicts - len(answers))
-    here = document.rows[state.diff.cursor] if state.diff.length else None
-    is_on = here is not None and here.kind in (RowKind.CONFLICT, RowKind.HUNK) and here.block >= 0 and state.pane is Pane.DIFF
-    number = here.block if is_on and here is not None else next((at for at, one in enumerate(answers) if one is None), 0)
-    answers[number] = how
-    return _asked(state, change.key, tuple(answers))
+    if change is None or document.conflict_count < 0:
+        return replace(state, message="no conflict here"), ()
+    if not document.conflict_count:
+        return _with_answers(state, change.key, (side,))
+    answers = [*state.resolutions.get(change.key, ())]
+    answers += [None] * (document.conflict_count - len(answers))
+    row = document.rows[state.diff.cursor] if state.diff.row_count else None
+    is_on = row is not None and row.kind in (RowKind.CONFLICT, RowKind.HEADING) and row.hunk >= 0 and state.pane is Pane.DIFF
+    unresolved = next((index for index, one in enumerate(answers) if one is None), 0)
+    answers[row.hunk if is_on and row is not None else unresolved] = side
+    return _with_answers(state, change.key, tuple(answers))
 
 
-def _asked(state: State, key: Key, answers: Answers) -> Step:
+def _with_answers(state: State, key: Key, answers: Resolutions) -> Transition:
     left = sum(answer is None for answer in answers)
-    made = replace(state, answers={**state.answers, key: answers}, word=f"{left} more to settle" if left else "")
-    again, effects = moving.reloaded(made)
-    return again, (effects if left else (Settle(key, answers), *effects))
+    new = replace(state, resolutions={**state.resolutions, key: answers}, message=f"{left} more to resolve" if left else "")
+    reloaded, effects = cursor.reload_current(new)
+    return reloaded, (effects if left else (Resolve(key, answers), *effects))
 
 
-def _edit(state: State) -> Step:
-    if state.change is None or state.diff.document.conflicts <= 0:
-        return replace(state, word="there are no lines in conflict here"), ()
-    return state, (Edit(state.change.key),)
+def _edit(state: State) -> Transition:
+    if state.change is None or state.diff.document.conflict_count <= 0:
+        return replace(state, message="no conflicting lines here"), ()
+    return state, (EditConflict(state.change.key),)

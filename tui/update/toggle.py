@@ -1,75 +1,77 @@
-"""What a key takes or leaves, and the word about what had to come along or could not."""
+"""Toggle the selection of changes, and report required changes that were selected too or prevent it."""
 
 from collections.abc import Iterable
 
+from agent_dev.fs.entry import Key
 from agent_dev.overlay import selection as core
-from agent_dev.overlay.changes import Change, ChangeSet, Key, Kind, closure
-from agent_dev.overlay.selection import NOTHING, Selection
-from tui.text import labels as words
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, with_requirements
+from agent_dev.overlay.labels import describe_block, format_count
+from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
 
-Made = tuple[Selection, str]
+ToggleResult = tuple[Selection, str]
 
 
-def one(old: Selection, change: Change, changes: ChangeSet) -> Made:
-    """Take a change whole, or leave it; a part that was chosen becomes the whole."""
+def toggle_change(old: Selection, change: Change, changes: ChangeSet) -> ToggleResult:
+    """Select or deselect a whole change; a partial selection becomes a whole one."""
     if not change.is_clean:
-        return old, f"cannot be merged: {change.obstacle or change.conflict}"
-    if change.key in old.choices:
-        return core.take(old, frozenset((change.key,)), changes), ""
+        return old, describe_block(change)
+    if change.key in old.partial:
+        return core.select(old, frozenset((change.key,)), changes), ""
     new = core.toggle(old, change.key, changes)
     if new == old:
-        return old, f"cannot be taken without {_blocker(change, changes)}, which cannot be merged"
-    came, went = new.keys - old.keys - {change.key}, old.keys - new.keys - {change.key}
-    if came:
-        return new, f"taken with what it needs: {_names(came)}"
-    if went:
-        return new, f"left, and with it what needs it: {_names(went)}"
+        return old, f"requires {_blocker(change, changes)}, which cannot be merged"
+    added, removed = new.keys - old.keys - {change.key}, old.keys - new.keys - {change.key}
+    if added:
+        return new, f"also selected, because required: {_names(added)}"
+    if removed:
+        return new, f"also deselected, because it requires this: {_names(removed)}"
     return new, ""
 
 
 def _blocker(change: Change, changes: ChangeSet) -> str:
-    """Return the name of something that a change needs and that cannot be merged."""
+    """Return the name of a change that a change requires and that cannot be merged."""
     table = changes.by_key()
-    needed = closure(frozenset((change.key,)), changes)
-    return next(_name(key) for key in sorted(needed) if not table[key].is_clean)
+    required = with_requirements(frozenset((change.key,)), changes)
+    return next(_name(key) for key in sorted(required) if not table[key].is_clean)
 
 
-def some(old: Selection, keys: Iterable[Key], changes: ChangeSet) -> Made:
-    """Take what is safe among keys, or leave all of them when that is taken already. Risky ones want a look each."""
+def toggle_changes(old: Selection, keys: Iterable[Key], changes: ChangeSet) -> ToggleResult:
+    """Select the safe changes among some, or deselect all if these are selected. Risky ones are selected individually."""
     inside = frozenset(keys)
-    safe = inside & core.all_of(changes, ignored=True).keys
-    if safe <= old.keys and inside & old.keys and not safe & old.choices.keys():
-        return core.leave(old, inside, changes), ""
+    safe = inside & core.select_all(changes, ignored=True).keys
+    if safe <= old.keys and inside & old.keys and not safe & old.partial.keys():
+        return core.deselect(old, inside, changes), ""
     if not safe:
-        return old, "nothing here is safe to take at once: choose one by one"
-    new = core.take(old, safe, changes)
+        return old, "no safe changes here; select risky ones individually"
+    new = core.select(old, safe, changes)
     risky = sum(bool(c.risks) and c.is_clean and c.key in inside and c.key not in new for c in changes.changes)
-    pulled = new.keys - old.keys - safe
-    said = [f"taken with what they need: {_names(pulled)}"] if pulled else []
-    said += [f"{words.number(risky, 'risky change')} not taken: choose one by one"] if risky else []
-    return new, "; ".join(said)
+    required = new.keys - old.keys - safe
+    messages = [f"also selected, because required: {_names(required)}"] if required else []
+    messages += [f"{format_count(risky, 'risky change')} not selected; select individually"] if risky else []
+    return new, "; ".join(messages)
 
 
-def all_safe(old: Selection, changes: ChangeSet) -> Made:
-    """Take all that is safe; when it is taken already, take nothing."""
-    safe = core.all_of(changes)
-    if safe.keys <= old.keys and not old.choices:
-        return NOTHING, "nothing is chosen" if old.keys else "nothing here is safe to take at once: choose one by one"
-    new = Selection(old.keys | safe.keys, {key: part for key, part in old.choices.items() if key not in safe})
+def toggle_all_safe(old: Selection, changes: ChangeSet) -> ToggleResult:
+    """Select all safe changes, or nothing if they are selected already."""
+    safe = core.select_all(changes)
+    if safe.keys <= old.keys and not old.partial:
+        return EMPTY_SELECTION, "nothing selected" if old.keys else "no safe changes here; select risky ones individually"
+    new = Selection(old.keys | safe.keys, {key: part for key, part in old.partial.items() if key not in safe})
     left = [change for change in changes.changes if change.key not in new]
     risky = sum(bool(change.risks) for change in left)
-    ignored = sum(change.ignored and not change.risks for change in left)
+    ignored = sum(change.is_ignored and not change.risks for change in left)
     blocked = sum(not change.is_clean for change in left)
-    parts = [words.number(risky, "risky change")] if risky else []
-    parts += [f"{ignored:,} ignored by git"] if ignored else []
-    parts += [f"{blocked:,} that cannot be merged"] if blocked else []
-    return new, f"all that is safe is chosen; not taken: {', '.join(parts)}" if parts else "everything is chosen"
+    skipped = [f"{risky:,} risky"] if risky else []
+    skipped += [f"{ignored:,} ignored"] if ignored else []
+    skipped += [f"{blocked:,} unmergeable"] if blocked else []
+    return new, f"all safe changes selected; skipped: {', '.join(skipped)}" if skipped else "all changes selected"
 
 
-def of_kind(old: Selection, kind: Kind, changes: ChangeSet) -> Made:
-    """Take all safe changes of one kind, or leave those."""
-    new, said = some(old, (c.key for c in changes.changes if c.kind is kind and not c.ignored), changes)
-    return new, said or f"all that is {kind}: {'taken' if len(new) > len(old) or new.choices != old.choices else 'left'}"
+def toggle_kind(old: Selection, kind: ChangeKind, changes: ChangeSet) -> ToggleResult:
+    """Select all safe changes of one kind, or deselect these."""
+    new, message = toggle_changes(old, (c.key for c in changes.changes if c.kind is kind and not c.is_ignored), changes)
+    status = "selected" if len(new) > len(old) or new.partial != old.partial else "deselected"
+    return new, message or f"all {kind} changes {status}"
 
 
 def _names(keys: frozenset[Key]) -> str:

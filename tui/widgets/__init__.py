@@ -1,1 +1,1 @@
-"""Widgets: each draws a part of the state, and says what was clicked."""
+"""Widgets: each draws a part of the state and reports clicks."""

@@ -1,4 +1,4 @@
-"""The answers to a question, the one in focus marked by more than colour."""
+"""A widget with the answers to a question; the focus is marked by a sign, not only by colour."""
 
 from typing import ClassVar
 
@@ -9,15 +9,15 @@ from textual.widget import Widget
 
 from tui.model.document import Tone
 from tui.text.cells import width
-from tui.widgets.paint import TONES, Palette, Piece, paint
+from tui.widgets.paint import TONE_CLASSES, Piece, StyleCache, paint_row
 
 
 class Answers(Widget, can_focus=False):
-    """Draws answers on one line."""
+    """The answers to a question on one line."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(TONES)
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(TONE_CLASSES)
 
-    class Given(Message):
+    class Clicked(Message):
         """An answer was clicked."""
 
         def __init__(self, answer: int) -> None:
@@ -26,30 +26,30 @@ class Answers(Widget, can_focus=False):
 
     def __init__(self, *answers: str) -> None:
         super().__init__()
-        self._words = tuple(f" {one} " for one in answers)
+        self._labels = tuple(f" {one} " for one in answers)
         self._answer = 0
 
     def show(self, answer: int) -> None:
-        """Mark an answer as the one in focus."""
+        """Mark the focused answer."""
         self._answer = answer
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """Draw the line."""
-        pieces = [piece for at in range(len(self._words)) for piece in self._piece(at)] if y == 0 else []
-        return paint(Palette(self), pieces, self.size.width)
+        pieces = [piece for index in range(len(self._labels)) for piece in self._pieces(index)] if y == 0 else []
+        return paint_row(StyleCache(self), pieces, self.size.width)
 
-    def _piece(self, at: int) -> list[Piece]:
-        if self._answer == at:
-            return [Piece("▸", "accent"), Piece(self._words[at], "chosen"), Piece("  ")]
-        return [Piece(" "), Piece(self._words[at], Tone.DIM), Piece("  ")]
+    def _pieces(self, index: int) -> list[Piece]:
+        if self._answer == index:
+            return [Piece("▸", "accent"), Piece(self._labels[index], "selected"), Piece("  ")]
+        return [Piece(" "), Piece(self._labels[index], Tone.DIM), Piece("  ")]
 
     def on_click(self, event: Click) -> None:
-        """Say which answer was clicked; beside them nothing."""
+        """Report which answer was clicked, if any."""
         offset = event.get_content_offset(self)
         end = 0
-        for at, said in enumerate(self._words):
-            end += width(said) + 3
+        for index, label in enumerate(self._labels):
+            end += width(label) + 3
             if offset and offset.x < end:
-                self.post_message(self.Given(at))
+                self.post_message(self.Clicked(index))
                 return

@@ -1,4 +1,4 @@
-"""One-line bars: title, pane titles, a word, totals, keys. And pages of text."""
+"""One-line bars (titles, status, totals, keys), and pages of text."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -7,16 +7,16 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.widgets.paint import TONES, Palette, Piece, filtered, paint, row
+from tui.widgets.paint import TONE_CLASSES, Piece, StyleCache, align_row, apply_line_filters, paint_row
 from tui.widgets.row_view import RowView
 
 Pieces = Sequence[Piece]
 
 
 class Bar(Widget, can_focus=False):
-    """One line: pieces at the left, pieces at the right, the right ones are never cut by the left."""
+    """A line with left-aligned and right-aligned pieces; the left ones are cut first."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(TONES)
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(TONE_CLASSES)
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002  (Textual's names)
         super().__init__(id=id, classes=classes)
@@ -25,37 +25,37 @@ class Bar(Widget, can_focus=False):
         self._strip: Strip | None = None
 
     def show(self, left: Pieces, right: Pieces = ()) -> None:
-        """Draw other pieces."""
+        """Show other pieces."""
         if (left, right) != (self._left, self._right):
             self._left, self._right = left, right
             self._strip = None
             self.refresh()
 
     def notify_style_update(self) -> None:
-        """Paint anew: colours may have changed."""
+        """Repaint, because styles may have changed."""
         super().notify_style_update()
         self._strip = None
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Draw the line, or a part of it."""
+        """Paint the line or a part of it."""
         cells = self.size.width
         if self._strip is None or self._strip.cell_length != cells:
-            self._strip = filtered(self, paint(Palette(self), row(self._left, self._right, cells), cells))
+            self._strip = apply_line_filters(self, paint_row(StyleCache(self), align_row(self._left, self._right, cells), cells))
         return [self._strip.crop(*crop.column_span)] * crop.height
 
 
-class Page(RowView):
-    """Lines of pieces to read through."""
+class TextPage(RowView):
+    """A scrollable page of lines."""
 
     def __init__(self, lines: Sequence[Pieces]) -> None:
         super().__init__()
         self._lines = lines
 
     def on_mount(self) -> None:
-        """Have as many rows as lines."""
-        self.have_rows(len(self._lines))
-        self.show_rows()
+        """Set the number of rows and draw them."""
+        self.set_row_count(len(self._lines))
+        self.update_rows()
 
-    def draw(self, index: int, _cells: int) -> Iterable[Piece]:
-        """Draw one line."""
+    def row_pieces(self, index: int, _cells: int) -> Iterable[Piece]:
+        """Return the pieces of a line."""
         return self._lines[index]

@@ -1,126 +1,128 @@
-"""The list at the left: boxes, signs, names, and at the right edge how many lines or why not; on other tabs their entries."""
+"""The list: checkboxes, signs, names, and line counts or a reason at the right edge; on other tabs, their entries."""
 
 from collections.abc import Iterable, Sequence
 
-from agent_dev.overlay.changes import Change, Kind
+from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, path_text
 from tui.events import Pane
 from tui.model import outcome
-from tui.model.change_list import ChangeRow, Group, HeadRow, NoteRow, ProblemRow, Section
+from tui.model.change_list import ChangeRow, Group, HeadingRow, NoteRow, ProblemRow, Section
 from tui.model.document import Tone
 from tui.model.tabs import Tab
 from tui.state import State
-from tui.text import labels as words
-from tui.text.cells import clean, crop_start, crop_words, width
-from tui.widgets.paint import Piece, row
+from tui.text.cells import clean_text, crop_start, crop_words, width
+from tui.widgets.paint import Piece, align_row
 from tui.widgets.row_view import RowView
 
-BOX = range(1, 4)  # the columns that a click toggles in, behind the indent of a nested list
-_CURSOR, _IDLE = "▌", "▏"  # the keys go here; they go to the diff
+CHECKBOX_COLUMNS = range(1, 4)  # columns of the checkbox after the indent
+_CURSOR, _IDLE = "▌", "▏"  # with and without focus
 _TONES = {
-    Kind.ADDED: Tone.ADDED,
-    Kind.EDITED: Tone.CHANGED,
-    Kind.DELETED: Tone.REMOVED,
-    Kind.RETYPED: Tone.CHANGED,
-    Kind.METADATA: Tone.CHANGED,
+    ChangeKind.ADDED: Tone.ADDED,
+    ChangeKind.EDITED: Tone.CHANGED,
+    ChangeKind.DELETED: Tone.REMOVED,
+    ChangeKind.RETYPED: Tone.CHANGED,
+    ChangeKind.METADATA: Tone.CHANGED,
 }
-_SEEN = (
-    *("listing", "changes", "selection", "parts", "chosen_in", "counts", "answers", "reviewed"),
-    *("tab", "tabs", "picked", "pane", "cursor"),
+_DISPLAYED = (
+    *("listing", "changes", "selection", "parts", "selected_per_group", "counts", "resolutions", "reviewed"),
+    *("tab", "tabs", "selected_commits", "pane", "cursor"),
 )
-_CURSORS = {"cursor", "pane"}  # only the row under the cursor looks otherwise by these
+_CURSOR_ONLY = {"cursor", "pane"}  # these affect only the row under the cursor
 _TITLES = {
-    Section.RISKY: "look at these: risky, or in conflict",
-    Section.LOCKS: "lock files",
-    Section.FOLDED: "ignored by git, or generated",
+    Section.RISKY: "Needs review",
+    Section.LOCK_FILES: "Lock files",
+    Section.FOLDED: "Ignored or generated",
 }
 
 
 class ChangeList(RowView):
-    """Draws the state's listing."""
+    """The list of changes, or of the entries of another tab."""
 
     def __init__(self, state: State, roots: Sequence[str]) -> None:
         super().__init__(id="changes")
         self._state, self._roots = state, roots
 
     def show(self, state: State) -> None:
-        """Draw another state, unless all that is seen of it here is the same."""
+        """Draw a new state, unless everything displayed here is unchanged."""
         old, self._state = self._state, state
-        other = {name for name in _SEEN if getattr(old, name) is not getattr(state, name)}
-        if self.is_drawn and not other:
+        changed = {name for name in _DISPLAYED if getattr(old, name) is not getattr(state, name)}
+        if self.is_drawn and not changed:
             return
-        self.have_rows(state.length)
+        self.set_row_count(state.row_count)
         self.reveal(state.cursor)
-        self.show_rows({old.cursor, state.cursor} if other <= _CURSORS else None)
+        self.update_rows({old.cursor, state.cursor} if changed <= _CURSOR_ONLY else None)
 
-    def look(self, index: int) -> tuple[str, ...]:
-        """Tint the row under the cursor."""
+    def row_classes(self, index: int) -> tuple[str, ...]:
+        """Return the style classes of a row: the row under the cursor is tinted."""
         if index != self._state.cursor:
             return ()
         return ("cursor",) if self._state.pane is Pane.LIST else ("idle",)
 
-    def draw(self, index: int, cells: int) -> Iterable[Piece]:
-        """Draw a heading, a change or a problem; on another tab an entry."""
+    def row_pieces(self, index: int, cells: int) -> Iterable[Piece]:
+        """Return the pieces of a heading, a change, a problem or a note; on other tabs, of an entry."""
         mark = _CURSOR if self._state.pane is Pane.LIST else _IDLE
         cursor = Piece(mark if index == self._state.cursor else " ", "cursor")
         if self._state.tab is not Tab.CHANGES:
             entry = self._state.tabs[self._state.tab][index]
-            risk = Piece(f"{words.RISK if entry.is_risky else ' '} ", Tone.RISK)
-            is_picked = entry.id in self._state.picked
-            box = [_box(is_possible=True, is_all=is_picked, is_some=is_picked), Piece(" ")] if entry.id else []
-            return [cursor, *box, risk, Piece(entry.line)]
+            risk = Piece(f"{RISK_SIGN if entry.is_risky else ' '} ", Tone.RISK)
+            is_selected = entry.id in self._state.selected_commits
+            box = [_box(is_possible=True, is_all=is_selected, is_some=is_selected), Piece(" ")] if entry.id else []
+            return [cursor, *box, risk, Piece(entry.title)]
         match self._state.listing.rows[index]:
-            case HeadRow(group):
+            case HeadingRow(group):
                 return [cursor, *self._head(group, cells - 1)]
             case ChangeRow(group, key):
                 change = self._state.changes.by_key()[key]
                 return [cursor, *self._change(self._state.listing.groups[group], change, cells - 1)]
             case ProblemRow(text):
-                return [cursor, Piece(f" {words.BLOCKED}  not read: {text}", Tone.WRONG)]
+                return [cursor, Piece(f" {BLOCKED_SIGN}  unreadable: {text}", Tone.ERROR)]
             case NoteRow(text):
                 return [cursor, Piece(f"    note: {text}", Tone.DIM)]
 
     def _head(self, number: int, cells: int) -> list[Piece]:
         group = self._state.listing.groups[number]
-        chosen = self._state.chosen_in[number]
-        right = f" {chosen:,} of {len(group.keys):,} " if chosen else f" {len(group.keys):,} "
+        selected = self._state.selected_per_group[number]
+        right = f" {selected:,} of {len(group.keys):,} " if selected else f" {len(group.keys):,} "
         mark = "▸" if number in self._state.listing.closed else "▾"
         is_part = bool(self._state.parts) and any(key in self._state.parts for key in group.keys)
-        box = _box(is_possible=group.possible > 0, is_all=chosen == group.possible and not is_part, is_some=chosen > 0)
+        box = _box(
+            is_possible=group.mergeable_count > 0, is_all=selected == group.mergeable_count and not is_part, is_some=selected > 0
+        )
         indent = "  " * group.depth
-        name = crop_start(clean(self._title(group)), cells - 6 - len(right) - len(indent))
+        name = crop_start(clean_text(self._title(group)), cells - 6 - len(right) - len(indent))
         tone = Tone.RISK if group.section is Section.RISKY else Tone.STRONG
-        return row([Piece(indent), box, Piece(f" {mark} ", Tone.DIM), Piece(name, tone)], [Piece(right, Tone.DIM)], cells)
+        return align_row([Piece(indent), box, Piece(f" {mark} ", Tone.DIM), Piece(name, tone)], [Piece(right, Tone.DIM)], cells)
 
     def _title(self, group: Group) -> str:
         if group.section in _TITLES:
             return _TITLES[group.section]
-        path = words.text(group.path)
+        path = path_text(group.path)
         if group.parent >= 0:
             return path.rpartition("/")[2] + "/"
-        inside = path + "/" if path else ""
+        directory = path + "/" if path else ""
         if group.root == 0 or group.root >= len(self._roots):
-            return inside or "./"
-        return f"{self._roots[group.root].rstrip('/')}/{inside}"
+            return directory or "./"
+        return f"{self._roots[group.root].rstrip('/')}/{directory}"
 
     def _change(self, group: Group, change: Change, cells: int) -> list[Piece]:
-        is_chosen = change.key in self._state.selection
-        is_part = change.key in self._state.selection.choices
-        box = _box(is_possible=change.is_clean, is_all=is_chosen and not is_part, is_some=is_chosen)
+        is_selected = change.key in self._state.selection
+        is_part = change.key in self._state.selection.partial
+        box = _box(is_possible=change.is_clean, is_all=is_selected and not is_part, is_some=is_selected)
         indent = "  " * group.depth
-        sign = Piece(f" {'✓' if change.key in self._state.reviewed else ' '} {words.SIGNS[change.kind]}", _TONES[change.kind])
-        risk = Piece(words.RISK if change.risks else " ", Tone.RISK)
-        label, space = clean(_label(group, change)), cells - 9 - len(indent)
+        sign = Piece(f" {'✓' if change.key in self._state.reviewed else ' '} {SIGNS[change.kind]}", _TONES[change.kind])
+        risk = Piece(RISK_SIGN if change.risks else " ", Tone.RISK)
+        label, space = clean_text(_label(group, change)), cells - 9 - len(indent)
         right = self._right(change, max(10, space - 2 - width(label)))
         name = crop_start(label, space - sum(width(piece.text) for piece in right))
         tone = Tone.PLAIN if change.is_clean else Tone.DIM
-        return row([Piece(indent), box, sign, risk, Piece(" "), Piece(name, tone)], right, cells)
+        return align_row([Piece(indent), box, sign, risk, Piece(" "), Piece(name, tone)], right, cells)
 
-    def _right(self, change: Change, room: int) -> list[Piece]:
-        why = change.obstacle or change.conflict
-        if why:
-            return [Piece(" " + crop_words(clean(why), room) + " ", Tone.WRONG)]
-        how = outcome.of(change, self._state.answers.get(change.key, ()))
-        pieces = [Piece(f" {how}", Tone.CHANGED)] if change.has_yours else []
+    def _right(self, change: Change, cells: int) -> list[Piece]:
+        reason = change.obstacle or change.conflict
+        if reason:
+            return [Piece(" " + crop_words(clean_text(reason), cells) + " ", Tone.ERROR)]
+        label = outcome.outcome_of(change, self._state.resolutions.get(change.key, ()))
+        pieces = [Piece(f" {label}", Tone.CHANGED)] if change.is_combined else []
         count = self._state.counts.get(change.key)
         if count is None:
             return [*pieces, Piece(" ")] if pieces else []
@@ -130,13 +132,13 @@ class ChangeList(RowView):
 
 
 def _label(group: Group, change: Change) -> str:
-    path = words.text(change.key.path)
-    return path.rpartition("/")[2] if group.section is Section.FOLDER else path
+    path = path_text(change.key.path)
+    return path.rpartition("/")[2] if group.section is Section.DIRECTORY else path
 
 
 def _box(*, is_possible: bool, is_all: bool, is_some: bool) -> Piece:
     if not is_possible:
-        return Piece(f" {words.BLOCKED} ", Tone.WRONG)
+        return Piece(f" {BLOCKED_SIGN} ", Tone.ERROR)
     if not is_some:
         return Piece("[ ]", Tone.DIM)
-    return Piece("[x]", "chosen") if is_all else Piece("[~]", Tone.CHANGED)
+    return Piece("[x]", "selected") if is_all else Piece("[~]", Tone.CHANGED)

@@ -1,26 +1,26 @@
-"""A line of a file as pieces: coloured by its syntax, its changed words marked, tabs drawn out, seen from some cell on."""
+"""A line of a file as pieces: syntax highlighting, marked words, expanded tabs, cut to the visible cells."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from tui.model.document import TAB, Span, Tone
-from tui.text.cells import clean, width
+from tui.model.document import TAB_WIDTH, Span, Tone
+from tui.text.cells import clean_text, width
 from tui.widgets.paint import Piece
 
 _ARROW = "→"
-_MOST_BYTES = 12  # of one cell: a character of four and two marks of four
+_MAX_BYTES = 12  # of a cell: a character and two marks, four bytes each
 
-Marks = Sequence[tuple[int, int]]
+MarkedSpans = Sequence[tuple[int, int]]
 
 
-def seen(line: bytes, cells: int, shift: int) -> str:
-    """Return as much of a line's start as can be seen; a line may be a whole file."""
-    data = line[: (shift + cells + 1) * _MOST_BYTES]
+def visible_start(line: bytes, cells: int, shift: int) -> str:
+    """Return the start of a line up to the last visible cell; a line may be as long as a file."""
+    data = line[: (shift + cells + 1) * _MAX_BYTES]
     return data.removesuffix(b"\n").decode("utf-8", "surrogateescape")
 
 
-def pieces(text: str, tone: Tone, spans: Sequence[Span], marks: Marks) -> Iterator[Piece]:
-    """Yield text in runs of one look; where nothing is known of a run it has the line's tone."""
+def styled_pieces(text: str, tone: Tone, spans: Sequence[Span], marks: MarkedSpans) -> Iterator[Piece]:
+    """Yield text in pieces of one style each; outside of spans and marks it is the line's tone."""
     edges = {0, len(text)}
     for start, end, _ in spans:
         edges |= {start, min(end, len(text))}
@@ -33,50 +33,50 @@ def pieces(text: str, tone: Tone, spans: Sequence[Span], marks: Marks) -> Iterat
         yield Piece(text[start:end], f"{tone}-word" if is_marked else kind or tone)
 
 
-def laid_out(some: Iterable[Piece], cells: int, shift: int) -> Iterator[Piece]:
-    """Yield what is seen of pieces between the shift and the edge, cleaned, tabs drawn out to the next stop."""
-    at = 0
+def visible_pieces(some: Iterable[Piece], cells: int, shift: int) -> Iterator[Piece]:
+    """Yield the visible cells of pieces after a horizontal shift, cleaned, with expanded tabs."""
+    start = 0
     for piece in some:
-        for part in _parts(piece, at):
-            end = at + width(part.text)
-            text = _behind(part.text, shift - at) if at < shift else part.text
+        for part in _expand_tabs(piece, start):
+            end = start + width(part.text)
+            text = _without_start(part.text, shift - start) if start < shift else part.text
             if end > shift and text:
                 yield Piece(text, part.tone)
-            at = end
-            if at > shift + cells:
+            start = end
+            if start > shift + cells:
                 return
 
 
-def _parts(piece: Piece, at: int) -> Iterator[Piece]:
+def _expand_tabs(piece: Piece, start: int) -> Iterator[Piece]:
     for number, text in enumerate(piece.text.split("\t")):
         if number:
-            gap = TAB - at % TAB
+            gap = TAB_WIDTH - start % TAB_WIDTH
             yield Piece(_ARROW + " " * (gap - 1), Tone.DIM)
-            at += gap
-        shown = clean(text)
+            start += gap
+        shown = clean_text(text)
         if shown:
             yield Piece(shown, piece.tone)
-            at += width(shown)
+            start += width(shown)
 
 
-def _behind(text: str, cells: int) -> str:
-    """Return clean text without its first cells; of a wide character that is cut in two a blank stays."""
-    for at, character in enumerate(text):
+def _without_start(text: str, cells: int) -> str:
+    """Return cleaned text without its first cells; a wide character that is cut leaves a space."""
+    for index, character in enumerate(text):
         if cells <= 0:
-            return " " * -cells + text[at:]
+            return " " * -cells + text[index:]
         cells -= width(character)
     return " " * -cells if cells < 0 else ""
 
 
-def cut(some: Iterable[Piece], cells: int) -> Iterator[Piece]:
-    """Yield what fits, without a sign where it was cut: the next row goes on there."""
-    room = cells
+def truncate(some: Iterable[Piece], cells: int) -> Iterator[Piece]:
+    """Yield the pieces that fit, without an ellipsis: the next row continues the line."""
+    free = cells
     for piece in some:
         text = piece.text
-        while text and width(text) > room:
+        while text and width(text) > free:
             text = text[:-1]
         if text:
             yield Piece(text, piece.tone)
-        room -= width(piece.text)
-        if room <= 0:
+        free -= width(piece.text)
+        if free <= 0:
             return

@@ -1,4 +1,4 @@
-"""A pane of rows of which only those on the screen are ever drawn, and each only when it may have changed."""
+"""A pane of rows that draws only visible rows, and only when they may have changed."""
 
 from collections.abc import Collection, Iterable
 from typing import ClassVar, NamedTuple
@@ -9,28 +9,28 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.widgets.paint import TONES, Palette, Piece, filtered, paint
+from tui.widgets.paint import TONE_CLASSES, Piece, StyleCache, apply_line_filters, paint_row
 
 _MARGIN = 2  # rows that stay visible above and below the cursor
-_LEAD = 3  # rows above a place that was jumped to
-_KEPT = 500  # painted rows: a few screens
+_LEAD = 3  # rows shown above the target of a jump
+_MAX_CACHED = 500  # painted rows, a few screens
 
 
-class _Drawn(NamedTuple):
-    """A row as it was drawn, wherever it stands."""
+class _DrawnRow(NamedTuple):
+    """A drawn row, independent of its position."""
 
     cells: int
-    looks: tuple[str, ...]
+    classes: tuple[str, ...]
     pieces: tuple[Piece, ...]
 
 
 class RowView(ScrollView, can_focus=False):
-    """Rows drawn by `draw`. Keys never come here: the screen has them, and the state says where the cursor is."""
+    """A scrollable pane of rows drawn by `row_pieces`. It handles no keys; the cursor is part of the state."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {*TONES, "row--cursor", "row--idle", "row--added", "row--removed"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*TONE_CLASSES, "row--cursor", "row--idle", "row--added", "row--removed"}
 
     class Clicked(Message):
-        """A row was clicked, `column` cells from the left."""
+        """A click on a row, `column` cells from the left."""
 
         def __init__(self, view: "RowView", row: int, column: int, *, is_double: bool) -> None:
             self.view, self.row, self.column, self.is_double = view, row, column, is_double
@@ -38,50 +38,50 @@ class RowView(ScrollView, can_focus=False):
 
         @property
         def control(self) -> "RowView":
-            """The pane, for handlers that select by it."""
+            """The pane, for the selectors of message handlers."""
             return self.view
 
-    def draw(self, index: int, cells: int) -> Iterable[Piece]:
-        """Return the pieces of a row; they may be too long."""
+    def row_pieces(self, index: int, cells: int) -> Iterable[Piece]:
+        """Return the pieces of a row; they may be wider than the pane."""
         raise NotImplementedError
 
-    def look(self, _index: int) -> tuple[str, ...]:
-        """Return the classes of a row as a whole, the strongest last."""
+    def row_classes(self, _index: int) -> tuple[str, ...]:
+        """Return the style classes of a row, in increasing precedence."""
         return ()
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  (Textual's name)
         super().__init__(id=id)
-        self._palette: Palette | None = None
-        self._drawn: dict[int, _Drawn] = {}  # by their numbers, some out of sight as well
-        self._strips: dict[_Drawn, Strip] = {}  # rows that scroll are painted once
+        self._palette: StyleCache | None = None
+        self._drawn: dict[int, _DrawnRow] = {}  # by row number; includes rows scrolled out of view
+        self._strips: dict[_DrawnRow, Strip] = {}  # painted once, even if they scroll
         self._top = 0
 
     @property
     def is_drawn(self) -> bool:
-        """Whether rows were drawn already."""
+        """Return whether rows were drawn already."""
         return bool(self._drawn)
 
-    def have_rows(self, count: int) -> None:
-        """Have this many rows."""
+    def set_row_count(self, count: int) -> None:
+        """Set the number of rows."""
         if self.virtual_size.height != count:
             self.virtual_size = Size(1, count)
 
-    def show_rows(self, changed: Collection[int] | None = None) -> None:
-        """Paint those rows in sight again that are drawn otherwise now; after scrolling Textual paints them all.
+    def update_rows(self, changed: Collection[int] | None = None) -> None:
+        """Repaint the visible rows that changed; after scrolling Textual repaints all.
 
-        `changed`: only these may be others than they were; None is any.
+        `changed`: the rows that may have changed, None for any.
         """
         before, (cells, height), top = self._drawn, self.size, self.scroll_offset.y
         kept = {} if changed is None else {row: one for row, one in before.items() if row not in changed and one.cells == cells}
-        self._drawn = {row: kept.get(row) or self._row(row, cells) for row in range(top, top + height)}
+        self._drawn = {row: kept.get(row) or self._draw_row(row, cells) for row in range(top, top + height)}
         if top != self._top:
             self._top = top
             self.refresh()
-        elif other := [row for row, one in self._drawn.items() if one != before.get(row)]:
-            self.refresh(*(Region(0, row - top, cells, 1) for row in other))
+        elif outdated := [row for row, one in self._drawn.items() if one != before.get(row)]:
+            self.refresh(*(Region(0, row - top, cells, 1) for row in outdated))
 
     def reveal(self, row: int, *, is_jump: bool = False) -> None:
-        """Scroll as little as needed to see a row; after a jump with what follows it."""
+        """Scroll just enough to show a row; after a jump, show the rows after it too."""
         height = self.size.height
         if not height:
             return
@@ -89,50 +89,49 @@ class RowView(ScrollView, can_focus=False):
         top = self.scroll_offset.y
         bottom = height // 2 if is_jump else height - margin
         if row < top + margin or row >= top + bottom:
-            wanted = (
-                row - min(_LEAD, height // 3) if is_jump else row - margin if row < top + margin else row - height + 1 + margin
-            )
-            self.scroll_to(y=max(0, min(wanted, self.virtual_size.height - height)), animate=False, force=True)
+            above = row - margin if row < top + margin else row - height + 1 + margin
+            target = row - min(_LEAD, height // 3) if is_jump else above
+            self.scroll_to(y=max(0, min(target, self.virtual_size.height - height)), animate=False, force=True)
 
-    def _row(self, row: int, cells: int) -> _Drawn:
+    def _draw_row(self, row: int, cells: int) -> _DrawnRow:
         if row >= self.virtual_size.height:
-            return _Drawn(cells, (), ())
-        return _Drawn(cells, self.look(row), tuple(self.draw(row, cells)))
+            return _DrawnRow(cells, (), ())
+        return _DrawnRow(cells, self.row_classes(row), tuple(self.row_pieces(row, cells)))
 
     def notify_style_update(self) -> None:
-        """Paint all anew: colours may have changed."""
+        """Repaint everything, because styles may have changed."""
         super().notify_style_update()
         self._strips.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint some rows, asking the style sheet once for all of them.
+        """Paint rows, with one lookup in the style sheet for all of them.
 
-        A pane is nothing but rows: what Textual does line by line for borders, paddings and tints took a third of a key's time.
+        Textual's own rendering of borders, padding and tints per line, not needed here, took a third of the time of a key.
         """
-        palette = Palette(self)
-        if self._palette is None or palette.base != self._palette.base or len(self._strips) > _KEPT:
+        palette = StyleCache(self)
+        if self._palette is None or palette.base != self._palette.base or len(self._strips) > _MAX_CACHED:
             self._strips.clear()
         self._palette = palette
         strips = [self.render_line(y) for y in crop.line_range]
         return strips if crop.column_span == (0, self.size.width) else [strip.crop(*crop.column_span) for strip in strips]
 
     def render_line(self, y: int) -> Strip:
-        """Paint one row of the screen: as it was drawn last, unless it is another one or the width changed."""
+        """Paint a visible row from the cache, unless the row or the width changed."""
         row, cells = y + self.scroll_offset.y, self.size.width
         drawn = self._drawn.get(row)
         if drawn is None or drawn.cells != cells:
-            drawn = self._row(row, cells)
-            if len(self._drawn) < _KEPT:  # the wheel scrolls without a word to us
+            drawn = self._draw_row(row, cells)
+            if len(self._drawn) < _MAX_CACHED:  # scrolling by the wheel sends no event
                 self._drawn[row] = drawn
-        return self._strips.get(drawn) or self._painted(drawn)
+        return self._strips.get(drawn) or self._paint(drawn)
 
-    def _painted(self, drawn: _Drawn) -> Strip:
-        strip = filtered(self, paint(self._palette or Palette(self), drawn.pieces, drawn.cells, drawn.looks))
+    def _paint(self, drawn: _DrawnRow) -> Strip:
+        strip = apply_line_filters(self, paint_row(self._palette or StyleCache(self), drawn.pieces, drawn.cells, drawn.classes))
         self._strips[drawn] = strip
         return strip
 
     def on_click(self, event: Click) -> None:
-        """Say which row was clicked."""
+        """Report which row was clicked."""
         offset = event.get_content_offset(self)
         row = offset.y + self.scroll_offset.y if offset else -1
         if offset and 0 <= row < self.virtual_size.height:

@@ -1,156 +1,155 @@
-"""The words about a session's checkpoints."""
+"""The subcommands about a session's checkpoints and log."""
 
-from agent_dev.checkpoint import checkpoint, rollback
-from agent_dev.checkpoint import deleted_files as trash
-from agent_dev.checkpoint import history as log
-from agent_dev.cli.commands.parser import Verb, add_session, below, parser_of
-from agent_dev.cli.main import say
+from agent_dev.checkpoint import deleted_files, history, operations, rollback
+from agent_dev.cli.commands.parser import Verb, add_session_argument, make_parser, relative_to_root
+from agent_dev.cli.console import notify
 from agent_dev.cli.render import checkpoints as output
-from agent_dev.errors import DONE, PARTLY, UsageError
-from agent_dev.run.prepare import Options
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import FAILURE, SUCCESS, UsageError
+from agent_dev.merge import session_access
 from agent_dev.sanitize import visible
 from agent_dev.session import sessions, store
-from agent_dev.session.sessions import Here, Listed
+from agent_dev.session.sessions import CommandContext, ListedSession
 
-_JSON = "one JSON document on stdout"
+_JSON = "print one JSON document"
 
 
-def _checkpoint(words: list[str], where: Here, _options: Options) -> int:
-    about = "Keep what a session holds now, running or ended, so that it can be rolled back to."
-    parser = parser_of("checkpoint", about, "agent-dev checkpoint -m 'before the big rename'")
-    add_session(parser)
-    parser.add_argument("-m", "--message", default="", metavar="TEXT", help="what to remember of it")
+def _checkpoint(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    about = "Record the current state of a session, running or ended, to roll back to."
+    parser = make_parser("checkpoint", about, "agent-dev checkpoint -m 'before the big rename'")
+    add_session_argument(parser)
+    parser.add_argument("-m", "--message", default="", metavar="TEXT", help="describe the checkpoint")
     parser.add_argument("--json", action="store_true", help=_JSON)
-    args = parser.parse_args(words)
-    one, is_held = _reached(where, args.session)
+    args = parser.parse_args(argv)
+    one, is_locked = _find_locked(context, args.session)
     try:
-        made = checkpoint.take(one, message=args.message)
+        taken = operations.take_manual(one, message=args.message)
     finally:
-        if is_held:
-            store.let_go(one.session)
-    output.taken(one, made, as_json=args.json)
-    for problem in made.problems:
-        say(f"not as it should be: {visible(problem)}")
-    return DONE
+        if is_locked:
+            store.unlock_session(one.session)
+    output.print_taken(one, taken, as_json=args.json)
+    for problem in taken.problems:
+        notify(f"problem: {visible(problem)}")
+    return SUCCESS
 
 
-def _reached(where: Here, name: str) -> tuple[Listed, bool]:
-    """Return a session, held when it has ended, and whether it is."""
-    one = sessions.find(where, name)
-    return (one, False) if one.state == store.RUNNING else (sessions.hold(one), True)
+def _find_locked(context: CommandContext, name: str) -> tuple[ListedSession, bool]:
+    """Return a session and whether it was locked here: a running one is not."""
+    one = sessions.find_session(context, name)
+    return (one, False) if one.state == store.RUNNING else (session_access.lock_ended(one), True)
 
 
-def _checkpoints(words: list[str], where: Here, _options: Options) -> int:
-    about = "The checkpoints of a session: when, why, how much changed since the one before."
-    parser = parser_of("checkpoints", about, "agent-dev checkpoints --of src/main.py")
-    add_session(parser)
+def _checkpoints(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    about = "List a session's checkpoints: time, cause, and how much changed since the previous one."
+    parser = make_parser("checkpoints", about, "agent-dev checkpoints --of src/main.py")
+    add_session_argument(parser)
     parser.add_argument("--json", action="store_true", help=_JSON)
-    parser.add_argument("--of", default="", metavar="FILE", help="what one file was in each of them")
-    parser.add_argument("--bring", type=int, default=0, metavar="K", help="with --of: bring back what it was in checkpoint K")
-    parser.add_argument("--thin", action="store_true", help="let go of those that need not be kept")
-    parser.add_argument("--dry-run", action="store_true", help="with --thin: only say which")
-    args = parser.parse_args(words)
-    if (args.dry_run and not args.thin) or (args.bring and not args.of):
-        words_of = "--dry-run goes with --thin" if args.dry_run else "--bring goes with --of FILE"
-        raise UsageError(message=words_of, hint="agent-dev checkpoints --help")
-    one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
-    if args.bring:
-        return _roll_back(where, (args.session, args.bring), (args.of,), as_json=args.json)
-    _tell_damaged(one)
+    parser.add_argument("--of", default="", metavar="FILE", help="list the versions of one file")
+    parser.add_argument("--restore", type=int, default=0, metavar="K", help="with --of: restore the version in checkpoint K")
+    parser.add_argument("--thin", action="store_true", help="prune checkpoints by the retention rules")
+    parser.add_argument("--dry-run", action="store_true", help="with --thin: only list what would be pruned")
+    args = parser.parse_args(argv)
+    if (args.dry_run and not args.thin) or (args.restore and not args.of):
+        message = "--dry-run requires --thin" if args.dry_run else "--restore requires --of FILE"
+        raise UsageError(message=message, hint="agent-dev checkpoints --help")
+    one = sessions.find_session(context, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
+    if args.restore:
+        return _roll_back(context, (args.session, args.restore), (args.of,), as_json=args.json)
+    _report_damaged(one)
     if args.thin:
-        gone = checkpoint.thin(where, one, is_dry=args.dry_run)
-        output.thinned(one, gone, is_dry=args.dry_run, as_json=args.json)
+        gone = operations.prune(context, one, is_dry=args.dry_run)
+        output.print_pruned(one, gone, is_dry=args.dry_run, as_json=args.json)
     elif args.of:
-        output.versions(checkpoint.versions(one, below(args.of, where, one)), as_json=args.json)
+        output.print_versions(operations.file_versions(one, relative_to_root(args.of, context, one)), as_json=args.json)
     else:
-        output.checkpoints(one, checkpoint.listed(one), as_json=args.json)
-    return DONE
+        output.print_checkpoints(one, operations.list_checkpoints(one), as_json=args.json)
+    return SUCCESS
 
 
-def _tell_damaged(one: Listed) -> None:
-    for number in checkpoint.damaged(one):
-        say(f"checkpoint {number} is damaged, and left out")
+def _report_damaged(one: ListedSession) -> None:
+    for number in operations.damaged_numbers(one):
+        notify(f"checkpoint {number} is damaged and was skipped")
 
 
-def _rollback(words: list[str], where: Here, _options: Options) -> int:
-    about = (
-        "Bring a session back to a checkpoint, or only some paths. The real tree is not touched, and a checkpoint is taken first."
+def _rollback(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    about = "Roll a session or some of its paths back to a checkpoint. A checkpoint is taken first; the real tree is not touched."
+    parser = make_parser("rollback", about, "agent-dev rollback 3 src/main.py")
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="the number of the checkpoint (agent-dev checkpoints)")
+    parser.add_argument(
+        "paths", nargs="*", default=[], metavar="PATH", help="roll back only these paths and everything below them"
     )
-    parser = parser_of("rollback", about, "agent-dev rollback 3 src/main.py")
-    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="its number (agent-dev checkpoints)")
-    parser.add_argument("paths", nargs="*", default=[], metavar="PATH", help="only these, and what is below them")
-    parser.add_argument("--session", default="", metavar="SESSION", help="an id or a --name; else the newest here")
+    parser.add_argument("--session", default="", metavar="SESSION", help="an id or --name; default: the newest here")
     parser.add_argument("--json", action="store_true", help=_JSON)
-    args = parser.parse_args(words)
-    number = _number(args.checkpoint)
-    return _roll_back(where, (args.session, number), tuple(args.paths), as_json=args.json)
+    args = parser.parse_args(argv)
+    number = _checkpoint_number(args.checkpoint)
+    return _roll_back(context, (args.session, number), tuple(args.paths), as_json=args.json)
 
 
-def _roll_back(where: Here, what: tuple[str, int], typed: tuple[str, ...], *, as_json: bool) -> int:
-    """Roll a session back, found by its name, to a checkpoint of that number, or only paths as typed."""
-    name, number = what
-    one = sessions.find(where, name)
-    paths = tuple(below(path, where, one) for path in typed)
+def _roll_back(context: CommandContext, target: tuple[str, int], typed: tuple[str, ...], *, as_json: bool) -> int:
+    """Roll the named session back to a checkpoint; with `typed`, only these paths."""
+    name, number = target
+    one = sessions.find_session(context, name)
+    paths = tuple(relative_to_root(path, context, one) for path in typed)
     if paths:
-        checkpoint.require(one, paths, checkpoint.listed(one, number))
+        operations.require_known_paths(one, paths, operations.list_checkpoints(one, number))
     if one.state == store.RUNNING:
-        done = rollback.roll_back_live(one, number, paths)
+        result = rollback.roll_back_live(one, number, paths)
     else:
-        one = sessions.hold(one)
+        one = session_access.lock_ended(one)
         try:
-            done = rollback.roll_back(one, number, paths)
+            result = rollback.roll_back_ended(one, number, paths)
         finally:
-            store.let_go(one.session)
-    output.rolled_back(one, done, as_json=as_json)
-    return PARTLY if done.problems else DONE
+            store.unlock_session(one.session)
+    output.print_rollback(one, result, as_json=as_json)
+    return FAILURE if result.problems else SUCCESS
 
 
-def _number(word: str) -> int:
-    if not word.isdecimal():
-        raise UsageError(message=f"rollback: {word!r} is no checkpoint's number", hint="agent-dev checkpoints lists them")
-    return int(word)
+def _checkpoint_number(argument: str) -> int:
+    if not argument.isdecimal():
+        raise UsageError(message=f"rollback: {argument!r} is not a checkpoint number", hint="agent-dev checkpoints lists them")
+    return int(argument)
 
 
-def _log(words: list[str], where: Here, _options: Options) -> int:
-    about = "What became of a session: its start, checkpoints, rollbacks, merges and end. A log that was changed is told."
-    parser = parser_of("log", about, "agent-dev log --changes")
-    add_session(parser)
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--commands", action="store_true", help="what the agent started, where a policy was on")
-    what.add_argument("--changes", action="store_true", help="what changed from checkpoint to checkpoint")
+def _log(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    about = "Show a session's log: start, checkpoints, rollbacks, merges, end. Tampering with the log is reported."
+    parser = make_parser("log", about, "agent-dev log --changes")
+    add_session_argument(parser)
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--commands", action="store_true", help="show the commands that the agent started (needs a policy)")
+    group.add_argument("--changes", action="store_true", help="show the changed paths per checkpoint")
     parser.add_argument("--json", action="store_true", help=_JSON)
-    args = parser.parse_args(words)
-    one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
+    args = parser.parse_args(argv)
+    one = sessions.find_session(context, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
     if args.changes:
-        _tell_damaged(one)
-        output.changes(one, log.changes(one), as_json=args.json)
-        return DONE
-    told = log.commands(one) if args.commands else log.events(one)
-    output.log(one, told, what="commands" if args.commands else "events", as_json=args.json)
-    if told.problem:
-        say(f"the log of session {one.name} is not as it was written: {told.problem}")
-    return PARTLY if told.problem else DONE
+        _report_damaged(one)
+        output.print_changes(one, history.read_changes(one), as_json=args.json)
+        return SUCCESS
+    found = history.read_commands(one) if args.commands else history.read_events(one)
+    output.print_log(one, found, kind="commands" if args.commands else "events", as_json=args.json)
+    if found.problem:
+        notify(f"the log of session {one.name} was tampered with: {found.problem}")
+    return FAILURE if found.problem else SUCCESS
 
 
-def _trash(words: list[str], where: Here, _options: Options) -> int:
-    about = "What was deleted in a session: of the repository, or of what the agent had made and a checkpoint still holds."
-    parser = parser_of("trash", about, "agent-dev trash --bring src/main.py")
-    add_session(parser)
-    parser.add_argument("--bring", default="", metavar="PATH", help="bring PATH back, and all below it")
+def _trash(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    about = "List the files deleted in a session that can be restored from a checkpoint or the repository."
+    parser = make_parser("trash", about, "agent-dev trash --restore src/main.py")
+    add_session_argument(parser)
+    parser.add_argument("--restore", default="", metavar="PATH", help="restore PATH and everything below it")
     parser.add_argument("--json", action="store_true", help=_JSON)
-    args = parser.parse_args(words)
-    one, is_held = _reached(where, args.session)
+    args = parser.parse_args(argv)
+    one, is_locked = _find_locked(context, args.session)
     try:
-        _tell_damaged(one)
-        if not args.bring:
-            output.deleted(one, trash.deleted(one), as_json=args.json)
-            return DONE
-        done = trash.bring(one, below(args.bring, where, one))
+        _report_damaged(one)
+        if not args.restore:
+            output.print_deleted(one, deleted_files.list_deleted(one), as_json=args.json)
+            return SUCCESS
+        result = deleted_files.restore_deleted(one, relative_to_root(args.restore, context, one))
     finally:
-        if is_held:
-            store.let_go(one.session)
-    output.brought(one, done, as_json=args.json)
-    return PARTLY if done.problems else DONE
+        if is_locked:
+            store.unlock_session(one.session)
+    output.print_restored(one, result, as_json=args.json)
+    return FAILURE if result.problems else SUCCESS
 
 
 VERBS: dict[str, Verb] = {

@@ -1,32 +1,53 @@
-"""The word that tells what a session's git holds. It reads nothing of merging, and nothing that compares texts."""
+"""The subcommand `commits`. It imports nothing of merging and no diff code, so it starts quickly."""
 
 from contextlib import closing
 
-from agent_dev.cli.commands.open_session import held, with_commits
-from agent_dev.cli.commands.parser import Verb, session_parser
-from agent_dev.commits.prefetch import begun
-from agent_dev.errors import DONE
-from agent_dev.run.prepare import Options
+from agent_dev.cli.commands.open_session import find_with_commits, locked_session
+from agent_dev.cli.commands.parser import Verb, make_session_parser
+from agent_dev.commits.prefetch import start_queries
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import SUCCESS
 from agent_dev.session import store
-from agent_dev.session.sessions import Here
+from agent_dev.session.sessions import CommandContext, ListedSession
 
 
-def _commits(words: list[str], where: Here, _options: Options) -> int:
-    parser = session_parser("commits", "What the agent's git holds: commits, branches and tags that moved, stashes.")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    args = parser.parse_args(words)
+def _commits(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    parser = make_session_parser("commits", "List the agent's commits, moved branches and tags, and stashes.")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    args = parser.parse_args(argv)
+    named = find_with_commits(args.session, context)
+    if named.state == store.RUNNING:
+        return _print_running(named, context, as_json=args.json)
     with (
-        held(with_commits(args.session, where)) as session,
-        begun(session, store.read(session), where.environ) as one,
+        locked_session(named) as session,
+        start_queries(session, store.read_record(session), context.environ) as one,
     ):
-        # While git is at work: what opens a session, and tells of it, is more than what asked git.
+        # Imported while git runs: opening and printing need far more modules than querying git.
         from agent_dev.cli.render import commits as output
-        from agent_dev.commits.report import looked
+        from agent_dev.commits.report import finish_report
         from agent_dev.merge.review import open_review
 
-        with closing(open_review(session, where.environ, with_risks=False)) as review:
-            output.commits(looked(review, one), session.id, as_json=args.json)
-    return DONE
+        with closing(open_review(session, context.environ, with_risks=False)) as review:
+            output.print_commits(finish_report(review, one), session.id, as_json=args.json)
+    return SUCCESS
+
+
+def _print_running(named: ListedSession, context: CommandContext, *, as_json: bool) -> int:
+    """Print the commits of a running session; more may follow."""
+    from agent_dev.cli.commands.open_review import warn_running
+    from agent_dev.cli.render import commits as output
+    from agent_dev.commits.report import CommitReport, create_report
+    from agent_dev.merge import running_session  # deferred as above
+
+    def read() -> CommitReport:
+        with running_session.open_during(named.session, context.environ) as review:
+            return create_report(review)
+
+    warn_running(named)
+    output.print_commits(
+        running_session.retry_while_changing(named.session, read), named.session.id, as_json=as_json, is_running=True
+    )
+    return SUCCESS
 
 
 VERBS: dict[str, Verb] = {"commits": _commits}

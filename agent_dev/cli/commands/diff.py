@@ -1,57 +1,80 @@
-"""The words that show what sessions hold."""
+"""The subcommand `diff`."""
 
+import argparse
 import os
 import re
 
 from agent_dev.checkpoint import compare
-from agent_dev.cli import selection_flags as taking
-from agent_dev.cli.commands.open_review import looked_at
-from agent_dev.cli.commands.parser import Verb, below, parser_of
+from agent_dev.cli import selection_flags
+from agent_dev.cli.commands.open_review import open_for_reading
+from agent_dev.cli.commands.parser import Verb, make_parser, relative_to_root
+from agent_dev.cli.console import notify
 from agent_dev.cli.render import changes as output
 from agent_dev.cli.render import checkpoints as history_output
-from agent_dev.errors import DONE
-from agent_dev.run.prepare import Options
+from agent_dev.cli.render import pager
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import SUCCESS
+from agent_dev.merge import session_access
 from agent_dev.session import sessions, store
-from agent_dev.session.sessions import Here
+from agent_dev.session.sessions import CommandContext
 
 _SPAN = re.compile(r"\d+\.\.\d*")
 
 
-def _diff(words: list[str], where: Here, _options: Options) -> int:
-    parser = parser_of("diff", "The changes of a session as a patch on stdout.", "agent-dev diff src/ | less -R")
-    parser.usage = "agent-dev diff [-h] [--stat] [--blocks] [SESSION] [A..B] [PATH…]"
-    text = "a session's id or --name (else the newest here), checkpoints A..B (A.. for now), then paths; all after -- are paths"
+def _diff(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    parser = make_parser("diff", "Print the changes of a session as a patch.", "agent-dev diff src/ >work.patch")
+    parser.usage = "agent-dev diff [OPTIONS] [SESSION] [A..B] [PATH…]"
+    text = "a session id or --name (default: the newest here), then checkpoints A..B (A..: until now), then paths"
     parser.add_argument("words", nargs="*", metavar="[SESSION] [PATH…]", help=text)
-    parser.add_argument("--stat", action="store_true", help="numbers instead of the patch")
-    parser.add_argument("--blocks", action="store_true", help="with the numbers by which merge --take PATH:1,3 takes blocks")
-    args = parser.parse_args(words)
-    names = list(args.words)
-    span = next((word for word in names[:2] if _SPAN.fullmatch(word) and not os.path.lexists(os.path.join(where.cwd, word))), "")
+    parser.add_argument("--stat", action="store_true", help="print a diffstat instead of a patch")
+    parser.add_argument("--hunks", action="store_true", help="number the hunks for merge --take PATH:1,3")
+    text = "auto (on a terminal), always or never; coloured output is escaped and cannot be applied as a patch"
+    parser.add_argument("--color", choices=(pager.AUTO, pager.ALWAYS, pager.NEVER), default=pager.AUTO, help=text)
+    parser.add_argument("--no-pager", action="store_true", help="do not use $PAGER (less)")
+    index = argv.index("--") if "--" in argv else len(argv)
+    args = parser.parse_intermixed_args(argv[:index])
+    names = [*args.words, *argv[index + 1 :]]
+    span = next(
+        (
+            argument
+            for argument in names[:2]
+            if _SPAN.fullmatch(argument) and not os.path.lexists(os.path.join(context.cwd, argument))
+        ),
+        "",
+    )
     if span:
-        return _between(names, span, where, is_stat=args.stat)
-    given = words[: words.index("--")] if "--" in words else words
-    is_named = bool(names) and names[0] in given and sessions.is_session(sessions.listed(where.store), names[0]) is not None
-    one = sessions.find(where, names.pop(0) if is_named else "")
-    with looked_at(one, where) as review:
-        output.diff(review, taking.keys(names, review, where), is_stat=args.stat, with_blocks=args.blocks)
-    return DONE
+        return _diff_checkpoints(names, span, context, args)
+    is_named = bool(args.words) and sessions.match_session(sessions.list_sessions(context.store), names[0]) is not None
+    one = sessions.find_session(context, names.pop(0) if is_named else "")
+    with open_for_reading(one, context) as review:
+        keys = selection_flags.resolve_paths(names, review, context)
+        skipped = ""
+        with pager.open_output(context.environ, args.color, has_pager=not (args.no_pager or args.stat)) as shown:
+            skipped = output.print_diff(review, keys, shown, is_stat=args.stat, with_hunks=args.hunks)
+    if skipped:
+        notify(skipped)
+    return SUCCESS
 
 
-def _between(names: list[str], span: str, where: Here, *, is_stat: bool) -> int:
-    """Show what changed between two checkpoints, of the session that is named before them."""
-    at = names.index(span)
-    one = sessions.find(where, names[0] if at else "")
+def _diff_checkpoints(names: list[str], span: str, context: CommandContext, args: argparse.Namespace) -> int:
+    """Print the changes between two checkpoints of the session named before them."""
+    index = names.index(span)
+    one = sessions.find_session(context, names[0] if index else "")
     first, _, second = span.partition("..")
-    paths = tuple(below(path, where, one) for path in names[at + 1 :])
-    is_held = one.state != store.RUNNING
-    one = sessions.hold(one) if is_held else one
+    paths = tuple(relative_to_root(path, context, one) for path in names[index + 1 :])
+    is_locked = one.state != store.RUNNING
+    one = session_access.lock_ended(one) if is_locked else one
     try:
-        found = compare.compare(one, int(first), int(second or 0), paths)
+        found = compare.compare_checkpoints(one, int(first), int(second or 0), paths)
     finally:
-        if is_held:
-            store.let_go(one.session)
-    history_output.compared(found, one.record["roots"], is_stat=is_stat)
-    return DONE
+        if is_locked:
+            store.unlock_session(one.session)
+    skipped = ""
+    with pager.open_output(context.environ, args.color, has_pager=not (args.no_pager or args.stat)) as shown:
+        skipped = history_output.print_comparison(found, one.record, shown, is_stat=args.stat)
+    if skipped:
+        notify(skipped)
+    return SUCCESS
 
 
 VERBS: dict[str, Verb] = {"diff": _diff}

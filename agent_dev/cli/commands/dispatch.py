@@ -1,46 +1,46 @@
-"""The words of agent-dev beside running an agent: one module an area, read when one of its words is used."""
+"""Dispatch subcommands. Each group has a module that is imported when one of its subcommands is used."""
 
 import gc
 from importlib import import_module
 
 from agent_dev.cli.commands.parser import Verb
-from agent_dev.cli.main import say
-from agent_dev.errors import PARTLY, CannotStart, RecoveryRequired
-from agent_dev.merge.engine import pending
-from agent_dev.run.prepare import Options
+from agent_dev.cli.console import notify
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import FAILURE, CannotStart, RecoveryRequired
+from agent_dev.merge_engine import pending_marks
 from agent_dev.session import sessions
-from agent_dev.session.sessions import Here
+from agent_dev.session.sessions import CommandContext
 
 
-def _verb(area: str, word: str) -> Verb:
+def _verb(area: str, verb: str) -> Verb:
     verbs: dict[str, Verb] = import_module(f"agent_dev.cli.commands.{area}").VERBS
-    return verbs[word]
+    return verbs[verb]
 
 
-def run_verb(place: tuple[str, str], words: list[str], options: Options, environ: dict[str, str]) -> int:
-    """Carry out a word of an area and return the exit code. Raises AgentDevError; the codes of a run are for runs alone."""
-    area, verb = place
-    gc.set_threshold(100_000)  # changes come by the ten thousand and hold no cycles: looking for some takes a tenth of a merge
+def run_verb(target: tuple[str, str], argv: list[str], options: RunOptions, environ: dict[str, str]) -> int:
+    """Run a subcommand and return the exit code; CannotStart exits 1 here, its own code is for runs. Raises AgentDevError."""
+    area, verb = target
+    gc.set_threshold(100_000)  # tens of thousands of changes hold no cycles; collecting takes a tenth of a merge
     try:
-        where = sessions.here(options, environ)
-        _recover(verb, where)
-        return _verb(area, verb)(words, where, options)
+        context = sessions.command_context(options, environ)
+        _recover(verb, context)
+        return _verb(area, verb)(argv, context, options)
     except CannotStart as error:
         if verb != "resume":
-            error.code = PARTLY
+            error.code = FAILURE
         raise
 
 
-def _recover(verb: str, where: Here) -> None:
-    """Bring to rest what was interrupted here; what is not understood stops only what would build on it."""
-    if not pending.listed(where.store):
+def _recover(verb: str, context: CommandContext) -> None:
+    """Recover interrupted merges of this repository; one that cannot be recovered stops only subcommands that depend on it."""
+    if not pending_marks.unfinished_merges(context.store):
         return
-    from agent_dev.merge import recover  # all of merging: most words have nothing to recover, and need none of it
+    from agent_dev.merge import recover  # imports all of merging, which most subcommands do not need
 
     try:
-        recover.recover_here(where.store, where.root, where.environ, say)
+        recover.recover_root(context.store, context.root, context.environ, notify)
     except RecoveryRequired as error:
         if verb in ("merge", "redo", "resume"):
             raise
-        say(error.message)
-        say(f"→ {error.hint}")
+        notify(error.message)
+        notify(f"hint: {error.hint}")

@@ -1,122 +1,142 @@
-"""The words about what is kept from one session to the next."""
+"""The subcommands about state kept between sessions: home, trust, clean, config."""
 
 import argparse
 import os
 import sys
 
-from agent_dev.cli.commands.parser import Verb, parser_of
-from agent_dev.cli.main import say
+from agent_dev.cli import typeahead
+from agent_dev.cli.commands.parser import Verb, make_parser
+from agent_dev.cli.console import notify
 from agent_dev.cli.render import home as output
-from agent_dev.config import load
-from agent_dev.config import validators as checks
-from agent_dev.errors import DONE, PARTLY, UsageError
-from agent_dev.fs import disk_usage as clean
-from agent_dev.home import manage as home
-from agent_dev.run import config_report as configuration
-from agent_dev.run import trust
-from agent_dev.run.prepare import Options
-from agent_dev.sandbox import machine
+from agent_dev.config import load, validators
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import FAILURE, SUCCESS, UsageError
+from agent_dev.home import manage
+from agent_dev.linux import users
+from agent_dev.merge.retention import clean
+from agent_dev.run import config_report, repository_trust
 from agent_dev.sanitize import visible
-from agent_dev.session.sessions import Here
+from agent_dev.session.sessions import CommandContext
 
-_MOST = 1 << 20  # days, or MiB
+_LARGEST = 1 << 20  # days, or MiB
 
 
-def _home(words: list[str], where: Here, options: Options) -> int:
-    about = "The agent home: what of it runs by itself, what changed in it, or a fresh one."
-    parser = parser_of("home", about, "agent-dev home --reset --keep-login")
+def _home(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    about = "Show the files of the agent home that run automatically, or its changes; or reset it."
+    parser = make_parser("home", about, "agent-dev home --reset --keep-login")
     parser.add_argument(
-        "agent", nargs="?", default="", metavar="AGENT", help="whose home, where profiles have homes of their own"
+        "agent", nargs="?", default="", metavar="AGENT", help="the agent whose home is meant, if profiles have separate homes"
     )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--diff", action="store_true", help="what changed since before the last session")
-    what.add_argument("--reset", action="store_true", help="move it to the trash")
-    parser.add_argument("--keep-login", action="store_true", help="with --reset: take along what logs the agents in")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    args = parser.parse_args(words)
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--diff", action="store_true", help="list the changes since the last session started")
+    group.add_argument("--reset", action="store_true", help="move the home to the trash")
+    parser.add_argument("--keep-login", action="store_true", help="with --reset: keep the agents' logins")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    args = parser.parse_args(argv)
     if args.keep_login and not args.reset:
-        raise UsageError(message="--keep-login goes with --reset", hint="agent-dev home --reset --keep-login")
-    _tell_unknown(args.agent, where)
+        raise UsageError(message="--keep-login requires --reset", hint="agent-dev home --reset --keep-login")
+    _check_profile(args.agent, context, is_reset=args.reset)
     if args.reset:
-        output.fresh(home.reset(where, options, args.agent, keep_login=args.keep_login), as_json=args.json)
+        output.print_reset(manage.reset_home(context, options, args.agent, keep_login=args.keep_login), as_json=args.json)
     elif args.diff:
-        output.changed(home.diff(where, options, args.agent), as_json=args.json)
+        output.print_changes(manage.diff_home(context, options, args.agent), as_json=args.json)
     else:
-        output.home(home.look(where, options, args.agent), as_json=args.json)
-    return DONE
+        output.print_home(manage.inspect_home(context, options, args.agent), as_json=args.json)
+    return SUCCESS
 
 
-def _tell_unknown(agent: str, where: Here) -> None:
-    """Say that a name is no profile's: a command has the home of them all, a mistyped profile too."""
-    known = [name for name, _, _ in load.names(machine.home(where.environ), where.environ)] if agent else []
+def _check_profile(agent: str, context: CommandContext, *, is_reset: bool) -> None:
+    """Warn that a name is no profile and means the shared home; refuse to reset on a mistyped name."""
+    known = [name for name, _, _ in load.list_profiles(users.home_directory(context.environ), context.environ)] if agent else []
+    if agent and agent not in known and is_reset:
+        message = f"no profile {visible(agent)}{validators.did_you_mean(agent, known)}; nothing was reset"
+        raise UsageError(message=message, hint="agent-dev home --reset resets the home of commands without a profile")
     if agent and agent not in known:
-        say(f"no profile {visible(agent)}{checks.nearest(agent, known)}: this is the home of commands that have none")
+        notify(
+            f"no profile {visible(agent)}{validators.did_you_mean(agent, known)}; showing the home of commands without a profile"
+        )
 
 
-def _trust(words: list[str], where: Here, _options: Options) -> int:
-    about = "Let the repository's .agent-dev.yaml count, exactly as it is now. It is shown first, and you are asked."
-    parser = parser_of("trust", about, "agent-dev trust --show")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--show", action="store_true", help="only show it, and whether it is trusted")
-    what.add_argument("--revoke", action="store_true", help="take your word back")
-    what.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument("--json", action="store_true", help="with --show: one JSON document on stdout")
-    args = parser.parse_args(words)
+def _trust(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    about = "Trust the current version of the repository's .agent-dev.yaml; show it and ask first."
+    parser = make_parser("trust", about, "agent-dev trust --show")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--show", action="store_true", help="only show the file and whether it is trusted")
+    group.add_argument("--revoke", action="store_true", help="stop trusting it")
+    group.add_argument("--yes", action="store_true", help="trust it without asking")
+    parser.add_argument("--json", action="store_true", help="with --show: print one JSON document")
+    args = parser.parse_args(argv)
     if args.json and not args.show:
-        raise UsageError(message="--json goes with --show", hint="agent-dev trust --show --json")
+        raise UsageError(message="--json requires --show", hint="agent-dev trust --show --json")
     if args.revoke:
-        output.revoked(trust.revoke(where))
-        return DONE
-    said, wanted = trust.look(where)
-    output.said(said, as_json=args.json)
-    if args.show or said.state in (trust.NONE, trust.TRUSTED):
-        return DONE
-    if wanted is None:
-        trust.complain(said)
-    elif args.yes or _agrees():
-        trust.give(where, wanted)
-        output.given(where.root)
-        return DONE
-    return PARTLY
+        output.print_revoked(repository_trust.revoke(context))
+        return SUCCESS
+    status, request = repository_trust.read_status(context)
+    output.print_trust_status(status, as_json=args.json)
+    if args.show or status.state in (repository_trust.NONE, repository_trust.TRUSTED):
+        return SUCCESS
+    if request is None:
+        repository_trust.raise_problems(status)
+    elif args.yes or _confirm():
+        repository_trust.grant(context, request)
+        output.print_trusted(context.root)
+        return SUCCESS
+    return FAILURE
 
 
-def _agrees() -> bool:
-    """Ask; no terminal and no answer mean no."""
+def _confirm() -> bool:
+    """Ask for a confirmation on the terminal; no answer means no. Raises UsageError without a terminal."""
     if not os.isatty(0):
-        raise UsageError(message="there is no terminal to ask at", hint="agent-dev trust --show, then agent-dev trust --yes")
+        raise UsageError(
+            message="cannot ask for confirmation: stdin is not a terminal",
+            hint="agent-dev trust --show, then agent-dev trust --yes",
+        )
+    typeahead.drop_typeahead()
     sys.stderr.write("agent-dev: trust it? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _clean(words: list[str], where: Here, _options: Options) -> int:
-    about = "Empty the trash of discarded sessions and old homes. Nothing else ever does, and nothing else is touched."
-    parser = parser_of("clean", about, "agent-dev clean --older-than 7 --dry-run")
-    parser.add_argument("--older-than", type=_number, default=30, metavar="DAYS", help="what lies there longer goes (30)")
-    parser.add_argument("--keep-mib", type=_number, default=10240, metavar="MIB", help="beyond that the oldest goes too (10240)")
-    parser.add_argument("--all", action="store_true", help="all of it goes")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would go")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    args = parser.parse_args(words)
-    most = -1 if args.all else args.keep_mib
-    output.cleaned(clean.clean(where, args.older_than, most, is_dry=args.dry_run), as_json=args.json, is_dry=args.dry_run)
-    return DONE
+def _clean(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    about = "Empty the trash of discarded sessions and old homes; reduce merged sessions to what undo needs."
+    parser = make_parser("clean", about, "agent-dev clean --older-than 7 --dry-run")
+    parser.add_argument("--older-than", type=_number, default=30, metavar="DAYS", help="remove entries older than DAYS (30)")
+    parser.add_argument(
+        "--keep-mib",
+        type=_number,
+        default=10240,
+        metavar="MIB",
+        help="then remove the oldest entries beyond MIB in total (10240)",
+    )
+    parser.add_argument("--all", action="store_true", help="remove all entries, reduce every merged session")
+    parser.add_argument("--dry-run", action="store_true", help="only list what would be removed")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    args = parser.parse_args(argv)
+    max_mib = -1 if args.all else args.keep_mib
+    output.print_cleaned(
+        clean.clean_all(context, args.older_than, max_mib, is_all=args.all, is_dry=args.dry_run),
+        as_json=args.json,
+        is_dry=args.dry_run,
+    )
+    return SUCCESS
 
 
 def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= _MOST):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to {_MOST}")
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= _LARGEST):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {_LARGEST}")
     return int(text)
 
 
-def _config(words: list[str], where: Here, options: Options) -> int:
-    about = "Every value that a run of AGENT would get, and where it comes from."
-    parser = parser_of("config", about, "agent-dev config claude")
-    parser.add_argument("agent", nargs="?", default="", metavar="AGENT", help="of that profile; else of a command without one")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    args = parser.parse_args(words)
-    output.configured(configuration.effective(where, options, args.agent), as_json=args.json)
-    return DONE
+def _config(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    about = "Show every setting of a run of AGENT and its origin."
+    parser = make_parser("config", about, "agent-dev config claude")
+    parser.add_argument(
+        "agent", nargs="?", default="", metavar="AGENT", help="a profile; default: the settings of a command without a profile"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    args = parser.parse_args(argv)
+    output.print_config(config_report.effective_values(context, options, args.agent), as_json=args.json)
+    return SUCCESS
 
 
 VERBS: dict[str, Verb] = {"home": _home, "trust": _trust, "clean": _clean, "config": _config}

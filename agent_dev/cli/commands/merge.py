@@ -1,93 +1,119 @@
-"""The word that brings changes home. What only commits need is read when commits are meant."""
+"""The subcommand `merge`. Modules that only commits need are imported when commits are merged."""
 
 import argparse
 import os
 from dataclasses import replace
 
-from agent_dev.cli import selection_flags as taking
-from agent_dev.cli.commands import merge_commits_flags as commit_flags
-from agent_dev.cli.commands.open_review import opened
-from agent_dev.cli.commands.parser import Verb, add_session, parser_of
-from agent_dev.cli.main import say
+from agent_dev.cli import selection_flags
+from agent_dev.cli.commands import merge_commits_flags
+from agent_dev.cli.commands.open_review import open_locked
+from agent_dev.cli.commands.parser import Verb, add_session_argument, make_parser
+from agent_dev.cli.console import notify
 from agent_dev.cli.render import merge as output
-from agent_dev.cli.render.format import name
-from agent_dev.cli.screen import choose_frontend as screens
-from agent_dev.errors import DONE, PARTLY, UsageError
-from agent_dev.merge import merge
-from agent_dev.merge import select_by_flags as pick
-from agent_dev.merge.retention import expire as retention
+from agent_dev.cli.screen import frontend
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import FAILURE, SUCCESS, UsageError
+from agent_dev.merge import merge, select_by_options
+from agent_dev.merge.retention import expire
 from agent_dev.merge.review import Review
 from agent_dev.merge_engine.merge_plan import MergePlan
-from agent_dev.run.prepare import Options
+from agent_dev.overlay.labels import display_path
+from agent_dev.sanitize import visible
 from agent_dev.session import sessions, store
-from agent_dev.session.sessions import Here
+from agent_dev.session.sessions import CommandContext, ListedSession
 
 
-def _merge(words: list[str], where: Here, _options: Options) -> int:
-    parser = parser_of(
+def _merge(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    parser = make_parser(
         "merge",
-        "Bring chosen changes into the real tree. Without flags that choose: the screen.",
+        "Apply selected changes to the working tree. By default, select them on the review screen.",
         "agent-dev merge --take src/ --take README.md:1,3",
     )
-    add_session(parser)
-    taking.add_flags(parser)
-    parser.add_argument("--atomic", action="store_true", help="merge nothing when something chosen is in conflict")
-    parser.add_argument("--yes-delete-many", action="store_true", help="delete a large share of the tree's files")
-    parser.add_argument("--export", default="", metavar="DIR|FILE.patch", help="write it there instead of merging it")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    parser.add_argument("--plain", action="store_true", help="questions in plain lines instead of the screen")
-    parser.add_argument("--every-session", action="store_true", help="the screen for each session that waits here")
-    commit_flags.add_flags(parser)
-    args = parser.parse_args(words)
-    if commit_flags.is_asked(args):
-        from agent_dev.cli.commands import (
-            merge_commits as bringing,  # all that knows of commits: a quarter of what a merge of files would import
-        )
+    parser.usage = "agent-dev merge [OPTIONS] [SESSION]"
+    add_session_argument(parser)
+    selection_flags.add_flags(parser)
+    parser.add_argument("--atomic", action="store_true", help="apply nothing if a selected change conflicts")
+    parser.add_argument("--yes-delete-many", action="store_true", help="allow deleting a large share of the files")
+    parser.add_argument(
+        "--export", default="", metavar="TARGET", help="write the changes to a new directory or a *.patch file instead"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only report what would be done")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--plain", action="store_true", help="ask line by line instead of on the screen")
+    parser.add_argument("--every-session", action="store_true", help="review each waiting session in turn")
+    merge_commits_flags.add_flags(parser)
+    args = parser.parse_args(argv)
+    if merge_commits_flags.is_import_requested(args):
+        from agent_dev.cli.commands import merge_commits  # a quarter of the imports of a merge of files
 
-        return bringing.bring(args, where)
-    is_by_flags = taking.chooses(args)
+        return merge_commits.import_commits(args, context)
     if args.every_session:
-        return _every(args, where, is_by_flags=is_by_flags)
-    one = sessions.find(where, args.session)
-    if one.state == store.RUNNING and not is_by_flags:
-        return screens.watch(one, where)
-    patch = taking.patch_of(args)
-    with opened(one, where) as review:
-        if not is_by_flags:
-            code = screens.show(review, where, is_plain=args.plain)
-            retention.thin(where, say)
+        return _review_all(args, context)
+    one = sessions.find_session(context, args.session, damaged=bool(args.export))
+    if one.problem:
+        return _salvage(one, args.export)
+    return _merge_one(one, args, context)
+
+
+def _merge_one(one: ListedSession, args: argparse.Namespace, context: CommandContext) -> int:
+    has_selection = selection_flags.selects_changes(args)
+    if one.state == store.RUNNING and not has_selection:
+        return frontend.watch_session(one, context)
+    patch = selection_flags.read_patch(args)
+    with open_locked(one, context, with_risks=False) as review:
+        if not has_selection:
+            code = frontend.review_session(review, context, is_plain=args.plain)
+            expire.expire_merges(context, notify)
             return code
-        chosen, asked = pick.choose(review, taking.wish(args, patch, review, where))
-        planned = merge.plan(review, chosen, asked)
+        selected, requested = select_by_options.select_requested(
+            review, selection_flags.parse_selection(args, patch, review, context)
+        )
+        planned = merge.plan_selection(review, selected, requested)
         if args.export:
             return _export(review, planned, args.export)
         if not args.dry_run and not args.yes_delete_many:
-            taking.guard(review, planned, where)
-        stops = args.dry_run or (args.atomic and bool(planned.conflicts))
+            selection_flags.refuse_mass_deletion(review, planned, context)
+        is_preview = args.dry_run or (args.atomic and bool(planned.conflicts))
         merged = (
-            merge.preview(review, planned) if stops else merge.carry_out(review, planned, where.store, say, is_atomic=args.atomic)
+            merge.preview(review, planned)
+            if is_preview
+            else merge.apply_plan(review, planned, context.store, notify, is_atomic=args.atomic)
         )
         if args.atomic and planned.conflicts and not args.dry_run:
-            merged = replace(merged, taken=())
-        output.merged(merged, review, is_dry=args.dry_run, as_json=args.json)
-        retention.thin(where, say)
-        return PARTLY if merged.conflicts or ((args.take or args.patch) and not merged.taken) else DONE
+            merged = replace(merged, applied=())
+        output.print_merge(merged, review, is_dry=args.dry_run, as_json=args.json)
+        expire.expire_merges(context, notify)
+        return FAILURE if merged.conflicts or ((args.take or args.patch) and not merged.applied) else SUCCESS
 
 
-def _every(args: argparse.Namespace, where: Here, *, is_by_flags: bool) -> int:
-    if is_by_flags or args.session:
-        raise UsageError(message="--every-session shows the screen for each", hint="agent-dev merge --every-session")
-    return screens.every(where, is_plain=args.plain)
+def _review_all(args: argparse.Namespace, context: CommandContext) -> int:
+    if selection_flags.selects_changes(args) or args.session:
+        raise UsageError(message="--every-session takes no session and no selection", hint="agent-dev merge --every-session")
+    return frontend.review_all(context, is_plain=args.plain)
+
+
+def _salvage(one: ListedSession, target: str) -> int:
+    from agent_dev.merge.salvage import salvage  # rare
+
+    session = store.lock_session(one.session)
+    try:
+        result = salvage(session, target)
+    finally:
+        store.unlock_session(session)
+    output.print_export(result.copied, target, result.deleted, is_patch=False)
+    for problem in result.problems:
+        notify(visible(problem))
+    return FAILURE if result.problems else SUCCESS
 
 
 def _export(review: Review, planned: MergePlan, target: str) -> int:
     from agent_dev.merge import export  # rare
 
     roots = review.record["roots"]
-    gone = export.export(review, planned, target, lambda key: os.fsencode(name(key, roots).lstrip("/")))
-    output.exported(len(planned.taken), target, [name(key, roots) for key in gone])
-    return PARTLY if planned.conflicts else DONE
+    gone = export.export(review, planned, target, lambda key: os.fsencode(display_path(key, roots).lstrip("/")))
+    is_patch = target.endswith(export.SUFFIXES)
+    output.print_export(len(planned.selected), target, [display_path(key, roots) for key in gone], is_patch=is_patch)
+    return FAILURE if planned.conflicts else SUCCESS
 
 
 VERBS: dict[str, Verb] = {"merge": _merge}

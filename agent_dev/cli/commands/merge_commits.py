@@ -1,32 +1,35 @@
-"""Commits that are brought home by `merge`, and what is said of them."""
+"""Import commits for `merge --commits`."""
 
 import argparse
 from dataclasses import replace
 
-from agent_dev.cli.commands.open_review import opened
-from agent_dev.cli.commands.open_session import with_commits
-from agent_dev.cli.main import say
+from agent_dev.cli.commands.open_review import open_locked
+from agent_dev.cli.commands.open_session import find_with_commits
+from agent_dev.cli.console import notify
 from agent_dev.cli.render import commits as output
-from agent_dev.cli.screen import choose_frontend as screens
-from agent_dev.commits import bring as command
-from agent_dev.commits.targets import Wish
-from agent_dev.errors import DONE, PARTLY
-from agent_dev.git.merge_tree_conflict import Answers
-from agent_dev.merge.merge import Notice
-from agent_dev.session.sessions import Here
+from agent_dev.cli.screen import frontend
+from agent_dev.commits import importer as command
+from agent_dev.commits.targets import ImportOptions
+from agent_dev.errors import FAILURE, SUCCESS
+from agent_dev.git.merge_tree_conflict import ConflictResolutions
+from agent_dev.merge.merge import Notify
+from agent_dev.session.sessions import CommandContext
 
 
-def bring(args: argparse.Namespace, where: Here) -> int:
-    """Bring commits home and say what came."""
-    wish = Wish(tuple(args.commits), args.name, args.squash, args.onto_current, args.message, is_dry=args.dry_run)
-    with opened(with_commits(args.session, where), where) as review:
+def import_commits(args: argparse.Namespace, context: CommandContext) -> int:
+    """Import commits and print the result."""
+    request = ImportOptions(tuple(args.commits), args.name, args.squash, args.onto_current, args.message)
+    request = replace(request, is_dry_run=args.dry_run, include_risky=args.include_risky)
+    with open_locked(find_with_commits(args.session, context), context) as review:
 
-        def again(answers: Answers, notice: Notice) -> command.Brought:
-            asked = replace(wish, answers=answers)
-            return command.bring(review, asked, where.store, notice, with_trailers=where.profile.commit_trailers)
+        def retry(answers: ConflictResolutions, notice: Notify) -> command.ImportResult:
+            next_request = replace(request, resolutions=answers)
+            return command.import_commits(
+                review, next_request, context.store, notice, with_trailers=context.profile.commit_trailers
+            )
 
-        done = again({}, say)
-        if done.met and not (args.dry_run or args.json) and screens.is_possible(where.environ):
-            return screens.settle(review, where, done, again)
-    output.brought(done, is_dry=args.dry_run, as_json=args.json)
-    return PARTLY if done.conflicts or done.why else DONE
+        result = retry({}, notify)
+        if result.resolvable and not (args.dry_run or args.json) and frontend.has_screen(context.environ):
+            return frontend.resolve_conflicts(review, context, result, retry)
+    output.print_import(result, is_dry=args.dry_run, as_json=args.json)
+    return FAILURE if result.conflicts or result.reason or result.not_updated or result.refused_lfs else SUCCESS

@@ -1,31 +1,36 @@
-"""The flags of `merge` that bring commits home."""
+"""The flags of `merge` that import commits."""
 
 import argparse
 
-from agent_dev.cli import selection_flags as taking
+from agent_dev.cli import selection_flags
 from agent_dev.errors import UsageError
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags for commits."""
-    text = "bring commits home instead of files: of the branch the session began on, of BRANCH, some commits or A..B"
-    parser.add_argument("--commits", action="append", nargs="?", const="", metavar="BRANCH|COMMIT|A..B", help=text)
-    parser.add_argument("--as", dest="name", default="", metavar="NAME", help="with --commits: as a new branch")
-    parser.add_argument("--squash", action="store_true", help="with --commits: as one commit, written by you")
-    parser.add_argument("-m", "--message", default="", metavar="TEXT", help="with --squash: what that commit says")
-    text = "with --commits: on top of what you committed meanwhile; merged there when the agent made merges"
+    text = "import the commits of the start branch, of REF, or A..B"
+    parser.add_argument("--commits", action="append", nargs="?", const="", metavar="REF", help=text)
+    parser.add_argument("--as", dest="name", default="", metavar="NAME", help="with --commits: import into the new branch NAME")
+    parser.add_argument("--squash", action="store_true", help="with --commits: import a single commit with you as author")
+    parser.add_argument("-m", "--message", default="", metavar="TEXT", help="with --squash: the commit message")
+    text = "with --commits: rebase them onto your branch, or merge if not linear"
     parser.add_argument("--onto-current", action="store_true", help=text)
 
 
-def is_asked(args: argparse.Namespace) -> bool:
-    """Whether commits are to come home. Raises UsageError for flags that do not go together."""
+def is_import_requested(args: argparse.Namespace) -> bool:
+    """Return whether commits are to be imported. Raises UsageError for flags that conflict."""
     others = bool(args.name or args.squash or args.message or args.onto_current)
     if args.commits is None:
         if others:
-            raise UsageError(message="--as, --squash, --message and --onto-current go with --commits", hint="--commits BRANCH")
+            raise UsageError(message="--as, --squash, --message and --onto-current require --commits", hint="--commits BRANCH")
         return False
-    if taking.chooses(args) or args.atomic or args.yes_delete_many:
-        raise UsageError(message="--commits brings commits with their files", hint="choose other changes by a merge of their own")
+    if selection_flags.selects_changes(args) or args.atomic or args.yes_delete_many:
+        raise UsageError(
+            message="--commits cannot be combined with a selection of files",
+            hint="apply other changes with a separate agent-dev merge",
+        )
     if args.name and args.onto_current:
-        raise UsageError(message="--as makes a branch of its own, --onto-current goes onto yours", hint="one of them")
+        raise UsageError(
+            message="--as and --onto-current cannot be combined", hint="--as creates a branch, --onto-current extends yours"
+        )
     return True

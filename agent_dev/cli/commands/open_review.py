@@ -1,24 +1,52 @@
-"""A session held and opened for as long as a word needs it."""
+"""Context managers that lock and open a session for a subcommand."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 
-from agent_dev.cli.commands.open_session import held
+from agent_dev.cli.commands.open_session import locked_session
+from agent_dev.cli.console import notify
 from agent_dev.merge.review import Review, open_review
-from agent_dev.session.sessions import Here, Listed
+from agent_dev.session import store
+from agent_dev.session.sessions import CommandContext, ListedSession
 
 
 @contextmanager
-def opened(one: Listed, where: Here) -> Iterator[Review]:
-    """Hold a session and open it; let go at the end."""
-    with held(one) as session, closing(open_review(session, where.environ)) as review:
+def open_locked(one: ListedSession, context: CommandContext, *, with_risks: bool = True) -> Iterator[Review]:
+    """Lock a session and open its review (`with_risks`: as `open_review`); unlock it at the end."""
+    with locked_session(one) as session, closing(open_review(session, context.environ, with_risks=with_risks)) as review:
         yield review
 
 
+def warn_running(one: ListedSession) -> None:
+    """Warn that the session is running and the output is a snapshot."""
+    notify(f"session {one.name} is still running; this is a snapshot")
+
+
 @contextmanager
-def looked_at(one: Listed, where: Here) -> Iterator[Review]:
-    """Hold a session only until it is opened: a pager that shows it keeps nobody out. What is merged meanwhile is gone then."""
-    with held(one) as session:
-        review = open_review(session, where.environ)
+def open_unjudged(one: ListedSession, context: CommandContext) -> Iterator[Review]:
+    """Open a session for printing, without assessing risks: locked, or a snapshot of a running one."""
+    with (open_for_reading if one.state == store.RUNNING else _unjudged)(one, context) as review:
+        yield review
+
+
+def _unjudged(one: ListedSession, context: CommandContext) -> AbstractContextManager[Review]:
+    return open_locked(one, context, with_risks=False)
+
+
+@contextmanager
+def open_for_reading(one: ListedSession, context: CommandContext) -> Iterator[Review]:
+    """Lock a session only while it is opened, so that a pager does not block others.
+
+    A merge that follows is not seen. Of a running session a snapshot is read, without a lock.
+    """
+    if one.state == store.RUNNING:
+        from agent_dev.merge import running_session  # rare
+
+        warn_running(one)
+        with running_session.open_during(one.session, context.environ) as review:
+            yield review
+        return
+    with locked_session(one) as session:
+        review = open_review(session, context.environ, with_risks=False)
     with closing(review):
         yield review

@@ -1,26 +1,27 @@
-"""A session held for as long as a word needs it, and which one is meant where its commits are."""
+"""Lock a session for a subcommand; find the session whose commits are meant."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agent_dev.errors import NoSession
+from agent_dev.merge import session_access
 from agent_dev.session import sessions, store
-from agent_dev.session.sessions import Here, Listed
+from agent_dev.session.sessions import CommandContext, ListedSession
 
 
 @contextmanager
-def held(one: Listed) -> Iterator[store.Session]:
-    """Hold a session; let go at the end."""
-    session = sessions.hold(one).session
+def locked_session(one: ListedSession) -> Iterator[store.Session]:
+    """Lock a session; unlock it at the end."""
+    session = session_access.lock_ended(one).session
     try:
         yield session
     finally:
-        store.let_go(session)
+        store.unlock_session(session)
 
 
-def with_commits(name: str, where: Here) -> Listed:
-    """Return the session whose commits are meant: where none waits, the newest whose files came home already."""
+def find_with_commits(name: str, context: CommandContext) -> ListedSession:
+    """Return the session whose commits are meant: if none is waiting, the newest merged one."""
     try:
-        return sessions.find(where, name, sessions.OPEN)
+        return sessions.find_session(context, name, sessions.OPEN)
     except NoSession:
-        return sessions.find(where, name, (store.MERGED,))
+        return sessions.find_session(context, name, (store.MERGED,))

@@ -1,62 +1,65 @@
-"""The parser that every word has: argparse that fails as the rest of the program does."""
+"""The argparse parser of all subcommands."""
 
 import argparse
 import os
 from collections.abc import Callable
 
+from agent_dev.config.options import RunOptions
 from agent_dev.errors import UsageError
-from agent_dev.run.prepare import Options
-from agent_dev.session.sessions import Here, Listed
+from agent_dev.session.sessions import CommandContext, ListedSession
 
-Verb = Callable[[list[str], Here, Options], int]
+Verb = Callable[[list[str], CommandContext, RunOptions], int]
 
 
 class _Help(argparse.HelpFormatter):
-    """Help whose texts keep their lines and are wrapped at words, to the terminal's width."""
+    """Help that keeps the lines of its texts and wraps them at words to the terminal's width."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        import textwrap  # as argparse itself has it
+        import textwrap  # argparse imports it here, too
 
         rows = [row for part in text.splitlines() for row in textwrap.wrap(part, width, break_on_hyphens=False) or [""]]
         return "".join(f"{indent}{row}\n" for row in rows).rstrip("\n")
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that fails as the rest of the program does: one line, exit code 2."""
+    """An ArgumentParser that raises UsageError: one line, exit code 2."""
 
     def error(self, message: str) -> "None":  # type: ignore[override]
-        """Raise what argparse would print and exit with."""
+        """Raise UsageError instead of printing and exiting."""
         raise UsageError(message=f"{self.prog.removeprefix('agent-dev ')}: {message}", hint=f"{self.prog} --help")
 
 
-def parser_of(verb: str, about: str, example: str) -> Parser:
-    """Return a parser with a word's help: what it is about, and an example."""
+def make_parser(verb: str, description: str, example: str) -> Parser:
+    """Return the parser of a subcommand with its description and an example."""
     return Parser(
         prog=f"agent-dev {verb}",
-        description=about,
+        description=description,
         epilog=f"example:  {example}",
         formatter_class=_Help,
         allow_abbrev=False,
     )
 
 
-def add_session(parser: Parser) -> None:
+def add_session_argument(parser: Parser) -> None:
     """Add the argument that names a session."""
-    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="an id or a --name; else the newest here")
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="an id or --name; default: the newest here")
 
 
-def session_parser(verb: str, about: str) -> Parser:
-    """Return a parser whose argument is a session."""
-    parser = parser_of(verb, about, f"agent-dev {verb}")
-    add_session(parser)
+def make_session_parser(verb: str, description: str) -> Parser:
+    """Return a parser with a session as argument."""
+    parser = make_parser(verb, description, f"agent-dev {verb}")
+    add_session_argument(parser)
     return parser
 
 
-def below(path: str, where: Here, one: Listed) -> str:
-    """Return a path as typed as one below a session's root; of a session of elsewhere it is typed from there."""
+def relative_to_root(path: str, context: CommandContext, one: ListedSession) -> str:
+    """Return a typed path relative to the session's root; outside the root it is resolved from the root."""
     root = str(one.record["roots"][0]).rstrip("/")
-    is_here = where.cwd == root or where.cwd.startswith(root + "/")
-    full = os.path.normpath(os.path.join(where.cwd if is_here else root, path))
+    is_inside = context.cwd == root or context.cwd.startswith(root + "/")
+    full = os.path.normpath(os.path.join(context.cwd if is_inside else root, path))
     if full != root and not full.startswith(root + "/"):
-        raise UsageError(message=f"{path} does not lie in {root}", hint="name a path of the repository")
+        raise UsageError(message=f"{path} is outside {root}", hint="name a path of the repository")
     return os.path.relpath(full, root) if full != root else ""

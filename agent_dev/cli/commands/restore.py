@@ -1,64 +1,65 @@
-"""The word that brings back what was there before an agent worked in the real tree."""
+"""The subcommand `restore`: return the real tree to its state before a direct run."""
 
 import os
 import time
 
-from agent_dev.cli.commands.parser import Verb, parser_of
-from agent_dev.cli.main import say
-from agent_dev.cli.render import merge as merging
-from agent_dev.cli.render.format import as_document, fitted, line, numbered
-from agent_dev.direct import direct
-from agent_dev.errors import DONE, PARTLY
+from agent_dev.cli.commands.parser import Verb, make_parser
+from agent_dev.cli.console import notify
+from agent_dev.cli.render import merge
+from agent_dev.cli.render.format import print_json, print_line, print_wrapped
+from agent_dev.config.options import RunOptions
+from agent_dev.direct import direct_run, restore
+from agent_dev.errors import FAILURE, SUCCESS
 from agent_dev.merge.review import Review
-from agent_dev.run.prepare import Options
+from agent_dev.overlay.labels import format_count
 from agent_dev.sanitize import visible
-from agent_dev.session import removal as ended
-from agent_dev.session import store
-from agent_dev.session.sessions import Here
+from agent_dev.session import removal, store
+from agent_dev.session.sessions import CommandContext
 
 
-def _restore(words: list[str], where: Here, _options: Options) -> int:
-    about = "Bring back what was there before an agent ran with --direct. What you changed since it ended stays as you have it."
-    parser = parser_of("restore", about, "agent-dev restore --dry-run")
+def _restore(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    about = "Restore the tree to its state before a run with --direct. What you changed after the run is kept."
+    parser = make_parser("restore", about, "agent-dev restore --dry-run")
     parser.add_argument(
         "snapshot",
         nargs="?",
         default="",
         metavar="SNAPSHOT",
-        help="an id, or ID/ROUND for what was kept later; else the newest here",
+        help="an id, or ID/BACKUP for a later state; default: the newest here",
     )
-    parser.add_argument("--path", action="append", default=[], metavar="PATH", help="only PATH and all below it")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done")
-    parser.add_argument("--list", action="store_true", help="the snapshots of this repository")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    args = parser.parse_args(words)
+    parser.add_argument("--path", action="append", default=[], metavar="PATH", help="restore only PATH and everything below it")
+    parser.add_argument("--dry-run", action="store_true", help="only report what would be done")
+    parser.add_argument("--list", action="store_true", help="list the snapshots of this repository")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    args = parser.parse_args(argv)
     if args.list:
-        _list(direct.listed(where), as_json=args.json)
-        return DONE
-    taken = direct.find(where, args.snapshot)
-    review = direct.restoring(taken, tuple(args.path), where)
+        _list(direct_run.list_snapshots(context), as_json=args.json)
+        return SUCCESS
+    direct_run.disable_leftovers(context.store.path, context.root, notify)
+    snapshot = direct_run.find_snapshot(context, args.snapshot)
+    review = restore.open_restore(snapshot, tuple(args.path), context)
     try:
-        done = direct.carry_out(review, where, say, is_dry=args.dry_run)
-        merging.merged(done, review, is_dry=args.dry_run, as_json=args.json, is_restore=True)
+        result = restore.apply_restore(review, context, notify, is_dry=args.dry_run)
+        merge.print_merge(result, review, is_dry=args.dry_run, as_json=args.json, is_restore=True)
         if not review.changes.changes and not args.json:
-            line(_why_nothing(review))
-        is_needless = args.dry_run or not review.changes.changes
+            print_line(_describe_no_changes(review))
+        is_unused = args.dry_run or not review.changes.changes
     finally:
         review.close()
-    if is_needless:
-        ended.drop(review.session)
+    if is_unused:
+        removal.remove_session_now(review.session)
     else:
-        store.let_go(review.session)
-    return PARTLY if done.conflicts else DONE
+        store.unlock_session(review.session)
+    return FAILURE if result.conflicts or review.changes.problems else SUCCESS
 
 
-def _why_nothing(review: Review) -> str:
+def _describe_no_changes(review: Review) -> str:
     if not os.listdir(review.session.root(0, "").upper):
-        return "all is as it was then"
-    return "what is not as it was then was changed since the agent ended, and stays; agent-dev undo takes a restore back"
+        return "everything else equals the snapshot" if review.changes.problems else "everything equals the snapshot"
+    return "only your changes since the run differ, and they are kept; agent-dev undo reverts a restore"
 
 
-def _list(found: tuple[direct.Taken, ...], *, as_json: bool) -> None:
+def _list(snapshots: tuple[direct_run.RunSnapshot, ...], *, as_json: bool) -> None:
     if as_json:
         rows = [
             {
@@ -68,24 +69,29 @@ def _list(found: tuple[direct.Taken, ...], *, as_json: bool) -> None:
                 "provider": one.snapshot.provider,
                 "path": one.snapshot.path,
                 "id": one.snapshot.id,
-                "pair": one.pair or None,
+                "post": one.post_id or None,
+                "disabled": [{"path": each.path, "name": each.new_name} for each in one.disabled],
                 "started": one.started,
                 "ended": one.ended or None,
-                "rounds": [{"round": later.name, "path": later.path, "time": later.time} for later in direct.rounds(one)],
+                "backups": [
+                    {"backup": later.name, "path": later.path, "time": later.time} for later in direct_run.list_backups(one)
+                ],
             }
-            for one in found
+            for one in snapshots
         ]
-        as_document({"version": 1, "snapshots": rows})
+        print_json({"version": 1, "snapshots": rows})
         return
-    for one in found:
+    for one in snapshots:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.started // 10**9))
-        fitted(f"{one.id}  {one.snapshot.provider:<8}  {when}  {visible(' '.join(one.command))}  {visible(one.snapshot.path)}")
-        for later in direct.rounds(one):
-            line(
-                f"  {one.id}/{visible(later.name)}  kept later: {numbered(later.files, 'file')}, {later.linked:,} of them shared"
+        print_wrapped(
+            f"{one.id}  {one.snapshot.provider:<8}  {when}  {visible(' '.join(one.command))}  {visible(one.snapshot.path)}"
+        )
+        for later in direct_run.list_backups(one):
+            print_line(
+                f"  {one.id}/{visible(later.name)}  backup: {format_count(later.files, 'file')}, {later.linked:,} hard-linked"
             )
-    if not found:
-        line("no agent ever worked here directly")
+    if not snapshots:
+        print_line("no snapshots of this repository")
 
 
 VERBS: dict[str, Verb] = {"restore": _restore}

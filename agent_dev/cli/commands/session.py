@@ -1,52 +1,66 @@
-"""The words that end a session or go on with it."""
+"""The subcommands that end or resume a session."""
 
-from agent_dev.cli.commands.parser import Verb, session_parser
-from agent_dev.cli.main import say
-from agent_dev.cli.render.format import line
-from agent_dev.errors import DONE
-from agent_dev.run.prepare import Options, Request
+from agent_dev.cli.commands.parser import Verb, make_parser, make_session_parser
+from agent_dev.cli.console import notify
+from agent_dev.cli.render.format import print_line
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import SUCCESS
+from agent_dev.merge import session_access
+from agent_dev.run.request import RunRequest
 from agent_dev.sanitize import visible
-from agent_dev.session import sessions, store
-from agent_dev.session.sessions import Here
+from agent_dev.session import discarded, sessions, store
+from agent_dev.session.sessions import CommandContext
 
 
-def _discard(words: list[str], where: Here, _options: Options) -> int:
-    args = session_parser("discard", "Put a session into the trash; nothing of it is merged.").parse_args(words)
-    one = sessions.find(where, args.session, sessions.OPEN)
-    place = sessions.discard(where, one)
-    line(f"session {one.name} is in the trash: {place}")
-    return DONE
+def _discard(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    args = make_session_parser("discard", "Move a session to the trash without merging it.").parse_args(argv)
+    one = sessions.find_session(context, args.session, sessions.OPEN, damaged=True)
+    path = session_access.discard(context, one)
+    print_line(f"session {one.name} moved to the trash: {path}")
+    return SUCCESS
 
 
-def _stop(words: list[str], where: Here, _options: Options) -> int:
-    args = session_parser("stop", "End a running session; what it holds is kept.").parse_args(words)
-    one = sessions.find(where, args.session, (store.RUNNING,) if not args.session else sessions.OPEN)
-    ended = sessions.stop(where, one)
-    line(f"session {one.name} had changed nothing and is gone" if not ended.state else f"session {one.name} is {ended.state}")
-    return DONE
+def _undiscard(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    parser = make_parser("undiscard", "Restore a discarded session from the trash.", "agent-dev undiscard fix-login")
+    about = "an id or --name; default: the newest of this repository"
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=about)
+    args = parser.parse_args(argv)
+    one = discarded.undiscard(context, discarded.find_discarded(context, args.session))
+    print_line(f"session {one.name} is {one.state}")
+    return SUCCESS
 
 
-def _resume(words: list[str], where: Here, options: Options) -> int:
-    parser = session_parser("resume", "Run a session's agent again on what it left, or COMMAND instead of it.")
+def _stop(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    args = make_session_parser("stop", "Stop a running session; its changes are kept.").parse_args(argv)
+    one = sessions.find_session(context, args.session, (store.RUNNING,) if not args.session else sessions.OPEN)
+    ended = session_access.stop(context, one)
+    print_line(
+        f"session {one.name} had no changes and was removed" if not ended.state else f"session {one.name} is {ended.state}"
+    )
+    return SUCCESS
+
+
+def _resume(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    parser = make_session_parser("resume", "Run the session's agent again on its changes, or run COMMAND instead.")
     parser.usage = "agent-dev resume [-h] [SESSION] [-- COMMAND [ARGS…]]"
-    before, after = _split(words)
+    before, after = _split(argv)
     args = parser.parse_args(before)
-    one = sessions.find(where, args.session, (store.WAITING, store.KILLED))
-    from agent_dev.cli.after_run import after_run
+    one = sessions.find_session(context, args.session, (store.WAITING, store.KILLED))
+    from agent_dev.cli.post_run_review import review_run
 
-    request = Request(tuple(after), options, where.environ, is_command=bool(after))
+    request = RunRequest(tuple(after), options, context.environ, is_command=bool(after))
     from agent_dev.run import resume
 
-    outcome = resume.resume(sessions.hold(one), request, say)
-    if outcome.why:
-        say(visible(outcome.why))
-    return after_run(outcome, request) if outcome.is_kept else outcome.code
+    outcome = resume.resume(session_access.lock_ended(one), request, notify)
+    if outcome.limit_notice:
+        notify(visible(outcome.limit_notice))
+    return review_run(outcome, request) if outcome.is_kept else outcome.exit_code
 
 
-def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return the words before `--` and those after it."""
-    at = words.index("--") if "--" in words else len(words)
-    return words[:at], words[at + 1 :]
+def _split(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments before `--` and those after it."""
+    index = argv.index("--") if "--" in argv else len(argv)
+    return argv[:index], argv[index + 1 :]
 
 
-VERBS: dict[str, Verb] = {"discard": _discard, "stop": _stop, "resume": _resume}
+VERBS: dict[str, Verb] = {"discard": _discard, "undiscard": _undiscard, "stop": _stop, "resume": _resume}

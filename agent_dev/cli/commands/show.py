@@ -1,64 +1,68 @@
-"""The words about profiles and this machine."""
+"""The subcommands about profiles and this machine."""
 
 import argparse
 import os
 import sys
 
-from agent_dev.cli.commands.parser import Verb, parser_of
+from agent_dev.cli.commands.parser import Verb, make_parser
 from agent_dev.cli.render import machine as output
 from agent_dev.config import load
-from agent_dev.errors import DONE, PARTLY, UsageError
-from agent_dev.run.prepare import Options, Request
-from agent_dev.session.sessions import Here
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import FAILURE, SUCCESS, UsageError
+from agent_dev.run.request import RunRequest
+from agent_dev.session.sessions import CommandContext
 
 
-def _show(words: list[str], where: Here, options: Options) -> int:
+def _show(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     from agent_dev.run import show
 
-    parser = parser_of(
+    parser = make_parser(
         "show",
-        "What a run of AGENT would look like: values, their origins, the plan. Runs nothing.",
+        "Show the settings, their origins and the sandbox of a run. Runs nothing.",
         "agent-dev show claude",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="AGENT [ARGS…]", help="as for a run")
-    args = parser.parse_args(words)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="AGENT [ARGS…]", help="the agent and its arguments, as for a run"
+    )
+    parser.usage = "agent-dev show [--json] AGENT [ARGS…]"
+    args = parser.parse_args(argv)
     names = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not names:
-        raise UsageError(message="show which agent?", hint="agent-dev show claude")
-    shown = show.show(Request(tuple(names), options, where.environ, is_command=args.words[:1] == ["--"]))
-    output.shown(shown, as_json=args.json)
-    return DONE
+        raise UsageError(message="show needs an agent", hint="agent-dev show claude")
+    shown = show.preview_run(RunRequest(tuple(names), options, context.environ, is_command=args.words[:1] == ["--"]))
+    output.print_run_plan(shown, as_json=args.json)
+    return SUCCESS
 
 
-def _profiles(words: list[str], where: Here, _options: Options) -> int:
-    parser = parser_of("profiles", "The profiles there are, or the text of one.", "agent-dev profiles claude")
-    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="print this one")
-    parser.add_argument("--json", action="store_true", help="the list as one JSON document on stdout")
-    args = parser.parse_args(words)
+def _profiles(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    parser = make_parser("profiles", "List the profiles, or print one.", "agent-dev profiles claude")
+    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="print this profile")
+    parser.add_argument("--json", action="store_true", help="print the list as one JSON document")
+    args = parser.parse_args(argv)
     if args.json and args.name:
-        raise UsageError(message="--json is for the list of profiles", hint=f"agent-dev show --json {args.name}")
-    known = load.names(os.path.realpath(where.environ.get("HOME", "/")), where.environ)
+        raise UsageError(message="--json cannot be combined with a profile", hint=f"agent-dev show --json {args.name}")
+    known = load.list_profiles(os.path.realpath(context.environ.get("HOME", "/")), context.environ)
     if args.name:
         path = next((path for name, path, _ in known if name == args.name), None)
         if path is None:
-            raise UsageError(message=f"no profile {args.name}", hint=", ".join(name for name, _, _ in known))
+            raise UsageError(message=f"no profile {args.name}", hint=f"profiles: {', '.join(name for name, _, _ in known)}")
         with open(path, encoding="utf-8") as file:
             sys.stdout.write(f"# {path}\n{file.read()}")
-        return DONE
-    output.profiles(known, as_json=args.json)
-    return DONE
+        return SUCCESS
+    output.print_profiles(known, as_json=args.json)
+    return SUCCESS
 
 
-def _doctor(words: list[str], where: Here, options: Options) -> int:
-    from agent_dev.run import doctor  # it tries programs, and needs much for that
+def _doctor(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    from agent_dev.run import doctor  # it runs programs and imports much
 
-    parser = parser_of("doctor", "What this machine can do, found by trying, and what to do about the rest.", "agent-dev doctor")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    args = parser.parse_args(words)
-    findings = doctor.examine(where, options)
-    output.findings(findings, as_json=args.json)
-    return PARTLY if any(finding.is_wrong for finding in findings) else DONE
+    parser = make_parser("doctor", "Test what this machine supports, and print a hint for what is missing.", "agent-dev doctor")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    args = parser.parse_args(argv)
+    findings = doctor.run_checks(context, options)
+    output.print_findings(findings, as_json=args.json)
+    return FAILURE if any(finding.has_failed for finding in findings) else SUCCESS
 
 
 VERBS: dict[str, Verb] = {"show": _show, "profiles": _profiles, "doctor": _doctor}

@@ -1,45 +1,42 @@
-"""The words that tell what there is: sessions, and what one holds. They read nothing of merging."""
+"""The subcommands `status` and `sessions`. They import nothing of merging."""
 
 from dataclasses import replace
 
-from agent_dev.cli.commands.commits_of_session import commits_of, pointers_of
-from agent_dev.cli.commands.open_review import opened
-from agent_dev.cli.commands.parser import Verb, add_session, parser_of
+from agent_dev.cli.commands.open_review import open_unjudged
+from agent_dev.cli.commands.parser import Verb, add_session_argument, make_parser
+from agent_dev.cli.commands.session_commits import read_commits, read_submodule_changes
 from agent_dev.cli.render import changes as output
-from agent_dev.errors import DONE, SessionBusy
-from agent_dev.run.prepare import Options
-from agent_dev.session import sessions, store
-from agent_dev.session.sessions import Here
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import SUCCESS
+from agent_dev.session import discarded, sessions, store
+from agent_dev.session.sessions import CommandContext
 
 
-def _status(words: list[str], where: Here, _options: Options) -> int:
-    parser = parser_of(
-        "status", "What a session holds: its changes with their risks, and its commits.", "agent-dev status --json"
-    )
-    add_session(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    args = parser.parse_args(words)
-    one = sessions.find(where, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
-    if one.state == store.RUNNING:
-        raise SessionBusy(
-            session=one.name, what="still running", hint=f"agent-dev stop {one.name}, or wait until the agent has ended"
+def _status(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    parser = make_parser("status", "Show a session's changes with their risks, and its commits.", "agent-dev status --json")
+    add_session_argument(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    args = parser.parse_args(argv)
+    one = sessions.find_session(context, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
+    with open_unjudged(one, context) as review:
+        made_commits = read_commits(review, context)
+        contents = output.SessionContents(
+            review.assess_with_counts(), made_commits, read_submodule_changes(review, context, made_commits)
         )
-    with opened(one, where) as review:
-        made = commits_of(review, where)
-        held = output.Held(review.counted(), made, pointers_of(review, where, made))
-        output.status(replace(one, record=review.record), held, as_json=args.json)
-    return DONE
+        output.print_status(replace(one, record=review.record), contents, as_json=args.json)
+    return SUCCESS
 
 
-def _sessions(words: list[str], where: Here, _options: Options) -> int:
-    parser = parser_of(
-        "sessions", "Sessions of this repository that are running or wait for a merge.", "agent-dev sessions --all"
-    )
-    parser.add_argument("--all", action="store_true", help="of every repository, merged ones too")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    args = parser.parse_args(words)
-    output.sessions(sessions.of_root(where, every=args.all), as_json=args.json, with_roots=args.all)
-    return DONE
+def _sessions(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    parser = make_parser("sessions", "List the running and waiting sessions of this repository.", "agent-dev sessions --all")
+    parser.add_argument("--all", action="store_true", help="list those of all repositories, and merged and discarded ones")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    args = parser.parse_args(argv)
+    found = sessions.sessions_of_repository(context, every=args.all)
+    if args.all:
+        found = (*discarded.list_discarded(context.store), *found)
+    output.print_sessions(found, as_json=args.json, with_roots=args.all)
+    return SUCCESS
 
 
 VERBS: dict[str, Verb] = {"status": _status, "sessions": _sessions}

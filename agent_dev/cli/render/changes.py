@@ -1,4 +1,4 @@
-"""What sessions hold, as text or JSON on stdout. What an agent wrote goes through `visible` first."""
+"""Print the changes of sessions as text or JSON. All text from an agent passes through `visible`."""
 
 import os
 import sys
@@ -6,122 +6,142 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent_dev.cli.render.commits import links, moved
-from agent_dev.cli.render.format import MANY, as_document, fitted, line, name, roots_of, row_of, rows_of, table
-from agent_dev.commits.submodules import Pointer
-from agent_dev.diff import hunks as blocks
+from agent_dev.cli.render import pager
+from agent_dev.cli.render.commits import describe_submodules, submodule_as_json
+from agent_dev.cli.render.format import (
+    MAX_ROWS,
+    change_row,
+    change_rows,
+    format_table,
+    print_json,
+    print_line,
+    print_wrapped,
+    roots_of,
+)
+from agent_dev.cli.render.pager import PatchStyle
+from agent_dev.commits.gitlinks import SubmoduleChange
+from agent_dev.fs.entry import Key
 from agent_dev.git.formats.commit_format import Commit
+from agent_dev.merge import patches
 from agent_dev.merge.review import Review
-from agent_dev.overlay.changes import Change, ChangeSet, Key
-from agent_dev.risk.commits import MOVED
+from agent_dev.overlay.changes import Change, ChangeSet
+from agent_dev.overlay.labels import display_path, format_count
+from agent_dev.risk.commit_risks import SUBMODULE_MOVED
 from agent_dev.sanitize import visible
-from agent_dev.session.sessions import Listed
+from agent_dev.session.sessions import ListedSession
+from agent_dev.session.store import RUNNING
+
+_FEW = 3  # paths that are listed
 
 
 def _change(change: Change, roots: Sequence[str]) -> dict[str, object]:
     return {
-        "path": name(change.key, roots),
+        "path": display_path(change.key, roots),
         "kind": str(change.kind),
         "type": str(change.type),
-        "ignored": change.ignored,
-        "binary": change.binary,
+        "ignored": change.is_ignored,
+        "binary": change.is_binary,
         "insertions": change.insertions,
         "deletions": change.deletions,
-        "risks": [{"rule": risk.rule, "why": risk.why} for risk in change.risks],
+        "risks": [{"rule": risk.rule, "reason": risk.why} for risk in change.known_risks],
         "conflict": change.conflict or change.obstacle,
-        "merged": change.has_yours,
+        "three_way": change.is_combined,
     }
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a session holds: changes, commits, and the submodules that these moved."""
+class SessionContents:
+    """The contents of a session: changes, commits, and the submodules that these moved."""
 
     changes: ChangeSet
     commits: Sequence[Commit] = ()
-    pointers: Sequence[Pointer] = ()
+    pointers: Sequence[SubmoduleChange] = ()
 
 
-def _commit(commit: Commit, pointers: Sequence[Pointer]) -> dict[str, object]:
+def _commit(commit: Commit, pointers: Sequence[SubmoduleChange]) -> dict[str, object]:
     own = [one for one in pointers if one.commit == commit.id]
-    risks = [{"rule": MOVED.rule, "why": MOVED.why, **moved(one)} for one in own]
+    risks = [{"rule": SUBMODULE_MOVED.rule, "reason": SUBMODULE_MOVED.why, **submodule_as_json(one)} for one in own]
     return {"id": commit.id, "subject": commit.subject, "risks": risks}
 
 
-def status(one: Listed, held: Held, *, as_json: bool) -> None:
-    """Print what a session holds."""
-    changes = held.changes
+def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool) -> None:
+    """Print the contents of a session."""
+    changes = contents.changes
     roots = roots_of(one.record)
     if as_json:
-        as_document(
+        print_json(
             {
                 "version": 1,
                 "session": one.session.id,
                 "root": one.record["root"],
                 "state": one.state,
+                "running": one.state == RUNNING,
                 "exit": one.record.get("exit"),
                 "changes": [_change(change, roots) for change in changes.changes],
                 "notes": list(changes.notes),
-                "commits": [_commit(commit, held.pointers) for commit in held.commits],
+                "commits": [_commit(commit, contents.pointers) for commit in contents.commits],
             }
         )
         return
-    words = one.record["command"]
-    line(f"session {one.name}, {one.state}: {visible(' '.join(map(str, words)))} in {visible(str(one.record['root']))}")
+    argv = one.record["command"]
+    print_line(f"session {one.name}, {one.state}: {visible(' '.join(map(str, argv)))} in {visible(str(one.record['root']))}")
     _list(changes, roots)
-    for commit in held.commits:
-        line(f"commit {commit.id[:10]} {visible(commit.subject)}")
-        for text in links(held.pointers, commit.id):
-            line(f"  {text}")
+    for commit in contents.commits:
+        print_line(f"commit {commit.id[:10]} {visible(commit.subject)}")
+        for text in describe_submodules(contents.pointers, commit.id):
+            print_line(f"  {text}")
 
 
-def summary(review: Review, count: int, made: int) -> None:
-    """Print the list of changes after a run, on stderr's side of the talk: it is no data that was asked for."""
+def print_summary(review: Review, count: int, commit_total: int) -> None:
+    """Print the list of changes after a run, on stderr, since it is not requested output."""
     roots = roots_of(review.record)
-    more = f", {made} commit{'s' * (made != 1)}" if made else ""
-    rows = rows_of(review.changes, roots, MANY)
-    lines = [f"agent-dev: {count} change{'s' * (count != 1)}{more}", *(f"  {text}" for text in rows)]
+    commit_count = f", {format_count(commit_total, 'commit')}" if commit_total else ""
+    rows = change_rows(review.assess_visible(MAX_ROWS), roots, MAX_ROWS)
+    lines = [f"agent-dev: {format_count(count, 'change')}{commit_count}", *(f"  {text}" for text in rows)]
     try:
         sys.stdout.flush()
         sys.stderr.write("".join(f"{text}\n" for text in lines))
         sys.stderr.flush()
     except OSError:
-        return  # a terminal that went away
+        return  # the terminal is gone
 
 
 def _list(changes: ChangeSet, roots: Sequence[str]) -> None:
-    for text in rows_of(changes, roots):
-        line(f"  {text}")
+    for text in change_rows(changes, roots):
+        print_line(f"  {text}")
     if not changes.changes:
-        line("  no changes")
+        print_line("  no changes")
 
 
-def diff(review: Review, keys: Sequence[Key], *, is_stat: bool, with_blocks: bool = False) -> None:
-    """Print changes as a patch that git can apply, or as numbers."""
+def print_diff(review: Review, keys: Sequence[Key], style: PatchStyle, *, is_stat: bool, with_hunks: bool = False) -> str:
+    """Print changes as a patch for git or for a reader, or as a diffstat; return a note about changes that are not in it."""
     roots = roots_of(review.record)
-    wanted = [c for key in keys for c in review.changes.below(key.root, key.path)] if keys else list(review.changes.changes)
+    all_changes = review.changes.changes
+    wanted = (
+        list({c.key: c for key in keys for c in review.changes.below(key.root, key.path)}.values()) if keys else list(all_changes)
+    )
     if is_stat:
-        counted = {change.key: change for change in review.counted().changes}
+        counted = review.assess_with_counts([change.key for change in wanted]).by_key()
         for change in wanted:
-            line(row_of(counted[change.key], roots))
-        return
-    for change in wanted:
-        before, after = review.content(change.key)
-        path = os.fsencode(name(change.key, roots).lstrip("/"))
-        as_patch(blocks.patch(change, path, before, after, with_numbers=with_blocks))
+            print_line(change_row(counted[change.key], roots))
+        return ""
+    form = patches.patch_format_for(review.record, is_exact=style.is_exact, with_numbers=with_hunks)
+    patch_set = patches.PatchWriter(review, wanted, lambda key: os.fsencode(display_path(key, roots).lstrip("/")), form)
+    for patch in patch_set:
+        pager.write_patch(patch, style)
+    return describe_omitted(patch_set.omitted)
 
 
-def as_patch(patch: bytes) -> None:
-    """Print a patch: as it is, but made visible to a person, whose terminal no escape of the agent's must reach."""
-    if sys.stdout.isatty():
-        sys.stdout.writelines(visible(text, tab="\t") + "\n" for text in patch.rstrip(b"\n").split(b"\n"))
-    else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(patch)
-        sys.stdout.buffer.flush()
+def describe_omitted(rows: Sequence[tuple[bytes, str]]) -> str:
+    """Return a line about changes that git's format cannot represent, or ""."""
+    if not rows:
+        return ""
+    named = [f"{visible(path)} ({visible(why)})" for path, why in rows[:_FEW]]
+    commit_count = f" and {len(rows) - _FEW} more" if len(rows) > _FEW else ""
+    return f"not in the patch: {', '.join(named)}{commit_count}"
 
 
-def sessions(found: Sequence[Listed], *, as_json: bool, with_roots: bool) -> None:
+def print_sessions(found: Sequence[ListedSession], *, as_json: bool, with_roots: bool) -> None:
     """Print sessions."""
     if as_json:
         rows = [
@@ -137,20 +157,20 @@ def sessions(found: Sequence[Listed], *, as_json: bool, with_roots: bool) -> Non
             }
             for one in found
         ]
-        as_document({"version": 1, "sessions": rows})
+        print_json({"version": 1, "sessions": rows})
         return
-    for text in table([_listed(one, with_root=with_roots) for one in found if not one.problem]):
-        fitted(text)
+    for text in format_table([_listed(one, with_root=with_roots) for one in found if not one.problem]):
+        print_wrapped(text)
     for one in found:
         if one.problem:
-            fitted(f"{one.session.id}  unreadable  {one.problem}")
+            print_wrapped(f"{one.session.id}  damaged  {one.problem}")
     if not found:
-        line("no sessions are running or waiting here")
+        print_line("no running or waiting sessions")
 
 
-def _listed(one: Listed, *, with_root: bool) -> tuple[str, ...]:
-    started, words = one.record.get("started"), one.record.get("command")
+def _listed(one: ListedSession, *, with_root: bool) -> tuple[str, ...]:
+    started, argv = one.record.get("started"), one.record.get("command")
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(started // 10**9))
-    what = visible(" ".join(map(str, words)))[:60]
-    place = visible(str(one.record["root"])) if with_root else ""
-    return one.session.id, one.state, when, what, str(one.record.get("name") or ""), place
+    command = visible(" ".join(map(str, argv)))[:60]
+    root = visible(str(one.record["root"])) if with_root else ""
+    return one.session.id, one.state, when, command, str(one.record.get("name") or ""), root

@@ -1,52 +1,68 @@
-"""Checkpoints as text or JSON on stdout."""
+"""Print checkpoints and logs as text or JSON."""
 
 import os
 import shlex
 import time
 from collections.abc import Iterable, Sequence
 
-from agent_dev.checkpoint.checkpoint import Version
-from agent_dev.checkpoint.checkpoint_store import About
-from agent_dev.checkpoint.compare import Compared
-from agent_dev.checkpoint.deleted_files import Deleted
-from agent_dev.checkpoint.history import Changed
-from agent_dev.checkpoint.rollback import RolledBack
-from agent_dev.cli.render.changes import as_patch
-from agent_dev.cli.render.format import as_document, few, fitted, line, name, numbered, row_of, size, table
-from agent_dev.diff import hunks as blocks
+from agent_dev.checkpoint.checkpoint_store import Checkpoint
+from agent_dev.checkpoint.compare import PathDifference
+from agent_dev.checkpoint.deleted_files import DeletedFile
+from agent_dev.checkpoint.history import CheckpointChanges
+from agent_dev.checkpoint.operations import FileVersion
+from agent_dev.checkpoint.rollback import RollbackResult
+from agent_dev.cli.render import pager
+from agent_dev.cli.render.changes import describe_omitted
+from agent_dev.cli.render.format import change_row, format_table, print_json, print_limited, print_line, print_wrapped, roots_of
+from agent_dev.cli.render.pager import PatchStyle
+from agent_dev.merge import patches
+from agent_dev.overlay import patch_write
+from agent_dev.overlay.labels import display_path, format_count, format_size
 from agent_dev.sanitize import visible
-from agent_dev.session.events import Told
-from agent_dev.session.sessions import Listed
+from agent_dev.session.events import LogContents
+from agent_dev.session.sessions import ListedSession
+from agent_dev.session.store import Record
 
 
-def in_words(one: About) -> str:
-    """Return how much a checkpoint holds."""
-    return ", ".join(in_parts(one))
+def describe(one: Checkpoint) -> str:
+    """Return the size of a checkpoint as one text."""
+    return ", ".join(describe_parts(one))
 
 
-def in_parts(one: About) -> tuple[str, ...]:
-    """Return the numbers of which that consists."""
-    return f"{one.changed} changed", numbered(one.files, "file"), size(one.size), f"{size(one.copied)} new"
+def describe_parts(one: Checkpoint) -> tuple[str, ...]:
+    """Return the size of a checkpoint as separate texts."""
+    return (
+        f"{format_count(one.changed, 'path')} changed",
+        format_count(one.files, "file"),
+        format_size(one.size),
+        f"{format_size(one.copied)} new",
+    )
 
 
-def checkpoints(one: Listed, found: Sequence[About], *, as_json: bool) -> None:
+def print_checkpoints(one: ListedSession, found: Sequence[Checkpoint], *, as_json: bool) -> None:
     """Print a session's checkpoints, oldest first."""
     if as_json:
-        as_document({"version": 1, "session": one.session.id, "checkpoints": [_row(each) for each in found]})
+        print_json({"version": 1, "session": one.session.id, "checkpoints": [_row(each) for each in found]})
         return
-    for each, text in zip(found, table([_cells(each) for each in found]), strict=True):
-        fitted(text)
-        few([f"      not as it should be: {visible(problem)}" for problem in each.problems], "      {} more (--json)")
+    for each, text in zip(found, format_table([_cells(each) for each in found]), strict=True):
+        print_wrapped(text)
+        print_limited([f"      problem: {visible(problem)}" for problem in each.problems], "      {} more (--json)")
     if not found:
-        line(f"session {one.name} has no checkpoint")
+        print_line(f"session {one.name} has no checkpoints")
 
 
-def _cells(one: About) -> tuple[str, ...]:
+def _cells(one: Checkpoint) -> tuple[str, ...]:
     why = f"{one.cause}: {one.message}" if one.message else one.cause
-    return f"{one.number:>4}", _when(one.time), *(f"{part}," for part in in_parts(one)[:-1]), in_parts(one)[-1], visible(why)
+    return (
+        f"{one.number:>4}",
+        _when(one.time),
+        *(f"{part}," for part in describe_parts(one)[:-1]),
+        describe_parts(one)[-1],
+        visible(why),
+    )
 
 
-def _row(one: About) -> dict[str, object]:
+def _row(one: Checkpoint) -> dict[str, object]:
     return {
         "checkpoint": one.number,
         "time": one.time,
@@ -64,146 +80,153 @@ def _when(time_ns: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ns // 10**9))
 
 
-def taken(one: Listed, made: About, *, as_json: bool) -> None:
-    """Print a checkpoint that was taken."""
+def print_taken(one: ListedSession, new: Checkpoint, *, as_json: bool) -> None:
+    """Print a new checkpoint."""
     if as_json:
-        as_document({"version": 1, "session": one.session.id, **_row(made)})
+        print_json({"version": 1, "session": one.session.id, **_row(new)})
         return
-    line(f"checkpoint {made.number} of session {one.name}: {in_words(made)}")
+    print_line(f"checkpoint {new.number} of session {one.name}: {describe(new)}")
 
 
-def thinned(one: Listed, gone: Sequence[About], *, is_dry: bool, as_json: bool) -> None:
-    """Print what was let go, or would be."""
+def print_pruned(one: ListedSession, gone: Sequence[Checkpoint], *, is_dry: bool, as_json: bool) -> None:
+    """Print the checkpoints that were or would be pruned."""
     if as_json:
-        as_document({"version": 1, "session": one.session.id, "dry_run": is_dry, "gone": sorted(each.number for each in gone)})
+        print_json({"version": 1, "session": one.session.id, "dry_run": is_dry, "removed": sorted(each.number for each in gone)})
         return
     for each in sorted(gone, key=lambda each: each.number):
-        line(f"{'would go' if is_dry else 'gone'}: {each.number:>4}  {_when(each.time)}  {visible(each.message or each.cause)}")
+        verb = "would remove" if is_dry else "removed"
+        print_line(f"{verb}: {each.number:>4}  {_when(each.time)}  {visible(each.message or each.cause)}")
     if not gone:
-        line("every checkpoint is kept")
+        print_line("no checkpoints to remove")
 
 
-def versions(found: Sequence[Version], *, as_json: bool) -> None:
-    """Print what one path was in each checkpoint; those that are like the one before are left out as text."""
+def print_versions(found: Sequence[FileVersion], *, as_json: bool) -> None:
+    """Print the versions of a path in all checkpoints; text output omits repeated ones."""
     if as_json:
         rows = [
             {"checkpoint": one.checkpoint, "time": one.time, "state": one.state, "bytes": one.size, "digest": one.digest or None}
             for one in found
         ]
-        as_document({"version": 1, "versions": rows})
+        print_json({"version": 1, "versions": rows})
         return
     last: tuple[object, ...] = ()
     for one in found:
         state = (one.state, one.size, one.digest)
         if state != last:
-            large = f", {size(one.size)}" if one.state == "file" else ""
-            nothing = ", where there is nothing now" if one.is_nothing else ""
-            line(f"{one.checkpoint:>4}  {_when(one.time)}  {one.state}{large}{nothing}  {one.digest[:10]}".rstrip())
+            size_text = f", {format_size(one.size)}" if one.state == "file" else ""
+            suffix = " (does not exist now)" if one.is_missing else ""
+            print_line(f"{one.checkpoint:>4}  {_when(one.time)}  {one.state}{size_text}{suffix}  {one.digest[:10]}".rstrip())
         last = state
     if not found:
-        line("there is no checkpoint")
+        print_line("no checkpoints")
 
 
-def compared(found: Iterable[Compared], roots: Sequence[str], *, is_stat: bool) -> None:
-    """Print what differs between two checkpoints, as a patch or a line each."""
+def print_comparison(found: Iterable[PathDifference], record: Record, shown: PatchStyle, *, is_stat: bool) -> str:
+    """Print the differences of two checkpoints as a patch or one line each; return a note about what is not in the patch."""
+    roots, skipped = roots_of(record), []
+    form = patches.patch_format_for(record, is_exact=shown.is_exact)
     for one in found:
         if is_stat:
-            line(row_of(one.change, roots))
-        else:
-            path = os.fsencode(name(one.change.key, roots).lstrip("/"))
-            as_patch(blocks.patch(one.change, path, one.before, one.after))
+            print_line(change_row(one.change, roots))
+            continue
+        path = os.fsencode(display_path(one.change.key, roots).lstrip("/"))
+        pager.write_patch(patch_write.change_patch(one.change, path, one.before, one.after, form), shown)
+        why = patch_write.omitted_part(one.change, path, one.before, one.after)
+        if why:
+            skipped.append((path, why))
+    return describe_omitted(skipped)
 
 
-def _as_json(one: Listed, done: RolledBack) -> None:
-    row = {"to": done.to or None, "before": done.before, "paths": list(done.paths), "problems": list(done.problems)}
-    as_document({"version": 1, "session": one.session.id, **row})
+def _as_json(one: ListedSession, result: RollbackResult) -> None:
+    row = {"to": result.target or None, "before": result.previous, "paths": list(result.paths), "problems": list(result.problems)}
+    print_json({"version": 1, "session": one.session.id, **row})
 
 
-def rolled_back(one: Listed, done: RolledBack, *, as_json: bool) -> None:
-    """Print what a rollback did."""
+def print_rollback(one: ListedSession, result: RollbackResult, *, as_json: bool) -> None:
+    """Print the result of a rollback."""
     if as_json:
-        _as_json(one, done)
+        _as_json(one, result)
         return
-    shown = [path for path in done.paths if not _is_git(path)]
-    few([f"  {visible(path or '.')}" for path in shown], "  {} more")
-    if len(shown) != len(done.paths):
-        line(f"  {len(done.paths) - len(shown)} of the agent's git directory")
-    line(f"session {one.name} is as at checkpoint {done.to}: {len(done.paths)} path{'s' * (len(done.paths) != 1)} touched")
-    for problem in done.problems:
-        line(f"  left: {visible(problem)}")
-    line(f"what it held before is checkpoint {done.before}")
+    shown = [path for path in result.paths if not _is_git(path)]
+    print_limited([f"  {visible(path or '.')}" for path in shown], "  {} more")
+    if len(shown) != len(result.paths):
+        print_line(f"  {len(result.paths) - len(shown)} in the agent's git directory")
+    print_line(f"session {one.name} rolled back to checkpoint {result.target}: {format_count(len(result.paths), 'path')} changed")
+    for problem in result.problems:
+        print_line(f"  failed: {visible(problem)}")
+    print_line(f"the previous state is checkpoint {result.previous}")
 
 
 def _is_git(path: str) -> bool:
     return path == ".git" or path.startswith((".git/", "git-0:"))
 
 
-_UNTOLD = ("n", "time", "event", "steps")  # in lines: what is said otherwise, or has lines of its own in --json
+_HIDDEN_KEYS = ("n", "time", "event", "steps")  # printed differently in text, or only in --json
 
 
-def log(one: Listed, told: Told, *, what: str, as_json: bool) -> None:
-    """Print a session's events, or its agent's commands."""
+def print_log(one: ListedSession, found: LogContents, *, kind: str, as_json: bool) -> None:
+    """Print a session's events or its agent's commands."""
     if as_json:
-        document = {"version": 1, "session": one.session.id, what: list(told.rows)}
-        as_document({**document, "left_out": told.dropped, "problem": told.problem or None})
+        document = {"version": 1, "session": one.session.id, kind: list(found.rows)}
+        print_json({**document, "left_out": found.dropped, "problem": found.problem or None})
         return
-    for row in sorted(told.rows, key=_moment):  # who notes the start may do so after the first checkpoint
-        more = [_pair(key, value) for key, value in row.items() if key not in _UNTOLD and value not in (None, [])]
-        moment = row.get("time")
-        when = _when(moment) if isinstance(moment, int) else ""
-        line(" ".join([when, f"{visible(str(row.get('event', '')))}", *more]).replace("  ", " ").rstrip())
-    if told.dropped:
-        line(f"{told.dropped:,} more were left out, since the log or the disk was full")
-    elif not told.rows and not told.problem:
-        line(f"session {one.name} has no {what}")
+    for row in sorted(found.rows, key=_row_time):  # the start may be logged after the first checkpoint
+        pairs = [_pair(key, value) for key, value in row.items() if key not in _HIDDEN_KEYS and value not in (None, [])]
+        time_ns = row.get("time")
+        when = _when(time_ns) if isinstance(time_ns, int) else ""
+        print_line(" ".join([when, f"{visible(str(row.get('event', '')))}", *pairs]).replace("  ", " ").rstrip())
+    if found.dropped:
+        print_line(f"{found.dropped:,} more were not logged: the log or the disk was full")
+    elif not found.rows and not found.problem:
+        print_line(f"session {one.name} has no {kind}")
 
 
-def _moment(row: dict[str, object]) -> int:
-    moment = row.get("time")
-    return moment if isinstance(moment, int) else 0
+def _row_time(row: dict[str, object]) -> int:
+    time_ns = row.get("time")
+    return time_ns if isinstance(time_ns, int) else 0
 
 
 def _pair(key: str, value: object) -> str:
     if isinstance(value, dict):
         return " ".join(_pair(f"{key}.{name}", one) for name, one in value.items())
-    words = shlex.join(map(str, value)) if isinstance(value, list) else str(value)
-    return visible(f"{key}={words}")
+    text = shlex.join(map(str, value)) if isinstance(value, list) else str(value)
+    return visible(f"{key}={text}")
 
 
-def changes(one: Listed, found: Sequence[Changed], *, as_json: bool) -> None:
-    """Print what changed from checkpoint to checkpoint."""
+def print_changes(one: ListedSession, found: Sequence[CheckpointChanges], *, as_json: bool) -> None:
+    """Print the changes from checkpoint to checkpoint."""
     if as_json:
-        rows = [{"checkpoint": each.about.number, "time": each.about.time, "paths": list(each.paths)} for each in found]
-        as_document({"version": 1, "session": one.session.id, "changes": rows})
+        rows = [{"checkpoint": each.checkpoint.number, "time": each.checkpoint.time, "paths": list(each.paths)} for each in found]
+        print_json({"version": 1, "session": one.session.id, "changes": rows})
         return
     for each in found:
-        line(f"{_when(each.about.time)} checkpoint {each.about.number}: {len(each.paths)} changed")
-        few([f"  {visible(path)}" for path in each.paths], "  {} more")
+        print_line(f"{_when(each.checkpoint.time)} checkpoint {each.checkpoint.number}: {len(each.paths)} changed")
+        print_limited([f"  {visible(path)}" for path in each.paths], "  {} more")
     if not found:
-        line(f"session {one.name} has no checkpoint")
+        print_line(f"session {one.name} has no checkpoints")
 
 
-def deleted(one: Listed, found: Sequence[Deleted], *, as_json: bool) -> None:
-    """Print what was deleted in a session."""
+def print_deleted(one: ListedSession, found: Sequence[DeletedFile], *, as_json: bool) -> None:
+    """Print the files deleted in a session."""
     if as_json:
         rows = [
             {"path": each.path, "type": each.kind, "bytes": each.size, "checkpoint": each.checkpoint or None} for each in found
         ]
-        as_document({"version": 1, "session": one.session.id, "deleted": rows})
+        print_json({"version": 1, "session": one.session.id, "deleted": rows})
         return
     for each in found:
         source = f"checkpoint {each.checkpoint}" if each.checkpoint else "the repository"
-        line(f"{visible(each.path)}  {each.kind}, {size(each.size)}, in {source}")
+        print_line(f"{visible(each.path)}  {each.kind}, {format_size(each.size)}, in {source}")
     if not found:
-        line(f"nothing is known to be deleted in session {one.name}")
+        print_line(f"no deleted files found in session {one.name}")
 
 
-def brought(one: Listed, done: RolledBack, *, as_json: bool) -> None:
-    """Print what was brought back."""
+def print_restored(one: ListedSession, result: RollbackResult, *, as_json: bool) -> None:
+    """Print the result of restoring deleted files."""
     if as_json:
-        _as_json(one, done)
+        _as_json(one, result)
         return
-    few([f"  {visible(path)}" for path in done.paths], "  {} more")
-    line(f"{len(done.paths)} path{'s' * (len(done.paths) != 1)} brought back in session {one.name}")
-    for problem in done.problems:
-        line(f"  left: {visible(problem)}")
+    print_limited([f"  {visible(path)}" for path in result.paths], "  {} more")
+    print_line(f"{format_count(len(result.paths), 'path')} restored in session {one.name}")
+    for problem in result.problems:
+        print_line(f"  failed: {visible(problem)}")

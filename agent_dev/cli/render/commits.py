@@ -1,4 +1,4 @@
-"""What a session committed, as text or JSON on stdout. All of it was written by an agent, and goes through `visible` first."""
+"""Print the commits of a session as text or JSON. All text from an agent passes through `visible`."""
 
 import os
 import time
@@ -6,213 +6,237 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent_dev.agent_git.changes import HEADS, RefChange
-from agent_dev.cli.render.format import as_document, fewer, line, numbered
-from agent_dev.commits.report import Looked
-from agent_dev.commits.submodules import Pointer
-from agent_dev.git.formats.commit_format import Person, Told
+from agent_dev.cli.render.format import limit_rows, print_json, print_line
+from agent_dev.commits.gitlinks import SubmoduleChange
+from agent_dev.commits.report import CommitReport
+from agent_dev.git.formats.commit_format import CommitIdentity, ParsedCommit
+from agent_dev.overlay.changes import ChangeKind
+from agent_dev.overlay.labels import SIGNS, format_count
 from agent_dev.sanitize import visible
 
 if TYPE_CHECKING:
-    from agent_dev.commits.bring import Brought  # with all of merging, which telling of commits does not need
+    from agent_dev.commits.importer import ImportResult  # imports all of merging
+    from agent_dev.commits.risks import RiskyFile
 
-_SIGNS = {"added": "+", "deleted": "-", "edited": "~", "retyped": "%"}
-_FILES = 6  # of a commit: past that a number stands for the rest
-_RISKY = 200  # of them that are looked at for risks to name
+_FILES = 6  # shown per commit; the others are counted
+_RISKY = 200  # checked per commit for risks to show
 _SHORT = 10
 
 
-def commits(looked: Looked, session: str, *, as_json: bool) -> None:
-    """Print all that came of a session's git dir."""
+def print_commits(report: CommitReport, session: str, *, as_json: bool, is_running: bool = False) -> None:
+    """Print the commits and the other changes of a session's git directory."""
     if as_json:
-        _as_json(looked, session)
+        _print_commits_json(report, session, is_running=is_running)
         return
-    for one in looked.found.commits:
-        line(f"{one.id} {visible(one.subject)}{' (on a remote branch, too)' if one.id in looked.found.remote else ''}")
-        for row in (*about(one, looked), *links(looked.pointers, one.id)):
-            line(f"  {row}")
-    if looked.found.is_cut:
-        line("… and older ones")
-    if not looked.found.commits:
-        line("no commits")
-    for row in others(looked):
-        line(row)
-    if looked.found.commits or looked.found.refs:
-        line("they stay in the session: agent-dev merge --commits [BRANCH] [--as NAME] brings them home")
+    for one in report.changes.commits:
+        print_line(
+            f"{one.id} {visible(one.subject)}{' (on a remote branch, too)' if one.id in report.changes.remote_ids else ''}"
+        )
+        for row in (*describe_commit(one, report), *describe_submodules(report.submodule_changes, one.id)):
+            print_line(f"  {row}")
+    if report.changes.is_truncated:
+        print_line("… and older commits")
+    if not report.changes.commits:
+        print_line("no commits")
+    for row in describe_other_changes(report):
+        print_line(row)
+    if report.changes.commits or report.changes.refs:
+        print_line("to import commits: agent-dev merge --commits [BRANCH] [--as NAME]")
 
 
-def others(looked: Looked) -> Iterator[str]:
-    """Yield what came of the session's git dir beside commits: refs that moved, stashes, what is half done or not committed."""
-    found = looked.found
-    if found.fetched:
-        yield f"fetched, and on remote branches only: {found.fetched} commits"
+def describe_other_changes(report: CommitReport) -> Iterator[str]:
+    """Yield the changes of the session's git directory except commits: moved refs, stashes, unfinished operations."""
+    found = report.changes
+    if found.fetched_count:
+        yield f"fetched to remote branches only: {format_count(found.fetched_count, 'commit')}"
     yield from map(_ref, found.refs)
     for stash in found.stashes:
-        yield f"stash: {visible(stash.subject)} ({stash.id[:_SHORT]}); it stays in the session"
-    for what in found.unfinished:
-        yield f"in the middle of a {what}: it stays in the session as it is"
-    if looked.uncommitted and found.commits:
-        left = [f"not in its last commit: {visible(path)}" for path in looked.uncommitted]
-        yield from fewer(left, "not in its last commit: {} more")
+        yield f"stash: {visible(stash.subject)} ({stash.id[:_SHORT]}), not imported"
+    for operation in found.operations_in_progress:
+        yield f"{operation} in progress, not imported"
+    if report.uncommitted and found.commits:
+        rows = [f"uncommitted: {visible(path)}" for path in report.uncommitted]
+        yield from limit_rows(rows, "uncommitted: {} more")
 
 
-def about(told: Told, looked: Looked, most: int = _FILES) -> Iterator[str]:
-    """Yield who made a commit and when, its signature, up to `most` of its files, and which of the user's edits it holds.
+def describe_commit(commit: ParsedCommit, report: CommitReport, max_files: int = _FILES) -> Iterator[str]:
+    """Yield a commit's author and time, signature, up to `max_files` files, and which uncommitted edits of the user it includes.
 
-    Of files beyond that, those with risks.
+    Files with risks are shown beyond `max_files`.
     """
-    risks = looked.risks.get(told.id, {})
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(told.author.time))
-    signed = f", with a signature ({told.signature}) that nobody has verified" if told.signature else ""
-    yield f"{visible(told.author.name)} <{visible(told.author.email)}>, {when}{signed}"
-    shown = [one for number, one in enumerate(told.files) if number < most or (one.path in risks and number < _RISKY)]
+    risks = report.risks.get(commit.id, {})
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(commit.author.time))
+    signature = f", {commit.signature} signature, not verified" if commit.signature else ""
+    yield f"{visible(commit.author.name)} <{visible(commit.author.email)}>, {when}{signature}"
+    shown = [
+        one for number, one in enumerate(commit.changed_files) if number < max_files or (one.path in risks and number < _RISKY)
+    ]
     for one in shown:
         why = ", ".join(risk.rule for risk in risks.get(one.path, ()))
-        yield f"{_SIGNS[one.kind]} {visible(one.path)}{f' ! {why}' if why else ''}"
-    if len(told.files) > len(shown):
-        yield f"… {len(told.files) - len(shown)} more files"
-    for path in looked.holds.get(told.id, ()):
-        yield f"holds what you had not committed of {visible(path)}"
+        yield f"{SIGNS[ChangeKind(one.kind)]} {visible(one.path)}{f' ! {why}' if why else ''}"
+    if len(commit.changed_files) > len(shown):
+        yield f"… {format_count(len(commit.changed_files) - len(shown), 'more file')}"
+    for path in report.user_edits.get(commit.id, ()):
+        yield f"includes your uncommitted edits of {visible(path)}"
 
 
-def links(pointers: Sequence[Pointer], commit: str) -> Iterator[str]:
-    """Yield what is said of submodules that point elsewhere since a commit: always a risk."""
+def describe_submodules(pointers: Sequence[SubmoduleChange], commit: str) -> Iterator[str]:
+    """Yield a description of the submodules that a commit moved; they are always a risk."""
     for one in pointers:
         if one.commit == commit:
-            yield from _link(one)
+            yield from _describe_link(one)
 
 
-def _link(one: Pointer) -> Iterator[str]:
+def _describe_link(one: SubmoduleChange) -> Iterator[str]:
     before, after = ((value or "nothing")[:_SHORT] for value in (one.old, one.new))
     yield f"! submodule {visible(one.path)}: {before} → {after}"
     if one.log is None:
         yield "  its commits are not in the session"
     elif not one.log and one.old and one.new:
-        yield "  back to an older commit"
-    yield from fewer([f"  {row.id[:_SHORT]} {visible(row.subject)}" for row in one.log or ()], "  … {} more commits")
+        yield "  moved back to an older commit"
+    yield from limit_rows([f"  {row.id[:_SHORT]} {visible(row.subject)}" for row in one.log or ()], "  … {} more")
 
 
-def called(name: str) -> str:
-    """Return how a ref is called: a branch by its name; made visible."""
-    for start, what in ((HEADS, "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")):
-        if name.startswith(start):
-            return f"{what} {visible(name.removeprefix(start))}"
+def ref_label(name: str) -> str:
+    """Return the display name of a ref: its kind and short name, escaped."""
+    for prefix, kind in ((HEADS, "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")):
+        if name.startswith(prefix):
+            return f"{kind} {visible(name.removeprefix(prefix))}"
     return visible(name)
 
 
 def _ref(ref: RefChange) -> str:
     before, after = ((value or "nothing")[:_SHORT] for value in (ref.before, ref.after))
-    return f"{called(ref.name)}: {ref.motion}, {before} → {after}"
+    return f"{ref_label(ref.name)}: {ref.status}, {before} → {after}"
 
 
-def brought(done: "Brought", *, is_dry: bool, as_json: bool) -> None:
-    """Print what became of commits that were to come home."""
+def print_import(result: "ImportResult", *, is_dry: bool, as_json: bool) -> None:
+    """Print the result of an import of commits."""
     if as_json:
-        _brought_as_json(done, is_dry=is_dry)
+        _print_import_json(result, is_dry=is_dry)
         return
-    for row in told(done, is_dry=is_dry):
-        line(row)
+    for row in describe_import(result, is_dry=is_dry):
+        print_line(row)
 
 
-def told(done: "Brought", *, is_dry: bool = False) -> Iterator[str]:
-    """Yield what became of commits that were to come home."""
-    for left in done.conflicts:
-        yield f"conflict: {visible(left.key.path)}: {visible(left.why)}"
-    word = "would take" if is_dry else "took"
-    yield from fewer([f"{word} {one.id[:_SHORT]} {visible(one.subject)}" for one in done.commits], f"{word} {{}} more commits")
-    yield from _beside(done, word)
-    if done.merge or is_dry:
-        rows = [f"merged with what you had not committed of {visible(one.path)}" for one in done.together]
-        yield from fewer(rows, "merged with what you had not committed of {} more files")
-    if done.why:
-        yield visible(done.why)
-    if done.merge or (is_dry and done.commits):
-        verb = "would lead" if is_dry else "leads"
-        files = f", {numbered(len(done.taken), 'file')} changed" if done.taken else ""
-        yield f"{called(done.ref)} {verb} to {done.after[:_SHORT]}{files}{'' if is_dry else ' (agent-dev undo)'}"
-    if done.next:
-        yield f"next: {visible(done.next)}"
+def describe_import(result: "ImportResult", *, is_dry: bool = False) -> Iterator[str]:
+    """Yield the result of an import of commits, line by line."""
+    for left in result.conflicts:
+        yield f"conflict: {visible(left.key.path)}: {visible(left.reason)}"
+    yield from limit_rows([_risky(one) for one in result.risky], "risky: {} more")
+    verb = "would import" if is_dry else "imported"
+    yield from limit_rows([f"{verb} {one.id[:_SHORT]} {visible(one.subject)}" for one in result.commits], f"{verb} {{}} more")
+    yield from _describe_attachments(result, verb)
+    if result.merge or is_dry:
+        rows = [f"merged with your uncommitted changes: {visible(one.path)}" for one in result.merged_files]
+        yield from limit_rows(rows, "merged with your uncommitted changes: {} more")
+    verb = "would skip" if is_dry else "skipped"
+    rows = [f"{verb} {visible(one.key.path)}: {visible(one.reason)}" for one in result.not_updated]
+    yield from limit_rows(rows, f"{verb} {{}} more, which differ from the commit")
+    rows = [f"split hard links: other names of {visible(one.path)} keep the old content" for one in result.split_links]
+    yield from limit_rows(rows, "split hard links: {} more")
+    if result.reason:
+        yield visible(result.reason)
+    if result.merge or (is_dry and result.commits):
+        verb = "would point" if is_dry else "now points"
+        files = f", {format_count(len(result.applied), 'file')} changed" if result.applied else ""
+        yield f"{ref_label(result.ref)} {verb} to {result.after[:_SHORT]}{files}{'' if is_dry else ' (agent-dev undo)'}"
+    if result.next_command:
+        yield f"hint: {visible(result.next_command)}"
 
 
-def _beside(done: "Brought", word: str) -> Iterator[str]:
-    if done.large and (done.merge or word != "took"):
-        yield f"{word} {numbered(done.large - len(done.refused), 'file')} of LFS"
-    for oid in done.refused:
-        yield f"left the LFS file {oid}: it is not what its name says"
-    for one in done.submodules:
+def _risky(one: "RiskyFile") -> str:
+    location = f" ({one.commit[:_SHORT]})" if one.commit else ""
+    return f"risky: {visible(one.path)}: {', '.join(risk.rule for risk in one.risks)}{location}"
+
+
+def _describe_attachments(result: "ImportResult", verb: str) -> Iterator[str]:
+    if result.lfs_count and (result.merge or verb != "imported"):
+        yield f"{verb} {format_count(result.lfs_count - len(result.refused_lfs), 'LFS file')}"
+    for oid in result.refused_lfs:
+        yield f"skipped LFS file {oid}: its content does not match its hash"
+    for one in result.submodules:
         name = f"submodule {visible(one.path)}, {one.commit[:_SHORT]}"
-        yield f"{name}: {visible(one.why)}" if one.why else f"{word} {name} (git submodule update checks it out)"
+        yield f"{name}: {visible(one.reason)}" if one.reason else f"{verb} {name} (git submodule update checks it out)"
 
 
-def _brought_as_json(done: "Brought", *, is_dry: bool) -> None:
-    as_document(
+def _print_import_json(result: "ImportResult", *, is_dry: bool) -> None:
+    print_json(
         {
             "version": 1,
-            "session": done.session,
-            "merge": done.merge or None,
+            "session": result.session,
+            "merge": result.merge or None,
             "dry_run": is_dry,
-            "ref": done.ref or None,
-            "before": done.before or None,
-            "after": done.after or None,
-            "commits": [{"id": told.id, "subject": told.subject} for told in done.commits],
-            "taken": [os.fsdecode(key.path) for key in done.taken],
-            "merged": [os.fsdecode(key.path) for key in done.together],
-            "conflicts": [{"path": os.fsdecode(left.key.path), "why": left.why} for left in done.conflicts],
-            "why": done.why or None,
-            "next": done.next or None,
-            "lfs": done.large,
-            "refused_lfs": list(done.refused),
+            "ref": result.ref or None,
+            "before": result.before or None,
+            "after": result.after or None,
+            "commits": [{"id": one.id, "subject": one.subject} for one in result.commits],
+            "applied": [os.fsdecode(key.path) for key in result.applied],
+            "three_way": [os.fsdecode(key.path) for key in result.merged_files],
+            "conflicts": [{"path": os.fsdecode(left.key.path), "reason": left.reason} for left in result.conflicts],
+            "risky": [
+                {"commit": one.commit or None, "path": os.fsdecode(one.path), "risks": [risk.rule for risk in one.risks]}
+                for one in result.risky
+            ],
+            "reason": result.reason or None,
+            "hint": result.next_command or None,
+            "lfs": result.lfs_count,
+            "rejected_lfs": list(result.refused_lfs),
+            "skipped": [{"path": os.fsdecode(left.key.path), "reason": left.reason} for left in result.not_updated],
+            "split_links": [os.fsdecode(key.path) for key in result.split_links],
             "submodules": [
-                {"path": os.fsdecode(one.path), "commit": one.commit, "ref": one.ref or None, "why": one.why or None}
-                for one in done.submodules
+                {"path": os.fsdecode(one.path), "commit": one.commit, "ref": one.ref or None, "reason": one.reason or None}
+                for one in result.submodules
             ],
         }
     )
 
 
-def _as_json(looked: Looked, session: str) -> None:
-    found = looked.found
-    as_document(
+def _print_commits_json(report: CommitReport, session: str, *, is_running: bool) -> None:
+    found = report.changes
+    print_json(
         {
             "version": 1,
             "session": session,
-            "commits": [_row(told, looked) for told in found.commits],
-            "cut": found.is_cut,
-            "fetched": found.fetched,
-            "refs": [{"name": one.name, "motion": one.motion, "before": one.before, "after": one.after} for one in found.refs],
+            "running": is_running,
+            "commits": [_row(commit, report) for commit in found.commits],
+            "truncated": found.is_truncated,
+            "fetched": found.fetched_count,
+            "refs": [{"name": one.name, "change": one.status, "before": one.before, "after": one.after} for one in found.refs],
             "stashes": [{"id": one.id, "subject": one.subject} for one in found.stashes],
-            "unfinished": list(found.unfinished),
-            "submodules": [moved(one) for one in looked.pointers],
-            "start": found.start or None,
-            "head": found.head or None,
-            "uncommitted": None if looked.uncommitted is None else [os.fsdecode(path) for path in looked.uncommitted],
+            "in_progress": list(found.operations_in_progress),
+            "submodules": [submodule_as_json(one) for one in report.submodule_changes],
+            "start": found.start_branch or None,
+            "head": found.head_branch or None,
+            "uncommitted": None if report.uncommitted is None else [os.fsdecode(path) for path in report.uncommitted],
         }
     )
 
 
-def moved(one: Pointer) -> dict[str, object]:
-    """Return a submodule that moved as plain data."""
+def submodule_as_json(one: SubmoduleChange) -> dict[str, object]:
+    """Return a moved submodule as JSON data."""
     log = None if one.log is None else [{"id": row.id, "subject": row.subject} for row in one.log]
     return {"commit": one.commit, "path": os.fsdecode(one.path), "before": one.old or None, "after": one.new or None, "log": log}
 
 
-def _row(told: Told, looked: Looked) -> dict[str, object]:
-    risks = looked.risks.get(told.id, {})
+def _row(commit: ParsedCommit, report: CommitReport) -> dict[str, object]:
+    risks = report.risks.get(commit.id, {})
     return {
-        "id": told.id,
-        "subject": told.subject,
-        "message": told.message.decode("utf-8", "surrogateescape"),
-        "parents": list(told.parents),
-        "author": _person(told.author),
-        "committer": _person(told.committer),
-        "signature": told.signature or None,
+        "id": commit.id,
+        "subject": commit.subject,
+        "message": commit.message.decode("utf-8", "surrogateescape"),
+        "parents": list(commit.parents),
+        "author": _person(commit.author),
+        "committer": _person(commit.committer),
+        "signature": commit.signature or None,
         "files": [
             {"path": os.fsdecode(one.path), "kind": one.kind, "risks": [risk.rule for risk in risks.get(one.path, ())]}
-            for one in told.files
+            for one in commit.changed_files
         ],
-        "holds": [os.fsdecode(path) for path in looked.holds.get(told.id, ())],
-        "remote": told.id in looked.found.remote,
+        "includes_uncommitted": [os.fsdecode(path) for path in report.user_edits.get(commit.id, ())],
+        "on_remote": commit.id in report.changes.remote_ids,
     }
 
 
-def _person(one: Person) -> dict[str, object]:
+def _person(one: CommitIdentity) -> dict[str, object]:
     return {"name": one.name, "email": one.email, "time": one.time, "zone": one.zone}

@@ -1,51 +1,56 @@
-"""What is kept from one session to the next, as text or JSON on stdout. What an agent wrote goes through `visible` first."""
+"""Print state kept between sessions as text or JSON. All text from an agent passes through `visible`."""
 
 import difflib
 import json
 from collections.abc import Iterator, Sequence
 
-from agent_dev.cli.render.format import as_document, few, line, numbered, size
-from agent_dev.fs.disk_usage import Cleaned
-from agent_dev.home.autostart import Step
-from agent_dev.home.manage import Changed, Fresh, Home
-from agent_dev.run.config_report import Configured
-from agent_dev.run.trust import NONE, Said
+from agent_dev.cli.render.format import print_json, print_limited, print_line
+from agent_dev.home.autostart import HomeChange
+from agent_dev.home.manage import HomeChanges, HomeSummary, ResetResult
+from agent_dev.merge.retention.clean import CleanResult
+from agent_dev.overlay.labels import format_count, format_size
+from agent_dev.run.config_report import ConfiguredValue
+from agent_dev.run.repository_trust import NONE, TrustStatus
 from agent_dev.sanitize import visible
 
-_MOST_LINES = 200  # of one file's difference
+_MOST_LINES = 200  # of one file's diff
 
 
-def home(value: Home, *, as_json: bool) -> None:
-    """Print what a home is and what of it runs by itself."""
+def print_home(value: HomeSummary, *, as_json: bool) -> None:
+    """Print an agent home and its autostart files."""
     if as_json:
-        rows = [{"path": path, "why": why} for path, why in value.lasting]
-        as_document({"version": 1, "home": value.path, "files": value.files, "runs": rows})
+        rows = [{"path": path, "reason": why} for path, why in value.autostart]
+        print_json({"version": 1, "home": value.path, "files": value.files, "autostart": rows})
         return
-    line(f"{visible(value.path)}: {numbered(value.files, 'file')}")
-    if value.lasting:
-        line("runs by itself:")
-        few([f"  {visible(path)}: {visible(why)}" for path, why in value.lasting], "  and {} more (--json lists them)")
+    print_line(f"{visible(value.path)}: {format_count(value.files, 'file')}")
+    if value.autostart:
+        print_line("runs automatically:")
+        print_limited(
+            [f"  {visible(path)}: {visible(why)}" for path, why in value.autostart], "  and {} more (--json lists them)"
+        )
 
 
-def changed(value: Changed, *, as_json: bool) -> None:
-    """Print what changed in a home."""
+def print_changes(value: HomeChanges, *, as_json: bool) -> None:
+    """Print the changes in a home."""
     if as_json:
-        rows = [{"sign": step.sign, "path": step.path, "why": step.why or None} for step in value.steps]
-        as_document({"version": 1, "home": value.path, "known": value.is_known, "changes": rows})
+        rows = [{"sign": step.sign, "path": step.path, "reason": step.reason or None} for step in value.changes]
+        print_json({"version": 1, "home": value.path, "known": value.is_known, "changes": rows})
         return
     if not value.is_known:
-        line(f"{visible(value.path)}: not known what it held before, so all of it is listed")
-    elif not value.steps:
-        line(f"{visible(value.path)}: nothing changed since before the last session")
-    for step in (step for step in value.steps if step.why):
-        line(f"{step.sign} {visible(step.path)}   ! {visible(step.why)}")
+        print_line(f"{visible(value.path)}: no index of the previous state; listing everything")
+    elif not value.changes:
+        print_line(f"{visible(value.path)}: nothing changed since the last session started")
+    for step in (step for step in value.changes if step.reason):
+        print_line(f"{step.sign} {visible(step.path)}   ! {visible(step.reason)}")
         for text in _lines(step):
-            line(f"    {text}")
-    few([f"{step.sign} {visible(step.path)}" for step in value.steps if not step.why], "and {} more (--json lists them)")
+            print_line(f"    {text}")
+    print_limited(
+        [f"{step.sign} {visible(step.path)}" for step in value.changes if not step.reason], "and {} more (--json lists them)"
+    )
 
 
-def _lines(step: Step) -> Iterator[str]:
-    """Yield the difference of a text that runs by itself."""
+def _lines(step: HomeChange) -> Iterator[str]:
+    """Yield the diff of an autostart file."""
     if step.after is None:
         return
     texts = ((step.before or "").splitlines(), step.after.splitlines())
@@ -55,64 +60,69 @@ def _lines(step: Step) -> Iterator[str]:
         yield f"and {len(rows) - _MOST_LINES} more lines"
 
 
-def fresh(value: Fresh, *, as_json: bool) -> None:
-    """Print what became of a home that was reset."""
+def print_reset(value: ResetResult, *, as_json: bool) -> None:
+    """Print the result of resetting a home."""
     if as_json:
-        as_document({"version": 1, "home": value.path, "trash": value.trash or None, "kept": list(value.kept)})
+        print_json({"version": 1, "home": value.path, "trash": value.trash or None, "kept": list(value.kept_logins)})
         return
     if not value.trash:
-        line(f"{visible(value.path)} is not there, so there is nothing to reset")
+        print_line(f"{visible(value.path)} does not exist; nothing to reset")
         return
-    line(f"{visible(value.path)} is fresh; the old one lies in {visible(value.trash)}")
-    if value.kept:
-        line(f"kept: {visible(', '.join(value.kept))}")
+    print_line(f"{visible(value.path)} was reset; the old home is {visible(value.trash)}")
+    if value.kept_logins:
+        print_line(f"kept: {visible(', '.join(value.kept_logins))}")
 
 
-def said(value: Said, *, as_json: bool) -> None:
-    """Print a repository's own settings, what they give the agent and what they take away."""
+def print_trust_status(value: TrustStatus, *, as_json: bool) -> None:
+    """Print a repository's settings, what they grant the agent and what they restrict."""
     if as_json:
-        lists = {"gives": list(value.gives), "takes": list(value.takes), "problems": list(value.problems)}
-        as_document({"version": 1, "root": value.root, "state": value.state, "text": value.text, **lists})
+        lists = {"grants": list(value.grants), "restricts": list(value.restrictions), "problems": list(value.problems)}
+        print_json({"version": 1, "root": value.root, "state": value.state, "text": value.text, **lists})
         return
     if value.state == NONE:
-        line(f"{visible(value.root)} has no settings of its own (.agent-dev.yaml)")
+        print_line(f"{visible(value.root)} has no .agent-dev.yaml")
         return
-    line(f"{visible(value.root)}/.agent-dev.yaml: {value.state}")
+    print_line(f"{visible(value.root)}/.agent-dev.yaml: {value.state}")
     for text in value.text.splitlines():
-        line(f"    {visible(text)}")
-    for word, rows in (("gives", value.gives), ("takes", value.takes), ("wrong", value.problems)):
+        print_line(f"    {visible(text)}")
+    for label, rows in (("grants", value.grants), ("restricts", value.restrictions), ("problem", value.problems)):
         for row in rows:
-            line(f"{word}: {visible(row)}")
+            print_line(f"{label}: {visible(row)}")
 
 
-def given(root: str) -> None:
-    """Say that the word was kept."""
-    line(f"trusted, exactly as it is now: {visible(root)}/.agent-dev.yaml")
+def print_trusted(root: str) -> None:
+    """Confirm that the settings are trusted."""
+    print_line(f"trusted in its current version: {visible(root)}/.agent-dev.yaml")
 
 
-def revoked(was_there: bool) -> None:  # noqa: FBT001  (the one thing to say)
-    """Say that the word was taken back."""
-    line("trusted no more" if was_there else "it was not trusted")
+def print_revoked(was_there: bool) -> None:  # noqa: FBT001  (the only argument)
+    """Confirm that the settings are no longer trusted."""
+    print_line("no longer trusted" if was_there else "it was not trusted")
 
 
-def cleaned(value: Cleaned, *, as_json: bool, is_dry: bool) -> None:
-    """Print what went from the trash."""
+def print_cleaned(value: CleanResult, *, as_json: bool, is_dry: bool) -> None:
+    """Print what was removed from the trash."""
     if as_json:
-        gone, kept = ([{"name": one.name, "bytes": one.size} for one in some] for some in (value.gone, value.kept))
-        as_document({"version": 1, "dry": is_dry, "gone": gone, "kept": kept})
+        removed, kept = ([{"name": one.name, "bytes": one.size} for one in some] for some in (value.removed, value.kept))
+        packed = [{"session": one.id, "action": one.action, "bytes": one.size} for one in value.sessions]
+        print_json({"version": 1, "dry_run": is_dry, "removed": removed, "kept": kept, "sessions": packed})
         return
-    for one in value.gone:
-        line(f"{visible(one.name)}   {size(one.size)}")
-    word = "would go" if is_dry else "gone"
-    line(f"{len(value.gone)} {word}, {size(sum(one.size for one in value.gone))}; {len(value.kept)} kept")
+    for one in value.removed:
+        print_line(f"{visible(one.name)}   {format_size(one.size)}")
+    for session in value.sessions:
+        print_line(f"merged session {session.id}   {'would be ' * is_dry}{session.action}, {format_size(session.size)}")
+    noun, verb = "entry" if len(value.removed) == 1 else "entries", "would be removed" if is_dry else "removed"
+    print_line(
+        f"{len(value.removed)} {noun} {verb}, {format_size(sum(one.size for one in value.removed))}; {len(value.kept)} kept"
+    )
 
 
-def configured(values: Sequence[Configured], *, as_json: bool) -> None:
+def print_config(values: Sequence[ConfiguredValue], *, as_json: bool) -> None:
     """Print every value with its origin."""
     if as_json:
         rows = [{"key": one.key, "value": one.value, "origin": one.origin} for one in values]
-        as_document({"version": 1, "values": rows})
+        print_json({"version": 1, "values": rows})
         return
     for one in values:
         text = one.value if isinstance(one.value, str) else json.dumps(one.value)
-        line(f"{one.key:<16} {visible(text)}   ({visible(one.origin)})")
+        print_line(f"{one.key:<16} {visible(text)}   ({visible(one.origin)})")

@@ -1,48 +1,49 @@
-"""Plans, profiles and this machine, as text or JSON on stdout."""
+"""Print plans, profiles and the state of this machine as text or JSON."""
 
 from collections.abc import Iterable, Sequence
 
-from agent_dev.cli.render.format import as_document, fitted, line
+from agent_dev.cli.render.format import print_json, print_line, print_wrapped
 from agent_dev.sanitize import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.run.doctor import Finding
-    from agent_dev.run.show import Shown
-
+    from agent_dev.run.show import RunPreview
 
 _MARKS = {"well": "✓", "lacking": "-", "wrong": "✗"}
 
 
-def shown(value: "Shown", *, as_json: bool) -> None:
-    """Print what a run would look like."""
+def print_run_plan(value: "RunPreview", *, as_json: bool) -> None:
+    """Print the settings and the sandbox of a run."""
     if as_json:
-        rows = [{"what": label, "value": text, "origin": origin or None} for label, text, origin in value.rows]
-        as_document({"version": 1, "rows": rows, "bwrap": value.shell_line})
+        rows = [{"name": label, "value": text, "origin": origin or None} for label, text, origin in value.rows]
+        print_json({"version": 1, "rows": rows, "bwrap": value.shell_line})
         return
     for label, text, origin in value.rows:
-        line(f"{label:<10} {visible(text)}" + (f"   ({visible(origin)})" if origin else ""))
-    line("")
-    line(value.shell_line)
+        print_line(f"{label:<10} {visible(text)}" + (f"   ({visible(origin)})" if origin else ""))
+    print_line("")
+    print_line(value.shell_line)
 
 
-def profiles(known: Iterable[tuple[str, str, str]], *, as_json: bool) -> None:
+def print_profiles(known: Iterable[tuple[str, str, str]], *, as_json: bool) -> None:
     """Print the profiles."""
     if as_json:
         rows = [{"name": profile, "path": path, "about": about} for profile, path, about in known]
-        as_document({"version": 1, "profiles": rows})
+        print_json({"version": 1, "profiles": rows})
         return
     for profile, path, about in known:
-        fitted(f"{profile:<12} {about}  ({path})")
+        print_wrapped(f"{profile:<12} {about}  ({path})")
 
 
-def findings(found: "Sequence[Finding]", *, as_json: bool) -> None:
-    """Print what doctor found."""
+def print_findings(found: "Sequence[Finding]", *, as_json: bool) -> None:
+    """Print the findings of doctor."""
     if as_json:
-        rows = [{"what": one.what, "found": one.found, "wrong": one.is_wrong, "cure": one.cure or None} for one in found]
-        as_document({"version": 1, "findings": rows})
+        rows = [
+            {"check": one.subject, "result": one.result, "failed": one.has_failed, "hint": one.remedy or None} for one in found
+        ]
+        print_json({"version": 1, "findings": rows})
         return
     for one in found:
-        fitted(f"{_MARKS[one.state]} {one.what}: {visible(one.found)}")
-        if one.cure:
-            fitted(f"    → {one.cure}")
+        print_wrapped(f"{_MARKS[one.state]} {one.subject}: {visible(one.result)}")
+        if one.remedy:
+            print_wrapped(f"    hint: {one.remedy}")

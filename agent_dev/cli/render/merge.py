@@ -1,75 +1,99 @@
-"""What a merge did, as text or JSON on stdout."""
+"""Print the result of a merge as text or JSON."""
 
 from collections.abc import Sequence
 
-from agent_dev.cli.render.format import MANY, as_document, few, left_rows, line, name, numbered, roots_of, row_of
-from agent_dev.merge.merge import Merged
+from agent_dev.cli.render.format import MAX_ROWS, change_row, print_json, print_limited, print_line, roots_of, skipped_as_json
+from agent_dev.merge.merge import MergeResult
 from agent_dev.merge.review import Review
-from agent_dev.merge_engine.merge_plan import Left
+from agent_dev.merge_engine.merge_plan import SkippedChange
+from agent_dev.overlay.labels import display_path, format_count
 from agent_dev.sanitize import visible
 
+_FEW = 3  # names that are shown
 
-def merged(done: Merged, review: Review, *, is_dry: bool, as_json: bool, is_restore: bool = False) -> None:
-    """Print what a merge did or would do; `is_restore`: what it brings home is what was there before, not an agent's."""
+
+def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: bool, is_restore: bool = False) -> None:
+    """Print the result of a merge or of its dry run; `is_restore`: it applied a snapshot, not an agent's changes."""
     roots = roots_of(review.record)
     if as_json:
-        as_document(
+        print_json(
             {
                 "version": 1,
                 "session": review.session.id,
-                "merge": done.id or None,
+                "merge": result.id or None,
                 "dry_run": is_dry,
-                "taken": [name(change.key, roots) for change in done.taken],
-                "left": left_rows(done.left, roots),
-                "conflicts": left_rows(done.conflicts, roots),
+                "applied": [display_path(change.key, roots) for change in result.applied],
+                "skipped": skipped_as_json(result.skipped, roots),
+                "conflicts": skipped_as_json(result.conflicts, roots),
                 "problems": list(review.changes.problems),
+                "split_links": [display_path(key, roots) for key in result.hard_linked],
             }
         )
         return
-    word = "would take" if is_dry else "merged"
-    few([f"{word} {row_of(change, roots)}" for change in done.taken], f"{word} {{}} more")
-    for left in done.conflicts:
-        line(f"conflict: {visible(name(left.key, roots))}: {visible(left.why)}; it stays as you have it")
-    if done.conflicts and not (is_restore and is_dry):  # of which no session is left
+    verb = "would merge" if is_dry else "merged"
+    print_limited([f"{verb} {change_row(change, roots)}" for change in result.applied], f"{verb} {{}} more")
+    if result.hard_linked:
+        print_line(_describe_split_links(result, roots, is_dry=is_dry))
+    for left in result.conflicts:
+        print_line(f"conflict: {visible(display_path(left.key, roots))}: {visible(left.reason)}; your version is kept")
+    if result.conflicts and not (is_restore and is_dry):  # its session is removed
         label = review.record["name"] or review.session.id
-        line(f"conflicts stay in the session: agent-dev merge {label} --resolve PATH=mine|agent|both|edit settles one")
-    if done.conflicts and is_restore:
-        line("of a restore mine is what is there now, and agent what was there before the run")
-    few([f"left {visible(name(left.key, roots))}: {visible(left.why)}" for left in done.left], "left {} more (agent-dev status)")
-    few([f"not read: {visible(problem)}" for problem in review.changes.problems], "not read: {} more (agent-dev status)")
-    _last_line(done, is_dry=is_dry)
+        print_line(f"resolve conflicts: agent-dev merge {label} --resolve PATH=yours|agent|both|edit")
+    if result.conflicts and is_restore:
+        print_line("in a restore `yours` is the current version, `agent` the one before the run")
+    print_limited(
+        [f"skipped {visible(display_path(left.key, roots))}: {visible(left.reason)}" for left in result.skipped],
+        "skipped {} more (agent-dev status)",
+    )
+    verb = "not restored" if is_restore else "unreadable"
+    print_limited([f"{verb}: {visible(problem)}" for problem in review.changes.problems], f"{verb}: {{}} more (agent-dev status)")
+    _print_total(result, is_dry=is_dry)
 
 
-def _last_line(done: Merged, *, is_dry: bool) -> None:
-    if not done.taken:
-        line("nothing would be merged" if is_dry else "nothing was merged")
+def _describe_split_links(result: MergeResult, roots: Sequence[str], *, is_dry: bool = False) -> str:
+    """Return a line about hard links that became two files."""
+    shown = ", ".join(visible(display_path(key, roots)) for key in result.hard_linked[:_FEW])
+    stale = f" and {len(result.hard_linked) - _FEW} more" if len(result.hard_linked) > _FEW else ""
+    return f"{'would split' if is_dry else 'split'} hard links: other names of {shown}{stale} keep the old content"
+
+
+def _print_total(result: MergeResult, *, is_dry: bool) -> None:
+    if not result.applied:
+        print_line("nothing would be merged" if is_dry else "nothing was merged")
     elif not is_dry:
-        line(_sum(done))
+        print_line(_describe_total(result))
 
 
-def _sum(done: Merged) -> str:
-    left = "nothing" if done.is_all else len(done.left) + len(done.conflicts)
-    return f"merge {done.id}: {len(done.taken)} taken, {left} left (agent-dev undo)"
+def _describe_total(result: MergeResult) -> str:
+    left = "nothing" if result.is_session_empty else len(result.skipped) + len(result.conflicts)
+    return f"merge {result.id}: {format_count(len(result.applied), 'change')} merged, {left} left in the session (agent-dev undo)"
 
 
-def told(done: Merged, more: Sequence[Left], review: Review) -> tuple[str, ...]:
-    """Return what the screen says of a merge: what it did in numbers, what was in the way, and how it is taken back."""
+def describe_merge(result: MergeResult, stale: Sequence[SkippedChange], review: Review) -> tuple[str, ...]:
+    """Return the report for the screen: conflicts, the numbers of a merge, and how to undo it."""
     roots = roots_of(review.record)
-    stopped = [f"not merged: {visible(name(one.key, roots))}: {visible(one.why)}" for one in (*done.conflicts, *more)]
-    if len(stopped) > MANY:
-        stopped = [*stopped[:MANY], f"not merged: {len(stopped) - MANY} more (agent-dev status)"]
-    if not done.taken:
-        return (*stopped, "nothing was merged")
-    left = "nothing is left" if done.is_all else f"{len(done.left) + len(done.conflicts)} left in the session"
-    count = sum(not change.is_dropped for change in done.taken)
-    kept = len(done.taken) - count
-    stays = f", yours kept in {kept}" if kept else ""
-    merged = f"{count} change{'s' * (count != 1)} merged{stays}, {left}"
-    return (*stopped, merged, f"agent-dev undo takes it back (merge {done.id})")
+    lines = [_describe_split_links(result, roots)] if result.hard_linked else []
+    lines += [
+        f"not merged: {visible(display_path(one.key, roots))}: {visible(one.reason)}" for one in (*result.conflicts, *stale)
+    ]
+    if len(lines) > MAX_ROWS:
+        lines = [*lines[:MAX_ROWS], f"not merged: {len(lines) - MAX_ROWS} more (agent-dev status)"]
+    if not result.applied:
+        return (*lines, "nothing was merged")
+    left = (
+        "nothing is left in the session"
+        if result.is_session_empty
+        else f"{len(result.skipped) + len(result.conflicts)} left in the session"
+    )
+    count = sum(not change.is_session_only for change in result.applied)
+    kept = len(result.applied) - count
+    suffix = f", yours kept in {kept}" if kept else ""
+    merged = f"{format_count(count, 'change')} merged{suffix}, {left}"
+    return (*lines, merged, f"agent-dev undo reverts it (merge {result.id})")
 
 
-def exported(count: int, target: str, gone: Sequence[str]) -> None:
-    """Print what was written out, and what a directory cannot show."""
-    line(f"{numbered(count, 'change')} written to {visible(target)}; nothing was merged")
-    for path in gone:
-        line(f"deleted by the agent: {visible(path)}")
+def print_export(count: int, target: str, deleted: Sequence[str], *, is_patch: bool) -> None:
+    """Print the result of an export and the changes that it does not contain."""
+    print_line(f"{format_count(count, 'change')} exported to {visible(target)}; nothing was merged")
+    for path in deleted:
+        print_line(f"{'not in the patch' if is_patch else 'deleted by the agent'}: {visible(path)}")

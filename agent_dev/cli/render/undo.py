@@ -1,47 +1,56 @@
-"""What an undo or a redo did, and the merges that there were, as text or JSON on stdout."""
+"""Print undo and redo results and the list of merges as text or JSON."""
 
 import time
 from collections import Counter
 from collections.abc import Sequence
 
-from agent_dev.cli.render.commits import called
-from agent_dev.cli.render.format import as_document, few, fitted, left_rows, line, name
-from agent_dev.merge.history import Recorded
-from agent_dev.merge.undo import Undone
-from agent_dev.overlay.changes import in_order
+from agent_dev.cli.render.commits import ref_label
+from agent_dev.cli.render.format import print_json, print_limited, print_line, print_wrapped, skipped_as_json
+from agent_dev.merge.history import MergeRecord
+from agent_dev.merge.undo import UndoResult
+from agent_dev.overlay.changes import sorted_changes
+from agent_dev.overlay.labels import display_path, format_count
 from agent_dev.sanitize import visible
 
 
-def undone(done: Undone, *, as_json: bool, word: str) -> None:
-    """Print what an undo or a redo did."""
+def print_undo(result: UndoResult, *, as_json: bool, verb: str) -> None:
+    """Print the result of an undo or a redo."""
     if as_json:
-        as_document(
+        print_json(
             {
                 "version": 1,
-                "merge": done.merge,
-                "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in done.refs],
-                "paths": [name(key, done.roots) for key in done.paths],
-                "left": left_rows(done.left, done.roots),
-                "offered": [name(one.key, done.roots) for one in done.left if one.key in done.offered],
-                "kept": [name(key, done.roots) for key in done.paths if key in done.kept],
+                "merge": result.merge,
+                "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in result.refs],
+                "paths": [display_path(key, result.roots) for key in result.paths],
+                "skipped": skipped_as_json(result.skipped, result.roots),
+                "mergeable": [
+                    display_path(one.key, result.roots) for one in result.skipped if one.key in result.three_way_candidates
+                ],
+                "kept": [display_path(key, result.roots) for key in result.paths if key in result.merged_with_yours],
             }
         )
         return
-    for ref in done.refs:
-        line(f"{called(ref.name)} leads to {ref.new[:10] or 'nothing'} again")
+    for ref in result.refs:
+        print_line(f"{ref_label(ref.name)} reset to {ref.new[:10] or 'nothing'}")
     rows = [
-        f"{word} {visible(name(key, done.roots))}{' (what you changed since stays)' * (key in done.kept)}" for key in done.paths
+        f"{verb} {visible(display_path(key, result.roots))}{' (your later changes kept)' * (key in result.merged_with_yours)}"
+        for key in result.paths
     ]
-    few(rows, f"{word} {{}} more")
-    how = "after a redo, --three-way" if done.refs else "--three-way"  # refs that are back cannot go back again
-    for left in done.left:
-        offer = f" ({how} takes back what the merge did, and keeps what you did)" * (left.key in done.offered)
-        line(f"left {visible(name(left.key, done.roots))}: {visible(left.why)}; it stays as you have it{offer}")
-    # What of a session a redo had nothing to do with is not known here: "nothing left" would be read as of the session.
-    line(f"merge {done.merge}: {len(done.paths)} {word}" + (f", {len(done.left)} left" if done.left else ""))
+    print_limited(rows, f"{verb} {{}} more")
+    flags = "after a redo, --three-way" if result.refs else "--three-way"  # reset refs cannot be reset again
+    for left in result.skipped:
+        suffix = f" ({flags} reverts it and keeps your changes)" * (left.key in result.three_way_candidates)
+        print_line(
+            f"skipped {visible(display_path(left.key, result.roots))}: {visible(left.reason)}; your version is kept{suffix}"
+        )
+    # Not "nothing left": that would be read as said of the session, whose other changes are unknown here.
+    print_line(
+        f"merge {result.merge}: {format_count(len(result.paths), 'change')} {verb}"
+        + (f", {len(result.skipped)} skipped" if result.skipped else "")
+    )
 
 
-def merges(found: Sequence[Recorded], *, as_json: bool, with_roots: bool) -> None:
+def print_merges(found: Sequence[MergeRecord], *, as_json: bool, with_roots: bool) -> None:
     """Print merges."""
     if as_json:
         rows = [
@@ -51,22 +60,24 @@ def merges(found: Sequence[Recorded], *, as_json: bool, with_roots: bool) -> Non
                 "roots": list(one.roots),
                 "time": one.time,
                 "state": one.state,
-                "changes": [{"path": name(change.key, one.roots), "kind": change.kind} for change in in_order(one.changes)],
+                "changes": [
+                    {"path": display_path(change.key, one.roots), "kind": change.kind} for change in sorted_changes(one.changes)
+                ],
                 "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in one.refs],
                 "problem": one.problem or None,
             }
             for one in found
         ]
-        as_document({"version": 1, "merges": rows})
+        print_json({"version": 1, "merges": rows})
         return
     for one in found:
         if one.problem:
-            fitted(f"{one.id}  damaged  {visible(one.problem)}")
+            print_wrapped(f"{one.id}  damaged  {visible(one.problem)}")
             continue
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.time // 10**9))
         kinds = Counter(change.kind for change in one.changes)
-        what = ", ".join([*(called(ref.name) for ref in one.refs), *(f"{count} {kind}" for kind, count in kinds.items())])
-        place = f"  {visible(one.roots[0])}" if with_roots else ""
-        fitted(f"{one.id}  {one.state:<13}  {when}  {what}{place}")
+        summary = ", ".join([*(ref_label(ref.name) for ref in one.refs), *(f"{count} {kind}" for kind, count in kinds.items())])
+        root = f"  {visible(one.roots[0])}" if with_roots else ""
+        print_wrapped(f"{one.id}  {one.state:<13}  {when}  {summary}{root}")
     if not found:
-        line("nothing was merged here")
+        print_line("no merges in this repository")

@@ -1,4 +1,4 @@
-"""A session as the merge screen and the prompts want it: read, counted, settled, merged by the commands."""
+"""A session as a source for the review screen and the prompts: read, count, resolve, merge."""
 
 import json
 import shlex
@@ -10,313 +10,340 @@ from threading import RLock
 from typing import Any
 
 from agent_dev.cli.render import merge as merging
-from agent_dev.cli.screen import commits_source as homecoming
-from agent_dev.cli.screen.conflicts_source import Settling, attempt
-from agent_dev.diff import partial as choices
-from agent_dev.diff.hunks import blocks
-from agent_dev.diff.merge3 import Merged, Side
-from agent_dev.diff.partial import Choice
-from agent_dev.errors import PARTLY, AgentDevError, AgentEnded
-from agent_dev.merge import editor, merge
-from agent_dev.merge import reconcile as fit
+from agent_dev.cli.screen import commits_reader
+from agent_dev.cli.screen.conflict_source import ConflictSource, try_import
+from agent_dev.diff import partial_selection as choices
+from agent_dev.diff.hunks import find_hunks
+from agent_dev.diff.merge3 import ConflictSide, LineMerge
+from agent_dev.diff.partial_selection import LineSelection
+from agent_dev.errors import FAILURE, AgentDevError, AgentExited
+from agent_dev.fs.entry import FileType, Key
+from agent_dev.merge import editor, merge, patches, reconcile, running_session
 from agent_dev.merge import saved_selection as drafts
-from agent_dev.merge.review import LARGEST_DIFF, Review, open_review
-from agent_dev.merge_engine.merge_plan import Left
-from agent_dev.overlay.changes import Change, ChangeSet, FileType, Key, Kind
-from agent_dev.overlay.renames import renames
+from agent_dev.merge.review import MAX_DIFF_SIZE, Review
+from agent_dev.merge_engine.merge_plan import SkippedChange
+from agent_dev.overlay.changes import Change, ChangeSet, Risk
 from agent_dev.overlay.selection import Selection
 from agent_dev.session import store
-from agent_dev.session.sessions import Here
-from tui.model.tabs import Entry, Tab, Way
-from tui.model.totals import Count
-from tui.source import Content, Draft, Ended
+from agent_dev.session.sessions import CommandContext
+from tui.model.tabs import ImportMode, Tab, TabEntry
+from tui.model.totals import LineCount
+from tui.source import ContentPair, Draft, OperationResult
 
-Answers = Sequence[Side | bytes | None] | bytes
-Tell = Callable[[int, int], object]
+Resolutions = Sequence[ConflictSide | bytes | None] | bytes
+ProgressCallback = Callable[[int, int], object]
 
-_MOST_COMMANDS = 5_000  # that are shown: the last ones
-_MOST_RENAMES = 2_000  # files on either side that are read to find renames
-_LARGEST_RENAME = 1 << 20  # bytes of such a file
+_MOST_COMMANDS = 5_000  # the last ones are shown
 
 
-class Reviewing:
-    """A review behind the screen. What it says is read when it is asked for, and never twice what does not change."""
+class ReviewSource:
+    """A review as the source of the screen. Data is read on demand, and cached if it cannot change."""
 
     is_running = False
-    is_settling = False
+    is_resolving = False
 
-    def __init__(self, review: Review, place: store.Store, *, with_trailers: bool = False) -> None:
-        self._review, self._place, self._with_trailers = review, place, with_trailers
+    def __init__(self, review: Review, session_store: store.Store, *, with_trailers: bool = False) -> None:
+        self._review, self._store, self._with_trailers = review, session_store, with_trailers
+        review.assess()
+        review.assess(change.key for change in review.changes.changes if change.conflict)  # shown once resolved
+        self._shown = (review.changes, _shown_risks(review.changes))
+        self._shown_keys = {change.key for change in review.changes.changes if change.is_assessed}  # their risks were shown
         record = review.record
         self.session = str(record.get("name") or review.session.id)
         self.root = str(record["root"])
         self.roots: tuple[str, ...] = tuple(record["roots"])
         self.command = tuple(map(str, record["command"]))
         self.tabs = _tabs(review)
-        self._fits = dict(review.fits)  # as they were found: a conflict can be settled again another way
+        self._fits = dict(review.reconciliations)  # as opened: a conflict can be resolved again, differently
         self._conflicts = {change.key: change for change in review.changes.changes if change.conflict}
         self._seen: dict[Key, bytes] = {}
-        self._one_at_a_time = RLock()  # the trees of a review remember where they are
+        self._lock = RLock()  # the trees of a review are not thread-safe: they keep a position
         self._renamed: dict[Key, str] | None = None
-        self.ended: Ended | None = None
-        self._settling: Settling | None = None
-        self._edited: dict[Key, bytes] = {}  # conflicts that were settled in an editor
+        self.result: OperationResult | None = None
+        self._conflict_source: ConflictSource | None = None
+        self._edited: dict[Key, bytes] = {}  # conflicts resolved in an editor
         self.draft = self._draft()
 
     @property
     def changes(self) -> ChangeSet:
-        """What the agent left."""
-        return self._review.changes
+        """The agent's changes."""
+        if self._shown[0] is not self._review.changes:
+            self._shown = (self._review.changes, _shown_risks(self._review.changes))
+        return self._shown[1]
 
-    # Looking
+    # Reading
 
-    def content(self, key: Key) -> Content:
-        """Return both sides of a change, and remember what was shown."""
-        with self._one_at_a_time:
+    def read_content(self, key: Key) -> ContentPair:
+        """Return both sides of a change, and remember a digest of what was shown."""
+        with self._lock:
             found = self._review.content(key)
         if found[1] is not None:
             self._seen[key] = sha256(found[1]).digest()
         return found
 
-    def mine(self, key: Key) -> bytes | None:
-        """Return the user's own bytes."""
+    def yours_content(self, key: Key) -> bytes | None:
+        """Return the user's own version."""
         change = self._review.changes.by_key()[key]
-        if change.mine is None or change.mine.type is not FileType.FILE:
+        if change.yours is None or change.yours.type is not FileType.FILE:
             return None
-        with self._one_at_a_time:
-            return self._review.reals[key.root].read(key.path, LARGEST_DIFF)
+        with self._lock:
+            return self._review.real_trees[key.root].read(key.path, MAX_DIFF_SIZE)
 
-    def merged(self, key: Key) -> Merged | None:
-        """Return the merge of lines of what both changed."""
+    def line_merge(self, key: Key) -> LineMerge | None:
+        """Return the three-way merge of a file that both changed."""
         one = self._fits.get(key)
         return one.merged if one is not None else None
 
-    def count(self, keys: Iterable[Key]) -> dict[Key, Count]:
-        """Count blocks and lines; what has none counts nothing."""
+    def count_lines(self, keys: Iterable[Key]) -> dict[Key, LineCount]:
+        """Count the hunks and lines of changes."""
         table = self._review.changes.by_key()
         return {key: self._counted(table[key]) for key in keys if key in table}
 
-    def _counted(self, change: Change) -> Count:
+    def _counted(self, change: Change) -> LineCount:
         try:
-            with self._one_at_a_time:
+            with self._lock:
                 one = self._review.measure(change)
         except (AgentDevError, OSError):
-            return Count()  # the diff says why it cannot be read
-        return Count(one.blocks, one.insertions, one.deletions) if one is not None else Count()
+            return LineCount()  # the diff reports the error
+        return LineCount(one.hunks, one.insertions, one.deletions) if one is not None else LineCount()
 
     @property
-    def renamed(self) -> Mapping[Key, str]:
-        """What is said of renamed files."""
+    def rename_notes(self) -> Mapping[Key, str]:
+        """The labels of renamed files."""
         if self._renamed is None:
             self._renamed = self._find_renamed()
         return self._renamed
 
     def _find_renamed(self) -> dict[Key, str]:
-        sides: dict[Kind, list[Change]] = {Kind.DELETED: [], Kind.ADDED: []}
-        for change in self._review.changes.changes:
-            if change.kind in sides and change.type is FileType.FILE and not change.ignored:
-                sides[change.kind].append(change)
-        gone, came = sides[Kind.DELETED], sides[Kind.ADDED]
-        if not gone or not came or max(len(gone), len(came)) > _MOST_RENAMES:
-            return {}
-        said: dict[Key, str] = {}
-        for one in renames(self._bytes(gone, 0), self._bytes(came, 1)):
-            how = "" if one.alike >= 1 else f", {one.alike:.0%} the same"
-            said[one.new] = f"renamed from {_shown(one.old)}{how}"
-            said[one.old] = f"renamed to {_shown(one.new)}{how}"
-        return said
+        messages: dict[Key, str] = {}
+        with self._lock:
+            found = patches.find_renames(self._review, self._review.changes.changes)
+        for one in found:
+            similarity = "" if one.similarity >= 1 else f", {one.similarity:.0%} similar"
+            messages[one.new] = f"renamed from {_shown(one.old)}{similarity}"
+            messages[one.old] = f"renamed to {_shown(one.new)}{similarity}"
+        return messages
 
-    def _bytes(self, some: list[Change], side: int) -> dict[Key, bytes]:
-        found = {}
-        for change in some:
-            entry = change.after or change.before
-            if entry is not None and 0 < entry.size <= _LARGEST_RENAME:
-                try:
-                    with self._one_at_a_time:
-                        data = self._review.content(change.key)[side]
-                except (AgentDevError, OSError):
-                    continue  # what cannot be read is no rename
-                if data is not None:
-                    found[change.key] = data
-        return found
+    # Risks
 
-    def refreshed(self) -> ChangeSet:
-        """Return the changes: they do not move any more."""
-        return self._review.changes
+    @property
+    def unassessed(self) -> frozenset[Key]:
+        """The changes whose risks are unknown: files that git ignores, until they are selected."""
+        return frozenset(change.key for change in self._review.changes.changes if not change.is_assessed)
 
-    # Choosing
+    def assess_risks(self, keys: Iterable[Key]) -> dict[Key, tuple[Risk, ...]]:
+        """Assess changes; from now on their risks count as shown."""
+        wanted = frozenset(keys)
+        with self._lock:
+            table = self._review.assess(wanted).by_key()
+        self._shown_keys |= wanted
+        return {key: table[key].risks for key in wanted if key in table}
+
+    def _find_unseen_risks(self, selection: Selection) -> dict[Key, str]:
+        """Return the selected changes with risks that the user has not seen; they must not be merged."""
+        table = self._review.assess(selection.keys - self._shown_keys).by_key()
+        new = (table[key] for key in selection.keys - self._shown_keys if key in table)
+        return {one.key: "risky: " + ", ".join(risk.rule for risk in one.risks) for one in new if one.risks}
+
+    def read_changes(self) -> ChangeSet:
+        """Return the changes, which are final."""
+        return self.changes
+
+    # Selecting
 
     def _draft(self) -> Draft:
-        kept = drafts.load(self._review)
-        for key, given in kept.answers.items():
+        saved = drafts.load(self._review)
+        for key, given in saved.resolutions.items():
             if isinstance(given, bytes) or None not in given:
-                self.settle(key, given)
-        parts = {key: self._part(key, part) for key, part in kept.selection.choices.items()}
-        places = {key: given for key, given in kept.answers.items() if not isinstance(given, bytes)}
-        return Draft(kept.selection, parts, kept.reviewed, kept.at, places)
+                self.resolve(key, given)
+        parts = {key: self._part(key, part) for key, part in saved.selection.partial.items()}
+        partial = {key: given for key, given in saved.resolutions.items() if not isinstance(given, bytes)}
+        return Draft(saved.selection, parts, saved.reviewed, saved.cursor, partial)
 
-    def _part(self, key: Key, part: Choice) -> Count:
+    def _part(self, key: Key, part: LineSelection) -> LineCount:
         before, after = (side or b"" for side in self._review.content(key))
-        found = blocks(before, after)
-        touched = {choices.block_of(found, choices.Side.OLD, n) for n in part.old}
-        touched |= {choices.block_of(found, choices.Side.NEW, n) for n in part.new}
-        whole = [found[index] for index in part.blocks]
-        came, went = sum(one.new_lines for one in whole), sum(one.old_lines for one in whole)
-        return Count(len(whole) + len(touched), came + len(part.new), went + len(part.old))
+        found = find_hunks(before, after)
+        touched = {choices.find_hunk_index(found, choices.DiffSide.OLD, n) for n in part.old_lines}
+        touched |= {choices.find_hunk_index(found, choices.DiffSide.NEW, n) for n in part.new_lines}
+        whole = [found[index] for index in part.hunks]
+        added, removed = sum(one.new_lines for one in whole), sum(one.old_lines for one in whole)
+        return LineCount(len(whole) + len(touched), added + len(part.new_lines), removed + len(part.old_lines))
 
-    def save(self, draft: Draft) -> None:
-        """Keep a choice for the next time."""
-        given = draft.answers or {}
-        drafts.save(self._review, drafts.Draft(draft.selection, draft.reviewed, draft.at, {**given, **self._edited}))
+    def save_draft(self, draft: Draft) -> None:
+        """Save the selection for the next time."""
+        given = draft.resolutions or {}
+        drafts.save(self._review, drafts.SavedSelection(draft.selection, draft.reviewed, draft.cursor, {**given, **self._edited}))
 
-    def settle(self, key: Key, answers: Answers) -> Change | None:
-        """Settle a conflict; None where that way means nothing."""
+    def edited_text(self, key: Key) -> bytes | None:
+        """Return the text that resolved a conflict in an editor."""
+        return self._edited.get(key)
+
+    def resolve(self, key: Key, answers: Resolutions) -> Change | None:
+        """Resolve a conflict; return None if the answer does not apply."""
         change = self._conflicts.get(key)
         one = self._fits.get(key)
         if change is None or one is None:
             return None
-        made = fit.resolved(change, one, answers) if isinstance(answers, bytes) else fit.settled(change, one, answers)
-        if made is None or made.change is None:
+        resolved = (
+            reconcile.resolve_conflict(change, one, answers)
+            if isinstance(answers, bytes)
+            else reconcile.resolve_regions(change, one, answers)
+        )
+        if resolved is None or resolved.change is None:
             return None
-        self._review.fits[key] = made
+        self._review.reconciliations[key] = resolved
         if isinstance(answers, bytes):
             self._edited[key] = answers
         else:
             self._edited.pop(key, None)
-        some = tuple(made.change if one.key == key else one for one in self._review.changes.changes)
-        self._review.changes = replace(self._review.changes, changes=some)
-        return made.change
+        changes = tuple(resolved.change if one.key == key else one for one in self._review.changes.changes)
+        self._review.changes = replace(self._review.changes, changes=changes)
+        return resolved.change
 
-    def edit(self, key: Key) -> bytes | None:
-        """Let the user edit a conflict."""
+    def edit_conflict(self, key: Key) -> bytes | None:
+        """Let the user resolve a conflict in an editor."""
         one = self._fits.get(key)
         if one is None or one.merged is None or one.merged.is_clean:
             return None
-        return editor.edited(self._review, key, self._review.environ)
+        return editor.resolve_in_editor(self._review, key, self._review.environ)
 
     # Merging
 
-    def merge(self, selection: Selection, tell: Tell) -> Ended:
-        """Merge what was chosen, but for what is not any more as it was shown."""
-        with self._one_at_a_time:
-            self.ended = self._merge(selection, tell)
-        return self.ended
+    def merge(self, selection: Selection, on_progress: ProgressCallback) -> OperationResult:
+        """Apply the selection, except changes that differ from what was shown."""
+        with self._lock:
+            self.result = self._merge(selection, on_progress)
+        return self.result
 
-    def _merge(self, selection: Selection, tell: Tell) -> Ended:
-        said: list[str] = []
+    def _merge(self, selection: Selection, on_progress: ProgressCallback) -> OperationResult:
+        messages: list[str] = []
         try:
-            moved = self._moved(selection)
-            chosen = Selection(selection.keys - moved.keys(), selection.choices)
-            planned = merge.plan(self._review, chosen, chosen.keys)
-            done = merge.carry_out(self._review, planned, self._place, said.append, tell=tell)
+            stale = self._find_stale(selection) | self._find_unseen_risks(selection)
+            selected = Selection(selection.keys - stale.keys(), selection.partial)
+            planned = merge.plan_selection(self._review, selected, selected.keys)
+            done = merge.apply_plan(self._review, planned, self._store, messages.append, tell=on_progress)
         except AgentDevError as error:
-            return Ended((*said, error.message, *([f"→ {error.hint}"] if error.hint else [])), error.code or PARTLY)
+            return OperationResult(
+                (*messages, error.message, *([f"hint: {error.hint}"] if error.hint else [])), error.code or FAILURE
+            )
         except OSError as error:
-            return Ended((*said, f"{error.filename or self.root}: {error.strerror}"), PARTLY)
-        stopped = tuple(Left(key, why) for key, why in moved.items())
-        return Ended((*said, *merging.told(done, stopped, self._review)), PARTLY if done.conflicts or stopped else 0)
+            return OperationResult((*messages, f"{error.filename or self.root}: {error.strerror}"), FAILURE)
+        held_back = tuple(SkippedChange(key, why) for key, why in stale.items())
+        return OperationResult(
+            (*messages, *merging.describe_merge(done, held_back, self._review)), FAILURE if done.conflicts or held_back else 0
+        )
 
-    def commits(self) -> tuple[Entry, ...]:
-        """Return all that is known of the commits."""
-        with self._one_at_a_time:
-            return homecoming.told(self._review)
+    def read_commits(self) -> tuple[TabEntry, ...]:
+        """Return all details of the commits."""
+        with self._lock:
+            return commits_reader.describe_commits(self._review)
 
-    def bring(self, ids: Sequence[str], way: Way, name: str) -> Ended:
-        """Bring commits home."""
-        self._settling = None
-        with self._one_at_a_time:
+    def import_commits(self, ids: Sequence[str], strategy: ImportMode, name: str) -> OperationResult:
+        """Import commits."""
+        self._conflict_source = None
+        with self._lock:
             try:
-                again = homecoming.bringer(self._review, self._place, ids, (way, name), with_trailers=self._with_trailers)
+                retry = commits_reader.make_importer(
+                    self._review, self._store, ids, (strategy, name), with_trailers=self._with_trailers
+                )
             except AgentDevError as error:
-                return Ended((error.message, f"→ {error.hint}"), PARTLY, is_done=False)
-            ended, done = attempt(again, {})
-        if done is not None and done.met:
-            about, folder = (self.session, self.root), self._review.session.folder
-            self._settling = Settling(done, again, about, self._review.environ, folder)
-        self.ended = ended if ended.is_done else self.ended
+                return OperationResult((error.message, f"hint: {error.hint}"), FAILURE, may_have_changed=False)
+            ended, done = try_import(retry, {})
+        if done is not None and done.resolvable:
+            name_and_root, folder = (self.session, self.root), self._review.session.folder
+            self._conflict_source = ConflictSource(done, retry, name_and_root, self._review.environ, folder)
+        self.result = ended if ended.may_have_changed else self.result
         return ended
 
-    def settling(self) -> Settling | None:
-        """Return the conflicts of the commits that were to come home last, as a screen of their own."""
-        return self._settling
+    def next_conflicts(self) -> ConflictSource | None:
+        """Return the conflicts of the last import as a source of their own."""
+        return self._conflict_source
 
-    def _moved(self, selection: Selection) -> dict[Key, str]:
-        """Return the chosen changes that were shown with other bytes than the session holds now."""
-        moved = {}
+    def _find_stale(self, selection: Selection) -> dict[Key, str]:
+        """Return the selected changes whose content in the session is no longer what was shown."""
+        stale = {}
         for key, digest in self._seen.items():
             if key in selection:
                 now = self._review.content(key)[1]
                 if now is None or sha256(now).digest() != digest:
-                    moved[key] = "it changed after it was shown"
-        return moved
+                    stale[key] = "it changed after it was shown"
+        return stale
 
 
-def _tabs(review: Review) -> dict[Tab, tuple[Entry, ...]]:
-    """Return what the screen shows beside the changes, of what there is any."""
-    found = {Tab.COMMITS: homecoming.listed(review), Tab.COMMANDS: _commands(review.session.folder)}
+def _shown_risks(changes: ChangeSet) -> ChangeSet:
+    """Return the changes with known risks; unassessed changes have none."""
+    if all(change.is_assessed for change in changes.changes):
+        return changes
+    return replace(changes, changes=tuple(one if one.is_assessed else replace(one, risks=()) for one in changes.changes))
+
+
+def _tabs(review: Review) -> dict[Tab, tuple[TabEntry, ...]]:
+    """Return the tabs besides Changes that are not empty."""
+    found = {Tab.COMMITS: commits_reader.list_commits(review), Tab.COMMANDS: _commands(review.session.folder)}
     return {tab: rows for tab, rows in found.items() if rows}
 
 
-def _commands(folder: str) -> tuple[Entry, ...]:
-    """Return the last commands that the agent started, as its log has them."""
+def _commands(folder: str) -> tuple[TabEntry, ...]:
+    """Return the last commands that the agent started, from its log."""
     try:
         with open(f"{folder}/commands.jsonl", encoding="utf-8", errors="surrogateescape") as file:
             rows = [json.loads(line) for line in deque(file, _MOST_COMMANDS)]
     except (OSError, ValueError):
-        return ()  # there is none, or it was cut in the middle of a line
-    return tuple(_command(row) for row in _with_ends(rows) if row.get("argv"))
+        return ()  # missing, or truncated in the middle of a line
+    return tuple(_command_entry(row) for row in _with_ends(rows) if row.get("argv"))
 
 
 def _with_ends(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of commands, each with how it ended, where that was told in a row behind it."""
-    begun: dict[object, dict[str, Any]] = {}
+    """Return the rows of commands, each merged with the later row about its end."""
+    started: dict[object, dict[str, Any]] = {}
     for row in rows:
         if "decision" in row:
-            begun[row.get("pid")] = row
-        elif row.get("pid") in begun:
-            begun[row["pid"]].update({name: row[name] for name in ("exit", "duration", "rolled_back") if name in row})
+            started[row.get("pid")] = row
+        elif row.get("pid") in started:
+            started[row["pid"]].update({name: row[name] for name in ("exit", "duration", "rolled_back") if name in row})
     return [row for row in rows if "decision" in row]
 
 
-def _command(row: Mapping[str, Any]) -> Entry:
+def _command_entry(row: Mapping[str, Any]) -> TabEntry:
     decision = str(row.get("decision", ""))
-    about = [
-        f"{label}: {row[name]}" for name, label in (("cwd", "in"), ("decision", "decided"), ("rule", "by rule")) if row.get(name)
+    details = [
+        f"{label}: {row[name]}" for name, label in (("cwd", "in"), ("decision", "decision"), ("rule", "rule")) if row.get(name)
     ]
     if "duration" in row or "exit" in row:
-        code = "ended" if row.get("exit") is None else f"ended with {row['exit']}"
+        code = "exited" if row.get("exit") is None else f"exited with status {row['exit']}"
         after = f" after {row['duration'] / 1000:.1f} s" if "duration" in row else ""
-        about.append(code + after + (", rolled back" if row.get("rolled_back") else ""))
-    return Entry(shlex.join(map(str, row["argv"])), tuple(about), is_risky=decision not in ("", "allow"))
+        details.append(code + after + (", rolled back" if row.get("rolled_back") else ""))
+    return TabEntry(shlex.join(map(str, row["argv"])), tuple(details), is_risky=decision not in ("", "allow"))
 
 
 def _shown(key: Key) -> str:
     return key.path.decode("utf-8", "surrogateescape")
 
 
-class Watching(Reviewing):
-    """A session whose agent still works: looked at again and again, and nothing of it can be chosen."""
+class LiveSource(ReviewSource):
+    """The session of a running agent, refreshed repeatedly; nothing can be selected."""
 
     is_running = True
 
-    def __init__(self, session: store.Session, where: Here) -> None:
-        self._session, self._where = session, where
-        super().__init__(open_review(session, where.environ), where.store)
+    def __init__(self, session: store.Session, context: CommandContext) -> None:
+        self._session, self._context = session, context
+        super().__init__(running_session.open_running(session, context.environ), context.store)
 
     def close(self) -> None:
-        """Let go of what was opened last."""
+        """Close the last review."""
         self._review.close()
 
-    def refreshed(self) -> ChangeSet:
-        """Return the changes as they are now. Raises AgentEnded when the agent has ended meanwhile."""
-        if not store.is_held(self._session):
-            raise AgentEnded
-        fresh = open_review(self._session, self._where.environ)
-        with self._one_at_a_time:
+    def read_changes(self) -> ChangeSet:
+        """Return the current changes. Raises AgentExited when the agent has ended."""
+        if not store.is_locked(self._session):
+            raise AgentExited
+        fresh = running_session.open_running(self._session, self._context.environ)
+        fresh.assess()
+        with self._lock:
             old, self._review = self._review, fresh
-            self._fits = dict(fresh.fits)
+            self._fits = dict(fresh.reconciliations)
             old.close()
-        return fresh.changes
+        return self.changes
 
-    def save(self, draft: Draft) -> None:
-        """Keep nothing: nothing was chosen."""
+    def save_draft(self, draft: Draft) -> None:
+        """Save nothing: nothing can be selected."""

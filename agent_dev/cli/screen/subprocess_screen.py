@@ -1,4 +1,4 @@
-"""The screen in a process of its own: whatever ends that, the terminal is given back as it was."""
+"""Run the screen in a child process, so that the terminal is restored however the child ends."""
 
 import contextlib
 import os
@@ -8,41 +8,41 @@ import termios
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# What a full-screen program switches on: other screen, cursor, mouse, focus, paste, keyboard, wrap, colours (xterm's ctlseqs).
+# Modes of a full-screen program: alternate screen, cursor, mouse, focus, paste, keyboard, wrap, colours (xterm's ctlseqs).
 _RESET = (
     b"\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l"
     b"\x1b[?1004l\x1b[?2004l\x1b[?2048l\x1b[?7h\x1b[<u\x1b[0m\r"
 )
-_PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
-def run(work: Callable[[], int], say: Callable[[str], None]) -> int:
-    """Do work in a child and return its code, 128 + n when a signal ended it; it stops and goes on with us, as jobs do."""
-    modes = _modes()
+def run_in_child(work: Callable[[], int], notice: Callable[[str], None]) -> int:
+    """Run `work` in a child and return its exit code, 128 + n for signal n; job control applies to both processes."""
+    modes = _get_modes()
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if not pid:
-        _be_child(work)
-    with _signals_to(pid):
+        _run_child(work)
+    with _forward_signals(pid):
         status = _wait(pid)
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         return code
     _restore(modes)
-    if -code not in _PASSED_ON:
-        say(f"the screen was ended by {signal.Signals(-code).name}; nothing half chosen was merged, and the session waits")
+    if -code not in _FORWARDED:
+        notice(f"the screen was killed by {signal.Signals(-code).name}; nothing was merged and the session is waiting")
     return 128 - code
 
 
-def _be_child(work: Callable[[], int]) -> None:
-    """Work, flush, end; never return into what the parent goes on with."""
+def _run_child(work: Callable[[], int]) -> None:
+    """Run `work`, flush and exit; never return into the parent's code."""
     code = 1
     try:
         code = work()
         sys.stdout.flush()
         sys.stderr.flush()
-    except BaseException:  # noqa: BLE001  (whatever it is, this process ends here, and its trace is seen)
+    except BaseException:  # noqa: BLE001  (the process ends here, with a traceback)
         sys.excepthook(*sys.exc_info())
         with contextlib.suppress(OSError):
             sys.stderr.flush()
@@ -55,18 +55,18 @@ def _wait(pid: int) -> int:
         _, status = os.waitpid(pid, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
             return status
-        os.kill(os.getpid(), signal.SIGSTOP)  # the shell waits for us; when it lets us go on, so does the child
+        os.kill(os.getpid(), signal.SIGSTOP)  # the shell waits for this process; SIGCONT resumes it, then the child
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
 
 
 @contextlib.contextmanager
-def _signals_to(pid: int) -> Iterator[None]:
-    def pass_on(number: int, _: object) -> None:
+def _forward_signals(pid: int) -> Iterator[None]:
+    def forward(number: int, _: object) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
-    before = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+    before = {number: signal.signal(number, forward) for number in _FORWARDED}
     try:
         yield
     finally:
@@ -74,7 +74,7 @@ def _signals_to(pid: int) -> Iterator[None]:
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
-def _modes() -> Any:
+def _get_modes() -> Any:
     try:
         return termios.tcgetattr(0)
     except termios.error:
@@ -82,7 +82,7 @@ def _modes() -> Any:
 
 
 def _restore(modes: Any) -> None:
-    """Put the terminal back; one that went away needs nothing."""
+    """Restore the terminal, if it still exists."""
     with contextlib.suppress(OSError, termios.error):
         os.write(2, _RESET)
         if modes is not None:

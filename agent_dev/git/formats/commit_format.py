@@ -1,4 +1,4 @@
-"""Commits as git keeps them, parsed by us: everything here was written by an agent."""
+"""Parsers for git's commits, logs and diffs. The input was written by an agent and is not trusted."""
 
 from dataclasses import dataclass, field
 
@@ -12,15 +12,15 @@ _STATUS = {"A": "added", "D": "deleted", "M": "edited", "T": "retyped"}
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit that the agent made: its id in hex and its subject, as hostile as any text of the agent's."""
+    """A commit's id in hex and its subject. The agent wrote both."""
 
     id: str
     subject: str
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
-    """Who wrote or made a commit, and when: seconds since 1970 and git's zone (`+0200`). Anybody can claim to be anybody."""
+class CommitIdentity:
+    """The author or committer of a commit: time in seconds since 1970, git's time zone (`+0200`). Not authenticated."""
 
     name: str = ""
     email: str = ""
@@ -30,37 +30,37 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class TreeChange:
-    """A path that differs between two trees. Modes as git has them (0 for nothing), ids in hex."""
+    """A path that differs between two trees. Modes are git's (0: absent), ids are in hex."""
 
     path: bytes
     old_mode: int
     new_mode: int
-    old: str
-    new: str
+    old_oid: str
+    new_oid: str
     status: str
 
     @property
     def kind(self) -> str:
-        """How it differs, in a word."""
+        """The change as a word: added, deleted, edited or retyped."""
         return _STATUS.get(self.status, "edited")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """All that a commit says of itself. `signature` is the kind of one it carries, which nobody has verified; "" for none.
+class ParsedCommit:
+    """A parsed commit object. `signature` is the kind of its unverified signature, "" for none.
 
-    `headers`: what else stands in it, as it stands. `files`: what differs from its first parent.
+    `headers`: all headers as they are. `changed_files`: the changes against its first parent.
     """
 
     id: str
     tree: str = ""
     parents: tuple[str, ...] = ()
-    author: Person = Person()
-    committer: Person = Person()
+    author: CommitIdentity = CommitIdentity()
+    committer: CommitIdentity = CommitIdentity()
     message: bytes = b""
     signature: str = ""
     headers: tuple[tuple[bytes, bytes], ...] = ()
-    files: tuple[TreeChange, ...] = field(default=())
+    changed_files: tuple[TreeChange, ...] = field(default=())
 
     @property
     def subject(self) -> str:
@@ -79,20 +79,20 @@ def parse_log(output: bytes) -> tuple[Commit, ...]:
     return tuple(found)
 
 
-def parse_commit(oid: str, data: bytes) -> Told:
-    """Return what a commit object says; what is missing or broken in it stays empty."""
+def parse_commit(oid: str, data: bytes) -> ParsedCommit:
+    """Parse a commit object; missing or malformed parts stay empty."""
     head, _, message = data.partition(b"\n\n")
     headers = _headers(head)
     table = dict(reversed(headers))
     signature = next((value for name, value in headers if name in (b"gpgsig", b"gpgsig-sha256")), None)
-    return Told(
+    return ParsedCommit(
         id=oid,
-        tree=_text(table.get(b"tree", b"")),
-        parents=tuple(_text(value) for name, value in headers if name == b"parent"),
+        tree=_decode(table.get(b"tree", b"")),
+        parents=tuple(_decode(value) for name, value in headers if name == b"parent"),
         author=parse_person(table.get(b"author", b"")),
         committer=parse_person(table.get(b"committer", b"")),
         message=message,
-        signature="" if signature is None else _kind_of(signature),
+        signature="" if signature is None else _signature_kind(signature),
         headers=headers,
     )
 
@@ -108,39 +108,39 @@ def _headers(head: bytes) -> tuple[tuple[bytes, bytes], ...]:
     return tuple(found)
 
 
-def _kind_of(signature: bytes) -> str:
+def _signature_kind(signature: bytes) -> str:
     return next((kind for start, kind in _SIGNATURES.items() if signature.startswith(start)), "unknown")
 
 
-def parse_person(line: bytes) -> Person:
+def parse_person(line: bytes) -> CommitIdentity:
     """Parse `Name <email> seconds zone`."""
-    who, _, when = line.rpartition(b">")
-    name, _, email = who.partition(b"<")
-    words = when.split()
-    seconds = int(words[0]) if words and words[0].isdigit() and len(words[0]) < 15 else 0
-    zone = _text(words[1]) if len(words) > 1 else "+0000"
-    return Person(_text(name).strip(), _text(email), seconds, zone)
+    identity, _, stamp = line.rpartition(b">")
+    name, _, email = identity.partition(b"<")
+    fields = stamp.split()
+    seconds = int(fields[0]) if fields and fields[0].isdigit() and len(fields[0]) < 15 else 0
+    zone = _decode(fields[1]) if len(fields) > 1 else "+0000"
+    return CommitIdentity(_decode(name).strip(), _decode(email), seconds, zone)
 
 
-def _text(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
 def parse_diff(output: bytes) -> dict[str, tuple[TreeChange, ...]]:
-    """Parse `git diff-tree --stdin -r -z --raw`: the changes by the id before them ("" where none stands)."""
+    """Parse `git diff-tree --stdin -r -z --raw`: changes by commit id ("" without one)."""
     found: dict[str, list[TreeChange]] = {}
-    words = iter(output.split(b"\0"))
+    records = iter(output.split(b"\0"))
     current = ""
-    for word in words:
-        if not word:
+    for record in records:
+        if not record:
             continue
-        if word.startswith(b":"):
-            found.setdefault(current, []).append(_tree_change(word, next(words, b"")))
+        if record.startswith(b":"):
+            found.setdefault(current, []).append(_tree_change(record, next(records, b"")))
         else:
-            current = _text(word.split(b" ")[0])
+            current = _decode(record.split(b" ")[0])
     return {oid: tuple(changes) for oid, changes in found.items()}
 
 
-def _tree_change(word: bytes, path: bytes) -> TreeChange:
-    old_mode, new_mode, old, new, status = word[1:].split(b" ")
-    return TreeChange(path, int(old_mode, 8), int(new_mode, 8), _text(old), _text(new), _text(status[:1]))
+def _tree_change(header: bytes, path: bytes) -> TreeChange:
+    old_mode, new_mode, old, new, status = header[1:].split(b" ")
+    return TreeChange(path, int(old_mode, 8), int(new_mode, 8), _decode(old), _decode(new), _decode(status[:1]))

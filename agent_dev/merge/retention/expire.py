@@ -1,44 +1,48 @@
-"""How long merges can be taken back: by age and by size, the newest of each root always."""
+"""Expire merges by age and total size; the newest merge of each root stays."""
 
 import os
 import time
 
-from agent_dev.merge.engine import pending
-from agent_dev.merge.recover import Notice
-from agent_dev.merge_engine import journal_file as journals
-from agent_dev.session import removal as ended
+from agent_dev.fs import background_removal
+from agent_dev.merge.recover import Notify
+from agent_dev.merge.retention import pack
+from agent_dev.merge_engine import journal_file, pending_marks
 from agent_dev.session import store
-from agent_dev.session.sessions import Here
+from agent_dev.session.sessions import CommandContext
 
 _DAY = 86_400 * 10**9  # ns
 
 
-def thin(where: Here, notice: Notice) -> None:
-    """Let go of merges that are older, or hold more in all, than the configuration keeps; looked at once a day."""
+def expire_merges(where: CommandContext, notice: Notify) -> None:
+    """Remove merges beyond the configured age or total size, at most once a day.
+
+    Each call also packs a few merged sessions.
+    """
+    pack.pack_few(where)
     if not _is_due(where.store):
         return
-    from agent_dev.merge import history as merges  # once a day: most merges need none of it
+    from agent_dev.merge import history  # needed once a day only
 
     profile = where.profile
-    found = [one for one in merges.recorded(where, every=True) if not one.problem]
+    found = [one for one in history.list_merges(where, every=True) if not one.problem]
     newest = {root: one.id for one in found for root in one.roots}
     sizes = {one.id: _size(f"{where.store.merges}/{one.id}") for one in found}
-    kept = sum(sizes.values())
+    total = sum(sizes.values())
     too_old = time.time_ns() - profile.keep_merges_days * _DAY
-    gone = []
+    expired = []
     for one in found:
-        if one.id not in newest.values() and (one.time < too_old or kept > profile.keep_merges_mib << 20):
-            gone.append(one.id)
-            kept -= sizes[one.id]
-    if gone:
-        with journals.alone(where.store, notice):
-            for merge_id in gone:
-                _let_go(where.store, merge_id)
+        if one.id not in newest.values() and (one.time < too_old or total > profile.keep_merges_mib << 20):
+            expired.append(one.id)
+            total -= sizes[one.id]
+    if expired:
+        with journal_file.merge_lock(where.store, notice):
+            for merge_id in expired:
+                _remove_merge(where.store, merge_id)
 
 
-def _is_due(place: store.Store) -> bool:
-    """Whether a day has gone by, and note that it was asked."""
-    mark = f"{place.path}/thinned"
+def _is_due(state_dir: store.Store) -> bool:
+    """Return whether a day has passed since the last time; record this time."""
+    mark = f"{state_dir.path}/thinned"
     try:
         is_due = time.time_ns() - os.stat(mark).st_mtime_ns > _DAY
     except FileNotFoundError:
@@ -49,22 +53,22 @@ def _is_due(place: store.Store) -> bool:
     return is_due
 
 
-def _let_go(place: store.Store, merge_id: str) -> None:
-    if merge_id in pending.listed(place):
+def _remove_merge(state_dir: store.Store, merge_id: str) -> None:
+    if merge_id in pending_marks.unfinished_merges(state_dir):
         return
-    aside = ended.set_aside(place, merge_id)
+    aside = background_removal.make_removal_directory(state_dir.removals_folder, merge_id)
     os.rmdir(aside)
-    os.rename(f"{place.merges}/{merge_id}", aside)
-    ended.remove_aside(aside)
+    os.rename(f"{state_dir.merges}/{merge_id}", aside)
+    background_removal.remove_in_background(aside)
 
 
 def _size(folder: str) -> int:
-    """Return what a folder takes on the disk, in bytes."""
+    """Return the disk usage of a folder in bytes."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
             try:
                 total += os.lstat(os.path.join(place, name)).st_blocks * 512
             except FileNotFoundError:
-                continue  # another is removing it
+                continue  # removed by another process
     return total

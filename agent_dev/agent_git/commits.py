@@ -1,0 +1,126 @@
+"""The commits of an agent, read without running git in a directory that the agent can write to (decision 0005).
+
+Refs are parsed here; objects (regular files only) are hard-linked into a repository of ours, where git reads them.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from agent_dev.agent_git import changes as git_changes
+from agent_dev.agent_git import current_refs, imported_branches, refs
+from agent_dev.agent_git.changes import GitChanges, RefChange, Tips
+from agent_dev.agent_git.program import find_git
+from agent_dev.git import bare
+from agent_dev.git.bare import BareRepository
+from agent_dev.git.commit_reader import _add_files, _Rows, _start_diff, _start_read
+from agent_dev.git.formats.commit_format import Commit, parse_log
+from agent_dev.session import store
+
+MAX_COMMITS = 1000
+_MANY_FETCHED = 100_000
+
+
+def list_commits(
+    session: store.Session, record: store.Record, environ: dict[str, str], *, is_left: bool = False
+) -> tuple[Commit, ...]:
+    """Return the agent's own commits, newest first, without fetched ones. `is_left`: also omit those already imported.
+
+    Raises CommandFailed.
+    """
+    tips = _tips(session, record, environ)
+    if is_left:
+        tips = replace(tips, old=(*tips.old, *imported_branches.read_imported_branches(session).values()))
+    if not tips.new:
+        return ()
+    with open_agent_objects(session, record, environ) as repo:
+        fetched = _fetched(repo, tips)
+        args = ("log", f"-{MAX_COMMITS + len(fetched)}", "-z", "--format=%H%n%s", "--ignore-missing", "--stdin")
+        commits = parse_log(repo.check_output(*args, stdin=_rev_list_input(tips.new, tips.old)))
+        return tuple(commit for commit in commits if commit.id not in fetched)[:MAX_COMMITS]
+
+
+def read_changes(session: store.Session, record: store.Record, repo: BareRepository, environ: dict[str, str]) -> GitChanges:
+    """Return all changes of the agent's git dir, read through `repo`. Raises CommandFailed if git cannot read it."""
+    with start_read(session, record, repo, environ) as finish:
+        return finish()
+
+
+@contextmanager
+def start_read(
+    session: store.Session, record: store.Record, repo: BareRepository, environ: dict[str, str]
+) -> Iterator[Callable[[], GitChanges]]:
+    """Start the slowest query, the files of commits; yield a function that waits for it and returns all changes."""
+    folder = current_refs.find_refs_dir(session, record, environ)
+    if folder is None:
+        yield GitChanges
+        return
+    before, after = refs.read_initial_refs(session), current_refs.read_refs(session, record, environ)
+    known_stashes = refs.read_initial_stashes(session)
+    stashes = tuple(entry for entry in git_changes.parse_stashes(refs.read_stash_log(folder)) if entry.id not in known_stashes)
+    imported = imported_branches.read_imported_branches(session)
+    tips = _tips(session, record, environ)
+    tips = replace(tips, old=(*tips.old, *imported.values()))
+    fetched = _fetched(repo, tips)
+    reachable = (
+        _rev_list(repo, _rev_list_input(tips.new, tips.old), MAX_COMMITS + 1 + len(fetched), "--parents") if tips.new else []
+    )
+    rows = [row for row in reachable if row[0] not in fetched][: MAX_COMMITS + 1]
+    ids = [row[0] for row in rows]
+    remote = list_reachable(repo, tips.remote, tips.old, _MANY_FETCHED) if tips.remote and ids else frozenset()
+    with _start_read(repo, ids) as finish_read, _start_diff(repo, rows) as finish_diff:
+        changes = GitChanges(
+            (),
+            tuple(entry for entry in git_changes.compare_refs(before, after) if _is_reported(entry, imported)),
+            stashes,
+            refs.list_operations_in_progress(session, record, folder),
+            git_changes.parse_head_branch(after.get("HEAD", "")),
+            git_changes.parse_head_branch(before.get("HEAD", "")),
+            is_truncated=len(ids) > MAX_COMMITS,
+            fetched_count=len(fetched),
+            remote_ids=remote.intersection(ids),
+        )
+        yield lambda: replace(changes, commits=_add_files(finish_read(), finish_diff())[:MAX_COMMITS])
+
+
+def _is_reported(ref: RefChange, imported: Mapping[str, str]) -> bool:
+    """Return whether to report a changed ref: all but the stash, and refs that were imported at their current commit."""
+    return ref.name != "refs/stash" and (ref.name not in imported or imported[ref.name] != ref.after)
+
+
+def _tips(session: store.Session, record: store.Record, environ: dict[str, str]) -> Tips:
+    """Return the ids that the agent's refs point to now but did not at the start."""
+    if refs.find_private_git_dir(session, record) is None:
+        return Tips()
+    return git_changes.compute_tips(refs.read_initial_refs(session), current_refs.read_refs(session, record, environ))
+
+
+def _rev_list_input(new: tuple[str, ...], *old: tuple[str, ...]) -> bytes:
+    return ("".join(f"{oid}\n" for oid in new) + "".join(f"^{oid}\n" for ids in old for oid in ids)).encode()
+
+
+def _rev_list(repo: BareRepository, stdin: bytes, limit: int, *options: str) -> _Rows:
+    args = ("rev-list", f"-{limit}", *options, "--ignore-missing", "--stdin")
+    return [line.split(" ") for line in repo.check_output(*args, stdin=stdin).decode("ascii", "replace").splitlines()]
+
+
+def list_reachable(repo: BareRepository, new: tuple[str, ...], old: tuple[str, ...], limit: int) -> frozenset[str]:
+    """Return at most `limit` commits that are reachable from `new` and not from `old`. Raises CommandFailed."""
+    return frozenset(row[0] for row in _rev_list(repo, _rev_list_input(new, old), limit))
+
+
+def _fetched(repo: BareRepository, tips: Tips) -> frozenset[str]:
+    """Return the commits that are on remote branches only: the agent fetched them."""
+    if not tips.remote:
+        return frozenset()
+    return frozenset(row[0] for row in _rev_list(repo, _rev_list_input(tips.remote, tips.own, tips.old), _MANY_FETCHED))
+
+
+@contextmanager
+def open_agent_objects(session: store.Session, record: store.Record, environ: dict[str, str]) -> Iterator[BareRepository]:
+    """Yield a repository of ours that links the objects of the agent's git dir. Raises CommandFailed."""
+    folder = refs.find_private_git_dir(session, record)
+    with bare.temporary_directory(session.folder) as parent:
+        stores = tuple(str(path) for path, _ in record.get("stores"))
+        yield bare.create_linked(parent, find_git(record, environ), folder or os.devnull, stores)

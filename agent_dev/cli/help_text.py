@@ -1,0 +1,130 @@
+"""The texts of `agent-dev --help`, `help --all` and `run --help`, and the target of `help COMMAND`.
+
+No line exceeds 80 columns. HELP and RUN fit on one screen of 24 lines.
+"""
+
+from agent_dev.errors import UsageError
+
+HELP = """\
+agent-dev: run a coding agent on a copy-on-write view of a repository and apply
+the changes that you select
+
+  agent-dev AGENT [ARGS…]       run an agent: a profile, else any command
+  agent-dev -- COMMAND [ARGS…]  run a command
+  agent-dev tx -- COMMAND       apply the changes of a command if it succeeds
+
+  merge [SESSION]    select and apply changes; --commits imports commits
+  undo, redo         revert the last merge; apply it again
+  status             list the changes of a session, with risks
+  diff               print the changes as a patch
+  commits            list the agent's commits
+  sessions           list sessions
+  resume             run the agent of a session again
+  stop               stop a running session
+  discard            move a session to the trash
+  checkpoint         record the state of a session; rollback returns to it
+  show AGENT         show the sandbox and the settings of a run
+  doctor             test what this machine supports
+
+help --all lists all subcommands and options; SUBCOMMAND --help describes one
+example:  cd ~/src/shop && agent-dev claude
+"""
+
+ALL = """\
+agent-dev: run a coding agent on a copy-on-write view of a repository and apply
+the changes that you select
+
+run
+  [OPTIONS] AGENT [ARGS…]    run an agent: a profile, else any command
+  [OPTIONS] -- COMMAND       run a command
+  [OPTIONS] run NAME         run a profile that is named like a subcommand
+  run --direct[=PROVIDER]    run in the real tree, behind a snapshot
+  restore [SNAPSHOT]         restore the tree from before a run with --direct
+  tx [OPTIONS] -- COMMAND    apply the changes of a command if it succeeds
+
+review
+  merge [SESSION]            select and apply changes (--all, --take PATH)
+  merge --commits [BRANCH]   import commits with their files
+  undo [MERGE]               revert a merge
+  redo [MERGE]               apply an undone merge again
+  merges                     list the merges and their state
+  status [SESSION]           list the changes of a session, with risks
+  diff [SESSION] [PATH…]     print the changes as a patch
+  commits [SESSION]          list the agent's commits
+
+sessions
+  sessions                   list running and waiting sessions; --all
+  resume [SESSION]           run the agent of a session again
+  stop [SESSION]             stop a running session
+  discard [SESSION]          move a session to the trash
+  undiscard [SESSION]        restore a session from the trash
+  checkpoint                 record the state of a session
+  checkpoints                list the checkpoints of a session
+  rollback CHECKPOINT        roll a session or some paths back
+  trash                      list deleted files; --restore PATH restores one
+  log                        show the log; --commands, --changes
+  approve [NUMBER]           approve or deny a command that waits for an answer
+
+settings and maintenance
+  show AGENT                 show the sandbox and the settings of a run
+  profiles                   list the profiles
+  config [AGENT]             show every setting and its origin
+  doctor                     test what this machine supports
+  policy check -- COMMAND    show the policy's decision on a command
+  trust                      trust .agent-dev.yaml; --show, --revoke
+  home                       show the agent home; --diff, --reset
+  clean                      empty the trash, by age and size
+  backup once|every DIR --to DIR
+                             back up a directory once or periodically
+
+options, before AGENT
+  -C DIR               work in DIR
+  --home DIR           the agent home (~/aihome)
+  --net host|none      the host's network or no network (host)
+  --ro PATH            mount PATH read-only
+  --rw PATH            mount PATH writable, without review
+  --overlay PATH       mount PATH with an overlay; review changes to it
+  --env NAME[=VALUE]   pass a variable through
+  --share NAME         pass a socket through: ssh-agent, gpg-agent, dbus,
+                       display, docker
+  --limit NAME=VALUE   limit tmp, memory, processes, file-size, open-files,
+                       time or free-disk
+  --no-merge           do not open the review screen afterwards
+  --name NAME          name the session
+  --profile FILE       use a profile from a file
+  --config FILE        use another config.yaml
+  --debug              print each external command before it runs
+  --version, --help
+
+SUBCOMMAND --help describes one subcommand
+"""
+
+RUN = """\
+usage: agent-dev [OPTIONS] run AGENT [ARGS…]
+       agent-dev [OPTIONS] run -- COMMAND [ARGS…]
+       agent-dev [OPTIONS] run --direct[=PROVIDER] AGENT [ARGS…]
+
+Run an agent as `agent-dev AGENT` does, even if its profile is named like a
+subcommand (agent-dev profiles lists them).
+
+  --direct[=PROVIDER]  run in the real tree, behind a snapshot that agent-dev
+                       restore returns to; PROVIDER is btrfs, snapper, reflink
+                       or copy (default: the best available)
+
+OPTIONS come before `run`: agent-dev help --all lists them
+
+example:  agent-dev run --direct claude
+"""
+
+
+def resolve_help(argv: list[str], known: tuple[str, ...]) -> list[str]:
+    """Return the arguments that `help ARGUMENTS` stands for. Raises UsageError."""
+    if not argv or argv[0].startswith("-"):
+        return ["--help"]
+    if argv[0] not in known:
+        from agent_dev.config import validators  # only for the error
+
+        raise UsageError(
+            message=f"help: no subcommand {argv[0]}{validators.did_you_mean(argv[0], known)}", hint="agent-dev --help lists them"
+        )
+    return [argv[0], "--help"]

@@ -1,0 +1,81 @@
+"""Parse the options before the agent's name."""
+
+from agent_dev.config.options import RunOptions, parse_limit_option
+from agent_dev.errors import UsageError
+from agent_dev.inside.option_parser import InvalidOption, next_option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+_FIELDS = {
+    "-C": "directory",
+    "--home": "home",
+    "--net": "net",
+    "--name": "name",
+    "--profile": "profile_file",
+    "--config": "config",
+    "--ro": "ro",
+    "--rw": "rw",
+    "--overlay": "overlay",
+    "--env": "env",
+    "--share": "share",
+    "--limit": "limit",
+}
+_LISTS = ("ro", "rw", "overlay", "env", "share", "limit")  # repeatable
+_SWITCHES = {"--no-merge": ("merge", False), "--debug": ("debug", True)}
+_HINT = "agent-dev help --all"
+_HELP = ("-h", "--help", "--version")
+TAKES_VALUE = dict.fromkeys(_FIELDS, True) | dict.fromkeys(_SWITCHES, False)
+
+
+def parse(argv: list[str]) -> tuple[RunOptions, list[str], bool]:
+    """Return the options, the arguments after them, and whether `--` separates the two. Raises UsageError."""
+    rest = list(argv)
+    found: list[tuple[str, str]] = []
+    try:
+        while option := next_option(rest, TAKES_VALUE | dict.fromkeys(_HELP, False)):
+            if option[0] in _HELP:
+                return from_options(found), [option[0]], False
+            found.append(option)
+    except InvalidOption as error:
+        if error.is_known:
+            raise UsageError(message=f"{error.option} needs a value", hint=_HINT) from None
+        raise UsageError(message=f"unknown option {error.option}", hint=f"{_HINT}; the agent's options follow its name") from None
+    is_separated = rest[:1] == ["--"]
+    return from_options(found), rest[is_separated:], is_separated
+
+
+def from_options(options: "Iterable[tuple[str, str]]") -> RunOptions:
+    """Return parsed options, pairs of name and value, as fields. Raises UsageError for an invalid value."""
+    fields: dict[str, Any] = {}
+    for name, value in options:
+        if name in _SWITCHES:
+            fields.update([_SWITCHES[name]])
+            continue
+        _check(name, value)
+        field = _FIELDS[name]
+        fields[field] = (*fields.get(field, ()), value) if field in _LISTS else value
+    return RunOptions(**fields)
+
+
+def _check(name: str, value: str) -> None:
+    if not value and name != "-C":  # as in git, -C "" is the current directory
+        raise UsageError(message=f"the value of {name} is empty", hint=_HINT)
+    if name == "--limit":
+        parse_limit_option(value)  # a usage error, not a failure of the run
+    if name in ("--env", "--share"):
+        _check_against_schema(name, value.partition("=")[0] if name == "--env" else value)
+    if name == "--net" and value not in ("host", "none"):
+        raise UsageError(message=f"--net {value}: expected host or none", hint="--net none")
+    if name == "--name" and not value.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        raise UsageError(message=f"--name {value!r}: only letters, digits, `.`, `-` and `_`", hint="--name fix-login")
+
+
+def _check_against_schema(name: str, value: str) -> None:
+    from agent_dev.config import schema  # rare; the run imports it then anyway
+
+    problems = schema.check_values(name.removeprefix("--"), name, [value])
+    if problems:
+        raise UsageError(message=problems[0], hint=_HINT)

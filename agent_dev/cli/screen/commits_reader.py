@@ -1,0 +1,114 @@
+"""The commits of a session for the review screen: list, describe, import."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from agent_dev.agent_git import commits, current_refs, refs
+from agent_dev.agent_git.changes import HEADS, parse_head_branch
+from agent_dev.cli.render import commits as output
+from agent_dev.cli.screen.conflict_source import ImportFunction
+from agent_dev.commits import gitlinks, report
+from agent_dev.commits.gitlinks import SubmoduleChange
+from agent_dev.commits.importer import ImportResult, import_commits
+from agent_dev.commits.risks import find_commit_risks
+from agent_dev.commits.targets import ImportOptions
+from agent_dev.errors import AgentDevError
+from agent_dev.git.formats.commit_format import Commit, ParsedCommit
+from agent_dev.git.merge_tree_conflict import ConflictResolutions
+from agent_dev.merge.merge import Notify
+from agent_dev.merge.review import Review
+from agent_dev.risk.commit_risks import SUBMODULE_MOVED
+from agent_dev.sanitize import visible
+from agent_dev.session import store
+from tui.model.tabs import ImportMode, RiskyPath, TabEntry
+
+_SHORT = 10
+_MOST_FILES = 200  # shown per commit
+
+
+def list_commits(review: Review) -> tuple[TabEntry, ...]:
+    """Return the commits by id and subject. It is quick, for the screen opens with them."""
+    try:
+        made = commits.list_commits(review.session, review.record, review.environ)
+    except AgentDevError as error:
+        return (TabEntry("cannot read the commits", (error.message,)),)
+    links = gitlinks.find_session_submodules(review.session, review.record, [one.id for one in made], review.environ)
+    return tuple(_entry(one, (one.id, one.subject), _submodule_risks(links, one.id)) for one in made)
+
+
+def describe_commits(review: Review) -> tuple[TabEntry, ...]:
+    """Return the commits with all details, and the other changes of the session's git directory."""
+    try:
+        looked = report.create_report(review)
+    except AgentDevError as error:
+        return (TabEntry("cannot read the commits", (error.message,)),)
+    rows = []
+    for one in looked.changes.commits:
+        details = [one.id, *output.describe_commit(one, looked, _MOST_FILES)]
+        details[2:2] = ["", *(visible(line) for line in one.message.decode("utf-8", "surrogateescape").split("\n")), ""]
+        rows.append(
+            _entry(
+                one, (*details, *output.describe_submodules(looked.submodule_changes, one.id)), _risky_files(review, looked, one)
+            )
+        )
+    return (*rows, *(TabEntry(line) for line in output.describe_other_changes(looked)))
+
+
+def _entry(one: Commit | ParsedCommit, details: tuple[str, ...], risky: tuple[RiskyPath, ...]) -> TabEntry:
+    return TabEntry(f"{one.id[:_SHORT]} {one.subject}", details, bool(risky), id=one.id, risky_paths=risky)
+
+
+def _risky_files(review: Review, looked: report.CommitReport, one: ParsedCommit) -> tuple[RiskyPath, ...]:
+    """Return the risky files of a commit, by its own risks and the session's where the contents are equal."""
+    links = {link.path: link.details for link in _submodule_risks(looked.submodule_changes, one.id)}
+    judged, combined_risks = looked.risks.get(one.id, {}), looked.worktree_only.get(one.id, frozenset())
+    return tuple(
+        RiskyPath(path, risks, links.get(path, ())) for path, risks in find_commit_risks(review, one, judged, combined_risks)
+    )
+
+
+def _submodule_risks(links: Sequence[SubmoduleChange], commit: str) -> tuple[RiskyPath, ...]:
+    own = (one for one in links if one.commit == commit)
+    return tuple(RiskyPath(one.path, (SUBMODULE_MOVED,), tuple(output.describe_submodules((one,), commit))) for one in own)
+
+
+def make_importer(
+    review: Review, session_store: store.Store, ids: Sequence[str], target: tuple[ImportMode, str], *, with_trailers: bool
+) -> ImportFunction:
+    """Return a function that imports commits (newest first) by a strategy, given answers to conflicts.
+
+    `target`: the strategy, and the name of the new branch.
+    """
+    strategy, name = target
+    is_onto = strategy is not ImportMode.NEW_BRANCH
+    arguments = _commit_arguments(review, ids)
+
+    def retry(answers: ConflictResolutions, notice: Notify) -> ImportResult:
+        request = ImportOptions(
+            arguments, "" if is_onto else name, squash=strategy is ImportMode.SQUASHED, onto_current=is_onto, resolutions=answers
+        )
+        request = replace(request, include_risky=True)  # the user confirmed each on the screen
+        return import_commits(review, request, session_store, notice, with_trailers=with_trailers)
+
+    return retry
+
+
+def _commit_arguments(review: Review, ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments of --commits: "" if the commits are all those of the start branch, else ids."""
+    before, after = refs.read_initial_refs(review.session), current_refs.read_refs(review.session, review.record, review.environ)
+    made = commits.list_commits(review.session, review.record, review.environ)
+    start, moved = parse_head_branch(before.get("HEAD", "")), _moved_branches(before, after)
+    is_everything = len(ids) == len(made) and moved == [start]
+    if is_everything or (start in moved and _is_branch(review, ids, after[start], before.get(start, ""))):
+        return ("",)
+    return tuple(reversed(ids))
+
+
+def _is_branch(review: Review, ids: Sequence[str], tip: str, before: str) -> bool:
+    """Return whether the commits are all new ones of a branch, which may contain merges: those cannot be cherry-picked."""
+    with commits.open_agent_objects(review.session, review.record, review.environ) as skeleton:
+        return commits.list_reachable(skeleton, (tip,), (before,) if before else (), len(ids) + 1) == frozenset(ids)
+
+
+def _moved_branches(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    return [name for name in after if name.startswith(HEADS) and before.get(name) != after[name]]

@@ -1,0 +1,197 @@
+"""Choose the review screen, plain prompts or printed commands, by the terminal and the flags."""
+
+import os
+import sys
+
+from agent_dev.cli import typeahead
+from agent_dev.cli.console import notify
+from agent_dev.cli.screen import subprocess_screen
+from agent_dev.errors import FAILURE, SUCCESS, AgentDevError, UsageError
+from agent_dev.merge import session_access
+from agent_dev.merge.retention import expire
+from agent_dev.merge.review import Review, open_review
+from agent_dev.sanitize import visible
+from agent_dev.session import sessions, store
+from agent_dev.session.sessions import CommandContext, ListedSession
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.cli.screen.conflict_source import ConflictSource, ImportFunction
+    from agent_dev.cli.screen.review_source import ReviewSource
+    from agent_dev.commits.importer import ImportResult
+    from tui.theme import ScreenSettings
+
+
+def has_screen(environ: dict[str, str]) -> bool:
+    """Return whether the terminal can show the review screen."""
+    if not (os.isatty(0) and os.isatty(2)) or environ.get("TERM", "dumb") in ("", "dumb"):
+        return False
+    from tui.terminal.terminal_setup import can_show_screen
+
+    return can_show_screen(environ, sys.stdin, sys.__stderr__)
+
+
+def review_session(review: Review, context: CommandContext, *, is_plain: bool = False) -> int:
+    """Let the user select and apply changes; on a terminal without a screen print the commands for it."""
+    if not (review.changes.changes or review.changes.problems or _has_commits(review, context, is_plain=is_plain)):
+        notify("nothing to merge")
+        return SUCCESS
+    if is_plain:
+        return _prompt(review, context)
+    if not has_screen(context.environ):
+        from agent_dev.cli.render import changes
+
+        changes.print_summary(review, len(review.changes.changes), 0)
+        notify("this terminal cannot show the review screen; use merge --all, --take PATH or --plain")
+        return FAILURE
+    # Subcommands that only print do not import the screen.
+    from agent_dev.cli.screen.review_source import ReviewSource
+    from tui.app import run_review as run_screen
+
+    looks = _load_looks(context)
+
+    def run() -> int:
+        source = ReviewSource(review, context.store, with_trailers=context.profile.commit_trailers)
+        return _report(source, run_screen(source, looks))
+
+    code = subprocess_screen.run_in_child(run, notify)
+    review.record = store.read_record(review.session)  # the child process updated it after its merge
+    return code
+
+
+def _has_commits(review: Review, context: CommandContext, *, is_plain: bool) -> bool:
+    """Return whether a session without changed files has commits that the screen or prompts can show."""
+    from agent_dev.cli.screen import commits_reader
+
+    return (is_plain or has_screen(context.environ)) and bool(commits_reader.list_commits(review))
+
+
+def resolve_conflicts(review: Review, context: CommandContext, stopped: "ImportResult", retry: "ImportFunction") -> int:
+    """Let the user resolve conflicts of commits and then import them."""
+    from agent_dev.cli.screen.conflict_source import ConflictSource
+    from tui.app import run_review as run_screen
+
+    looks = _load_looks(context)
+    name_and_root = (str(review.record["name"] or review.session.id), str(review.record["root"]))
+
+    def run() -> int:
+        source = ConflictSource(stopped, retry, name_and_root, context.environ, review.session.folder)
+        return _report(source, run_screen(source, looks) or FAILURE)  # quit without resolving: nothing was imported
+
+    code = subprocess_screen.run_in_child(run, notify)
+    review.record = store.read_record(review.session)
+    return code
+
+
+def _report(source: "ReviewSource | ConflictSource", code: int) -> int:
+    """Print the result and return the exit code."""
+    last: ReviewSource | ConflictSource | None = source
+    ended = None
+    while last is not None:
+        ended, last = last.result or ended, last.next_conflicts()
+    for line in ended.lines if ended is not None else ("nothing was merged",):
+        notify(line)
+    return ended.code if ended is not None else code
+
+
+def _load_looks(context: CommandContext) -> "ScreenSettings":
+    """Return the user's keys and colours. Raises UsageError for an unknown action."""
+    from tui.keys.bindings import REVIEW_BINDINGS
+    from tui.theme import ScreenSettings
+
+    unknown = [name for name, _ in context.profile.keys if name not in REVIEW_BINDINGS]
+    if unknown:
+        hint = f"actions: {', '.join(REVIEW_BINDINGS)}"
+        raise UsageError(message=f"config.yaml: keys: unknown action {unknown[0]}", hint=hint)
+    return ScreenSettings(context.profile.theme, dict(context.profile.keys))
+
+
+def _prompt(review: Review, context: CommandContext) -> int:
+    """Prompt for the commits, then for the remaining files."""
+    from tui.plain import commits
+
+    ended = commits.ask_commits(_make_source(review, context), _Lines())
+    if ended is None:
+        return _prompt_files(review, context) if review.changes.changes or review.changes.problems else SUCCESS
+    for line in ended.lines:
+        notify(line)
+    review.record = store.read_record(review.session)
+    if review.record["state"] not in (store.WAITING, store.KILLED):
+        return ended.code
+    remaining = open_review(review.session, context.environ, with_risks=False)  # files of imported commits are no longer changes
+    try:
+        return max(ended.code, _prompt_files(remaining, context)) if remaining.changes.changes else ended.code
+    finally:
+        remaining.close()
+
+
+def _prompt_files(review: Review, context: CommandContext) -> int:
+    from tui.plain import review as plain
+
+    source = _make_source(review, context)
+    code = plain.ask_changes(source, _Lines())
+    for line in source.result.lines if source.result is not None else ():
+        notify(line)
+    return source.result.code if source.result is not None else code
+
+
+def _make_source(review: Review, context: CommandContext) -> "ReviewSource":
+    from agent_dev.cli.screen.review_source import ReviewSource
+
+    return ReviewSource(review, context.store, with_trailers=context.profile.commit_trailers)
+
+
+class _Lines:
+    """Prompts on stdout, answers from stdin."""
+
+    def write_line(self, line: str) -> None:
+        """Print a line."""
+        sys.stdout.write(f"{line}\n")
+
+    def read_answer(self, question: str) -> str | None:
+        """Print a prompt and return the answer; None at the end of input."""
+        sys.stdout.write(visible(question))
+        sys.stdout.flush()
+        return sys.stdin.readline() or None
+
+    def discard_typeahead(self) -> None:
+        """Drop input that was typed before the prompt."""
+        typeahead.drop_typeahead()
+
+
+def watch_session(one: ListedSession, context: CommandContext) -> int:
+    """Show the changes of a running session; nothing can be selected."""
+    if not has_screen(context.environ):
+        raise AgentDevError(
+            message=f"session {one.name} is still running", hint=f"wait until it ends, or agent-dev stop {one.name}"
+        )
+    from agent_dev.cli.screen.review_source import LiveSource
+    from tui.app import run_review as run_screen
+
+    source = LiveSource(one.session, context)
+    try:
+        return run_screen(source, _load_looks(context))
+    finally:
+        source.close()
+
+
+def review_all(context: CommandContext, *, is_plain: bool) -> int:
+    """Review each waiting session of this repository, oldest first."""
+    waiting = [one for one in sessions.sessions_of_repository(context) if one.state in (store.WAITING, store.KILLED)]
+    if not waiting:
+        notify("no waiting session for this repository")
+        return SUCCESS
+    codes = []
+    for number, one in enumerate(waiting, 1):
+        notify(f"session {one.name} ({number} of {len(waiting)})")
+        locked = session_access.lock_ended(one)
+        try:
+            review = open_review(locked.session, context.environ, with_risks=False)
+            try:
+                codes.append(review_session(review, context, is_plain=is_plain))
+            finally:
+                review.close()
+        finally:
+            store.unlock_session(locked.session)
+    expire.expire_merges(context, notify)
+    return max(codes)

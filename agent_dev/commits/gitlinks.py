@@ -1,0 +1,116 @@
+"""Submodules updated by a session's commits: old and new commit, and the log between."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from agent_dev.agent_git import commits, program, refs
+from agent_dev.fs import read_regular
+from agent_dev.git import bare, commit_reader
+from agent_dev.git.bare import BareRepository
+from agent_dev.git.formats.commit_format import Commit, ParsedCommit, parse_log
+from agent_dev.session import store
+
+GITLINK = 0o160000
+_MAX_LOG = 20  # listed commits per submodule update
+_MAX_DEPTH, _MAX_DIRECTORIES = 6, 500  # nesting of a submodule's name, searched directories
+
+
+@dataclass(frozen=True, slots=True)
+class SubmoduleChange:
+    """A submodule updated by a commit. `log`: the new commits, newest first; None if its objects are missing."""
+
+    commit: str
+    path: bytes
+    old: str
+    new: str
+    log: tuple[Commit, ...] | None
+
+
+def find_submodule_changes(
+    session: store.Session, record: store.Record, session_commits: tuple[ParsedCommit, ...], environ: dict[str, str]
+) -> tuple[SubmoduleChange, ...]:
+    """Return the submodules that commits updated. Raises CommandFailed if git is missing."""
+    links = [(one, file) for one in session_commits for file in one.changed_files if GITLINK in (file.old_mode, file.new_mode)]
+    if not links or refs.find_private_git_dir(session, record) is None:
+        return ()
+    with open_submodule_objects(session, record, environ) as repo:
+        return tuple(
+            SubmoduleChange(
+                one.id,
+                file.path,
+                _commit_id(file.old_mode, file.old_oid),
+                _commit_id(file.new_mode, file.new_oid),
+                read_submodule_log(repo, file.old_oid, file.new_oid),
+            )
+            for one, file in links
+        )
+
+
+def find_session_submodules(
+    session: store.Session, record: store.Record, ids: list[str], environ: dict[str, str]
+) -> tuple[SubmoduleChange, ...]:
+    """Return the submodules that commits with these ids updated; none if the agent had no submodules. Raises CommandFailed."""
+    folder = refs.find_private_git_dir(session, record)
+    if not ids or folder is None or not find_submodule_git_dirs(folder):
+        return ()
+    with commits.open_agent_objects(session, record, environ) as repo:
+        changed_commits = commit_reader.add_changed_files(repo, commit_reader.read_commits(repo, ids))
+    return find_submodule_changes(session, record, changed_commits, environ)
+
+
+@contextmanager
+def open_submodule_objects(
+    session: store.Session, record: store.Record, environ: dict[str, str], more: tuple[str, ...] = ()
+) -> Iterator[BareRepository]:
+    """Yield a repository with the objects of the session's submodules and of the stores `more`. Raises CommandFailed."""
+    folder = refs.find_private_git_dir(session, record) or os.devnull
+    stores = tuple(path for path, _ in record["stores"])
+    with bare.temporary_directory(session.folder) as parent:
+        repo = bare.create_linked(parent, program.find_git(record, environ), folder, (*stores, *more))
+        for git_dir in find_submodule_git_dirs(folder):
+            bare.link_objects(repo, git_dir)
+        yield repo
+
+
+def _commit_id(mode: int, oid: str) -> str:
+    return oid if mode == GITLINK else ""
+
+
+def read_submodule_log(repo: BareRepository, old: str, new: str) -> tuple[Commit, ...] | None:
+    """Return the commits between two, the newest first; None if they are missing."""
+    if not new.strip("0"):
+        return ()
+    excluded = (f"^{old}",) if old.strip("0") else ()
+    code, output, _ = repo.run("log", f"-{_MAX_LOG}", "-z", "--format=%H%n%s", new, *excluded, "--")
+    return None if code else parse_log(output)
+
+
+def find_submodule_git_dirs(folder: str) -> list[str]:
+    """Return the git dirs of submodules in a private git dir, without following links."""
+    found: list[str] = []
+    tops = [f"{folder}/modules", *(f"{entry.path}/modules" for entry in _subdirectories(f"{folder}/worktrees"))]
+    pending = [
+        (top, 0)
+        for top in tops
+        if read_regular.are_real_directories(folder) and read_regular.are_real_directories(os.path.dirname(top), "modules")
+    ]
+    for count, (path, depth) in enumerate(pending):
+        if read_regular.are_real_directories(path, "objects"):
+            found.append(path)
+        if depth < _MAX_DEPTH and count < _MAX_DIRECTORIES:
+            below = _subdirectories(f"{path}/modules" if path in found else path)
+            pending += [(entry.path, depth + 1) for entry in below]
+    return found
+
+
+def _subdirectories(path: str) -> "list[os.DirEntry[str]]":
+    try:
+        return (
+            [entry for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False)]
+            if read_regular.are_real_directories(path)
+            else []
+        )
+    except OSError:
+        return []

@@ -1,0 +1,68 @@
+"""Risks of the commits that a merge would import, assessed before anything is changed."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from agent_dev.commits import report
+from agent_dev.commits.destinations import ImportContext, IncomingCommits
+from agent_dev.commits.prefetch import diff_commits
+from agent_dev.fs.entry import Key
+from agent_dev.git import commit_reader
+from agent_dev.git.formats import lfs_pointer
+from agent_dev.git.formats.commit_format import ParsedCommit
+from agent_dev.merge import escaping_links
+from agent_dev.merge.review import Review
+from agent_dev.overlay.changes import Risk
+from agent_dev.risk import commit_risks
+from agent_dev.risk import load as risk_load
+
+
+@dataclass(frozen=True, slots=True)
+class RiskyFile:
+    """A path of a commit that needs review. `commit`: its id in the session, "" for the difference between first and last."""
+
+    commit: str
+    path: bytes
+    risks: tuple[Risk, ...]
+
+
+def find_commit_risks(
+    review: Review, commit: ParsedCommit, judged: Mapping[bytes, tuple[Risk, ...]], worktree_only: Collection[bytes]
+) -> Iterator[tuple[bytes, tuple[Risk, ...]]]:
+    """Yield a commit's risky paths: by its own files, and at `worktree_only` paths also by the session's work tree."""
+    table = review.assess(Key(0, path) for path in worktree_only).by_key() if worktree_only else {}
+    for file in commit.changed_files:
+        change = table.get(Key(0, file.path)) if file.path in worktree_only else None
+        risks = (*(change.risks if change is not None else ()), *judged.get(file.path, ()))
+        if risks:
+            yield file.path, tuple({risk.rule: risk for risk in risks}.values())
+
+
+def find_risky_files(work: ImportContext, incoming: IncomingCommits) -> tuple[RiskyFile, ...]:
+    """Return the risky files of commits, the oldest commit first, each path once per commit. Raises CommandFailed.
+
+    The difference between the first and the last commit is assessed, too: a merge commit may add changes to its parents. An LFS
+    content too large to be read is no risk: large files are what LFS is for.
+    """
+    commits = commit_reader.add_changed_files(work.repo, incoming.commits)
+    if incoming.end:
+        commits = (*commits, ParsedCommit("", changed_files=diff_commits(work.repo, incoming.start, incoming.end)))
+    texts = report.read_risk_blobs(work.repo, commit_risks.inspected_blobs(tuple(reversed(commits))))
+    rules, leaves = (
+        risk_load.load_risk_rules(work.review.environ),
+        escaping_links.checker_for_links(commit_risks.link_targets(commits, texts), work.review.real_trees[0]),
+    )
+    rows = []
+    reported: set[bytes] = set()
+    for commit in commits:
+        pointers = [
+            file.path for file in commit.changed_files if lfs_pointer.parse_pointer(texts.get(file.new_oid, b"")) is not None
+        ]
+        for path, risks in find_commit_risks(
+            work.review, commit, commit_risks.risks_of_commit(commit, rules, texts, leaves), pointers
+        ):
+            relevant = tuple(risk for risk in risks if risk.rule != commit_risks.UNSEEN_RULE) if path in pointers else risks
+            if relevant and (commit.id or path not in reported):
+                reported.add(path)
+                rows.append(RiskyFile(commit.id, path, relevant))
+    return tuple(rows)

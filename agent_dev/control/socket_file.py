@@ -1,0 +1,73 @@
+"""The control socket of a session, through which its agent begins, commits, rolls back and takes checkpoints.
+
+`<session>/control` is the socket, bound into the sandbox. `<session>/transaction` is a symlink that names the checkpoint of the
+outermost open transaction: if it was never ended, the next holder of the session rolls back to it.
+"""
+
+import os
+
+from agent_dev.paths import is_below
+from agent_dev.sandbox import landlock_probe
+from agent_dev.sandbox.plan import ControlSocket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.session.store import Session
+
+SOCKET_NAME = "control"
+_SCRIPT = ("units.py", "option_parser.py", "tx_process.py", "tx_options.py", "tx.py")  # concatenated in this order
+_MAX_PATH = 100  # characters of a path: a #! line may have 127 bytes
+_BACKLOG = 16  # backlog of connections
+
+
+def control_socket(folder: str, system: tuple[str, ...], untrusted: tuple[str, ...]) -> ControlSocket | None:
+    """Return the control socket of a session; None if the sandbox shows no Python to run the client."""
+    interpreter = inside_python(system, untrusted)
+    if not interpreter:
+        return None
+    return ControlSocket(
+        f"{folder}/{SOCKET_NAME}", b"#!%s -ISB\n%s" % (os.fsencode(interpreter), b"".join(map(_source, _SCRIPT)))
+    )
+
+
+def inside_python(system: tuple[str, ...], untrusted: tuple[str, ...]) -> str:
+    """Return the Python that runs the client in the sandbox; empty if none is shown there."""
+    shown = (path for path in landlock_probe.candidate_pythons() if len(path) < _MAX_PATH and _is_shown(path, system, untrusted))
+    return next(shown, "")
+
+
+def _source(name: str) -> bytes:
+    with open(os.path.join(os.path.dirname(os.path.dirname(__file__)), "inside", name), "rb", 0) as file:
+        return file.read()
+
+
+def is_available() -> bool:
+    """Return whether there is a Python below /usr, which every sandbox shows."""
+    return any(path.startswith("/usr/") and len(path) < _MAX_PATH for path in landlock_probe.candidate_pythons())
+
+
+def _is_shown(path: str, system: tuple[str, ...], untrusted: tuple[str, ...]) -> bool:
+    return any(is_below(path, folder) for folder in system) and not any(is_below(path, folder) for folder in untrusted)
+
+
+def create_socket(session: "Session") -> int:
+    """Create the socket; return its listening descriptor."""
+    import _socket  # the C half: `socket` imports selectors and enum
+
+    folder = os.open(session.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        remove_socket(session)
+        server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
+        server.bind(f"/proc/self/fd/{folder}/{SOCKET_NAME}")  # its own path may be too long for a socket address
+        server.listen(_BACKLOG)
+        return server.detach()
+    finally:
+        os.close(folder)
+
+
+def remove_socket(session: "Session") -> None:
+    """Remove the socket."""
+    try:
+        os.unlink(f"{session.folder}/{SOCKET_NAME}")
+    except FileNotFoundError:
+        return

@@ -1,0 +1,218 @@
+"""Restore the real tree from before an agent worked in it, as a session whose changes lead back (decision 0021)."""
+
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from agent_dev.direct.direct_run import AFTER_FOLDER, RunSnapshot
+from agent_dev.errors import AgentDevError, UsageError
+from agent_dev.fs import acl, copytree, dir_tree, durable, snapshot_names, unreadable, walk
+from agent_dev.fs.entry import Entry, FileType, parents_of
+from agent_dev.git import nested_repositories
+from agent_dev.merge import merge
+from agent_dev.merge.review import Review, open_review
+from agent_dev.overlay import selection
+from agent_dev.overlay.lower_snapshot import LowerSnapshot
+from agent_dev.session import removal, store
+from agent_dev.session.sessions import CommandContext
+
+_NOT_RESTORABLE = (FileType.SOCKET, FileType.DEVICE)
+
+
+def open_restore(run_snapshot: RunSnapshot, paths: tuple[str, ...], context: CommandContext) -> Review:
+    """Create and open a session whose changes lead back to a snapshot; they are then merged.
+
+    `paths`: only these and everything below. The user's changes since the run are conflicts in it, or merged if possible.
+    The session is locked; the caller closes the review and unlocks it.
+    """
+    session = store.create_session(context.store)
+    try:
+        root = store.add_root(session, 0, run_snapshot.root)
+        unrestorable = _write_changes(
+            run_snapshot, root.upper, tuple(_path_below(path, run_snapshot.root, context) for path in paths)
+        )
+        if os.path.isdir(f"{run_snapshot.folder}/{AFTER_FOLDER}"):
+            shutil.copytree(f"{run_snapshot.folder}/{AFTER_FOLDER}", session.lower_snapshot)
+        store.write_record(session, _record(run_snapshot))
+        store.sync_record(session)
+        review = open_review(session, context.environ, with_risks=False)
+        review.changes = replace(review.changes, problems=(*review.changes.problems, *unrestorable))
+        return review
+    except BaseException:
+        removal.remove_session_now(session)
+        raise
+
+
+def apply_restore(review: Review, context: CommandContext, notice: merge.Notify, *, is_dry: bool) -> merge.MergeResult:
+    """Restore everything possible; conflicts stay in the session, to be resolved by `merge --resolve`."""
+    keys = frozenset(change.key for change in review.changes.changes)
+    planned = merge.plan_selection(review, selection.select(selection.EMPTY_SELECTION, keys, review.changes), keys)
+    return merge.preview(review, planned) if is_dry else merge.apply_plan(review, planned, context.store, notice)
+
+
+def _record(run_snapshot: RunSnapshot) -> store.Record:
+    return {
+        **store.BLANK,
+        "state": store.WAITING,
+        "name": f"restore-{run_snapshot.id}",
+        "root": run_snapshot.root,
+        "roots": [run_snapshot.root],
+        "cwd": run_snapshot.root,
+        "profile": "default",
+        "command": ["restore", run_snapshot.id],
+        "is_restore": True,
+        "started": time.time_ns(),
+        "launched": run_snapshot.ended or run_snapshot.started,
+    }
+
+
+def _path_below(path: str, root: str, context: CommandContext) -> bytes:
+    full = os.path.normpath(os.path.join(context.cwd, path))
+    if full != root and not full.startswith(root + "/"):
+        raise UsageError(message=f"{path} is outside {root}", hint="agent-dev restore --dry-run lists the changes")
+    return os.fsencode(full[len(root) + 1 :])
+
+
+def _write_changes(run_snapshot: RunSnapshot, upper: str, wanted: tuple[bytes, ...]) -> tuple[str, ...]:
+    """Write the changes into an upper, as if an agent had made them; return the paths that cannot be restored, and why."""
+    source, real, target = (
+        dir_tree.Tree(run_snapshot.snapshot.path),
+        dir_tree.Tree(run_snapshot.root),
+        dir_tree.Tree(upper, is_ours=True),
+    )
+    after = LowerSnapshot(f"{run_snapshot.folder}/{AFTER_FOLDER}")
+    try:
+        writer = _UpperWriter(source, real, target, _RunFacts(run_snapshot.started, after.entries(0)))
+        skip = (
+            *run_snapshot.skipped_names,
+            *map(os.fsencode, {*snapshot_names.snapshots_in(source.path), *snapshot_names.snapshots_in(real.path)}),
+        )
+        was, now = _entries(source.path, skip, wanted), _entries(real.path, skip, wanted)
+        skipped = {
+            os.fsencode(one.path) for one in nested_repositories.find_unmoved(run_snapshot.root, run_snapshot.repositories)
+        }
+        missing = dict(map(_problem, run_snapshot.missing))
+        skipped |= missing.keys()
+        known = sorted(path for path in was.keys() | now.keys() if skipped.isdisjoint((path, *parents_of(path))))
+        for one in wanted:
+            if one and not any(_is_below(path, one) for path in known):
+                message = f"{os.fsdecode(one)} is neither in the snapshot nor in the repository"
+                raise UsageError(message=message, hint="agent-dev restore --dry-run lists the changes")
+        unrestorable = [path for path in missing if path not in now]
+        for path in known:
+            if wanted and not any(_is_below(path, one) for one in wanted):
+                continue
+            before = was.get(path)
+            if before is None or before.type not in _NOT_RESTORABLE:
+                writer.put(path, before, now.get(path))
+            elif path not in now or now[path].type is not before.type:
+                unrestorable.append(path)
+        writer.close()
+        return tuple(f"{os.fsdecode(path)}: {missing.get(path, 'it')} cannot be restored" for path in unrestorable)
+    finally:
+        after.close()
+        for tree in (source, real, target):
+            tree.close()
+
+
+def _problem(line: str) -> tuple[bytes, str]:
+    """Return the path of an entry that is not in a snapshot, and its type, if known."""
+    path, _, reason = line.rpartition(": ")
+    return os.fsencode(path), reason.removesuffix(" is not copied") if reason.endswith(" is not copied") else "it"
+
+
+def _is_below(path: bytes, parent: bytes) -> bool:
+    return path == parent or path.startswith(parent + b"/") or not parent
+
+
+def _entries(root: str, skip: tuple[bytes, ...], wanted: tuple[bytes, ...]) -> dict[bytes, Entry]:
+    """Return the entries of a tree. Raises AgentDevError for an unreadable one that is wanted: it would count as deleted."""
+    problems: list[str] = []
+    found = {one.path: one.entry for one in walk.walk(root, skip=skip, problems=problems)}
+    for problem in problems:
+        path = os.fsencode(problem.rpartition(": ")[0])
+        if not wanted or any(_is_below(path, one) or _is_below(one, path) for one in wanted):
+            raise AgentDevError(message=f"{root}/{problem}; nothing was changed", hint="chmod u+rwx it and try again")
+    return found
+
+
+class _RunFacts(NamedTuple):
+    """The facts that tell whether an unreadable file changed: the start of the agent, and the tree that it left."""
+
+    started: int
+    left: Mapping[bytes, Entry]
+
+
+class _UpperWriter:
+    """An upper that is filled path by path, parents first."""
+
+    def __init__(self, source: dir_tree.Tree, real: dir_tree.Tree, target: dir_tree.Tree, seen: _RunFacts) -> None:
+        self.source, self.real, self.target, self.seen = source, real, target, seen
+        self.copier = copytree.Copier(source, target, is_exact=True)
+        self.gone = b"\0"  # the last removed directory
+        self.modes: dict[bytes, int] = {}  # of directories, set at the end
+
+    def put(self, path: bytes, was: Entry | None, now: Entry | None) -> None:
+        """Restore a path to its former entry."""
+        if path.startswith(self.gone + b"/") and was is None:
+            return
+        folder, _, name = path.rpartition(b"/")
+        if was is None:
+            self.gone = path
+            durable.whiteout(name, self._folder(folder))
+        elif now is None or was.type is not now.type or self._differs(path, was, now):
+            self._folder(folder)
+            self.copier.copy(path, was)
+            if was.type is not FileType.DIRECTORY:
+                self.gone = path  # with everything in it, if it is a directory now
+            if was.type is FileType.DIRECTORY:
+                if now is not None and now.type is not FileType.DIRECTORY:
+                    copytree.set_directory_attributes(self.target, path, Entry(FileType.DIRECTORY), ("user.overlay.opaque", b"y"))
+                self.modes[path] = was.mode
+
+    def close(self) -> None:
+        """Set the modes of directories."""
+        self.target.close_directories()
+        for path, mode in sorted(self.modes.items(), reverse=True):
+            copytree.set_directory_mode(self.target, path, mode)
+
+    def _differs(self, path: bytes, was: Entry, now: Entry) -> bool:
+        if (was.mode, was.attributes, was.target) != (now.mode, now.attributes, now.target):
+            return True
+        if was.type is not FileType.FILE:
+            return False
+        if was.size != now.size or acl.read_below(self.source, path) != acl.read_below(self.real, path):
+            return True
+        try:
+            return not dir_tree.have_same_content(self.source, self.real, path)
+        except PermissionError:
+            return self._differs_unread(path, now)
+
+    def _differs_unread(self, path: bytes, now: Entry) -> bool:
+        """Compare an unreadable file. Making it readable changes the ctime that the agent left, so that is the last resort."""
+        if now.ctime < self.seen.started:
+            return False
+        recorded = self.seen.left.get(path)
+        if recorded is not None and recorded.identity == now.identity:
+            return True
+        folder, _, name = path.rpartition(b"/")
+        with (
+            unreadable.made_readable(self.source.directory(folder), os.fsdecode(name)),
+            unreadable.made_readable(self.real.directory(folder), os.fsdecode(name)),
+        ):
+            return not dir_tree.have_same_content(self.source, self.real, path)
+
+    def _folder(self, path: bytes) -> int:
+        """Return a directory of the upper, created with the attributes of the real one if it is not restored itself."""
+        if not path:
+            return self.target.fd
+        if self.target.entry_at(path, attributes=False) is None:
+            folder, _, name = path.rpartition(b"/")
+            entry = self.real.entry_at(path) or Entry(FileType.DIRECTORY, 0o755)
+            durable.mkdir(name, self._folder(folder))
+            copytree.set_directory_attributes(self.target, path, entry)
+            self.modes[path] = entry.mode
+        return self.target.directory(path)

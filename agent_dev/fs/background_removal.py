@@ -1,0 +1,62 @@
+"""Remove directories in a child process."""
+
+import os
+
+from agent_dev.fs.rmtree import remove_session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def make_removal_directory(folder: str, name: str) -> str:
+    """Create and return an empty directory in `folder` that will hold what is to be removed."""
+    path, count = f"{folder}/{name}", 0
+    while True:
+        try:
+            os.makedirs(path, 0o700)
+        except FileExistsError:
+            count += 1  # an earlier one of that name is still being removed
+            path = f"{folder}/{name}.{count}"
+        else:
+            return path
+
+
+def remove_in_background(path: str, also: "Callable[[], None] | None" = None) -> None:
+    """Remove a directory made by `make_removal_directory` in a child process that nobody waits for.
+
+    Removing thirty directories and some mount points takes longer than starting bubblewrap, freeing thousands of files longer
+    than merging them. If the child is killed, `removal.sweep_leftovers` or the next session that leaves the home finishes its
+    work.
+    """
+
+    def work(end: int) -> None:
+        if also is not None:
+            os.close(end)
+            also()
+        else:
+            os.closerange(3, 4096)  # includes our locks
+        remove_session(path)
+
+    run_in_background(work)
+
+
+def run_in_background(work: "Callable[[int], None]") -> None:
+    """Run `work` in a child with its own process group; return as soon as it has closed the descriptor that it gets."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setpgid(0, 0)
+            for standard in range(3):
+                os.close(standard)  # a reader of our output must not wait for the child
+            work(write_end)
+        finally:
+            os._exit(0)
+    os.close(write_end)
+    os.read(read_end, 1)  # end of file: the child holds no lock any more
+    os.close(read_end)
+    try:
+        os.setpgid(pid, pid)  # here too: if we are a session leader, our exit sends SIGHUP to our group
+    except OSError:
+        pass  # it has exited

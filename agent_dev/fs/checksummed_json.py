@@ -1,0 +1,38 @@
+"""JSON files with a checksum: the first member is a CRC-32 of the rest, so that damage is always detected."""
+
+from binascii import crc32
+
+from agent_dev.fs import fast_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_LENGTH = len(b'{"check":"00000000",')
+
+
+def add_checksum(data: bytes) -> bytes:
+    """Return a file that begins with a JSON object, with the checksum as the object's first member. It must not be empty."""
+    return b'{"check":"%08x",%b' % (crc32(data[1:]), data[1:])
+
+
+def verify(data: bytes) -> bytes:
+    """Return a file with a checksum unchanged. Raises ValueError if it was cut or changed."""
+    if data[:_LENGTH] != b'{"check":"%08x",' % crc32(data[_LENGTH:]):
+        raise ValueError("checksum mismatch")
+    return data
+
+
+def dumps(value: "Mapping[str, object]") -> bytes:
+    """Return an object as JSON with the checksum. Raises as `fast_json.dumps`."""
+    return add_checksum(fast_json.dumps(value))
+
+
+def loads(data: bytes) -> "dict[str, Any]":
+    """Return the object that `dumps` encoded, without the checksum. Raises ValueError for anything else."""
+    value = fast_json.loads(verify(data))
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")  # noqa: TRY004  (a fault of the text, not of the argument's type)
+    del value["check"]
+    return value

@@ -1,0 +1,43 @@
+"""Changes to refs and the index, as values."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RefUpdate:
+    """An update of one of the user's refs. Ids in hex, "" for none."""
+
+    name: str
+    old: str
+    new: str
+
+    def reversed(self) -> "RefUpdate":
+        """Return the reverse update."""
+        return RefUpdate(self.name, self.new, self.old)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexUpdate:
+    """An update of a path in the user's index. Modes are git's, 0 for none."""
+
+    path: bytes
+    old: tuple[int, str]
+    new: tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class GitUpdate:
+    """A merge's changes to the user's git: refs, updated last by compare-and-swap, and the index.
+
+    After a crash, the refs decide whether the merge happened. `index_operation`: number of the operation that replaces the index,
+    -1 for none; `index_updates`: its changed entries. `has_more`: the session has commits that were not imported.
+    """
+
+    folder: str
+    program: str
+    environ: tuple[tuple[str, str], ...]
+    refs: tuple[RefUpdate, ...]
+    index_operation: int = -1
+    index_updates: tuple[IndexUpdate, ...] = ()
+    has_more: bool = False
+    imported_branch: tuple[str, str] = ("", "")  # the agent's ref that was imported entirely, and its commit

@@ -1,0 +1,19 @@
+"""Read and write whole streams: one system call may transfer only a part."""
+
+import os
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write all bytes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def read_to_end(fd: int) -> bytes:
+    """Return all that is left to read, and close the descriptor."""
+    data = b""
+    while piece := os.read(fd, 1 << 20):
+        data += piece
+    os.close(fd)
+    return data

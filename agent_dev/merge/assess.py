@@ -1,0 +1,255 @@
+"""Assess a session's changes by the risk rules and count their lines, only those that are shown or selected, each once."""
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from agent_dev import __version__, path_patterns, wildcard
+from agent_dev.diff.binary import is_binary
+from agent_dev.fs import dir_tree, fork_map
+from agent_dev.fs.entry import FileType, Key
+from agent_dev.merge import escaping_links
+from agent_dev.overlay import embedded_repositories, symlinks
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Risk, is_move
+from agent_dev.risk import content, harmless_lines, hidden_text, lock_files, new_lines, plain_text, risk_rules, shadowed_modules
+from agent_dev.risk import load as risk_load
+from agent_dev.risk.cache import RiskCache, Row, fingerprint
+from agent_dev.risk.commit_risks import DELETION_RULE
+from agent_dev.risk.risk_rules import RiskRule
+
+if TYPE_CHECKING:
+    from agent_dev.merge.review_protocol import ReviewProtocol
+
+_HEAD_SIZE = 4096  # bytes to read of a file above the size limit of the rules
+_MIN_BYTES_TO_FORK = 4 << 20  # bytes to read; above that a second process pays off
+_MAX_BYTES_AT_ONCE = 2 << 20  # bytes; up to that `assess_visible` assesses every change
+_MAX_FILES_AT_ONCE = 200  # files; as above
+
+# The code that finds risks: cached results are valid only for the version that produced them.
+_CODE = (
+    content,
+    risk_rules,
+    path_patterns,
+    wildcard,
+    harmless_lines,
+    hidden_text,
+    symlinks,
+    lock_files,
+    new_lines,
+    plain_text,
+    shadowed_modules,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSize:
+    """The size of a file's change: hunks, added lines, deleted lines."""
+
+    hunks: int = 0
+    insertions: int = 0
+    deletions: int = 0
+    is_text: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A change to assess."""
+
+    change: Change
+    is_embedded: bool
+    with_risks: bool
+    with_counts: bool
+
+    @property
+    def mark(self) -> str:
+        change = self.change
+        return fingerprint(change.before, change.after, about=f"{change.kind}:{self.is_embedded}")
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether the result depends on the two files alone and may be cached; a link's target is not enough."""
+        sides = (self.change.before, self.change.after)
+        return all(side is None or side.type is FileType.FILE for side in sides)
+
+    @property
+    def written(self) -> int:
+        """Return when the newer side was written, in ns since 1970; 0 if unknown."""
+        return max((side.ctime for side in (self.change.before, self.change.after) if side is not None), default=0)
+
+
+class RiskAssessor:
+    """Assesses the changes of one review."""
+
+    def __init__(self, review: "ReviewProtocol") -> None:
+        self._review, self._process = review, os.getpid()
+        self._rules = risk_load.load_risk_rules(review.environ)
+        self._by_name = {rule.name: Risk(rule.name, rule.why, rule.check) for rule in self._rules}
+        self._known = RiskCache(review.session.folder, _rules_version(self._rules))
+        self._embedded = [
+            embedded_repositories.find_repositories(change for change in review.changes.changes if change.key.root == number)
+            for number in range(len(review.upper_trees))
+        ]
+        self._leaves: dict[int, risk_rules.LeavesRoot] = {}
+
+    def assess(self, keys: Iterable[Key] | None = None, *, with_counts: bool = False) -> ChangeSet:
+        """Return the changes, those at `keys` assessed (None: all that git does not ignore), optionally with line counts."""
+        wanted = None if keys is None else frozenset(keys)
+        changes = self._review.changes
+        candidates = [one for one in changes.changes if (not one.is_ignored if wanted is None else one.key in wanted)]
+        tasks = [self._task(one, with_counts=with_counts) for one in candidates if not one.is_assessed or with_counts]
+        table = changes.by_key()
+        found = {key: self._without_moves(row, table[key]) for key, row in self._assess(tasks).items()}
+        updated = tuple(_with_result(one, found.get(one.key)) for one in changes.changes) if found else changes.changes
+        return replace(changes, changes=updated)
+
+    def _without_moves(self, row: Row, change: Change) -> Row:
+        """Drop the deletion risk of a file that was only moved: the old and the new path are applied together."""
+        if not row[0] or not is_move(change, self._review.changes.by_key()):
+            return row
+        return [tuple(one for one in row[0] if one.rule != DELETION_RULE), row[1]]
+
+    def assess_visible(self, most: int) -> ChangeSet:
+        """Return the changes; of a large number assess only those with risky names and the first `most`."""
+        candidates = [one for one in self._review.changes.changes if not one.is_ignored]
+        if len(candidates) <= _MAX_FILES_AT_ONCE and sum(map(_size, candidates)) <= _MAX_BYTES_AT_ONCE:
+            return self.assess()
+        keys = [one.key for one in candidates if self._is_risky_by_name(one)][:_MAX_FILES_AT_ONCE]
+        return self.assess((*keys, *(one.key for one in candidates[:most])))
+
+    def _is_risky_by_name(self, change: Change) -> bool:
+        return bool(risk_rules.find_risks(change, self._rules, is_embedded=self._is_embedded(change)))
+
+    def _is_embedded(self, change: Change) -> bool:
+        return embedded_repositories.is_inside(change.key.path, self._embedded[change.key.root])
+
+    def _leaves_of(self, change: Change) -> risk_rules.LeavesRoot:
+        """Return the function that tells whether a link leads out after all links of the session are applied."""
+        number, review = change.key.root, self._review
+        if change.type is not FileType.SYMLINK:
+            return symlinks.escapes_root
+        if number not in self._leaves:
+            every = (one for one in review.changes.changes if one.key.root == number)
+            self._leaves[number] = escaping_links.checker_for_changes(
+                every, number, review.real_trees[number], review.lower_snapshot
+            )
+        return self._leaves[number]
+
+    def _task(self, change: Change, *, with_counts: bool) -> _Task:
+        return _Task(change, self._is_embedded(change), not change.is_assessed, with_counts)
+
+    def _assess(self, tasks: list[_Task]) -> dict[Key, Row]:
+        found: dict[Key, Row] = {}
+        todo = []
+        for task in tasks:
+            row = self._known.get(task.change.key, task.mark) if task.is_kept else None
+            if row is not None and self._is_sufficient(row, task):
+                found[task.change.key] = self._decoded(row)
+            else:
+                todo.append(task)
+        now = time.time_ns()
+        is_much = sum(_size(task.change) for task in todo) >= _MIN_BYTES_TO_FORK
+        rows = fork_map.fork_map(self._row, todo) if is_much else [self._row(task) for task in todo]
+        for task, row in zip(todo, rows, strict=True):
+            if task.is_kept and row[0] is not None:
+                self._known.put(task.change.key, task.mark, row, task.written, now)
+            found[task.change.key] = self._decoded(row)
+        if not self._review.is_running:
+            self._known.save()
+        return found
+
+    def _is_sufficient(self, row: Row, task: _Task) -> bool:
+        risks, counts = row
+        return all(name in self._by_name for name in risks or ()) and (counts is not None or not task.with_counts)
+
+    def _decoded(self, row: Row) -> Row:
+        names, counts = row
+        return [None if names is None else tuple(self._by_name[name] for name in names), counts]
+
+    def _row(self, task: _Task) -> Row:
+        """Assess a change; one that cannot be read stays unassessed."""
+        review, change = self._review, task.change
+        if self._process != os.getpid():  # in a forked child: do not share the parent's git pipes
+            self._process = os.getpid()
+            review.lower_snapshot.reset_after_fork()
+        base = cache(lambda: review.base_content(change))  # used by both the rules and the line counts
+        try:
+            after = _agent_bytes(review.upper_trees[change.key.root], change)
+            names = [one.rule for one in change.risks]
+            if task.with_risks:
+                is_inner, leaves = task.is_embedded, self._leaves_of(change)
+                found = risk_rules.find_risks(
+                    change, self._rules, after, lambda: base() or b"", is_embedded=is_inner, leaves=leaves
+                )
+                names = [one.rule for one in found]
+            counts = measure_change(change, base(), after) if task.with_counts and has_lines(change) else None
+        except OSError:
+            return [None, None]
+        return [names, None if counts is None else [counts.is_text, counts.insertions, counts.deletions]]
+
+
+def has_lines(change: Change) -> bool:
+    """Return whether a change may have countable lines: every side is a regular file of limited size."""
+    sides = [side for side in (change.before, change.after) if side is not None]
+    return change.kind is not ChangeKind.METADATA and all(
+        side.type is FileType.FILE and side.size <= content.MAX_INSPECTED_SIZE for side in sides
+    )
+
+
+def measure_change(change: Change, before: bytes | None, after: bytes | None) -> ChangeSize | None:
+    """Count a file's hunks and lines; None if the content of a side is unknown."""
+    if (before is None and change.before) or (after is None and change.after):
+        return None
+    from agent_dev.diff import hunks  # not needed to list names only
+
+    before, after = before or b"", after or b""
+    if is_binary(before) or is_binary(after):
+        return ChangeSize(is_text=False)
+    found = hunks.find_hunks(before, after)
+    return ChangeSize(len(found), sum(one.new_lines for one in found), sum(one.old_lines for one in found))
+
+
+def _with_result(change: Change, row: Row | None) -> Change:
+    if row is None or row[0] is None:
+        return change
+    risks, counts = row
+    if counts is None:
+        return change if change.risks == risks else replace(change, risks=risks)
+    is_text, insertions, deletions = counts
+    if not is_text:
+        return replace(change, risks=risks, is_binary=True)
+    return replace(change, risks=risks, insertions=insertions, deletions=deletions)
+
+
+def _size(change: Change) -> int:
+    after = change.after
+    return min(after.size, content.MAX_INSPECTED_SIZE) if after is not None and after.type is FileType.FILE else 0
+
+
+def _agent_bytes(tree: dir_tree.Tree, change: Change) -> bytes:
+    """Return the content of the agent's file; of a very large one only the beginning."""
+    if (
+        change.after is None
+        or change.after.type is not FileType.FILE
+        or not change.after.size
+        or change.kind is ChangeKind.METADATA
+    ):
+        return b""
+    fd = tree.open(change.key.path, os.O_RDONLY)
+    try:
+        return (
+            os.read(fd, _HEAD_SIZE)
+            if change.after.size > content.MAX_INSPECTED_SIZE
+            else dir_tree.read_all(fd, change.after.size, content.MAX_INSPECTED_SIZE)
+        )
+    finally:
+        os.close(fd)
+
+
+def _rules_version(rules: tuple[RiskRule, ...]) -> str:
+    """Return a version that changes with the rules and with the code that applies them."""
+    code = [os.stat(module.__file__).st_mtime_ns for module in _CODE if module.__file__]
+    return sha256(repr((__version__, code, rules)).encode()).hexdigest()[:24]

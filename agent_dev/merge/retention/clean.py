@@ -1,0 +1,45 @@
+"""Empty the trash of discarded sessions and old agent homes, and pack merged sessions."""
+
+import os
+import time
+from dataclasses import dataclass, replace
+
+from agent_dev.fs.disk_usage import disk_usage
+from agent_dev.fs.rmtree import remove_tree
+from agent_dev.fs.state_files import list_names
+from agent_dev.merge.retention import pack
+from agent_dev.merge.retention.pack import PackedSession
+from agent_dev.session.sessions import CommandContext
+from agent_dev.session.trash_retention import DAY, TrashEntry, select_for_removal
+
+
+@dataclass(frozen=True, slots=True)
+class CleanResult:
+    """The removed trash entries (with a dry run: those to remove), and the remaining ones."""
+
+    removed: tuple[TrashEntry, ...]
+    kept: tuple[TrashEntry, ...]
+    sessions: tuple[PackedSession, ...] = ()  # merged sessions that were packed or removed
+
+
+def clean_all(where: CommandContext, days: int, mib: int, *, is_all: bool, is_dry: bool) -> CleanResult:
+    """Clean the trash, and pack or remove merged sessions."""
+    packed = pack.pack_all(where, is_all=is_all, is_dry=is_dry)
+    return replace(clean_trash(where, days, mib, is_dry=is_dry), sessions=packed)
+
+
+def clean_trash(where: CommandContext, days: int, mib: int, *, is_dry: bool) -> CleanResult:
+    """Remove trash entries older than `days`, and the oldest ones beyond `mib` in total."""
+    trash = where.store.trash
+    entries = tuple(_trash_entry(trash, name) for name in sorted(list_names(trash)))
+    removed = select_for_removal(entries, time.time_ns() - days * DAY, mib << 20)
+    for one in () if is_dry else removed:
+        remove_tree(f"{trash}/{one.name}")
+    names = {one.name for one in removed}
+    return CleanResult(removed, tuple(one for one in entries if one.name not in names))
+
+
+def _trash_entry(trash: str, name: str) -> TrashEntry:
+    """Return one trash entry; the move to the trash was the last change of its inode."""
+    path = f"{trash}/{name}"
+    return TrashEntry(name, os.lstat(path).st_ctime_ns, disk_usage(path))

@@ -1,0 +1,173 @@
+"""Pack merged sessions, and remove those whose merges can no longer be undone.
+
+A session that was merged whole stays for `undo`, which restores its changes to it. The newest ones stay complete; the others lose
+the agent's private git directory with its objects, checkpoints and other data that only a next run needs: a resume recreates
+them. Sessions that wait, run, are being merged, or have commits, branches or stashes of the agent are never touched.
+"""
+
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_dev.agent_git import refs
+from agent_dev.errors import AgentDevError, SessionBusy, UnreadableSession
+from agent_dev.fs import background_removal, durable
+from agent_dev.fs.disk_usage import disk_usage
+from agent_dev.fs.rmtree import remove_external_objects
+from agent_dev.fs.state_files import list_names
+from agent_dev.merge_engine import pending_marks
+from agent_dev.overlay import lower_snapshot
+from agent_dev.session import removal, store
+
+if TYPE_CHECKING:
+    from agent_dev.session.sessions import CommandContext
+
+_DAY = 86_400 * 10**9  # ns
+_MAX_PER_MERGE = 8  # sessions per merge; the next merges process the rest
+_RECREATABLE = ("objects", "git", "checkpoints", "caches", "asks", "draft.json", "judged.json", "base/index")
+_MARK, _DONE = "packing", "packed"
+PACKED, REMOVED = "packed", "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSession:
+    """A merged session that was, or with a dry run would be, packed or removed (`action`), and the bytes that this frees."""
+
+    id: str
+    action: str
+    size: int
+
+
+def pack_few(where: "CommandContext") -> None:
+    """Pack or remove a few merged sessions after a merge. Failures are retried after the next one."""
+    try:
+        for one, how in _due(where, where.profile.keep_merged_sessions)[:_MAX_PER_MERGE]:
+            _pack_or_remove(where, one, how)
+    except OSError:
+        return  # disk full, or another process works on it
+
+
+def pack_all(where: "CommandContext", *, is_all: bool, is_dry: bool) -> tuple[PackedSession, ...]:
+    """Pack and remove all merged sessions that are due, with `is_all` the newest ones too; return them."""
+    found = []
+    for one, how in _due(where, 0 if is_all else where.profile.keep_merged_sessions):
+        size = _size(one, how)
+        if is_dry or _pack_or_remove(where, one, how):
+            found.append(PackedSession(one.id, how, size))
+    return tuple(found)
+
+
+def finish_packing(session: store.Session) -> None:
+    """Finish an interrupted packing; the session is locked."""
+    if os.path.lexists(f"{session.folder}/{_MARK}"):
+        _pack(session)
+
+
+def begin_unpacking(session: store.Session) -> None:
+    """Record that packed parts are being recreated: until `finish_unpacking`, the next lock holder packs the session again."""
+    os.close(os.open(f"{session.folder}/{_MARK}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    durable.sync_path(session.folder)
+
+
+def finish_unpacking(session: store.Session) -> None:
+    """Record that a packed session is complete again; its record says so already."""
+    for name in (_DONE, _MARK):
+        if os.path.lexists(f"{session.folder}/{name}"):
+            os.unlink(f"{session.folder}/{name}")
+
+
+def _due(where: "CommandContext", keep_count: int) -> list[tuple[store.Session, str]]:
+    """Return the merged sessions to pack or remove, oldest first. Most of many are packed and cost only one look-up."""
+    merges = {name.rpartition(".")[0] for name in list_names(where.store.merges)}
+    under_way = {merge.rpartition(".")[0] for merge in pending_marks.unfinished_merges(where.store)}
+    every = [one for one in store.all_sessions(where.store) if one.id not in under_way]
+    removable = [one for one in every if one.id not in merges and _is_removable(one)]
+    whole = [one for one in every if not os.path.lexists(f"{one.folder}/{_DONE}") and one not in removable and _is_merged(one)]
+    due = whole[: max(len(whole) - keep_count, 0)]
+    return [*((one, REMOVED) for one in removable), *((one, PACKED) for one in due if _has_only_files(one))]
+
+
+def _record(session: store.Session) -> store.Record:
+    try:
+        return store.read_record(session)
+    except UnreadableSession:
+        return store.BLANK
+
+
+def _is_merged(session: store.Session) -> bool:
+    return _record(session)["state"] == store.MERGED
+
+
+def _is_removable(session: store.Session) -> bool:
+    """Return whether a session was merged and no merge is left to undo, because its merges expired."""
+    record = _record(session)
+    return record["state"] == store.MERGED and time.time_ns() - record.get("ended", 0) > _DAY
+
+
+def _has_only_files(session: store.Session) -> bool:
+    """Return whether the agent's git has nothing of its own: no commit, branch, tag or stash. False if unreadable."""
+    try:
+        record = _record(session)
+        return not refs.have_refs_changed(session, record)
+    except (AgentDevError, OSError):
+        return False
+
+
+def _pack_or_remove(where: "CommandContext", session: store.Session, how: str) -> bool:
+    """Pack or remove a session; return False if it is in use or its merge was just undone."""
+    try:
+        held = store.lock_session(session)
+    except (SessionBusy, OSError):
+        return False
+    try:
+        if not _is_merged(held):
+            return False
+        if how == REMOVED:
+            aside = background_removal.make_removal_directory(where.store.removals_folder, held.id)
+            os.rmdir(aside)
+            os.rename(held.folder, aside)
+            background_removal.remove_in_background(aside)
+        else:
+            _pack(held)
+        return True
+    finally:
+        store.unlock_session(held)
+
+
+def _pack(session: store.Session) -> None:
+    """Move out the parts that only a next run needs. The mark lets a later call finish it; every step can be repeated."""
+    os.close(os.open(f"{session.folder}/{_MARK}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    durable.sync_path(session.folder)
+    record = store.read_record(session)
+    own = [number for number in range(len(record["roots"])) if refs.has_private_git_dir(record, number)]
+    copies = sorted({*own, *record.get("packed_copies", ())})
+    aside = background_removal.make_removal_directory(
+        f"{os.path.dirname(os.path.dirname(session.folder))}/gone", f"{session.id}.packed"
+    )
+    for number in copies:
+        _move(f"{session.root(number, '').upper}/.git", f"{aside}/upper-{number}")
+    bare: store.Record = {**record, "git": None, "copies": [], "bound": [], "stores": [], "large": []}
+    store.write_record(session, {**bare, "packed": True, "packed_copies": copies}, is_durable=True)
+    durable.sync_path(session.folder)
+    remove_external_objects(session.folder)
+    for name in _RECREATABLE:
+        _move(f"{session.folder}/{name}", f"{aside}/{name.replace('/', '-')}")
+    removal.remove_work_directories(session)
+    lower_snapshot.drop_unmerged_contents(session.lower_snapshot)
+    os.rename(f"{session.folder}/{_MARK}", f"{session.folder}/{_DONE}")
+    background_removal.remove_in_background(aside)
+
+
+def _move(path: str, to: str) -> None:
+    try:
+        os.rename(path, to)
+    except FileNotFoundError:
+        return  # absent, or moved by an earlier run
+
+
+def _size(session: store.Session, how: str) -> int:
+    """Return the disk usage of what would be removed, in bytes."""
+    parts = [f"{session.folder}/{name}" for name in _RECREATABLE]
+    parts += [f"{session.root(number, '').upper}/.git" for number in range(len(_record(session)["roots"]))]
+    return disk_usage(session.folder) if how == REMOVED else sum(disk_usage(path) for path in parts if os.path.lexists(path))

@@ -1,0 +1,175 @@
+"""Select changes by options: every clean change, paths, hunks of a file or of a patch; and resolve conflicts."""
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from agent_dev.diff import hunks
+from agent_dev.diff.binary import is_binary
+from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.diff.partial_selection import LineSelection, select_all
+from agent_dev.errors import UsageError
+from agent_dev.fs.entry import FileType, Key
+from agent_dev.merge import reconcile
+from agent_dev.merge.review import Review
+from agent_dev.overlay import selection
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
+from agent_dev.overlay.selection import Selection
+
+if TYPE_CHECKING:
+    from agent_dev.diff.patch_parser import FilePatch
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionRequest:
+    """Selection options. `parts`: hunk numbers of files, from 1. `resolutions`: resolutions of conflicts at paths."""
+
+    paths: tuple[Key, ...] = ()
+    parts: tuple[tuple[Key, frozenset[int]], ...] = ()
+    patch: bytes | None = None
+    select_all: bool = False
+    include_risky: bool = False
+    resolutions: tuple[tuple[Key, ConflictSide | bytes], ...] = ()
+
+
+def select_requested(review: Review, request: SelectionRequest) -> tuple[Selection, frozenset[Key]]:
+    """Return the selection, and all requested keys, including those that cannot be merged. Conflicts are resolved first.
+
+    Raises UsageError for a hunk or a resolution that does not exist.
+    """
+    for key, answer in request.resolutions:
+        _resolve(review, key, answer)
+    if request.select_all and not request.include_risky:
+        review.assess()
+    selected = (
+        selection.select_all(review.changes, risky=request.include_risky) if request.select_all else selection.EMPTY_SELECTION
+    )
+    requested = (
+        {c.key for c in review.changes.changes if _is_requested(c, risky=request.include_risky)} if request.select_all else set()
+    )
+    for path in (*request.paths, *(key for key, _ in request.resolutions)):
+        below = frozenset(change.key for change in review.changes.below(path.root, path.path))
+        requested |= below
+        selected = selection.select(selected, below, review.changes)
+    for key, numbers in request.parts:
+        requested.add(key)
+        selected = selection.select_part(selected, key, _hunk_selection(review, key, numbers), review.changes)
+    if request.patch is not None:
+        selected, more = _select_patch(review, selected, request.patch)
+        requested |= more
+    return selected, frozenset(requested)
+
+
+def _is_requested(change: Change, *, risky: bool) -> bool:
+    """Return whether `--all` requests a change, including a conflicting one."""
+    return not change.is_ignored and (risky or not change.risks)
+
+
+# Parts of files
+
+
+def texts_to_diff(review: Review, change: Change) -> tuple[bytes, bytes]:
+    """Return the texts for counting hunks. Raises UsageError for a change without lines."""
+    before, after = review.content(change.key)
+    before = b"" if change.before is None else before
+    after = b"" if change.after is None else after
+    has_lines = change.kind in (ChangeKind.EDITED, ChangeKind.ADDED, ChangeKind.DELETED) and change.type is FileType.FILE
+    if not has_lines or before is None or after is None or is_binary(before) or is_binary(after):
+        raise UsageError(message=f"{_shown(change.key)} has no hunks to select from", hint="select the whole file")
+    return before, after
+
+
+def _shown(key: Key) -> str:
+    return key.path.decode("utf-8", "replace")
+
+
+def _hunk_selection(review: Review, key: Key, numbers: frozenset[int]) -> LineSelection:
+    found = hunks.find_hunks(*texts_to_diff(review, review.changes.by_key()[key]))
+    wrong = sorted(number for number in numbers if not 1 <= number <= len(found))
+    if wrong:
+        hint = f"agent-dev diff --hunks shows the numbers, 1 to {len(found)}"
+        raise UsageError(message=f"{_shown(key)} has no hunk {wrong[0]}", hint=hint)
+    return LineSelection(frozenset(number - 1 for number in numbers))
+
+
+def _select_patch(review: Review, selected: Selection, text: bytes) -> tuple[Selection, frozenset[Key]]:
+    """Select exactly the hunks of a patch. Raises UsageError, InvalidPatch or PatchDoesNotApply."""
+    from agent_dev.diff import patch_parser
+    from agent_dev.overlay import select_by_patch  # rare
+
+    table = review.changes.by_key()
+    requested = set()
+    patches = patch_parser.parse_patch(text)
+    if text.strip() and not patches:
+        raise UsageError(message="--patch: the file contains no patch", hint="agent-dev diff writes one")
+    for one in patches:
+        keys = [_key_of(path, review) for path in (one.renamed_from, one.path) if path]
+        for key in keys:
+            if key not in table:
+                message = f"the patch changes {_shown(key)}, but the agent did not"
+                raise UsageError(message=message, hint="agent-dev diff shows the agent's changes")
+        requested.update(keys)
+        if one.renamed_from:
+            _require_whole(review, one, keys)
+            selected = selection.select(selected, frozenset(keys), review.changes)
+            continue
+        (key,) = keys
+        change = table[key]
+        if not one.hunks or change.kind not in (ChangeKind.EDITED, ChangeKind.ADDED) or change.type is not FileType.FILE:
+            selected = selection.select(selected, frozenset((key,)), review.changes)
+            continue
+        before, after = texts_to_diff(review, change)
+        choice = select_by_patch.select_hunks(one, before, after)
+        is_whole = choice == select_all(hunks.find_hunks(before, after))
+        one_key = frozenset((key,))
+        selected = (
+            selection.select(selected, one_key, review.changes)
+            if is_whole
+            else selection.select_part(selected, key, choice, review.changes)
+        )
+    return selected, frozenset(requested)
+
+
+def _require_whole(review: Review, one: "FilePatch", keys: list[Key]) -> None:
+    """Raise UsageError for a patch that contains only a part of a renamed file's changes."""
+    from agent_dev.overlay import select_by_patch  # rare
+
+    old, new = keys
+    if not one.hunks:
+        return
+    before, after = review.content(old)[0] or b"", review.content(new)[1] or b""
+    if select_by_patch.select_hunks(one, before, after) != select_all(hunks.find_hunks(before, after)):
+        raise UsageError(message=f"{_shown(new)} was renamed and cannot be selected in part", hint="select both whole paths")
+
+
+def _key_of(path: bytes, review: Review) -> Key:
+    """Return the key of a patch's path: relative to the first root, or absolute below another root."""
+    for number, tree in enumerate(review.real_trees[1:], 1):
+        root = os.fsencode(tree.path).lstrip(b"/") + b"/"
+        if path.startswith(root):
+            return Key(number, path[len(root) :])
+    return Key(0, path)
+
+
+# Conflicts
+
+
+def _resolve(review: Review, path: Key, answer: ConflictSide | bytes) -> None:
+    """Resolve the conflicts at a path and below it in the review. Raises UsageError if there are none or it is not possible."""
+    found = [change for change in review.changes.below(path.root, path.path) if change.conflict]
+    if not found:
+        raise UsageError(message=f"{_shown(path)} has no conflict", hint="agent-dev status marks conflicts with ✗")
+    resolved: dict[Key, Change] = {}
+    for change in found:
+        one = review.reconciliations.get(change.key)
+        resolution = reconcile.resolve_conflict(change, one, answer) if one is not None else None
+        if resolution is None or resolution.change is None:
+            why = "only text can be resolved with both" if one is not None else f"{change.conflict}; resolve that first"
+            raise UsageError(message=f"{_shown(change.key)}: {why}", hint="resolve it with yours or agent")
+        review.reconciliations[change.key] = resolution
+        resolved[change.key] = resolution.change
+    review.changes = _with(review.changes, resolved)
+
+
+def _with(changes: ChangeSet, resolved: dict[Key, Change]) -> ChangeSet:
+    return replace(changes, changes=tuple(resolved.get(change.key, change) for change in changes.changes))

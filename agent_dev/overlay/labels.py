@@ -1,0 +1,68 @@
+"""Labels of changes, the same on the screen and on the command line."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from agent_dev.fs.entry import FileType, Key
+from agent_dev.overlay.changes import Change, ChangeKind
+
+SIGNS = {
+    ChangeKind.ADDED: "+",
+    ChangeKind.EDITED: "~",
+    ChangeKind.DELETED: "-",
+    ChangeKind.RETYPED: "%",
+    ChangeKind.METADATA: "m",
+}
+RISK_SIGN = "!"
+BLOCKED_SIGN = "✗"
+
+
+class Outcome(StrEnum):
+    """The outcome of a change to a path that the user changed too."""
+
+    MERGED = "merges both"
+    KEPT_YOURS = "keeps yours"
+    REPLACED_YOURS = "replaces yours"
+
+
+def outcome_of(change: Change, *, is_agents: bool) -> Outcome:
+    """Return the outcome of a combined change; `is_agents`: all its conflicts are resolved with the agent's version."""
+    if change.is_session_only:
+        return Outcome.KEPT_YOURS
+    return Outcome.REPLACED_YOURS if is_agents else Outcome.MERGED
+
+
+def describe_block(change: Change) -> str:
+    """Return why a change is not selectable: what prevents a merge, or a conflict to resolve."""
+    return f"cannot be merged: {change.obstacle}" if change.obstacle else f"conflict: {change.conflict}"
+
+
+def type_name(kind: FileType) -> str:
+    """Return the noun for a type, to which "a" fits."""
+    return "directory" if kind is FileType.DIRECTORY else kind.value
+
+
+def path_text(path: bytes) -> str:
+    """Return a path as text without loss; it may contain control characters."""
+    return path.decode("utf-8", "surrogateescape")
+
+
+def display_path(key: Key, roots: Sequence[str]) -> str:
+    """Return the display path of a key: relative in the first root, absolute in the others. It is not escaped yet."""
+    path = path_text(key.path)
+    return path if key.root == 0 or key.root >= len(roots) else f"{roots[key.root].rstrip('/')}/{path}"
+
+
+def format_count(count: int, noun: str) -> str:
+    """Format a number of things: `1 file`, `2 files`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def format_size(count: int) -> str:
+    """Format a number of bytes: 12 B, 1.5 KiB, 130 MiB."""
+    value, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB"):
+        if value < 1000:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 10 else f"{value:.1f} {unit}"

@@ -1,0 +1,90 @@
+"""A cache of the risks and line counts of a session's files, stored in the session: each file is read only once.
+
+A row is valid for the identities of both sides (inode, size, times), which every write changes, and for the rules and the code
+that produced it. A damaged cache counts as empty.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any
+
+from agent_dev.fs.entry import Entry, Key
+
+_NAME = "judged.json"
+_FORMAT = 1
+_TICK = 50_000_000  # ns: a file written more recently than this may be written again with the same times
+
+Row = list[Any]  # names of rules or None; then [is text, insertions, deletions] or None
+
+
+def fingerprint(*sides: Entry | None, about: str = "") -> str:
+    """Return a fingerprint of a change: both sides, and what else its risks depend on."""
+    values = [side and (side.identity, side.mode, side.target) for side in sides]
+    return sha256(repr((values, about)).encode()).hexdigest()[:24]
+
+
+class RiskCache:
+    """The cached rows of one session. `version`: of the rules and the code."""
+
+    def __init__(self, folder: str, version: str) -> None:
+        self._path, self._version = f"{folder}/{_NAME}", version
+        self._rows = dict(_read(self._path, version))
+        self._is_new = False
+
+    def get(self, key: Key, mark: str) -> Row | None:
+        """Return the cached row of a change with this fingerprint."""
+        row = self._rows.get(_name(key))
+        return row[1:] if row is not None and row[0] == mark else None
+
+    def put(self, key: Key, mark: str, row: Row, changed: int, now: int) -> None:
+        """Store a row computed at `now` for a change whose newer side has the time `changed` (both ns since 1970)."""
+        if now - changed > _TICK:
+            self._rows[_name(key)] = [mark, *row]
+            self._is_new = True
+
+    def save(self) -> None:
+        """Save the rows. A full disk costs only time later."""
+        if not self._is_new:
+            return
+        temp = f"{self._path}.{os.getpid()}"
+        body = json.dumps({"format": _FORMAT, "version": self._version, "rows": self._rows}, separators=(",", ":")).encode()
+        try:
+            with open(temp, "wb") as file:
+                file.write(_sum(body) + b"\n" + body)
+            os.rename(temp, self._path)
+        except OSError:
+            return
+        self._is_new = False
+
+
+def _name(key: Key) -> str:
+    return f"{key.root}:{os.fsdecode(key.path)}"
+
+
+def _read(path: str, version: str) -> Iterator[tuple[str, Row]]:
+    try:
+        with open(path, "rb") as file:
+            head, _, body = file.read().partition(b"\n")
+        found = json.loads(body) if head == _sum(body) else None
+    except (OSError, ValueError, RecursionError):
+        return
+    if not isinstance(found, Mapping) or found.get("format") != _FORMAT or found.get("version") != version:
+        return
+    rows = found.get("rows")
+    for name, row in rows.items() if isinstance(rows, dict) else ():
+        if _is_row(row):
+            yield name, row
+
+
+def _sum(body: bytes) -> bytes:
+    return sha256(body).hexdigest().encode()
+
+
+def _is_row(row: object) -> bool:
+    match row:
+        case [str(), None | list() as risks, None | [bool(), int(), int()]]:
+            return risks is None or all(isinstance(name, str) for name in risks)
+        case _:
+            return False

@@ -1,0 +1,77 @@
+"""Risks of a commit: the rules for files, and updated submodules."""
+
+from collections.abc import Iterable, Mapping
+
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange
+from agent_dev.overlay.changes import Change, ChangeKind, Risk
+from agent_dev.overlay.symlinks import escapes_root
+from agent_dev.risk.content import MAX_INSPECTED_SIZE
+from agent_dev.risk.risk_rules import LeavesRoot, RiskRule, find_risks
+
+GITLINK, _SYMLINK = 0o160000, 0o120000
+SUBMODULE_MOVED = Risk(
+    "submodule-moved",
+    "The next update of the submodule checks out another commit; what is built or run from it changes.",
+    "the commits between the two, and their branch",
+)
+DELETION_RULE = "deletion"  # the rule's name; it does not apply to files that a commit moves
+UNSEEN_RULE = (
+    "unseen"  # the rule's name; it does not hold back an import because of a Git LFS object, of which the pointer has the size
+)
+
+Texts = Mapping[str, bytes]  # blobs by id, as far as they are inspected
+
+
+def risks_of_commit(
+    commit: ParsedCommit, rules: tuple[RiskRule, ...], texts: Texts, leaves: LeavesRoot = escapes_root
+) -> dict[bytes, tuple[Risk, ...]]:
+    """Return the risks of a commit's files by path, without files that have none; a file not in `texts` counts as too large."""
+    added = {(one.new_oid, one.new_mode) for one in commit.changed_files if not one.old_mode}
+    moved = {one.path for one in commit.changed_files if not one.new_mode and (one.old_oid, one.old_mode) in added}
+    found = {one.path: _risks(one, rules, texts, leaves) for one in commit.changed_files}
+    found |= {path: tuple(risk for risk in found[path] if risk.rule != DELETION_RULE) for path in moved}
+    return {path: risks for path, risks in found.items() if risks}
+
+
+def link_targets(commits: Iterable[ParsedCommit], texts: Texts) -> dict[bytes, set[bytes | None]]:
+    """Return the symlink targets that commits set, by path; None stands for something other than a symlink."""
+    found: dict[bytes, set[bytes | None]] = {}
+    for one in (one for commit in commits for one in commit.changed_files):
+        is_link = one.new_mode == _SYMLINK
+        found.setdefault(one.path, set()).add(texts.get(one.new_oid, b"") if is_link else None)
+    return {path: targets for path, targets in found.items() if targets != {None}}
+
+
+def _risks(one: TreeChange, rules: tuple[RiskRule, ...], texts: Texts, leaves: LeavesRoot) -> tuple[Risk, ...]:
+    if one.new_mode == GITLINK:
+        return (SUBMODULE_MOVED,)
+    if one.old_mode == GITLINK and not one.new_mode:
+        return ()  # no update checks out anything from it any more
+    if one.path == b".gitmodules" and texts.get(one.new_oid) == b"" and one.old_mode != _SYMLINK != one.new_mode:
+        return ()  # empty, as `git rm` of the last submodule leaves it
+    before = _entry(0 if one.old_mode == GITLINK else one.old_mode, texts.get(one.old_oid))
+    after = _entry(one.new_mode, texts.get(one.new_oid))
+    data = texts.get(one.new_oid, b"") if after is not None and after.type is FileType.FILE else b""
+    change = Change(Key(0, one.path), ChangeKind(one.kind), before, after)
+    return find_risks(change, rules, data, lambda: texts.get(one.old_oid, b""), leaves=leaves)
+
+
+def _entry(mode: int, data: bytes | None) -> Entry | None:
+    if not mode:
+        return None
+    size = MAX_INSPECTED_SIZE + 1 if data is None else len(data)
+    if mode == _SYMLINK:
+        return Entry(FileType.SYMLINK, 0o777, size, target=data or b"")
+    return Entry(FileType.FILE, mode & 0o777, size)
+
+
+def inspected_blobs(commits: tuple[ParsedCommit, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return the blobs that rules inspect, those of one file together: the new one and the old one."""
+    pairs = {
+        tuple(oid for mode, oid in ((one.new_mode, one.new_oid), (one.old_mode, one.old_oid)) if mode): None
+        for commit in commits
+        for one in commit.changed_files
+        if one.new_mode and GITLINK not in (one.new_mode, one.old_mode)
+    }
+    return tuple(pairs)

@@ -1,0 +1,72 @@
+"""Compose the sandbox's settings for a session: the same for a run, a resumed session and `show`."""
+
+from agent_dev import paths as agent_dev_paths
+from agent_dev.config import load
+from agent_dev.git.git_dir import PrivateGitDir
+from agent_dev.git.passed_config_files import PassedConfig
+from agent_dev.run import shown_paths
+from agent_dev.run.request import PreparedRun
+from agent_dev.sandbox import plan, preflight
+from agent_dev.sandbox.plan import SessionSpec
+from agent_dev.session.root import Root
+from agent_dev.value import Value
+
+
+class SessionMounts(Value):
+    """The session's part of the sandbox: its id, overlay roots, caches and private git directories."""
+
+    session: str
+    roots: tuple[Root, ...]
+    caches: tuple[Root, ...]
+    git_dirs: tuple[PrivateGitDir, ...]
+
+
+def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedConfig, environ: dict[str, str]) -> SessionSpec:
+    """Return the session's part of a plan: its mounts, git's settings and everything decided before."""
+    masks, directories = shown_paths.masked_paths(prepared, mounts.roots)
+    read_only = {path for path, _ in prepared.masked_views if path in prepared.tools or path in prepared.ro}
+    return SessionSpec(
+        session=mounts.session,
+        agent_home=prepared.agent_home,
+        roots=mounts.roots,
+        cwd=prepared.cwd,
+        command=prepared.command,
+        git_dirs=mounts.git_dirs,
+        git_config=passed.config,
+        caches=mounts.caches,
+        tools=prepared.tools,
+        masked_views=tuple(
+            (path, shown_paths.mask_layer_path(prepared.store.path, names))
+            for path, names in prepared.masked_views
+            if path in read_only
+        ),
+        masked_files=masks,
+        masked_directories=directories,
+        empty_directory=shown_paths.empty_directory_path(prepared.store.path),
+        shared_mounts=tuple(mount for one in prepared.shared_sockets for mount in one.mounts),
+        ro=prepared.ro,
+        rw=prepared.rw,
+        control_socket=_control_socket(prepared, f"{prepared.store.sessions}/{mounts.session}"),
+        files=(*passed.files, *_files(prepared, environ)),
+        env=(
+            *plan.allowed_env(prepared.settings.profile, environ),
+            *(pair for one in prepared.shared_sockets for pair in one.env),
+        ),
+    )
+
+
+def _files(prepared: PreparedRun, environ: dict[str, str]) -> tuple[tuple[str, bytes], ...]:
+    """Return the generated files of the sandbox: the terminal's description and the demo's script."""
+    files = preflight.terminfo(environ, prepared.machine.home)
+    if prepared.settings.profile.name != "demo":
+        return files
+    with open(f"{load.profiles_folder()}/demo-agent.sh", "rb", 0) as file:
+        return (*files, (f"{agent_dev_paths.RUN}/demo-agent.sh", file.read()))
+
+
+def _control_socket(prepared: PreparedRun, folder: str) -> plan.ControlSocket | None:
+    if not prepared.settings.profile.tx_inside:
+        return None
+    from agent_dev.control import socket_file  # only with `tx_inside`
+
+    return socket_file.control_socket(folder, prepared.machine.system, prepared.untrusted_paths)

@@ -1,0 +1,56 @@
+"""A requested run, and the facts prepared for it."""
+
+from agent_dev.config.options import RunOptions
+from agent_dev.config.profile import Settings
+from agent_dev.git import repository
+from agent_dev.sandbox.plan import Machine, MaskEntry
+from agent_dev.session import store
+from agent_dev.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.git.nested_repositories import NestedRepository
+    from agent_dev.sandbox.shared_sockets import SharedSocket
+else:
+    NestedRepository = SharedSocket = object
+
+
+class RunRequest(Value):
+    """A run: the agent or command with its arguments, the options, and the user's environment."""
+
+    arguments: tuple[str, ...]
+    options: RunOptions
+    environ: dict[str, str]
+    is_command: bool = False  # after `--`: never a profile
+    deadline: int = 0  # monotonic ns when the run is stopped; 0: never
+    merge_lock: int = -1  # descriptor of a lock file: held by merges, and by this run until its lower snapshot
+    has_checkpoints: bool = True  # False for a transaction: if it fails it is kept whole, otherwise merged
+
+
+class PreparedRun(Value):
+    """Everything that is known before the session is created."""
+
+    settings: Settings
+    machine: Machine
+    location: repository.SessionLocation
+    cwd: str
+    command: tuple[str, ...]
+    agent_home: str
+    homes_folder: str  # folder of all agent homes, if each profile or project has one
+    store: store.Store
+    cache_folder: str
+    overlays: tuple[str, ...]
+    ro: tuple[str, ...]
+    rw: tuple[str, ...]
+    tools: tuple[str, ...]
+    caches: tuple[str, ...]
+    masked_views: tuple[tuple[str, tuple[MaskEntry, ...]], ...]  # of tools, caches and `ro`: path, masks for its credentials
+    shared_sockets: tuple[SharedSocket, ...]
+    hidden: tuple[tuple[str, str], ...]  # tool directories not shown, with reasons
+    notices: tuple[str, ...]  # notices about untrusted settings of the repository
+    nested_repositories: tuple[NestedRepository, ...] = ()  # below the root, in direct mode
+
+    @property
+    def untrusted_paths(self) -> tuple[str, ...]:
+        """The paths that an agent may have written, from which no program is run on the host."""
+        return (self.location.root, self.agent_home, self.homes_folder, *self.overlays, *self.rw)

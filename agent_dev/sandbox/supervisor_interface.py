@@ -1,0 +1,40 @@
+"""The interface of the supervisor for the code that starts and ends a sandbox."""
+
+from agent_dev.value import Value
+
+
+class CommandLogSummary(Value):
+    """Summary of the command log: its end, as in session.json (`chain` empty: no entry), and how many commands were denied."""
+
+    count: int = 0
+    chain: str = ""
+    dropped: int = 0
+    denied: int = 0
+    digest: str = ""  # digest of the rules
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class SupervisorHandle(Protocol):
+        """The launcher's handle on the supervisor (`supervisor.handle.Supervisor`)."""
+
+        has_policy: bool
+        has_renames: bool
+        overlays: tuple[tuple[str, str], ...]  # path inside, upper
+
+        def attach(self, pid: int, listener: int) -> None:
+            """Attach the supervisor to a sandbox."""
+
+        def raise_if_dead(self) -> None:
+            """Raise CannotStart when the supervisor has died."""
+
+        def has_denied(self) -> bool:
+            """Return whether the command to start was denied."""
+
+        def finish(self, *, is_kept: bool) -> CommandLogSummary:
+            """Finish the log and return its summary."""
+
+        def kill(self) -> None:
+            """Kill the supervisor."""

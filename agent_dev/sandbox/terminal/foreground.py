@@ -1,0 +1,27 @@
+"""Foreground tests for a terminal, and the relay's commands."""
+
+import os
+
+SUSPEND, RESUME, FOREGROUND, END = b"s", b"r", b"f", b"e"  # commands to the relay; it replies to each with one byte
+
+
+def is_controlling(fd: int) -> bool:
+    """Return whether a descriptor refers to our controlling terminal."""
+    try:
+        os.tcgetpgrp(fd)
+    except OSError:
+        return False
+    return True
+
+
+def is_other_terminal(fd: int) -> bool:
+    """Return whether a descriptor refers to a terminal other than our controlling one; other processes may read that."""
+    return os.isatty(fd) and not is_controlling(fd)
+
+
+def is_in_foreground(fd: int) -> bool:
+    """Return whether our process group is in the foreground of the terminal; False after a hangup."""
+    try:
+        return fd >= 0 and os.tcgetpgrp(fd) == os.getpgrp()
+    except OSError:
+        return False

@@ -1,0 +1,65 @@
+"""Terminal modes: raw ones, and the user's after a shell took the raw ones for them."""
+
+import termios
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+Modes = list[int | list[bytes | int]]  # tcgetattr's result
+
+INPUT = 0
+_OUTPUT, _CONTROL, _LOCAL, _SPECIAL = 1, 2, 3, 6  # indices in tcgetattr's result
+_PROMPT_DELAY = 0.1  # seconds in which a shell sets the modes for its prompt
+_COMMAND_TIMEOUT = 600.0  # seconds in which the user types the next command
+_INTERVAL = 0.005  # seconds: shorter than the start of a program that reads the modes
+
+
+def as_raw(modes: Modes) -> Modes:
+    """Return the raw modes as cfmakeraw(3) makes them."""
+    raw: Any = [*modes]
+    off = termios.IGNBRK | termios.BRKINT | termios.PARMRK | termios.ISTRIP | termios.INLCR | termios.IGNCR
+    raw[INPUT] &= ~(off | termios.ICRNL | termios.IXON)
+    raw[_OUTPUT] &= ~termios.OPOST
+    raw[_CONTROL] = raw[_CONTROL] & ~(termios.CSIZE | termios.PARENB) | termios.CS8
+    raw[_LOCAL] &= ~(termios.ECHO | termios.ECHONL | termios.ICANON | termios.ISIG | termios.IEXTEN)
+    raw[_SPECIAL] = [*raw[_SPECIAL]]
+    raw[_SPECIAL][termios.VMIN], raw[_SPECIAL][termios.VTIME] = 1, 0
+    result: Modes = raw
+    return result
+
+
+def restore_after_shell(fd: int, user_modes: Modes) -> None:
+    """Restore the user's modes although a shell took back the terminal while it was raw. Raises termios.error after a hangup.
+
+    A shell with readline(3) edits lines in modes made from those that it found, and sets these again before each command.
+    """
+    time.sleep(_PROMPT_DELAY)
+    raw, current = as_raw(user_modes), termios.tcgetattr(fd)
+    if current != raw:
+        if not _is_output_raw(current) or _is_output_raw(user_modes):
+            return  # the shell's own
+        termios.tcsetattr(fd, termios.TCSANOW, _as_line_edited(current, user_modes))
+    end = time.monotonic() + _COMMAND_TIMEOUT
+    while time.monotonic() < end:
+        if termios.tcgetattr(fd) == raw:
+            termios.tcsetattr(fd, termios.TCSANOW, user_modes)
+            return
+        time.sleep(_INTERVAL)
+
+
+def _is_output_raw(modes: Modes) -> bool:
+    flags = modes[_OUTPUT]
+    return isinstance(flags, int) and not flags & termios.OPOST
+
+
+def _as_line_edited(modes: Modes, user_modes: Modes) -> Modes:
+    """Return readline's modes, made from raw ones, as it would have made them from the user's."""
+    edited: Any = [*modes]
+    user: Any = user_modes
+    edited[INPUT] |= user[INPUT] & ~(termios.ICRNL | termios.INLCR)
+    edited[_OUTPUT] |= user[_OUTPUT]
+    edited[_LOCAL] |= user[_LOCAL] & ~(termios.ICANON | termios.ECHO)
+    result: Modes = edited
+    return result

@@ -1,0 +1,134 @@
+"""The user's terminal, and the pty that replaces it in the sandbox (docs/decisions/0030-pty-relay.md).
+
+Loaded at every start; `relay`, which copies between the two, runs in its own process.
+"""
+
+import os
+import termios
+
+from agent_dev.errors import CannotStart
+from agent_dev.linux import signals
+from agent_dev.sandbox.terminal.foreground import END, FOREGROUND, RESUME, SUSPEND, is_controlling, is_in_foreground
+
+
+class Terminal:
+    """Our controlling terminal, if any; if a standard stream refers to it, also the sandbox's pty and the relay."""
+
+    def __init__(self) -> None:
+        try:  # reopened: O_NONBLOCK belongs to the open file description, which others share
+            self._fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:
+            self._fd = -1
+        self._standard = tuple(fd for fd in range(3) if is_controlling(fd)) if self._fd >= 0 else ()
+        self._master = self._slave = -1
+        self._relay = 0
+        self._command_fd = self._reply_fd = -1
+        # Otherwise the agent starts in the background of its terminal and stops when it reads: other programs of a pipeline
+        # need the user's terminal unchanged, and a background job must stop as such.
+        self.starts_in_foreground = {0, 1} <= {*self._standard} and is_in_foreground(self._fd)
+        self._is_foreground = self.starts_in_foreground
+        if self._standard:
+            self._open()
+
+    def _open(self) -> None:
+        try:
+            self._master, self._slave = os.openpty()
+            termios.tcsetwinsize(self._slave, termios.tcgetwinsize(self._fd))
+            if is_in_foreground(self._fd):  # otherwise these are the modes of a shell's line editor
+                termios.tcsetattr(self._slave, termios.TCSANOW, termios.tcgetattr(self._fd))
+        except (OSError, termios.error) as error:
+            self._close()
+            reason = error.args[-1]
+            message = f"cannot open a terminal for the sandbox: {reason}"
+            raise CannotStart(message=message, hint="mount devpts at /dev/pts, or redirect stdin, stdout and stderr") from None
+
+    def exists(self) -> bool:
+        """Return whether we have a controlling terminal."""
+        return self._fd >= 0
+
+    def use_sandbox_side(self) -> None:
+        """Use the sandbox's side, in a session leader: its pty becomes the controlling terminal and the standard streams."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        if self._slave >= 0:
+            os.close(self._master)
+            reopened = os.open(f"/proc/self/fd/{self._slave}", os.O_RDWR)  # without O_NOCTTY: becomes the controlling terminal
+            for fd in self._standard:
+                os.dup2(reopened, fd)
+            os.close(reopened)
+            os.close(self._slave)
+
+    def close_sandbox_side(self) -> None:
+        """Close the sandbox's side in the launcher; the setup process has it."""
+        if self._slave >= 0:
+            os.close(self._slave)
+            self._slave = -1
+
+    def start_relay(self, setup_pid: int, group: int) -> None:
+        """Start the relay for the sandbox's process group, which the setup process moves to the foreground on SIGUSR1."""
+        if self._master < 0:
+            return
+        commands, self._command_fd = os.pipe()
+        self._reply_fd, replies_w = os.pipe()
+        launcher = os.getpid()
+        self._relay = os.fork()
+        if self._relay == 0:
+            try:
+                from agent_dev.sandbox.terminal import relay  # not in the launcher, to start faster
+
+                ends = relay.RelayDescriptors(self._fd, self._master, commands, replies_w)
+                relay.run(ends, relay.RelayProcesses(launcher, setup_pid, group, self._is_foreground))
+            finally:
+                os._exit(1)
+        for fd in (commands, replies_w, self._master):
+            os.close(fd)
+        self._master = -1  # only the relay has it: when that exits, the terminal inside is hung up
+
+    def move_to_foreground(self) -> bool:
+        """Move an agent that waits for it to the foreground, if we are there; return whether that was done."""
+        if self._is_foreground or not self._relay or not is_in_foreground(self._fd):
+            return False
+        self._is_foreground = self._send_command(FOREGROUND)
+        return self._is_foreground
+
+    def suspend(self) -> None:
+        """Reset the user's terminal before we stop."""
+        self._send_command(SUSPEND)
+
+    def resume(self) -> None:
+        """Resume relaying after a stop."""
+        self._send_command(RESUME)
+
+    def has_relay_exited(self) -> bool:
+        """Return whether the relay exited early: the terminal was hung up, or the relay was killed."""
+        if self._relay and os.waitid(os.P_PID, self._relay, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            self.finish()
+            return True
+        return False
+
+    def finish(self) -> None:
+        """Relay the remaining output, reset the user's terminal and end the relay."""
+        if self._relay:
+            self._send_command(END)
+            os.waitpid(self._relay, 0)
+            self._relay = 0
+        self._close()
+
+    def _close(self) -> None:
+        for fd in (self._master, self._slave, self._command_fd, self._reply_fd):
+            if fd >= 0:
+                os.close(fd)
+        self._master = self._slave = self._command_fd = self._reply_fd = -1
+
+    def _send_command(self, command: bytes) -> bool:
+        """Send the relay a command and wait for its reply; return whether it replied."""
+        if not self._relay:
+            return False
+        action = signals.ignore(signals.PIPE)
+        try:
+            os.write(self._command_fd, command)
+        except OSError:
+            return False  # it exited
+        finally:
+            signals.restore(signals.PIPE, action)
+        return bool(os.read(self._reply_fd, 1))

@@ -1,0 +1,47 @@
+"""List discarded sessions and restore them from the trash."""
+
+import os
+
+from agent_dev.errors import NoSession, SessionBusy, UnknownSession, UnreadableSession
+from agent_dev.session import removal, sessions, store
+from agent_dev.session.sessions import CommandContext, ListedSession
+
+
+def list_discarded(session_store: store.Store) -> tuple[ListedSession, ...]:
+    """Return the discarded sessions, oldest first, without unreadable entries."""
+    found = []
+    for session in store.all_sessions(session_store, session_store.trash):
+        try:
+            found.append(ListedSession(session, store.read_record(session), store.DISCARDED))
+        except UnreadableSession:
+            continue  # an old home, or a session that was killed before it had a record
+    return tuple(found)
+
+
+def find_discarded(context: CommandContext, name: str) -> ListedSession:
+    """Return the discarded session of that id or name, else the newest of this repository. Raises UnknownSession, NoSession."""
+    everything = list_discarded(context.store)
+    if name:
+        one = sessions.match_session(everything, name)
+        if one is None:
+            raise UnknownSession(name=f"{name} in the trash", hint="agent-dev sessions --all lists discarded sessions")
+        return one
+    own = [one for one in everything if one.record.get("root") == context.root]
+    if not own:
+        raise NoSession(root=context.root, state="discarded", hint="agent-dev sessions --all lists those of other repositories")
+    return own[-1]
+
+
+def undiscard(context: CommandContext, one: ListedSession) -> ListedSession:
+    """Move a session out of the trash and return it. Raises SessionBusy."""
+    locked = store.lock_session(one.session)
+    try:
+        if os.path.lexists(f"{context.store.sessions}/{locked.id}"):
+            raise SessionBusy(session=locked.id, what="there already", hint="agent-dev sessions --all lists it")
+        record: store.Record = {**one.record, "state": one.record.get("discarded_as") or store.WAITING}
+        record.pop("discarded_as", None)
+        restored = removal.move_from_trash(context.store, locked)
+        store.write_record(restored, record, is_durable=True)
+        return ListedSession(restored, record, record["state"])
+    finally:
+        store.unlock_session(locked)

@@ -1,0 +1,26 @@
+"""Find waiting sessions and interrupted merges at the start of a run."""
+
+from agent_dev.errors import UnreadableSession
+from agent_dev.fs.state_files import list_names
+from agent_dev.session import store
+
+
+def waiting_session_names(session_store: store.Store, root: str) -> tuple[str, ...]:
+    """Return the names of the waiting sessions of a root."""
+    names = []
+    for session in store.all_sessions(session_store):
+        try:
+            record = store.read_record(session)
+        except UnreadableSession:
+            continue  # `agent-dev sessions` lists it
+        state = record.get("state")
+        if state == store.RUNNING and not (store.is_locked(session) and store.has_launcher(record)):
+            state = store.WAITING  # its launcher was killed
+        if record.get("root") == root and state == store.WAITING:
+            names.append(str(record.get("name") or session.id))
+    return tuple(names)
+
+
+def has_interrupted_merge(session_store: store.Store) -> bool:
+    """Return whether a merge is in progress in this state directory, or was when its process was killed."""
+    return bool(list_names(session_store.pending))

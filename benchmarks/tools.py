@@ -1,0 +1,140 @@
+"""Whole commands of real tools inside: `npm ci`, `cargo build`, and a PostgreSQL server with initdb and pgbench."""
+
+import contextlib
+import glob
+import gzip
+import io
+import json
+import os
+import shutil
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import measure, process
+from benchmarks.measure import Row, Section, Subject
+from benchmarks.working_directory import WorkingDirectory, remove, repository
+
+TITLE = "Real tools"
+_ROUNDS, _WITHIN = 5, 120.0  # seconds, for all tools
+_PACKAGES, _FILES_EACH = 100, 10
+_MODULES, _FUNCTIONS = 12, 40
+_SERVER = """set -e
+bin=$1
+rm -rf db
+"$bin/initdb" -D db -A trust --no-locale -E UTF8
+"$bin/pg_ctl" -D db -w -o "-k /tmp -c listen_addresses=''" -l db/log start
+"$bin/pgbench" -h /tmp -i -q -s 2 postgres
+"$bin/pgbench" -h /tmp -c 2 -t 200 postgres
+"$bin/pg_ctl" -D db -w stop
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    """A command, its files, its output directory, and the maximum ratio to the command without a sandbox."""
+
+    what: str
+    words: tuple[str, ...]
+    files: dict[str, bytes]
+    left: str
+    target: float
+
+
+def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+    """Measure the installed tools."""
+    tools, remarks = _tools()
+    rows: list[Row] = []
+    for number, tool in enumerate(tools):
+        files = {**tool.files, ".gitignore": f"/{tool.left}/\n".encode()}
+        repo = repository(ground.folder / f"tools-{number}", ground.env, files)
+        with contextlib.chdir(repo):
+            subjects = [_bare(tool, repo, ground), _inside(tool, ground)]
+            found = measure.in_turns(subjects, _ROUNDS, 0, in_order=False, within=_WITHIN / len(tools))
+        bare, inside = found["bare"]["took"], found["inside"]["took"]
+        rows.append(Row(f"{tool.what}: no sandbox", measure.spread(bare)))
+        against = "no sandbox"
+        rows.append(Row(f"{tool.what}: agent-dev", measure.spread(inside), against, measure.ratio(inside, bare), tool.target))
+    about = (
+        f"From start to exit. {_PACKAGES} packages of {_FILES_EACH} files, from tarballs in the repository; a crate of "
+        f"{_MODULES} modules without dependencies; initdb, a server, pgbench with 200,000 rows and 400 "
+        "transactions, in a directory of the repository. git ignores the files that they create."
+    )
+    return (Section(TITLE, about, tuple(rows), remarks),)
+
+
+def _tools() -> tuple[list[_Tool], tuple[str, ...]]:
+    """Return the tools that can be run here, and remarks on the others."""
+    npm, cargo = (shutil.which(name, path="/usr/local/bin:/usr/bin:/bin") for name in ("npm", "cargo"))
+    servers = [os.path.dirname(path) for path in sorted(glob.glob("/usr/lib/postgresql/*/bin/pgbench"))]
+    found, remarks = [], []
+    if npm:
+        options = ("--offline", "--no-audit", "--no-fund", "--ignore-scripts")
+        found.append(_Tool("npm ci", (npm, "ci", *options), _packages(), "node_modules", 1.15))
+    if cargo:
+        found.append(_Tool("cargo build", (cargo, "build", "--offline", "--quiet"), _crate(), "target", 1.3))
+    if servers and os.getuid():
+        argv = ("/bin/sh", "server.sh", servers[-1])
+        found.append(_Tool("initdb and pgbench", argv, {"server.sh": _SERVER.encode()}, "db", 1.3))
+    elif servers:
+        remarks.append("PostgreSQL was not measured: it refuses to be run as root.")
+    present = {"npm": npm, "cargo": cargo, "PostgreSQL": servers}
+    remarks += [f"{name} was not measured: it is not installed." for name, found_at in present.items() if not found_at]
+    return found, tuple(remarks)
+
+
+def _bare(tool: _Tool, repo: Path, ground: WorkingDirectory) -> Subject:
+    def once() -> dict[str, float]:
+        took = process.elapsed_time(tool.words, ground.env)
+        remove(repo / tool.left)
+        return {"took": took}
+
+    return Subject("bare", once)
+
+
+def _inside(tool: _Tool, ground: WorkingDirectory) -> Subject:
+    env = ground.env_with(ground.bwraps[0])
+
+    def once() -> dict[str, float]:
+        took = process.elapsed_time((ground.program, "--no-merge", "--name", "tool", "--", *tool.words), env)
+        process.output((ground.program, "discard", "tool"), env)
+        process.output((ground.program, "clean", "--all"), env)
+        return {"took": took}
+
+    return Subject("inside", once)
+
+
+def _packages() -> dict[str, bytes]:
+    """Return a package with tarballs as dependencies, and its lock file."""
+    names = [f"p{number}" for number in range(_PACKAGES)]
+    wanted = {name: f"file:packed/{name}.tgz" for name in names}
+    root = {"name": "bench", "version": "1.0.0", "dependencies": wanted}
+    locked: dict[str, object] = {"": root}
+    for name in names:
+        locked[f"node_modules/{name}"] = {"version": "1.0.0", "resolved": wanted[name]}
+    lock = {"name": "bench", "version": "1.0.0", "lockfileVersion": 3, "requires": True, "packages": locked}
+    files = {f"packed/{name}.tgz": _tarball(name) for name in names}
+    return files | {"package.json": json.dumps(root).encode(), "package-lock.json": json.dumps(lock).encode()}
+
+
+def _tarball(name: str) -> bytes:
+    files = {"package/package.json": json.dumps({"name": name, "version": "1.0.0", "main": "lib/0.js"}).encode()}
+    files |= {f"package/lib/{n}.js": f"exports.n = {n};\n".encode() * 60 for n in range(_FILES_EACH - 1)}
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as stream, tarfile.open(fileobj=stream, mode="w") as tar:
+        for path, data in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+    return packed.getvalue()
+
+
+def _crate() -> dict[str, bytes]:
+    """Return a program of many small generic functions."""
+    function = "pub fn f{0}<T: Clone + Into<u64>>(a: &[T]) -> u64 {{ a.iter().cloned().map(Into::into).sum::<u64>() * {0} }}\n"
+    module = "".join(function.format(n) for n in range(_FUNCTIONS))
+    calls = "".join(f"    n += m{m}::f{f}(&[1u8, 2]);\n" for m in range(_MODULES) for f in range(_FUNCTIONS))
+    main = "".join(f"mod m{m};\n" for m in range(_MODULES)) + "fn main() {\n    let mut n = 0u64;\n" + calls
+    files = {f"src/m{m}.rs": module.encode() for m in range(_MODULES)}
+    files["src/main.rs"] = (main + '    println!("{}", n);\n}\n').encode()
+    return files | {"Cargo.toml": b'[package]\nname = "bench"\nversion = "1.0.0"\nedition = "2021"\n'}

@@ -1,0 +1,85 @@
+"""CONTAINMENT D: reports about files that `mask:` cannot hide, and about a cloud's metadata service."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_dev.run import doctor
+from agent_dev.sandbox import machine
+from tests.containment.files.test_credentials import CANARY, configure, put
+from tests.containment.rows import RESIDUAL, row
+from tests.harness.program import AgentDev
+
+HELD = "readable in git's objects"
+
+
+@row(
+    "read a masked file by git: `git show HEAD:.env`",
+    "the commit contains it; the start reports each masked file that git tracks",
+    RESIDUAL,
+)
+@pytest.mark.parametrize("version", ["2", "3", "4"])
+@pytest.mark.parametrize("names", [["sub/.env"], ["keys", "sub/.env"]])
+def test_d14_a_masked_file_in_a_commit_is_readable_and_reported(agent_dev: AgentDev, version: str, names: list[str]) -> None:
+    for name in ("sub/.env", "keys/a", "deep/x.env", "intended"):
+        put(agent_dev.repo / name)
+    agent_dev.git("config", "index.version", version)
+    agent_dev.git("add", "sub", "keys", "deep")
+    agent_dev.git("add", "--intent-to-add", "intended")  # requires index version 3
+    agent_dev.git("commit", "-q", "-m", "secrets")
+    agent_dev.git("update-index", "--index-version", version)
+    put(agent_dev.repo / ".env", "not tracked")
+    configure(agent_dev, "mask: [.env, keys/]\n" if len(names) > 1 else "mask: [.env]\n")
+    done = agent_dev("--", "sh", "-c", "cat sub/.env .env; git show HEAD:sub/.env")
+    assert done.stdout == CANARY
+    [line] = [line for line in done.stderr.splitlines() if HELD in line]
+    assert sorted(line.rpartition(": ")[2].split(", ")) == names
+    assert HELD in agent_dev("show", "bash").stdout
+
+
+def test_d14_a_masked_untracked_file_is_not_reported(agent_dev: AgentDev) -> None:
+    put(agent_dev.repo / ".env")
+    configure(agent_dev, "mask: [.env, '*.pem']\n")
+    assert agent_dev("--", "true").stderr == ""
+
+
+def test_d14_a_pattern_of_the_repository_without_matches_is_reported(agent_dev: AgentDev) -> None:
+    put(agent_dev.repo / ".env")
+    put(agent_dev.repo / ".agent-dev.yaml", "mask: [.env, secrets/typo.key]\n")
+    assert agent_dev("trust", "--yes").returncode == 0
+    [line] = [line for line in agent_dev("--", "true").stderr.splitlines() if "mask:" in line]
+    assert "secrets/typo.key matches nothing here" in line
+    assert ".agent-dev.yaml" in line
+
+
+def test_d14_a_pattern_for_all_repositories_without_matches_is_shown(agent_dev: AgentDev) -> None:
+    put(agent_dev.repo / "real.pem")
+    (agent_dev.repo / "link.pem").symlink_to("real.pem")
+    configure(agent_dev, "mask: [link.pem, '*.key']\n")
+    rows = [line for line in agent_dev("show", "bash").stdout.splitlines() if "matches nothing here" in line]
+    assert len(rows) == 1
+    assert "*.key" in rows[0]
+    assert agent_dev("--", "true").stderr == ""
+
+
+@row(
+    "query a cloud's metadata service for the machine's credentials (169.254.169.254)",
+    "reachable with the host's network; `doctor` and `show` report it if the firmware names a cloud",
+    RESIDUAL,
+)
+def test_d35_a_cloud_metadata_service_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sys_vendor").write_text("Amazon EC2\n")
+    found = machine.cloud_provider(str(tmp_path))
+    assert found == "Amazon EC2"
+    monkeypatch.setattr(machine, "cloud_provider", lambda: found)
+    [told] = doctor._cloud("host")
+    assert ("169.254.169.254" in told.result, "--net none" in told.remedy, told.has_failed) == (True, True, False)
+    [told] = doctor._cloud("none")
+    assert "unreachable" in told.result
+
+
+def test_d35_elsewhere_nothing_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sys_vendor").write_text("LENOVO\n")
+    assert machine.cloud_provider(str(tmp_path)) == ""
+    monkeypatch.setattr(machine, "cloud_provider", lambda: "")
+    assert doctor._cloud("host") == []

@@ -1,0 +1,186 @@
+"""The data behind the review screen: only what was shown is applied, selections are saved, renames and commands are listed."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_dev.cli.screen.review_source import ReviewSource
+from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.diff.partial_selection import LineSelection
+from agent_dev.fs.entry import Key
+from agent_dev.merge.review import Review
+from agent_dev.overlay.changes import Change
+from agent_dev.overlay.selection import Selection
+from tests.harness.ended_session import EndedSession
+from tests.harness.trees import FILE, Node, UpperEntry
+from tui.model.tabs import Tab
+from tui.model.totals import LineCount
+from tui.source import Draft
+
+BASE = b"".join(b"line %d\n" % number for number in range(30))
+AGENT = BASE.replace(b"line 3\n", b"three\n").replace(b"line 25\n", b"twenty-five\n")
+X = Key(0, b"x")
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[EndedSession]:
+    marks = [UpperEntry(b"x", Node(FILE, AGENT)), UpperEntry(b"moved", Node(FILE, BASE * 2)), UpperEntry(b"old", None)]
+    with EndedSession(tmp_path, {b"x": Node(FILE, BASE), b"old": Node(FILE, BASE * 2)}, marks) as made:
+        yield made
+
+
+@pytest.fixture
+def review(session: EndedSession) -> Iterator[Review]:
+    opened = session.review()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def source(session: EndedSession, review: Review) -> ReviewSource:
+    return ReviewSource(review, session.store)
+
+
+def silent(_done: int, _whole: int) -> None:
+    return
+
+
+def whole(*paths: bytes) -> Selection:
+    return Selection(frozenset(Key(0, path) for path in paths))
+
+
+def test_selected_changes_are_applied_and_progress_is_reported(session: EndedSession, source: ReviewSource) -> None:
+    told: list[tuple[int, int]] = []
+    ended = source.merge(whole(b"x"), lambda done, count: told.append((done, count)))
+
+    assert (ended.code, "1 change merged, 2 left in the session" in ended.lines) == (0, True)
+    assert (session.real / "x").read_bytes() == AGENT
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1]
+
+
+def test_a_change_that_differs_from_what_was_shown_is_not_applied(session: EndedSession, source: ReviewSource) -> None:
+    source.read_content(X)
+    (session.upper / "x").write_bytes(AGENT + b"and an edit that nobody saw\n")
+    ended = source.merge(whole(b"x"), silent)
+
+    assert (session.real / "x").read_bytes() == BASE
+    assert ended.code == 1
+    assert "it changed after it was shown" in " ".join(ended.lines)
+
+
+def test_a_saved_selection_is_restored_as_far_as_it_is_valid(session: EndedSession, source: ReviewSource) -> None:
+    part = LineSelection(frozenset((1,)))
+    source.save_draft(Draft(Selection(frozenset((X, Key(0, b"old"))), {X: part}), {}, frozenset((X,)), X))
+    review = session.review()
+    draft = ReviewSource(review, session.store).draft
+    review.close()
+    expected = ({X: part}, {X: LineCount(1, 1, 1)}, frozenset((X,)), X)
+    assert (draft.selection.partial, draft.parts, draft.reviewed, draft.cursor) == expected
+
+    (session.upper / "x").write_bytes(AGENT + b"more\n")
+    review = session.review()
+    draft = ReviewSource(review, session.store).draft
+    review.close()
+    assert draft.selection == whole(b"old")
+    assert draft.reviewed == frozenset()
+
+
+def test_an_unreadable_saved_selection_is_ignored(session: EndedSession, source: ReviewSource) -> None:
+    source.save_draft(Draft(whole(b"x")))
+    Path(session.session.folder, "draft.json").write_text('{"version": 1, "chosen": [[', encoding="utf-8")
+    review = session.review()
+    assert ReviewSource(review, session.store).draft.selection.keys == frozenset()
+    review.close()
+
+
+def test_hunks_and_lines_are_counted(source: ReviewSource) -> None:
+    assert source.count_lines([X, Key(0, b"old")]) == {X: LineCount(2, 2, 2), Key(0, b"old"): LineCount(1, 0, 60)}
+
+
+def test_a_renamed_file_is_listed_on_both_sides(source: ReviewSource) -> None:
+    assert source.rename_notes == {Key(0, b"moved"): "renamed from old", Key(0, b"old"): "renamed to moved"}
+
+
+def test_a_conflict_is_resolved_region_by_region_and_again(session: EndedSession) -> None:
+    (session.real / "x").write_bytes(BASE.replace(b"line 3\n", b"mine\n").replace(b"line 25\n", b"mine too\n"))
+    review = session.review()
+    source = ReviewSource(review, session.store)
+    merged = source.line_merge(X)
+    assert merged is not None
+    assert len(merged.conflicts) == 2
+    assert source.resolve(X, (ConflictSide.AGENT, ConflictSide.AGENT)) is not None
+    assert source.resolve(X, (ConflictSide.YOURS, ConflictSide.AGENT)) is not None
+    assert source.merge(whole(b"x"), silent).code == 0
+    review.close()
+    assert (session.real / "x").read_bytes() == BASE.replace(b"line 3\n", b"mine\n").replace(b"line 25\n", b"twenty-five\n")
+
+
+@pytest.fixture
+def clashing(session: EndedSession) -> EndedSession:
+    """Return a session with one file that has two conflicts."""
+    (session.real / "x").write_bytes(BASE.replace(b"line 3\n", b"mine\n").replace(b"line 25\n", b"mine too\n"))
+    return session
+
+
+def reopened(session: EndedSession) -> tuple[ReviewSource, Change]:
+    source = ReviewSource(session.review(), session.store)
+    return source, source.changes.by_key()[X]
+
+
+@pytest.mark.parametrize("given", [(ConflictSide.YOURS, ConflictSide.AGENT), b"from the editor\n"])
+def test_a_resolution_is_restored_the_next_time(clashing: EndedSession, given: tuple[ConflictSide, ...] | bytes) -> None:
+    first, _ = reopened(clashing)
+    assert first.resolve(X, given) is not None
+    first.save_draft(Draft(whole(b"x"), resolutions={X: given} if isinstance(given, tuple) else {}))
+    second, change = reopened(clashing)
+    assert (change.conflict, second.draft.selection.keys) == (None, frozenset((X,)))
+
+    assert second.merge(second.draft.selection, silent).code == 0
+    both = BASE.replace(b"line 3\n", b"mine\n").replace(b"line 25\n", b"twenty-five\n")
+    assert (clashing.real / "x").read_bytes() == (given if isinstance(given, bytes) else both)
+
+
+def test_a_partial_resolution_is_restored_the_next_time(clashing: EndedSession) -> None:
+    first, _ = reopened(clashing)
+    first.save_draft(Draft(resolutions={X: (None, ConflictSide.BOTH)}))
+    second, change = reopened(clashing)
+    assert change.conflict
+    assert second.draft.resolutions == {X: (None, ConflictSide.BOTH)}
+
+
+def test_a_resolution_of_a_changed_conflict_is_dropped(clashing: EndedSession) -> None:
+    first, _ = reopened(clashing)
+    assert first.resolve(X, (ConflictSide.YOURS, ConflictSide.AGENT)) is not None
+    first.save_draft(Draft(whole(b"x"), resolutions={X: (ConflictSide.YOURS, ConflictSide.AGENT)}))
+    (clashing.real / "x").write_bytes(BASE.replace(b"line 3\n", b"another\n").replace(b"line 25\n", b"mine too\n"))
+    second, change = reopened(clashing)
+    assert change.conflict
+    assert (second.draft.resolutions, second.draft.selection.keys) == ({}, frozenset())
+
+
+def test_the_executed_commands_are_a_tab(session: EndedSession, review: Review) -> None:
+    assert Tab.COMMANDS not in ReviewSource(review, session.store).tabs
+    rows = [{"argv": ["ls", "a b"], "decision": "allow"}, {"argv": ["rm", "-rf", "/"], "decision": "deny", "rule": "guard"}]
+    Path(session.session.folder, "commands.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    shown = ReviewSource(review, session.store).tabs[Tab.COMMANDS]
+    assert [(one.title, one.is_risky) for one in shown] == [("ls 'a b'", False), ("rm -rf /", True)]
+
+
+def test_the_exit_status_of_a_command_is_shown(session: EndedSession, review: Review) -> None:
+    begun = [{"pid": pid, "argv": [name], "decision": "allow"} for pid, name in ((7, "make"), (8, "ls"), (9, "pip"))]
+    ended = [
+        {"pid": 7, "argv": ["make"], "exit": 2, "duration": 5140},
+        {"pid": 9, "argv": ["pip"], "exit": 1, "duration": 40, "rolled_back": True},
+        {"pid": 6, "argv": ["of before"], "exit": None, "duration": 1},
+    ]
+    rows = "".join(json.dumps(row) + "\n" for row in (*begun, *ended))
+    Path(session.session.folder, "commands.jsonl").write_text(rows, encoding="utf-8")
+    shown = {one.title: one.details for one in ReviewSource(review, session.store).tabs[Tab.COMMANDS]}
+    assert shown == {
+        "make": ("decision: allow", "exited with status 2 after 5.1 s"),
+        "ls": ("decision: allow",),
+        "pip": ("decision: allow", "exited with status 1 after 0.0 s, rolled back"),
+    }

@@ -1,0 +1,168 @@
+"""Changes that the user makes before or during a merge, up to the last instant, are kept."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.disk.merge_engine.apply_world import OTHERS, SORTS, LastInstant, World, key, place, tree_of
+from tests.harness import trees
+from tests.harness.ended_session import EndedSession
+from tests.harness.faults import faults
+from tests.harness.trees import DIRECTORY, FILE, Node, UpperEntry
+
+
+def test_an_entry_that_appeared_at_the_path_of_an_addition_stays(world: World) -> None:
+    place(world.upper, {"x": SORTS[FILE], "y": SORTS[FILE]})
+    place(world.real, {"x": OTHERS[FILE]})
+    done = world.apply(world.add("x"), world.add("y"))
+
+    assert tree_of(world.real) == {b"x": OTHERS[FILE], b"y": SORTS[FILE]}
+    assert done.stopped == {key("x"): "something was created there concurrently"}
+    assert done.taken == [key("y")]
+
+
+def edit_in_place(path: Path) -> None:
+    path.write_bytes(b"the user's")
+
+
+def replace_by_rename(path: Path) -> None:
+    other = path.with_name("saving")
+    other.write_bytes(b"the user's")
+    other.rename(path)
+
+
+def turn_into_a_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def turn_into_a_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("the user's")
+
+
+DEEDS = [edit_in_place, replace_by_rename, turn_into_a_directory, turn_into_a_link]
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("step", ["put", "remove"])
+def test_changes_of_the_user_between_plan_and_merge_stay(world: World, deed: Callable[[Path], None], step: str) -> None:
+    place(world.real, {"x": OTHERS[FILE], "y": OTHERS[FILE]})
+    place(world.upper, {"x": SORTS[FILE], "y": SORTS[FILE]})
+    steps = (getattr(world, step)("x"), world.put("y"))
+    deed(world.real / "x")
+    mine = tree_of(world.real)[b"x"]
+    done = world.apply(*steps)
+
+    assert tree_of(world.real) == {b"x": mine, b"y": SORTS[FILE]}
+    assert list(done.stopped) == [key("x")]
+    assert done.taken == [key("y")]
+
+
+@pytest.mark.parametrize("deed", [lambda path: path.chmod(0o711), lambda path: os.setxattr(path, "user.mine", b"1")])
+@pytest.mark.parametrize("step", ["put", "remove"])
+def test_a_directory_that_the_user_changed_between_plan_and_operation_stays(
+    world: World, deed: Callable[[Path], None], step: str
+) -> None:
+    place(world.real, {"x": SORTS[DIRECTORY], "y": OTHERS[FILE]})
+    place(world.upper, {"x": SORTS[FILE], "y": SORTS[FILE]})
+    calls: list[str] = []
+
+    def act(call: str, _words: tuple[object, ...]) -> None:
+        calls.append(call)
+        if call == "move" and "move" not in calls[:-1]:
+            deed(world.real / "x")
+
+    with faults.with_hook(act):
+        done = world.apply(*((world.put("y"), getattr(world, step)("x"))))
+
+    assert (world.real / "x").is_dir()
+    assert (list(done.stopped), done.taken) == ([key("x")], [key("y")])
+
+
+@pytest.mark.parametrize("step", ["put", "remove"])
+def test_an_entry_removed_by_the_user_stays_removed(world: World, step: str) -> None:
+    place(world.real, {"x": OTHERS[FILE]})
+    place(world.upper, {"x": SORTS[FILE]})
+    made = getattr(world, step)("x")
+    (world.real / "x").unlink()
+    done = world.apply(made)
+
+    assert tree_of(world.real) == {}
+    assert list(done.stopped) == [key("x")]
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("step", ["put", "remove"])
+def test_changes_of_the_user_in_the_last_instant_stay(
+    world: World, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Path], None], step: str
+) -> None:
+    place(world.real, {"x": OTHERS[FILE]})
+    place(world.upper, {"x": SORTS[FILE]})
+    made = getattr(world, step)("x")
+    LastInstant(monkeypatch, b"x").before.append(lambda: deed(world.real / "x"))
+    done = world.apply(made)
+    after = tree_of(world.real)[b"x"]
+
+    assert after.type is DIRECTORY or after.content == b"the user's"
+    assert list(done.stopped) == [key("x")]
+    assert done.kept == {}
+
+
+def test_a_new_file_of_the_last_instant_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(world.upper, {"x": SORTS[FILE]})
+    LastInstant(monkeypatch, b"x").before.append(lambda: (world.real / "x").write_bytes(b"the user's"))
+    done = world.apply(world.add("x"))
+
+    assert (world.real / "x").read_bytes() == b"the user's"
+    assert list(done.stopped) == [key("x")]
+
+
+def all_bytes(folder: Path) -> set[bytes]:
+    return {path.read_bytes() for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
+
+
+def test_the_later_of_two_saves_around_an_exchange_stays_and_both_are_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(world.real, {"x": OTHERS[FILE]})
+    place(world.upper, {"x": SORTS[FILE]})
+    made = world.put("x")
+    instant = LastInstant(monkeypatch, b"x")
+    instant.before.append(lambda: (world.real / "x").write_bytes(b"first save"))
+    instant.after.append(
+        lambda: ((world.real / "saving").write_bytes(b"second save"), (world.real / "saving").rename(world.real / "x"))
+    )
+    done = world.apply(made)
+
+    assert (world.real / "x").read_bytes() == b"second save"
+    assert b"first save" in all_bytes(world.merge)
+    assert list(done.stopped) == [key("x")]
+
+
+def test_two_saves_around_a_removal_are_both_kept_and_the_next_one_works(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(world.real, {"x": OTHERS[FILE], "y": OTHERS[FILE]})
+    steps = (world.remove("x"), world.remove("y"))
+    instant = LastInstant(monkeypatch, b"x")
+    instant.before.append(lambda: (world.real / "x").write_bytes(b"first save"))
+    instant.after.append(lambda: (world.real / "x").write_bytes(b"second save"))
+    done = world.apply(*steps)
+
+    assert (world.real / "x").read_bytes() == b"second save"
+    assert b"first save" in all_bytes(world.merge)
+    assert (list(done.stopped), done.taken) == ([key("x")], [key("y")])
+
+
+def test_an_emptied_directory_whose_mode_changed_during_the_merge_stays(tmp_path: Path) -> None:
+    base = {b"d": Node(DIRECTORY, b"", 0o755), b"d/a": Node(FILE, b"a", 0o644)}
+
+    def chmod_first(call: str, _words: tuple[object, ...]) -> None:
+        if call == "move":
+            (one.real / "d").chmod(0o750)
+
+    with EndedSession(tmp_path, base, [UpperEntry(b"d", None)]) as one:
+        with faults.with_hook(chmod_first):
+            one.merge_all()
+        assert trees.read(one.real) == {b"d": Node(DIRECTORY, b"", 0o750)}
+        one.undo()
+        assert trees.read(one.real) == base | {b"d": Node(DIRECTORY, b"", 0o750)}

@@ -1,0 +1,41 @@
+"""A merge with a truncated journal is listed as damaged; it is not undone or redone, and its journal is not written to."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_dev.errors import CannotUndo
+from agent_dev.merge import history
+from tests.harness import trees
+from tests.harness.ended_session import EndedSession
+from tests.harness.trees import FILE, Node, Tree
+
+BASE: Tree = {b"a": Node(FILE, b"one\n")}
+AGENT: Tree = {b"a": Node(FILE, b"two\n"), b"n": Node(FILE, b"new\n")}
+
+
+def journal_of(session: EndedSession) -> Path:
+    (found,) = Path(session.store.merges).glob("*/journal")
+    return found
+
+
+@pytest.mark.parametrize("undone", [False, True], ids=["merged", "undone"])
+@pytest.mark.parametrize("left", range(10))
+def test_a_merge_with_a_truncated_journal_is_listed_as_damaged(tmp_path: Path, left: int, *, undone: bool) -> None:
+    with EndedSession(tmp_path, BASE, trees.upper_of(BASE, AGENT)) as session:
+        session.merge_all()
+        if undone:
+            session.undo()
+        lines = journal_of(session).read_bytes().splitlines(keepends=True)
+        cut = b"".join(lines[:left])
+        if left >= len(lines):
+            return
+        journal_of(session).write_bytes(cut)
+        before = trees.read(session.real)
+        (listed,) = history.list_merges(session.here())
+        assert listed.state == "damaged"
+        for act in (session.undo, session.redo):
+            with pytest.raises(CannotUndo):
+                act()
+        assert journal_of(session).read_bytes() == cut
+        assert trees.read(session.real) == before

@@ -1,6 +1,0 @@
-"""Files and a directory that merges are tried on."""
-
-from tests.harness.trees import DIRECTORY, FILE, Node
-
-OLD, NEW, MINE = Node(FILE, b"old"), Node(FILE, b"new"), Node(FILE, b"mine")
-FOLDER = Node(DIRECTORY, b"", 0o755)

@@ -1,0 +1,10 @@
+from pathlib import Path
+
+import pytest
+
+from tests.disk.overlay.base_world import old_repository
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return old_repository(tmp_path / "root")

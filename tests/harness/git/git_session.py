@@ -1,0 +1,149 @@
+"""An ended session in a git repository, created without a sandbox: the agent works in a copy, which becomes the upper layer."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Self
+
+from agent_dev.agent_git import refs
+from agent_dev.commits import importer as bringing
+from agent_dev.commits import report
+from agent_dev.commits.importer import ImportResult
+from agent_dev.commits.report import CommitReport
+from agent_dev.commits.targets import ImportOptions
+from agent_dev.git import private_copy, repository
+from agent_dev.merge import undo as undoing
+from agent_dev.merge.review import Review, open_review
+from agent_dev.merge.undo import UndoResult
+from agent_dev.overlay import lower_snapshot_request, lower_snapshot_take
+from agent_dev.session import store
+from agent_dev.session.sessions import CommandContext
+from tests.harness import trees
+from tests.harness.repository import ENVIRON, git
+
+
+class GitSession:
+    """A root that is a repository; `agent` is the agent's work tree, `git_dir` its private git directory."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self.folder, self.root, self.store = folder, root, store.Store(str(folder / "state"))
+        self.session = store.create_session(self.store)
+        self.upper = Path(store.add_root(self.session, 0, str(root)).upper)
+        os.mkdir(f"{self.session.folder}/git")
+        found_git = repository.find_location(str(root)).git
+        assert found_git is not None
+        copy = f"{self.upper}/.git" if found_git.inside else f"{self.session.folder}/git/0"
+        linked = found_git.folder if found_git.is_linked else ""
+        wish = private_copy.CopyRequest(found_git.common, copy, f"{self.session.folder}/objects", "0", linked)
+        created = private_copy.create_private_copy(wish, "" if found_git.inside else found_git.common)
+        self._stores = created.stores
+        self.common = Path(copy)
+        self.git_dir = Path(copy, "worktrees", os.path.basename(found_git.folder)) if linked else self.common
+        self.record: store.Record = {
+            **store.BLANK,
+            "state": store.WAITING,
+            "name": "",
+            "root": str(root),
+            "roots": [str(root)],
+            "agent_home": str(folder / "aihome"),
+            "git": {"folder": found_git.folder, "common": found_git.common, "inside": found_git.inside},
+            "stores": [list(pair) for pair in created.stores],
+            "command": ["claude"],
+            "profile": "claude",
+            "started": time.time_ns(),
+            "launched": time.time_ns(),
+        }
+        refs.record_initial_refs(self.session, self.record)
+        program = shutil.which("git") or ""
+        lower_snapshot_take.take_snapshot(
+            self.session.lower_snapshot,
+            lower_snapshot_request.SnapshotRequest(roots=(str(root),), git=found_git.folder, program=program, environ=ENVIRON),
+        )
+        self.agent = folder / "agent"
+        shutil.copytree(root, self.agent, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        self._before = trees.read(root)
+        store.write_record(self.session, self.record)
+        self.said: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        store.unlock_session(self.session)
+
+    def run_agent_git(self, *words: str) -> str:
+        """Run git as the agent does, with the object stores at the agent's paths."""
+        alternates = self.common / "objects/info/alternates"
+        text = alternates.read_text()
+        alternates.write_text("".join(f"{outside}\n" for outside, _ in self._stores))
+        output = git(self.agent, "--git-dir", str(self.git_dir), "--work-tree", str(self.agent), *words)
+        alternates.write_text(text)
+        return output
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file as the agent."""
+        place = self.agent / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+    def commit(self, subject: str, **files: str) -> str:
+        """Commit files as the agent (`a__txt` is `a.txt`; without files: everything); return the id."""
+        for name, text in files.items():
+            self.write(name.replace("___", "/").replace("__", "."), text)
+        self.run_agent_git("add", "-A")
+        self.run_agent_git("commit", "-q", "--allow-empty", "-m", subject)
+        return self.run_agent_git("rev-parse", "HEAD").strip()
+
+    def end(self) -> None:
+        """Turn the agent's work tree into the upper layer."""
+        before = {path: node for path, node in self._before.items() if not (path + b"/").startswith(b".git/")}
+        trees.write_upper(self.upper, trees.upper_of(before, trees.read(self.agent)))
+
+    def review(self) -> Review:
+        """Open the session; the caller closes it."""
+        return open_review(self.session, ENVIRON)
+
+    def inspect(self) -> CommitReport:
+        """Return the report on the agent's git directory."""
+        review = self.review()
+        try:
+            return report.create_report(review)
+        finally:
+            review.close()
+
+    def import_commits(self, *words: str, name: str = "", **wish: Any) -> ImportResult:
+        """Import commits according to options; risky ones are included by default."""
+        wish.setdefault("include_risky", True)
+        trailers = wish.pop("with_trailers", False)
+        review = self.review()
+        try:
+            wanted = ImportOptions(words or ("",), name, **wish)
+            return bringing.import_commits(review, wanted, self.store, self.said.append, with_trailers=trailers)
+        finally:
+            review.close()
+
+    def undo(self, *, is_three_way: bool = False) -> UndoResult:
+        """Undo the last merge; the session is unlocked in the meantime, as for another command."""
+        store.unlock_session(self.session)
+        try:
+            return undoing.undo(self.here, "", self.said.append, is_three_way=is_three_way)
+        finally:
+            self.session = store.lock_session(self.session)
+
+    def redo(self) -> UndoResult:
+        """Redo the last undone merge."""
+        store.unlock_session(self.session)
+        try:
+            return undoing.redo(self.here, "", self.said.append)
+        finally:
+            self.session = store.lock_session(self.session)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files of the real tree."""
+        return {os.fsdecode(path): node.content for path, node in trees.read(self.root).items() if not path.startswith(b".git")}
+
+    @property
+    def here(self) -> CommandContext:
+        """Return the context of commands in this repository."""
+        return CommandContext(self.store, str(self.root), str(self.root), ENVIRON)

@@ -1,0 +1,55 @@
+"""The number of repetitions in tests, and the seed of random ones.
+
+AGENT_DEV_TEST_SCALE is in percent of CI: `make test` sets 5, `make test-all` 100.
+"""
+
+import os
+import random
+from collections.abc import Iterable
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+SCALE = max(1, int(os.environ.get("AGENT_DEV_TEST_SCALE", "100")))
+
+
+def repeat(full: int) -> int:
+    """Return the number of repetitions where CI has `full`; at least one, and more above 100 percent."""
+    return max(1, full * SCALE // 100)
+
+
+def stride(full: int) -> int:
+    """Return the stride through a long list of cases where CI tries every `full`-th."""
+    return max(1, full * 100 // SCALE)
+
+
+def some(items: Iterable[T], chance: random.Random) -> list[T]:
+    """Return all items where CI tries all; below 100 percent a random share of them."""
+    every = list(items)
+    return chance.sample(every, -(-len(every) * min(SCALE, 100) // 100))
+
+
+def printed_seed() -> int:
+    """Return AGENT_DEV_TEST_SEED, or a new seed; pytest shows it when the test fails."""
+    seed = int(os.environ.get("AGENT_DEV_TEST_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
+    print(f"AGENT_DEV_TEST_SEED={seed}")  # noqa: T201
+    return seed
+
+
+def seeded_random() -> random.Random:
+    """Return random numbers from the printed seed."""
+    return random.Random(printed_seed())  # noqa: S311  (no secrets)
+
+
+def sample(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """Return the tests to run: below 100 percent, evenly spread cases of each parametrized test."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept: set[pytest.Item] = set()
+    for one in cases.values():
+        count = len(one) if SCALE >= 100 else -(-len(one) * SCALE // 100)
+        kept.update(one[number * len(one) // count] for number in range(count))
+    return kept

@@ -1,0 +1,42 @@
+"""Play random histories as an ordinary user: `python -m tests.histories [--count N] [--seed S] [--commits] [--keep-going]`."""
+
+import argparse
+import sys
+
+from tests.histories import commits, history
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.histories", description=__doc__)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1, help="of the first; the next has the next number")
+    parser.add_argument("--commits", action="store_true", help="play histories of a git repository (tests/histories/commits)")
+    parser.add_argument("--keep-going", action="store_true")
+    parser.add_argument("--as-is", action="store_true", help="do not make a history shorter that is wrong")
+    args = parser.parse_args()
+    draw, play = (commits.draw, commits.violation_of) if args.commits else (history.draw, history.violation_of)
+    wrong = 0
+    for seed in range(args.seed, args.seed + args.count):
+        steps = draw(seed)
+        found = play(steps)
+        if found:
+            wrong += 1
+            steps = steps if args.as_is else history.shortened(steps, play)
+            sys.stdout.write(told(seed, steps, found if args.as_is else play(steps)))
+            sys.stdout.flush()
+            if not args.keep_going:
+                break
+        if (seed - args.seed) % 20 == 19:
+            sys.stdout.write(f"{seed - args.seed + 1} histories: {wrong} violations\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{seed - args.seed + 1} histories of {history.STEPS} steps from seed {args.seed}: {wrong} violations\n")
+    return 1 if wrong else 0
+
+
+def told(seed: int, steps: tuple[history.Step, ...], found: str = "") -> str:
+    rows = "".join(f"  {number}  {step}\n" for number, step in enumerate(steps))
+    return f"seed {seed}:\n{rows}  -> {found or history.violation_of(steps)}\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

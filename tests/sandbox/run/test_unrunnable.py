@@ -1,0 +1,211 @@
+"""Commands that cannot run, deleted directories and invalid arguments: the reason is printed, and nothing runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.harness.program import AgentDev, wait_until
+from tests.sandbox.policy.refusals import NOTHING_RAN, nothing_was_made, refused
+
+
+def test_an_unknown_agent_is_not_found(agent_dev: AgentDev) -> None:
+    done = agent_dev("no-such-agent")
+    assert (done.returncode, done.stdout) == (127, "")
+    assert "no-such-agent: not found" in done.stderr.splitlines()[0]
+    assert nothing_was_made(agent_dev)
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("staus", "status"), ("merg", "merge"), ("chekpoint", "checkpoint"), ("rn", "run")])
+def test_the_nearest_verb_is_suggested_for_a_mistyped_one(agent_dev: AgentDev, typed: str, meant: str) -> None:
+    done = agent_dev(typed)
+    assert done.returncode == 127
+    assert f"hint: did you mean agent-dev {meant}? the profiles are " in done.stderr
+    assert "did you mean agent-dev" not in agent_dev("--", typed).stderr  # after `--` it is a command, however similar to a verb
+
+
+def test_the_nearest_profile_is_suggested_for_a_mistyped_one(agent_dev: AgentDev) -> None:
+    assert "(did you mean claude?)" in agent_dev("claud").stderr
+    assert "did you mean agent-dev" not in agent_dev("claud").stderr
+
+
+def test_a_missing_path_and_one_not_mounted_are_distinguished(agent_dev: AgentDev, tmp_path: Path) -> None:
+    assert f"{agent_dev.repo}/nosuch does not exist\n" in agent_dev("./nosuch").stderr
+    (tmp_path / "tool").write_text("#!/bin/sh\n")
+    assert f"{tmp_path}/tool is not visible in the sandbox: add --ro {tmp_path}\n" in agent_dev(f"{tmp_path}/tool").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        ("help", "--help"),
+        ("help --anything", "--help"),
+        ("help merge", "merge --help"),
+        ("help tx", "tx --help"),
+        ("help run", "run -h"),
+    ],
+)
+def test_help_is_a_verb_too(agent_dev: AgentDev, words: str, same: str) -> None:
+    done = agent_dev(*words.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == agent_dev(*same.split()).stdout
+    assert "agent-dev" in done.stdout
+
+
+def test_help_of_an_unknown_verb_is_a_usage_error(agent_dev: AgentDev) -> None:
+    done = agent_dev("help", "merg")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "agent-dev: help: no subcommand merg (did you mean merge?)")
+
+
+@pytest.mark.parametrize(("agent", "package"), [("claude", "@anthropic-ai/claude-code"), ("codex", "@openai/codex")])
+def test_a_profile_whose_command_is_missing_prints_how_to_install_it(agent_dev: AgentDev, agent: str, package: str) -> None:
+    done = agent_dev(agent)
+    assert done.returncode == 127
+    assert package in done.stderr
+    assert nothing_was_made(agent_dev)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: path.write_text("#!/bin/sh\n"), lambda path: path.mkdir()], ids=["file", "directory"]
+)
+def test_a_file_that_is_not_executable_is_reported(agent_dev: AgentDev, make: Callable[[Path], object]) -> None:
+    make(agent_dev.repo / "thing")
+    done = agent_dev("--", "./thing")
+    assert (done.returncode, done.stdout) == (126, "")
+    assert "./thing: not executable" in done.stderr
+    assert nothing_was_made(agent_dev)
+
+
+@pytest.mark.parametrize("line", ["#!{home}/python", "#! {home}/python  -I", "#!/no/such/interpreter"])
+def test_a_script_whose_interpreter_is_missing_inside_is_not_found(agent_dev: AgentDev, line: str) -> None:
+    interpreter = line.format(home=agent_dev.home)
+    (agent_dev.home / "python").symlink_to("/bin/sh")  # exists outside only
+    (agent_dev.repo / "script").write_text(f"{interpreter}\n")
+    (agent_dev.repo / "script").chmod(0o755)
+    done = agent_dev("--", "./script")
+    assert (done.returncode, done.stdout) == (127, "")
+    missing = interpreter.removeprefix("#!").split()[0]
+    assert done.stderr.splitlines()[0] == f"agent-dev: ./script: its interpreter {missing} does not exist in the sandbox"
+    assert nothing_was_made(agent_dev)
+
+
+@pytest.mark.parametrize("line", ["#!/bin/sh", "#! /usr/bin/env sh", "#!./bin/mine", "# none"])
+def test_a_script_whose_interpreter_is_there_runs(agent_dev: AgentDev, line: str) -> None:
+    (agent_dev.repo / "bin").mkdir()
+    (agent_dev.repo / "bin/mine").symlink_to("/bin/sh")
+    (agent_dev.repo / "script").write_text(f"{line}\necho ran\n")
+    (agent_dev.repo / "script").chmod(0o755)
+    assert agent_dev("--", "./script").stdout == "ran\n"
+
+
+def test_a_symlink_broken_inside_is_found_and_does_not_start(agent_dev: AgentDev) -> None:
+    (agent_dev.home / "tool").write_text("#!/bin/sh\n")
+    (agent_dev.home / "tool").chmod(0o755)
+    (agent_dev.repo / "tool").symlink_to(agent_dev.home / "tool")
+    done = agent_dev("--", "./tool")
+    assert (done.returncode, done.stdout) == (127, "")
+    assert "agent-dev: ./tool: found, but it does not start in the sandbox\n" in done.stderr
+    wait_until(lambda: agent_dev.session_directories() == [], "nothing is left of the session")
+
+
+def test_a_command_denied_by_the_policy_is_reported_as_denied(agent_dev: AgentDev) -> None:
+    done = agent_dev("rm", "-rf", "/")
+    assert done.returncode == 126
+    assert done.stderr.splitlines()[-2] == "agent-dev: rm: denied by the command policy"
+    assert agent_dev.sessions(everywhere=True) == []
+
+
+def test_a_command_outside_of_the_sandbox_is_not_found(agent_dev: AgentDev, tmp_path: Path) -> None:
+    (tmp_path / "tool").write_text("#!/bin/sh\necho ran\n")
+    (tmp_path / "tool").chmod(0o755)
+    done = agent_dev("--", tmp_path / "tool")
+    assert (done.returncode, done.stdout) == (127, "")
+
+
+@pytest.mark.parametrize("value", [None, "", "relative"], ids=["unset", "empty", "relative"])
+def test_without_a_home_nothing_runs(agent_dev: AgentDev, value: str | None) -> None:
+    done = agent_dev(*NOTHING_RAN, env={"HOME": value})
+    refused(agent_dev, done, "HOME")
+
+
+def test_a_home_that_does_not_exist_is_refused_and_not_created(agent_dev: AgentDev, tmp_path: Path) -> None:
+    nowhere = {name: None for name in agent_dev.env if name.startswith("XDG_")} | {"HOME": str(tmp_path / "nobody")}
+    refused(agent_dev, agent_dev(*NOTHING_RAN, env=nowhere), f"HOME is {tmp_path}/nobody, which is not a directory")
+    assert agent_dev("sessions", env=nowhere).returncode == 1
+    assert not (tmp_path / "nobody").exists()
+
+
+@pytest.fixture
+def removed(tmp_path: Path) -> tuple[str, ...]:
+    """Return the command prefix that runs agent-dev in a deleted directory."""
+    (tmp_path / "removed").mkdir()
+    return ("sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', str(tmp_path / "removed"))
+
+
+@pytest.mark.parametrize("words", [(), ("--ro", "x"), ("-C", "x")], ids=["plain", "--ro", "-C"])
+def test_in_a_deleted_directory_nothing_runs(agent_dev: AgentDev, removed: tuple[str, ...], words: tuple[str, ...]) -> None:
+    refused(agent_dev, agent_dev(*words, *NOTHING_RAN, before=removed), "the current directory no longer exists")
+
+
+def test_a_verb_in_a_deleted_directory_prints_one_line(agent_dev: AgentDev, removed: tuple[str, ...]) -> None:
+    done = agent_dev("status", before=removed)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[0] == "agent-dev: refused: the current directory no longer exists"
+
+
+def test_from_a_deleted_directory_another_can_be_selected(agent_dev: AgentDev, removed: tuple[str, ...]) -> None:
+    done = agent_dev("-C", agent_dev.repo, "--", "pwd", before=removed)
+    assert done.stdout == f"{agent_dev.repo}\n"
+
+
+@pytest.mark.parametrize("words", [("",), ("--", ""), ("run", ""), ("run", "--", "")], ids=" ".join)
+def test_an_empty_name_is_refused(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    refused(agent_dev, agent_dev(*words), "the agent's name is empty")
+    assert nothing_was_made(agent_dev)
+
+
+def test_run_takes_a_command_after_two_dashes(agent_dev: AgentDev) -> None:
+    assert agent_dev("run", "--", "echo", "--", "ran").stdout == "-- ran\n"
+
+
+@pytest.mark.parametrize("words", [("run",), ("run", "--"), ("run", "-x"), ("run", "--net", "none", "true")], ids=" ".join)
+def test_run_without_a_name_is_a_usage_error(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    done = agent_dev(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 2  # the error and a hint
+
+
+@pytest.mark.parametrize("option", ["--home", "--ro", "--rw", "--overlay", "--env", "--name", "--net", "--profile", "--config"])
+@pytest.mark.parametrize("is_joined", [False, True], ids=["apart", "joined"])
+def test_an_empty_value_of_an_option_is_a_usage_error(agent_dev: AgentDev, option: str, *, is_joined: bool) -> None:
+    done = agent_dev(*([f"{option}="] if is_joined else [option, ""]), *NOTHING_RAN)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0] == f"agent-dev: the value of {option} is empty"
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("--env", "A B=c", "true"), "--env: A B is not a variable name: letters, digits and _, not beginning with a digit"),
+        (("--env", "=c", "true"), "--env: is empty"),
+        (("--env=1", "true"), "--env: 1 is not a variable name: letters, digits and _, not beginning with a digit"),
+        (("--share", "foo", "true"), "--share: foo is not one of ssh-agent, gpg-agent, dbus, display, docker"),
+        (("rollback", "abc"), "rollback: 'abc' is not a checkpoint number"),
+        (("clean", "--older-than", "x"), "clean: argument --older-than: 'x' is not a number from 0 to 1048576"),
+        (("clean", "--keep-mib", "99999999999"), "clean: argument --keep-mib: '99999999999' is not a number from 0 to 1048576"),
+        (("undo", "nosuch"), "no merge nosuch here"),
+        (("redo", "../x"), "no merge ../x here"),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_is_a_usage_error(agent_dev: AgentDev, words: tuple[str, ...], what: str) -> None:
+    done = agent_dev(*words)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"agent-dev: {what}")
+    assert len(done.stderr.splitlines()) == 2
+    assert nothing_was_made(agent_dev)
+
+
+def test_an_unknown_rule_is_refused_without_a_list_of_all(agent_dev: AgentDev) -> None:
+    done = agent_dev("tx", "--allow", "git_hok", "--", "true")
+    assert done.returncode == 125
+    assert max(map(len, done.stderr.splitlines())) < 100

@@ -1,0 +1,55 @@
+"""A machine on which only bubblewrap may create namespaces: the setup process may not, and starts bubblewrap without them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.program import AgentDev
+
+BWRAP = os.environ.get("AGENT_DEV_BWRAP") or shutil.which("bwrap") or "bwrap"
+# As root, the tests run in a mount namespace of their own, so that a failure leaves no mounts on the machine.
+APART = () if os.getuid() else ("unshare", "--mount", "--propagation", "private")
+REFUSED = """#!{python}
+import sys
+sys.path.insert(0, {root!r})
+from agent_dev.sandbox import setup_process
+def refused():
+    raise PermissionError(1, "Operation not permitted")
+setup_process.enter_namespaces = refused
+from agent_dev.cli.main import main
+main()
+"""
+
+
+pytestmark = pytest.mark.only_new_bwrap
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Return a program whose setup process is denied namespaces."""
+    made = tmp_path / "refused"
+    made.write_text(REFUSED.format(python=sys.executable, root=str(Path(__file__).parents[3])))
+    made.chmod(0o755)
+    return made
+
+
+def test_an_agent_runs_without_namespaces(agent_dev: AgentDev, program: Path) -> None:
+    words = [*APART, program, "--no-merge", "--", "sh", "-c", "echo inside; exit 4"]
+    done = subprocess.run(words, env=agent_dev.environment(), cwd=agent_dev.repo, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (4, "inside\n"), done.stderr
+
+
+@pytest.mark.only_root
+def test_nothing_is_mounted_outside(agent_dev: AgentDev, program: Path) -> None:
+    # Compare only new mounts: those of other tests may disappear during this one.
+    code = f"cat /proc/self/mounts; echo; {program} --no-merge -- true; cat /proc/self/mounts"
+    words = [*APART, "sh", "-c", code]
+    done = subprocess.run(words, env=agent_dev.environment(), cwd=agent_dev.repo, capture_output=True, text=True, check=False)
+    before, _, after = done.stdout.partition("\n\n")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {*after.splitlines()} - {*before.splitlines()} == set()
+    assert after

@@ -1,0 +1,134 @@
+"""`agent-dev clean`, `agent-dev config`, and the findings of `doctor` about rules and settings."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.program import AgentDev, tree
+
+
+def trash(agent_dev: AgentDev) -> list[str]:
+    return sorted(path.name for path in (agent_dev.state / "trash").iterdir())
+
+
+def cleaned(agent_dev: AgentDev, *words: str) -> dict[str, Any]:
+    done = agent_dev("clean", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    value: dict[str, Any] = json.loads(done.stdout)
+    return value
+
+
+@pytest.fixture
+def full(agent_dev: AgentDev) -> AgentDev:
+    """Return a program with a discarded session, a home that was reset, and a waiting session."""
+    agent_dev("--", "sh", "-c", "touch a; mkdir -m 0 shut; echo x >~/x")
+    agent_dev("discard")
+    agent_dev("home", "--reset")
+    agent_dev("--", "touch", "waits")
+    agent_dev("home", "--diff")  # waits until the index of the home is written
+    return agent_dev
+
+
+def test_recent_entries_are_kept(full: AgentDev) -> None:
+    before = trash(full)
+    assert len(before) == 2
+    assert cleaned(full)["removed"] == []
+    assert trash(full) == before
+
+
+def test_all_of_the_trash_is_removed_and_nothing_else(full: AgentDev) -> None:
+    before = {path: entry for path, entry in tree(full.state).items() if not path.startswith(("trash", "."))}
+    assert len(cleaned(full, "--all")["removed"]) == 2
+    assert trash(full) == []
+    assert {path: entry for path, entry in tree(full.state).items() if not path.startswith(("trash", "."))} == before
+    assert full.changes() == {"waits": "added"}
+
+
+def test_age_and_size_select_the_entries_to_remove(full: AgentDev) -> None:
+    assert len(cleaned(full, "--older-than", "0", "--dry-run")["removed"]) == 2
+    assert len(cleaned(full, "--keep-mib", "0", "--dry-run")["removed"]) == 2
+    assert len(trash(full)) == 2
+    assert len(cleaned(full, "--older-than", "0")["removed"]) == 2
+    assert trash(full) == []
+
+
+def test_a_symlink_in_the_trash_is_not_followed(full: AgentDev, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/kept").write_text("kept")
+    (full.state / "trash/link").symlink_to(tmp_path / "outside")
+    (full.state / "trash/home-x").mkdir()
+    (full.state / "trash/home-x/link").symlink_to(tmp_path / "outside")
+    cleaned(full, "--all")
+    assert (tmp_path / "outside/kept").read_text() == "kept"
+
+
+def test_without_a_trash_there_is_nothing_to_do(agent_dev: AgentDev) -> None:
+    assert agent_dev("clean").stdout == "0 entries removed, 0 B; 0 kept\n"
+
+
+@pytest.mark.parametrize("words", [("--older-than", "x"), ("--older-than", "-1"), ("--keep-mib", "9999999999")])
+def test_invalid_numbers_are_refused(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    assert agent_dev("clean", *words).returncode == 2
+
+
+def values(agent_dev: AgentDev, *words: str) -> dict[tuple[str, Any], str]:
+    """Return (key, value) → origin, from a command's JSON."""
+    done = agent_dev(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["values"]
+    return {(row["key"], str(row["value"])): row["origin"] for row in rows}
+
+
+def test_each_value_is_shown_with_its_source(agent_dev: AgentDev) -> None:
+    config = agent_dev.home.parent / "config/agent-dev/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("keep_merges_days: 7\nset:\n  COLOUR: blue\nmask: [.env]\n")
+    (agent_dev.repo / ".agent-dev.yaml").write_text("net: none\n")
+    agent_dev("trust", "--yes")
+    found = values(agent_dev, "--home", "/srv/agent", "config", "claude")
+    assert found["keep_merges_days", "7"] == f"{config}:1"
+    assert found["set", "COLOUR=blue"] == f"{config}:3"
+    assert found["mask", ".env"] == f"{config}:4"
+    assert found["net", "none"] == f"{agent_dev.repo}/.agent-dev.yaml:1"
+    assert found["home", "/srv/agent"] == "--home"
+    assert found["keep_merges_mib", "4096"] == "built-in"
+    assert found["set", "IS_SANDBOX=1"].endswith("profiles/claude.yaml:8")
+
+
+def test_the_text_output_lists_the_same_entries(agent_dev: AgentDev) -> None:
+    said = agent_dev("config").stdout
+    assert "net              host   (built-in)\n" in said
+    assert "merge            true   (built-in)\n" in said
+
+
+def found(agent_dev: AgentDev) -> dict[str, tuple[str, bool]]:
+    """Return check → (result, failed), from `doctor --json`."""
+    rows = json.loads(agent_dev("doctor", "--json").stdout)["findings"]
+    return {row["check"]: (row["result"], row["failed"]) for row in rows}
+
+
+def test_doctor_reports_an_invalid_rule_and_ignored_settings(agent_dev: AgentDev) -> None:
+    rules = agent_dev.home.parent / "config/agent-dev/risks.yaml"
+    rules.parent.mkdir(parents=True)
+    rules.write_text("mine:\n  why: Because.\n  paths: [a]\n  pats: [x]\n")
+    (agent_dev.repo / ".agent-dev.yaml").write_text("net: none\n")
+    said = found(agent_dev)
+    assert said["risk rules"][1]
+    assert f"{rules}:4: mine.pats: unknown key" in said["risk rules"][0]
+    assert "not trusted" in said["settings of this repository"][0]
+
+
+def test_doctor_does_not_tick_missing_items(agent_dev: AgentDev) -> None:
+    told = agent_dev("doctor").stdout
+    assert "\n- terminal: none: " in told
+    assert "\n- profile claude: its command was not found\n" in told
+    assert "\n✓ profile bash: " in told
+    assert found(agent_dev)["profile claude"] == ("its command was not found", False)
+
+
+def test_doctor_reports_a_fact_common_to_all_profiles_once(agent_dev: AgentDev) -> None:
+    rows = [row for row in agent_dev("doctor", cwd=agent_dev.home).stdout.splitlines() if "profile" in row]
+    assert len(rows) == 1, rows
+    assert rows[0].startswith("- profiles bash, claude, codex, demo: refused: the directory ")

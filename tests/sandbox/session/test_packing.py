@@ -1,0 +1,172 @@
+"""Merged sessions are compacted, and removed once no undo is possible; waiting, running ones and those with commits are not."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_dev.fs import checksummed_json
+from tests.harness.program import AgentDev, tree, wait_until
+
+SMALL = 40  # maximum number of entries of a compacted session
+
+
+def config(agent_dev: AgentDev, text: str) -> None:
+    path = agent_dev.home.parent / "config/agent-dev/config.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def merged(agent_dev: AgentDev, name: str, script: str = "") -> Path:
+    """Run and merge a session; return its directory."""
+    before = set((agent_dev.state / "sessions").glob("*"))
+    done = agent_dev("--no-merge", "--name", name, "--", "sh", "-c", script or f"echo {name} >{name}; sleep 0.1")
+    assert done.returncode == 0, done.stderr
+    assert agent_dev("merge", name, "--all", "--include-risky").returncode == 0
+    (folder,) = set((agent_dev.state / "sessions").glob("*")) - before
+    return folder
+
+
+def count(folder: Path) -> int:
+    return sum(len(folders) + len(files) for _, folders, files in os.walk(folder))
+
+
+def settled(agent_dev: AgentDev) -> None:
+    wait_until(lambda: not os.listdir(agent_dev.state / "gone"), "what was taken out is gone")
+
+
+def is_packed(folder: Path) -> bool:
+    return (folder / "packed").exists()
+
+
+def cleaned(agent_dev: AgentDev, *words: str) -> list[tuple[str, str]]:
+    done = agent_dev("clean", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["sessions"]
+    assert all(row["bytes"] > 0 for row in rows)
+    return [(row["session"], row["action"]) for row in rows]
+
+
+def test_only_the_newest_merged_sessions_stay_uncompacted(agent_dev: AgentDev) -> None:
+    config(agent_dev, "keep_merged_sessions: 2\n")
+    folders = [merged(agent_dev, f"s{number}") for number in range(5)]
+    settled(agent_dev)
+    assert [is_packed(folder) for folder in folders] == [True, True, True, False, False]
+    assert all(count(folder) <= SMALL for folder in folders[:3])
+    assert cleaned(agent_dev) == []
+    assert cleaned(agent_dev, "--all", "--dry-run") == [(folder.name, "packed") for folder in folders[3:]]
+    assert not any(map(is_packed, folders[3:]))
+    assert cleaned(agent_dev, "--all") == [(folder.name, "packed") for folder in folders[3:]]
+    assert cleaned(agent_dev, "--all") == []
+
+
+def test_nothing_is_compacted_below_the_number_to_keep(agent_dev: AgentDev) -> None:
+    config(agent_dev, "keep_merged_sessions: 4\n")
+    folders = [merged(agent_dev, f"s{number}") for number in range(3)]
+    assert not any(map(is_packed, folders))
+    assert cleaned(agent_dev) == []
+
+
+def stored(folder: Path) -> set[str]:
+    """Return the file contents that the lower snapshot of a session contains."""
+    return {path.read_text() for path in (folder / "base/content").iterdir()}
+
+
+def test_a_compacted_session_is_undone_redone_and_merged_again(agent_dev: AgentDev) -> None:
+    for name in ("edited", "other"):
+        (agent_dev.repo / name).write_text(f"{name}\n")  # in no commit: the lower snapshot contains their bytes
+    before = tree(agent_dev.repo)
+    folder = merged(agent_dev, "one", "echo more >>edited; echo new >new; rm README.md; mkdir d; echo x >d/x; sleep 0.1")
+    after = tree(agent_dev.repo)
+    assert stored(folder) >= {"edited\n", "other\n"}
+    assert cleaned(agent_dev, "--all") == [(folder.name, "packed")]
+    assert "edited\n" in stored(folder)
+    assert "other\n" not in stored(folder), "the base kept what the merge did not touch"
+    assert agent_dev("undo").returncode == 0
+    assert tree(agent_dev.repo).keys() == before.keys()
+    assert "+more" in agent_dev("diff", "one").stdout
+    assert (agent_dev.repo / "README.md").read_text() == "# Shop\n"
+    assert agent_dev.changes("one") == {"README.md": "deleted", "edited": "edited", "d/x": "added", "new": "added"}
+    assert agent_dev("commits", "one").stdout == "no commits\n"
+    assert cleaned(agent_dev, "--all") == []  # a waiting session is not compacted
+    assert agent_dev("redo").returncode == 0
+    assert tree(agent_dev.repo).keys() == after.keys()
+    assert agent_dev("undo").returncode == 0
+    assert agent_dev("merge", "one", "--all", "--include-risky").returncode == 0
+    assert (agent_dev.repo / "d/x").read_text() == "x\n"
+
+
+def test_a_compacted_session_is_resumed_with_its_own_git_dir(agent_dev: AgentDev) -> None:
+    folder = merged(agent_dev, "one")
+    assert cleaned(agent_dev, "--all") == [(folder.name, "packed")]
+    assert agent_dev("undo").returncode == 0
+    git = tree(agent_dev.repo / ".git")
+    script = "git add one && git -c user.name=A -c user.email=a@b.invalid commit -qm inside && git status --short"
+    done = agent_dev("resume", "one", "--", "sh", "-c", script)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert tree(agent_dev.repo / ".git") == git
+    assert agent_dev.changes("one") == {"one": "added"}
+    assert "inside" in agent_dev("commits", "one").stdout
+    assert not is_packed(folder)
+
+
+@pytest.mark.parametrize("script", ["git -c user.name=A -c user.email=a@b.invalid commit -q --allow-empty -m x", "git branch b"])
+def test_a_session_with_commits_or_branches_is_not_compacted(agent_dev: AgentDev, script: str) -> None:
+    folder = merged(agent_dev, "one", f"echo x >new; {script}; sleep 0.1")
+    files = tree(folder)
+    assert cleaned(agent_dev, "--all") == []
+    assert tree(folder) == files
+
+
+def test_a_waiting_session_is_not_compacted(agent_dev: AgentDev) -> None:
+    agent_dev("--no-merge", "--name", "one", "--", "sh", "-c", "echo x >x; echo y >y")
+    assert agent_dev("merge", "one", "--take", "x").returncode == 0
+    (folder,) = (agent_dev.state / "sessions").iterdir()
+    files = tree(folder)
+    assert cleaned(agent_dev, "--all") == []
+    assert tree(folder) == files
+    assert agent_dev.changes("one") == {"y": "added"}
+
+
+def test_a_session_is_removed_when_its_merge_can_no_longer_be_undone(agent_dev: AgentDev) -> None:
+    old, young = merged(agent_dev, "old"), merged(agent_dev, "young")
+    assert cleaned(agent_dev, "--all", "--dry-run") == [(old.name, "packed"), (young.name, "packed")]
+    for folder in (old, young):
+        for merge in (agent_dev.state / "merges").glob(f"{folder.name}.*"):
+            merge.rename(agent_dev.home / merge.name)  # as if the merges had expired
+    record = checksummed_json.loads((old / "session.json").read_bytes())
+    (old / "session.json").write_bytes(checksummed_json.dumps({**record, "ended": time.time_ns() - 2 * 86_400 * 10**9}))
+    assert cleaned(agent_dev) == [(old.name, "removed")]
+    settled(agent_dev)
+    assert not old.exists()
+    assert young.exists()
+
+
+@pytest.mark.parametrize("cut", range(3))
+def test_the_next_command_finishes_an_interrupted_compaction(agent_dev: AgentDev, cut: int) -> None:
+    """Kill after the mark, after the move of the git directory, or after the record: none of it counts as the agent's change."""
+    folder = merged(agent_dev, "one")
+    (folder / "packing").touch()
+    record = checksummed_json.loads((folder / "session.json").read_bytes())
+    if cut >= 1:
+        (folder / "roots/0/upper/.git").rename(agent_dev.home / "moved")
+    if cut == 2:
+        bare = {"git": None, "copies": [], "bound": [], "stores": [], "large": [], "packed": True, "packed_copies": [0]}
+        (folder / "session.json").write_bytes(checksummed_json.dumps({**record, **bare}))
+    assert agent_dev("undo").returncode == 0
+    assert is_packed(folder)
+    assert agent_dev.changes("one") == {"one": "added"}
+
+
+def test_an_interrupted_rebuild_of_a_git_dir_leaves_nothing(agent_dev: AgentDev) -> None:
+    folder = merged(agent_dev, "one")
+    assert cleaned(agent_dev, "--all") == [(folder.name, "packed")]
+    assert agent_dev("undo").returncode == 0
+    (folder / "packing").touch()
+    (folder / "roots/0/upper/.git").mkdir()
+    (folder / "roots/0/upper/.git/HEAD").write_text("ref: refs/heads/main\n")
+    assert agent_dev.changes("one") == {"one": "added"}
+    assert not (folder / "roots/0/upper/.git").exists()

@@ -1,0 +1,59 @@
+"""A resumed agent sees its own earlier changes and the user's; command, directory and exit code are those of a first run."""
+
+from tests.harness.program import AgentDev, wait_until
+from tests.sandbox.waiting import end, state, waiting_agent
+
+
+def test_a_resumed_agent_sees_its_own_earlier_changes(agent_dev: AgentDev) -> None:
+    agent_dev("--", "sh", "-c", "echo mine >new; echo more >>README.md; rm sub/app.py; git add -A; git commit -qm Mine")
+    done = agent_dev("resume", "--", "sh", "-c", "cat new README.md; ls sub; git log -1 --format=%s")
+    assert done.stdout == "mine\n# Shop\nmore\ndeep\nMine\n", done.stderr
+
+
+def test_a_resumed_agent_sees_the_users_later_edits_of_other_files(agent_dev: AgentDev) -> None:
+    agent_dev("--", "sh", "-c", "echo mine >new; cat sub/app.py >/dev/null")
+    (agent_dev.repo / "sub/app.py").write_text("print('three')\n")
+    (agent_dev.repo / "sub/later.py").write_text("later\n")
+    done = agent_dev("resume", "--", "cat", "sub/app.py", "sub/later.py")
+    assert done.stdout == "print('three')\nlater\n"
+
+
+def test_the_users_later_edits_are_not_the_resumed_agents_changes(agent_dev: AgentDev) -> None:
+    agent_dev("--", "touch", "new")
+    (agent_dev.repo / "sub/app.py").write_text("print('three')\n")
+    agent_dev("resume", "--", "touch", "newer")
+    assert agent_dev.changes() == {"new": "added", "newer": "added"}
+
+
+def test_a_resumed_session_repeats_its_command(agent_dev: AgentDev) -> None:
+    agent_dev("--", "sh", "-c", "echo x >>counted; wc -l <counted")
+    assert agent_dev("resume").stdout == "2\n"
+
+
+def test_a_resumed_session_starts_in_its_directory(agent_dev: AgentDev) -> None:
+    agent_dev("--", "touch", "new", cwd=agent_dev.repo / "sub")
+    assert agent_dev("resume", "--", "pwd").stdout == f"{agent_dev.repo}/sub\n"
+
+
+def test_a_resumed_session_returns_the_agents_exit_code(agent_dev: AgentDev) -> None:
+    agent_dev("--", "touch", "new")
+    assert agent_dev("resume", "--", "sh", "-c", "exit 7").returncode == 7
+
+
+def test_a_session_that_cannot_be_resumed_is_unchanged(agent_dev: AgentDev) -> None:
+    agent_dev("--", "touch", "new")
+    assert agent_dev("resume", "--", "no-such-command").returncode == 127
+    assert (state(agent_dev), agent_dev.changes()) == (["waiting"], {"new": "added"})
+
+
+def test_a_resumed_agent_that_reverts_everything_leaves_nothing(agent_dev: AgentDev) -> None:
+    agent_dev("--", "touch", "new")
+    agent_dev("resume", "--", "rm", "new")
+    wait_until(lambda: agent_dev.session_directories() == [], "the state directory holds no session")
+
+
+def test_a_running_session_cannot_be_resumed(agent_dev: AgentDev) -> None:
+    with waiting_agent(agent_dev, "true", "--name", "one") as process:
+        done = agent_dev("resume", "one", "--", "echo", "ran")
+        assert (done.returncode, done.stdout) == (1, "")
+        end(process)

@@ -1,0 +1,61 @@
+"""Counts in printed messages: singular for one, no size rounded to zero, and all remaining changes counted."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from agent_dev.cli.render import commits, merge, undo
+from agent_dev.commits.importer import ImportResult
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.merge.merge import MergeResult
+from agent_dev.merge.undo import UndoResult
+from agent_dev.merge_engine.merge_plan import SkippedChange
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
+from agent_dev.overlay.labels import format_count, format_size
+from agent_dev.session import store
+
+KEYS = tuple(Key(0, name) for name in (b"a", b"b", b"c"))
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 KiB"),
+        (10 << 10, "10 KiB"),
+        (1023 << 10, "1.0 MiB"),
+        (5 << 20, "5.0 MiB"),
+        (300 << 30, "300 GiB"),
+        (5000 << 30, "5000 GiB"),
+    ],
+)
+def test_only_an_empty_size_is_shown_as_zero(count: int, words: str) -> None:
+    assert format_size(count) == words
+
+
+def test_a_count_of_one_is_singular() -> None:
+    assert [format_count(count, "file") for count in (0, 1, 2, 1234)] == ["0 files", "1 file", "2 files", "1,234 files"]
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, ", 1 file changed"), (2, ", 2 files changed")])
+def test_imported_commits_report_the_number_of_changed_files(count: int, words: str) -> None:
+    done = ImportResult("s", merge="m", ref="refs/heads/main", after="0" * 40, applied=KEYS[:count])
+    assert words in "\n".join(commits.describe_import(done))
+
+
+def test_a_conflict_counts_as_left(capsys: pytest.CaptureFixture[str]) -> None:
+    added = Change(KEYS[0], ChangeKind.ADDED, None, Entry(FileType.FILE, 0o644))
+    left = SkippedChange(KEYS[1], "it was not asked for")
+    done = MergeResult("m", (added,), (left,), (SkippedChange(KEYS[2], "both changed it"),), is_session_empty=False)
+    record = {**store.BLANK, "roots": ["/r"], "name": "p"}
+    review = SimpleNamespace(record=record, changes=ChangeSet((added,)))  # the attributes that are printed
+    merge.print_merge(done, review, is_dry=False, as_json=False)  # type: ignore[arg-type]
+    assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 change merged, 2 left in the session (agent-dev undo)"
+
+
+def test_a_redo_prints_no_unknown_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    undo.print_undo(UndoResult("m", ("/r",), KEYS[:1], ()), as_json=False, verb="merged again")
+    assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 change merged again"
+    undo.print_undo(UndoResult("m", ("/r",), KEYS[:1], (SkippedChange(KEYS[1], "it changed"),)), as_json=False, verb="undone")
+    assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 change undone, 1 skipped"

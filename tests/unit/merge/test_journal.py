@@ -1,0 +1,256 @@
+"""The records of a journal, and the progress of an operation according to the disk, as pure functions."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.merge_engine.journal import (
+    EntryMark,
+    Journal,
+    MergeHeader,
+    NextAction,
+    Operation,
+    OpKind,
+    OpProgress,
+    Phase,
+    PhaseResult,
+    ReplacedOp,
+    Substitute,
+    entry_mark,
+    op_progress,
+)
+from agent_dev.merge_engine.journal_codec import (
+    BACK,
+    FINISHED,
+    CorruptJournalError,
+    adopt_record,
+    back_record,
+    begin_record,
+    decode,
+    encode_line,
+    intact_length,
+    intent_record,
+    line_checksum,
+    phase_record,
+    reached_record,
+)
+
+OLD, NEW, OTHER = (Entry(FileType.FILE, 0o644, 3, inode) for inode in (1, 2, 3))
+KEY = Key(0, b"a/\xff\n")
+OP = Operation(OpKind.EXCHANGE, KEY, "1", entry_mark(NEW), entry_mark(OLD), "digest")
+FOLDER = EntryMark(FileType.DIRECTORY, 9, attributes=(("user.x", b"\0\xff"),))
+OPS = (
+    OP,
+    Operation(OpKind.ATTACH, Key(1, b"d"), "2", FOLDER, is_auxiliary=True),
+    Operation(OpKind.PRUNE, Key(0, b"e"), "3", old=FOLDER),
+)
+BEGIN = MergeHeader("id", "session", (("/r", 1, 2),), ("/s",), 5)
+FORWARD = Phase("merge", (0, 1, 2), is_forward=True, time=7)
+
+
+def written(*records: Mapping[str, object]) -> bytes:
+    data, chain = b"", 0
+    for record in records:
+        data += encode_line(record, chain)
+        chain = line_checksum(data.splitlines()[-1])
+    return data
+
+
+BEGUN = (begin_record(BEGIN), adopt_record(((KEY, "1"),)), intent_record(OPS, ({"path": "x"},)))
+UNDER_WAY = (*BEGUN, phase_record(FORWARD))
+REACHED = (*UNDER_WAY, reached_record(PhaseResult({1: "why"}, {0: entry_mark(NEW), 2: None})))
+
+
+def test_a_journal_round_trips() -> None:
+    said = decode(written(*REACHED))
+
+    assert (said.header, said.ops, said.change_rows, said.adopted) == (BEGIN, OPS, ({"path": "x"},), ((KEY, "1"),))
+    assert said.phases == (
+        Phase("merge", (0, 1, 2), is_forward=True, time=7, result=PhaseResult({1: "why"}, {0: entry_mark(NEW), 2: None})),
+    )
+    assert (said.applied_ops(), said.known_marks()) == (frozenset((0, 2)), {0: entry_mark(NEW), 2: None})
+
+
+def test_entries_restored_by_reverting_a_phase_are_known() -> None:
+    moved = EntryMark(FileType.FILE, 2, 3, ctime=99)
+    said = decode(written(*REACHED, FINISHED, phase_record(UNDO), back_record({0: moved})))
+
+    assert said.known_marks() == {0: moved, 2: None}
+    assert (said.next_action, said.applied_ops()) == (NextAction.NONE, frozenset((0, 2)))
+
+
+UNDO = Phase("undo", (0, 2), is_forward=False, time=8)
+USERS, WITHOUT = EntryMark(FileType.FILE, 4, 5, ctime=6), EntryMark(FileType.FILE, 5, 5)
+OTHER_OP = replace(OP, slot="1.apart", new=USERS, old=WITHOUT, digest="")
+APART = replace(UNDO, substitutes=(Substitute(0, OTHER_OP, "1"),))
+UNDONE_APART = (*REACHED, FINISHED, phase_record(APART), reached_record(PhaseResult({}, {0: WITHOUT, 2: None})), FINISHED)
+REDO = Phase("redo", (0, 2), is_forward=True, time=9)
+
+
+def test_an_undo_may_replace_an_operation() -> None:
+    said = decode(written(*UNDONE_APART))
+
+    assert said.ops == (OTHER_OP, *OPS[1:])
+    assert said.replaced == {0: ReplacedOp(OP, entry_mark(NEW), "1")}
+    assert (said.applied_ops(), said.known_marks()) == (frozenset(), {0: WITHOUT, 2: None})
+
+
+def test_after_a_redo_the_replacement_is_gone() -> None:
+    again = reached_record(PhaseResult({}, {0: USERS, 2: None}))
+    said = decode(written(*UNDONE_APART, phase_record(REDO), again, FINISHED))
+
+    assert (said.ops, said.replaced, said.applied_ops()) == (OPS, {}, frozenset((0, 2)))
+    assert said.known_marks()[0] == entry_mark(NEW)
+
+
+def test_an_interrupted_redo_keeps_the_replacement() -> None:
+    said = decode(written(*UNDONE_APART, phase_record(REDO), reached_record(PhaseResult({0: "why"}, {2: None}))))
+
+    assert (said.ops[0], said.known_marks()[0]) == (OTHER_OP, WITHOUT)
+
+
+@pytest.mark.parametrize("end", [BACK, reached_record(PhaseResult({0: "why"}, {2: None}))], ids=["back", "stopped"])
+def test_an_operation_that_was_not_undone_is_kept(end: Mapping[str, object]) -> None:
+    said = decode(written(*REACHED, FINISHED, phase_record(APART), end))
+
+    assert (said.ops, said.replaced, said.known_marks()[0]) == (OPS, {}, entry_mark(NEW))
+
+
+@pytest.mark.parametrize(
+    ("records", "verdict", "done"),
+    [
+        ((), NextAction.DISCARD, ()),
+        (BEGUN, NextAction.DISCARD, ()),
+        (UNDER_WAY, NextAction.ROLL_BACK, ()),
+        ((*UNDER_WAY, BACK), NextAction.DISCARD, ()),
+        (REACHED, NextAction.FINISH, (0, 2)),
+        ((*REACHED, FINISHED), NextAction.NONE, (0, 2)),
+        ((*REACHED, FINISHED, phase_record(UNDO)), NextAction.ROLL_BACK, (0, 2)),
+        ((*REACHED, FINISHED, phase_record(UNDO), BACK), NextAction.NONE, (0, 2)),
+        ((*REACHED, FINISHED, phase_record(UNDO), reached_record(PhaseResult())), NextAction.FINISH, ()),
+    ],
+)
+def test_the_records_determine_the_next_action(
+    records: tuple[Mapping[str, object], ...], verdict: NextAction, done: tuple[int, ...]
+) -> None:
+    said = decode(written(*records))
+
+    assert (said.next_action, said.applied_ops()) == (verdict, frozenset(done))
+
+
+def test_a_partial_last_line_counts_as_not_written() -> None:
+    data = written(*REACHED)
+    start = data[:-1].rfind(b"\n") + 1
+    for cut in range(start, len(data) - 1):
+        assert decode(data[:cut]).next_action is NextAction.ROLL_BACK
+        assert intact_length(data[:cut]) == (start, False)
+    assert decode(data[:-1]).next_action is NextAction.FINISH
+    assert intact_length(data[:-1]) == (len(data) - 1, True)
+
+
+def test_a_flipped_bit_anywhere_is_damage() -> None:
+    data = written(*REACHED, FINISHED)
+    for at in range(len(data)):
+        for bit in (1, 0x20, 0x80):
+            with pytest.raises(CorruptJournalError):
+                decode(data[:at] + bytes((data[at] ^ bit,)) + data[at + 1 :])
+
+
+@pytest.mark.parametrize("number", range(len(REACHED)))
+def test_a_missing_duplicate_or_misplaced_line_is_damage(number: int) -> None:
+    lines = written(*REACHED, FINISHED).splitlines(keepends=True)
+    rest = lines[:number] + lines[number + 1 :]
+    for some in (rest, [*lines[: number + 1], *lines[number:]], [*rest, lines[number]]):
+        with pytest.raises(CorruptJournalError):
+            decode(b"".join(some))
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        (phase_record(FORWARD),),
+        (begin_record(BEGIN), FINISHED),
+        (*BEGUN, *BEGUN),
+        (*BEGUN, reached_record(PhaseResult())),
+        (*UNDER_WAY, phase_record(FORWARD)),
+        (*REACHED, BACK),
+        (*UNDER_WAY, back_record({0: entry_mark(NEW)})),
+        (*BEGUN, phase_record(Phase("merge", (3,), is_forward=True))),
+        ({**begin_record(BEGIN), "version": 2},),
+        (*BEGUN, {"record": "unheard of"}),
+        (*REACHED, FINISHED, phase_record(replace(APART, is_forward=True))),
+        (*REACHED, FINISHED, phase_record(replace(APART, numbers=(2,)))),
+        (*REACHED, FINISHED, phase_record(replace(APART, substitutes=(Substitute(2, OTHER_OP),)))),
+        (*REACHED, FINISHED, phase_record(replace(APART, substitutes=(Substitute(0, replace(OTHER_OP, slot="../1")),)))),
+        (*REACHED, FINISHED, phase_record(replace(APART, substitutes=(Substitute(0, OTHER_OP, "../1"),)))),
+        (*REACHED, FINISHED, phase_record(replace(APART, substitutes=(Substitute(0, replace(OTHER_OP, old=None)),)))),
+        (*UNDONE_APART, phase_record(APART)),
+    ],
+)
+def test_records_that_no_merge_writes_are_damage(records: tuple[Mapping[str, object], ...]) -> None:
+    with pytest.raises(CorruptJournalError):
+        decode(written(*records))
+
+
+@pytest.mark.parametrize("path", [b"..", b"a/../b", b"/abs", b"a//b", b"a/", b"./a", b"a\0b"])
+def test_a_path_out_of_the_root_is_damage(path: bytes) -> None:
+    key = Key(0, path)
+    whole = Operation(OpKind.ATTACH, KEY, "1", FOLDER, members=((path, entry_mark(NEW)),))
+    for record in (adopt_record(((key, "1"),)), *(intent_record((op,), ()) for op in (replace(OP, key=key), whole))):
+        with pytest.raises(CorruptJournalError, match="not a path below a root"):
+            decode(written(begin_record(BEGIN), record))
+
+
+@pytest.mark.parametrize("slot", ["..", ".", "a/b", "/abs", "1\0"])
+def test_an_invalid_slot_name_is_damage(slot: str) -> None:
+    for record in (adopt_record(((KEY, slot),)), intent_record((replace(OP, slot=slot),), ())):
+        with pytest.raises(CorruptJournalError, match="not a slot name"):
+            decode(written(begin_record(BEGIN), record))
+
+
+ATTACH, DETACH = Operation(OpKind.ATTACH, KEY, "1", entry_mark(NEW)), Operation(OpKind.DETACH, KEY, "1", None, entry_mark(OLD))
+
+
+@pytest.mark.parametrize(
+    ("op", "at", "in_slot", "forward", "back"),
+    [
+        (OP, OLD, NEW, OpProgress.NOT_RUN, OpProgress.DONE),
+        (OP, NEW, OLD, OpProgress.DONE, OpProgress.NOT_RUN),
+        (OP, OTHER, NEW, OpProgress.NOT_RUN, OpProgress.UNEXPECTED),  # the user saved before the operation
+        (OP, NEW, OTHER, OpProgress.DONE, OpProgress.NOT_RUN),  # the user saved in the last instant: restored
+        (OP, OTHER, OLD, OpProgress.UNEXPECTED, OpProgress.NOT_RUN),  # the user saved after the operation
+        (OP, None, OLD, OpProgress.UNEXPECTED, OpProgress.NOT_RUN),
+        (ATTACH, None, NEW, OpProgress.NOT_RUN, OpProgress.DONE),
+        (ATTACH, NEW, None, OpProgress.DONE, OpProgress.NOT_RUN),
+        (ATTACH, OTHER, NEW, OpProgress.NOT_RUN, OpProgress.UNEXPECTED),
+        (ATTACH, OTHER, None, OpProgress.UNEXPECTED, OpProgress.NOT_RUN),
+        (ATTACH, None, None, OpProgress.NOT_RUN, OpProgress.NOT_RUN),
+        (DETACH, OLD, None, OpProgress.NOT_RUN, OpProgress.DONE),
+        (DETACH, None, OLD, OpProgress.DONE, OpProgress.NOT_RUN),
+        (DETACH, OTHER, OLD, OpProgress.UNEXPECTED, OpProgress.NOT_RUN),
+    ],
+)
+def test_the_inodes_show_how_far_an_operation_got(
+    op: Operation, at: Entry | None, in_slot: Entry | None, forward: OpProgress, back: OpProgress
+) -> None:
+    assert op_progress(op, at, in_slot, is_forward=True) is forward
+    assert op_progress(op, at, in_slot, is_forward=False) is back
+
+
+def test_an_empty_journal_requires_nothing() -> None:
+    assert decode(b"") == Journal()
+
+
+@pytest.mark.parametrize(
+    ("device", "inode", "boot", "is_it"),
+    [(1, 2, "this", True), (9, 2, "this", False), (9, 2, "next", True), (1, 3, "this", False), (1, 3, "next", False)],
+)
+def test_a_root_is_identified_by_its_inode_and_until_a_reboot_its_device(
+    device: int,
+    inode: int,
+    boot: str,
+    is_it: bool,  # noqa: FBT001  a column
+) -> None:
+    assert replace(BEGIN, boot_id="this").is_root(0, device, inode, boot) is is_it

@@ -1,0 +1,102 @@
+"""Texts and names use the terms of the glossary, and no words of the former dialect."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = sorted((*ROOT.glob("agent_dev/**/*.py"), *ROOT.glob("tui/**/*.py")))
+TESTS = sorted((*ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/**/*.py")))
+PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
+GLOSSARY = ROOT / "docs/glossary.md"
+# Words that are not used; docs/glossary.md has the replacements.
+TEXT = re.compile(
+    r"""\b(?:
+    (?:come|comes|came|coming|bring|brings|brought|bringing|take|takes|took)\ home
+    | clash(?:es|ed)? | in\ each\ other's\ way | stood\ there\ before | what\ stands\ there
+    | handed | (?:second\ )?(?<!-)wall(?!-clock) | door(?:keeper)?s? | wish(?:es)? | twins? | farms?
+    | (?:no|free|enough|leaves?|make)\ room
+    | told | tells\ of | let(?:s|ting)?\ go | meanwhile | would\ be\ gone | ended\ with\ (?:[0-9]|exit)
+    | now\ or\ again | speaks\ JSON | chosen | settled? | settling
+    | shut(?!\ down) | mine | keeper
+    )\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+NAME = re.compile(
+    r"(?:^|_)(?:clash(?:es)?|twins?|farm|wish|door|doorkeeper|wall|told|chosen|settled?|shut|handed|brought|keeper|meanwhile|mine)(?:_|$)"
+)
+OPENING = re.compile(r"(?:What|How|Which|Being|Who|Whether)\b")
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each comment and each string of a module."""
+    source = path.read_text(encoding="utf-8")
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING):
+            yield token.start[0], token.string
+
+
+def names(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each definition, parameter and variable of a module."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+
+
+def snake(name: str) -> str:
+    """Return a name in lower case, its words separated by underscores."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def found(path: Path, pieces: Iterator[tuple[int, str]], pattern: re.Pattern[str]) -> list[str]:
+    """Return each match as `path:line: word`."""
+    where = path.relative_to(ROOT)
+    return [f"{where}:{line}: {match.group()}" for line, text in pieces for match in pattern.finditer(text)]
+
+
+@pytest.mark.parametrize("path", PROGRAM, ids=lambda path: str(path.relative_to(ROOT)))
+def test_texts_of_the_program_use_the_glossary(path: Path) -> None:
+    assert found(path, texts(path), TEXT) == []
+
+
+def test_names_of_the_program_use_the_glossary() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {name}" for path in PROGRAM for line, name in names(path) if NAME.search(snake(name))
+    ]
+    assert wrong == []
+
+
+def test_docstrings_begin_with_no_question_word() -> None:
+    wrong = []
+    for path in PROGRAM:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                text = ast.get_docstring(node) or ""
+                if OPENING.match(text):
+                    wrong.append(f"{path.relative_to(ROOT)}: {text.splitlines()[0]}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_use_the_glossary(path: Path) -> None:
+    pieces = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    assert found(path, iter(pieces), TEXT) == []
+
+
+def test_tests_state_a_law_in_seventy_characters() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in TESTS
+        for line, name in names(path)
+        if name.startswith("test_") and (len(name.removeprefix("test_")) > 70 or NAME.search(name))
+    ]
+    assert wrong == []

@@ -1,0 +1,75 @@
+"""The view of a conflict: the columns hold both sides and the result in full, whoever changed a region."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_dev.diff import hunks, merge3
+from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.overlay.changes import Change, ChangeKind
+from tui.model import conflict
+from tui.model.document import WHOLE_FILE, DiffOptions, Document, RowKind
+
+LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"\n", b"x", b"\0\n", b"\xff\n"]), max_size=14).map(b"".join)
+FILE = Entry(FileType.FILE, 0o644, 1, 2, 3, 4, 1)
+CHANGE = Change(Key(0, b"f"), ChangeKind.EDITED, FILE, FILE, conflict="changed by both")
+ANSWERS = st.sampled_from(list(ConflictSide)) | LINES
+
+
+def column(document: Document, at: int) -> list[bytes]:
+    rows = [row for row in document.rows if row.kind is RowKind.CONFLICT and row is not conflict._HEADS]
+    return [cell for row in rows if (cell := row.cells[at]) is not None]
+
+
+def joined(cells: Iterable[bytes], end: bytes) -> bytes:
+    return hunks.join_lines(list(cells), end)
+
+
+@given(LINES, LINES, LINES, st.data())
+def test_the_screen_shows_the_bytes_that_a_merge_writes(base: bytes, mine: bytes, agent: bytes, data: st.DataObject) -> None:
+    merged = merge3.merge_lines(base, mine, agent)
+    answers = [data.draw(ANSWERS) for _ in merged.conflicts]
+    shown = conflict.conflict_document(CHANGE, (), merged, answers, DiffOptions(context=WHOLE_FILE))
+    assert joined(column(shown, 0), merged.line_end) == mine
+    assert joined(column(shown, 1), merged.line_end) == merged.resolve(answers)
+    assert joined(column(shown, 2), merged.line_end) == agent
+
+
+@given(LINES, LINES, LINES, LINES)
+def test_the_screen_shows_the_text_saved_in_an_editor(base: bytes, mine: bytes, agent: bytes, edited: bytes) -> None:
+    merged = merge3.merge_lines(base, mine, agent)
+    shown = conflict.edited_document(CHANGE, (), merged, edited, DiffOptions(context=WHOLE_FILE))
+    assert [b"".join(column(shown, at)) for at in range(3)] == [mine, edited, agent]
+
+
+@given(LINES, LINES, LINES)
+def test_only_lines_equal_in_all_three_versions_are_folded(base: bytes, mine: bytes, agent: bytes) -> None:
+    merged = merge3.merge_lines(base, mine, agent)
+    shown = conflict.conflict_document(CHANGE, (), merged, (), DiffOptions(context=1))
+    folded = sum(int(row.text.split()[1].replace(",", "")) for row in shown.rows if row.text.startswith("… "))
+    assert len(column(shown, 0)) + folded == len(hunks.split_lines(mine))
+    assert len(column(shown, 2)) + folded == len(hunks.split_lines(agent))
+
+
+@pytest.mark.parametrize(
+    ("base", "mine", "agent", "heading"),
+    [
+        (b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\n", "1 line deleted by the agent"),
+        (b"a\nb\nc\n", b"a\nb\n", b"A\nb\nc\n", "1 line deleted by you"),
+        (b"a\nb\n", b"A\nb\n", b"a\nb\nc\nd\n", "2 lines added by the agent"),
+        (b"a\nb\nc\n", b"A\nb\nC\n", b"a\nb\nC\n", "1 line changed by you and the agent"),
+    ],
+)
+def test_a_cleanly_merged_region_names_its_side(base: bytes, mine: bytes, agent: bytes, heading: str) -> None:
+    merged = merge3.merge_lines(base, mine, agent)
+    assert heading in [row.text for row in conflict.conflict_document(CHANGE, (), merged, (), DiffOptions()).rows]
+    assert heading in conflict.merged_lines(merged)
+
+
+def test_a_missing_final_newline_is_shown() -> None:
+    merged = merge3.merge_lines(b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nc")
+    texts = [row.text for row in conflict.conflict_document(CHANGE, (), merged, (), DiffOptions()).rows]
+    assert "\\ No newline at end of file: result, agent" in texts

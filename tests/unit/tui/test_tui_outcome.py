@@ -1,0 +1,141 @@
+"""The described outcome of a file changed by both sides: "merged" only if the result has both changes."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent_dev.diff.merge3 import ConflictSide, LineMerge, merge_lines
+from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.merge.reconcile import Reconciliation, ThreeVersions, reconcile_change, resolve_regions
+from agent_dev.overlay.changes import Change, ChangeKind, Resolution
+from agent_dev.overlay.labels import Outcome
+from tests.unit.tui.tui_states import after, changes
+from tui.effects import Resolutions
+from tui.events import AllToggled, ChangeUpdated, ConflictResolved
+from tui.model import outcome
+from tui.state import State
+from tui.text.summary import apply_question, apply_summary
+from tui.update.dispatch import initial_state
+
+FILE = Entry(FileType.FILE)
+KEY = Key(0, b"both.txt")
+LINES = merge_lines(b"a\n\nb\n\nc\n", b"A\n\nb\n\nC\n", b"1\n\nb\n\n3\n")
+MINE, AGENT, BOTH = ConflictSide.YOURS, ConflictSide.AGENT, ConflictSide.BOTH
+TOGETHER = Change(KEY, ChangeKind.EDITED, FILE, FILE, resolution=Resolution.BOTH)
+ADDED = Change(KEY, ChangeKind.ADDED, None, FILE, yours=FILE, conflict="both added it")
+FITS = "both changes are merged without conflict"
+
+
+@pytest.mark.parametrize(
+    ("merged", "answers", "expected"),
+    [
+        (None, (), FITS),
+        (merge_lines(b"a\n", b"a\n", b"b\n"), (), FITS),
+        (None, (AGENT,), "replaces yours with the agent's version (undo restores yours)"),
+        (LINES, (AGENT, AGENT), "the agent's lines replace yours (undo restores yours)"),
+        (LINES, (MINE, MINE), "conflicts: your lines are kept"),
+        (LINES, (BOTH, BOTH), "your lines, followed by the agent's"),
+        (LINES, (MINE, AGENT), "2 conflicts: 1 yours, 1 the agent's"),
+        (LINES, (), "in an editor"),
+    ],
+)
+def test_the_result_line_names_the_side_whose_lines_are_applied(
+    merged: LineMerge | None, answers: Resolutions, expected: str
+) -> None:
+    said = outcome.describe_outcome(TOGETHER, merged, answers)
+    assert expected in said
+    assert (FITS in said) is (expected == FITS)
+
+
+def test_a_dropped_change_and_an_import_have_their_own_result_lines() -> None:
+    assert "the agent's change is dropped" in outcome.describe_outcome(
+        replace(TOGETHER, resolution=Resolution.YOURS), None, (MINE,)
+    )
+    assert "the import writes this result" in outcome.describe_outcome(replace(TOGETHER, is_from_commit=True), None, (AGENT,))
+
+
+@pytest.mark.parametrize(
+    ("is_dropped", "answers", "expected"),
+    [
+        (True, (MINE,), Outcome.KEPT_YOURS),
+        (False, (AGENT,), Outcome.REPLACED_YOURS),
+        (False, (AGENT, MINE), Outcome.MERGED),
+        (False, (), Outcome.MERGED),
+    ],
+)
+def test_each_outcome_has_a_label_in_the_list(is_dropped: bool, answers: Resolutions, expected: Outcome) -> None:  # noqa: FBT001  (a table's column)
+    assert (
+        outcome.outcome_of(replace(TOGETHER, resolution=Resolution.YOURS if is_dropped else Resolution.BOTH), answers) is expected
+    )
+
+
+def answered(how: ConflictSide) -> State:
+    """Return the screen with one plain change, and one that both sides added and that was resolved in this way."""
+    plain = Change(Key(0, b"plain"), ChangeKind.ADDED, None, FILE)
+    state, _ = initial_state(changes(plain, ADDED))
+    state = replace(state, resolutions={KEY: (how,)})
+    done = replace(
+        ADDED,
+        conflict=None,
+        resolution=Resolution.YOURS if how is MINE else Resolution.AGENT if how is AGENT else Resolution.BOTH,
+    )
+    return after(state, AllToggled(), ChangeUpdated(done, is_selected=True))
+
+
+def page(state: State) -> str:
+    return "\n".join(line.text for line in apply_summary(state, (), 0, 100, lambda _key: None))
+
+
+def test_the_summary_shows_what_the_agents_file_replaces() -> None:
+    said = page(answered(AGENT))
+    assert "Replaces yours (1)\n  +  both.txt\n      replaces yours with the agent's version" in said
+    assert "Merges both" not in said
+    assert "2 of 2 changes" in said
+    assert apply_question(answered(AGENT))[0] == "Apply 2 changes?"
+
+
+def test_the_summary_does_not_count_changes_resolved_to_yours() -> None:
+    said = page(answered(MINE))
+    assert "Keeps yours (1)\n  +  both.txt\n      keeps yours" in said
+    assert ("1 of 2 changes" in said, "Files (1)" in said, "Merges both" in said) == (True, True, False)
+    assert apply_question(answered(MINE)) == ("Apply 1 change?", "Yes, apply 1 change")
+
+
+def test_without_applied_changes_the_question_is_to_keep_yours() -> None:
+    state, _ = initial_state(changes(ADDED))
+    done = after(state, ChangeUpdated(replace(ADDED, conflict=None, resolution=Resolution.YOURS), is_selected=True))
+    assert apply_question(done) == ("Keep yours, and apply nothing?", "Yes, keep yours")
+
+
+def test_an_edited_result_replaces_the_previous_resolution() -> None:
+    state = answered(AGENT)
+    edited = after(state, ChangeUpdated(TOGETHER, is_selected=True, is_edited=True))
+    assert (KEY in state.resolutions, KEY in edited.resolutions) == (True, False)
+    assert after(edited, ConflictResolved(MINE)).resolutions.get(KEY) is None  # its diff is not open, so the conflict is unknown
+
+
+def unsettled(base: bytes, mine: bytes, agent: bytes) -> tuple[Change, Reconciliation]:
+    one = reconcile_change(Change(KEY, ChangeKind.EDITED, FILE, FILE), FILE, ThreeVersions(base, mine, agent))
+    assert one.change is not None
+    assert one.merged is not None
+    return one.change, one
+
+
+@pytest.mark.parametrize(
+    ("agent", "how", "is_dropped"),
+    [
+        (b"1\n\nc\n", MINE, True),
+        (b"1\n\nc\n", AGENT, False),
+        (b"1\n\n3\n", MINE, False),
+    ],
+)
+def test_a_resolution_without_the_agents_lines_drops_the_change(
+    agent: bytes,
+    how: ConflictSide,
+    is_dropped: bool,  # noqa: FBT001  (a table's column)
+) -> None:
+    change, one = unsettled(b"a\n\nc\n", b"A\n\nc\n", agent)
+    made = resolve_regions(change, one, (how,))
+    assert made is not None
+    assert made.change is not None
+    assert made.change.is_session_only is is_dropped

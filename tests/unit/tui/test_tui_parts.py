@@ -1,0 +1,145 @@
+"""Selecting parts of a change on the review screen: hunks, lines, the mode; undo of the selection."""
+
+from agent_dev.fs.entry import Entry, FileType
+from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.overlay.selection import EMPTY_SELECTION, select_all
+from tests.unit.tui.tui_states import EDIT, FILE, RISK, SHOP, after, change, changes, key, names, on, row, shop
+from tui.events import (
+    AllDeselected,
+    AllToggled,
+    CursorMoved,
+    CursorMovedTo,
+    DisplayOption,
+    DisplayOptionToggled,
+    EnterPressed,
+    EscapePressed,
+    KindToggled,
+    PaneSwitched,
+    SelectionRedone,
+    SelectionUndone,
+    Toggled,
+)
+from tui.state import State
+from tui.update.dispatch import initial_state
+
+SCRIPT = Change(key("g"), ChangeKind.EDITED, FILE, Entry(FileType.FILE, mode=0o755))
+NEW = change("n", ChangeKind.ADDED)
+GONE = change("o", ChangeKind.DELETED)
+
+
+def at(state: State, block: int) -> CursorMovedTo:
+    """Return the event that moves the cursor to a hunk."""
+    return CursorMovedTo(state.diff.document.hunk_rows[block])
+
+
+def part(state: State) -> tuple[list[int], list[int], list[int], bool]:
+    """Return the selected hunks and lines of the only partly selected change, and whether its mode is selected."""
+    (choice,) = state.selection.partial.values()
+    return sorted(choice.hunks), sorted(choice.old_lines), sorted(choice.new_lines), choice.mode
+
+
+def test_enter_moves_to_the_first_hunk_and_space_selects_it() -> None:
+    state = after(on(EDIT), Toggled())
+    assert part(state) == ([0], [], [], True)
+    assert (state.selected_totals.hunks, state.selected_totals.lines) == (1, 2)
+    assert after(state, Toggled()).selection == EMPTY_SELECTION
+
+
+def test_enter_selects_a_hunk_and_moves_to_the_next_hunk_or_change() -> None:
+    state = after(on(EDIT), EnterPressed(), EnterPressed())
+    assert part(state)[0] == [0, 1]
+    last = after(state, EnterPressed())
+    assert (last.selection.partial, names(last)) == ({}, {"f"})
+    assert last.change == change("z")
+
+
+def test_selecting_every_hunk_selects_the_whole_change() -> None:
+    state = on(EDIT)
+    for block in (2, 0, 1):
+        state = after(state, at(state, block), Toggled())
+    assert (names(state), state.selection.partial) == ({"f"}, {})
+
+
+def test_lines_can_be_selected_one_by_one() -> None:
+    state = on(EDIT)
+    state = after(state, DisplayOptionToggled(DisplayOption.LINES), at(state, 1), Toggled(), CursorMoved(2), Toggled())
+    assert part(state) == ([], [20], [20], True)
+    assert (state.selected_totals.hunks, state.selected_totals.lines) == (1, 2)
+
+
+def test_a_range_selects_its_lines_and_ends() -> None:
+    state = on(EDIT)
+    state = after(state, at(state, 1), CursorMoved(1, extends_range=True), Toggled())
+    assert part(state) == ([], [20, 21], [], True)
+    assert state.diff.anchor == -1
+    assert after(state, DisplayOptionToggled(DisplayOption.RANGE), CursorMoved(1), EscapePressed()).diff.anchor == -1
+
+
+def test_in_the_split_view_a_row_is_selected_with_both_sides() -> None:
+    state = on(EDIT, is_split=True)
+    state = after(state, DisplayOptionToggled(DisplayOption.LINES), at(state, 1), Toggled())
+    assert part(state) == ([], [20], [20], True)
+
+
+def test_a_row_without_selectable_lines_prints_a_note() -> None:
+    state = after(on(EDIT), CursorMovedTo(0), Toggled())
+    assert (state.selection, state.message.startswith("nothing to select on this row")) == (EMPTY_SELECTION, True)
+
+
+def test_the_mode_is_a_separate_row() -> None:
+    state = on(SCRIPT)
+    mode = next(number for number, one in enumerate(state.diff.document.rows) if one.part)
+    only_mode = after(state, CursorMovedTo(mode), Toggled())
+    assert part(only_mode) == ([], [], [], True)
+    lines = after(state, at(state, 0), Toggled())
+    assert part(lines) == ([0], [], [], False)
+    both = after(lines, CursorMovedTo(mode), Toggled())
+    assert part(both) == ([0], [], [], True)
+
+
+def test_selecting_lines_of_a_new_file_prints_a_note() -> None:
+    state = on(NEW, None, b"a\nb\n")
+    state = after(state, DisplayOptionToggled(DisplayOption.LINES), at(state, 0), Toggled())
+    assert (part(state), state.message) == (([], [], [0], True), "creates the file with these lines only")
+    assert after(state, Toggled()).selection == EMPTY_SELECTION
+
+
+def test_a_partial_deletion_is_an_edit_with_a_note() -> None:
+    state = on(GONE, b"a\nb\n", None)
+    state = after(state, DisplayOptionToggled(DisplayOption.LINES), at(state, 0), Toggled())
+    assert (part(state), state.message) == (([], [0], [], True), "keeps the file, without these lines")
+    assert state.selected_totals.deletions == 0
+    whole = after(state, CursorMoved(1), Toggled())
+    assert (whole.selection.partial, whole.selected_totals.deletions) == ({}, 1)
+
+
+def test_space_in_the_list_selects_a_partly_selected_change_as_a_whole() -> None:
+    state = after(on(EDIT), Toggled(), PaneSwitched(), Toggled())
+    assert (names(state), state.selection.partial, state.parts) == ({"f"}, {}, {})
+    assert state.selected_totals.hunks == 3
+
+
+def test_selections_are_undone_and_redone_one_by_one() -> None:
+    first = after(on(EDIT), Toggled())
+    second = after(first, PaneSwitched(), AllToggled())
+    back = after(second, SelectionUndone())
+    assert (back.selection, back.selected_totals, back.parts) == (first.selection, first.selected_totals, first.parts)
+    assert after(back, SelectionUndone()).selection == EMPTY_SELECTION
+    again = after(back, SelectionUndone(), SelectionRedone(), SelectionRedone())
+    assert (again.selection, again.selected_totals) == (second.selection, second.selected_totals)
+
+
+def test_all_changes_of_a_kind_are_selected_and_deselected() -> None:
+    some = changes(
+        change("a", ChangeKind.ADDED), change("b", ChangeKind.ADDED), change("c"), change("d", ChangeKind.ADDED, risks=RISK)
+    )
+    state = initial_state(some)[0]
+    state = after(state, CursorMovedTo(row(state, "a")), KindToggled())
+    assert names(state) == {"a", "b"}
+    assert after(state, KindToggled()).selection == EMPTY_SELECTION
+
+
+def test_one_key_deselects_all_and_can_be_undone() -> None:
+    state = after(shop(), AllToggled(), AllDeselected())
+    assert state.selection == EMPTY_SELECTION
+    assert after(state, SelectionUndone()).selection == select_all(SHOP)

@@ -1,0 +1,80 @@
+"""Update the display options, the number of context lines, and the filter of the list."""
+
+from dataclasses import replace
+
+from agent_dev.overlay.labels import format_count
+from tui.events import ContextChanged, DisplayEvent, DisplayOption, Pane
+from tui.model import change_list
+from tui.model.change_list import ChangeRow, ListFilter
+from tui.model.document import WHOLE_FILE
+from tui.state import DEFAULT_CONTEXT, DisplayOptions, State, Transition, with_listing
+from tui.update import cursor
+
+_MESSAGES = {
+    DisplayOption.SPLIT: ("side-by-side diff", "unified diff"),
+    DisplayOption.WHITESPACE: ("whitespace changes hidden", "whitespace changes shown"),
+    DisplayOption.WRAP: ("long lines wrapped", "long lines cut (shift+→: scroll)"),
+    DisplayOption.NUMBERS: ("line numbers", "no line numbers"),
+    DisplayOption.WHOLE_FILE: ("whole file", "hunks only"),
+    DisplayOption.TREE: ("tree", "flat list of directories"),
+    DisplayOption.UNREVIEWED: ("only changes not reviewed", "all changes"),
+    DisplayOption.LINES: ("space selects lines", "space selects hunks"),
+    DisplayOption.BASE: ("base shown", "base hidden"),
+}
+
+
+def update_display(state: State, event: DisplayEvent) -> Transition:
+    """Handle an event that changes the display options."""
+    if isinstance(event, ContextChanged):
+        context = DEFAULT_CONTEXT if state.display_options.is_whole_file else max(0, state.display_options.context + event.by)
+        looks = replace(state.display_options, context=context)
+        return cursor.reload_current(replace(state, display_options=looks, message=f"{format_count(context, 'line')} of context"))
+    if event.option is DisplayOption.RANGE:
+        return _toggle_range(state), ()
+    looks, is_on = _toggle(state.display_options, event.option)
+    new = replace(state, display_options=looks, message=_MESSAGES[event.option][not is_on])
+    if event.option in (DisplayOption.TREE, DisplayOption.UNREVIEWED):
+        return cursor.load_current(rebuild_list(new))
+    return (new, ()) if event.option in (DisplayOption.NUMBERS, DisplayOption.LINES) else cursor.reload_current(new)
+
+
+def _toggle(looks: DisplayOptions, option: DisplayOption) -> tuple[DisplayOptions, bool]:
+    if option is DisplayOption.WHOLE_FILE:
+        return replace(looks, context=DEFAULT_CONTEXT if looks.is_whole_file else WHOLE_FILE), not looks.is_whole_file
+    name = {
+        DisplayOption.SPLIT: "is_split",
+        DisplayOption.WHITESPACE: "hides_whitespace",
+        DisplayOption.WRAP: "is_wrapped",
+        DisplayOption.NUMBERS: "shows_line_numbers",
+        DisplayOption.TREE: "is_tree",
+        DisplayOption.UNREVIEWED: "hides_reviewed",
+        DisplayOption.LINES: "selects_lines",
+        DisplayOption.BASE: "shows_base",
+    }[option]
+    is_on = not getattr(looks, name)
+    return replace(looks, **{name: is_on}), is_on
+
+
+def _toggle_range(state: State) -> State:
+    if state.pane is not Pane.DIFF:
+        return replace(state, message="ranges are marked in the diff (enter: open it)")
+    anchor = -1 if state.diff.anchor >= 0 else state.diff.cursor
+    message = "" if anchor < 0 else "move to extend the range; space: select, esc: cancel"
+    return replace(state, diff=replace(state.diff, anchor=anchor), message=message)
+
+
+def with_filter(state: State, text: str) -> State:
+    """List only changes whose path contains a text."""
+    return rebuild_list(replace(state, listing=replace(state.listing, filter=replace(state.listing.filter, text=text))))
+
+
+def rebuild_list(state: State) -> State:
+    """Rebuild the list with the current options and filter; closed groups stay closed."""
+    hidden = state.reviewed if state.display_options.hides_reviewed else frozenset()
+    sieve = ListFilter(state.display_options.is_tree, state.listing.filter.text, hidden)
+    closed = frozenset(change_list.group_id(state.listing.groups[index]) for index in state.listing.closed)
+    new = with_listing(state, change_list.build_listing(state.changes, sieve, closed if state.listing.groups else None))
+    if new.change is None and new.listing.rows:
+        first = next((index for index, row in enumerate(new.listing.rows) if isinstance(row, ChangeRow)), new.cursor)
+        new = replace(new, cursor=first)
+    return new
