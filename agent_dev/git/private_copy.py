@@ -222,8 +222,8 @@ def _copy_moved_head(source: str, copy: str, head: str) -> None:
     """Copy a HEAD and its branch again if the user switched branches during the copy, so that the branch is not in it."""
     for _ in range(_MAX_MOVES):
         copied = object_links.read_file(f"{copy}/{head}")
-        branch = os.fsdecode(copied.removeprefix(b"ref:").strip())
-        if not branch.startswith("refs/heads/") or os.path.lexists(f"{copy}/{branch}") or _is_packed(copy, branch):
+        branch = _branch_name(copied)
+        if not branch or os.path.lexists(f"{copy}/{branch}") or _is_packed(copy, branch):
             return
         data = object_links.read_file(f"{source}/{branch}")
         # After the loose ref: one packed in between is found here.
@@ -237,6 +237,12 @@ def _copy_moved_head(source: str, copy: str, head: str) -> None:
             copy_file(f"{source}/{head}", f"{copy}/{head}")
 
 
+def _branch_name(head: bytes) -> str:
+    """Return the branch that the content of HEAD names, "" for none and for a name that leads out of the git dir."""
+    name = os.fsdecode(head.removeprefix(b"ref:").strip())
+    return name if name.startswith("refs/heads/") and ".." not in name else ""
+
+
 def _is_packed(git_dir: str, ref: str) -> bool:
     return os.fsencode(f" {ref}\n") in object_links.read_file(f"{git_dir}/packed-refs")  # not parsed: there may be thousands
 
@@ -246,8 +252,8 @@ def _current_branch(source: str, request: CopyRequest) -> dict[str, bytes]:
     head = object_links.read_file(
         f"{request.linked_git_dir if request.linked_git_dir and source == request.source else source}/HEAD"
     )
-    name = os.fsdecode(head.removeprefix(b"ref:").strip())
-    data = object_links.read_file(f"{source}/{name}") if name.startswith("refs/heads/") else b""
+    name = _branch_name(head)
+    data = object_links.read_file(f"{source}/{name}") if name else b""
     return {name: data} if data else {}
 
 
@@ -300,8 +306,8 @@ def _copy_logs(source: str, copy: str, result: CopyResult) -> None:
         return
     names = _list_files(f"{source}/logs", "logs", _MANY_LOGS + 1)
     if len(names) > _MANY_LOGS:
-        branch = os.fsdecode(object_links.read_file(f"{source}/HEAD").removeprefix(b"ref:").strip())
-        names = ["logs/HEAD", f"logs/{branch}"]
+        branch = _branch_name(object_links.read_file(f"{source}/HEAD"))
+        names = ["logs/HEAD", *([f"logs/{branch}"] if branch else [])]
     for name in names:
         data = b"" if _is_stash(name) else object_links.read_file(f"{source}/{name}")
         if data or (not _is_stash(name) and os.path.lexists(f"{source}/{name}")):

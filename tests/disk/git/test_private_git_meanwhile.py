@@ -99,6 +99,24 @@ def test_a_branch_switched_during_the_copy_leaves_no_unborn_head(
     assert git(root, "--git-dir", str(private), "rev-parse", branch) == git(root, "rev-parse", branch)
 
 
+@pytest.mark.parametrize("log_count", [0, 300])  # with many logs, HEAD names the one to copy
+@pytest.mark.parametrize("head", ["ref: refs/heads/../../../secret", "ref: ../../secret", "ref: /etc/hostname"])
+def test_a_head_that_leads_out_of_the_git_dir_copies_nothing_from_there(root: Path, head: str, log_count: int) -> None:
+    (root / "secret").write_text("canary")
+    for number in range(log_count):
+        (root / f".git/logs/refs/heads/{number}").write_text("")
+    (root / ".git/HEAD").write_text(f"{head}\n")
+    before = files_of(root.parent)
+    place = root.parent / "session"
+    place.mkdir()
+
+    private_copy.create_private_copy(CopyRequest(f"{root}/.git", f"{place}/copy", f"{place}/objects", "0"), "")
+
+    new = files_of(root.parent) - before
+    assert {name for name in new if not name.startswith(("session/copy/", "session/objects", "root/.git/agent-dev/"))} == set()
+    assert not any("canary" in (root.parent / name).read_text(errors="replace") for name in new)
+
+
 def test_an_unborn_head_stays_unborn(root: Path) -> None:
     git(root, "checkout", "-q", "--orphan", "new")
 
