@@ -245,7 +245,7 @@ MUTATIONS |= {
 MUTATIONS |= {f"filter: {r.name}": (_without_rule("NESTED", r.name), f"{C} -k c09") for r in seccomp.NO_NESTING_RULES}
 # Without the row, many kernels return the same error, because they lack the call.
 UNDETECTED_ON_MANY_KERNELS = ("filter: kernel log", "filter: kexec", "filter: modules", "filter: old", "filter: userfaultfd")
-RACES = ("paths below a root", "rename workers")  # a test may lose the race in a run
+RUNS = 10  # some tests observe a race, which the mutation may win on a busy machine
 
 
 def apply_mutation(name: str) -> None:
@@ -285,7 +285,7 @@ def _exit_code(name: str, program: str) -> int:
     argv = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     argv += [f"--basetemp={program}-{list(MUTATIONS).index(name)}", *MUTATIONS[name][1].split()]
     env = {**os.environ, "AGENT_DEV_TEST_PROGRAM": program, "AGENT_DEV_TEST_MUTATION": name}
-    for _ in range(10 if name in RACES else 1):
+    for _ in range(1 if name in UNDETECTED_ON_MANY_KERNELS else RUNS):
         code = subprocess.run(argv, env=env, capture_output=True, check=False, cwd=FOLDER.parents[1]).returncode
         if code:
             break
