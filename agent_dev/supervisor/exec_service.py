@@ -180,8 +180,12 @@ class ExecService:
         return command_rules.decide(self.policy, command_rules.Command(call.program, call.argv, call.cwd, self.options.home))
 
     def _allow(self, call: "ExecCall", previous: "ExecCall | None") -> None:
+        if previous is None:
+            self.rows.open_pidfd(call)
         if self.listener.allow(call.id):
             self.rows.add_allowed(call, previous)
+        else:
+            self.rows.close_pidfd(call)
 
     def _apply(self, call: "ExecCall", decision: command_rules.Decision, previous: "ExecCall | None") -> None:
         if decision.decision != config_words.ALLOW and not notify.exists_inside(call, call.cwd):

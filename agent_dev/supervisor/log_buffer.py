@@ -38,27 +38,27 @@ class LogBuffer:
         last = self._last.get(pid)
         return last if last is not None and now - last.last_time < _LOOKUP_WINDOW else None
 
-    def add_allowed(self, call: "ExecCall", previous: "ExecCall | None") -> None:
-        """Buffer an allowed call; a lookup in the next directory of PATH updates the previous call instead."""
-        if previous is None:
-            self._waiting.append(call)
-            self._open_pidfd(call, self._last.get(call.pid))
-            self._last[call.pid] = call
-        else:
-            previous.path, previous.cwd, previous.rule, previous.last_time = call.path, call.cwd, call.rule, call.last_time
-
-    def _open_pidfd(self, call: "ExecCall", earlier: "ExecCall | None") -> None:
-        """Open a pidfd to learn how a command ends; a command replaced by this one did not end."""
-        if earlier is not None:
-            self._close_pidfd(earlier)
+    def open_pidfd(self, call: "ExecCall") -> None:
+        """Open a pidfd to learn how a call's command ends; before it is allowed, because then it may end at once."""
         if self._open_pidfds < _MAX_PIDFDS:
             try:
                 call.pidfd = os.pidfd_open(call.pid)
             except OSError:
-                return  # it has ended, or is not a thread-group leader
+                return  # not a thread-group leader
             self._open_pidfds += 1
 
-    def _close_pidfd(self, call: "ExecCall") -> None:
+    def add_allowed(self, call: "ExecCall", previous: "ExecCall | None") -> None:
+        """Buffer an allowed call; a lookup in the next directory of PATH updates the previous call instead."""
+        if previous is None:
+            self._waiting.append(call)
+            if earlier := self._last.get(call.pid):
+                self.close_pidfd(earlier)  # a command replaced by this one did not end
+            self._last[call.pid] = call
+        else:
+            previous.path, previous.cwd, previous.rule, previous.last_time = call.path, call.cwd, call.rule, call.last_time
+
+    def close_pidfd(self, call: "ExecCall") -> None:
+        """Close the pidfd of a call that is not waited for any more."""
         if call.pidfd >= 0:
             os.close(call.pidfd)
             call.pidfd = -1
@@ -89,7 +89,7 @@ class LogBuffer:
             row["rule"] = call.rule
         if call.pidfd >= 0 and (code := syscalls.pidfd_exit_code(call.pidfd)) is not None:
             row["exit"] = code
-        self._close_pidfd(call)
+        self.close_pidfd(call)
         if self._last.get(call.pid) is call:
             del self._last[call.pid]
         return row

@@ -4,13 +4,15 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from agent_dev.session.hash_chain import verify
 from agent_dev.supervisor import log_buffer
 from agent_dev.supervisor.exec_arguments import ExecArguments
+from agent_dev.supervisor.exec_service import ExecService
 from agent_dev.supervisor.log_buffer import LogBuffer
 from agent_dev.supervisor.notify import ExecCall
 
@@ -31,7 +33,10 @@ class Heard:
         self.now += after
         call = ExecCall((1, pid), program.encode(), ExecArguments(0, [], [], ("x",)))
         call.time = call.last_time = self.now
-        self.rows.add_allowed(call, self.rows.previous_lookup(pid, self.now))
+        previous = self.rows.previous_lookup(pid, self.now)
+        if previous is None:
+            self.rows.open_pidfd(call)
+        self.rows.add_allowed(call, previous)
 
     def written(self) -> list[dict[str, Any]]:
         """Write the buffered rows; return all rows of the log."""
@@ -104,6 +109,24 @@ def test_the_row_of_an_exited_command_has_its_status(heard: Heard, child: "subpr
     heard.call(os.getpid(), "/bin/python3")
     assert "exit" not in heard.written()[-1]
     assert open_files() == before
+
+
+@pytest.mark.parametrize("exits", [[3], []], ids=["allowed", "caller is gone"])
+def test_a_command_that_ends_as_soon_as_it_is_allowed_has_its_status(
+    heard: Heard, child: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch, exits: list[int]
+) -> None:
+    service = ExecService(cast("Any", None))
+    service.rows = heard.rows
+    ends = iter(exits)
+
+    def end(*_: object) -> bool:
+        child.communicate("\n")
+        return bool(next(ends, None))
+
+    monkeypatch.setattr(service, "listener", SimpleNamespace(allow=end), raising=False)
+    service._allow(ExecCall((1, child.pid), b"/bin/sh", ExecArguments(0, [], [], ("x",))), None)
+    assert [row.get("exit") for row in heard.written()] == exits
+    assert not any("pidfd" in os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.islink(entry.path))
 
 
 def test_the_number_of_tracked_exits_is_bounded_by_descriptors(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
