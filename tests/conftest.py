@@ -1,5 +1,6 @@
 """Fixtures for tests of the whole program: a user's home, a repository in it, and the program; skips fail in strict runs."""
 
+import atexit
 import grp
 import os
 import shutil
@@ -74,14 +75,20 @@ def has_sshd() -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only_root: of what only root may do, such as mounting; not in an ordinary user's run")
     config.addinivalue_line("markers", "only_new_bwrap: of what needs bubblewrap 0.12; not in a run with an older one")
+    config.addinivalue_line("markers", "slow: takes more than five seconds; not in a run of a share of the tests")
     config.addinivalue_line("markers", "only_sshd: of what needs an OpenSSH server; not in a run without one that can work")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect tests that this run cannot execute (a skip would look like a missing requirement) or that a short run omits."""
-    found = {"only_root": os.getuid() == 0, "only_new_bwrap": has_new_bwrap(), "only_sshd": has_sshd()}
-    cannot = [name for name, can in found.items() if not can]
-    chosen = scale.sample(item for item in items if not any(map(item.get_closest_marker, cannot)))
+    can_run = {
+        "only_root": os.getuid() == 0,
+        "only_new_bwrap": has_new_bwrap(),
+        "only_sshd": has_sshd(),
+        "slow": scale.SCALE >= 100,
+    }
+    omitted = [name for name, is_included in can_run.items() if not is_included]
+    chosen = scale.sample(item for item in items if not any(map(item.get_closest_marker, omitted)))
     left_out = [item for item in items if item not in chosen]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -145,8 +152,19 @@ def parsed() -> dict[str, bytes]:
 def lay_out_repository(home: Path) -> Path:
     """Create a git repository with two commits in a home, `~/src/shop`."""
     repo = home / "src" / "shop"
+    shutil.copytree(repository_template(), repo, symlinks=True)
+    AgentDev(home, repo).git("update-index", "--refresh")  # the copies have other inodes
+    return repo
+
+
+@cache
+def repository_template() -> Path:
+    """Return a repository to copy, made once a process: a thousand tests need one, and git takes six calls to create it."""
+    folder = Path(tempfile.mkdtemp(prefix="agent-dev-template-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    repo = folder / "shop"
     (repo / "sub" / "deep").mkdir(parents=True)
-    program = AgentDev(home, repo)
+    program = AgentDev(lay_out_home(folder), repo)
     program.git("init", "-q")
     (repo / "README.md").write_text("# Shop\n")
     (repo / "sub" / "app.py").write_text("print('one')\n")

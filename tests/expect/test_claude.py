@@ -73,6 +73,7 @@ def test_claude_works_inside_and_only_selected_changes_are_applied(with_claude: 
     assert with_claude.git("log", "--format=%s").splitlines() == ["Count to two", "Start the shop"]
 
 
+@pytest.mark.slow
 def test_the_second_run_needs_no_onboarding_and_the_screen_follows(with_claude: AgentDev, repo: Path) -> None:
     with ModelServer() as server:
         words = [str(PROGRAM), *claude.options(server.url), "claude"]

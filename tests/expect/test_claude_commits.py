@@ -57,6 +57,7 @@ def work(agent_dev: AgentDev, place: Path, then: str = "") -> None:
 
 
 @pytest.mark.parametrize("kind", PLACES)
+@pytest.mark.slow
 def test_commits_of_both_sides_are_combined(agent_dev: AgentDev, tmp_path: Path, kind: str) -> None:
     place = PLACES[kind](agent_dev, tmp_path)
     others = agent_dev.git("for-each-ref", "refs/heads/main") if place != agent_dev.repo else ""

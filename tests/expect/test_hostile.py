@@ -76,6 +76,7 @@ def played(agent_dev: AgentDev, names: list[bytes], size: tuple[int, int]) -> by
 
 
 @pytest.mark.parametrize("size", [(60, 15), (120, 40)])
+@pytest.mark.slow
 def test_a_hostile_session_gives_the_output_stream_of_a_harmless_one(
     agent_dev: AgentDev, repo: Path, size: tuple[int, int]
 ) -> None:

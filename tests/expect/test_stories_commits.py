@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.expect.reviews import CODE, confirm, review, work
 from tests.expect.test_person import session
 from tests.harness.git.git_kinds import KINDS
@@ -55,6 +57,7 @@ def files(repo: Path) -> dict[str, str]:
     return {path: what for path, what in tree(repo).items() if not path.startswith(".git")}
 
 
+@pytest.mark.slow
 def test_all_commits_are_imported_onto_the_current_branch_and_undone(shop: AgentDev, repo: Path) -> None:
     before, head = files(repo), shop.git("rev-parse", "HEAD")
     committed(shop)
@@ -139,6 +142,7 @@ def test_conflicts_of_commits_are_resolved_one_commit_after_the_other(shop: Agen
     assert not shop.git("status", "--porcelain")
 
 
+@pytest.mark.slow
 def test_edits_blocking_commits_are_resolved_and_survive_quitting(shop: AgentDev, repo: Path) -> None:
     committed(shop)
     (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))

@@ -61,6 +61,7 @@ def hostile() -> FakeSession:
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (140, 40)])
+@pytest.mark.slow
 def test_no_hostile_text_reaches_the_terminal_raw(size: tuple[int, int]) -> None:
     def check(app: ReviewApp) -> None:
         rows = screen_rows(app)

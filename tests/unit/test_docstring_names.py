@@ -5,6 +5,7 @@ import io
 import keyword
 import re
 import tokenize
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ CLASS = re.compile(r"\b[A-Z][a-z]+(?:[A-Z]\w*)+\b")
 QUOTED = re.compile(r"`(?:\w+\.)?([a-z]+(?:_[a-z]+)+|[A-Z]\w+)(?:\([^`]*\))?`")
 
 
+@cache
 def texts(path: Path) -> tuple[list[str], set[str]]:
     """Return the docstrings and comments of a module, and the names and words of its code."""
     source = path.read_text(encoding="utf-8")
@@ -36,15 +38,17 @@ def texts(path: Path) -> tuple[list[str], set[str]]:
     return prose, code
 
 
-PROSE = {path: texts(path) for path in PROGRAM}
-KNOWN = FOREIGN.union(*(code for _, code in PROSE.values()))
+@cache
+def known_names() -> set[str]:
+    """Return the names and words of the program's code."""
+    return FOREIGN.union(*(texts(path)[1] for path in PROGRAM))
 
 
 @pytest.mark.parametrize("path", PROGRAM, ids=lambda path: str(path.relative_to(ROOT)))
 def test_names_in_docstrings_and_comments_exist(path: Path) -> None:
     named = {
         name
-        for text in PROSE[path][0]
+        for text in texts(path)[0]
         for name in (*re.findall(r"\w+", " ".join(RAISED.findall(text))), *CLASS.findall(text), *QUOTED.findall(text))
     }
-    assert sorted(name for name in named - KNOWN if not keyword.iskeyword(name) and name not in ("or", "and")) == []
+    assert sorted(name for name in named - known_names() if not keyword.iskeyword(name) and name not in ("or", "and")) == []

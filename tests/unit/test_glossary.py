@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,9 +42,15 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """Return the nodes of a module."""
+    return [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+
+
 def names(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each definition, parameter and variable of a module."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.lineno, node.name
         elif isinstance(node, ast.arg):
@@ -78,7 +85,7 @@ def test_names_of_the_program_use_the_glossary() -> None:
 def test_docstrings_begin_with_no_question_word() -> None:
     wrong = []
     for path in PROGRAM:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = ast.get_docstring(node) or ""
                 if OPENING.match(text):

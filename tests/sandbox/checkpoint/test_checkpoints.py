@@ -152,6 +152,7 @@ def test_each_checkpoint_command_prints_one_json_document(agent_dev: AgentDev) -
     assert (thinned["dry_run"], thinned["removed"]) == (True, [])
 
 
+@pytest.mark.slow
 def test_a_rollback_reports_its_effect_on_the_git_directory_in_one_line(agent_dev: AgentDev, tmp_path: Path) -> None:
     agent_dev.git("worktree", "add", "-q", "-b", "side", tmp_path / "linked")
     for place in (agent_dev.repo, tmp_path / "linked"):

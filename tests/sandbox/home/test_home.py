@@ -160,6 +160,7 @@ def test_a_reset_keeps_logins_and_nothing_executable(agent_dev: AgentDev) -> Non
     assert json.loads(agent_dev("home", "--json").stdout)["autostart"][0]["path"] == ".claude.json"
 
 
+@pytest.mark.slow
 def test_a_home_in_use_is_not_reset(agent_dev: AgentDev) -> None:
     with agent_dev.start("--", "sh", "-c", "echo ready; read line; echo x >~/kept") as process:
         assert process.stdout is not None

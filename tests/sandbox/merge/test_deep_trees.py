@@ -30,6 +30,7 @@ def run(agent_dev: AgentDev, *words: str) -> str:
 
 
 @pytest.mark.parametrize(("depth", "length"), TREES)
+@pytest.mark.slow
 def test_a_deep_tree_of_the_agent_slows_no_command(agent_dev: AgentDev, depth: int, length: int) -> None:
     run(agent_dev, "--no-merge", "--", PYTHON, "-c", MAKE, str(depth), str(length))
     changes = {change["path"]: change for change in json.loads(run(agent_dev, "status", "--json"))["changes"]}

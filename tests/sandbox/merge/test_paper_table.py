@@ -10,8 +10,12 @@ import shutil
 import subprocess
 from typing import Any
 
+import pytest
+
 from tests.harness import commands, program
 from tests.harness.program import PYTHON, AgentDev
+
+pytestmark = pytest.mark.slow
 
 EACH = int(os.environ.get("AGENT_DEV_TEST_TABLE", "200"))
 PATIENCE = 900  # seconds

@@ -57,6 +57,7 @@ def test_npm_uses_the_cache_of_the_home(agent_dev: AgentDev, registry: Registry,
     assert tree(agent_dev.home / ".npm/_cacache") == cache
 
 
+@pytest.mark.slow
 def test_pip_installs_from_an_index_and_leaves_the_homes_cache_unchanged(
     agent_dev: AgentDev, registry: Registry, home: Path, repo: Path
 ) -> None:

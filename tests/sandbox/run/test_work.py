@@ -43,6 +43,7 @@ def terminal(agent_dev: AgentDev) -> Inside:
 PACKAGE = '{"name": "left", "version": "1.0.0", "bin": {"left": "left.js"}, "scripts": {"postinstall": "echo ran >hook"}}'
 
 
+@pytest.mark.slow
 def test_npm_installs_a_package_and_runs_its_hook(agent_dev: AgentDev) -> None:
     needs("npm")
     script = f"""
@@ -61,6 +62,7 @@ def test_npm_installs_a_package_and_runs_its_hook(agent_dev: AgentDev) -> None:
 SETUP = "from setuptools import setup; setup(name='left', version='1', py_modules=['left'])"
 
 
+@pytest.mark.slow
 def test_pip_builds_and_installs_a_package_without_a_network(agent_dev: AgentDev) -> None:
     script = f"""
     {PYTHON} -m venv /tmp/venv; mkdir left; cd left; echo 'print("left", 1)' >left.py; echo "{SETUP}" >setup.py; cd ..
@@ -92,6 +94,7 @@ def test_make_builds_in_parallel(agent_dev: AgentDev, repo: Path) -> None:
     assert tree(repo) == before
 
 
+@pytest.mark.slow
 def test_cargo_builds_a_crate(agent_dev: AgentDev) -> None:
     needs("cargo")
     script = """

@@ -12,6 +12,8 @@ import pytest
 from tests.conftest import lay_out_home
 from tests.harness.program import AgentDev
 
+pytestmark = pytest.mark.slow
+
 NASTY = [
     b"\x1b]0;owned\x07",
     b"\x1b[5;7;35mblink\x1b[2J\x1b[6n",

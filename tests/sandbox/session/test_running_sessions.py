@@ -56,6 +56,7 @@ def begun(agent_dev: AgentDev) -> None:
     wait_until(lambda: list(uppers.glob("*/roots/0/upper/growing")), "the agent is at work")
 
 
+@pytest.mark.slow
 def test_a_busy_session_can_be_inspected_at_any_time(agent_dev: AgentDev) -> None:
     with agent_dev.start("--no-merge", "--name", "busy", "--", "python3", "-c", BUSY) as process:
         begun(agent_dev)

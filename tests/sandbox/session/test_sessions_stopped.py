@@ -49,6 +49,7 @@ def test_a_signal_to_the_launcher_ends_the_agent_and_keeps_the_session(agent_dev
     assert (state(agent_dev), agent_dev.changes()) == (["waiting"], {"new": "added"})
 
 
+@pytest.mark.slow
 def test_an_agent_that_ignores_sigterm_is_killed(agent_dev: AgentDev) -> None:
     marker = f"mark-{uuid4().hex}"
     with waiting_agent(agent_dev, f"trap '' TERM HUP INT; touch new; : {marker}; while :; do sleep 1; done & true") as process:

@@ -1,5 +1,7 @@
 """A discarded session is listed, and restored from the trash unchanged."""
 
+import pytest
+
 from tests.harness.program import AgentDev
 
 
@@ -11,6 +13,7 @@ def states(agent_dev: AgentDev) -> dict[str, str]:
     return {row["session"]: row["state"] for row in agent_dev.sessions(everywhere=True)}
 
 
+@pytest.mark.slow
 def test_a_discarded_session_is_listed_and_restored_unchanged(agent_dev: AgentDev) -> None:
     first, second = make(agent_dev), make(agent_dev, "two", "rm README.md")
     before = agent_dev.changes(first)

@@ -1,5 +1,7 @@
 """An undo of a merge, whose session was resumed since, returns its changes to the session, with their base versions."""
 
+import pytest
+
 from tests.harness.program import AgentDev
 
 
@@ -10,6 +12,7 @@ def commit(agent_dev: AgentDev, **files: str) -> None:
     agent_dev.git("commit", "-qm", "files")
 
 
+@pytest.mark.slow
 def test_after_resume_and_undo_a_change_to_a_file_recreated_by_the_user_shows(agent_dev: AgentDev) -> None:
     commit(agent_dev, k="k\n", z="z\n")
     session = agent_dev.ended_session("echo agent >k; rm z")

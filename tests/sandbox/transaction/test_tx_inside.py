@@ -135,6 +135,7 @@ PIP = f"{PYTHON} -m pip --disable-pip-version-check"
 FILES = "find . -path ./.git -prune -o -type f -print | sort | sed s/^/:/"
 
 
+@pytest.mark.slow
 def test_a_failed_pip_install_leaves_the_previous_files(inside: AgentDev) -> None:
     if inside("--", "sh", "-c", f"{PIP} --version && {PYTHON} -c 'import setuptools, wheel'").returncode:
         pytest.skip("the system's Python has no pip, setuptools and wheel")

@@ -58,6 +58,7 @@ def test_intentionally_marked_changes_are_marked() -> None:
     assert marked(cases) == cases
 
 
+@pytest.mark.slow
 def test_harmful_real_files_are_found_and_harmless_ones_are_not_marked() -> None:
     seed = random.randrange(1 << 32)  # noqa: S311
     bad, good = list(real_files.planted(seed)), list(real_files.harmless(seed))
