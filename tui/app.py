@@ -22,6 +22,7 @@ from agent_dev.overlay.labels import RISK_SIGN, display_path, path_text
 from tui.effects import (
     Apply,
     AssessRisks,
+    CountDeletions,
     EditConflict,
     Effect,
     ImportCommits,
@@ -38,6 +39,7 @@ from tui.keys.key_names import descriptions_by_binding, keys_by_binding
 from tui.model.tabs import Tab, TabEntry
 from tui.screens.pages import (
     conflicts_screen,
+    deletions_screen,
     help_screen,
     import_screen,
     quit_screen,
@@ -206,7 +208,7 @@ class ReviewApp(App[None], inherit_bindings=False):
                 if must_start:
                     # After the paint: the worker would hold the interpreter lock while the cursor moves.
                     self.call_after_refresh(self._start_reading)
-            case Resolve() | Search() | AssessRisks() | Apply() | LoadEntries() | ImportCommits():
+            case Resolve() | Search() | AssessRisks() | CountDeletions() | Apply() | LoadEntries() | ImportCommits():
                 self.run_worker(lambda: self._work.run_effect(effect), thread=True)
             case EditConflict(key):
                 self._edit(key)
@@ -244,6 +246,7 @@ class ReviewApp(App[None], inherit_bindings=False):
         review = self.screen_stack[0]
         pages: dict[ScreenPage, Callable[[], Screen[None]]] = {
             ScreenPage.RISK: lambda: risk_screen(state, self._source, self.send),
+            ScreenPage.DELETIONS: lambda: deletions_screen(state, self._source, self.send),
             ScreenPage.SUMMARY: lambda: summary_screen(state, self._source, self.send),
             ScreenPage.IMPORT: lambda: import_screen(state, self._source, self.send),
             ScreenPage.CONFLICTS: lambda: conflicts_screen(state, self.send),

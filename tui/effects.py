@@ -58,6 +58,13 @@ class AssessRisks:
 
 
 @dataclass(frozen=True, slots=True)
+class CountDeletions:
+    """Count the files that a selection deletes, if they are a large share of the tree; results in DeletionsCounted."""
+
+    selection: Selection
+
+
+@dataclass(frozen=True, slots=True)
 class Apply:
     """Apply a selection; results in ProgressReported events, then OperationFinished."""
 
@@ -87,4 +94,5 @@ class Quit:
     saves_selection: bool = True
 
 
-Effect = LoadDiff | Resolve | EditConflict | Search | RunAction | AssessRisks | Apply | LoadEntries | ImportCommits | Quit
+SlowEffect = Resolve | Search | AssessRisks | CountDeletions | Apply | LoadEntries | ImportCommits
+Effect = LoadDiff | EditConflict | RunAction | SlowEffect | Quit

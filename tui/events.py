@@ -7,6 +7,7 @@ from enum import StrEnum
 from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeSet, Risk
+from agent_dev.overlay.selection import Selection
 from tui.model.document import Document, Highlighting
 from tui.model.tabs import Tab, TabEntry
 from tui.model.totals import LineCount
@@ -30,6 +31,7 @@ class PromptKind(StrEnum):
 
 
 NO, YES = 0, 1  # answers to a question; some questions have more than one affirmative answer
+ONE_BY_ONE = 2  # the third answer about several risky changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +309,14 @@ class RisksAssessed:
 
 
 @dataclass(frozen=True, slots=True)
+class DeletionsCounted:
+    """A selection deletes this many files, a large share of the tree; 0 if it is no large share."""
+
+    selection: Selection
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeUpdated:
     """A conflict was resolved or reopened: the updated change. `message`: a status message.
 
@@ -362,7 +372,7 @@ class MessageReported:
     message: str
 
 
-ChangesResult = LinesCounted | RisksAssessed | ChangeUpdated | ChangesRefreshed
+ChangesResult = LinesCounted | RisksAssessed | DeletionsCounted | ChangeUpdated | ChangesRefreshed
 Result = (
     Resized
     | DiffLoaded

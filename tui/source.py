@@ -135,6 +135,10 @@ class ReviewedSession(Protocol):
         """Changes whose risks were not assessed: ignored files, until they are selected."""
         ...
 
+    def count_deletions(self, selection: Selection) -> int:
+        """Return how many files a selection deletes, if they are a large share of the tree, else 0. Slow."""
+        ...
+
     def assess_risks(self, keys: Iterable[Key]) -> Mapping[Key, tuple[Risk, ...]]:
         """Assess the risks of changes; a change that cannot be read gets a risk that says so. Slow."""
         ...

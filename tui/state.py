@@ -27,6 +27,7 @@ class ScreenPage(StrEnum):
     REVIEW = "review"
     PROMPT = "prompt"
     RISK = "risk"
+    DELETIONS = "deletions"
     IMPORT = "bring"
     SUMMARY = "summary"
     QUIT = "leave"
@@ -106,6 +107,7 @@ class State:
 
     `selected_per_group` counts the selected changes of each group; `message` is the status message. `counts` are sizes of whole
     changes, `parts` sizes of partial selections. `unconfirmed` are the risky changes that the user must still confirm,
+    those with the same risks together, `confirmed` those already confirmed,
     `focused_answer` is the focused answer, `selected_commits` the ids of the selected commits. `actions` are the palette's: a
     binding's id and its description. `is_resolving`: the changes are conflicts between commits, which are imported when all are
     resolved; `resolves_next`: the next screen resolves such conflicts.
@@ -139,7 +141,9 @@ class State:
     prompt: Prompt | None = None
     search: str = ""
     resolutions: Mapping[Key, Resolutions] = field(default_factory=dict)
-    unconfirmed: tuple[Key, ...] = ()
+    unconfirmed: tuple[tuple[Key, ...], ...] = ()
+    confirmed: frozenset[Key] = frozenset()
+    many_deletions: int = 0  # files that the selection deletes, if they are a large share of the tree
     progress: tuple[int, int] = (0, 0)
     result: tuple[str, ...] = ()
     code: int = 0

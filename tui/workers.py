@@ -9,10 +9,21 @@ from time import monotonic, sleep
 from agent_dev.errors import AgentDevError
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change
-from tui.effects import Apply, AssessRisks, ImportCommits, LoadDiff, LoadEntries, Resolve, Search
+from tui.effects import (
+    Apply,
+    AssessRisks,
+    CountDeletions,
+    ImportCommits,
+    LoadDiff,
+    LoadEntries,
+    Resolve,
+    Search,
+    SlowEffect,
+)
 from tui.events import (
     ChangesRefreshed,
     ChangeUpdated,
+    DeletionsCounted,
     DiffLoaded,
     EntriesLoaded,
     Highlighted,
@@ -155,7 +166,7 @@ class Worker:
 
     # Slow effects
 
-    def run_effect(self, effect: Resolve | Search | AssessRisks | Apply | LoadEntries | ImportCommits) -> None:
+    def run_effect(self, effect: SlowEffect) -> None:
         """Run a slow effect and report its result; runs on a worker thread."""
         match effect:
             case Resolve(key, answers):
@@ -164,6 +175,8 @@ class Worker:
                 self._search(text, keys)
             case AssessRisks(keys):
                 self._report(RisksAssessed(self._source.assess_risks(keys)))
+            case CountDeletions(selection):
+                self._report(DeletionsCounted(selection, self._source.count_deletions(selection)))
             case Apply(selection):
                 self._report(_finished(self._source.merge(selection, self._progress_reporter())))
             case LoadEntries(tab):

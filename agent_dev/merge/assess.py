@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,22 @@ from agent_dev.diff.binary import is_binary
 from agent_dev.fs import dir_tree, fork_map
 from agent_dev.fs.entry import FileType, Key
 from agent_dev.merge import escaping_links
+from agent_dev.merge.restorable import RestorableFiles
 from agent_dev.overlay import embedded_repositories, symlinks
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Risk, is_move
-from agent_dev.risk import content, harmless_lines, hidden_text, lock_files, new_lines, plain_text, risk_rules, shadowed_modules
+from agent_dev.risk import (
+    content,
+    deletions,
+    harmless_lines,
+    hidden_text,
+    lock_files,
+    new_lines,
+    plain_text,
+    risk_rules,
+    shadowed_modules,
+)
 from agent_dev.risk import load as risk_load
 from agent_dev.risk.cache import RiskCache, Row, fingerprint
-from agent_dev.risk.commit_risks import DELETION_RULE
 from agent_dev.risk.risk_rules import RiskRule
 
 if TYPE_CHECKING:
@@ -94,6 +104,7 @@ class RiskAssessor:
             for number in range(len(review.upper_trees))
         ]
         self._leaves: dict[int, risk_rules.LeavesRoot] = {}
+        self._restorable = RestorableFiles(review)
 
     def assess(self, keys: Iterable[Key] | None = None, *, with_counts: bool = False) -> ChangeSet:
         """Return the changes, those at `keys` assessed (None: all that git does not ignore), optionally with line counts."""
@@ -102,15 +113,28 @@ class RiskAssessor:
         candidates = [one for one in changes.changes if (not one.is_ignored if wanted is None else one.key in wanted)]
         tasks = [self._task(one, with_counts=with_counts) for one in candidates if not one.is_assessed or with_counts]
         table = changes.by_key()
-        found = {key: self._without_moves(row, table[key]) for key, row in self._assess(tasks).items()}
+        found = {key: self._reviewed_deletion(row, table[key]) for key, row in self._assess(tasks).items()}
         updated = tuple(_with_result(one, found.get(one.key)) for one in changes.changes) if found else changes.changes
         return replace(changes, changes=updated)
 
-    def _without_moves(self, row: Row, change: Change) -> Row:
-        """Drop the deletion risk of a file that was only moved: the old and the new path are applied together."""
-        if not row[0] or not is_move(change, self._review.changes.by_key()):
-            return row
-        return [tuple(one for one in row[0] if one.rule != DELETION_RULE), row[1]]
+    def _reviewed_deletion(self, row: Row, change: Change) -> Row:
+        """Drop the risks of a deletion that need no review: of a file that git can restore or that was moved, of an old test."""
+        names = {one.rule for one in row[0] or ()}
+        if deletions.UNRESTORABLE_RULE in names and self._is_kept_elsewhere(change):
+            names.discard(deletions.UNRESTORABLE_RULE)
+        if deletions.TEST_RULE in names and not deletions.is_test_of(change.key.path, self._changed_stems):
+            names.discard(deletions.TEST_RULE)
+        return row if row[0] is None or len(names) == len(row[0]) else [tuple(one for one in row[0] if one.rule in names), row[1]]
+
+    def _is_kept_elsewhere(self, change: Change) -> bool:
+        if change.after is not None and change.after.type not in (FileType.FILE, FileType.SYMLINK, FileType.DIRECTORY):
+            return False  # what reads the path could block
+        return is_move(change, self._review.changes.by_key()) or self._restorable.contains(change)
+
+    @cached_property
+    def _changed_stems(self) -> frozenset[str]:
+        changes = self._review.changes.changes
+        return deletions.changed_stems(one.key.path for one in changes if one.kind in (ChangeKind.EDITED, ChangeKind.ADDED))
 
     def assess_visible(self, most: int) -> ChangeSet:
         """Return the changes; of a large number assess only those with risky names and the first `most`."""

@@ -27,13 +27,12 @@ from agent_dev.merge_engine import (
 )
 from agent_dev.merge_engine.journal import NextAction, Operation, PhaseResult
 from agent_dev.merge_engine.merge_plan import MergePlan, SkippedChange
-from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.overlay.changes import MAX_FEW_DELETIONS, Change, ChangeKind
 from agent_dev.overlay.selection import Selection
 from agent_dev.session import store
 
 Notify = Callable[[str], None]
 _KINDS_WITH_LINES = (ChangeKind.EDITED, ChangeKind.ADDED, ChangeKind.DELETED)
-_MAX_FEW_DELETIONS = 10  # up to this number, deletions are never too many
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +137,7 @@ def excessive_deletions(review: Review, planned: MergePlan, percent: int) -> int
         for entry in review.lower_snapshot.entries(number).values()
         if entry.type is FileType.FILE
     )
-    return deleted if deleted > _MAX_FEW_DELETIONS and deleted * 100 > total * percent else 0
+    return deleted if deleted > MAX_FEW_DELETIONS and deleted * 100 > total * percent else 0
 
 
 def preview(review: Review, planned: MergePlan) -> MergeResult:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from agent_dev.fs.entry import Entry, FileType, Key
 
+MAX_FEW_DELETIONS = 10  # up to this number, deletions are never a large share of a tree
 _MIN_GUTTED = 500  # bytes; smaller files shrink by nine tenths in ordinary edits
 
 

@@ -308,6 +308,10 @@ class LowerSnapshot:
         name = self._content_location(root, path)
         return f"{self._folder}/content/{name}" if name and not name.startswith("@") else None
 
+    def is_in_git(self, root: int, path: bytes) -> bool:
+        """Return whether a file had the content of a blob that git's index named when the session began."""
+        return self._content_location(root, path).startswith("@")
+
     def content(self, root: int, path: bytes) -> bytes | None:
         """Return the content of a file from the stored copy or git's blob; None if neither is certain.
 

@@ -6,6 +6,7 @@ from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange
 from agent_dev.overlay.changes import Change, ChangeKind, Risk
 from agent_dev.overlay.symlinks import escapes_root
+from agent_dev.risk import deletions
 from agent_dev.risk.content import MAX_INSPECTED_SIZE
 from agent_dev.risk.risk_rules import LeavesRoot, RiskRule, find_risks
 
@@ -15,7 +16,6 @@ SUBMODULE_MOVED = Risk(
     "The next update of the submodule checks out another commit; what is built or run from it changes.",
     "the commits between the two, and their branch",
 )
-DELETION_RULE = "deletion"  # the rule's name; it does not apply to files that a commit moves
 UNSEEN_RULE = (
     "unseen"  # the rule's name; it does not hold back an import because of a Git LFS object, of which the pointer has the size
 )
@@ -27,10 +27,13 @@ def risks_of_commit(
     commit: ParsedCommit, rules: tuple[RiskRule, ...], texts: Texts, leaves: LeavesRoot = escapes_root
 ) -> dict[bytes, tuple[Risk, ...]]:
     """Return the risks of a commit's files by path, without files that have none; a file not in `texts` counts as too large."""
-    added = {(one.new_oid, one.new_mode) for one in commit.changed_files if not one.old_mode}
-    moved = {one.path for one in commit.changed_files if not one.new_mode and (one.old_oid, one.old_mode) in added}
     found = {one.path: _risks(one, rules, texts, leaves) for one in commit.changed_files}
-    found |= {path: tuple(risk for risk in found[path] if risk.rule != DELETION_RULE) for path in moved}
+    stems = deletions.changed_stems(one.path for one in commit.changed_files if one.new_mode)
+    for one in (one for one in commit.changed_files if not one.new_mode or one.kind == ChangeKind.RETYPED):
+        harmless = {deletions.UNRESTORABLE_RULE}  # the parent commit has the file
+        if not deletions.is_test_of(one.path, stems):
+            harmless.add(deletions.TEST_RULE)
+        found[one.path] = tuple(risk for risk in found[one.path] if risk.rule not in harmless)
     return {path: risks for path, risks in found.items() if risks}
 
 

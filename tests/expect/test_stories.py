@@ -206,7 +206,7 @@ def test_plain_asks_about_commits_first_and_then_the_remaining_files(shop: Agent
     assert (done.returncode, "1 change merged" in done.stderr) == (0, True), done.stdout + done.stderr
     assert done.stdout.count("new.py") == 0
     assert git(repo, "log", "-1", "--format=%s").strip() == "Add it"
-    assert git(repo, "status", "--porcelain") == "?? loose.py\n"
+    assert git(repo, "status", "--porcelain") == "?? loose.py\n?? old.py\n"
 
 
 def test_while_the_agent_runs_the_screen_is_read_only(shop: AgentDev, repo: Path) -> None:

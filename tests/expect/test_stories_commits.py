@@ -65,7 +65,7 @@ def test_all_commits_are_imported_onto_the_current_branch_and_undone(shop: Agent
     assert shop.git("log", "--format=%s", "-2").split("\n")[:2] == ["Add new", "Raise one"]
     assert "return 100" in (repo / "code.py").read_text()
     assert (repo / "new.py").read_text() == "new\n"
-    assert not shop.git("status", "--porcelain")
+    assert shop.git("status", "--porcelain") == "?? old.py\n"
     assert shop("undo").returncode == 0
     assert (shop.git("rev-parse", "HEAD"), files(repo)) == (head, before)
 
@@ -159,13 +159,10 @@ def test_edits_blocking_commits_are_resolved_and_survive_quitting(shop: AgentDev
                 terminal.wait_for("keeps the changes and the selection")
                 terminal.keys("y")
                 assert terminal.wait_exit() == 1
-                assert shop.git("status", "--porcelain") == " M code.py\n?? new.py\n"
+                assert shop.git("status", "--porcelain") == " M code.py\n?? new.py\n?? old.py\n"
                 continue
-            terminal.wait_for("conflict 1: yours")
             terminal.wait_for("1 of 2 conflicts resolved")
-            terminal.wait_quiet()
-            terminal.keys("!")
-            terminal.wait_for("conflict 1: unresolved")
+            terminal.wait_for("conflict 1: unresolved")  # the cursor went on to the next one
             terminal.wait_quiet()
             terminal.keys(">")
             terminal.wait_for("2 of 2 conflicts resolved")
@@ -175,11 +172,11 @@ def test_edits_blocking_commits_are_resolved_and_survive_quitting(shop: AgentDev
             terminal.wait_for("agent-dev undo")
             terminal.keys("enter")
             assert terminal.wait_exit() == 0
-    assert shop.git("status", "--porcelain") == " M code.py\n"
+    assert shop.git("status", "--porcelain") == " M code.py\n?? old.py\n"
     assert (repo / "code.py").read_text() == CODE.replace("return 1\n", "return 111\n")
     assert (repo / "new.py").read_text() == "new\n"
     assert shop("undo").returncode == 0
-    assert shop.git("status", "--porcelain") == " M code.py\n?? new.py\n"
+    assert shop.git("status", "--porcelain") == " M code.py\n?? new.py\n?? old.py\n"
 
 
 def test_commits_named_on_the_command_line_have_conflicts_resolved_too(shop: AgentDev, repo: Path) -> None:

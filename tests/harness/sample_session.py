@@ -97,6 +97,7 @@ class Sample:
         )
     }
     draft = Draft()
+    most_deletions = 1000
     rename_notes: Mapping[Key, str] = {}
 
     def __init__(self) -> None:
@@ -136,6 +137,12 @@ class Sample:
         return None
 
     unassessed: frozenset[Key] = frozenset()
+
+    def count_deletions(self, selection: Selection) -> int:
+        """Return the number of selected deletions, if a test set a limit that they exceed."""
+        table = self.changes.by_key()
+        count = sum(table[key].kind is ChangeKind.DELETED for key in selection.keys)
+        return count if count > self.most_deletions else 0
 
     def assess_risks(self, keys: Iterable[Key]) -> dict[Key, tuple[Risk, ...]]:
         """Return no risks."""

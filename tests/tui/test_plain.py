@@ -93,6 +93,27 @@ def test_a_risky_change_is_asked_about_twice() -> None:
     assert len(play(source, "a", "y", "y")[0]) == 1
 
 
+def test_changes_with_the_same_risks_are_one_question_or_asked_one_by_one() -> None:
+    risks = (Risk("ci", "It runs in CI."),)
+    some = [edited(name, risks=risks) for name in (b"a", b"b")]
+    merged, output = play(Session(*some), "a", "a", "y", "y")
+    assert "apply all 2 anyway?" in output
+    assert [one.keys for one in merged] == [{one.key for one in some}]
+    merged, _ = play(Session(*some), "a", "a", "o", "n", "y", "y")
+    assert [one.keys for one in merged] == [{some[1].key}]
+
+
+def test_many_deletions_are_one_question() -> None:
+    gone = [Change(Key(0, b"%02d" % number), ChangeKind.DELETED, FILE, None) for number in range(12)]
+    source = Session(*gone, content=(b"one\n", None))
+    source.most_deletions = 11
+    merged, output = play(source, *["y"] * 12, "n")
+    assert merged == []
+    assert "delete 12 files, a large share of the tree?" in output
+    merged, _ = play(source, *["y"] * 12, "y", "y")
+    assert [len(one) for one in merged] == [12]
+
+
 def test_a_mode_is_a_separate_question() -> None:
     script = replace(edited(), after=replace(FILE, mode=0o755))
     assert play(Session(script), "y", "d", "y")[0] == only(LineSelection())

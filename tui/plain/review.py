@@ -10,9 +10,10 @@ from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.labels import display_path, format_count
-from tui.effects import Apply, AssessRisks, Effect, LoadDiff, Quit, Resolve
+from tui.effects import Apply, AssessRisks, CountDeletions, Effect, LoadDiff, Quit, Resolve
 from tui.events import (
     NO,
+    ONE_BY_ONE,
     YES,
     Answered,
     ApplyRequested,
@@ -77,7 +78,7 @@ class _Plain(Questioner):
                 case LoadDiff():
                     names = tuple(display_path(key, self._source.roots) for key in self._table[effect.key].requires)
                     self._state, _ = update(self._state, DiffLoaded(self._work.build_document(effect, names)))
-                case Resolve() | AssessRisks() | Apply():
+                case Resolve() | AssessRisks() | CountDeletions() | Apply():
                     self._work.run_effect(effect)
                 case Quit():
                     pass
@@ -262,6 +263,10 @@ class _Plain(Questioner):
         try:
             while self._state.page is ScreenPage.RISK:
                 self._ask_risk()
+            if self._state.page is ScreenPage.DELETIONS:
+                question = f"delete {self._state.many_deletions:,} files, a large share of the tree?"
+                is_yes = self.ask_without_typeahead(question, "yn", "y: yes; n: not now, keep the selection") == "y"
+                self._send(Answered(YES if is_yes else NO))
             if self._state.page is ScreenPage.SUMMARY:
                 is_yes = self.ask_without_typeahead(self._last_question(), "yn", "y: yes; n: not now, keep the selection") == "y"
                 self._send(Answered(YES if is_yes else NO))
@@ -283,13 +288,18 @@ class _Plain(Questioner):
         return apply_question(self._state)[0].lower()
 
     def _ask_risk(self) -> None:
-        key = self._state.unconfirmed[0]
-        self.print_line(f"risky: {display_path(key, self._source.roots)}")
-        for risk in self._table[key].risks:
+        group = self._state.unconfirmed[0]
+        for key in group:
+            self.print_line(f"risky: {display_path(key, self._source.roots)}")
+        for risk in self._table[group[0]].risks:
             self.print_line(f"  {risk.why} ({risk.rule})")
-        self._send(
-            Answered(YES if self.ask_without_typeahead("apply it anyway?", "yn", "y: apply it; n: deselect it") == "y" else NO)
-        )
+        if len(group) == 1:
+            question, letters, help_text = "apply it anyway?", "yn", "y: apply it; n: deselect it"
+        else:
+            question, letters = f"apply all {len(group):,} anyway?", "yno"
+            help_text = "y: apply them; n: deselect them; o: ask one by one"
+        answers = {"y": YES, "n": NO, "o": ONE_BY_ONE}
+        self._send(Answered(answers[self.ask_without_typeahead(question, letters, help_text)]))
 
     def _save(self) -> None:
         state = self._state

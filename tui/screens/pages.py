@@ -13,7 +13,7 @@ from tui.source import ReviewedSession
 from tui.state import State
 from tui.text import commits
 from tui.text.cells import clean_text, wrap
-from tui.text.summary import apply_question, apply_summary, risky_change_page
+from tui.text.summary import apply_question, apply_summary, deletions_page, risky_changes_page
 from tui.update.questions import IMPORT_MODES
 from tui.widgets.paint import Piece
 
@@ -53,13 +53,35 @@ def import_screen(state: State, source: ReviewedSession, send: Send) -> Question
 
 
 def risk_screen(state: State, source: ReviewedSession, send: Send) -> QuestionScreen:
-    """Return the question about a risky change."""
-    is_commits, left = state.tab is Tab.COMMITS, len(state.unconfirmed)
-    page = commits.risky_path_page if is_commits else risky_change_page
-    lines = page(state, state.unconfirmed[0], source.roots, min(state.columns - _FRAME, _MAX_TEXT))
-    answers = ("No, skip its commits", "Yes, import it") if is_commits else ("No, deselect it", "Yes, apply it")
-    title = "Import this risky change?" if is_commits else "Apply this risky change?"
-    return QuestionScreen((f"{title} ({left} to confirm)" if left > 1 else title, lines_as_pieces(lines)), answers, send)
+    """Return the question about risky changes that have the same risks."""
+    is_commits, group = state.tab is Tab.COMMITS, state.unconfirmed[0]
+    page = commits.risky_paths_page if is_commits else risky_changes_page
+    lines = page(state, group, source.roots, min(state.columns - _FRAME, _MAX_TEXT))
+    return QuestionScreen((_risk_title(state), lines_as_pieces(lines)), _risk_answers(len(group), is_commits=is_commits), send)
+
+
+def _risk_title(state: State) -> str:
+    count, left = len(state.unconfirmed[0]), sum(map(len, state.unconfirmed))
+    changes = "this risky change" if count == 1 else f"these {count:,} risky changes"
+    more = f" ({left:,} to confirm)" if left > count else ""
+    return f"{'Import' if state.tab is Tab.COMMITS else 'Apply'} {changes}?{more}"
+
+
+def _risk_answers(count: int, *, is_commits: bool) -> tuple[str, ...]:
+    if count == 1:
+        return ("No, skip its commits", "Yes, import it") if is_commits else ("No, deselect it", "Yes, apply it")
+    return (
+        ("No, skip their commits", f"Yes, import all {count:,}", "One by one")
+        if is_commits
+        else ("No, deselect them", f"Yes, apply all {count:,}", "One by one")
+    )
+
+
+def deletions_screen(state: State, source: ReviewedSession, send: Send) -> QuestionScreen:
+    """Return the question about a selection that deletes a large share of the tree."""
+    lines = deletions_page(state, source.roots, min(state.columns - _FRAME, _MAX_TEXT))
+    title = f"Delete {state.many_deletions:,} files, a large share of the tree?"
+    return QuestionScreen((title, lines_as_pieces(lines)), ("No, go back", f"Yes, delete {state.many_deletions:,} files"), send)
 
 
 def result_screen(state: State, send: Send) -> PageScreen:

@@ -56,18 +56,19 @@ def risky_paths(entries: Iterable[TabEntry]) -> dict[Key, RiskyPath]:
     return paths
 
 
-def risky_path_page(state: State, key: Key, roots: Sequence[str], cells: int) -> tuple[PageLine, ...]:
-    """Return the page about a risky path before its commits are imported."""
-    one = risky_paths(state.selected_commit_entries)[key]
-    lines = [(Tone.STRONG, display_path(key, roots)), (Tone.PLAIN, "")]
-    for each in one.risks:
+def risky_paths_page(state: State, keys: Sequence[Key], roots: Sequence[str], cells: int) -> tuple[PageLine, ...]:
+    """Return the page about one or more paths with the same risks before their commits are imported."""
+    found = risky_paths(state.selected_commit_entries)
+    some, paths = [found[key] for key in keys], {key.path for key in keys}
+    lines = [*((Tone.STRONG, display_path(key, roots)) for key in keys), (Tone.PLAIN, "")]
+    for each in some[0].risks:
         lines += [(Tone.RISK, f"{RISK_SIGN} {each.why} ({each.rule})"), (Tone.DIM, f"check: {labels.risk_check(each)}")]
-    lines += [(Tone.PLAIN, text) for text in one.details]
+    lines += [(Tone.PLAIN, text) for one in some for text in one.details]
     lines += [(Tone.PLAIN, ""), (Tone.DIM, "in these commits:")]
     lines += [
         (Tone.DIM, f"  {entry.title}")
         for entry in state.selected_commit_entries
-        if any(r.path == one.path for r in entry.risky_paths)
+        if any(one.path in paths for one in entry.risky_paths)
     ]
     lines += [(Tone.PLAIN, ""), (Tone.DIM, "no: skip these commits; esc: go back")]
     return tuple(PageLine(tone, part) for tone, text in lines for part in wrap(clean_text(text), cells))

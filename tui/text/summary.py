@@ -155,14 +155,26 @@ def _part_of(state: State) -> DescribeChange:
     return describe
 
 
-def risky_change_page(state: State, key: Key, roots: Sequence[str], cells: int) -> tuple[PageLine, ...]:
-    """Return the page about a risky change before it is applied."""
-    change = state.changes.by_key()[key]
-    lines = [(Tone.STRONG, display_path(key, roots)), (Tone.DIM, labels.describe_kind(change)), (Tone.PLAIN, "")]
-    for one in change.risks:
+def risky_changes_page(state: State, keys: Sequence[Key], roots: Sequence[str], cells: int) -> tuple[PageLine, ...]:
+    """Return the page about one or more changes with the same risks before they are applied."""
+    changes = [state.changes.by_key()[key] for key in keys]
+    kinds, is_one = [labels.describe_kind(one) for one in changes], len(changes) == 1
+    lines = [(Tone.STRONG, display_path(keys[0], roots)), (Tone.DIM, kinds[0]), (Tone.PLAIN, "")] if is_one else []
+    for one in changes[0].risks:
         lines += [(Tone.RISK, f"{RISK_SIGN} {one.why} ({one.rule})"), (Tone.DIM, f"check: {labels.risk_check(one)}")]
-    lines += [(Tone.PLAIN, ""), (Tone.DIM, "no: deselect it; esc: go back")]
+    if not is_one:
+        lines += [(Tone.PLAIN, "")]
+        lines += [(Tone.STRONG, f"{display_path(key, roots)}  {kind}") for key, kind in zip(keys, kinds, strict=True)]
+    lines += [(Tone.PLAIN, ""), (Tone.DIM, f"no: deselect {'it' if is_one else 'them'}; esc: go back")]
     return tuple(PageLine(tone, part) for tone, text in lines for part in wrap(clean_text(text), cells))
+
+
+def deletions_page(state: State, roots: Sequence[str], cells: int) -> tuple[PageLine, ...]:
+    """Return the page about a selection that deletes a large share of the tree."""
+    gone = [one for one in changes_to_apply(state) if one.kind in (ChangeKind.DELETED, ChangeKind.RETYPED)]
+    page = _Page(roots, cells)
+    note = PageLine(Tone.DIM, "An undo of the merge restores them: agent-dev undo")
+    return (note, *page.section("Deleted", gone, _nothing, Tone.REMOVED))
 
 
 def _nothing(_change: Change) -> str:

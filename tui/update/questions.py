@@ -1,13 +1,17 @@
-"""Update the questions: each risky change and the summary before applying, import modes, quitting, help."""
+"""Update the questions: risky changes and the summary before applying, import modes, quitting, help."""
 
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from agent_dev.fs.entry import Key
 from agent_dev.overlay import selection as core
+from agent_dev.overlay.changes import MAX_FEW_DELETIONS, ChangeKind, Risk
 from agent_dev.overlay.labels import format_count
-from tui.effects import Apply, AssessRisks, ImportCommits, Quit
+from tui.effects import Apply, AssessRisks, CountDeletions, ImportCommits, Quit
 from tui.events import (
     NO,
+    ONE_BY_ONE,
     YES,
     Answered,
     AnswerFocusMoved,
@@ -25,7 +29,7 @@ from tui.update import navigation
 
 IMPORT_MODES = tuple(ImportMode)  # answers to "how to import", after No
 _ANSWER_COUNTS = {
-    ScreenPage.RISK: 2,
+    ScreenPage.DELETIONS: 2,
     ScreenPage.SUMMARY: 2,
     ScreenPage.QUIT: 2,
     ScreenPage.IMPORT: 1 + len(IMPORT_MODES),
@@ -39,13 +43,19 @@ def update_question(state: State, event: QuestionEvent) -> Transition:
         case Answered(answer):
             return _answer(state, state.focused_answer if answer is None else answer)
         case AnswerFocusMoved(by):
-            return replace(state, focused_answer=(state.focused_answer + by) % _ANSWER_COUNTS.get(state.page, 1)), ()
+            return replace(state, focused_answer=(state.focused_answer + by) % _answer_count(state)), ()
         case Cancelled():
             return _close(state)
         case ApplyRequested() | QuitRequested() | HelpRequested():
             return _begin(state, event) if state.page is ScreenPage.REVIEW else (state, ())
         case _:
             assert_never(event)
+
+
+def _answer_count(state: State) -> int:
+    if state.page is ScreenPage.RISK:
+        return 2 + (len(state.unconfirmed[0]) > 1)
+    return _ANSWER_COUNTS.get(state.page, 1)
 
 
 def _begin(state: State, event: ApplyRequested | QuitRequested | HelpRequested) -> Transition:
@@ -63,9 +73,29 @@ def _begin(state: State, event: ApplyRequested | QuitRequested | HelpRequested) 
 def _apply(state: State) -> Transition:
     unassessed = state.selection.keys & state.unassessed
     if not unassessed or state.is_running or state.is_resolving:
-        return _ask_apply(state), ()
+        return _with_summary(_ask_apply(state))
     files = format_count(len(unassessed), "selected ignored file")
     return replace(state, message=f"assessing the risks of {files}"), (AssessRisks(unassessed),)
+
+
+def _with_summary(state: State) -> Transition:
+    """Before the summary of many deletions, count how large a share of the tree they are."""
+    if state.page is not ScreenPage.SUMMARY or state.is_resolving or len(state.selection) <= MAX_FEW_DELETIONS:
+        return state, ()
+    table = state.changes.by_key()
+    deletions = sum(table[key].kind in (ChangeKind.DELETED, ChangeKind.RETYPED) for key in state.selection.keys)
+    if deletions <= MAX_FEW_DELETIONS:
+        return state, ()
+    counting = replace(state, page=ScreenPage.REVIEW, message=f"counting {format_count(deletions, 'deletion')}")
+    return counting, (CountDeletions(state.selection),)
+
+
+def continue_summary(state: State, selection: core.Selection, files: int) -> State:
+    """Show the question about many deleted files, or the summary, unless the user went on to something else."""
+    if state.page is not ScreenPage.REVIEW or state.selection != selection:
+        return state
+    page = ScreenPage.DELETIONS if files else ScreenPage.SUMMARY
+    return replace(state, page=page, many_deletions=files, focused_answer=NO, message="")
 
 
 def continue_apply(state: State) -> Transition:
@@ -80,8 +110,22 @@ def _ask_apply(state: State) -> State:
         return replace(state, message=f"{left} more to resolve: < yours, > agent's, b both, e edit")
     if not state.selection.keys:
         return replace(state, message="nothing selected (space: select, A: all safe, q: quit)")
-    risky = tuple(c.key for c in state.changes.changes if c.risks and c.key in state.selection)
-    return replace(state, page=ScreenPage.RISK if risky else ScreenPage.SUMMARY, unconfirmed=risky, focused_answer=NO, message="")
+    risky = [c for c in state.changes.changes if c.risks and c.key in state.selection and c.key not in state.confirmed]
+    return _ask_risks(state, _grouped({c.key: c.risks for c in risky}), ScreenPage.SUMMARY)
+
+
+def _grouped(risks: Mapping[Key, tuple[Risk, ...]]) -> list[tuple[Key, ...]]:
+    """Return the keys in groups with the same risks, in order of the first of each."""
+    groups: dict[tuple[str, ...], list[Key]] = {}
+    for key, some in risks.items():
+        groups.setdefault(tuple(one.rule for one in some), []).append(key)
+    return [tuple(keys) for keys in groups.values()]
+
+
+def _ask_risks(state: State, groups: Sequence[tuple[Key, ...]], afterwards: ScreenPage) -> State:
+    """Ask about the first group of risky changes; without one, show the page that follows."""
+    page = ScreenPage.RISK if groups else afterwards
+    return replace(state, page=page, unconfirmed=tuple(groups), focused_answer=NO, message="")
 
 
 def _ask_import(state: State) -> State:
@@ -91,8 +135,8 @@ def _ask_import(state: State) -> State:
         return replace(state, message="no commit selected (space: select, A: all, 1: files)")
     if not state.has_commit_details:
         return replace(state, message="still reading the commits; try again")
-    risky = tuple(commits.risky_paths(state.selected_commit_entries))
-    return replace(state, page=ScreenPage.RISK if risky else ScreenPage.IMPORT, unconfirmed=risky, focused_answer=NO, message="")
+    risky = commits.risky_paths(state.selected_commit_entries)
+    return _ask_risks(state, _grouped({key: one.risks for key, one in risky.items()}), ScreenPage.IMPORT)
 
 
 def start_import(state: State, mode: ImportMode, name: str = "") -> Transition:
@@ -104,9 +148,9 @@ def start_import(state: State, mode: ImportMode, name: str = "") -> Transition:
 def _answer(state: State, answer: int) -> Transition:
     match state.page:
         case ScreenPage.RISK:
-            return _answer_risk(state, is_yes=answer == YES)
-        case ScreenPage.SUMMARY if answer == YES:
-            return replace(state, page=ScreenPage.PROGRESS, focused_answer=NO, progress=(0, 0)), (Apply(state.selection),)
+            return _with_summary(_answer_risk(state, answer))
+        case ScreenPage.DELETIONS | ScreenPage.SUMMARY if answer == YES:
+            return _confirm(state)
         case ScreenPage.CONFLICTS if answer == YES:
             return replace(state, page=ScreenPage.REVIEW, resolves_next=True), (Quit(),)
         case ScreenPage.QUIT if answer == YES:
@@ -115,6 +159,13 @@ def _answer(state: State, answer: int) -> Transition:
             return _import(state, IMPORT_MODES[answer - 1])
         case _:
             return _close(state)
+
+
+def _confirm(state: State) -> Transition:
+    """After the question about many deletions show the summary; after the summary apply the selection."""
+    if state.page is ScreenPage.DELETIONS:
+        return replace(state, page=ScreenPage.SUMMARY, focused_answer=NO), ()
+    return replace(state, page=ScreenPage.PROGRESS, focused_answer=NO, progress=(0, 0)), (Apply(state.selection),)
 
 
 def _close(state: State) -> Transition:
@@ -133,32 +184,39 @@ def _import(state: State, mode: ImportMode) -> Transition:
     return start_import(state, mode)
 
 
-def _answer_risk(state: State, *, is_yes: bool) -> Transition:
-    """Keep or deselect a risky change; then ask about the next one, or show the summary."""
+def _answer_risk(state: State, answer: int) -> State:
+    """Keep or deselect the first group of risky changes, or ask about each of them; then ask about the next group."""
+    group, *rest = state.unconfirmed
+    if answer == ONE_BY_ONE:
+        return _ask_risks(state, (*((key,) for key in group), *rest), ScreenPage.SUMMARY)
     if state.tab is Tab.COMMITS:
-        return _answer_risk_of_commits(state, is_yes=is_yes), ()
-    key, *rest = state.unconfirmed
-    if not is_yes:
-        remaining = core.deselect(state.selection, frozenset((key,)), state.changes)
+        return _answer_risk_of_commits(state, group, rest, is_yes=answer == YES)
+    if answer == YES:
+        state = replace(state, confirmed=state.confirmed | frozenset(group))
+    else:
+        remaining = core.deselect(state.selection, frozenset(group), state.changes)
         state = with_selection(state, remaining, "")
-        rest = [one for one in rest if one in remaining]
-    if rest:
-        return replace(state, unconfirmed=tuple(rest), focused_answer=NO), ()
+        rest = _remaining(rest, remaining.keys)
     if not state.selection.keys:
-        return replace(state, page=ScreenPage.REVIEW, unconfirmed=(), focused_answer=NO, message="nothing selected any more"), ()
-    return replace(state, page=ScreenPage.SUMMARY, unconfirmed=(), focused_answer=NO), ()
+        return replace(state, page=ScreenPage.REVIEW, unconfirmed=(), focused_answer=NO, message="nothing selected any more")
+    return _ask_risks(state, rest, ScreenPage.SUMMARY)
 
 
-def _answer_risk_of_commits(state: State, *, is_yes: bool) -> State:
-    """Keep or deselect the commits that change a risky path; then ask about the next path, or how to import."""
-    key, *rest = state.unconfirmed
+def _remaining(groups: Iterable[tuple[Key, ...]], keys: Container[Key]) -> list[tuple[Key, ...]]:
+    """Return the groups with these keys only."""
+    kept = (tuple(key for key in group if key in keys) for group in groups)
+    return [group for group in kept if group]
+
+
+def _answer_risk_of_commits(state: State, group: tuple[Key, ...], rest: list[tuple[Key, ...]], *, is_yes: bool) -> State:
+    """Keep or deselect the commits that change some risky paths; then ask about the next ones, or how to import."""
     if not is_yes:
+        paths = {key.path for key in group}
         affected = frozenset(
-            one.id for one in state.selected_commit_entries if any(risky.path == key.path for risky in one.risky_paths)
+            one.id for one in state.selected_commit_entries if any(risky.path in paths for risky in one.risky_paths)
         )
         state = replace(state, selected_commits=state.selected_commits - affected)
-        remaining = commits.risky_paths(state.selected_commit_entries)
-        rest = [one for one in rest if one in remaining]
+        rest = _remaining(rest, commits.risky_paths(state.selected_commit_entries))
     if not state.selected_commit_entries:
         return replace(state, page=ScreenPage.REVIEW, unconfirmed=(), focused_answer=NO, message="no commit selected any more")
-    return replace(state, page=ScreenPage.RISK if rest else ScreenPage.IMPORT, unconfirmed=tuple(rest), focused_answer=NO)
+    return _ask_risks(state, rest, ScreenPage.IMPORT)

@@ -8,10 +8,12 @@ from agent_dev.fs.entry import Key
 from agent_dev.overlay import selection as core
 from agent_dev.overlay.changes import Change, ChangeSet, Risk
 from agent_dev.overlay.selection import Selection
+from tui.effects import Effect
 from tui.events import (
     ChangesRefreshed,
     ChangesResult,
     ChangeUpdated,
+    DeletionsCounted,
     DiffLoaded,
     EntriesLoaded,
     Highlighted,
@@ -39,7 +41,7 @@ def update_results(state: State, fact: Result) -> Transition:
     match fact:
         case DiffLoaded() | Highlighted() | SearchFinished():
             return _update_diff(state, fact)
-        case LinesCounted() | RisksAssessed() | ChangeUpdated() | ChangesRefreshed():
+        case LinesCounted() | RisksAssessed() | DeletionsCounted() | ChangeUpdated() | ChangesRefreshed():
             return _update_changes(state, fact)
         case ProgressReported() | OperationFinished() | EntriesLoaded():
             return _update_work(state, fact)
@@ -87,9 +89,12 @@ def _update_changes(state: State, fact: ChangesResult) -> Transition:
             return _add_counts(state, counts), ()
         case RisksAssessed(risks):
             return _add_risks(state, risks)
+        case DeletionsCounted(selection, files):
+            return questions.continue_summary(state, selection, files), ()
         case ChangeUpdated(change, message, is_taken, is_edited):
             answers = {key: some for key, some in state.resolutions.items() if not (is_edited and key == change.key)}
-            return _replace_change(replace(state, resolutions=answers), change, message, is_selected=is_taken)
+            new, effects = _replace_change(replace(state, resolutions=answers), change, message, is_selected=is_taken)
+            return (new, effects) if is_edited or not is_taken else _at_next_conflict(new, effects, change)
         case ChangesRefreshed(changes):
             return _refresh(state, changes)
         case _:
@@ -177,6 +182,17 @@ def _replace_change(state: State, change: Change, message: str, *, is_selected: 
     row = new.listing.row_of(current) if current else -1
     new = replace(new, cursor=row) if row >= 0 else new
     return moving.reload_current(new) if new.diff.key == current else moving.load_current(new)
+
+
+def _at_next_conflict(state: State, effects: tuple[Effect, ...], resolved: Change) -> Transition:
+    """After a conflict was resolved in the list, move to the next one; in the diff the cursor stays on its lines."""
+    if state.pane is Pane.DIFF or not resolved.is_clean or state.change is None or state.change.key != resolved.key:
+        return state, effects
+    conflicts = [one.key for one in state.changes.changes if one.conflict and state.listing.row_of(one.key) >= 0]
+    if not conflicts:
+        return state, effects
+    key = next((one for one in conflicts if one > resolved.key), conflicts[0])
+    return moving.move_list_to(state, state.listing.row_of(key))
 
 
 def _refresh(state: State, changes: ChangeSet) -> Transition:

@@ -91,6 +91,10 @@ class ConflictSource:
         """Return no counts: the result of a conflict is unknown until it is resolved."""
         return {}
 
+    def count_deletions(self, _selection: Selection) -> int:
+        """Return none: only commits are imported."""
+        return 0
+
     def assess_risks(self, _keys: Iterable[Key]) -> dict[Key, tuple[Risk, ...]]:
         """Return no risks: they were confirmed when the commits were selected."""
         return {}

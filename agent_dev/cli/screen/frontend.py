@@ -45,13 +45,12 @@ def review_session(review: Review, context: CommandContext, *, is_plain: bool = 
         notify("this terminal cannot show the review screen; use merge --all, --take PATH or --plain")
         return FAILURE
     # Subcommands that only print do not import the screen.
-    from agent_dev.cli.screen.review_source import ReviewSource
     from tui.app import run_review as run_screen
 
     looks = _load_looks(context)
 
     def run() -> int:
-        source = ReviewSource(review, context.store, with_trailers=context.profile.commit_trailers)
+        source = _make_source(review, context)
         return _report(source, run_screen(source, looks))
 
     code = subprocess_screen.run_in_child(run, notify)
@@ -138,7 +137,8 @@ def _prompt_files(review: Review, context: CommandContext) -> int:
 def _make_source(review: Review, context: CommandContext) -> "ReviewSource":
     from agent_dev.cli.screen.review_source import ReviewSource
 
-    return ReviewSource(review, context.store, with_trailers=context.profile.commit_trailers)
+    profile = context.profile
+    return ReviewSource(review, context.store, with_trailers=profile.commit_trailers, many_deletions=profile.many_deletions)
 
 
 class _Lines:

@@ -42,8 +42,11 @@ class ReviewSource:
     is_running = False
     is_resolving = False
 
-    def __init__(self, review: Review, session_store: store.Store, *, with_trailers: bool = False) -> None:
+    def __init__(
+        self, review: Review, session_store: store.Store, *, with_trailers: bool = False, many_deletions: int = 25
+    ) -> None:
         self._review, self._store, self._with_trailers = review, session_store, with_trailers
+        self._many_deletions = many_deletions  # percent of the tree's files
         review.assess()
         review.assess(change.key for change in review.changes.changes if change.conflict)  # shown once resolved
         self._shown = (review.changes, _shown_risks(review.changes))
@@ -138,6 +141,12 @@ class ReviewSource:
             table = self._review.assess(wanted).by_key()
         self._shown_keys |= wanted
         return {key: table[key].risks for key in wanted if key in table}
+
+    def count_deletions(self, selection: Selection) -> int:
+        """Return how many files a selection deletes, if they are a large share of the tree, else 0."""
+        with self._lock:
+            planned = merge.plan_selection(self._review, selection, selection.keys)
+            return merge.excessive_deletions(self._review, planned, self._many_deletions)
 
     def _find_unseen_risks(self, selection: Selection) -> dict[Key, str]:
         """Return the selected changes with risks that the user has not seen; they must not be merged."""

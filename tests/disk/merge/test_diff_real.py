@@ -20,7 +20,7 @@ PLACES = [
     *(PACKAGES / name for name in ("pip", "textual")),
     *map(Path, ("/usr/lib/node_modules/npm", "/usr/share/perl5", "/usr/share/zoneinfo", "/usr/share/terminfo")),
 ]
-HERE = [place for place in PLACES if place.is_dir()]
+HERE = [place for place in PLACES if any(path.is_file() for path in place.rglob("*"))]
 # Replacements for lines.
 NEW_LINES: list[list[bytes]] = [[], [b"new"], [b"twice"] * 2, [b"\x1b[1m"], [b"caf\xe9"], [b"a\rb"]]
 ENDS = [b".new", b" 2", b"\xff", "ü".encode()]

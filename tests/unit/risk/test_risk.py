@@ -246,7 +246,8 @@ def test_every_deletion_is_reported(type_: FileType) -> None:
         (".gitignore", ["git-ignore", "deletion"]),
         (".gitattributes", ["git-settings", "deletion"]),
         (".agent-dev.yaml", ["own-settings", "deletion"]),
-        (".github/workflows/test.yml", ["deletion"]),
+        (".github/workflows/ci.yml", ["deletion", "deleted-policy"]),
+        ("vendor/x/LICENSE.md", ["deletion", "deleted-policy"]),
     ],
 )
 def test_deleting_a_safeguard_is_a_risk(path: str, found: list[str]) -> None:

@@ -229,8 +229,8 @@ HOOKED, LIB = Key(0, b"hook"), Key(0, b"lib")
 
 def test_each_risky_path_is_confirmed_once_before_the_import_question() -> None:
     state = after(opened(RISKY), AllToggled(), ApplyRequested())
-    assert (state.page, state.focused_answer, state.unconfirmed) == (ScreenPage.RISK, NO, (HOOKED, LIB))
-    assert after(state, Answered(YES)).unconfirmed == (LIB,)
+    assert (state.page, state.focused_answer, state.unconfirmed) == (ScreenPage.RISK, NO, ((HOOKED,), (LIB,)))
+    assert after(state, Answered(YES)).unconfirmed == ((LIB,),)
     asking = after(state, Answered(YES), Answered(YES))
     assert (asking.page, asking.unconfirmed, asking.focused_answer, len(asking.selected_commits)) == (
         ScreenPage.IMPORT,
@@ -264,11 +264,12 @@ def test_commits_without_risks_need_no_confirmation() -> None:
 
 def test_the_page_of_a_risky_path_shows_reason_change_and_commits() -> None:
     state = after(opened(RISKY), AllToggled())
-    text = "\n".join(line.text for line in commits.risky_path_page(state, LIB, ("/r",), 74))
+    text = "\n".join(line.text for line in commits.risky_paths_page(state, (LIB,), ("/r",), 74))
     assert all(part in text for part in ("lib", MOVED.why, "1111 → 2222", "aaaa one", "check:"))
     assert "bbbb two" not in text
     assert all(
-        part in "".join(line.text for line in commits.risky_path_page(state, HOOKED, ("/r",), 74)) for part in ("aaaa", "bbbb")
+        part in "".join(line.text for line in commits.risky_paths_page(state, (HOOKED,), ("/r",), 74))
+        for part in ("aaaa", "bbbb")
     )
 
 
@@ -294,7 +295,7 @@ def test_the_summary_fits_its_width(cells: int) -> None:
     state = after(opened(RISKY), AllToggled())
     lines = [
         *commits.import_summary(state, ("/a/long/root",), cells),
-        *commits.risky_path_page(state, LIB, ("/a/long/root",), cells),
+        *commits.risky_paths_page(state, (LIB,), ("/a/long/root",), cells),
     ]
     assert max(len(line.text) for line in lines) <= cells
 

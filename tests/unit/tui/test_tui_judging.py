@@ -30,7 +30,7 @@ def test_unassessed_changes_are_assessed_first() -> None:
 
 def test_a_newly_found_risk_is_confirmed() -> None:
     state = after(chosen(), ApplyRequested(), RisksAssessed({X: (), Y: RISK}))
-    assert (state.page, state.unconfirmed) == (ScreenPage.RISK, (Y,))
+    assert (state.page, state.unconfirmed) == (ScreenPage.RISK, ((Y,),))
     assert state.changes.by_key()[Y].risks == RISK
     assert state.unassessed == frozenset()
 

@@ -9,7 +9,7 @@ from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.merge.reconcile import Reconciliation, ThreeVersions, reconcile_change, resolve_regions
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 from agent_dev.overlay.labels import Outcome
-from tests.unit.tui.tui_states import after, changes
+from tests.unit.tui.tui_states import after, change, changes, key
 from tui.effects import Resolutions
 from tui.events import AllToggled, ChangeUpdated, ConflictResolved
 from tui.model import outcome
@@ -139,3 +139,24 @@ def test_a_resolution_without_the_agents_lines_drops_the_change(
     assert made is not None
     assert made.change is not None
     assert made.change.is_session_only is is_dropped
+
+
+def test_after_a_conflict_is_resolved_the_cursor_moves_to_the_next() -> None:
+    some = changes(*(change(name, conflict="both") for name in "abc"), change("d"))
+    resolved = {one.key: replace(one, conflict=None, resolution=Resolution.AGENT) for one in some.changes}
+    state = initial_state(some)[0]
+    assert state.change is not None
+    for name in "bc":
+        state = after(state, ChangeUpdated(resolved[state.change.key], is_selected=True))
+        assert state.change is not None
+        assert state.change.key == key(name)
+    state = after(state, ChangeUpdated(resolved[key("c")], is_selected=True))
+    assert state.change is not None
+    assert state.change.key == key("c")
+
+
+def test_a_conflict_resolved_in_an_editor_shows_its_result() -> None:
+    some = changes(*(change(name, conflict="both") for name in "ab"))
+    done = replace(some.changes[0], conflict=None, resolution=Resolution.BOTH)
+    state = after(initial_state(some)[0], ChangeUpdated(done, is_selected=True, is_edited=True))
+    assert state.change == done

@@ -1,0 +1,27 @@
+"""Deletions that need review: files that git cannot restore, and tests of files that changed."""
+
+import re
+from collections.abc import Iterable
+
+UNRESTORABLE_RULE = "deletion"  # applies to files that git cannot restore and that were not moved
+TEST_RULE = "deleted-test"  # applies to tests of files that changed
+
+# The stem of the tested file in the name of a test: test_shop.py, shop_test.go, shop.spec.ts, shopTest.java.
+_TEST_STEM = re.compile(r"(?:tests?[_.-]|spec[_.-])(.+)|(.+?)(?:[_.-](?:tests?|spec)|Tests?|Spec)")
+
+
+def changed_stems(paths: Iterable[bytes]) -> frozenset[str]:
+    """Return the stems of changed files, for `is_test_of`."""
+    return frozenset(_stem(path).casefold() for path in paths)
+
+
+def is_test_of(path: bytes, stems: frozenset[str]) -> bool:
+    """Return whether a path has the name of a test of a file with one of these stems."""
+    match = _TEST_STEM.fullmatch(_stem(path))
+    return match is not None and (match[1] or match[2]).casefold() in stems
+
+
+def _stem(path: bytes) -> str:
+    """Return a file's name without its last extension."""
+    name = path.rpartition(b"/")[2].decode("utf-8", "surrogateescape")
+    return name.rpartition(".")[0] or name
