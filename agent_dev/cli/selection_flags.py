@@ -26,7 +26,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="PATH[:HUNK,…]",
         help="select PATH and everything below it, or some of its hunks",
     )
-    parser.add_argument("--all", action="store_true", help="select all changes but risky, ignored and conflicting ones")
+    parser.add_argument("--all", "--safe", action="store_true", help="select all changes but risky, ignored and conflicting ones")
     parser.add_argument("--include-risky", action="store_true", help="with --all or --commits: risky changes, too")
     parser.add_argument("--patch", default="", metavar="FILE", help="select the hunks in this patch (-: stdin)")
     parser.add_argument(

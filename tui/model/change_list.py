@@ -169,7 +169,12 @@ _GENERATED_ENDS = (
 
 def is_generated(path: bytes) -> bool:
     """Return whether a path has a name that generated files have."""
-    return path.endswith(_GENERATED_ENDS) or not _GENERATED_FOLDERS.isdisjoint(path.split(b"/")[:-1])
+    return path.endswith(_GENERATED_ENDS) or is_in_generated_directory(path)
+
+
+def is_in_generated_directory(path: bytes) -> bool:
+    """Return whether a path is below a directory of downloads, build results or caches."""
+    return not _GENERATED_FOLDERS.isdisjoint(path.split(b"/")[:-1])
 
 
 def parent_directory(path: bytes) -> bytes:

@@ -7,6 +7,7 @@ from agent_dev.overlay import selection as core
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, with_requirements
 from agent_dev.overlay.labels import describe_block, format_count
 from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
+from tui.model.change_list import is_in_generated_directory
 
 ToggleResult = tuple[Selection, str]
 
@@ -52,8 +53,10 @@ def toggle_changes(old: Selection, keys: Iterable[Key], changes: ChangeSet) -> T
 
 
 def toggle_all_safe(old: Selection, changes: ChangeSet) -> ToggleResult:
-    """Select all safe changes, or nothing if they are selected already."""
-    safe = core.select_all(changes)
+    """Select all safe changes but new files in generated directories, or nothing if they are selected already."""
+    new_files = (change for change in changes.changes if change.kind is ChangeKind.ADDED)
+    generated = frozenset(change.key for change in new_files if is_in_generated_directory(change.key.path))
+    safe = core.deselect(core.select_all(changes), generated, changes)
     if safe.keys <= old.keys and not old.partial:
         return EMPTY_SELECTION, "nothing selected" if old.keys else "no safe changes here; select risky ones individually"
     new = Selection(old.keys | safe.keys, {key: part for key, part in old.partial.items() if key not in safe})
@@ -61,8 +64,10 @@ def toggle_all_safe(old: Selection, changes: ChangeSet) -> ToggleResult:
     risky = sum(bool(change.risks) for change in left)
     ignored = sum(change.is_ignored and not change.risks for change in left)
     blocked = sum(not change.is_clean for change in left)
+    made = sum(change.key in generated and change.is_clean and not (change.risks or change.is_ignored) for change in left)
     skipped = [f"{risky:,} risky"] if risky else []
     skipped += [f"{ignored:,} ignored"] if ignored else []
+    skipped += [f"{made:,} generated"] if made else []
     skipped += [f"{blocked:,} unmergeable"] if blocked else []
     return new, f"all safe changes selected; skipped: {', '.join(skipped)}" if skipped else "all changes selected"
 

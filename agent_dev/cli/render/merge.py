@@ -10,6 +10,7 @@ from agent_dev.overlay.labels import display_path, format_count
 from agent_dev.sanitize import visible
 
 _FEW = 3  # names that are shown
+_REASONS = ("risky", "ignored by git")  # how a reason begins
 
 
 def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: bool, is_restore: bool = False) -> None:
@@ -47,7 +48,18 @@ def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: b
     )
     verb = "not restored" if is_restore else "unreadable"
     print_limited([f"{verb}: {visible(problem)}" for problem in review.changes.problems], f"{verb}: {{}} more (agent-dev status)")
+    if why := _reasons_left(result):
+        print_line(f"not merged: {why} (agent-dev merge shows them)")
     _print_total(result, is_dry=is_dry)
+
+
+def _reasons_left(result: MergeResult) -> str:
+    """Return why changes were left, with their numbers; "" if they were only not selected."""
+    words = [left.reason.partition(":")[0] for left in result.skipped]
+    known = {word: words.count(word) for word in (*_REASONS, "not selected")}
+    counts = {word: known[word] for word in _REASONS}
+    counts |= {"in conflict": len(result.conflicts), "blocked": len(words) - sum(known.values())}
+    return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
 
 
 def _describe_split_links(result: MergeResult, roots: Sequence[str], *, is_dry: bool = False) -> str:

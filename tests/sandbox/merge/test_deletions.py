@@ -38,7 +38,8 @@ def test_only_deletions_that_git_cannot_restore_are_risky(shop: AgentDev) -> Non
     assert {path for path, rules in found.items() if rules} == {"edited.py", "untracked.py"}
     assert found["edited.py"] == found["untracked.py"] == ["deletion"]
 
-    done = shop("merge", "--all")
+    done = shop("merge", "--safe")  # another name of --all
+    assert "not merged: 2 risky (agent-dev merge shows them)" in done.stdout
     assert (shop.repo / "edited.py").read_text() == "my edit\n"
     assert (shop.repo / "untracked.py").exists()
     gone = ["clean.py", "staged.py", "test_clean.py", "link", "empty"]

@@ -82,3 +82,15 @@ def test_a_change_that_requires_a_risky_one_is_not_selected_by_directory() -> No
 
 def test_the_next_key_clears_the_status_message() -> None:
     assert after(shop(), AllToggled(), CursorMoved(1)).message == ""
+
+
+def test_all_safe_leaves_new_files_in_generated_directories_out() -> None:
+    some = changes(
+        change("node_modules/a/new.js", ChangeKind.ADDED),
+        change("node_modules/tracked.js"),
+        change("src/new.js", ChangeKind.ADDED),
+    )
+    state = after(initial_state(some)[0], AllToggled())
+    assert names(state) == {"node_modules/tracked.js", "src/new.js"}
+    assert state.message == "all safe changes selected; skipped: 1 generated"
+    assert names(after(state, AllToggled())) == set()
