@@ -6,7 +6,8 @@ from agent_dev.cli.commands.open_session import find_with_commits, locked_sessio
 from agent_dev.cli.commands.parser import Verb, make_session_parser
 from agent_dev.commits.prefetch import start_queries
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS
+from agent_dev.errors import SUCCESS, UsageError
+from agent_dev.git.formats.commit_format import ParsedCommit
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext, ListedSession
 
@@ -14,8 +15,12 @@ from agent_dev.session.sessions import CommandContext, ListedSession
 def _commits(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     parser = make_session_parser("commits", "List the agent's commits, moved branches and tags, and stashes.")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    text = "print the patch of each commit, or of one by the start of its id"
+    parser.add_argument("--patch", nargs="?", const="", metavar="ID", help=text)
     args = parser.parse_args(argv)
     named = find_with_commits(args.session, context)
+    if args.patch is not None:
+        return _print_patches(named, context, args.patch, as_json=args.json)
     if named.state == store.RUNNING:
         return _print_running(named, context, as_json=args.json)
     with (
@@ -29,6 +34,34 @@ def _commits(argv: list[str], context: CommandContext, _options: RunOptions) -> 
 
         with closing(open_review(session, context.environ, with_risks=False)) as review:
             output.print_commits(finish_report(review, one), session.id, as_json=args.json)
+    return SUCCESS
+
+
+def _print_patches(named: ListedSession, context: CommandContext, wanted: str, *, as_json: bool) -> int:
+    """Print the patches of commits, the newest first. Raises UsageError for an id that no commit of the session has."""
+    from agent_dev.cli.render import commits as output
+    from agent_dev.cli.render import pager
+    from agent_dev.commits.commit_patch import read_patches
+    from agent_dev.merge import running_session
+
+    if as_json:
+        raise UsageError(message="--patch prints no JSON", hint="agent-dev commits --patch, or agent-dev commits --json")
+
+    def read() -> list[tuple[ParsedCommit, bytes]]:
+        record = store.read_record(named.session)
+        with start_queries(named.session, record, context.environ) as one:
+            return [*read_patches(one, wanted)] if one is not None else []
+
+    if named.state == store.RUNNING:
+        found = running_session.retry_while_changing(named.session, read)
+    else:
+        with locked_session(named):
+            found = read()
+    if wanted and not found:
+        raise UsageError(message=f"the session has no commit {wanted}", hint="agent-dev commits lists them")
+    with pager.open_output(context.environ) as shown:
+        for commit, patch in found:
+            pager.write_patch(output.patch_header(commit) + patch, shown)
     return SUCCESS
 
 

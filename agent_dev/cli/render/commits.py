@@ -80,6 +80,15 @@ def describe_commit(commit: ParsedCommit, report: CommitReport, max_files: int =
         yield f"includes your uncommitted edits of {visible(path)}"
 
 
+def patch_header(commit: ParsedCommit) -> bytes:
+    """Return the lines above a commit's patch, as git prints them; the bytes of the agent are not escaped."""
+    author, when = commit.author, time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(commit.author.time))
+    merged = f"Merge: {' '.join(one[:_SHORT] for one in commit.parents)}\n" if len(commit.parents) > 1 else ""
+    head = f"commit {commit.id}\n{merged}Author: {author.name} <{author.email}>\nDate:   {when}\n\n"
+    message = b"".join(b"    %b\n" % line for line in commit.message.rstrip(b"\n").split(b"\n"))
+    return head.encode("utf-8", "surrogateescape") + message + b"\n"
+
+
 def describe_submodules(pointers: Sequence[SubmoduleChange], commit: str) -> Iterator[str]:
     """Yield a description of the submodules that a commit moved; they are always a risk."""
     for one in pointers:

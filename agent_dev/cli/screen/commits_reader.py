@@ -7,12 +7,13 @@ from agent_dev.agent_git import commits, current_refs, refs
 from agent_dev.agent_git.changes import HEADS, parse_head_branch
 from agent_dev.cli.render import commits as output
 from agent_dev.cli.screen.conflict_source import ImportFunction
-from agent_dev.commits import gitlinks, report
+from agent_dev.commits import commit_patch, gitlinks, report
 from agent_dev.commits.gitlinks import SubmoduleChange
 from agent_dev.commits.importer import ImportResult, import_commits
+from agent_dev.commits.prefetch import RunningQueries, start_queries
 from agent_dev.commits.risks import find_commit_risks
 from agent_dev.commits.targets import ImportOptions
-from agent_dev.errors import AgentDevError
+from agent_dev.errors import AgentDevError, CommandFailed
 from agent_dev.git.formats.commit_format import Commit, ParsedCommit
 from agent_dev.git.merge_tree_conflict import ConflictResolutions
 from agent_dev.merge.merge import Notify
@@ -24,6 +25,8 @@ from tui.model.tabs import ImportMode, RiskyPath, TabEntry
 
 _SHORT = 10
 _MOST_FILES = 200  # shown per commit
+_MOST_PATCHES, _MOST_LINES = 50, 2000  # shown
+_LARGEST_PATCH = 4 << 20  # bytes
 
 
 def list_commits(review: Review) -> tuple[TabEntry, ...]:
@@ -39,7 +42,9 @@ def list_commits(review: Review) -> tuple[TabEntry, ...]:
 def describe_commits(review: Review) -> tuple[TabEntry, ...]:
     """Return the commits with all details, and the other changes of the session's git directory."""
     try:
-        looked = report.create_report(review)
+        with start_queries(review.session, review.record, review.environ) as queries:
+            looked = report.finish_report(review, queries)
+            patches = _read_patches(queries, looked.changes.commits) if queries is not None else {}
     except AgentDevError as error:
         return (TabEntry("cannot read the commits", (error.message,)),)
     rows = []
@@ -48,10 +53,26 @@ def describe_commits(review: Review) -> tuple[TabEntry, ...]:
         details[2:2] = ["", *(visible(line) for line in one.message.decode("utf-8", "surrogateescape").split("\n")), ""]
         rows.append(
             _entry(
-                one, (*details, *output.describe_submodules(looked.submodule_changes, one.id)), _risky_files(review, looked, one)
+                one,
+                (*details, *output.describe_submodules(looked.submodule_changes, one.id), *patches.get(one.id, ())),
+                _risky_files(review, looked, one),
             )
         )
     return (*rows, *(TabEntry(line) for line in output.describe_other_changes(looked)))
+
+
+def _read_patches(queries: RunningQueries, made: Sequence[ParsedCommit]) -> dict[str, tuple[str, ...]]:
+    """Return the lines of the patches of the newest commits, as far as they are not too large to show."""
+    found = {}
+    for one in made[:_MOST_PATCHES]:
+        hint = f"agent-dev commits --patch {one.id[:_SHORT]}"
+        try:
+            lines = commit_patch.read_patch(queries.repo, one, _LARGEST_PATCH).removesuffix(b"\n").split(b"\n")
+        except CommandFailed:
+            lines = [f"its patch is too large or unreadable: {hint}".encode()]
+        more = [f"… {len(lines) - _MOST_LINES:,} more lines: {hint}"] if len(lines) > _MOST_LINES else []
+        found[one.id] = ("", *(visible(line, tab="    ") for line in lines[:_MOST_LINES]), *more)
+    return found
 
 
 def _entry(one: Commit | ParsedCommit, details: tuple[str, ...], risky: tuple[RiskyPath, ...]) -> TabEntry:
