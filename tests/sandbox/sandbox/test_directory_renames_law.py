@@ -18,6 +18,11 @@ c = ctypes.CDLL(None, use_errno=True)
 def rename(top, old, new, flags):
     if c.renameat2(-100, os.fsencode(top + old), -100, os.fsencode(top + new), flags):
         return errno.errorcode[ctypes.get_errno()]
+def is_one_file(old, new):
+    try:
+        return os.path.samestat(os.lstat(old), os.lstat(new))
+    except OSError:
+        return False
 def attempt(call, *words):
     try:
         call(*words)
@@ -62,7 +67,10 @@ steps = json.load(sys.stdin)
 os.mkdir('/tmp/copy')
 subprocess.run(['cp', '-a', 'tree', '/tmp/copy/tree'], check=True)
 for number, one in enumerate(steps):
+    stale = one[0] == 'rename' and is_one_file('/tmp/copy/tree/' + one[1], '/tmp/copy/tree/' + one[2])
     here, there = step('tree/', one), step('/tmp/copy/tree/', one)
+    if stale and here == 'ESTALE':
+        here = None  # a no-op that the kernel's overlay sometimes refuses (docs/decisions/0032-directory-renames.md)
     if here != there or look('tree') != look('/tmp/copy/tree'):
         mine, other = look('tree'), look('/tmp/copy/tree')
         differ = [[k, mine.get(k), other.get(k)] for k in sorted({*mine, *other}) if mine.get(k) != other.get(k)]
