@@ -8,7 +8,7 @@ from benchmarks.measure import Row, Section, Subject
 from benchmarks.working_directory import WorkingDirectory, repository
 
 TITLE = "Imports"
-_PATH = "agent_dev.cli.main, agent_dev.run.run"
+_PATH = "agent_dev.cli.main, agent_dev.run.run, agent_dev.run.new_session"
 _CLOCK = f"import time as _t; _s = _t.perf_counter_ns(); import {_PATH}; print((_t.perf_counter_ns() - _s) / 1e6)"
 _HEAVY = ("textual", "pygit2", "rich", "yaml", "argparse", "json", "re", "subprocess", "pathlib", "dataclasses", "typing")
 

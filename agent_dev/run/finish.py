@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from agent_dev.agent_git import commits, current_refs, refs
 from agent_dev.errors import AgentDevError
 from agent_dev.merge.review import ReviewFindings, open_review
-from agent_dev.overlay import lower_snapshot_take
+from agent_dev.overlay import lower_snapshot_process
 from agent_dev.session import removal, store
 
 
@@ -36,7 +36,7 @@ def finish_session(
     A session whose changes were all undone at its end is kept, and so is one with a notice from `remains`: its checkpoints still
     hold its changes.
     """
-    lower_snapshot_take.wait_for(snapshot_pid)
+    lower_snapshot_process.wait_for(snapshot_pid)
     removal.remove_work_directories(session)
     store.write_record(session, {**record, "state": store.WAITING, "exit": code, "ended": time.time_ns()}, is_durable=True)
     store.sync_record(session)

@@ -12,8 +12,8 @@ from agent_dev.git import passed_config_files
 from agent_dev.git.git_dir import PrivateGitDir
 from agent_dev.home.mount_points import HomeLease
 from agent_dev.overlay.lower_snapshot_request import PriorChanges
+from agent_dev.run import execute, new_session, services, shown_paths
 from agent_dev.run import job as run_job
-from agent_dev.run import run, services, shown_paths
 from agent_dev.run.prepare import prepare_run
 from agent_dev.run.request import PreparedRun, RunRequest
 from agent_dev.sandbox import bwrap, launch, plan
@@ -21,8 +21,12 @@ from agent_dev.session import removal, store
 from agent_dev.session.root import Root
 from agent_dev.session.sessions import ListedSession
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.run.run import Notice
 
-def resume(listed: ListedSession, request: RunRequest, notice: "run.Notice") -> run_job.Outcome:
+
+def resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_job.Outcome:
     """Run an ended session again. Raises AgentDevError if the agent never started; the session is unchanged then."""
     if listed.record["options"].get("direct"):
         raise Refused(
@@ -34,10 +38,10 @@ def resume(listed: ListedSession, request: RunRequest, notice: "run.Notice") -> 
         raise agent_not_started(error) from None
 
 
-def _resume(listed: ListedSession, request: RunRequest, notice: "run.Notice") -> run_job.Outcome:
+def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_job.Outcome:
     launch.close_inherited()
     prepared = _prepare(listed, request)
-    query = run.start_git_query(prepared, request.environ)
+    query = new_session.start_git_query(prepared, request.environ)
     _refuse_other_roots(prepared, listed.record)
     notice(f"resuming session {listed.name}")
     for line in shown_paths.session_notices(prepared):
@@ -51,12 +55,12 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "run.Notice") ->
     home = HomeLease(prepared.store.path, prepared.agent_home, prepared.settings.profile.net)
     try:
         roots = tuple(session.root(number, path) for number, path in enumerate((prepared.location.root, *prepared.overlays)))
-        passed = run.passed_git_config(query, request.environ, prepared)
+        passed = new_session.passed_git_config(query, request.environ, prepared)
         if record.get("packed"):
             record = _unpack(prepared, session, record, roots, request.environ)
             if prepared.location.git:
                 passed_config_files.append_to_config(f"{refs.find_private_git_dir(session, record)}", passed.git_dir_config)
-        parts = run.make_session_spec(prepared, session, roots, _git(listed, record), passed, request.environ)
+        parts = new_session.make_session_spec(prepared, session, roots, _git(listed, record), passed, request.environ)
         sandbox_plan = plan.build_plan(prepared.settings.profile, prepared.machine, parts)
         home.prepare(bwrap.home_mount_points(sandbox_plan), sandbox_plan)
         job = run_job.RunJob(
@@ -74,7 +78,7 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "run.Notice") ->
         )
         setup = launch.SetupProcess()
         setup.supervisor = services.start_supervisor(prepared, session, request.environ)
-        return run.run_job(job, setup)
+        return execute.run_job(job, setup)
     except BaseException as error:
         home.release()
         has_run = store.read_record(session).get("launched") != record.get("launched")

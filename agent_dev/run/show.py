@@ -7,7 +7,7 @@ from agent_dev import paths as agent_dev_paths
 from agent_dev.config.limits import format_limit
 from agent_dev.config.profile import BUILT_IN, LISTS
 from agent_dev.git.git_dir import PrivateGitDir
-from agent_dev.run import mask_report, private_git, run
+from agent_dev.run import mask_report, new_session, private_git
 from agent_dev.run.compose import SessionMounts, compose_spec
 from agent_dev.run.prepare import prepare_run
 from agent_dev.run.request import PreparedRun, RunRequest
@@ -76,7 +76,7 @@ def _parts(prepared: PreparedRun, request: RunRequest) -> SessionSpec:
     if git is not None:
         store = ((f"{git.common}/objects", f"{agent_dev_paths.RUN}/git/0/objects"),)  # a run shows hard-linked objects instead
         dirs = (PrivateGitDir(f"{folder}/git/0", "" if git.inside else git.common, store),)
-    passed = run.passed_git_config(run.start_git_query(prepared, request.environ), request.environ, prepared)
+    passed = new_session.passed_git_config(new_session.start_git_query(prepared, request.environ), request.environ, prepared)
     spec = compose_spec(prepared, SessionMounts(SESSION_PLACEHOLDER, roots, caches, dirs), passed, request.environ)
     return spec.replace(control_socket=None)  # a shell line has no control server
 

@@ -72,7 +72,7 @@ def loaded_by(*modules: str) -> set[str]:
 @pytest.fixture(scope="module")
 def on_the_way() -> set[str]:
     """Return all modules that are loaded when an agent starts."""
-    return loaded_by("agent_dev.cli.main", "agent_dev.run.run")
+    return loaded_by("agent_dev.cli.main", "agent_dev.run.run", "agent_dev.run.new_session")
 
 
 @pytest.mark.parametrize("module", SLOW)

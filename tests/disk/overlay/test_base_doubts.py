@@ -10,7 +10,7 @@ import pytest
 
 from agent_dev.fs.entry import WalkedEntry
 from agent_dev.merge.review import open_review
-from agent_dev.overlay import lower_snapshot_git, lower_snapshot_take, lower_snapshot_walk
+from agent_dev.overlay import lower_snapshot_git, lower_snapshot_process, lower_snapshot_walk
 from agent_dev.overlay.changes import ChangeKind
 from agent_dev.overlay.lower_snapshot_request import PriorChanges, SnapshotRequest
 from tests.disk.overlay.base_world import is_in_index, taken
@@ -273,13 +273,13 @@ def test_a_cancelled_lower_snapshot_ends_its_git_process(root: Path, tmp_path: P
     slow.write_text(f'#!/bin/sh\necho $$ >"{marker}.new"\nmv "{marker}.new" "{marker}"\nexec cat "{slow}.fifo"\n')
     slow.chmod(0o755)
     os.mkfifo(f"{slow}.fifo")
-    pid = lower_snapshot_take.start(
+    pid = lower_snapshot_process.start(
         f"{root.parent}/base", SnapshotRequest(roots=(str(root),), git=f"{root}/.git", program=str(slow), environ=ENVIRON)
     )
     until = time.monotonic() + 20
     while not marker.exists():
         assert time.monotonic() < until
-    lower_snapshot_take.cancel(pid)
+    lower_snapshot_process.cancel(pid)
     while is_alive(int(marker.read_text())):
         assert time.monotonic() < until
 

@@ -8,7 +8,7 @@ import pytest
 
 from agent_dev.fs.entry import FileType
 from agent_dev.git import private_copy
-from agent_dev.overlay import lower_snapshot_take, lower_snapshot_walk
+from agent_dev.overlay import lower_snapshot_process, lower_snapshot_walk
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from tests.disk.overlay.base_world import stored, taken, wish_of
 from tests.harness.repository import repository
@@ -117,7 +117,7 @@ def test_bytes_written_after_the_identity_was_taken_are_not_stored_for_it(root: 
 
 def test_a_lower_snapshot_is_taken_by_a_separate_process(root: Path) -> None:
     folder = root.parent / "base"
-    lower_snapshot_take.wait_for(lower_snapshot_take.start(str(folder), wish_of(root)))
+    lower_snapshot_process.wait_for(lower_snapshot_process.start(str(folder), wish_of(root)))
 
     assert LowerSnapshot(str(folder)).exists()
 
@@ -125,7 +125,7 @@ def test_a_lower_snapshot_is_taken_by_a_separate_process(root: Path) -> None:
 def test_a_failed_lower_snapshot_leaves_its_reason_and_no_data(root: Path) -> None:
     folder = root.parent / "base"
     folder.mkdir()
-    lower_snapshot_take.wait_for(lower_snapshot_take.start(str(folder), wish_of(root, roots=(str(root / "gone"),), git="")))
+    lower_snapshot_process.wait_for(lower_snapshot_process.start(str(folder), wish_of(root, roots=(str(root / "gone"),), git="")))
 
     assert not LowerSnapshot(str(folder)).exists()
     assert "gone" in (folder / "problem").read_text()
@@ -133,7 +133,7 @@ def test_a_failed_lower_snapshot_leaves_its_reason_and_no_data(root: Path) -> No
 
 def test_a_cancelled_lower_snapshot_is_not_used(root: Path) -> None:
     folder = root.parent / "base"
-    lower_snapshot_take.cancel(lower_snapshot_take.start(str(folder), wish_of(root)))
+    lower_snapshot_process.cancel(lower_snapshot_process.start(str(folder), wish_of(root)))
 
     assert not (folder / "manifest").exists() or LowerSnapshot(str(folder)).exists()
 

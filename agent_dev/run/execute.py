@@ -1,0 +1,203 @@
+"""Execute a job: start the sandbox, wait for its end, and report what the session holds."""
+
+import os
+import time
+
+from agent_dev.agent_git import refs
+from agent_dev.errors import DeniedByPolicy
+from agent_dev.linux import pid_namespace, programs
+from agent_dev.run import limits, merge_lock, services
+from agent_dev.run.job import Outcome, RunJob
+from agent_dev.sandbox import launch, sandbox_monitor
+from agent_dev.session import removal, store
+
+SHORT_RUN = 20  # ms: a shorter run without changes needs no lower snapshot and no durable record
+_BWRAP_FAILED = (1, 125)  # exit codes of bubblewrap or the setup process when the agent never started
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.sandbox.supervisor_interface import SupervisorHandle
+
+    EndedRun = tuple[sandbox_monitor.SandboxMonitor, SupervisorHandle | None, launch.Sandbox]
+
+
+def run_job(job: RunJob, setup: launch.SetupProcess) -> Outcome:
+    """Start the sandbox, wait for its end, and finish the session."""
+    merge_lock.block_merges(job.merge_lock)
+    limits.add_limit_groups(job, setup)
+    blocking = [_is_blocking(fd) for fd in range(3)]
+    try:
+        return _run_sandbox(job, setup, blocking)
+    finally:
+        setup.terminal.finish()
+        if setup.supervisor is not None:
+            setup.supervisor.kill()
+
+
+def _run_sandbox(job: RunJob, setup: launch.SetupProcess, blocking: list[bool | None]) -> Outcome:
+    facts, listener = job.prepared.machine, services.open_control_socket(job)
+    sandbox = launch.build_with_fallback(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty_file, setup)
+    record: store.Record = {
+        **job.record,
+        "init": sandbox.init_pid,
+        "life": pid_namespace.identify(sandbox.init_pid, sandbox.pid_namespace).as_row(),
+        "launched": time.time_ns(),
+    }
+    store.write_record(job.session, record)
+    services.release_name(job.name_claim)
+    monitor = sandbox_monitor.SandboxMonitor(sandbox, setup.terminal, limits.monitor_options(job))
+    monitor.install_handlers()
+    snapshot_pid = _snapshot_before_start(job, record) if job.merge_lock >= 0 else None
+    services_pids = (0, 0)
+    disks = limits.free_space(job)
+    launch.start_agent(sandbox)
+    if not monitor.has_ended_within(SHORT_RUN):
+        snapshot_pid = _begin_snapshot(job, record) if snapshot_pid is None else snapshot_pid
+        services_pids = services.start_services(job, record, listener)
+        store.sync_record(job.session)
+        monitor.disk_monitor = limits.disk_monitor(job, disks)
+        monitor.wait()
+    services.stop_services(job, services_pids, listener)
+    exit_code = launch.exit_code(sandbox)
+    exit_code = monitor.exit_code if exit_code is None else exit_code
+    setup.finish_streams()
+    setup.terminal.finish()
+    for fd, was in enumerate(blocking):
+        if was is not None and _is_blocking(fd) is not None:
+            os.set_blocking(fd, was)  # the open file description is shared with the agent, and node leaves it changed
+    monitor.restore_handlers()
+    if exit_code is None and not monitor.end_signal and launch.reap(sandbox) in _BWRAP_FAILED:
+        _raise_start_failure(job, snapshot_pid, setup)
+    code = 128 + monitor.end_signal if monitor.end_signal else (137 if exit_code is None else exit_code)
+    reason = limits.reached_limit(job, setup, monitor, code)
+    record = services.finish_rollback(job, record, sandbox.setup_pid)
+    outcome = _finish_session(job, record, snapshot_pid, code, (monitor, setup.supervisor, sandbox)).replace(limit_notice=reason)
+    if snapshot_pid is not None:
+        _index_home(job, record["launched"])
+    if outcome.is_kept:
+        if exit_code is not None:
+            launch.reap(sandbox)
+        job.home.release()
+        services.log_end(job, record, outcome)
+        return outcome.replace(checkpoint_error=services.take_last_checkpoint(job, record))
+    return outcome
+
+
+def _index_home(job: RunJob, launched: int) -> None:
+    """Index the agent home, for `agent-dev home --diff`."""
+    from agent_dev.home import index  # after the agent, and not for a run that ended immediately
+
+    try:
+        index.start_indexing(job.prepared.store.path, job.home.path, launched)
+    except OSError:
+        return  # full disk, or home removed: the next diff reports missing data
+
+
+def _is_blocking(fd: int) -> bool | None:
+    try:
+        return os.get_blocking(fd)
+    except OSError:
+        return None  # closed
+
+
+def _finish_session(job: RunJob, record: store.Record, snapshot_pid: int | None, code: int, ran: "EndedRun") -> Outcome:
+    monitor, supervisor, sandbox = ran
+    name = str(record["name"] or job.session.id)
+    merge = job.prepared.settings.profile.merge and not monitor.end_signal
+    outcome = Outcome(code, job.session, name, 0, 0, merge, monitor.refreshes, monitor.end_signal, 0, monitor.has_timed_out)
+    outcome = outcome.replace(kept_notice=record.get("undone", ""))
+    store.make_uppers_accessible(job.session, len(record["roots"]))
+    is_kept = (
+        job.is_resumed
+        or bool(outcome.kept_notice)
+        or _may_have_changes(job.session, record)
+        or bool(_checkpoint_notice(job, record))
+    )
+    if supervisor is not None:
+        from agent_dev.run import command_policy  # only with a supervisor
+
+        tally = supervisor.finish(is_kept=is_kept)
+        outcome = outcome.replace(denied=tally.denied)
+        if is_kept and supervisor.has_policy:
+            record = command_policy.with_policy_log(f"{job.session.folder}/commands.jsonl", record, job.prepared, tally)
+    if not is_kept:
+        if snapshot_pid is not None:
+            _cancel_snapshot(snapshot_pid)
+        removal.remove_session_in_background(job.prepared.store, job.session, services.cleanup_function(job, sandbox))
+        job.home.hand_over_to_child()
+        return outcome
+    from agent_dev.run import finish  # after the agent has exited, since it loads the review
+
+    try:
+        snapshot_pid = snapshot_pid or _begin_snapshot(job, record)
+        contents = finish.finish_session(
+            job.session, record, snapshot_pid, code, job.environ, lambda: _checkpoint_notice(job, record)
+        )
+    except OSError:
+        return outcome.replace(changes=1)  # full disk: the changes are kept, and opening them reports the error
+    outcome = outcome.replace(
+        changes=contents.changes, commits=contents.commits, refs=contents.refs, kept_notice=outcome.kept_notice or contents.notice
+    )
+    return outcome.replace(review_cache=contents.review_cache)
+
+
+def _checkpoint_notice(job: RunJob, record: store.Record) -> str:
+    """Return the notice for a session without changes that has checkpoints of some; "" for a transaction."""
+    if not job.has_checkpoints or not os.path.isdir(f"{job.session.folder}/checkpoints"):
+        return ""
+    from agent_dev.checkpoint import only_copy  # rare
+
+    return only_copy.describe_only_copy(job.session, record, job.prepared.untrusted_paths, job.environ)
+
+
+def _may_have_changes(session: store.Session, record: store.Record) -> bool:
+    """Return whether an upper layer or the private git dir may hold changes; a quick check."""
+    for number in range(len(record["roots"])):
+        private = {".git"} if refs.has_private_git_dir(record, number) else set()
+        if set(os.listdir(session.root(number, "").upper)) - private:
+            return True
+    return refs.have_refs_changed(session, record)
+
+
+def _cancel_snapshot(pid: int) -> None:
+    from agent_dev.overlay import lower_snapshot_process
+
+    lower_snapshot_process.cancel(pid)
+
+
+def _begin_snapshot(job: RunJob, record: store.Record) -> int:
+    from agent_dev.overlay import lower_snapshot_process, lower_snapshot_request  # not needed for a run that ends immediately
+
+    git = job.prepared.location.git
+    request = lower_snapshot_request.SnapshotRequest(
+        roots=tuple(record["roots"]),
+        git=git.folder if git else "",
+        program=programs.find_program("git", job.environ, job.prepared.untrusted_paths) or "",
+        environ=job.environ,
+        touched=job.touched,
+        since=record["launched"],
+    )
+    return lower_snapshot_process.start(job.session.lower_snapshot, request, job.session.lock)
+
+
+def _snapshot_before_start(job: RunJob, record: store.Record) -> int:
+    """Take the lower snapshot before the agent can read anything, then allow merges."""
+    pid = _begin_snapshot(job, record)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # reaped when the session is finished
+    merge_lock.allow_merges(job.merge_lock)
+    return pid
+
+
+def _raise_start_failure(job: RunJob, snapshot_pid: int | None, setup: launch.SetupProcess) -> None:
+    """Raise the error of a sandbox in which the agent never ran."""
+    from agent_dev.sandbox import failed_start
+
+    if snapshot_pid is not None:
+        _cancel_snapshot(snapshot_pid)
+    store.write_record(job.session, job.record)  # no longer recorded as launched
+    if setup.supervisor is not None:
+        setup.supervisor.raise_if_dead()
+        if setup.supervisor.has_denied():
+            raise DeniedByPolicy(command=job.plan.command[0], hint="agent-dev policy check -- COMMAND shows the rule")
+    facts = job.prepared.machine
+    raise failed_start.explain_failed_start(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty_file)
