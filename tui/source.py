@@ -97,11 +97,6 @@ class ReviewedSession(Protocol):
         """Saved selection of the previous review, as far as it is still valid."""
         ...
 
-    @property
-    def rename_notes(self) -> Mapping[Key, str]:
-        """Notes about renamed files, by both their keys."""
-        ...
-
     def read_content(self, key: Key) -> ContentPair:
         """Return the base and agent contents of a change, or a link's target; None where there is nothing to show. Slow."""
         ...

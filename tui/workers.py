@@ -102,9 +102,7 @@ class Worker:
     def build_document(self, request: LoadDiff, names: tuple[str, ...]) -> Document:
         """Return the diff of a change, or the error if it cannot be read."""
         change = self._change(request.key)
-        header = diff.header_rows(
-            change, names, request.options.columns, self._source.rename_notes.get(request.key, ""), self._outcome(change, request)
-        )
+        header = diff.header_rows(change, names, request.options.columns, self._outcome(change, request))
         try:
             return self._build(change, header, request)
         except AgentDevError as error:

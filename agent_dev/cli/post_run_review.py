@@ -38,7 +38,7 @@ def _offer(outcome: Outcome, request: RunRequest) -> None:
             frontend.review_session(review, context)
             expire.expire_merges(context, notify)
         else:
-            changes.print_summary(review, len(review.changes.changes), outcome.commits)
+            changes.print_summary(review, len(review.folded.changes), outcome.commits)
         if review.record.get("state") == store.MERGED:
             outcome = outcome.replace(changes=0)
         if outcome.is_kept:

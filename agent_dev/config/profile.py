@@ -33,6 +33,7 @@ class Profile(Value):
     limits: tuple[tuple[str, int], ...] = ()  # name, as in config.limits → bytes, seconds or a count
     merge: bool = True  # open the review screen after the agent has exited
     many_deletions: int = 25  # percent of the tree's files; to delete more by options needs a confirmation
+    rename_similarity: int = 50  # percent of a renamed file's content that is the same; 100: all of it, 0: never renamed
     keep_merges_days: int = 90  # how long a merge can be undone
     keep_merges_mib: int = 4096  # disk space for undoing merges, in all
     keep_merged_sessions: int = 10  # merged sessions kept complete; of older ones only what an undo needs

@@ -123,6 +123,7 @@ _ONLY_CONFIG = (
     *(
         "state",
         "many_deletions",
+        "rename_similarity",
         "keep_merges_days",
         "keep_merges_mib",
         "keep_merged_sessions",
@@ -164,6 +165,7 @@ CONFIG: "dict[str, Check]" = {
     **_BOTH,
     "state": check_path,
     "many_deletions": number_between(0, 100),
+    "rename_similarity": number_between(0, 100),
     "keep_merges_days": number_between(0, 36500),
     "keep_merges_mib": number_between(0, 1 << 30),
     "keep_merged_sessions": number_between(0, 1 << 20),

@@ -15,7 +15,7 @@ from agent_dev.fs.entry import FileType, Key
 from agent_dev.merge import escaping_links
 from agent_dev.merge.restorable import RestorableFiles
 from agent_dev.overlay import embedded_repositories, symlinks
-from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Risk, is_move
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Risk
 from agent_dev.risk import (
     content,
     deletions,
@@ -118,18 +118,24 @@ class RiskAssessor:
         return replace(changes, changes=updated)
 
     def _reviewed_deletion(self, row: Row, change: Change) -> Row:
-        """Drop the risks of a deletion that need no review: of a file that git can restore or that was moved, of an old test."""
+        """Drop the risks of a deletion that needs no review: git can restore it, it is half of a rename, or an old test."""
         names = {one.rule for one in row[0] or ()}
         if deletions.UNRESTORABLE_RULE in names and self._is_kept_elsewhere(change):
             names.discard(deletions.UNRESTORABLE_RULE)
-        if deletions.TEST_RULE in names and not deletions.is_test_of(change.key.path, self._changed_stems):
+        new = self._new_names.get(change.key, change.key)
+        is_still_test = new != change.key and deletions.is_test_of(new.path, self._changed_stems)
+        if deletions.TEST_RULE in names and (is_still_test or not deletions.is_test_of(change.key.path, self._changed_stems)):
             names.discard(deletions.TEST_RULE)
         return row if row[0] is None or len(names) == len(row[0]) else [tuple(one for one in row[0] if one.rule in names), row[1]]
 
     def _is_kept_elsewhere(self, change: Change) -> bool:
         if change.after is not None and change.after.type not in (FileType.FILE, FileType.SYMLINK, FileType.DIRECTORY):
             return False  # what reads the path could block
-        return is_move(change, self._review.changes.by_key()) or self._restorable.contains(change)
+        return change.key in self._new_names or self._restorable.contains(change)
+
+    @cached_property
+    def _new_names(self) -> dict[Key, Key]:
+        return {old: new for new, old in self._review.changes.renames.items()}
 
     @cached_property
     def _changed_stems(self) -> frozenset[str]:

@@ -27,12 +27,12 @@ from agent_dev.merge_engine import (
 )
 from agent_dev.merge_engine.journal import NextAction, Operation, PhaseResult
 from agent_dev.merge_engine.merge_plan import MergePlan, SkippedChange
-from agent_dev.overlay.changes import MAX_FEW_DELETIONS, Change, ChangeKind
+from agent_dev.overlay.changes import MAX_FEW_DELETIONS, Change, ChangeKind, with_requirements
 from agent_dev.overlay.selection import Selection
 from agent_dev.session import store
 
 Notify = Callable[[str], None]
-_KINDS_WITH_LINES = (ChangeKind.EDITED, ChangeKind.ADDED, ChangeKind.DELETED)
+_KINDS_WITH_LINES = (ChangeKind.EDITED, ChangeKind.ADDED, ChangeKind.DELETED, ChangeKind.RENAMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ class MergeResult:
 
 
 def plan_selection(review: Review, selection: Selection, requested: frozenset[Key]) -> MergePlan:
-    """Plan a merge; change nothing."""
+    """Plan a merge; change nothing. A selected half of a renamed file selects the other too."""
+    selection = replace(selection, keys=with_requirements(selection.keys, review.changes))
     is_restore = bool(review.record.get("is_restore"))
     return merge_plan.make_plan(
         review.changes,
@@ -69,7 +70,7 @@ def _results(review: Review, selection: Selection) -> dict[Key, merge_plan.Recon
     table = review.changes.by_key()
     for key, choice in selection.partial.items():
         if key in selection and key in table:
-            found[key] = _partial_result(review, table[key], choice)
+            found[key] = _partial_result(review, review.find_change(key), choice)
     return found
 
 
@@ -291,8 +292,12 @@ def _drive(
 ) -> PhaseResult:
     table = review.changes.by_key() if home is None else home.changes
     ops, kept = staging.stage_plan(merging, planned, review.upper_trees)
+    renames = {} if home is not None else review.changes.renames
     rows = tuple(
-        {**merge_plan.journal_row(table[key], is_part="part" in kept.get(key, {})), **kept.get(key, {})}
+        {
+            **merge_plan.journal_row(table[key], is_part="part" in kept.get(key, {}), renamed_from=renames.get(key)),
+            **kept.get(key, {}),
+        }
         for key in planned.selected
     )
     side = None if home is None else home.refs

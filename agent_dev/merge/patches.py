@@ -3,19 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agent_dev.errors import AgentDevError
 from agent_dev.fs import read_regular
 from agent_dev.fs.entry import FileType, Key
 from agent_dev.git.object_id import uses_sha256
 from agent_dev.merge.review import Review
 from agent_dev.overlay import patch_write
 from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.overlay.fold_renames import fold_changes
 from agent_dev.overlay.patch_write import EXACT_FORMAT, PatchFormat
-from agent_dev.overlay.renames import Rename, detect_renames
 from agent_dev.session import store
 
-MAX_RENAME_FILES = 2_000  # files per side to search for renames
-MAX_RENAME_SIZE = 1 << 20  # bytes per file
 _LARGEST_CONFIG = 1 << 20
 PathOf = Callable[[Key], bytes]
 
@@ -32,13 +29,9 @@ class PatchWriter:
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield one patch per path, for a renamed file at its new path."""
-        found = {} if self.patch_format.with_numbers else {one.new: one for one in find_renames(self.review, self.changes)}
-        renamed_paths = {one.old for one in found.values()}
-        for change in self.changes:
-            if change.key in renamed_paths:
-                continue
+        for change in fold_changes(self.changes, self.review.changes.renames):
             try:
-                yield self._rename(found[change.key]) if change.key in found else self._one(change)
+                yield self._rename(change) if change.renamed_from else self._one(change)
             except OSError as error:
                 if not self.review.is_running:
                     raise
@@ -62,14 +55,15 @@ class PatchWriter:
             one.after is not None and one.key.root == change.key.root and one.key.path.startswith(start) for one in self.changes
         )
 
-    def _rename(self, one: Rename) -> bytes:
+    def _rename(self, change: Change) -> bytes:
+        before, after = self.review.content(change.key)
         table = self.review.changes.by_key()
-        before, after = self.review.content(one.old)[0], self.review.content(one.new)[1]
-        old, new = table[one.old], table[one.new]
+        halves = [table[key] for key in (change.renamed_from, change.key) if key is not None]
         if before is None or after is None:  # deleted in this moment
-            return self._one(old) + self._one(new)
+            return b"".join(map(self._one, halves))
+        old, new = halves
         return patch_write.rename_patch(
-            (self.path_of(one.old), self.path_of(one.new)), old, new, (before, after), self.patch_format
+            (self.path_of(old.key), self.path_of(new.key)), old, new, (before, after), self.patch_format
         )
 
 
@@ -78,29 +72,3 @@ def patch_format_for(record: store.Record, *, is_exact: bool, with_numbers: bool
     git = record.get("git")
     config = read_regular.read_regular_file(f"{git['common']}/config", _LARGEST_CONFIG) if git else b""
     return PatchFormat(is_exact=is_exact, is_sha256=uses_sha256(config), with_numbers=with_numbers)
-
-
-def find_renames(review: Review, changes: Sequence[Change]) -> tuple[Rename, ...]:
-    """Find the renames among some changes; none if there are too many files."""
-    sides: dict[ChangeKind, list[Change]] = {ChangeKind.DELETED: [], ChangeKind.ADDED: []}
-    for change in changes:
-        if change.kind in sides and change.type is FileType.FILE and not change.is_ignored and not change.obstacle:
-            sides[change.kind].append(change)
-    deleted, added = sides[ChangeKind.DELETED], sides[ChangeKind.ADDED]
-    if not deleted or not added or max(len(deleted), len(added)) > MAX_RENAME_FILES:
-        return ()
-    return detect_renames(_bytes(review, deleted, 0), _bytes(review, added, 1))
-
-
-def _bytes(review: Review, changes: list[Change], side: int) -> dict[Key, bytes]:
-    found = {}
-    for change in changes:
-        entry = change.after or change.before
-        if entry is not None and 0 < entry.size <= MAX_RENAME_SIZE:
-            try:
-                data = review.content(change.key)[side]
-            except (AgentDevError, OSError):
-                continue  # unreadable files are not renames
-            if data is not None:
-                found[change.key] = data
-    return found

@@ -12,10 +12,11 @@ from agent_dev.fs import acl, case_folding, dir_tree, walk
 from agent_dev.fs import entry as fs_entry
 from agent_dev.fs.entry import Entry, FileType, Key, WalkedEntry, parents_of
 from agent_dev.git import check_ignore
-from agent_dev.merge import moved_files
+from agent_dev.merge import link_renames
 from agent_dev.overlay import interpret
 from agent_dev.overlay.case_collisions import with_collision_obstacle
 from agent_dev.overlay.changes import UNASSESSED, Change, ChangeKind, ChangeSet, sorted_changes
+from agent_dev.overlay.fold_renames import fold_renames
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from agent_dev.session import store
 from agent_dev.session.uppers import close_trees, open_trees
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from agent_dev.merge.assess import ChangeSize, RiskAssessor
     from agent_dev.merge.reconcile import Reconciliation, ThreeVersions
 
+DEFAULT_SIMILARITY = 50  # percent of a renamed file's content that is the same, as in git
 MAX_DIFF_SIZE = 20 << 20  # bytes; a larger file is selected whole and not shown
 _UNASSESSED = (UNASSESSED,)
 _DELETED_SUFFIXES = tuple(f": {os.strerror(code)}" for code in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE))  # while it was read
@@ -51,6 +53,7 @@ class Review:
     reconciliations: "dict[Key, Reconciliation]" = field(default_factory=dict)  # of paths that the user changed too
     is_running: bool = False  # its agent may still write
     _assessor: "RiskAssessor | None" = None
+    _folded: tuple[ChangeSet, ChangeSet] | None = None  # the changes, and the same folded
 
     def close(self) -> None:
         """Close every descriptor; the session stays locked."""
@@ -75,6 +78,17 @@ class Review:
         return None if any(tree.unlocked for tree in self.upper_trees) else ReviewFindings(self.changes, self.reconciliations)
 
     @property
+    def folded(self) -> ChangeSet:
+        """Return the changes as users see them: each renamed file is one change, at its new path."""
+        if self._folded is None or self._folded[0] is not self.changes:
+            self._folded = (self.changes, fold_renames(self.changes))
+        return self._folded[1]
+
+    def find_change(self, key: Key) -> Change:
+        """Return the change at a path; of a renamed file the whole, except at its old path."""
+        return self.folded.by_key().get(key) or self.changes.by_key()[key]
+
+    @property
     def assessor(self) -> "RiskAssessor":
         """Return the assessor of the changes."""
         if self._assessor is None:
@@ -94,8 +108,22 @@ class Review:
         return self.changes
 
     def assess_with_counts(self, keys: Iterable[Key] | None = None) -> ChangeSet:
-        """Return the changes assessed, with line counts and binary flags (None: all that git does not ignore)."""
-        return self.assessor.assess(keys, with_counts=True)
+        """Return the folded changes assessed, with line counts and binary flags (None: all that git does not ignore)."""
+        renames = self.changes.renames
+        every = None if keys is None else frozenset(one for key in keys for one in (key, renames.get(key, key)))
+        folded = fold_renames(self.assessor.assess(every, with_counts=True))
+        if not renames:
+            return folded
+        return replace(folded, changes=tuple(self._with_counts(one) if one.renamed_from else one for one in folded.changes))
+
+    def _with_counts(self, change: Change) -> Change:
+        try:
+            size = self.measure(change)
+        except OSError:
+            return change  # the diff reports the error
+        if size is None or not size.is_text:
+            return change
+        return replace(change, insertions=size.insertions, deletions=size.deletions)
 
     def measure(self, change: Change) -> "ChangeSize | None":
         """Count a file's hunks and lines; None if it is not a file, too large, or its content is unknown."""
@@ -106,9 +134,9 @@ class Review:
     def content(self, key: Key, most: int = MAX_DIFF_SIZE) -> tuple[bytes | None, bytes | None]:
         """Return the base's and the agent's content of a change (a link's target); None for content that cannot be shown.
 
-        A file of more than `most` bytes is not read.
+        The base's content of a renamed file is that of the old path. A file of more than `most` bytes is not read.
         """
-        return self._contents(self.changes.by_key()[key], most)
+        return self._contents(self.find_change(key), most)
 
     def _contents(self, change: Change, most: int = MAX_DIFF_SIZE) -> tuple[bytes | None, bytes | None]:
         key = change.key
@@ -116,7 +144,7 @@ class Review:
 
     def base_content(self, change: Change, most: int = MAX_DIFF_SIZE) -> bytes | None:
         """Return the base's content of a change (a link's target); None if it is unknown."""
-        before, key = change.before, change.key
+        before, key = change.before, change.renamed_from or change.key
         if before is None:
             return None
         if before.type is FileType.SYMLINK:
@@ -167,7 +195,7 @@ def open_review(
             review.changes, review.reconciliations = seen.changes, dict(seen.reconciliations)
         else:
             review.changes = _changes(review, environ)
-            review.changes = replace(review.changes, changes=moved_files.link_moves(review))
+            review.changes = link_renames.link_renames(review, record.get("rename_similarity", DEFAULT_SIMILARITY))
         if with_risks:
             review.assess()
     except OSError:

@@ -73,7 +73,7 @@ def texts_to_diff(review: Review, change: Change) -> tuple[bytes, bytes]:
     before, after = review.content(change.key)
     before = b"" if change.before is None else before
     after = b"" if change.after is None else after
-    has_lines = change.kind in (ChangeKind.EDITED, ChangeKind.ADDED, ChangeKind.DELETED) and change.type is FileType.FILE
+    has_lines = change.kind not in (ChangeKind.RETYPED, ChangeKind.METADATA) and change.type is FileType.FILE
     if not has_lines or before is None or after is None or is_binary(before) or is_binary(after):
         raise UsageError(message=f"{_shown(change.key)} has no hunks to select from", hint="select the whole file")
     return before, after
@@ -84,7 +84,7 @@ def _shown(key: Key) -> str:
 
 
 def _hunk_selection(review: Review, key: Key, numbers: frozenset[int]) -> LineSelection:
-    found = hunks.find_hunks(*texts_to_diff(review, review.changes.by_key()[key]))
+    found = hunks.find_hunks(*texts_to_diff(review, review.find_change(key)))
     wrong = sorted(number for number in numbers if not 1 <= number <= len(found))
     if wrong:
         hint = f"agent-dev diff --hunks shows the numbers, 1 to {len(found)}"
@@ -109,13 +109,15 @@ def _select_patch(review: Review, selected: Selection, text: bytes) -> tuple[Sel
                 message = f"the patch changes {_shown(key)}, but the agent did not"
                 raise UsageError(message=message, hint="agent-dev diff shows the agent's changes")
         requested.update(keys)
-        if one.renamed_from:
-            _require_whole(review, one, keys)
+        key = keys[-1]
+        is_whole_rename = key in review.changes.renames and review.changes.renames[key] == keys[0]
+        if (len(keys) > 1 and not is_whole_rename) or (len(keys) == 1 and key in review.changes.renames):
+            _require_whole(review, one, keys)  # the patch and the review pair the files differently
             selected = selection.select(selected, frozenset(keys), review.changes)
             continue
-        (key,) = keys
-        change = table[key]
-        if not one.hunks or change.kind not in (ChangeKind.EDITED, ChangeKind.ADDED) or change.type is not FileType.FILE:
+        change = review.find_change(key)
+        has_parts = change.kind in (ChangeKind.EDITED, ChangeKind.ADDED, ChangeKind.RENAMED) and change.type is FileType.FILE
+        if not one.hunks or not has_parts:
             selected = selection.select(selected, frozenset((key,)), review.changes)
             continue
         before, after = texts_to_diff(review, change)
@@ -131,15 +133,18 @@ def _select_patch(review: Review, selected: Selection, text: bytes) -> tuple[Sel
 
 
 def _require_whole(review: Review, one: "FilePatch", keys: list[Key]) -> None:
-    """Raise UsageError for a patch that contains only a part of a renamed file's changes."""
+    """Raise UsageError for a patch with only a part of the change of a file that it renames, or that was renamed."""
     from agent_dev.overlay import select_by_patch  # rare
 
-    old, new = keys
     if not one.hunks:
         return
-    before, after = review.content(old)[0] or b"", review.content(new)[1] or b""
+    new = keys[-1]
+    before = review.content(keys[0])[0] if len(keys) > 1 else None
+    before, after = before or b"", review.content(new)[1] or b""
     if select_by_patch.select_hunks(one, before, after) != select_all(hunks.find_hunks(before, after)):
-        raise UsageError(message=f"{_shown(new)} was renamed and cannot be selected in part", hint="select both whole paths")
+        raise UsageError(
+            message=f"{_shown(new)} was renamed and cannot be selected in part", hint="agent-dev diff shows the rename"
+        )
 
 
 def _key_of(path: bytes, review: Review) -> Key:

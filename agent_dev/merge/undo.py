@@ -1,7 +1,8 @@
 """Undo and redo of merges: previous contents are restored, the user's later changes stay."""
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired, UnknownOutcome
 from agent_dev.fs import acl, attribute_digest, digest, disk_space
@@ -30,7 +31,7 @@ class UndoResult:
     """The result of an undo or a redo: the merge, the changed paths, and the skipped ones with the reason.
 
     `three_way_candidates`: skipped paths that a three-way undo could change; `merged_with_yours`: changed paths where the user's
-    later edits stay.
+    later edits stay. `renames`: the old key of each file that the merge renamed, by its new one.
     """
 
     merge: str
@@ -40,6 +41,7 @@ class UndoResult:
     refs: tuple[RefUpdate, ...] = ()
     three_way_candidates: frozenset[Key] = frozenset()
     merged_with_yours: frozenset[Key] = frozenset()
+    renames: Mapping[Key, Key] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +221,9 @@ def _unchanged_result(
     begin = merging.journal.header
     offered = frozenset() if way.is_three_way else able.keys(merging) & {one.key for one in left}
     roots = tuple(path for path, _, _ in begin.roots) if begin is not None else ()
-    return UndoResult(
-        merging.id, roots, (), tuple(sorted(left, key=lambda one: (one.key.root, one.key.path))), three_way_candidates=offered
-    )
+    skipped = tuple(sorted(left, key=lambda one: (one.key.root, one.key.path)))
+    renames = {one.key: one.renamed_from for one in merging.changes() if one.renamed_from}
+    return UndoResult(merging.id, roots, (), skipped, three_way_candidates=offered, renames=renames)
 
 
 def _refill_slots(merging: merge_execution.Merge, review: Review | None, numbers: tuple[int, ...]) -> dict[int, str]:

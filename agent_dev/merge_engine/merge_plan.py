@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.fs.entry import Entry, FileType, Key, parents_of
-from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, is_mostly_emptied, is_move
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, is_mostly_emptied
 from agent_dev.overlay.selection import Selection
 
 
@@ -125,15 +125,15 @@ _NONE: ContentByKey = {}
 
 
 def count_lost_files(planned: MergePlan, changes: ChangeSet) -> int:
-    """Return how many files a plan deletes, empties, nearly empties, or replaces by another type, apart from moved files."""
-    table = changes.by_key()
-    return sum(_is_lost(step, table) for step in planned.steps)
+    """Return how many files a plan deletes, empties, nearly empties, or replaces by another type; renamed ones do not count."""
+    renamed = frozenset(changes.renames.values())
+    return sum(_is_lost(step, renamed) for step in planned.steps)
 
 
-def _is_lost(step: Step, table: Mapping[Key, Change]) -> bool:
+def _is_lost(step: Step, renamed: frozenset[Key]) -> bool:
     match step:
         case RemoveEntry(key=key):
-            return key not in table or not is_move(table[key], table)
+            return key not in renamed
         case PutEntry(after=after, expected=before, content=content) if before is not None and before.type is FileType.FILE:
             size = after.size if content is None else len(content)
             return after.type is not FileType.FILE or is_mostly_emptied(before.size, size)
@@ -173,19 +173,23 @@ def make_plan(
     return MergePlan((*removals, *prunes, *puts, *modes), keys, left, conflicts, dropped, is_restore)
 
 
-def journal_row(change: Change, *, is_part: bool = False) -> dict[str, object]:
-    """Return a journal's row of an applied change; a deletion that is selected in part is an edit."""
+def journal_row(change: Change, *, is_part: bool = False, renamed_from: Key | None = None) -> dict[str, object]:
+    """Return a journal's row of an applied change; a deletion that is selected in part is an edit.
+
+    `renamed_from`: of a renamed file's new path, if its old path is deleted with it.
+    """
     if is_part and change.kind is ChangeKind.DELETED:
         change = replace(change, kind=ChangeKind.EDITED, after=change.before)
     types = {"before": change.before, "after": change.after}
     path = change.key.path.decode("utf-8", "surrogateescape")
     sides = {side: entry.type if entry else None for side, entry in types.items()}
     flags = {"merged": change.is_merged, "dropped": change.is_session_only, "apart": change.is_from_commit}
-    return {"root": change.key.root, "path": path, "kind": change.kind, **flags, **sides}
+    origin = {"from": renamed_from.path.decode("utf-8", "surrogateescape")} if renamed_from else {}
+    return {"root": change.key.root, "path": path, "kind": change.kind, **flags, **sides, **origin}
 
 
 def change_from_row(row: Mapping[str, Any]) -> Change:
-    """Return the change of a journal's row: its key, its kind, and the types before and after."""
+    """Return the change of a journal's row: its key, its kind, the types before and after, and where a renamed file was."""
     key = Key(row["root"], row["path"].encode("utf-8", "surrogateescape"))
     before, after = (_ENTRIES[row[side]] if row[side] else None for side in ("before", "after"))
     return Change(
@@ -195,6 +199,7 @@ def change_from_row(row: Mapping[str, Any]) -> Change:
         after,
         resolution=Resolution.YOURS if row["dropped"] else Resolution.BOTH if row["merged"] else None,
         is_from_commit=bool(row.get("apart")),
+        renamed_from=Key(row["root"], row["from"].encode("utf-8", "surrogateescape")) if row.get("from") else None,
     )
 
 

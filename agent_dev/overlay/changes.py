@@ -16,6 +16,7 @@ class ChangeKind(StrEnum):
     ADDED = "added"
     EDITED = "edited"
     DELETED = "deleted"
+    RENAMED = "renamed"  # only in folded changes (`overlay/fold_renames.py`)
     RETYPED = "retyped"
     METADATA = "metadata"
 
@@ -52,6 +53,7 @@ class Change:
     `insertions` and `deletions` are counted in lines; None until counted, or for binary files.
     `resolution`: how it was reconciled with the real tree; None if the real tree equals the base version, or for a conflict.
     `yours`: the real tree's entry, if it differs from the base version.
+    `renamed_from`: of a renamed file, whose `before` is the old file's.
     `is_from_commit`: a commit imports it; the session's own file at the path stays as it is.
     """
 
@@ -70,6 +72,7 @@ class Change:
     resolution: Resolution | None = None
     yours: Entry | None = None
     is_from_commit: bool = False
+    renamed_from: Key | None = None
 
     @property
     def is_merged(self) -> bool:
@@ -120,11 +123,13 @@ class ChangeSet:
     """All changes of a session, sorted by root and path, and every problem that left something out.
 
     `notes`: other facts that the user should know, one sentence each.
+    `renames`: the old key of each renamed file, by its new one; its deletion and its addition require each other.
     """
 
     changes: tuple[Change, ...]
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    renames: Mapping[Key, Key] = field(default_factory=dict)
     # Cached, so that no key press walks over 100,000 changes.
     _table: dict[Key, Change] = field(default_factory=dict, init=False, compare=False, repr=False)
     _requirers: dict[Key, tuple[Key, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -181,16 +186,6 @@ def _closure(keys: Iterable[Key], following: Callable[[Key], Iterable[Key]]) -> 
             done.add(key)
             pending.extend(following(key))
     return frozenset(done)
-
-
-def is_move(change: Change, table: Mapping[Key, Change]) -> bool:
-    """Return whether the deletion of a file is one half of a move."""
-    if change.kind is not ChangeKind.DELETED or change.type is not FileType.FILE or change.before is None:
-        return False
-    required = (table[key] for key in change.requires if key in table)
-    return any(
-        one.kind is ChangeKind.ADDED and one.after is not None and one.after.size == change.before.size for one in required
-    )
 
 
 def is_mostly_emptied(before: int, after: int) -> bool:

@@ -10,6 +10,7 @@ SIGNS = {
     ChangeKind.ADDED: "+",
     ChangeKind.EDITED: "~",
     ChangeKind.DELETED: "-",
+    ChangeKind.RENAMED: "→",
     ChangeKind.RETYPED: "%",
     ChangeKind.METADATA: "m",
 }
@@ -30,6 +31,15 @@ def outcome_of(change: Change, *, is_agents: bool) -> Outcome:
     if change.is_session_only:
         return Outcome.KEPT_YOURS
     return Outcome.REPLACED_YOURS if is_agents else Outcome.MERGED
+
+
+def rename_origin(change: Change) -> str:
+    """Return where a renamed file was: its old name in the same directory, else its old path; "" for other changes."""
+    if change.renamed_from is None:
+        return ""
+    old, new = change.renamed_from.path, change.key.path
+    is_same_directory = old.rpartition(b"/")[0] == new.rpartition(b"/")[0]
+    return path_text(old.rpartition(b"/")[2] if is_same_directory else old)
 
 
 def describe_block(change: Change) -> str:

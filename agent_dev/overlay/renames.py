@@ -1,14 +1,13 @@
 """Detect renames: new files with the bytes of a deleted one, or with enough of its lines."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from agent_dev.diff.hunks import split_lines
 from agent_dev.fs.entry import Key
 
-MIN_SIMILARITY = 0.5  # git's default (-M50%): the shared part of the larger file
-MAX_COMPARED_FILES = 200  # files on either side; above that only exact renames are found
+MAX_COMPARED_FILES = 400  # files on either side; above that only exact renames are found
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +19,17 @@ class Rename:
     similarity: float
 
 
-def detect_renames(deleted: Mapping[Key, bytes], added: Mapping[Key, bytes]) -> tuple[Rename, ...]:
-    """Pair deleted with added files, the most similar first. Each file is in at most one pair; empty files are never paired."""
+def detect_renames(deleted: Mapping[Key, bytes], added: Mapping[Key, bytes], threshold: float) -> tuple[Rename, ...]:
+    """Pair deleted with added files, the most similar first. Each file is in at most one pair; empty files are never paired.
+
+    `threshold`: the least similarity, the shared part of the larger file (git's default is 0.5).
+    """
     found = _exact_renames(deleted, added)
     old = {key: data for key, data in deleted.items() if key not in {rename.old for rename in found}}
     new = {key: data for key, data in added.items() if key not in {rename.new for rename in found}}
     if len(old) > MAX_COMPARED_FILES or len(new) > MAX_COMPARED_FILES:
         return tuple(found)
-    return (*found, *_similar_renames(old, new))
+    return (*found, *_similar_renames(old, new, threshold))
 
 
 def _exact_renames(deleted: Mapping[Key, bytes], added: Mapping[Key, bytes]) -> list[Rename]:
@@ -46,25 +48,33 @@ def _exact_renames(deleted: Mapping[Key, bytes], added: Mapping[Key, bytes]) -> 
     return found
 
 
-def _similar_renames(deleted: Mapping[Key, bytes], added: Mapping[Key, bytes]) -> list[Rename]:
-    counted = {key: Counter(split_lines(data)) for key, data in (*deleted.items(), *added.items())}
-    pairs = [
-        Rename(old, new, alike)
-        for old in deleted
-        for new in added
-        if (alike := _similarity(counted[old], counted[new], (len(deleted[old]), len(added[new])))) >= MIN_SIMILARITY
-    ]
+def _similar_renames(deleted: Mapping[Key, bytes], added: Mapping[Key, bytes], threshold: float) -> list[Rename]:
+    """Pair files by the bytes of the lines that they share, counted by an index of the deleted files' lines."""
+    pairs = sorted(_similar_pairs(deleted, added, threshold), key=_preference)
     paired: set[Key] = set()
     found = []
-    for pair in sorted(pairs, key=lambda pair: (-pair.similarity, pair.old.name != pair.new.name, pair.old, pair.new)):
+    for pair in pairs:
         if pair.old not in paired and pair.new not in paired:
             paired |= {pair.old, pair.new}
             found.append(pair)
     return found
 
 
-def _similarity(old: Counter[bytes], new: Counter[bytes], sizes: Sequence[int]) -> float:
-    if not min(sizes) or min(sizes) < MIN_SIMILARITY * max(sizes):
-        return 0.0
-    shared = sum(len(line) * min(count, new[line]) for line, count in old.items() if line in new)
-    return shared / max(sizes)
+def _preference(pair: Rename) -> tuple[float, bool, Key, Key]:
+    return -pair.similarity, pair.old.name != pair.new.name, pair.old, pair.new
+
+
+def _similar_pairs(deleted: Mapping[Key, bytes], added: Mapping[Key, bytes], threshold: float) -> Iterator[Rename]:
+    files_by_line: dict[bytes, list[tuple[Key, int]]] = {}
+    for key, data in deleted.items():
+        for line, count in Counter(split_lines(data)).items():
+            files_by_line.setdefault(line, []).append((key, count))
+    for new, data in added.items():
+        shared: Counter[Key] = Counter()
+        for line, count in Counter(split_lines(data)).items():
+            for old, old_count in files_by_line.get(line, ()):
+                shared[old] += len(line) * min(count, old_count)
+        for old, size in shared.items():
+            similarity = size / max(len(deleted[old]), len(data))
+            if similarity >= threshold:
+                yield Rename(old, new, similarity)

@@ -64,7 +64,7 @@ def _count(session: store.Session, record: store.Record, environ: dict[str, str]
     moved_refs = _count_moved_refs(session, record, environ)
     try:
         review = open_review(session, environ, with_risks=False)
-        changes, seen = len(review.changes.changes) + len(review.changes.problems), review.findings()
+        changes, seen = len(review.folded.changes) + len(review.changes.problems), review.findings()
         review.close()
     except AgentDevError:
         return SessionContents(1, 0, moved_refs)

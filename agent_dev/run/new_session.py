@@ -173,6 +173,7 @@ def _record(prepared: PreparedRun, request: RunRequest, parts: SessionSpec) -> s
         "agent_home": prepared.agent_home,
         "homes": prepared.homes_folder,
         "rw": list(prepared.rw),
+        "rename_similarity": prepared.settings.profile.rename_similarity,
         "started": time.time_ns(),
         "launcher": os.getpid(),
     }

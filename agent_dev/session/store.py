@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         policy: PolicyRecord
         commands: LogRecord
         events: LogRecord
+        rename_similarity: int  # percent of a renamed file's content that is the same
         packed: bool  # reduced to what an undo needs
         packed_copies: list[int]  # `copies` before packing
 

@@ -10,6 +10,7 @@ from agent_dev.merge.retention import pack
 from agent_dev.merge.review import Review, open_review
 from agent_dev.overlay import selection
 from agent_dev.overlay.changes import Change
+from agent_dev.overlay.fold_renames import fold_changes
 from agent_dev.overlay.selection import Selection
 from agent_dev.sanitize import visible
 from agent_dev.session import removal, sessions, store
@@ -75,7 +76,7 @@ def _merge(
     transaction_result.log_result(review.session, result.replace(merge=merged.id))  # before an empty session is discarded
     return result.replace(
         merge=merged.id,
-        applied=tuple(name(change.key) for change in merged.applied),
+        applied=tuple(name(change.key) for change in fold_changes(merged.applied, review.changes.renames)),
         skipped=tuple((name(one.key), one.reason) for one in merged.skipped),
         session=review.session.id if _is_waiting(review, context, merged, has_commits=result.commits > 0) else "",
     )

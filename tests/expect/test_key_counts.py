@@ -56,7 +56,7 @@ def test_a_refactoring_takes_few_keys_and_one_question(shop: AgentDev, repo: Pat
 
     with review(shop, rows=24, cols=80) as terminal:
         keyboard = Keyboard(terminal)
-        keyboard.press("A", "selected 64 of 64")
+        keyboard.press("A", "selected 44 of 44")
         asked = keyboard.press("c", "a large share of the tree?")
         assert "Delete 43 files" in asked
         keyboard.press("y", "No, go back")

@@ -98,7 +98,6 @@ class Sample:
     }
     draft = Draft()
     most_deletions = 1000
-    rename_notes: Mapping[Key, str] = {}
 
     def __init__(self) -> None:
         self.changes = ChangeSet(_changes())

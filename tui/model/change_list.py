@@ -140,7 +140,8 @@ def group_id(group: Group) -> bytes:
 
 
 def _passes(change: Change, sieve: ListFilter) -> bool:
-    if sieve.text and sieve.text.casefold() not in change.key.path.decode("utf-8", "surrogateescape").casefold():
+    paths = b"\0".join(key.path for key in (change.key, change.renamed_from) if key is not None)
+    if sieve.text and sieve.text.casefold() not in paths.decode("utf-8", "surrogateescape").casefold():
         return False
     return change.key not in sieve.hidden
 

@@ -19,12 +19,12 @@ from tui.text.cells import clean_text, wrap
 MAX_LISTED_NAMES = 1000  # names listed for a heading
 
 
-def header_rows(change: Change, names: Sequence[str], cells: int, renamed: str = "", outcome: str = "") -> tuple[DiffRow, ...]:
+def header_rows(change: Change, names: Sequence[str], cells: int, outcome: str = "") -> tuple[DiffRow, ...]:
     """Return the header rows of a change, wrapped to a width. They do not depend on its content.
 
-    `names` are the changes that it requires, `renamed` its old or new name, `outcome` the result of its merge with yours.
+    `names` are the changes that it requires, `outcome` is the result of its merge with yours.
     """
-    first = [labels.describe_kind(change), renamed, "ignored by git" if change.is_ignored else ""]
+    first = [labels.describe_kind(change), "ignored by git" if change.is_ignored else ""]
     lines = [(Tone.DIM, " · ".join(filter(None, first)))]
     if change.obstacle or change.conflict:
         lines.append((Tone.ERROR, f"{BLOCKED_SIGN} {describe_block(change)}"))
@@ -40,7 +40,7 @@ def part_rows(change: Change, *, has_lines: bool) -> tuple[DiffRow, ...]:
     """Return the rows that select a change other than by lines: creation or deletion, a link's target, the mode."""
     texts = [*filter(None, (labels.describe_mode(change),)), *labels.describe_attributes(change)]
     modes = tuple(_part(ChangePart.MODE, text) for text in texts)
-    if has_lines and change.kind is ChangeKind.EDITED:
+    if has_lines and change.kind in (ChangeKind.EDITED, ChangeKind.RENAMED):
         return modes
     whole = labels.describe_effect(change)
     if has_lines:
@@ -60,7 +60,7 @@ def has_selectable_mode(change: Change) -> bool:
     if change.kind is ChangeKind.ADDED:
         return bool(after.mode & 0o111)
     return (
-        change.kind is ChangeKind.EDITED
+        change.kind in (ChangeKind.EDITED, ChangeKind.RENAMED)
         and before is not None
         and (before.mode, before.attributes) != (after.mode, after.attributes)
     )
@@ -124,7 +124,7 @@ def _has_type(entry: Entry | None, kind: FileType) -> bool:
 
 def _no_diff_reason(change: Change, before: bytes | None, after: bytes | None) -> str:
     """Return the text to show instead of a diff; empty if there is a diff."""
-    if change.kind is ChangeKind.METADATA:
+    if change.kind is ChangeKind.METADATA or (change.kind is ChangeKind.RENAMED and before is not None and before == after):
         return "content unchanged" if _has_type(change.after, FileType.FILE) else " "
     not_loaded = [
         entry

@@ -25,6 +25,8 @@ def describe_kind(change: Change) -> str:
             return f"deleted {noun}"
         case ChangeKind.EDITED:
             return f"edited {noun}"
+        case ChangeKind.RENAMED:
+            return f"{noun} renamed from {path_text(change.renamed_from.path) if change.renamed_from else 'unknown'}"
         case ChangeKind.RETYPED:
             return f"type changed: {type_name(change.before.type) if change.before else 'unknown'} → {noun}"
         case ChangeKind.METADATA:
@@ -45,8 +47,8 @@ def describe_effect(change: Change) -> str:
             return f"replace the {type_name(change.before.type) if change.before else 'entry'} with a {noun}"
         case ChangeKind.EDITED if change.after and change.after.type is FileType.SYMLINK:
             return f"point the symlink to {path_text(change.after.target)}"
-        case ChangeKind.EDITED | ChangeKind.METADATA:
-            return f"change the {noun}"
+        case ChangeKind.EDITED | ChangeKind.METADATA | ChangeKind.RENAMED:
+            return f"{'rename' if change.kind is ChangeKind.RENAMED else 'change'} the {noun}"
 
 
 def describe_mode(change: Change) -> str:

@@ -84,7 +84,7 @@ def normalize(choice: LineSelection, change: Change, document: Document) -> tupl
     if is_full and (choice.mode or not document.has_selectable_mode):
         return True, ""
     if not choice.has_lines:
-        only_mode = document.has_selectable_mode and choice.mode and change.kind is ChangeKind.EDITED
+        only_mode = document.has_selectable_mode and choice.mode and change.kind in (ChangeKind.EDITED, ChangeKind.RENAMED)
         return (replace(choice, mode=True), "") if only_mode else (False, "")
     if not document.has_selectable_mode:
         choice = replace(choice, mode=True)

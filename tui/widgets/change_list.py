@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from agent_dev.overlay.changes import Change, ChangeKind
-from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, path_text
+from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, path_text, rename_origin
 from tui.events import Pane
 from tui.model import outcome
 from tui.model.change_list import ChangeRow, Group, HeadingRow, NoteRow, ProblemRow, Section
@@ -19,6 +19,7 @@ _CURSOR, _IDLE = "▌", "▏"  # with and without focus
 _TONES = {
     ChangeKind.ADDED: Tone.ADDED,
     ChangeKind.EDITED: Tone.CHANGED,
+    ChangeKind.RENAMED: Tone.CHANGED,
     ChangeKind.DELETED: Tone.REMOVED,
     ChangeKind.RETYPED: Tone.CHANGED,
     ChangeKind.METADATA: Tone.CHANGED,
@@ -28,6 +29,7 @@ _DISPLAYED = (
     *("tab", "tabs", "selected_commits", "pane", "cursor"),
 )
 _CURSOR_ONLY = {"cursor", "pane"}  # these affect only the row under the cursor
+_MIN_ORIGIN = 10  # cells for the old path of a renamed file
 _TITLES = {
     Section.RISKY: "Needs review",
     Section.LOCK_FILES: "Lock files",
@@ -113,9 +115,11 @@ class ChangeList(RowView):
         risk = Piece(RISK_SIGN if change.risks else " ", Tone.RISK)
         label, space = clean_text(_label(group, change)), cells - 9 - len(indent)
         right = self._right(change, max(10, space - 2 - width(label)))
-        name = crop_start(label, space - sum(width(piece.text) for piece in right))
+        left = space - sum(width(piece.text) for piece in right)
+        name = crop_start(label, left)
         tone = Tone.PLAIN if change.is_clean else Tone.DIM
-        return align_row([Piece(indent), box, sign, risk, Piece(" "), Piece(name, tone)], right, cells)
+        origin = _origin(change, left - width(name))
+        return align_row([Piece(indent), box, sign, risk, Piece(" "), Piece(name, tone), *origin], right, cells)
 
     def _right(self, change: Change, cells: int) -> list[Piece]:
         reason = change.obstacle or change.conflict
@@ -134,6 +138,12 @@ class ChangeList(RowView):
 def _label(group: Group, change: Change) -> str:
     path = path_text(change.key.path)
     return path.rpartition("/")[2] if group.section is Section.DIRECTORY else path
+
+
+def _origin(change: Change, cells: int) -> list[Piece]:
+    """Return where a renamed file was, if there is space for it."""
+    origin = clean_text(rename_origin(change))
+    return [Piece(f" ← {crop_start(origin, cells - 3)}", Tone.DIM)] if origin and cells >= _MIN_ORIGIN else []
 
 
 def _box(*, is_possible: bool, is_all: bool, is_some: bool) -> Piece:

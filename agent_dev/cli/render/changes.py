@@ -38,6 +38,7 @@ def _change(change: Change, roots: Sequence[str]) -> dict[str, object]:
     return {
         "path": display_path(change.key, roots),
         "kind": str(change.kind),
+        "from": display_path(change.renamed_from, roots) if change.renamed_from else None,
         "type": str(change.type),
         "ignored": change.is_ignored,
         "binary": change.is_binary,
@@ -96,7 +97,8 @@ def print_summary(review: Review, count: int, commit_total: int) -> None:
     """Print the list of changes after a run, on stderr, since it is not requested output."""
     roots = roots_of(review.record)
     commit_count = f", {format_count(commit_total, 'commit')}" if commit_total else ""
-    rows = change_rows(review.assess_visible(MAX_ROWS), roots, MAX_ROWS)
+    review.assess_visible(MAX_ROWS)
+    rows = change_rows(review.folded, roots, MAX_ROWS)
     lines = [f"agent-dev: {format_count(count, 'change')}{commit_count}", *(f"  {text}" for text in rows)]
     try:
         sys.stdout.flush()
@@ -116,10 +118,7 @@ def _list(changes: ChangeSet, roots: Sequence[str]) -> None:
 def print_diff(review: Review, keys: Sequence[Key], style: PatchStyle, *, is_stat: bool, with_hunks: bool = False) -> str:
     """Print changes as a patch for git or for a reader, or as a diffstat; return a note about changes that are not in it."""
     roots = roots_of(review.record)
-    all_changes = review.changes.changes
-    wanted = (
-        list({c.key: c for key in keys for c in review.changes.below(key.root, key.path)}.values()) if keys else list(all_changes)
-    )
+    wanted = _changes_at(review.folded, keys)
     if is_stat:
         counted = review.assess_with_counts([change.key for change in wanted]).by_key()
         for change in wanted:
@@ -130,6 +129,16 @@ def print_diff(review: Review, keys: Sequence[Key], style: PatchStyle, *, is_sta
     for patch in patch_set:
         pager.write_patch(patch, style)
     return describe_omitted(patch_set.omitted)
+
+
+def _changes_at(changes: ChangeSet, keys: Sequence[Key]) -> list[Change]:
+    """Return the changes at some paths and below them, or from there if they are renames; without keys all changes."""
+    return [change for change in changes.changes if not keys or any(_is_at(change, key) for key in keys)]
+
+
+def _is_at(change: Change, key: Key) -> bool:
+    places = [place for place in (change.key, change.renamed_from) if place is not None and place.root == key.root]
+    return any(not key.path or place.path == key.path or place.path.startswith(key.path + b"/") for place in places)
 
 
 def describe_omitted(rows: Sequence[tuple[bytes, str]]) -> str:

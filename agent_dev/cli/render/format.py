@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_dev.fs.entry import FileType
 from agent_dev.overlay.changes import Change, ChangeSet, Resolution
-from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, display_path, outcome_of, type_name
+from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, display_path, outcome_of, rename_origin, type_name
 from agent_dev.sanitize import visible
 from agent_dev.session.store import Record
 
@@ -102,9 +102,11 @@ def _needs_review(change: Change) -> bool:
 def change_row(change: Change, roots: Sequence[str]) -> str:
     """Return the line of one change."""
     parts = [SIGNS[change.kind], f"{change.kind:<8}", visible(display_path(change.key, roots))]
+    if change.renamed_from:
+        parts.append(f"(from {visible(rename_origin(change))})")
     if change.type is not FileType.FILE:
         parts.append(f"({type_name(change.type)})")
-    if change.insertions is not None:
+    if change.insertions is not None and (change.insertions or change.deletions or not change.renamed_from):
         parts.append(f"+{change.insertions} -{change.deletions}")
     if change.is_ignored:
         parts.append("[ignored]")

@@ -1,11 +1,14 @@
 """Print the result of a merge as text or JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from agent_dev.cli.render.format import MAX_ROWS, change_row, print_json, print_limited, print_line, roots_of, skipped_as_json
+from agent_dev.fs.entry import Key
 from agent_dev.merge.merge import MergeResult
 from agent_dev.merge.review import Review
 from agent_dev.merge_engine.merge_plan import SkippedChange
+from agent_dev.overlay.fold_renames import fold_changes
 from agent_dev.overlay.labels import display_path, format_count
 from agent_dev.sanitize import visible
 
@@ -15,6 +18,7 @@ _REASONS = ("risky", "ignored by git")  # how a reason begins
 
 def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: bool, is_restore: bool = False) -> None:
     """Print the result of a merge or of its dry run; `is_restore`: it applied a snapshot, not an agent's changes."""
+    result = _fold_result(result, review)
     roots = roots_of(review.record)
     if as_json:
         print_json(
@@ -53,6 +57,20 @@ def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: b
     _print_total(result, is_dry=is_dry)
 
 
+def _fold_result(result: MergeResult, review: Review) -> MergeResult:
+    """Return a result with each renamed file as one change."""
+    renames = review.changes.renames
+    if not renames:
+        return result
+    skipped, conflicts = (_without_old_paths(some, renames) for some in (result.skipped, result.conflicts))
+    return replace(result, applied=fold_changes(result.applied, renames), skipped=skipped, conflicts=conflicts)
+
+
+def _without_old_paths(some: Sequence[SkippedChange], renames: Mapping[Key, Key]) -> tuple[SkippedChange, ...]:
+    old = {renames[one.key] for one in some if one.key in renames}
+    return tuple(one for one in some if one.key not in old)
+
+
 def _reasons_left(result: MergeResult) -> str:
     """Return why changes were left, with their numbers; "" if they were only not selected."""
     words = [left.reason.partition(":")[0] for left in result.skipped]
@@ -83,6 +101,7 @@ def _describe_total(result: MergeResult) -> str:
 
 def describe_merge(result: MergeResult, stale: Sequence[SkippedChange], review: Review) -> tuple[str, ...]:
     """Return the report for the screen: conflicts, the numbers of a merge, and how to undo it."""
+    result = _fold_result(result, review)
     roots = roots_of(review.record)
     lines = [_describe_split_links(result, roots)] if result.hard_linked else []
     lines += [

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from agent_dev.cli.render.commits import ref_label
 from agent_dev.cli.render.format import print_json, print_limited, print_line, print_wrapped, skipped_as_json
+from agent_dev.fs.entry import Key
 from agent_dev.merge.history import MergeRecord
 from agent_dev.merge.undo import UndoResult
 from agent_dev.overlay.changes import sorted_changes
+from agent_dev.overlay.fold_renames import fold_recorded
 from agent_dev.overlay.labels import display_path, format_count
 from agent_dev.sanitize import visible
 
@@ -32,10 +34,9 @@ def print_undo(result: UndoResult, *, as_json: bool, verb: str) -> None:
         return
     for ref in result.refs:
         print_line(f"{ref_label(ref.name)} reset to {ref.new[:10] or 'nothing'}")
-    rows = [
-        f"{verb} {visible(display_path(key, result.roots))}{' (your later changes kept)' * (key in result.merged_with_yours)}"
-        for key in result.paths
-    ]
+    old_paths = {result.renames[key] for key in result.paths if result.renames.get(key) in result.paths}
+    paths = [key for key in result.paths if key not in old_paths]
+    rows = [f"{verb} {_describe_path(key, result, is_renamed=result.renames.get(key) in old_paths)}" for key in paths]
     print_limited(rows, f"{verb} {{}} more")
     flags = "after a redo, --three-way" if result.refs else "--three-way"  # reset refs cannot be reset again
     for left in result.skipped:
@@ -45,9 +46,14 @@ def print_undo(result: UndoResult, *, as_json: bool, verb: str) -> None:
         )
     # Not "nothing left": that would be read as said of the session, whose other changes are unknown here.
     print_line(
-        f"merge {result.merge}: {format_count(len(result.paths), 'change')} {verb}"
+        f"merge {result.merge}: {format_count(len(paths), 'change')} {verb}"
         + (f", {len(result.skipped)} skipped" if result.skipped else "")
     )
+
+
+def _describe_path(key: Key, result: UndoResult, *, is_renamed: bool) -> str:
+    origin = f" (renamed from {visible(display_path(result.renames[key], result.roots))})" if is_renamed else ""
+    return visible(display_path(key, result.roots)) + origin + " (your later changes kept)" * (key in result.merged_with_yours)
 
 
 def print_merges(found: Sequence[MergeRecord], *, as_json: bool, with_roots: bool) -> None:
@@ -61,7 +67,12 @@ def print_merges(found: Sequence[MergeRecord], *, as_json: bool, with_roots: boo
                 "time": one.time,
                 "state": one.state,
                 "changes": [
-                    {"path": display_path(change.key, one.roots), "kind": change.kind} for change in sorted_changes(one.changes)
+                    {
+                        "path": display_path(change.key, one.roots),
+                        "kind": change.kind,
+                        "from": display_path(change.renamed_from, one.roots) if change.renamed_from else None,
+                    }
+                    for change in sorted_changes(fold_recorded(one.changes))
                 ],
                 "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in one.refs],
                 "problem": one.problem or None,
@@ -75,7 +86,7 @@ def print_merges(found: Sequence[MergeRecord], *, as_json: bool, with_roots: boo
             print_wrapped(f"{one.id}  damaged  {visible(one.problem)}")
             continue
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.time // 10**9))
-        kinds = Counter(change.kind for change in one.changes)
+        kinds = Counter(change.kind for change in fold_recorded(one.changes))
         summary = ", ".join([*(ref_label(ref.name) for ref in one.refs), *(f"{count} {kind}" for kind, count in kinds.items())])
         root = f"  {visible(one.roots[0])}" if with_roots else ""
         print_wrapped(f"{one.id}  {one.state:<13}  {when}  {summary}{root}")

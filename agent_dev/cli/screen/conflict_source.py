@@ -30,7 +30,6 @@ class ConflictSource:
     is_running = False
     is_resolving = True
     tabs: Mapping[Tab, tuple[TabEntry, ...]] = {}
-    rename_notes: Mapping[Key, str] = {}
     unassessed: frozenset[Key] = frozenset()
 
     def __init__(

@@ -41,7 +41,7 @@ def review_session(review: Review, context: CommandContext, *, is_plain: bool = 
     if not has_screen(context.environ):
         from agent_dev.cli.render import changes
 
-        changes.print_summary(review, len(review.changes.changes), 0)
+        changes.print_summary(review, len(review.folded.changes), 0)
         notify("this terminal cannot show the review screen; use merge --all, --take PATH or --plain")
         return FAILURE
     # Subcommands that only print do not import the screen.

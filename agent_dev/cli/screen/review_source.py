@@ -18,7 +18,7 @@ from agent_dev.diff.merge3 import ConflictSide, LineMerge
 from agent_dev.diff.partial_selection import LineSelection
 from agent_dev.errors import FAILURE, AgentDevError, AgentExited
 from agent_dev.fs.entry import FileType, Key
-from agent_dev.merge import editor, merge, patches, reconcile, running_session
+from agent_dev.merge import editor, merge, reconcile, running_session
 from agent_dev.merge import saved_selection as drafts
 from agent_dev.merge.review import MAX_DIFF_SIZE, Review
 from agent_dev.merge_engine.merge_plan import SkippedChange
@@ -49,7 +49,7 @@ class ReviewSource:
         self._many_deletions = many_deletions  # percent of the tree's files
         review.assess()
         review.assess(change.key for change in review.changes.changes if change.conflict)  # shown once resolved
-        self._shown = (review.changes, _shown_risks(review.changes))
+        self._shown = (review.changes, _shown_risks(review.folded))
         self._shown_keys = {change.key for change in review.changes.changes if change.is_assessed}  # their risks were shown
         record = review.record
         self.session = str(record.get("name") or review.session.id)
@@ -61,7 +61,6 @@ class ReviewSource:
         self._conflicts = {change.key: change for change in review.changes.changes if change.conflict}
         self._seen: dict[Key, bytes] = {}
         self._lock = RLock()  # the trees of a review are not thread-safe: they keep a position
-        self._renamed: dict[Key, str] | None = None
         self.result: OperationResult | None = None
         self._conflict_source: ConflictSource | None = None
         self._edited: dict[Key, bytes] = {}  # conflicts resolved in an editor
@@ -69,9 +68,9 @@ class ReviewSource:
 
     @property
     def changes(self) -> ChangeSet:
-        """The agent's changes."""
+        """The agent's changes, with each renamed file as one."""
         if self._shown[0] is not self._review.changes:
-            self._shown = (self._review.changes, _shown_risks(self._review.changes))
+            self._shown = (self._review.changes, _shown_risks(self._review.folded))
         return self._shown[1]
 
     # Reading
@@ -99,7 +98,7 @@ class ReviewSource:
 
     def count_lines(self, keys: Iterable[Key]) -> dict[Key, LineCount]:
         """Count the hunks and lines of changes."""
-        table = self._review.changes.by_key()
+        table = self._review.folded.by_key()
         return {key: self._counted(table[key]) for key in keys if key in table}
 
     def _counted(self, change: Change) -> LineCount:
@@ -110,48 +109,40 @@ class ReviewSource:
             return LineCount()  # the diff reports the error
         return LineCount(one.hunks, one.insertions, one.deletions) if one is not None else LineCount()
 
-    @property
-    def rename_notes(self) -> Mapping[Key, str]:
-        """The labels of renamed files."""
-        if self._renamed is None:
-            self._renamed = self._find_renamed()
-        return self._renamed
-
-    def _find_renamed(self) -> dict[Key, str]:
-        messages: dict[Key, str] = {}
-        with self._lock:
-            found = patches.find_renames(self._review, self._review.changes.changes)
-        for one in found:
-            similarity = "" if one.similarity >= 1 else f", {one.similarity:.0%} similar"
-            messages[one.new] = f"renamed from {_shown(one.old)}{similarity}"
-            messages[one.old] = f"renamed to {_shown(one.new)}{similarity}"
-        return messages
-
     # Risks
 
     @property
     def unassessed(self) -> frozenset[Key]:
         """The changes whose risks are unknown: files that git ignores, until they are selected."""
-        return frozenset(change.key for change in self._review.changes.changes if not change.is_assessed)
+        return frozenset(change.key for change in self._review.folded.changes if not change.is_assessed)
 
     def assess_risks(self, keys: Iterable[Key]) -> dict[Key, tuple[Risk, ...]]:
         """Assess changes; from now on their risks count as shown."""
         wanted = frozenset(keys)
+        every = self._with_old_paths(wanted)
         with self._lock:
-            table = self._review.assess(wanted).by_key()
-        self._shown_keys |= wanted
+            self._review.assess(every)
+            table = self._review.folded.by_key()
+        self._shown_keys |= every
         return {key: table[key].risks for key in wanted if key in table}
+
+    def _with_old_paths(self, keys: frozenset[Key]) -> frozenset[Key]:
+        """Return the keys and the old paths of renamed files."""
+        renames = self._review.changes.renames
+        return keys | {renames[key] for key in keys if key in renames}
 
     def count_deletions(self, selection: Selection) -> int:
         """Return how many files a selection deletes, if they are a large share of the tree, else 0."""
         with self._lock:
-            planned = merge.plan_selection(self._review, selection, selection.keys)
+            planned = merge.plan_selection(self._review, selection, self._with_old_paths(selection.keys))
             return merge.excessive_deletions(self._review, planned, self._many_deletions)
 
     def _find_unseen_risks(self, selection: Selection) -> dict[Key, str]:
         """Return the selected changes with risks that the user has not seen; they must not be merged."""
-        table = self._review.assess(selection.keys - self._shown_keys).by_key()
-        new = (table[key] for key in selection.keys - self._shown_keys if key in table)
+        unseen = self._with_old_paths(selection.keys) - self._shown_keys
+        self._review.assess(unseen)
+        table = self._review.folded.by_key()
+        new = (table[key] for key in selection.keys if key in table and self._with_old_paths(frozenset((key,))) & unseen)
         return {one.key: "risky: " + ", ".join(risk.rule for risk in one.risks) for one in new if one.risks}
 
     def read_changes(self) -> ChangeSet:
@@ -167,7 +158,9 @@ class ReviewSource:
                 self.resolve(key, given)
         parts = {key: self._part(key, part) for key, part in saved.selection.partial.items()}
         partial = {key: given for key, given in saved.resolutions.items() if not isinstance(given, bytes)}
-        return Draft(saved.selection, parts, saved.reviewed, saved.cursor, partial)
+        renamed = frozenset(self._review.changes.renames.values())
+        selection = replace(saved.selection, keys=saved.selection.keys - renamed)
+        return Draft(selection, parts, saved.reviewed, saved.cursor, partial)
 
     def _part(self, key: Key, part: LineSelection) -> LineCount:
         before, after = (side or b"" for side in self._review.content(key))
@@ -229,7 +222,7 @@ class ReviewSource:
         try:
             stale = self._find_stale(selection) | self._find_unseen_risks(selection)
             selected = Selection(selection.keys - stale.keys(), selection.partial)
-            planned = merge.plan_selection(self._review, selected, selected.keys)
+            planned = merge.plan_selection(self._review, selected, self._with_old_paths(selected.keys))
             done = merge.apply_plan(self._review, planned, self._store, messages.append, tell=on_progress)
         except AgentDevError as error:
             return OperationResult(
@@ -323,10 +316,6 @@ def _command_entry(row: Mapping[str, Any]) -> TabEntry:
         after = f" after {row['duration'] / 1000:.1f} s" if "duration" in row else ""
         details.append(code + after + (", rolled back" if row.get("rolled_back") else ""))
     return TabEntry(shlex.join(map(str, row["argv"])), tuple(details), is_risky=decision not in ("", "allow"))
-
-
-def _shown(key: Key) -> str:
-    return key.path.decode("utf-8", "surrogateescape")
 
 
 class LiveSource(ReviewSource):

@@ -5,7 +5,7 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -193,7 +193,7 @@ def test_a_renamed_file_is_one_patch_and_git_applies_it(tmp_path: Path) -> None:
     assert applied(tmp_path, base, text, "apply", "--index") == seen(agent)
 
 
-def test_a_renamed_file_cannot_be_applied_line_by_line(tmp_path: Path) -> None:
+def test_a_part_of_a_renamed_file_can_be_applied(tmp_path: Path) -> None:
     base, agent = (
         {b"a": Node(FILE, LINES)},
         {b"b": Node(FILE, LINES.replace(b"line 1 ", b"LINE 1 ").replace(b"line 9", b"LINE 9"))},
@@ -201,10 +201,25 @@ def test_a_renamed_file_cannot_be_applied_line_by_line(tmp_path: Path) -> None:
     with EndedSession(tmp_path, base, trees.upper_of(base, agent)) as one:
         text, _ = written(one)
         second = text.index(b"\n@@ -", text.index(b"@@ -")) + 1
-        with pytest.raises(UsageError, match="cannot be selected in part"):
-            one.merge_selected(SelectionRequest(patch=text[:second]))
-        one.merge_selected(SelectionRequest(patch=text))
+        one.merge_selected(SelectionRequest(patch=text[:second]))
+        assert seen(trees.read(one.real)) == seen({b"b": Node(FILE, LINES.replace(b"line 1 ", b"LINE 1 "))})
+
+        rest, _ = written(one)
+        assert (rest.count(b"rename from"), rest.count(b"\n+LINE")) == (0, 1)
+        one.merge_selected(SelectionRequest(patch=rest))
         assert seen(trees.read(one.real)) == seen(agent)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_patch_without_the_rename_must_contain_the_whole_file(tmp_path: Path, *, is_whole: bool) -> None:
+    text = b"diff --git a/b b/b\nnew file mode 100644\n--- /dev/null\n+++ b/b\n@@ -0,0 +1,%d @@\n"
+    base, agent = {b"a": Node(FILE, b"1\n2\n3\n")}, {b"b": Node(FILE, b"1\n2\n3\n4\n")}
+    with EndedSession(tmp_path, base, trees.upper_of(base, agent)) as one:
+        lines = [b"1", b"2", b"3", b"4"][: 4 if is_whole else 2]
+        request = SelectionRequest(patch=text % len(lines) + b"".join(b"+%b\n" % line for line in lines))
+        with nullcontext() if is_whole else pytest.raises(UsageError, match="cannot be selected in part"):
+            one.merge_selected(request)
+        assert seen(trees.read(one.real)) == seen(agent if is_whole else base)
 
 
 def test_changes_that_git_cannot_express_are_reported(tmp_path: Path) -> None:

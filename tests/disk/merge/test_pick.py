@@ -249,7 +249,7 @@ def test_emptied_files_count_as_deleted(tmp_path: Path, made: Callable[[bytes], 
         assert merge.excessive_deletions(review, planned, 25) == many
 
 
-def test_a_rename_counts_as_no_deletion_and_needs_its_new_path(tmp_path: Path) -> None:
+def test_the_halves_of_a_rename_are_selected_together(tmp_path: Path) -> None:
     marks = [UpperEntry(name, None) for name in (b"old", b"gone", b"x")]
     marks += [UpperEntry(b"new", file(b"same\n")), UpperEntry(b".envrc", file(b"x\n"))]
     before = {b"old": file(b"same\n"), b"gone": file(b"gone\n"), b"x": file(b"x\n")}
@@ -258,7 +258,11 @@ def test_a_rename_counts_as_no_deletion_and_needs_its_new_path(tmp_path: Path) -
         risky = {path for path, change in table.items() if change.risks}
         one.merge_selected(SelectionRequest(select_all=True))
 
-        assert (risky, table[b"old"].requires) == ({b"gone", b"x", b".envrc"}, (Key(0, b"new"),))
+        assert (risky, table[b"old"].requires, table[b"new"].requires) == (
+            {b"gone", b".envrc"},
+            (Key(0, b"new"),),
+            (Key(0, b"old"),),
+        )
         assert sorted(path.name for path in one.real.iterdir()) == ["gone", "new", "x"]
 
 

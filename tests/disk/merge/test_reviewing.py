@@ -11,7 +11,7 @@ from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.diff.partial_selection import LineSelection
 from agent_dev.fs.entry import Key
 from agent_dev.merge.review import Review
-from agent_dev.overlay.changes import Change
+from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.overlay.selection import Selection
 from tests.harness.ended_session import EndedSession
 from tests.harness.trees import FILE, Node, UpperEntry
@@ -21,7 +21,7 @@ from tui.source import Draft
 
 BASE = b"".join(b"line %d\n" % number for number in range(30))
 AGENT = BASE.replace(b"line 3\n", b"three\n").replace(b"line 25\n", b"twenty-five\n")
-X = Key(0, b"x")
+X, MOVED = Key(0, b"x"), Key(0, b"moved")
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_selected_changes_are_applied_and_progress_is_reported(session: EndedSes
     told: list[tuple[int, int]] = []
     ended = source.merge(whole(b"x"), lambda done, count: told.append((done, count)))
 
-    assert (ended.code, "1 change merged, 2 left in the session" in ended.lines) == (0, True)
+    assert (ended.code, "1 change merged, 1 left in the session" in ended.lines) == (0, True)
     assert (session.real / "x").read_bytes() == AGENT
     assert told == sorted(told)
     assert told[-1][0] == told[-1][1]
@@ -73,7 +73,7 @@ def test_a_change_that_differs_from_what_was_shown_is_not_applied(session: Ended
 
 def test_a_saved_selection_is_restored_as_far_as_it_is_valid(session: EndedSession, source: ReviewSource) -> None:
     part = LineSelection(frozenset((1,)))
-    source.save_draft(Draft(Selection(frozenset((X, Key(0, b"old"))), {X: part}), {}, frozenset((X,)), X))
+    source.save_draft(Draft(Selection(frozenset((X, MOVED)), {X: part}), {}, frozenset((X,)), X))
     review = session.review()
     draft = ReviewSource(review, session.store).draft
     review.close()
@@ -84,7 +84,7 @@ def test_a_saved_selection_is_restored_as_far_as_it_is_valid(session: EndedSessi
     review = session.review()
     draft = ReviewSource(review, session.store).draft
     review.close()
-    assert draft.selection == whole(b"old")
+    assert draft.selection == whole(b"moved")
     assert draft.reviewed == frozenset()
 
 
@@ -97,11 +97,17 @@ def test_an_unreadable_saved_selection_is_ignored(session: EndedSession, source:
 
 
 def test_hunks_and_lines_are_counted(source: ReviewSource) -> None:
-    assert source.count_lines([X, Key(0, b"old")]) == {X: LineCount(2, 2, 2), Key(0, b"old"): LineCount(1, 0, 60)}
+    assert source.count_lines([X, MOVED]) == {X: LineCount(2, 2, 2), MOVED: LineCount()}
 
 
-def test_a_renamed_file_is_listed_on_both_sides(source: ReviewSource) -> None:
-    assert source.rename_notes == {Key(0, b"moved"): "renamed from old", Key(0, b"old"): "renamed to moved"}
+def test_a_renamed_file_is_one_change(session: EndedSession, source: ReviewSource) -> None:
+    (found,) = (change for change in source.changes.changes if change.key != X)
+    assert (found.key, found.kind, found.renamed_from, found.risks) == (MOVED, ChangeKind.RENAMED, Key(0, b"old"), ())
+    assert source.read_content(MOVED) == (BASE * 2, BASE * 2)
+
+    ended = source.merge(whole(b"moved"), silent)
+    assert (ended.code, "1 change merged, 1 left in the session" in ended.lines) == (0, True)
+    assert sorted(path.name for path in session.real.iterdir()) == ["moved", "x"]
 
 
 def test_a_conflict_is_resolved_region_by_region_and_again(session: EndedSession) -> None:
