@@ -46,7 +46,7 @@ def test_a_refactoring_takes_few_keys_and_one_question(shop: AgentDev, repo: Pat
         (repo / f"old{number}.py").write_text(f"# {number}\n{MODULE}")
     for number in range(23):
         (repo / f"gone{number}.py").write_text(f"# gone {number}\n{MODULE}")
-    for number in range(60):
+    for number in range(20):
         (repo / f"kept{number}.py").write_text(MODULE)
     shop.git("add", "-A")
     shop.git("commit", "-qm", "modules")
@@ -58,9 +58,9 @@ def test_a_refactoring_takes_few_keys_and_one_question(shop: AgentDev, repo: Pat
         keyboard = Keyboard(terminal)
         keyboard.press("A", "selected 44 of 44")
         asked = keyboard.press("c", "a large share of the tree?")
-        assert "Delete 43 files" in asked
+        assert "Delete 23 files" in asked
         keyboard.press("y", "No, go back")
-        keyboard.press("y", "64 changes merged")
+        keyboard.press("y", "44 changes merged")
         keyboard.close()
 
     assert keyboard.count <= 12
