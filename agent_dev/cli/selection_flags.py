@@ -28,6 +28,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", "--safe", action="store_true", help="select all changes but risky, ignored and conflicting ones")
     parser.add_argument("--include-risky", action="store_true", help="with --all or --commits: risky changes, too")
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="RULE", help="with --all: changes with this risk, too (agent-dev status)"
+    )
     parser.add_argument("--patch", default="", metavar="FILE", help="select the hunks in this patch (-: stdin)")
     parser.add_argument(
         "--resolve",
@@ -42,6 +45,8 @@ def selects_changes(args: argparse.Namespace) -> bool:
     """Return whether any flag selects changes. Raises UsageError for flags that conflict."""
     if args.include_risky and not args.all and args.commits is None:
         raise UsageError(message="--include-risky requires --all or --commits", hint="--take PATH selects a risky path by name")
+    if args.allow and (not args.all or args.include_risky):
+        raise UsageError(message="--allow requires --all, without --include-risky", hint="agent-dev merge --all --allow RULE")
     has_selection = bool(args.take or args.all or args.patch or args.resolve)
     if args.export and not has_selection:
         raise UsageError(message="--export needs a selection", hint="add --all, --take PATH or --patch FILE")
@@ -70,6 +75,7 @@ def parse_selection(args: argparse.Namespace, patch: bytes | None, review: Revie
         args.all,
         args.include_risky,
         tuple(_resolution(text, review, context) for text in args.resolve),
+        frozenset(args.allow),
     )
 
 

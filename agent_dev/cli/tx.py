@@ -126,7 +126,9 @@ def _carry_out(spec: TransactionSpec, *, as_json: bool) -> int:
 
 def _check(own_options: "dict[str, Any]", spec: TransactionSpec) -> None:
     if spec.allowed:
-        _check_rules(spec.allowed, spec.request.environ)
+        from agent_dev.risk import load as risk_load  # only with --allow
+
+        risk_load.check_rule_names(spec.allowed, spec.request.environ)
     if own_options["many"] and spec.request.arguments:
         raise UsageError(message="tx: --many FILE and a command cannot be combined", hint="agent-dev tx --help")
     if not own_options["many"] and (own_options["jobs"] or own_options["first"]):
@@ -137,17 +139,6 @@ def _check(own_options: "dict[str, Any]", spec: TransactionSpec) -> None:
         from agent_dev.session import session_names  # rare
 
         session_names.require_unused_name(spec.request.options, spec.request.environ)
-
-
-def _check_rules(names: tuple[str, ...], environ: dict[str, str]) -> None:
-    from agent_dev.config import validators  # only with --allow
-    from agent_dev.risk import load as risk_load
-
-    known = [rule.name for rule in risk_load.load_risk_rules(environ)]
-    for name in names:
-        if name not in known:
-            message = f"--allow {name}: no such rule in risks.yaml{validators.did_you_mean(name, known)}"
-            raise UsageError(message=message, hint="agent-dev status shows the rules of a change; docs/risks.md lists all")
 
 
 def _redirect_stdout() -> int:

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SelectionRequest:
-    """Selection options. `parts`: hunk numbers of files, from 1. `resolutions`: resolutions of conflicts at paths."""
+    """Selection options. `parts`: hunk numbers of files, from 1. `resolutions`: resolutions of conflicts at paths.
+
+    `allowed`: risk rules whose changes `select_all` includes.
+    """
 
     paths: tuple[Key, ...] = ()
     parts: tuple[tuple[Key, frozenset[int]], ...] = ()
@@ -30,6 +33,7 @@ class SelectionRequest:
     select_all: bool = False
     include_risky: bool = False
     resolutions: tuple[tuple[Key, ConflictSide | bytes], ...] = ()
+    allowed: frozenset[str] = frozenset()
 
 
 def select_requested(review: Review, request: SelectionRequest) -> tuple[Selection, frozenset[Key]]:
@@ -42,10 +46,12 @@ def select_requested(review: Review, request: SelectionRequest) -> tuple[Selecti
     if request.select_all and not request.include_risky:
         review.assess()
     selected = (
-        selection.select_all(review.changes, risky=request.include_risky) if request.select_all else selection.EMPTY_SELECTION
+        selection.select_all(review.changes, risky=request.include_risky, allowed=request.allowed)
+        if request.select_all
+        else selection.EMPTY_SELECTION
     )
     requested = (
-        {c.key for c in review.changes.changes if _is_requested(c, risky=request.include_risky)} if request.select_all else set()
+        {change.key for change in review.changes.changes if _is_requested(change, request)} if request.select_all else set()
     )
     for path in (*request.paths, *(key for key, _ in request.resolutions)):
         below = frozenset(change.key for change in review.changes.below(path.root, path.path))
@@ -60,9 +66,9 @@ def select_requested(review: Review, request: SelectionRequest) -> tuple[Selecti
     return selected, frozenset(requested)
 
 
-def _is_requested(change: Change, *, risky: bool) -> bool:
+def _is_requested(change: Change, request: SelectionRequest) -> bool:
     """Return whether `--all` requests a change, including a conflicting one."""
-    return not change.is_ignored and (risky or not change.risks)
+    return not change.is_ignored and (request.include_risky or selection.is_allowed(change, request.allowed))
 
 
 # Parts of files

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from agent_dev.diff.partial_selection import LineSelection
 from agent_dev.fs.entry import Key
-from agent_dev.overlay.changes import ChangeSet, with_dependents, with_requirements
+from agent_dev.overlay.changes import Change, ChangeSet, with_dependents, with_requirements
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,23 @@ def select_part(selection: Selection, key: Key, choice: LineSelection, changes: 
     return replace(selected, partial={**selected.partial, key: choice}) if key in selected else selected
 
 
-def select_all(changes: ChangeSet, *, risky: bool = False, ignored: bool = False) -> Selection:
-    """Select every clean change; risky and git-ignored ones only on request.
+def select_all(
+    changes: ChangeSet, *, risky: bool = False, ignored: bool = False, allowed: frozenset[str] = frozenset()
+) -> Selection:
+    """Select every clean change; risky and git-ignored ones only on request. `allowed` are risk rules that do not count.
 
     A change that requires an unselected one is not selected either.
     """
-    wanted = {c.key for c in changes.changes if c.is_clean and (risky or not c.risks) and (ignored or not c.is_ignored)}
+    wanted = {
+        c.key for c in changes.changes if c.is_clean and (risky or is_allowed(c, allowed)) and (ignored or not c.is_ignored)
+    }
     unwanted = frozenset(c.key for c in changes.changes) - wanted
     return Selection(frozenset(wanted) - with_dependents(unwanted, changes))
+
+
+def is_allowed(change: Change, rules: frozenset[str]) -> bool:
+    """Return whether a change has no risks but those of some rules."""
+    return all(risk.rule in rules for risk in change.risks)
 
 
 def _without_unmergeable(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:

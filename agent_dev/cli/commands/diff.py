@@ -6,6 +6,7 @@ import re
 
 from agent_dev.checkpoint import compare
 from agent_dev.cli import selection_flags
+from agent_dev.cli.commands import diff_commits
 from agent_dev.cli.commands.open_review import open_for_reading
 from agent_dev.cli.commands.parser import Verb, make_parser, relative_to_root
 from agent_dev.cli.console import notify
@@ -23,8 +24,8 @@ _SPAN = re.compile(r"\d+\.\.\d*")
 
 def _diff(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     parser = make_parser("diff", "Print the changes of a session as a patch.", "agent-dev diff src/ >work.patch")
-    parser.usage = "agent-dev diff [OPTIONS] [SESSION] [A..B] [PATH…]"
-    text = "a session id or --name (default: the newest here), then checkpoints A..B (A..: until now), then paths"
+    parser.usage = "agent-dev diff [OPTIONS] [SESSION] [COMMIT|A..B] [PATH…]"
+    text = "a session (default: the newest here), then a commit, commits A..B or checkpoints 1..2 (1..: until now), then paths"
     parser.add_argument("words", nargs="*", metavar="[SESSION] [PATH…]", help=text)
     parser.add_argument("--stat", action="store_true", help="print a diffstat instead of a patch")
     parser.add_argument("--hunks", action="store_true", help="number the hunks for merge --take PATH:1,3")
@@ -44,6 +45,9 @@ def _diff(argv: list[str], context: CommandContext, _options: RunOptions) -> int
     )
     if span:
         return _diff_checkpoints(names, span, context, args)
+    if revisions := diff_commits.find_revisions(names, context):
+        diff_commits.print_commit_diff(names, revisions, context, args)
+        return SUCCESS
     is_named = bool(args.words) and sessions.match_session(sessions.list_sessions(context.store), names[0]) is not None
     one = sessions.find_session(context, names.pop(0) if is_named else "")
     with open_for_reading(one, context) as review:

@@ -18,6 +18,7 @@ from agent_dev.merge.retention import expire
 from agent_dev.merge.review import Review
 from agent_dev.merge_engine.merge_plan import MergePlan
 from agent_dev.overlay.labels import display_path
+from agent_dev.risk import load as risk_load
 from agent_dev.sanitize import visible
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
@@ -59,6 +60,8 @@ def _merge_one(one: ListedSession, args: argparse.Namespace, context: CommandCon
     has_selection = selection_flags.selects_changes(args)
     if one.state == store.RUNNING and not has_selection:
         return frontend.watch_session(one, context)
+    if args.allow:
+        risk_load.check_rule_names(args.allow, context.environ)
     patch = selection_flags.read_patch(args)
     with open_locked(one, context, with_risks=False) as review:
         if not has_selection:

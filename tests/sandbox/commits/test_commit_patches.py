@@ -56,6 +56,35 @@ def test_one_commit_is_printed_by_the_start_of_its_id(committed: AgentDev) -> No
     assert wrong.stderr.startswith("agent-dev: the session has no commit 0123456789")
 
 
+def test_diff_prints_a_commit_or_the_changes_between_two(committed: AgentDev) -> None:
+    ids = [line.split()[1] for line in committed.do("commits", "--patch").splitlines() if line.startswith("commit ")]
+    subjects = {committed.do("commits", "--patch", one).split("\n\n")[1].strip().splitlines()[0]: one for one in ids}
+    moved, added = subjects["Move the program"], subjects["Add bytes"]
+
+    one = committed.do("diff", moved[:8])
+    assert one.startswith("diff --git a/sub/app.py b/sub/moved.py\n")
+    assert (one.count("diff --git"), committed.do("diff", moved[:8], "nothing")) == (1, "")
+    assert "bytes" in committed.do("diff", f"{moved[:8]}..{added}")
+    assert "sub/moved.py" not in committed.do("diff", f"{moved[:8]}..{added}")
+    start = committed.git("rev-parse", "HEAD").strip()
+    every = committed.do("diff", f"{start}..")
+    assert every == committed.do("diff", f"{start}..HEAD")
+    assert [path for path in ("sub/moved.py", "b/bytes", "b/side") if path not in every] == []
+
+
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("0123456789ab", "the session has no commit 0123456789ab"),
+        ("0123456789ab..HEAD", "0123456789ab is no commit of the session or the repository"),
+    ],
+)
+def test_an_unknown_commit_is_an_error(committed: AgentDev, word: str, why: str) -> None:
+    done = committed("diff", word)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"agent-dev: {why}")
+
+
 def test_no_commit_controls_the_terminal(agent_dev: AgentDev) -> None:
     make = "printf 'x\\033[31mred\\033]0;title\\007\\n' >file; git add file"
     commit = "git -c user.name=$'A\\033[5m' -c user.email=a@a commit -qm $'s\\033[2J'"

@@ -50,6 +50,31 @@ def test_only_deletions_that_git_cannot_restore_are_risky(shop: AgentDev) -> Non
     assert (shop.repo / "link").is_symlink()
 
 
+def test_allowed_risks_are_merged_with_all(shop: AgentDev) -> None:
+    assert shop("--no-merge", "--", "sh", "-c", "rm edited.py; echo 'x=1' >.envrc").returncode == 0
+    assert risks(shop)[".envrc"] != []
+
+    done = shop("merge", "--all", "--allow", "deletion")
+    assert "not merged: 1 risky (agent-dev merge shows them)" in done.stdout
+    assert not (shop.repo / "edited.py").exists()
+    assert not (shop.repo / ".envrc").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--all", "--allow", "deletoin"), "--allow deletoin: no such rule in risks.yaml (did you mean deletion?)"),
+        (("--allow", "deletion"), "--allow requires --all, without --include-risky"),
+        (("--all", "--include-risky", "--allow", "deletion"), "--allow requires --all, without --include-risky"),
+    ],
+)
+def test_wrong_allowed_risks_are_errors(shop: AgentDev, words: tuple[str, ...], why: str) -> None:
+    assert shop("--no-merge", "--", "rm", "edited.py").returncode == 0
+    done = shop("merge", *words)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, f"agent-dev: {why}")
+    assert (shop.repo / "edited.py").exists()
+
+
 def test_a_deleted_test_of_a_changed_file_and_a_licence_are_risky(shop: AgentDev) -> None:
     assert shop("--no-merge", "--", "sh", "-c", "rm test_kept.py test_clean.py LICENSE; echo more >>kept.py").returncode == 0
 

@@ -1,0 +1,67 @@
+"""`diff COMMIT` and `diff A..B`: the patch of one of an agent's commits, or between two commits."""
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+
+from agent_dev.cli.commands.open_session import find_with_commits, locked_session
+from agent_dev.cli.commands.parser import relative_to_root
+from agent_dev.cli.render import pager
+from agent_dev.commits.commit_patch import diff_commits, resolve_commit
+from agent_dev.commits.prefetch import RunningQueries, start_queries
+from agent_dev.errors import UsageError
+from agent_dev.merge import running_session
+from agent_dev.session import store
+from agent_dev.session.sessions import CommandContext
+
+_REVISIONS = re.compile(r"[0-9a-f]{4,64}|(?:[0-9a-f]{4,64}|HEAD)\.\.(?:[0-9a-f]{4,64}|HEAD|)")
+
+
+def find_revisions(names: Sequence[str], context: CommandContext) -> str:
+    """Return the word that names commits: the first, or the second after a session; "" if neither does."""
+    for word in names[:2]:
+        if _REVISIONS.fullmatch(word) and not os.path.lexists(os.path.join(context.cwd, word)):
+            return word
+    return ""
+
+
+def print_commit_diff(names: Sequence[str], word: str, context: CommandContext, args: argparse.Namespace) -> None:
+    """Print the patch that `word` names, of the session before it, for the paths after it. Raises UsageError, CommandFailed."""
+    index = names.index(word)
+    one = find_with_commits(names[0] if index else "", context)
+    paths = [relative_to_root(path, context, one) for path in names[index + 1 :]]
+    if args.stat or args.hunks:
+        raise UsageError(message="--stat and --hunks do not apply to commits", hint=f"agent-dev diff {word}")
+
+    def read() -> bytes:
+        with start_queries(one.session, store.read_record(one.session), context.environ) as queries:
+            if queries is None:
+                raise UsageError(message="the session has no git repository", hint="agent-dev diff")
+            return _read_diff(queries, word, paths)
+
+    if one.state == store.RUNNING:
+        patch = running_session.retry_while_changing(one.session, read)
+    else:
+        with locked_session(one):
+            patch = read()
+    with pager.open_output(context.environ, args.color, has_pager=not args.no_pager) as shown:
+        pager.write_patch(patch, shown)
+
+
+def _read_diff(queries: RunningQueries, word: str, paths: Sequence[str]) -> bytes:
+    first, separator, second = word.partition("..")
+    if separator:
+        return diff_commits(queries.repo, (_resolve(queries, first), _resolve(queries, second or "HEAD")), paths)
+    found = [commit for commit in queries.finish_read().commits if commit.id.startswith(first)]
+    if len(found) != 1:
+        reason = f"{len(found)} commits start with {first}" if found else f"the session has no commit {first}"
+        raise UsageError(message=reason, hint="agent-dev commits lists them")
+    return diff_commits(queries.repo, (*found[0].parents[:1], found[0].id), paths)
+
+
+def _resolve(queries: RunningQueries, revision: str) -> str:
+    found = resolve_commit(queries, revision)
+    if not found:
+        raise UsageError(message=f"{revision} is no commit of the session or the repository", hint="agent-dev commits lists them")
+    return found
