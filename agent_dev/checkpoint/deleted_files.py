@@ -72,5 +72,5 @@ def restore_deleted(one: ListedSession, path: str) -> rollback.RollbackResult:
         lower.close()
     wanted = {found: node for found, (_, node) in deleted_nodes.items() if not path or restore_plan.is_within(found, (path,))}
     if not wanted:
-        raise CannotRollBack(message=f"no deleted files at {path}", hint="agent-dev trash lists deleted files")
+        raise CannotRollBack(message=f"no deleted files at {path}", hint="agent-dev deleted lists deleted files")
     return rollback.restore_deleted_files(one, wanted)

@@ -54,6 +54,7 @@ review
 
 sessions
   sessions                   list running and waiting sessions; --all
+  sessions rename S NAME     rename a session that has ended
   resume [SESSION]           run the agent of a session again
   stop [SESSION]             stop a running session
   discard [SESSION]          move a session to the trash
@@ -61,7 +62,7 @@ sessions
   checkpoint                 record the state of a session
   checkpoints                list the checkpoints of a session
   rollback CHECKPOINT        roll a session or some paths back
-  trash                      list deleted files; --restore PATH restores one
+  deleted                    list deleted files; --restore PATH restores one
   log                        show the log; --commands, --changes
   approve [NUMBER]           approve or deny a command that waits for an answer
 

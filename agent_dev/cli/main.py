@@ -30,7 +30,7 @@ VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that impl
     "restore": ("restore",),
     "backup": ("backup",),
     "session": ("discard", "undiscard", "stop", "resume"),
-    "checkpoints": ("checkpoint", "checkpoints", "rollback", "log", "trash"),
+    "checkpoints": ("checkpoint", "checkpoints", "rollback", "log", "deleted"),
     "show": ("show", "profiles", "doctor"),
     "policy": ("policy", "approve"),
     "home": ("home", "trust", "clean", "config"),

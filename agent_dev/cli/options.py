@@ -69,8 +69,14 @@ def _check(name: str, value: str) -> None:
         _check_against_schema(name, value.partition("=")[0] if name == "--env" else value)
     if name == "--net" and value not in ("host", "none"):
         raise UsageError(message=f"--net {value}: expected host or none", hint="--net none")
-    if name == "--name" and not value.replace("-", "").replace("_", "").replace(".", "").isalnum():
-        raise UsageError(message=f"--name {value!r}: only letters, digits, `.`, `-` and `_`", hint="--name fix-login")
+    if name == "--name":
+        check_session_name(value, "--name ", "--name fix-login")
+
+
+def check_session_name(name: str, prefix: str = "", hint: str = "") -> None:
+    """Check the name of a session. Raises UsageError."""
+    if not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        raise UsageError(message=f"{prefix}{name!r}: only letters, digits, `.`, `-` and `_`", hint=hint)
 
 
 def _check_against_schema(name: str, value: str) -> None:

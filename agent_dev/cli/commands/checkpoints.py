@@ -131,9 +131,9 @@ def _log(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     return FAILURE if found.problem else SUCCESS
 
 
-def _trash(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+def _deleted(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     about = "List the files deleted in a session that can be restored from a checkpoint or the repository."
-    parser = make_parser("trash", about, "agent-dev trash --restore src/main.py")
+    parser = make_parser("deleted", about, "agent-dev deleted --restore src/main.py")
     add_session_argument(parser)
     parser.add_argument("--restore", default="", metavar="PATH", help="restore PATH and everything below it")
     parser.add_argument("--json", action="store_true", help=_JSON)
@@ -157,5 +157,5 @@ VERBS: dict[str, Verb] = {
     "checkpoints": _checkpoints,
     "rollback": _rollback,
     "log": _log,
-    "trash": _trash,
+    "deleted": _deleted,
 }

@@ -1,10 +1,14 @@
 """The subcommands that end or resume a session."""
 
+import os
+import sys
+
+from agent_dev.cli import typeahead
 from agent_dev.cli.commands.parser import Verb, make_parser, make_session_parser
 from agent_dev.cli.console import notify
 from agent_dev.cli.render.format import print_line
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS
+from agent_dev.errors import SUCCESS, UsageError
 from agent_dev.merge import session_access
 from agent_dev.run.request import RunRequest
 from agent_dev.sanitize import visible
@@ -14,10 +18,30 @@ from agent_dev.session.sessions import CommandContext
 
 def _discard(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     args = make_session_parser("discard", "Move a session to the trash without merging it.").parse_args(argv)
-    one = sessions.find_session(context, args.session, sessions.OPEN, damaged=True)
+    one = sessions.find_session(context, args.session or _name_to_discard(context), sessions.OPEN, damaged=True)
     path = session_access.discard(context, one)
     print_line(f"session {one.name} moved to the trash: {path}")
     return SUCCESS
+
+
+def _name_to_discard(context: CommandContext) -> str:
+    """Return the id of the only open session; of several the one that the user names. Raises UsageError without an answer."""
+    found = [one for one in sessions.sessions_of_repository(context) if not one.problem]
+    if len(found) <= 1:
+        return ""
+    names = [one.name for one in found]
+    hint = f"agent-dev discard {names[-1]}"
+    if not (os.isatty(0) and os.isatty(2)):
+        raise UsageError(message=f"several sessions are open: {', '.join(names)}", hint=hint)
+    for number, one in enumerate(found, 1):
+        notify(f"{number}: {one.name}, {one.state}: {' '.join(map(str, one.record['command']))}")
+    typeahead.drop_typeahead()
+    sys.stderr.write(f"agent-dev: discard which session? [1-{len(found)}, enter: none] ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline().strip()
+    if not answer.isascii() or not answer.isdigit() or not 1 <= int(answer) <= len(found):
+        raise UsageError(message="no session was discarded", hint=hint)
+    return found[int(answer) - 1].session.id
 
 
 def _undiscard(argv: list[str], context: CommandContext, _options: RunOptions) -> int:

@@ -28,7 +28,12 @@ def _status(argv: list[str], context: CommandContext, _options: RunOptions) -> i
 
 
 def _sessions(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    if argv[:1] == ["rename"]:
+        from agent_dev.cli.commands.rename_session import rename_session  # it imports modules of merging
+
+        return rename_session(argv[1:], context)
     parser = make_parser("sessions", "List the running and waiting sessions of this repository.", "agent-dev sessions --all")
+    parser.usage = "agent-dev sessions [-h] [--all] [--json]\n       agent-dev sessions rename [SESSION] NAME"
     parser.add_argument("--all", action="store_true", help="list those of all repositories, and merged and discarded ones")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args(argv)

@@ -42,7 +42,7 @@ READ_COMMANDS = (
     ("checkpoints",),
     ("checkpoints", "{part}"),
     ("diff", "{part}", "1.."),
-    ("trash", "{part}"),
+    ("deleted", "{part}"),
     ("merges",),
     ("merges", "--all"),
     ("clean", "--dry-run", "--all"),

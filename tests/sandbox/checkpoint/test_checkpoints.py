@@ -109,11 +109,11 @@ def test_a_damaged_checkpoint_is_reported_and_does_not_affect_others(agent_dev: 
     last = checkpoint(agent_dev)
     [folder] = (agent_dev.state / "sessions").glob(f"*/checkpoints/{last}")
     (folder / file).write_bytes(b"")
-    for words in (("checkpoints",), ("checkpoints", "--of", "new"), ("log", "--changes"), ("trash",)):
+    for words in (("checkpoints",), ("checkpoints", "--of", "new"), ("log", "--changes"), ("deleted",)):
         done = agent_dev(*words)
         assert (done.returncode, done.stderr) == (0, f"agent-dev: checkpoint {last} is damaged and was skipped\n"), words
         assert first in done.stdout
-    assert agent_dev("trash", "--restore", "new").returncode == 0
+    assert agent_dev("deleted", "--restore", "new").returncode == 0
     assert agent_dev.changes() == {"new": "added", "other": "added"}
     assert agent_dev("rollback", last).returncode == 1
     assert agent_dev("rollback", first).returncode == 0
@@ -146,7 +146,7 @@ def test_each_checkpoint_command_prints_one_json_document(agent_dev: AgentDev) -
     assert (back["to"], back["paths"], back["problems"]) == (number, ["new"], [])
     again = json.loads(agent_dev("checkpoints", "--of", "new", "--restore", str(back["before"]), "--json").stdout)
     assert (again["session"], again["to"], again["paths"]) == (session, back["before"], ["new"])
-    brought = json.loads(agent_dev("trash", "--restore", "new", "--json").stdout)
+    brought = json.loads(agent_dev("deleted", "--restore", "new", "--json").stdout)
     assert (brought["to"], brought["paths"]) == (None, ["new"])
     thinned = json.loads(agent_dev("checkpoints", "--thin", "--dry-run", "--json").stdout)
     assert (thinned["dry_run"], thinned["removed"]) == (True, [])

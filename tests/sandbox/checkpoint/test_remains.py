@@ -16,7 +16,7 @@ def kept(agent_dev: AgentDev) -> bool:
 def test_a_file_created_and_deleted_by_the_agent_is_restored_from_the_trash(agent_dev: AgentDev) -> None:
     done = agent_dev("--no-merge", "bash", "-c", "mkdir own; echo work >own/file; rm -r own")
     assert re.search("no changes are left, but checkpoint [12] holds some", done.stderr)
-    assert agent_dev("trash", "--restore", "own").returncode == 0
+    assert agent_dev("deleted", "--restore", "own").returncode == 0
     assert agent_dev.changes() == {"own/file": "added"}
     assert agent_dev("merge", "--all").returncode == 0
     assert (agent_dev.repo / "own/file").read_text() == "work\n"

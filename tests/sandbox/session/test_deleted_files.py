@@ -7,7 +7,7 @@ from tests.sandbox.sandbox.obedient import checkpoint, obedient_agent, shown, to
 
 
 def listed(agent_dev: AgentDev) -> dict[str, object]:
-    rows = json.loads(agent_dev("trash", "--json").stdout)["deleted"]
+    rows = json.loads(agent_dev("deleted", "--json").stdout)["deleted"]
     return {row["path"]: row["checkpoint"] for row in rows}
 
 
@@ -24,12 +24,12 @@ def test_one_path_and_then_all_of_an_ended_session_are_restored(agent_dev: Agent
         number = int(checkpoint(agent_dev))
         told(process, "rm -r own docs")
     assert listed(agent_dev) == {"docs/a": None, "docs/deep/b": None, "own/file": number}
-    assert agent_dev("trash", "--restore", "docs/deep").returncode == 0
+    assert agent_dev("deleted", "--restore", "docs/deep").returncode == 0
     assert agent_dev.changes() == {"README.md": "edited", "docs/a": "deleted"}
-    assert agent_dev("trash", "--restore", ".").returncode == 0
+    assert agent_dev("deleted", "--restore", ".").returncode == 0
     assert agent_dev.changes() == {"README.md": "edited", "own/file": "added"}
     assert listed(agent_dev) == {}
-    assert agent_dev("trash", "--restore", "docs").returncode == 1
+    assert agent_dev("deleted", "--restore", "docs").returncode == 1
 
 
 def test_a_running_agent_sees_restored_files_that_it_deleted(agent_dev: AgentDev) -> None:
@@ -40,5 +40,5 @@ def test_a_running_agent_sees_restored_files_that_it_deleted(agent_dev: AgentDev
         was = {path: row for path, row in shown(process).items() if not row.startswith("0o4")}
         told(process, "rm -r own docs README.md")
         assert sorted(listed(agent_dev)) == ["README.md", "docs/a", "docs/deep/b", "own/file"]
-        assert agent_dev("trash", "--restore", ".").returncode == 0
+        assert agent_dev("deleted", "--restore", ".").returncode == 0
         assert {path: row for path, row in shown(process).items() if not row.startswith("0o4")} == was
