@@ -1,9 +1,10 @@
 """The subcommands about a session's checkpoints and log."""
 
 from agent_dev.checkpoint import deleted_files, history, operations, rollback
-from agent_dev.cli.commands.parser import Verb, add_session_argument, make_parser, relative_to_root
+from agent_dev.cli.commands.parser import Verb, add_color_argument, add_session_argument, make_parser, relative_to_root
 from agent_dev.cli.console import notify
 from agent_dev.cli.render import checkpoints as output
+from agent_dev.cli.render.colour import choose_palette
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.merge import session_access
@@ -118,6 +119,7 @@ def _log(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     group.add_argument("--commands", action="store_true", help="show the commands that the agent started (needs a policy)")
     group.add_argument("--changes", action="store_true", help="show the changed paths per checkpoint")
     parser.add_argument("--json", action="store_true", help=_JSON)
+    add_color_argument(parser)
     args = parser.parse_args(argv)
     one = sessions.find_session(context, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
     if args.changes:
@@ -125,7 +127,8 @@ def _log(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
         output.print_changes(one, history.read_changes(one), as_json=args.json)
         return SUCCESS
     found = history.read_commands(one) if args.commands else history.read_events(one)
-    output.print_log(one, found, kind="commands" if args.commands else "events", as_json=args.json)
+    palette = choose_palette(context.environ, args.color)
+    output.print_log(one, found, kind="commands" if args.commands else "events", as_json=args.json, palette=palette)
     if found.problem:
         notify(f"the log of session {one.name} was tampered with: {found.problem}")
     return FAILURE if found.problem else SUCCESS

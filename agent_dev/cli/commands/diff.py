@@ -8,11 +8,11 @@ from agent_dev.checkpoint import compare
 from agent_dev.cli import selection_flags
 from agent_dev.cli.commands import diff_commits
 from agent_dev.cli.commands.open_review import open_for_reading
-from agent_dev.cli.commands.parser import Verb, make_parser, relative_to_root
+from agent_dev.cli.commands.parser import Verb, add_color_argument, make_parser, relative_to_root
 from agent_dev.cli.console import notify
 from agent_dev.cli.render import changes as output
 from agent_dev.cli.render import checkpoints as history_output
-from agent_dev.cli.render import pager
+from agent_dev.cli.render import colour, pager
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS
 from agent_dev.merge import session_access
@@ -29,8 +29,8 @@ def _diff(argv: list[str], context: CommandContext, _options: RunOptions) -> int
     parser.add_argument("words", nargs="*", metavar="[SESSION] [PATH…]", help=text)
     parser.add_argument("--stat", action="store_true", help="print a diffstat instead of a patch")
     parser.add_argument("--hunks", action="store_true", help="number the hunks for merge --take PATH:1,3")
-    text = "auto (on a terminal), always or never; coloured output is escaped and cannot be applied as a patch"
-    parser.add_argument("--color", choices=(pager.AUTO, pager.ALWAYS, pager.NEVER), default=pager.AUTO, help=text)
+    text = f"{colour.HELP}; coloured output is escaped and cannot be applied as a patch"
+    add_color_argument(parser, text)
     parser.add_argument("--no-pager", action="store_true", help="do not use $PAGER (less)")
     index = argv.index("--") if "--" in argv else len(argv)
     args = parser.parse_intermixed_args(argv[:index])

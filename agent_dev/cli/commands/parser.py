@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Callable
 
+from agent_dev.cli.render import colour
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import UsageError
 from agent_dev.session.sessions import CommandContext, ListedSession
@@ -46,6 +47,11 @@ def make_parser(verb: str, description: str, example: str) -> Parser:
 def add_session_argument(parser: Parser) -> None:
     """Add the argument that names a session."""
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="an id or --name; default: the newest here")
+
+
+def add_color_argument(parser: Parser, about: str = colour.HELP) -> None:
+    """Add `--color`."""
+    parser.add_argument("--color", choices=(colour.AUTO, colour.ALWAYS, colour.NEVER), default=colour.AUTO, help=about)
 
 
 def make_session_parser(verb: str, description: str) -> Parser:

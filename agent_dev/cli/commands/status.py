@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from agent_dev.cli.commands.open_review import open_unjudged
-from agent_dev.cli.commands.parser import Verb, add_session_argument, make_parser
+from agent_dev.cli.commands.parser import Verb, add_color_argument, add_session_argument, make_parser
 from agent_dev.cli.commands.session_commits import read_commits, read_submodule_changes
 from agent_dev.cli.render import changes as output
+from agent_dev.cli.render.colour import choose_palette
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS
 from agent_dev.session import discarded, sessions, store
@@ -16,14 +17,16 @@ def _status(argv: list[str], context: CommandContext, _options: RunOptions) -> i
     parser = make_parser("status", "Show a session's changes with their risks, and its commits.", "agent-dev status --json")
     add_session_argument(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_color_argument(parser)
     args = parser.parse_args(argv)
+    palette = choose_palette(context.environ, args.color)
     one = sessions.find_session(context, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
     with open_unjudged(one, context) as review:
         made_commits = read_commits(review, context)
         contents = output.SessionContents(
             review.assess_with_counts(), made_commits, read_submodule_changes(review, context, made_commits)
         )
-        output.print_status(replace(one, record=review.record), contents, as_json=args.json)
+        output.print_status(replace(one, record=review.record), contents, as_json=args.json, palette=palette)
     return SUCCESS
 
 
@@ -36,11 +39,13 @@ def _sessions(argv: list[str], context: CommandContext, _options: RunOptions) ->
     parser.usage = "agent-dev sessions [-h] [--all] [--json]\n       agent-dev sessions rename [SESSION] NAME"
     parser.add_argument("--all", action="store_true", help="list those of all repositories, and merged and discarded ones")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_color_argument(parser)
     args = parser.parse_args(argv)
     found = sessions.sessions_of_repository(context, every=args.all)
     if args.all:
         found = (*discarded.list_discarded(context.store), *found)
-    output.print_sessions(found, as_json=args.json, with_roots=args.all)
+    palette = choose_palette(context.environ, args.color)
+    output.print_sessions(found, as_json=args.json, with_roots=args.all, palette=palette)
     return SUCCESS
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_dev.cli.render import pager
+from agent_dev.cli.render.colour import PLAIN, Palette, Tone
 from agent_dev.cli.render.commits import describe_submodules, submodule_as_json
 from agent_dev.cli.render.format import (
     MAX_ROWS,
@@ -29,8 +30,9 @@ from agent_dev.overlay.labels import display_path, format_count
 from agent_dev.risk.commit_risks import SUBMODULE_MOVED
 from agent_dev.sanitize import visible
 from agent_dev.session.sessions import ListedSession
-from agent_dev.session.store import RUNNING
+from agent_dev.session.store import KILLED, RUNNING, WAITING
 
+STATE_TONES = {RUNNING: Tone.ADDED, WAITING: Tone.CHANGED, KILLED: Tone.REMOVED}
 _FEW = 3  # paths that are listed
 
 
@@ -65,7 +67,7 @@ def _commit(commit: Commit, pointers: Sequence[SubmoduleChange]) -> dict[str, ob
     return {"id": commit.id, "subject": commit.subject, "risks": risks}
 
 
-def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool) -> None:
+def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool, palette: Palette = PLAIN) -> None:
     """Print the contents of a session."""
     changes = contents.changes
     roots = roots_of(one.record)
@@ -85,10 +87,11 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
         )
         return
     argv = one.record["command"]
-    print_line(f"session {one.name}, {one.state}: {visible(' '.join(map(str, argv)))} in {visible(str(one.record['root']))}")
-    _list(changes, roots)
+    state = palette.paint(one.state, STATE_TONES.get(one.state))
+    print_line(f"session {one.name}, {state}: {visible(' '.join(map(str, argv)))} in {visible(str(one.record['root']))}")
+    _list(changes, roots, palette)
     for commit in contents.commits:
-        print_line(f"commit {commit.id[:10]} {visible(commit.subject)}")
+        print_line(f"{palette.paint(f'commit {commit.id[:10]}', Tone.CHANGED)} {visible(commit.subject)}")
         for text in describe_submodules(contents.pointers, commit.id):
             print_line(f"  {text}")
 
@@ -108,8 +111,8 @@ def print_summary(review: Review, count: int, commit_total: int) -> None:
         return  # the terminal is gone
 
 
-def _list(changes: ChangeSet, roots: Sequence[str]) -> None:
-    for text in change_rows(changes, roots):
+def _list(changes: ChangeSet, roots: Sequence[str], palette: Palette) -> None:
+    for text in change_rows(changes, roots, palette=palette):
         print_line(f"  {text}")
     if not changes.changes:
         print_line("  no changes")
@@ -150,7 +153,7 @@ def describe_omitted(rows: Sequence[tuple[bytes, str]]) -> str:
     return f"not in the patch: {', '.join(named)}{commit_count}"
 
 
-def print_sessions(found: Sequence[ListedSession], *, as_json: bool, with_roots: bool) -> None:
+def print_sessions(found: Sequence[ListedSession], *, as_json: bool, with_roots: bool, palette: Palette = PLAIN) -> None:
     """Print sessions."""
     if as_json:
         rows = [
@@ -168,8 +171,9 @@ def print_sessions(found: Sequence[ListedSession], *, as_json: bool, with_roots:
         ]
         print_json({"version": 1, "sessions": rows})
         return
-    for text in format_table([_listed(one, with_root=with_roots) for one in found if not one.problem]):
-        print_wrapped(text)
+    healthy = [one for one in found if not one.problem]
+    for one, text in zip(healthy, format_table([_listed(one, with_root=with_roots) for one in healthy]), strict=True):
+        print_wrapped(text, palette, STATE_TONES.get(one.state))
     for one in found:
         if one.problem:
             print_wrapped(f"{one.session.id}  damaged  {one.problem}")

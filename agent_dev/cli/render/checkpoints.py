@@ -1,7 +1,6 @@
 """Print checkpoints and logs as text or JSON."""
 
 import os
-import shlex
 import time
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +12,9 @@ from agent_dev.checkpoint.operations import FileVersion
 from agent_dev.checkpoint.rollback import RollbackResult
 from agent_dev.cli.render import pager
 from agent_dev.cli.render.changes import describe_omitted
+from agent_dev.cli.render.colour import PLAIN, Palette, Tone
 from agent_dev.cli.render.format import change_row, format_table, print_json, print_limited, print_line, print_wrapped, roots_of
+from agent_dev.cli.render.log_words import describe_command, describe_event
 from agent_dev.cli.render.pager import PatchStyle
 from agent_dev.merge import patches
 from agent_dev.overlay import patch_write
@@ -161,20 +162,17 @@ def _is_git(path: str) -> bool:
     return path == ".git" or path.startswith((".git/", "git-0:"))
 
 
-_HIDDEN_KEYS = ("n", "time", "event", "steps")  # printed differently in text, or only in --json
-
-
-def print_log(one: ListedSession, found: LogContents, *, kind: str, as_json: bool) -> None:
+def print_log(one: ListedSession, found: LogContents, *, kind: str, as_json: bool, palette: Palette = PLAIN) -> None:
     """Print a session's events or its agent's commands."""
     if as_json:
         document = {"version": 1, "session": one.session.id, kind: list(found.rows)}
         print_json({**document, "left_out": found.dropped, "problem": found.problem or None})
         return
     for row in sorted(found.rows, key=_row_time):  # the start may be logged after the first checkpoint
-        pairs = [_pair(key, value) for key, value in row.items() if key not in _HIDDEN_KEYS and value not in (None, [])]
+        text = describe_command(row, one.record["root"]) if kind == "commands" else describe_event(row)
         time_ns = row.get("time")
-        when = _when(time_ns) if isinstance(time_ns, int) else ""
-        print_line(" ".join([when, f"{visible(str(row.get('event', '')))}", *pairs]).replace("  ", " ").rstrip())
+        when = palette.paint(_when(time_ns), Tone.DIM) + "  " if isinstance(time_ns, int) else ""
+        print_line(f"{when}{visible(text)}".rstrip())
     if found.dropped:
         print_line(f"{found.dropped:,} more were not logged: the log or the disk was full")
     elif not found.rows and not found.problem:
@@ -184,13 +182,6 @@ def print_log(one: ListedSession, found: LogContents, *, kind: str, as_json: boo
 def _row_time(row: dict[str, object]) -> int:
     time_ns = row.get("time")
     return time_ns if isinstance(time_ns, int) else 0
-
-
-def _pair(key: str, value: object) -> str:
-    if isinstance(value, dict):
-        return " ".join(_pair(f"{key}.{name}", one) for name, one in value.items())
-    text = shlex.join(map(str, value)) if isinstance(value, list) else str(value)
-    return visible(f"{key}={text}")
 
 
 def print_changes(one: ListedSession, found: Sequence[CheckpointChanges], *, as_json: bool) -> None:

@@ -5,8 +5,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from agent_dev.cli.render.colour import PLAIN, Palette, Tone
 from agent_dev.fs.entry import FileType
-from agent_dev.overlay.changes import Change, ChangeSet, Resolution
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution
 from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, display_path, outcome_of, rename_origin, type_name
 from agent_dev.sanitize import visible
 from agent_dev.session.store import Record
@@ -14,6 +15,7 @@ from agent_dev.session.store import Record
 if TYPE_CHECKING:
     from agent_dev.merge_engine.merge_plan import SkippedChange  # imports all of merging
 
+_TONES = {ChangeKind.ADDED: Tone.ADDED, ChangeKind.DELETED: Tone.REMOVED}
 MAX_ROWS = 30  # rows shown; the others are counted
 _FEW = 3  # ignored changes that are shown anyway
 
@@ -23,10 +25,10 @@ def print_line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def print_wrapped(text: str) -> None:
-    """Write one row of a list to stdout, wrapped at words if a terminal is too narrow."""
+def print_wrapped(text: str, palette: Palette = PLAIN, tone: Tone | None = None) -> None:
+    """Write one row of a list to stdout in a tone, wrapped at words if a terminal is too narrow."""
     for part in _wrapped(text) if sys.stdout.isatty() else (text,):
-        print_line(part)
+        print_line(palette.paint(part, tone))
 
 
 def _wrapped(text: str) -> Sequence[str]:
@@ -67,7 +69,7 @@ def roots_of(record: Record) -> list[str]:
     return record["roots"]
 
 
-def change_rows(changes: ChangeSet, roots: Sequence[str], max_rows: int = sys.maxsize) -> Iterable[str]:
+def change_rows(changes: ChangeSet, roots: Sequence[str], max_rows: int = sys.maxsize, palette: Palette = PLAIN) -> Iterable[str]:
     """Yield a line for each change; many ignored ones are summed up in one line.
 
     Beyond `max_rows` rows, risky and conflicting changes come first and the others are counted.
@@ -79,7 +81,7 @@ def change_rows(changes: ChangeSet, roots: Sequence[str], max_rows: int = sys.ma
         parts = [([change for change in shown if _needs_review(change)], " of these")]
         parts += [([change for change in shown if not _needs_review(change)], "")]
     for part, qualifier in parts:
-        yield from (change_row(change, roots) for change in part[:max_rows])
+        yield from (change_row(change, roots, palette) for change in part[:max_rows])
         if len(part) > max_rows:
             suffix = "" if all(change.is_assessed for change in part) else ", risks not checked yet"
             yield f"{len(part) - max_rows} more{qualifier}{suffix} (agent-dev status)"
@@ -99,11 +101,12 @@ def _needs_review(change: Change) -> bool:
     return bool(change.known_risks or change.conflict or change.obstacle)
 
 
-def change_row(change: Change, roots: Sequence[str]) -> str:
+def change_row(change: Change, roots: Sequence[str], palette: Palette = PLAIN) -> str:
     """Return the line of one change."""
-    parts = [SIGNS[change.kind], f"{change.kind:<8}", visible(display_path(change.key, roots))]
+    tone = _TONES.get(change.kind, Tone.CHANGED)
+    parts = [palette.paint(f"{SIGNS[change.kind]} {change.kind:<8}", tone), visible(display_path(change.key, roots))]
     if change.renamed_from:
-        parts.append(f"(from {visible(rename_origin(change))})")
+        parts.append(palette.paint(f"(from {visible(rename_origin(change))})", Tone.DIM))
     if change.type is not FileType.FILE:
         parts.append(f"({type_name(change.type)})")
     if change.insertions is not None and (change.insertions or change.deletions or not change.renamed_from):
@@ -113,9 +116,9 @@ def change_row(change: Change, roots: Sequence[str]) -> str:
     if change.is_combined:
         parts.append(f"({outcome_of(change, is_agents=change.resolution is Resolution.AGENT)})")
     if change.known_risks:
-        parts.append(f"{RISK_SIGN} " + ", ".join(risk.rule for risk in change.known_risks))
+        parts.append(palette.paint(f"{RISK_SIGN} " + ", ".join(risk.rule for risk in change.known_risks), Tone.RISK))
     if change.conflict or change.obstacle:
-        parts.append(f"{BLOCKED_SIGN} {visible(change.conflict or change.obstacle or '')}")
+        parts.append(palette.paint(f"{BLOCKED_SIGN} {visible(change.conflict or change.obstacle or '')}", Tone.REMOVED))
     return " ".join(parts)
 
 

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 
+from agent_dev.cli.render.colour import ALWAYS, AUTO, Palette, Tone, choose_palette
 from agent_dev.sanitize import visible
 from agent_dev.value import Value
 
-AUTO, ALWAYS, NEVER = "auto", "always", "never"
 _PAGER = "less"
 _LESS = "FRX"  # as git: quit if it fits, raw colours, no alternate screen
-_BOLD, _RED, _GREEN, _CYAN, _END = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[m"
-_COLOURS = {"+": _GREEN, "-": _RED, "@": _CYAN}
+_TONES = {"+": Tone.ADDED, "-": Tone.REMOVED, "@": Tone.HEADING}
 
 
 class PatchStyle(Value):
@@ -32,7 +31,7 @@ def open_output(environ: Mapping[str, str], color: str = AUTO, *, has_pager: boo
     """
     is_terminal = sys.stdout.isatty()
     is_dumb = environ.get("TERM", "dumb") in ("", "dumb")
-    is_coloured = color == ALWAYS or (color == AUTO and is_terminal and not is_dumb and not environ.get("NO_COLOR"))
+    is_coloured = choose_palette(environ, color).is_coloured
     pager = environ.get("PAGER", _PAGER) if is_terminal and has_pager and not is_dumb else ""
     shown = PatchStyle(is_exact=not is_terminal and color != ALWAYS, is_coloured=is_coloured)
     if pager in ("", "cat"):
@@ -80,9 +79,8 @@ def write_patch(patch: bytes, shown: PatchStyle) -> None:
 
 
 def _lines(patch: bytes, *, is_coloured: bool) -> Iterator[str]:
-    is_head = True
+    palette, is_head = Palette(is_coloured), True
     for raw in patch.removesuffix(b"\n").split(b"\n"):
         line = visible(raw, tab="\t")
         is_head = line.startswith("diff --git ") or (is_head and not line.startswith("@@ "))
-        colour = (_BOLD if is_head else _COLOURS.get(line[:1], "")) if is_coloured else ""
-        yield f"{colour}{line}{_END}" if colour else line
+        yield palette.paint(line, Tone.STRONG if is_head else _TONES.get(line[:1]))

@@ -1,0 +1,97 @@
+"""The events and commands of a session's log in words."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+
+from agent_dev.overlay.labels import format_count
+
+Row = Mapping[str, object]
+
+
+def describe_event(row: Row) -> str:
+    """Return a line about an event; control characters are not escaped yet."""
+    kind = str(row.get("event", ""))
+    describe = _EVENTS.get(kind)
+    if describe is None:
+        return " ".join([kind, *(f"{key}={value}" for key, value in row.items() if key not in ("n", "time", "event"))])
+    return describe(row)
+
+
+def describe_command(row: Row, root: str) -> str:
+    """Return a line about a command that was about to start, or that ended; its directory only if it is not `root`."""
+    if "decision" not in row:
+        return f"process {row.get('pid')} {_exit(row)}{_after(row, 'duration')}"
+    decision, rule = row.get("decision"), row.get("rule")
+    verdict = "" if decision == "allow" else f"{decision}: " if not rule else f"{decision} ({rule}): "
+    cwd = f"  (in {row['cwd']})" if row.get("cwd") not in (None, root) else ""
+    end = f"  {_exit(row)}{_after(row, 'duration')}" if row.get("exit") not in (None, 0) else ""
+    return f"{verdict}{_argv(row.get('argv'))}{cwd}{end}"
+
+
+def _start(row: Row) -> str:
+    return f"started {_argv(row.get('argv'))}, profile {row.get('profile')}"
+
+
+def _checkpoint(row: Row) -> str:
+    if row.get("failed"):
+        return f"no checkpoint ({row.get('cause')}): {row['failed']}"
+    text = f": {row['message']}" if row.get("message") else ""
+    return f"checkpoint {row.get('checkpoint')} ({row.get('cause')}), {_count(row, 'changed', 'path')} changed{text}"
+
+
+def _rollback(row: Row) -> str:
+    target = f"rolled back to checkpoint {row['to']}" if row.get("to") else "restored deleted files"
+    problems = row.get("problems")
+    failed = f", {len(problems)} failed" if isinstance(problems, list) and problems else ""
+    return f"{target}, {_count(row, 'paths', 'path')} changed{failed}; the state before is checkpoint {row.get('before')}"
+
+
+def _transaction(row: Row) -> str:
+    reason = f": {row['reason']}" if row.get("reason") else ""
+    return f"transaction {row.get('verdict')}{_after(row)}{reason}"
+
+
+def _inside(row: Row) -> str:
+    problem = f": {row['problem']}" if row.get("problem") else ""
+    return f"transaction inside {row.get('verdict')}: {_argv(row.get('command'))}{problem}"
+
+
+def _merge(verb: str) -> Callable[[Row], str]:
+    return lambda row: f"{verb} {_count(row, 'changes', 'path')} (merge {row.get('merge')})"
+
+
+def _end(row: Row) -> str:
+    found = [_count(row, "changes", "change")] + ([_count(row, "commits", "commit")] if row.get("commits") else [])
+    return f"{_exit(row)}{_after(row)}: {', '.join(found)}"
+
+
+def _exit(row: Row) -> str:
+    return "exited" if row.get("exit") is None else f"exited with status {row['exit']}"
+
+
+def _after(row: Row, key: str = "milliseconds") -> str:
+    spent = row.get(key)
+    return f" after {spent / 1000:.1f} s" if isinstance(spent, (int, float)) else ""
+
+
+def _count(row: Row, key: str, noun: str) -> str:
+    value = row.get(key)
+    return format_count(value if isinstance(value, int) else 0, noun)
+
+
+def _argv(value: object) -> str:
+    words: Sequence[object] = value if isinstance(value, (list, tuple)) else [value]
+    return shlex.join(str(word) for word in words if word is not None)
+
+
+_EVENTS: dict[str, Callable[[Row], str]] = {
+    "start": _start,
+    "checkpoint": _checkpoint,
+    "rollback": _rollback,
+    "transaction": _transaction,
+    "inside": _inside,
+    "merge": _merge("merged"),
+    "undo": _merge("undone:"),
+    "redo": _merge("merged again:"),
+    "end": _end,
+}
