@@ -44,6 +44,11 @@ def effective_values(where: CommandContext, options: RunOptions, agent: str) -> 
     return tuple(values)
 
 
+def is_default(origin: str) -> bool:
+    """Return whether a value comes from agent-dev itself: built in, or from the shipped default profile."""
+    return origin == BUILT_IN or origin.startswith(f"{load.profiles_folder()}/{load.DEFAULT_PROFILE}.yaml:")
+
+
 def _items(key: str, value: object) -> list[tuple[str, object]]:
     """Return each item of a key, with the name under which its origin is recorded."""
     if key == "set" and isinstance(value, tuple):

@@ -128,14 +128,16 @@ def _number(text: str) -> int:
 
 
 def _config(argv: list[str], context: CommandContext, options: RunOptions) -> int:
-    about = "Show every setting of a run of AGENT and its origin."
+    about = "Show the settings of a run of AGENT that differ from the defaults, with their origins."
     parser = make_parser("config", about, "agent-dev config claude")
     parser.add_argument(
         "agent", nargs="?", default="", metavar="AGENT", help="a profile; default: the settings of a command without a profile"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--all", action="store_true", help="show the defaults, too")
+    parser.add_argument("--json", action="store_true", help="print all as one JSON document")
     args = parser.parse_args(argv)
-    output.print_config(config_report.effective_values(context, options, args.agent), as_json=args.json)
+    values = config_report.effective_values(context, options, args.agent)
+    output.print_config(values, as_json=args.json, with_defaults=args.all)
     return SUCCESS
 
 

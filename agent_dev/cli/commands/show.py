@@ -21,17 +21,18 @@ def _show(argv: list[str], context: CommandContext, options: RunOptions) -> int:
         "Show the settings, their origins and the sandbox of a run. Runs nothing.",
         "agent-dev show claude",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--all", action="store_true", help="show the defaults, the system's mounts and the bwrap command, too")
+    parser.add_argument("--json", action="store_true", help="print all as one JSON document")
     parser.add_argument(
         "words", nargs=argparse.REMAINDER, metavar="AGENT [ARGS…]", help="the agent and its arguments, as for a run"
     )
-    parser.usage = "agent-dev show [--json] AGENT [ARGS…]"
+    parser.usage = "agent-dev show [--all] [--json] AGENT [ARGS…]"
     args = parser.parse_args(argv)
     names = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not names:
         raise UsageError(message="show needs an agent", hint="agent-dev show claude")
     shown = show.preview_run(RunRequest(tuple(names), options, context.environ, is_command=args.words[:1] == ["--"]))
-    output.print_run_plan(shown, as_json=args.json)
+    output.print_run_plan(shown, as_json=args.json, with_defaults=args.all)
     return SUCCESS
 
 

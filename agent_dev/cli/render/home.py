@@ -9,7 +9,7 @@ from agent_dev.home.autostart import HomeChange
 from agent_dev.home.manage import HomeChanges, HomeSummary, ResetResult
 from agent_dev.merge.retention.clean import CleanResult
 from agent_dev.overlay.labels import format_count, format_size
-from agent_dev.run.config_report import ConfiguredValue
+from agent_dev.run.config_report import ConfiguredValue, is_default
 from agent_dev.run.repository_trust import NONE, TrustStatus
 from agent_dev.sanitize import visible
 
@@ -117,12 +117,15 @@ def print_cleaned(value: CleanResult, *, as_json: bool, is_dry: bool) -> None:
     )
 
 
-def print_config(values: Sequence[ConfiguredValue], *, as_json: bool) -> None:
-    """Print every value with its origin."""
+def print_config(values: Sequence[ConfiguredValue], *, as_json: bool, with_defaults: bool) -> None:
+    """Print the values with their origins; `with_defaults`: also those that nobody set."""
     if as_json:
         rows = [{"key": one.key, "value": one.value, "origin": one.origin} for one in values]
         print_json({"version": 1, "values": rows})
         return
-    for one in values:
+    shown = [one for one in values if with_defaults or not is_default(one.origin)]
+    for one in shown:
         text = one.value if isinstance(one.value, str) else json.dumps(one.value)
         print_line(f"{one.key:<16} {visible(text)}   ({visible(one.origin)})")
+    if len(shown) < len(values):
+        print_line(f"{format_count(len(values) - len(shown), 'other value')} as shipped (--all shows them)")

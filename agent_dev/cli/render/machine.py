@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from agent_dev.cli.render.format import print_json, print_line, print_wrapped
+from agent_dev.overlay.labels import format_count
+from agent_dev.run.config_report import is_default
 from agent_dev.sanitize import visible
 
 TYPE_CHECKING = False
@@ -10,19 +12,32 @@ if TYPE_CHECKING:
     from agent_dev.run.doctor import Finding
     from agent_dev.run.show import RunPreview
 
+_DETAILS = ("path", "env")
+_SYSTEM = ("/usr ", "/opt ", "/bin ", "/sbin ", "/lib", "/etc", "/proc", "/dev", "/sys", "/run", "/tmp ", "/var/tmp ")
 _MARKS = {"well": "✓", "lacking": "-", "wrong": "✗"}
 
 
-def print_run_plan(value: "RunPreview", *, as_json: bool) -> None:
-    """Print the settings and the sandbox of a run."""
+def print_run_plan(value: "RunPreview", *, as_json: bool, with_defaults: bool) -> None:
+    """Print the settings and the sandbox of a run; `with_defaults`: also what every run has, and the bwrap command."""
     if as_json:
         rows = [{"name": label, "value": text, "origin": origin or None} for label, text, origin in value.rows]
         print_json({"version": 1, "rows": rows, "bwrap": value.shell_line})
         return
-    for label, text, origin in value.rows:
+    shown = [row for row in value.rows if with_defaults or not _is_usual(*row)]
+    for label, text, origin in shown:
         print_line(f"{label:<10} {visible(text)}" + (f"   ({visible(origin)})" if origin else ""))
-    print_line("")
-    print_line(value.shell_line)
+    if with_defaults:
+        print_line("")
+        print_line(value.shell_line)
+    elif len(shown) < len(value.rows):
+        print_line(f"{format_count(len(value.rows) - len(shown), 'other row')} as in every run (--all shows them)")
+
+
+def _is_usual(label: str, text: str, origin: str) -> bool:
+    """Return whether a row is the same in every run: defaults of the environment, mounts of the system."""
+    if label == "mount":
+        return text.startswith(_SYSTEM)
+    return label in _DETAILS and is_default(origin)
 
 
 def print_profiles(known: Iterable[tuple[str, str, str]], *, as_json: bool) -> None:

@@ -130,7 +130,7 @@ def test_d12_a_tool_directory_with_only_credentials_is_not_mounted(agent_dev: Ag
     put(agent_dev.home / ".kube/config")
     configure(agent_dev, "tools: [~/.kube]\n")
     assert list(seen(agent_dev, [str(agent_dev.home / ".kube/config")]).values()) == ["No such file or directory"]
-    assert "contains only credentials" in agent_dev("show", "bash").stdout
+    assert "contains only credentials" in agent_dev("show", "--all", "bash").stdout
 
 
 # D13: the environment
@@ -336,7 +336,7 @@ def test_b_sockets_shared_by_profile_and_command_line_add_up(agent_dev: AgentDev
     configure(agent_dev, "share: [docker]\n")
     env = {"DOCKER_HOST": f"unix://{place}/docker.sock", "SSH_AUTH_SOCK": f"{place}/agent"}
     with serving(place / "docker.sock"), serving(place / "agent"):
-        shown = agent_dev("--share", "ssh-agent", "show", "bash", env=env).stdout
+        shown = agent_dev("--share", "ssh-agent", "show", "--all", "bash", env=env).stdout
     assert "DOCKER_HOST=unix:///run/agent-dev/docker.sock" in shown
     assert "SSH_AUTH_SOCK=/run/agent-dev/ssh-agent" in shown
 

@@ -34,7 +34,7 @@ def test_d14_a_masked_file_in_a_commit_is_readable_and_reported(agent_dev: Agent
     assert done.stdout == CANARY
     [line] = [line for line in done.stderr.splitlines() if HELD in line]
     assert sorted(line.rpartition(": ")[2].split(", ")) == names
-    assert HELD in agent_dev("show", "bash").stdout
+    assert HELD in agent_dev("show", "--all", "bash").stdout
 
 
 def test_d14_a_masked_untracked_file_is_not_reported(agent_dev: AgentDev) -> None:
@@ -56,7 +56,7 @@ def test_d14_a_pattern_for_all_repositories_without_matches_is_shown(agent_dev: 
     put(agent_dev.repo / "real.pem")
     (agent_dev.repo / "link.pem").symlink_to("real.pem")
     configure(agent_dev, "mask: [link.pem, '*.key']\n")
-    rows = [line for line in agent_dev("show", "bash").stdout.splitlines() if "matches nothing here" in line]
+    rows = [line for line in agent_dev("show", "--all", "bash").stdout.splitlines() if "matches nothing here" in line]
     assert len(rows) == 1
     assert "*.key" in rows[0]
     assert agent_dev("--", "true").stderr == ""

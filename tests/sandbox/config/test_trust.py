@@ -37,7 +37,7 @@ def variables(agent_dev: AgentDev, *options: str) -> str:
 
 def has_network(agent_dev: AgentDev, *options: str) -> bool:
     """Return whether the sandbox plan shares the host's network."""
-    return "--unshare-net" not in agent_dev(*options, "show", "bash").stdout
+    return "--unshare-net" not in agent_dev(*options, "show", "--all", "bash").stdout
 
 
 def test_an_untrusted_file_is_ignored_with_one_line(agent_dev: AgentDev) -> None:
@@ -148,7 +148,7 @@ def test_restrictions_of_the_repository_are_lifted_only_by_a_flag(agent_dev: Age
     config.write_text("net: host\nnested: true\n")
     trusted(agent_dev, "net: none\nnested: false\n")
     assert not has_network(agent_dev)
-    assert "nested     refused" in agent_dev("show", "bash").stdout
+    assert "nested     refused" in agent_dev("show", "--all", "bash").stdout
     assert has_network(agent_dev, "--net", "host")
 
 

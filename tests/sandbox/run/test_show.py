@@ -28,7 +28,7 @@ def test_profiles_are_listed_as_json_too(agent_dev: AgentDev) -> None:
 
 def test_the_shown_command_line_builds_the_same_sandbox(agent_dev: AgentDev, tmp_path: Path) -> None:
     script = "pwd; id -un; git config user.email; cat sub/app.py"
-    line = agent_dev("show", "--", "sh", "-c", script).stdout.splitlines()[-1]
+    line = agent_dev("show", "--all", "--", "sh", "-c", script).stdout.splitlines()[-1]
     agent_dev.agent_home.mkdir()
     (tmp_path / "line").write_text(line)
     pasted = subprocess.run(

@@ -98,7 +98,7 @@ def test_without_any_version_the_path_has_no_entry(agent_dev: AgentDev, make: Ca
 
 def test_the_source_of_a_version_in_the_path_is_shown(agent_dev: AgentDev) -> None:
     versions(agent_dev.home, "v22.3.0")
-    rows = [row for row in agent_dev("show", "true").stdout.splitlines() if row.startswith("path ") and "nvm" in row]
+    rows = [row for row in agent_dev("show", "--all", "true").stdout.splitlines() if row.startswith("path ") and "nvm" in row]
     assert len(rows) == 1
     assert "node/v22.3.0/bin" in rows[0]
     assert "default.yaml:" in rows[0]
@@ -150,7 +150,7 @@ def test_a_directory_given_twice_is_in_the_path_once_with_its_source(agent_dev: 
         (agent_dev.agent_home / name).mkdir(parents=True)
     assert places(agent_dev).count(".deno/bin") == 1
     assert places(agent_dev)[0] == ".deno/bin"
-    rows = [row for row in agent_dev("show", "true").stdout.splitlines() if row.startswith("path ")]
+    rows = [row for row in agent_dev("show", "--all", "true").stdout.splitlines() if row.startswith("path ")]
     assert [("config.yaml:" in row, "default.yaml:" in row) for row in rows if "deno" in row] == [(True, False)]
     assert [("config.yaml:" in row, "default.yaml:" in row) for row in rows if "bun" in row] == [(False, True)]
 

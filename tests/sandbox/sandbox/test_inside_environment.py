@@ -82,7 +82,7 @@ def test_proxy_variables_are_passed_through(agent_dev: AgentDev) -> None:
 
 def test_show_labels_proxy_variables(agent_dev: AgentDev) -> None:
     env = {name: f"http://{name}.invalid:3128" for name in PROXIES}
-    rows = [row for row in agent_dev("show", "bash", env=env).stdout.splitlines() if "a proxy)" in row]
+    rows = [row for row in agent_dev("show", "--all", "bash", env=env).stdout.splitlines() if "a proxy)" in row]
     assert [name for name, value in env.items() if not any(f"{name}={value}" in row for row in rows)] == []
 
 

@@ -98,9 +98,16 @@ def test_each_value_is_shown_with_its_source(agent_dev: AgentDev) -> None:
 
 
 def test_the_text_output_lists_the_same_entries(agent_dev: AgentDev) -> None:
-    said = agent_dev("config").stdout
+    said = agent_dev("config", "--all").stdout
     assert "net              host   (built-in)\n" in said
     assert "merge            true   (built-in)\n" in said
+
+
+def test_the_text_output_leaves_defaults_out(agent_dev: AgentDev) -> None:
+    every = len(agent_dev.do("config", "--all").splitlines())
+    assert agent_dev.do("config") == f"{every} other values as shipped (--all shows them)\n"
+    lines = agent_dev.do("--net", "none", "config").splitlines()
+    assert lines == ["net              none   (--net)", f"{every - 1} other values as shipped (--all shows them)"]
 
 
 def found(agent_dev: AgentDev) -> dict[str, tuple[str, bool]]:
