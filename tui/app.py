@@ -32,6 +32,7 @@ from tui.effects import (
     Resolve,
     RunAction,
     Search,
+    ViewFile,
 )
 from tui.events import Event, LinesCounted, Resized, Result
 from tui.keys.bindings import REVIEW_BINDINGS
@@ -212,6 +213,10 @@ class ReviewApp(App[None], inherit_bindings=False):
                 self.run_worker(lambda: self._work.run_effect(effect), thread=True)
             case EditConflict(key):
                 self._edit(key)
+            case ViewFile(key, line):
+                with self.suspend():
+                    result = self._work.view_file(key, line)
+                self.send(result)
             case RunAction(binding):
                 self.call_later(self._run_binding, binding)
             case Quit(saves_selection):

@@ -36,6 +36,14 @@ class EditConflict:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewFile:
+    """Show a copy of the agent's file in an editor, at a line (from 1); results in MessageReported."""
+
+    key: Key
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """Find the first of some changes whose rows contain a text; results in SearchFinished."""
 
@@ -95,4 +103,4 @@ class Quit:
 
 
 SlowEffect = Resolve | Search | AssessRisks | CountDeletions | Apply | LoadEntries | ImportCommits
-Effect = LoadDiff | EditConflict | RunAction | SlowEffect | Quit
+Effect = LoadDiff | EditConflict | ViewFile | RunAction | SlowEffect | Quit

@@ -192,6 +192,7 @@ class DisplayOption(StrEnum):
     LINES = "lines"
     RANGE = "range"
     BASE = "base"
+    ZOOM = "zoom"
 
 
 @dataclass(frozen=True, slots=True)

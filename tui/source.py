@@ -121,6 +121,10 @@ class ReviewedSession(Protocol):
         """Let the user edit a conflict in an editor; None if it is not a conflict of lines. The screen must be suspended."""
         ...
 
+    def view_file(self, key: Key, line: int) -> None:
+        """Show a copy of the agent's file in an editor, at a line. The screen must be suspended."""
+        ...
+
     def count_lines(self, keys: Iterable[Key]) -> dict[Key, LineCount]:
         """Count the hunks and lines of changes that have any. Slow."""
         ...

@@ -73,6 +73,7 @@ class DisplayOptions:
     shows_base: bool = False
     selects_lines: bool = False  # select single lines, not hunks
     is_tree: bool = False
+    is_zoomed: bool = False  # one pane at a time, with the whole width, also on wide terminals
     hides_reviewed: bool = False  # list only changes that are not marked as reviewed
 
     @property
@@ -132,6 +133,8 @@ class State:
     page: ScreenPage = ScreenPage.REVIEW
     display_options: DisplayOptions = DisplayOptions()
     columns: int = 80
+    tab_cursors: Mapping[Tab, int] = field(default_factory=dict)  # where the cursor was on the other tabs
+    list_anchor: int = -1  # the row where a range of the list starts; -1: none
     focused_answer: int = NO
     message: str = ""
     unassessed: frozenset[Key] = frozenset()  # ignored files: their risks are assessed before they are applied
@@ -155,7 +158,7 @@ class State:
     @property
     def is_wide(self) -> bool:
         """Return whether both panes are shown."""
-        return self.columns >= WIDE_COLUMNS
+        return self.columns >= WIDE_COLUMNS and not self.display_options.is_zoomed
 
     @property
     def list_columns(self) -> int:
@@ -166,6 +169,12 @@ class State:
     def diff_columns(self) -> int:
         """Width of the diff in columns; one column goes to the line between the panes."""
         return self.columns - self.list_columns - 1 if self.is_wide else self.columns
+
+    @property
+    def marked_rows(self) -> range:
+        """Rows of the list that a key acts on: the marked range, or the row under the cursor."""
+        first = self.cursor if self.list_anchor < 0 else self.list_anchor
+        return range(min(first, self.cursor), min(max(first, self.cursor) + 1, self.row_count))
 
     @property
     def row(self) -> ListRow | None:
@@ -252,4 +261,4 @@ def with_listing(state: State, listing: Listing) -> State:
     cursor = listing.row_of(current) if current else min(state.cursor, len(listing.rows) - 1)
     if state.tab is not Tab.CHANGES:
         cursor = state.cursor
-    return replace(state, listing=listing, selected_per_group=tuple(per_group), cursor=max(0, cursor))
+    return replace(state, listing=listing, selected_per_group=tuple(per_group), cursor=max(0, cursor), list_anchor=-1)

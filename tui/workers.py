@@ -200,6 +200,16 @@ class Worker:
             key, self._source.resolve(key, text), "conflict resolved as edited; change selected", is_edited=True
         )
 
+    def view_file(self, key: Key, line: int) -> Result:
+        """Show a copy of the agent's file in an editor; the screen must be suspended."""
+        try:
+            self._source.view_file(key, line)
+        except AgentDevError as error:
+            return MessageReported(error.message)
+        except OSError as error:
+            return MessageReported(error.strerror or str(error))
+        return MessageReported("that was a copy: edits in it are not kept")
+
     def _progress_reporter(self) -> Callable[[int, int], object]:
         last = 0.0
 

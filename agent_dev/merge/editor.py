@@ -1,4 +1,4 @@
-"""Resolve a conflict in the user's editor, with git's conflict markers."""
+"""Resolve a conflict in the user's editor, with git's conflict markers; show a copy of a file there."""
 
 import os
 import subprocess
@@ -9,6 +9,8 @@ from agent_dev.diff.merge3 import LineMerge, format_with_markers, parse_edited
 from agent_dev.errors import CommandFailed, UsageError
 from agent_dev.fs.entry import Key
 from agent_dev.merge.review import Review
+
+_TAKE_LINE = ("vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "mg", "less")  # as +LINE
 
 
 def resolve_in_editor(review: Review, key: Key, environ: dict[str, str]) -> bytes:
@@ -23,14 +25,12 @@ def resolve_in_editor(review: Review, key: Key, environ: dict[str, str]) -> byte
 def edit_conflict(name: bytes, merged: LineMerge, environ: Mapping[str, str]) -> bytes:
     """Open a merge in `$VISUAL`, `$EDITOR` or vi and return the resolved text. Raises UsageError, CommandFailed."""
     shown = name.decode("utf-8", "replace")
-    program = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+    program = _program(environ)
     with tempfile.TemporaryDirectory(prefix="agent-dev-") as folder:
         path = os.path.join(folder, os.path.basename(os.fsdecode(name)))
         with open(path, "xb") as file:
             file.write(format_with_markers(merged, b"yours", b"the agent's", b"before"))
-        code = subprocess.run(["/bin/sh", "-c", f'{program} "$@"', program, path], check=False, env=environ).returncode
-        if code:
-            raise CommandFailed(program=program, reason=f"it exited with status {code}; nothing was changed")
+        _run(program, (path,), environ)
         with open(path, "rb") as file:
             text = parse_edited(merged, file.read())
     if text is None:
@@ -39,3 +39,28 @@ def edit_conflict(name: bytes, merged: LineMerge, environ: Mapping[str, str]) ->
             hint="resolve every conflict and save the file",
         )
     return text
+
+
+def view_file(name: bytes, data: bytes | None, line: int, environ: Mapping[str, str]) -> None:
+    """Open a read-only copy of a file in the editor, at a line where the editor is known to take one. Raises CommandFailed."""
+    if data is None:
+        raise CommandFailed(program=_program(environ), reason="the file is too large or cannot be read")
+    program = _program(environ)
+    command = os.path.basename(program.split()[0]) if program.split() else ""
+    with tempfile.TemporaryDirectory(prefix="agent-dev-") as folder:
+        path = os.path.join(folder, os.path.basename(os.fsdecode(name)))
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+        with open(fd, "wb") as file:
+            file.write(data)
+        _run(program, ((f"+{line}",) if command in _TAKE_LINE else ()) + (path,), environ)
+
+
+def _program(environ: Mapping[str, str]) -> str:
+    return environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+
+
+def _run(program: str, arguments: tuple[str, ...], environ: Mapping[str, str]) -> None:
+    """Run the editor as git does: by the shell, since `$EDITOR` may contain options. Raises CommandFailed."""
+    code = subprocess.run(["/bin/sh", "-c", f'{program} "$@"', program, *arguments], check=False, env=environ).returncode
+    if code:
+        raise CommandFailed(program=program, reason=f"it exited with status {code}; nothing was changed")

@@ -266,7 +266,7 @@ def test_a_mode_is_applied_alone(shop: AgentDev, repo: Path) -> None:
 def test_the_exit_status_of_a_command_is_readable_in_one_pane(shop: AgentDev) -> None:
     assert shop("--no-merge", "bash", "-c", f"{EDIT}; sh -c 'exit 7'; exit 0").returncode == 0
     with review(shop, cols=80) as terminal:
-        terminal.wait_for("4 Commands")
+        terminal.wait_for("[4] Commands")
         terminal.keys("4")
         terminal.wait_for("esc changes")
         terminal.keys("/", *"exit 7", "enter", "enter")

@@ -135,6 +135,11 @@ class Sample:
         """Return None: there is no editor."""
         return None
 
+    def view_file(self, key: Key, line: int) -> None:
+        """Record what was opened."""
+        self.viewed = (key, line)
+
+    viewed: tuple[Key, int] | None = None
     unassessed: frozenset[Key] = frozenset()
 
     def count_deletions(self, selection: Selection) -> int:

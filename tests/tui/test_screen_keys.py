@@ -10,6 +10,7 @@ from tests.harness.sample_session import Sample
 from tests.tui.screen_player import KEYS_TO_SAFE_CHANGE, merged_paths, run_keys, screen_text, wait_until_idle
 from tui.app import ReviewApp
 from tui.events import Pane
+from tui.model.tabs import Tab
 from tui.state import ScreenPage
 from tui.widgets.change_list import ChangeList
 from tui.widgets.diff_view import DiffView
@@ -84,6 +85,31 @@ def test_a_click_focuses_a_pane() -> None:
         assert (pilot.app.state.pane, pilot.app.state.diff.cursor) == (Pane.DIFF, 2)
         await pilot.click(DiffView, offset=(2, 4))
         assert {key.path for key in pilot.app.state.selection.keys} == {b".github/workflows/release.yml"}
+
+    run_keys(Sample(), (120, 40), scene=scene)
+
+
+def test_a_click_on_a_tab_opens_it() -> None:
+    async def scene(pilot: Pilot[None]) -> None:
+        assert isinstance(pilot.app, ReviewApp)
+        line = screen_text(pilot.app).splitlines()[1]
+        await pilot.click("#left-title", offset=(line.index("[2]") + 1, 0))
+        await wait_until_idle(pilot)
+        assert pilot.app.state.tab is Tab.COMMITS
+
+    run_keys(Sample(), (120, 40), scene=scene)
+
+
+def test_a_click_on_a_key_of_the_footer_does_what_the_key_does() -> None:
+    async def scene(pilot: Pilot[None]) -> None:
+        assert isinstance(pilot.app, ReviewApp)
+        line = screen_text(pilot.app).splitlines()[-1]
+        await pilot.click("#keys", offset=(line.index("all safe"), 0))
+        await wait_until_idle(pilot)
+        assert pilot.app.state.selection.keys
+        await pilot.click("#keys", offset=(line.index(" c ") + 1, 0))
+        await wait_until_idle(pilot)
+        assert pilot.app.state.page is not ScreenPage.REVIEW
 
     run_keys(Sample(), (120, 40), scene=scene)
 

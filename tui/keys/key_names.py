@@ -31,6 +31,7 @@ _NAMES = {
     "number_sign": "#",
     "left_curly_bracket": "{",
     "right_curly_bracket": "}",
+    "plus": "+",
 }
 
 KeysByBinding = dict[str, tuple[str, ...]]
@@ -55,6 +56,12 @@ def key_name(key: str) -> str:
     """Return the display name of a key."""
     *modifiers, last = key.split("+")
     return "+".join([*modifiers, _NAMES.get(last, last)])
+
+
+def clicked_binding(pieces: Sequence[Piece], index: int, key_names: KeysByBinding) -> str:
+    """Return the binding of a clicked hint, which is a key and a label; "" for none."""
+    key = pieces[index - index % 2].text.strip()
+    return next((name for name, keys in key_names.items() if keys[0] == key), "")
 
 
 def hint_pieces(labels: Sequence[tuple[str, str]], key_names: KeysByBinding, cells: int) -> list[Piece]:

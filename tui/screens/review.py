@@ -12,9 +12,9 @@ from textual.screen import Screen
 
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.labels import display_path, format_count
-from tui.events import CursorMoved, CursorMovedTo, EnterPressed, Event, Pane, Resized, Toggled
+from tui.events import CursorMoved, CursorMovedTo, EnterPressed, Event, Pane, Resized, TabSelected, Toggled
 from tui.keys.bindings import REVIEW_BINDINGS, review_bindings
-from tui.keys.key_names import KeysByBinding, hint_pieces, keys_by_binding
+from tui.keys.key_names import KeysByBinding, clicked_binding, hint_pieces, keys_by_binding
 from tui.model.change_list import ChangeRow
 from tui.model.document import Tone
 from tui.model.tabs import Tab
@@ -33,7 +33,11 @@ from tui.widgets.row_view import RowView
 Send = Callable[[Event], None]
 
 _LOW, _NARROW = 8, 30  # rows and columns below which less is shown
-_TABS = ((" {0} {1} {2} ", " {0} {1} {2} "), (" {0} {1} {2}", " {0} {1}"), (" {0} {1} {2}", " {0}"))  # current tab, others
+_TABS = (  # the current tab, the others
+    (" [{0}] {1} {2} ", " [{0}] {1} {2} "),
+    (" [{0}] {1} {2}", " [{0}] {1}"),
+    (" [{0}] {1} {2}", " [{0}]"),
+)
 _ALWAYS = [("apply", "apply"), ("quit", "quit"), ("help", "help")]
 _LIST = [("select", "select"), ("activate", "open"), ("select.all", "all safe"), ("filter", "filter"), ("search", "search")]
 _DIFF = [("cancel", "list"), ("hunk.next", "next"), ("show.split", "side by side")]
@@ -170,6 +174,17 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
         self._send(event)
 
     # The mouse
+
+    @on(Bar.Clicked, "#left-title")
+    def _click_tab(self, event: Bar.Clicked) -> None:
+        tabs = [tab for number, tab in enumerate(Tab, 1) if event.pieces[event.index].text.strip().startswith(f"[{number}]")]
+        for tab in tabs:
+            self._send(TabSelected(tab))
+
+    @on(Bar.Clicked, "#keys")
+    def _click_hint(self, event: Bar.Clicked) -> None:
+        if name := clicked_binding(event.pieces, event.index, self._keys):
+            self.action_do(name)
 
     @on(RowView.Clicked, "#changes")
     def _click_change(self, event: RowView.Clicked) -> None:

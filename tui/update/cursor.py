@@ -36,6 +36,8 @@ def update_cursor(state: State, event: Movement) -> Transition:
 
 
 def _with_anchor(state: State, *, is_range: bool) -> State:
+    if is_range and state.pane is Pane.LIST and state.tab is Tab.CHANGES and state.list_anchor < 0:
+        return replace(state, list_anchor=state.cursor)
     if not is_range or state.pane is Pane.LIST or state.diff.anchor >= 0:
         return state
     return replace(state, diff=replace(state.diff, anchor=state.diff.cursor))
@@ -142,7 +144,7 @@ def focus_pane(state: State, pane: Pane) -> State:
     diff = replace(state.diff, anchor=-1)
     if pane is Pane.DIFF and not diff.cursor:
         diff = replace(diff, cursor=_first_selectable_row(diff.document))
-    return replace(state, pane=pane, diff=diff)
+    return replace(state, pane=pane, diff=diff, list_anchor=-1)
 
 
 def _first_selectable_row(document: Document) -> int:

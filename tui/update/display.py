@@ -7,6 +7,7 @@ from tui.events import ContextChanged, DisplayEvent, DisplayOption, Pane
 from tui.model import change_list
 from tui.model.change_list import ChangeRow, ListFilter
 from tui.model.document import WHOLE_FILE
+from tui.model.tabs import Tab
 from tui.state import DEFAULT_CONTEXT, DisplayOptions, State, Transition, with_listing
 from tui.update import cursor
 
@@ -20,6 +21,7 @@ _MESSAGES = {
     DisplayOption.UNREVIEWED: ("only changes not reviewed", "all changes"),
     DisplayOption.LINES: ("space selects lines", "space selects hunks"),
     DisplayOption.BASE: ("base shown", "base hidden"),
+    DisplayOption.ZOOM: ("diff in full width (+: list and diff)", "list and diff"),
 }
 
 
@@ -33,6 +35,8 @@ def update_display(state: State, event: DisplayEvent) -> Transition:
         return _toggle_range(state), ()
     looks, is_on = _toggle(state.display_options, event.option)
     new = replace(state, display_options=looks, message=_MESSAGES[event.option][not is_on])
+    if event.option is DisplayOption.ZOOM:
+        new = cursor.focus_pane(new, Pane.DIFF) if is_on else new
     if event.option in (DisplayOption.TREE, DisplayOption.UNREVIEWED):
         return cursor.load_current(rebuild_list(new))
     return (new, ()) if event.option in (DisplayOption.NUMBERS, DisplayOption.LINES) else cursor.reload_current(new)
@@ -50,16 +54,21 @@ def _toggle(looks: DisplayOptions, option: DisplayOption) -> tuple[DisplayOption
         DisplayOption.UNREVIEWED: "hides_reviewed",
         DisplayOption.LINES: "selects_lines",
         DisplayOption.BASE: "shows_base",
+        DisplayOption.ZOOM: "is_zoomed",
     }[option]
     is_on = not getattr(looks, name)
     return replace(looks, **{name: is_on}), is_on
 
 
 def _toggle_range(state: State) -> State:
-    if state.pane is not Pane.DIFF:
-        return replace(state, message="ranges are marked in the diff (enter: open it)")
-    anchor = -1 if state.diff.anchor >= 0 else state.diff.cursor
+    is_list = state.pane is Pane.LIST
+    if is_list and state.tab is not Tab.CHANGES:
+        return replace(state, message="ranges are marked in the list of changes and in the diff")
+    old, at = (state.list_anchor, state.cursor) if is_list else (state.diff.anchor, state.diff.cursor)
+    anchor = -1 if old >= 0 else at
     message = "" if anchor < 0 else "move to extend the range; space: select, esc: cancel"
+    if is_list:
+        return replace(state, list_anchor=anchor, message=message)
     return replace(state, diff=replace(state.diff, anchor=anchor), message=message)
 
 

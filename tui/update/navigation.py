@@ -99,13 +99,14 @@ def _back(state: State) -> Transition:
 def _fold(state: State, *, closed: bool) -> State:
     if not isinstance(state.row, HeadingRow):
         return state
-    return replace(state, listing=change_list.with_group_closed(state.listing, state.row.group, closed=closed))
+    listing = change_list.with_group_closed(state.listing, state.row.group, closed=closed)
+    return replace(state, listing=listing, list_anchor=-1)
 
 
 def _escape(state: State) -> Transition:
     """Cancel a range, else a search; else leave the diff, the tab or the filter; else quit."""
-    if state.diff.anchor >= 0:
-        return replace(state, diff=replace(state.diff, anchor=-1)), ()
+    if state.list_anchor >= 0 or state.diff.anchor >= 0:
+        return replace(state, list_anchor=-1, diff=replace(state.diff, anchor=-1)), ()
     if state.search:
         return replace(state, search="", message="search ended"), ()
     if state.pane is Pane.DIFF:
@@ -129,9 +130,11 @@ def _switch_tab(state: State, tab: Tab) -> Transition:
         return state, ()
     if tab is not Tab.CHANGES and not state.tabs.get(tab):
         return replace(state, message=f"no {tab}"), ()
-    new = replace(cursor.focus_pane(state, Pane.LIST), tab=tab, cursor=0)
+    cursors = {**state.tab_cursors, state.tab: state.cursor}
+    new = replace(cursor.focus_pane(state, Pane.LIST), tab=tab, cursor=0, tab_cursors=cursors, list_anchor=-1)
+    new = replace(new, cursor=max(0, min(cursors.get(tab, 0), new.row_count - 1)))
     if tab is Tab.CHANGES:
         first = next((row for row, one in enumerate(new.listing.rows) if isinstance(one, ChangeRow)), 0)
-        return cursor.move_list_to(new, first)
+        return cursor.move_list_to(new, new.cursor if tab in cursors else first)
     shown, effects = cursor.load_current(new)
     return shown, ((*effects, LoadEntries(tab)) if tab is Tab.COMMITS and not state.has_commit_details else effects)

@@ -6,11 +6,11 @@ from typing import assert_never
 
 from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.diff.partial_selection import LineSelection as Part
-from agent_dev.fs.entry import Key
+from agent_dev.fs.entry import FileType, Key
 from agent_dev.overlay import selection as core
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
-from tui.effects import EditConflict, Resolutions, Resolve
+from tui.effects import EditConflict, Resolutions, Resolve, ViewFile
 from tui.events import (
     AllDeselected,
     AllToggled,
@@ -41,12 +41,12 @@ def update_selection(state: State, event: SelectionEvent) -> Transition:
     match event:
         case ReviewedToggled():
             return _toggle_reviewed(state)
+        case EditRequested():
+            return _edit(state)
         case _ if state.is_running:
             return replace(state, message=_READ_ONLY), ()
         case ConflictResolved(side):
             return _resolve(state, side)
-        case EditRequested():
-            return _edit(state)
         case _ if state.tab is Tab.COMMITS:
             return _select_commits(state, event), ()
         case _:
@@ -98,7 +98,20 @@ def _toggle(state: State, row: int | None, pane: Pane) -> State:
         return replace(state, message="enter: go to the change and select it there")
     if pane is Pane.DIFF:
         return _toggle_diff_rows(state, row)
+    if row is None and state.list_anchor >= 0:
+        return _toggle_range(state)
     return _toggle_row(state, state.row if row is None else state.listing.rows[row])
+
+
+def _toggle_range(state: State) -> State:
+    """Select or deselect the changes in the marked range of the list, and those that a closed heading in it hides."""
+    keys: set[Key] = set()
+    for row in map(state.listing.rows.__getitem__, state.marked_rows):
+        if isinstance(row, ChangeRow):
+            keys.add(row.key)
+        elif isinstance(row, HeadingRow) and row.group in state.listing.closed:
+            keys.update(state.listing.groups[row.group].keys)
+    return _apply(replace(state, list_anchor=-1), choices.toggle_changes(state.selection, keys, state.changes))
 
 
 def _toggle_row(state: State, row: ListRow | None) -> State:
@@ -229,6 +242,14 @@ def _with_answers(state: State, key: Key, answers: Resolutions) -> Transition:
 
 
 def _edit(state: State) -> Transition:
-    if state.change is None or state.diff.document.conflict_count <= 0:
-        return replace(state, message="no conflicting lines here"), ()
-    return state, (EditConflict(state.change.key),)
+    """Open the conflict under the cursor in an editor; a file without one is only shown."""
+    change, document = state.change, state.diff.document
+    if state.tab is not Tab.CHANGES or change is None:
+        return replace(state, message="no file here"), ()
+    if document.conflict_count > 0:
+        return state, (EditConflict(change.key),)
+    if change.after is None or change.after.type is not FileType.FILE:
+        return replace(state, message="no file of the agent's to open"), ()
+    at = state.diff.cursor if state.pane is Pane.DIFF else next(iter(document.hunk_rows), 0)
+    rows = [one.new_line for one in document.rows[at:] if one.new_line >= 0]
+    return state, (ViewFile(change.key, rows[0] + 1 if rows else 1),)

@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from textual.events import Click
 from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui.text.cells import width
 from tui.widgets.paint import TONE_CLASSES, Piece, StyleCache, align_row, apply_line_filters, paint_row
 from tui.widgets.row_view import RowView
 
@@ -23,6 +26,29 @@ class Bar(Widget, can_focus=False):
         self._left: Pieces = ()
         self._right: Pieces = ()
         self._strip: Strip | None = None
+
+    class Clicked(Message):
+        """A click on a left-aligned piece."""
+
+        def __init__(self, bar: "Bar", pieces: Pieces, index: int) -> None:
+            self.bar, self.pieces, self.index = bar, pieces, index
+            super().__init__()
+
+        @property
+        def control(self) -> "Bar":
+            """The bar, for the selectors of message handlers."""
+            return self.bar
+
+    def on_click(self, event: Click) -> None:
+        """Report which piece was clicked."""
+        offset = event.get_content_offset(self)
+        column = offset.x if offset else -1
+        for index, piece in enumerate(align_row(self._left, self._right, self.size.width)[: len(self._left)]):
+            if 0 <= column < width(piece.text):
+                event.stop()
+                self.post_message(self.Clicked(self, self._left, index))
+                return
+            column -= width(piece.text)
 
     def show(self, left: Pieces, right: Pieces = ()) -> None:
         """Show other pieces."""

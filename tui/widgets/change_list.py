@@ -26,7 +26,7 @@ _TONES = {
 }
 _DISPLAYED = (
     *("listing", "changes", "selection", "parts", "selected_per_group", "counts", "resolutions", "reviewed"),
-    *("tab", "tabs", "selected_commits", "pane", "cursor"),
+    *("tab", "tabs", "selected_commits", "pane", "cursor", "list_anchor"),
 )
 _CURSOR_ONLY = {"cursor", "pane"}  # these affect only the row under the cursor
 _MIN_ORIGIN = 10  # cells for the old path of a renamed file
@@ -52,12 +52,13 @@ class ChangeList(RowView):
             return
         self.set_row_count(state.row_count)
         self.reveal(state.cursor)
-        self.update_rows({old.cursor, state.cursor} if changed <= _CURSOR_ONLY else None)
+        has_range = max(old.list_anchor, state.list_anchor) >= 0
+        self.update_rows({old.cursor, state.cursor} if changed <= _CURSOR_ONLY and not has_range else None)
 
     def row_classes(self, index: int) -> tuple[str, ...]:
-        """Return the style classes of a row: the row under the cursor is tinted."""
+        """Return the style classes of a row: the row under the cursor and the marked range are tinted."""
         if index != self._state.cursor:
-            return ()
+            return ("idle",) if self._state.list_anchor >= 0 and index in self._state.marked_rows else ()
         return ("cursor",) if self._state.pane is Pane.LIST else ("idle",)
 
     def row_pieces(self, index: int, cells: int) -> Iterable[Piece]:

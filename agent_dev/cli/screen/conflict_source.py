@@ -134,6 +134,10 @@ class ConflictSource:
         merged = self._fits[key].merged
         return editor.edit_conflict(key.path, merged, self._environ) if merged is not None else None
 
+    def view_file(self, key: Key, line: int) -> None:
+        """Show a copy of the agent's file in an editor."""
+        editor.view_file(key.path, self.read_content(key)[1], line, self._environ)
+
     def save_draft(self, draft: Draft) -> None:
         """Save the resolutions for the next time; they are reused only if all sides are unchanged."""
         incomplete = {

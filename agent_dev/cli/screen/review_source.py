@@ -209,6 +209,10 @@ class ReviewSource:
             return None
         return editor.resolve_in_editor(self._review, key, self._review.environ)
 
+    def view_file(self, key: Key, line: int) -> None:
+        """Show a copy of the agent's file in an editor."""
+        editor.view_file(key.path, self.read_content(key)[1], line, self._review.environ)
+
     # Merging
 
     def merge(self, selection: Selection, on_progress: ProgressCallback) -> OperationResult:
