@@ -79,6 +79,10 @@ class CommandNotFound(CannotStart):
     code = NOT_FOUND
 
 
+class UnknownAgent(CannotStart):
+    """{name} is not {expected}"""
+
+
 class InterpreterNotFound(CommandNotFound):
     """{command}: its interpreter {interpreter} does not exist in the sandbox"""
 

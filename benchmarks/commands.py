@@ -54,8 +54,8 @@ def _start(configs: dict[str, Path], ground: WorkingDirectory) -> Section:
     found = measure.in_turns([_start_subject(name, path, ground) for name, path in configs.items()], measure.rounds())
     off, guard = (found[name]["start"] for name in configs)
     rows = (
-        Row("agent-dev true: off", measure.spread(off)),
-        Row("agent-dev true: guard", measure.spread(guard), "off", measure.ratio(guard, off)),
+        Row("agent-dev -- true: off", measure.spread(off)),
+        Row("agent-dev -- true: guard", measure.spread(guard), "off", measure.ratio(guard, off)),
     )
     fastest = measure.fastest({"off": off, "guard": guard}, "off")
     return Section(f"{TITLE}: start", "From exec to exit, of a command without a profile.", rows, (fastest,))
@@ -69,7 +69,7 @@ def _start_subject(name: str, config: Path, ground: WorkingDirectory) -> Subject
 
     def run_once() -> dict[str, float]:
         time.sleep(_REST)
-        return {"start": process.elapsed_time((ground.program, "true"), env)}
+        return {"start": process.elapsed_time((ground.program, "--", "true"), env)}
 
     return Subject(name, run_once)
 

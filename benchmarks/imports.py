@@ -32,7 +32,7 @@ def _remarks(ground: WorkingDirectory) -> tuple[str, ...]:
     heavy = [name for name in _HEAVY if name in others]
     listed = ", ".join(others) or "nothing that Python had not imported already"
     return (
-        f"A real start (`agent-dev true`) imported {len(own)} modules of agent-dev, and: {listed}.",
+        f"A real start (`agent-dev -- true`) imported {len(own)} modules of agent-dev, and: {listed}.",
         f"Of {', '.join(_HEAVY)}: {', '.join(heavy) or 'none'}.",
     )
 
@@ -42,7 +42,7 @@ def _imported(ground: WorkingDirectory) -> tuple[list[str], list[str]]:
     repo = repository(ground.folder / "imports", ground.env, {"a": b"a\n"})
     env = ground.env | {"PYTHONPROFILEIMPORTTIME": "1"}
     with contextlib.chdir(repo):
-        outputs = [process.output((ground.program, "true"), env, errors=True) for _ in range(10)]
+        outputs = [process.output((ground.program, "--", "true"), env, errors=True) for _ in range(10)]
     bare = _names(process.output((ground.python, "-c", "pass"), env, errors=True))
     # A slow run takes its lower snapshot while the agent runs, with more imports; only those before the agent count.
     names = sorted(min(map(_names, outputs), key=len) - bare)

@@ -23,7 +23,7 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
     env = ground.env_with(bwrap)
     subjects = [_subject("bwrap", (bwrap.path, *_PLAIN, "/usr/bin/true"), env, ground.folder)]
     for name, folder in _repositories(ground):
-        subjects.append(_subject(f"agent-dev true: {name}", (ground.program, "true"), env, folder))
+        subjects.append(_subject(f"agent-dev -- true: {name}", (ground.program, "--", "true"), env, folder))
     found = measure.in_turns(subjects, measure.rounds(3))
     figures = {name: by_what["start"] for name, by_what in found.items()}
     rows = tuple(

@@ -1,4 +1,4 @@
-"""Start-up: `agent-dev true` against bubblewrap alone, including the session, the overlay and the lower snapshot."""
+"""Start-up: `agent-dev -- true` against bubblewrap alone, including the session, the overlay and the lower snapshot."""
 
 import contextlib
 from pathlib import Path
@@ -57,7 +57,6 @@ def _subjects(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> list[Subjec
         work.mkdir()
         overlay = ("--overlay-src", str(repo), "--overlay", str(upper), str(work), str(repo))
         commands["bwrap --overlay"] = (bwrap.path, *_PLAIN, *overlay, _TRUE)
-    commands["agent-dev true"] = (ground.program, "true")
     commands["agent-dev -- true"] = (ground.program, "--", "true")
     return [measure.program(name, argv, env) for name, argv in commands.items()]
 
@@ -70,4 +69,4 @@ def _expect_warm(ground: WorkingDirectory) -> None:
         raise process.ProgramFailed(f"{cached} was not written, so the profile was parsed at every start")
     sessions = list((home / ".local/state/agent-dev/sessions").iterdir())
     if sessions:
-        raise process.ProgramFailed(f"`agent-dev true` left a session: {sessions[0]}")
+        raise process.ProgramFailed(f"`agent-dev -- true` left a session: {sessions[0]}")

@@ -1,4 +1,4 @@
-"""Transactions: `agent-dev tx -- true` against `agent-dev true`, and `pip install` with and without a transaction."""
+"""Transactions: `agent-dev tx -- true` against `agent-dev -- true`, and `pip install` with and without a transaction."""
 
 import base64
 import contextlib
@@ -40,15 +40,15 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
     repo = repository(ground.folder / "transactions", ground.env, files)
     bwrap = ground.bwraps[0]
     env = ground.env_with(bwrap)
-    commands = {"agent-dev true": ("true",), "agent-dev tx -- true": ("tx", "--", "true")}
+    commands = {"agent-dev -- true": ("--", "true"), "agent-dev tx -- true": ("tx", "--", "true")}
     with contextlib.chdir(repo):
         subjects = [measure.program(name, (ground.program, *arguments), env) for name, arguments in commands.items()]
         found = measure.in_turns(subjects, measure.rounds())
     run_alone, transaction = (found[name]["start"] for name in commands)
     more = measure.spread([one - other for one, other in zip(transaction, run_alone, strict=True)])
     rows = (
-        Row("agent-dev true", measure.spread(run_alone)),
-        Row("agent-dev tx -- true", measure.spread(transaction), "agent-dev true", measure.ratio(transaction, run_alone)),
+        Row("agent-dev -- true", measure.spread(run_alone)),
+        Row("agent-dev tx -- true", measure.spread(transaction), "agent-dev -- true", measure.ratio(transaction, run_alone)),
         Row("the difference", more, limit=LIMIT),
     )
     start = Section(f"{TITLE}, bubblewrap {bwrap}", "From exec to exit, in a repository of 200 files.", rows)

@@ -9,7 +9,7 @@ HELP = """\
 agent-dev: run a coding agent on a copy-on-write view of a repository and apply
 the changes that you select
 
-  agent-dev AGENT [ARGS…]       run an agent: a profile, else any command
+  agent-dev AGENT [ARGS…]       run an agent, such as claude, codex or bash
   agent-dev -- COMMAND [ARGS…]  run a command
   agent-dev tx -- COMMAND       apply the changes of a command if it succeeds
 
@@ -35,7 +35,7 @@ agent-dev: run a coding agent on a copy-on-write view of a repository and apply
 the changes that you select
 
 run
-  [OPTIONS] AGENT [ARGS…]    run an agent: a profile, else any command
+  [OPTIONS] AGENT [ARGS…]    run an agent: a profile, or a listed program
   [OPTIONS] -- COMMAND       run a command
   [OPTIONS] run NAME         run a profile that is named like a subcommand
   run --direct[=PROVIDER]    run in the real tree, behind a snapshot
@@ -123,9 +123,9 @@ def resolve_help(argv: list[str], known: tuple[str, ...]) -> list[str]:
     if not argv or argv[0].startswith("-"):
         return ["--help"]
     if argv[0] not in known:
-        from agent_dev.config import validators  # only for the error
+        from agent_dev.cli import suggestions  # only for the error
 
-        raise UsageError(
-            message=f"help: no subcommand {argv[0]}{validators.did_you_mean(argv[0], known)}", hint="agent-dev --help lists them"
-        )
+        similar = suggestions.similar_word(argv[0], known)
+        suggestion = f" (did you mean {similar}?)" if similar else ""
+        raise UsageError(message=f"help: no subcommand {argv[0]}{suggestion}", hint="agent-dev --help lists them")
     return [argv[0], "--help"]

@@ -12,13 +12,13 @@ from agent_dev.errors import (
     SYSTEM_ERRORS,
     AgentDevError,
     AgentNotStarted,
-    CommandNotFound,
     RunUsageError,
+    UnknownAgent,
     UsageError,
     agent_not_started,
     describe_system_error,
 )
-from agent_dev.run.request import RunRequest
+from agent_dev.run.request import AGENT, COMMAND, RunRequest
 from agent_dev.sanitize import visible
 
 VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that implements them
@@ -38,6 +38,7 @@ VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that impl
 _VERBS = {word: area for area, argv in VERB_GROUPS.items() for word in argv}
 _OUTPUT_MODULES = ("agent_dev.cli.",)  # to stdout
 _PLAIN_VERBS = ("run", "tx", "help")  # subcommands without argparse
+SUBCOMMANDS = (*_VERBS, *_PLAIN_VERBS)
 OUT_OF_MEMORY = -1  # in place of an exit code
 MIN_ADDRESS_SPACE = 64 << 20  # bytes of address space: twice what any command needs in a small repository
 NO_MEMORY = b"agent-dev: out of memory\nagent-dev: hint: free memory, or raise the limit: ulimit -v\n"
@@ -61,7 +62,7 @@ def run(argv: list[str], environ: dict[str, str]) -> int:
         return 0
     _require_memory(is_run=is_command or rest[0] not in (*_VERBS, "help"))
     if is_command:
-        return _run_agent(RunRequest(tuple(rest), options, environ, is_command=True))
+        return _run_agent(RunRequest(tuple(rest), options, environ, COMMAND))
     return _run_subcommand(rest, options, environ)
 
 
@@ -95,7 +96,7 @@ def _run_subcommand(rest: list[str], options: RunOptions, environ: dict[str, str
         if rest[1:] == ["--all"]:
             write_stdout(help_text.ALL)
             return 0
-        return run(help_text.resolve_help(rest[1:], (*_VERBS, *_PLAIN_VERBS)), environ)
+        return run(help_text.resolve_help(rest[1:], SUBCOMMANDS), environ)
     if rest[0] in RESERVED_VERBS:
         raise UsageError(
             message=f"`{rest[0]}` is not implemented yet",
@@ -103,7 +104,7 @@ def _run_subcommand(rest: list[str], options: RunOptions, environ: dict[str, str
         )
     if rest[0] == "run":
         return _run_named(rest[1:], options, environ)
-    return _run_or_suggest(RunRequest(tuple(rest), options, environ))
+    return _run_agent(RunRequest(tuple(rest), options, environ))
 
 
 def _run_named(rest: list[str], options: RunOptions, environ: dict[str, str]) -> int:
@@ -113,18 +114,7 @@ def _run_named(rest: list[str], options: RunOptions, environ: dict[str, str]) ->
         write_stdout(help_text.RUN)
         return 0
     rest, is_command, options = _parse_run(rest, options)
-    return _run_agent(RunRequest(tuple(rest), options, environ, is_command))
-
-
-def _run_or_suggest(request: RunRequest) -> int:
-    """Run an agent; if its command does not exist, suggest a similar subcommand."""
-    try:
-        return _run_agent(request)
-    except CommandNotFound as error:
-        from agent_dev.run import command_not_found  # rare
-
-        error.hint = command_not_found.suggest_subcommand(error.hint, request, (*_VERBS, *_PLAIN_VERBS))
-        raise
+    return _run_agent(RunRequest(tuple(rest), options, environ, COMMAND if is_command else AGENT))
 
 
 def _parse_run(rest: list[str], options: RunOptions) -> tuple[list[str], bool, RunOptions]:
@@ -160,6 +150,11 @@ def _run_agent(request: RunRequest) -> int:
             outcome = command.run(request, notify)
     except UsageError as error:
         raise RunUsageError(message=error.message, hint=error.hint) from None
+    except UnknownAgent as error:
+        from agent_dev.cli import suggestions  # rare
+
+        error.hint = suggestions.unknown_word_hint(request, SUBCOMMANDS)
+        raise
     if outcome.limit_notice:
         notify(visible(outcome.limit_notice))
     if not outcome.is_kept:

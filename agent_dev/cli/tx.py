@@ -9,7 +9,7 @@ from agent_dev.config.options import RunOptions
 from agent_dev.errors import NOT_STARTED, AgentDevError, RunUsageError, UsageError
 from agent_dev.inside.option_parser import InvalidOption, next_option
 from agent_dev.inside.units import parse_duration
-from agent_dev.run.request import RunRequest
+from agent_dev.run.request import AGENT_OR_COMMAND, COMMAND, RunRequest
 from agent_dev.transaction import transact
 from agent_dev.transaction.result import TransactionSpec
 
@@ -80,10 +80,8 @@ def run(argv: list[str], options: RunOptions, environ: dict[str, str]) -> int:
 
 def _parse_spec(argv: list[str], options: RunOptions, environ: dict[str, str]) -> "tuple[dict[str, Any], TransactionSpec]":
     """Return the options of this process and the transaction's spec. Raises UsageError."""
-    fields, rest, (later, is_command) = _parse(argv)
-    request = RunRequest(
-        tuple(rest), _merge_options(options, later).replace(merge=False), environ, is_command, has_checkpoints=False
-    )
+    fields, rest, (later, kind) = _parse(argv)
+    request = RunRequest(tuple(rest), _merge_options(options, later).replace(merge=False), environ, kind, has_checkpoints=False)
     own_options = {name: fields.pop(name, None) for name in ("help", "json", "many", "jobs", "first")}
     spec = TransactionSpec(request=request, **fields)
     if not own_options["help"]:
@@ -156,8 +154,8 @@ def _restore_stdout(stdout: int) -> None:
 # Arguments
 
 
-def _parse(argv: list[str]) -> "tuple[dict[str, Any], list[str], tuple[RunOptions, bool]]":
-    """Return the fields of TransactionSpec, the command, the run's options, and whether `--` preceded the command."""
+def _parse(argv: list[str]) -> "tuple[dict[str, Any], list[str], tuple[RunOptions, str]]":
+    """Return the fields of TransactionSpec, the command, and the options and kind of its run."""
     fields: dict[str, Any] = {}
     general: list[tuple[str, str]] = []
     rest = list(argv)
@@ -171,12 +169,12 @@ def _parse(argv: list[str]) -> "tuple[dict[str, Any], list[str], tuple[RunOption
             else:
                 _set(fields, name, value)
             if "help" in fields:
-                return {"help": True}, [], (RunOptions(), False)
+                return {"help": True}, [], (RunOptions(), COMMAND)
     except InvalidOption as error:
         problem = f"{error.option} needs a value" if error.is_known else f"unknown option {error.option}"
         raise UsageError(message=f"tx: {problem}", hint="agent-dev tx --help") from None
     is_command = rest[:1] == ["--"]
-    return fields, rest[is_command:], (cli_options.from_options(general), is_command)
+    return fields, rest[is_command:], (cli_options.from_options(general), COMMAND if is_command else AGENT_OR_COMMAND)
 
 
 def _set(fields: "dict[str, Any]", name: str, value: str) -> None:

@@ -53,12 +53,13 @@ def load_settings(request: SettingsRequest) -> Settings:
     """Return the settings of an agent. Raises InvalidConfiguration with one line for each problem in any of the files.
 
     Lowest layer first: built in, the repository, shipped profiles, config.yaml, the user's own profiles, environment, flags.
-    An agent without a profile gets `default`, without a command; a `--profile` file gives the profile its name.
+    A word without a profile gets the profile or config.yaml that lists it in `programs`, else `default`, without a command. A
+    `--profile` file gives the profile its name.
     """
     files = SettingsFiles(request.home, request.environ)
     base = files.shipped(DEFAULT_PROFILE)
     config = _config(files, request)
-    found = _selected(files, request)
+    found = _selected(files, request, config)
     chain = _chain(files, found) if found else ()
     highest = (_environment(request.environ, files.problems), request.flags)
     _check_flags(request.flags, files.problems)
@@ -73,7 +74,9 @@ def load_settings(request: SettingsRequest) -> Settings:
         from agent_dev.config.repository_settings import apply_restrictions  # deferred: most repositories have no settings
 
         made = apply_restrictions(made, request.repository, request.flags)
-    return made if name == request.agent or request.profile_file else made.replace(profile=made.profile.replace(command=()))
+    if name == request.agent or request.profile_file:
+        return made
+    return made.replace(profile=made.profile.replace(command=(), install=""))  # the profile's command is another one
 
 
 def list_profiles(home: str, environ: dict[str, str]) -> tuple[tuple[str, str, str], ...]:
@@ -214,14 +217,37 @@ def _config(files: SettingsFiles, request: SettingsRequest) -> tuple[_File, ...]
     return (file,) if file else ()
 
 
-def _selected(files: SettingsFiles, request: SettingsRequest) -> _File | None:
+def _selected(files: SettingsFiles, request: SettingsRequest, config: tuple[_File, ...]) -> _File | None:
     if not request.profile_file:
-        return files.profile(request.agent) or files.profile(DEFAULT_PROFILE)
+        return files.profile(request.agent) or _listing_profile(files, request, config) or files.profile(DEFAULT_PROFILE)
     path = os.path.abspath(expand(request.profile_file, request.home))
     file = files.read(path, "profile")
     if file is None:
         files.problems.append(f"--profile: {path} does not exist")
     return file
+
+
+def _listing_profile(files: SettingsFiles, request: SettingsRequest, config: tuple[_File, ...]) -> _File | None:
+    """Return the profile that lists a program, unless config.yaml lists it; problems of other profiles are ignored."""
+    if not request.agent or any(_lists_program(file, request.agent) for file in config):
+        return None
+    found = []
+    for name in sorted(filter(_is_profile_name, files.profiles())):
+        before = len(files.problems)
+        file = files.profile(name)
+        if file and _lists_program(file, request.agent):
+            found.append(file)
+        else:
+            del files.problems[before:]
+    if len(found) > 1:
+        names = ", ".join(map(_name_of, found))
+        files.problems.append(f"{request.agent} is in `programs` of several profiles: {names} (agent-dev -- {request.agent})")
+    return found[0] if found else None
+
+
+def _lists_program(file: _File, program: str) -> bool:
+    listed = file.fields.get("programs", ())
+    return isinstance(listed, tuple | list) and program in listed
 
 
 def _chain(files: SettingsFiles, first: _File) -> tuple[_File, ...]:

@@ -15,6 +15,7 @@ class Profile(Value):
     name: str
     about: str = ""  # one sentence
     command: tuple[str, ...] = ()  # the program and its fixed arguments; empty: the command that the user typed
+    programs: tuple[str, ...] = ()  # programs that can be run by name, without `--`
     env: tuple[str, ...] = ()  # names of variables passed through from the user's environment
     set: tuple[tuple[str, str], ...] = ()  # variables with their values
     home: str = "~/aihome"  # the agent home, mounted at the user's $HOME
@@ -51,7 +52,7 @@ class Profile(Value):
     commit_trailers: bool = False  # name agent and session in trailers of imported commits
 
 
-LISTS = ("env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow")
+LISTS = ("programs", "env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow")
 MAPPINGS = ("set", "limits")
 NETS = ("host", "none")
 SHARES = ("ssh-agent", "gpg-agent", "dbus", "display", "docker")

@@ -16,6 +16,7 @@ from agent_dev.config.validators import (
     check_path,
     check_path_below_home,
     check_path_entry,
+    check_program_name,
     check_variable_name,
     check_variables,
     describe_node,
@@ -135,6 +136,7 @@ _ONLY_CONFIG = (
     *_CHECKPOINTS,
 )
 _BOTH: "dict[str, Check]" = {
+    "programs": list_of(check_program_name),
     "env": list_of(check_variable_name),
     "set": check_variables,
     "home": check_agent_home,

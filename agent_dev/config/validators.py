@@ -185,6 +185,16 @@ def check_path_entry(found: CheckResults, key: str, node: Node) -> str | None:
     return path
 
 
+def check_program_name(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return a program's name, without a directory."""
+    name = check_line(found, key, node)
+    if name is None or not ("/" in name or name.startswith("-")):
+        return name
+    reason = "contains a slash: write only the name" if "/" in name else "begins with a hyphen"
+    found.add_problem(node, key, f"{name} {reason}")
+    return None
+
+
 def check_variable_name(found: CheckResults, key: str, node: Node) -> str | None:
     """Return a variable's name."""
     name = check_line(found, key, node)

@@ -4,14 +4,11 @@ import os
 
 from agent_dev.config import load, validators
 from agent_dev.control import socket_file
-from agent_dev.linux import users
 from agent_dev.sandbox import plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.run.request import PreparedRun, RunRequest
-
-_PROFILES_PREFIX = "the profiles are"
+    from agent_dev.run.request import PreparedRun
 
 
 def is_control_command(name: str, prepared: "PreparedRun", *, is_direct: bool) -> bool:
@@ -29,16 +26,7 @@ def missing_command_hint(name: str, prepared: "PreparedRun", *, is_direct: bool)
             return f"{full} does not exist"
         return f"{full} is not visible in the sandbox: add --ro {os.path.dirname(full)}"
     known = _profiles(prepared.machine.home, dict(os.environ))
-    return f"{_PROFILES_PREFIX} {', '.join(known)}{validators.did_you_mean(name, known)}"
-
-
-def suggest_subcommand(hint: str, request: "RunRequest", verbs: tuple[str, ...]) -> str:
-    """Return the hint, or a suggestion of the agent-dev subcommand that is more similar than any profile."""
-    if not hint.startswith(_PROFILES_PREFIX):
-        return hint
-    known = _profiles(users.home_directory(request.environ), request.environ)
-    nearest = validators.closest_match(request.arguments[0], (*verbs, *known))
-    return f"did you mean agent-dev {nearest}? {_PROFILES_PREFIX} {', '.join(known)}" if nearest in verbs else hint
+    return f"the profiles are {', '.join(known)}{validators.did_you_mean(name, known)}"
 
 
 def _profiles(home: str, environ: dict[str, str]) -> list[str]:

@@ -14,7 +14,7 @@ from agent_dev.run import execute, private_git, services, shown_paths
 from agent_dev.run.compose import SessionMounts, compose_spec
 from agent_dev.run.job import Outcome, RunJob
 from agent_dev.run.prepare import prepare_run
-from agent_dev.run.request import PreparedRun, RunRequest
+from agent_dev.run.request import COMMAND, PreparedRun, RunRequest
 from agent_dev.sandbox import bwrap, launch, plan
 from agent_dev.sandbox.plan import SessionSpec
 from agent_dev.session import removal, startup_state, store
@@ -169,7 +169,7 @@ def _record(prepared: PreparedRun, request: RunRequest, parts: SessionSpec) -> s
         "command": list(parts.command),
         "words": list(request.arguments),
         "options": {name: value for name, value in request.options.as_dict().items() if value},
-        "is_command": request.is_command,
+        "is_command": request.kind == COMMAND,
         "agent_home": prepared.agent_home,
         "homes": prepared.homes_folder,
         "rw": list(prepared.rw),

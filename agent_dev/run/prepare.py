@@ -6,13 +6,13 @@ from agent_dev import paths as agent_dev_paths
 from agent_dev.config import load
 from agent_dev.config.options import options_layer
 from agent_dev.config.profile import BUILT_IN, Settings
-from agent_dev.errors import CommandNotFound, InterpreterNotFound, NotExecutable, Refused, UsageError
+from agent_dev.errors import CommandNotFound, InterpreterNotFound, NotExecutable, Refused, UnknownAgent, UsageError
 from agent_dev.fs import cache
 from agent_dev.git import repository
 from agent_dev.linux import programs, users
 from agent_dev.paths import expand, is_below
 from agent_dev.run import shown_paths
-from agent_dev.run.request import PreparedRun, RunRequest
+from agent_dev.run.request import AGENT, COMMAND, PreparedRun, RunRequest
 from agent_dev.sandbox import machine, plan, preflight, refusals
 from agent_dev.session import store
 
@@ -31,9 +31,11 @@ def prepare_run(request: RunRequest) -> PreparedRun:
     cwd = os.path.realpath(agent_dev_paths.absolute(options.directory))
     home = users.home_directory(environ)
     location = repository.find_location(cwd)
-    agent = "" if request.is_command else request.arguments[0]
+    agent = "" if request.kind == COMMAND else request.arguments[0]
     settings, notices = _settings(request, agent, home, location.root)
     profile = settings.profile
+    if request.kind == AGENT:
+        _require_known(agent, settings, options.profile_file)
     agent_home = os.path.realpath(plan.agent_home_path(profile, home, location.root))
     homes = os.path.realpath(plan.agent_homes_folder(profile, home)) if "{" in profile.home else agent_home
     overlays, rw = _paths(profile.overlay, home, "overlay", settings), _paths(profile.rw, home, "rw", settings)
@@ -64,6 +66,15 @@ def prepare_run(request: RunRequest) -> PreparedRun:
         prepared = prepared.replace(shared_sockets=_shared(prepared, environ))
     _check_command(prepared, is_direct=bool(options.direct))
     return prepared
+
+
+def _require_known(agent: str, settings: Settings, profile_file: str) -> None:
+    """Raise UnknownAgent for a word that is neither a profile nor a listed program."""
+    profile = settings.profile
+    if agent in profile.programs or agent == profile.name != load.DEFAULT_PROFILE:
+        return
+    expected = f"the profile in {profile_file}: its name is {profile.name}" if profile_file else "a profile or a subcommand"
+    raise UnknownAgent(name=agent, expected=expected, hint=f"to run a program: agent-dev -- {agent}")
 
 
 def _settings(request: RunRequest, agent: str, home: str, root: str) -> tuple[Settings, tuple[str, ...]]:

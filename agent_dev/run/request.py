@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 else:
     NestedRepository = SharedSocket = object
 
+AGENT, COMMAND, AGENT_OR_COMMAND = "agent", "command", "agent or command"  # what the arguments of a run are
+
 
 class RunRequest(Value):
     """A run: the agent or command with its arguments, the options, and the user's environment."""
@@ -21,7 +23,7 @@ class RunRequest(Value):
     arguments: tuple[str, ...]
     options: RunOptions
     environ: dict[str, str]
-    is_command: bool = False  # after `--`: never a profile
+    kind: str = AGENT  # COMMAND, as after `--`: never a profile; AGENT: a profile or a listed program, else an error
     deadline: int = 0  # monotonic ns when the run is stopped; 0: never
     merge_lock: int = -1  # descriptor of a lock file: held by merges, and by this run until its lower snapshot
     has_checkpoints: bool = True  # False for a transaction: if it fails it is kept whole, otherwise merged

@@ -15,7 +15,7 @@ from agent_dev.overlay.lower_snapshot_request import PriorChanges
 from agent_dev.run import execute, new_session, services, shown_paths
 from agent_dev.run import job as run_job
 from agent_dev.run.prepare import prepare_run
-from agent_dev.run.request import PreparedRun, RunRequest
+from agent_dev.run.request import AGENT_OR_COMMAND, COMMAND, PreparedRun, RunRequest
 from agent_dev.sandbox import bwrap, launch, plan
 from agent_dev.session import removal, store
 from agent_dev.session.root import Root
@@ -137,8 +137,9 @@ def _prepare(listed: ListedSession, request: RunRequest) -> PreparedRun:
     given = {name: value for name, value in request.options.as_dict().items() if value != getattr(RunOptions, name)}
     merged = RunOptions(**{**recorded, **given, "directory": str(listed.record["cwd"])})
     if request.arguments:
-        return prepare_run(RunRequest(request.arguments, merged, request.environ, request.is_command))
-    return prepare_run(RunRequest(tuple(map(str, arguments)), merged, request.environ, bool(listed.record.get("is_command"))))
+        return prepare_run(RunRequest(request.arguments, merged, request.environ, request.kind))
+    kind = COMMAND if listed.record.get("is_command") else AGENT_OR_COMMAND  # `tx` accepts both without `--`
+    return prepare_run(RunRequest(tuple(map(str, arguments)), merged, request.environ, kind))
 
 
 def _git(listed: ListedSession, record: store.Record) -> tuple[PrivateGitDir, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from agent_dev.errors import NOT_STARTED, AgentDevError, SessionBusy
 from agent_dev.fs import fast_json
 from agent_dev.linux import pid_namespace
+from agent_dev.run.request import COMMAND
 from agent_dev.session import store
 from agent_dev.transaction import merge_attempt, transact
 from agent_dev.transaction import result as transaction_result
@@ -129,7 +130,7 @@ def _start(work: _Work) -> None:
     while len(work.running) < batch.max_parallel and work.next < len(batch.lines):
         line = batch.lines[work.next]
         argv = ("/bin/sh", "-c", line)
-        spec = batch.spec.replace(request=batch.spec.request.replace(arguments=argv, is_command=True))
+        spec = batch.spec.replace(request=batch.spec.request.replace(arguments=argv, kind=COMMAND))
         with _block_signals():  # a signal must also end the new process
             if work.is_over:
                 return

@@ -6,7 +6,7 @@ import time
 from agent_dev.errors import CannotStart, UsageError
 from agent_dev.paths import is_below
 from agent_dev.run import job, run
-from agent_dev.run.request import RunRequest
+from agent_dev.run.request import COMMAND, RunRequest
 from agent_dev.session import store
 from agent_dev.transaction.result import (
     EXIT_REFUSED,
@@ -40,7 +40,7 @@ def run_commands(spec: TransactionSpec, notice: "Notice") -> TransactionAttempt:
         if cause:
             break
         words = ("/bin/sh", "-c", validation)
-        request = spec.request.replace(arguments=words, is_command=True, deadline=deadline)
+        request = spec.request.replace(arguments=words, kind=COMMAND, deadline=deadline)
         try:
             outcome, step = _run_step(outcome, request, notice)
         except CannotStart as error:

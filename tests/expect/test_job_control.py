@@ -27,7 +27,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     with Shell(cwd=tmp_path, env=environment, rows=24, cols=80) as running:
         running.wait_prompt()
         running.run("git init -q repo && cd repo && git config user.email a@b.c && git config user.name me")
-        running.run(f"echo one >file && git add -A && git commit -qm one; alias ad='{PROGRAM} --no-merge'")
+        running.run(f"echo one >file && git add -A && git commit -qm one; alias ad='{PROGRAM} --no-merge --'")
         yield running
 
 

@@ -50,7 +50,7 @@ def test_a_shell_session_applies_one_file_exactly_on_the_screen(agent_dev: Agent
 
 def test_quitting_merges_nothing_and_prints_the_commands(agent_dev: AgentDev, repo: Path) -> None:
     before = tree(repo)
-    with session(agent_dev, "sh", "-c", "echo new >new") as terminal:
+    with session(agent_dev, "--", "sh", "-c", "echo new >new") as terminal:
         terminal.wait_for("q quit")
         terminal.wait_quiet()
         terminal.send("q")
@@ -92,7 +92,7 @@ def test_a_signal_at_the_screen_merges_nothing_and_restores_the_terminal(
     agent_dev: AgentDev, repo: Path, number: signal.Signals
 ) -> None:
     before = tree(repo)
-    with session(agent_dev, "sh", "-c", "echo new >new") as terminal:
+    with session(agent_dev, "--", "sh", "-c", "echo new >new") as terminal:
         terminal.wait_for("q quit")
         terminal.wait_quiet()
         terminal.send(" ")
@@ -105,7 +105,7 @@ def test_a_signal_at_the_screen_merges_nothing_and_restores_the_terminal(
 
 
 def test_merge_opens_the_screen_again(agent_dev: AgentDev, repo: Path) -> None:
-    assert agent_dev("--no-merge", "sh", "-c", "echo new >new").returncode == 0
+    assert agent_dev("--no-merge", "--", "sh", "-c", "echo new >new").returncode == 0
     with session(agent_dev, "merge") as terminal:
         terminal.wait_for("q quit")
         terminal.wait_quiet()
@@ -131,7 +131,7 @@ def is_drawn_to(rows: int) -> Callable[[str], bool]:
 
 
 def test_the_screen_follows_a_resize(agent_dev: AgentDev) -> None:
-    with session(agent_dev, "sh", "-c", "echo new >new", rows=24, cols=80) as terminal:
+    with session(agent_dev, "--", "sh", "-c", "echo new >new", rows=24, cols=80) as terminal:
         terminal.wait_for("q quit")
         terminal.wait_quiet()
         for rows, cols in ((15, 60), (50, 200), (24, 80)):

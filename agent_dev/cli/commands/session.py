@@ -10,7 +10,7 @@ from agent_dev.cli.render.format import print_line
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError
 from agent_dev.merge import session_access
-from agent_dev.run.request import RunRequest
+from agent_dev.run.request import COMMAND, RunRequest
 from agent_dev.sanitize import visible
 from agent_dev.session import discarded, sessions, store
 from agent_dev.session.sessions import CommandContext
@@ -72,7 +72,7 @@ def _resume(argv: list[str], context: CommandContext, options: RunOptions) -> in
     one = sessions.find_session(context, args.session, (store.WAITING, store.KILLED))
     from agent_dev.cli.post_run_review import review_run
 
-    request = RunRequest(tuple(after), options, context.environ, is_command=bool(after))
+    request = RunRequest(tuple(after), options, context.environ, COMMAND)
     from agent_dev.run import resume
 
     outcome = resume.resume(session_access.lock_ended(one), request, notify)

@@ -8,8 +8,8 @@ from agent_dev.cli.commands.parser import Verb, make_parser
 from agent_dev.cli.render import machine as output
 from agent_dev.config import load
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import FAILURE, SUCCESS, UsageError
-from agent_dev.run.request import RunRequest
+from agent_dev.errors import FAILURE, SUCCESS, UnknownAgent, UsageError
+from agent_dev.run.request import AGENT, COMMAND, RunRequest
 from agent_dev.session.sessions import CommandContext
 
 
@@ -31,7 +31,12 @@ def _show(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     names = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not names:
         raise UsageError(message="show needs an agent", hint="agent-dev show claude")
-    shown = show.preview_run(RunRequest(tuple(names), options, context.environ, is_command=args.words[:1] == ["--"]))
+    kind = COMMAND if args.words[:1] == ["--"] else AGENT
+    try:
+        shown = show.preview_run(RunRequest(tuple(names), options, context.environ, kind))
+    except UnknownAgent as error:
+        error.hint = f"to show the run of a program: agent-dev show -- {names[0]}"
+        raise
     output.print_run_plan(shown, as_json=args.json, with_defaults=args.all)
     return SUCCESS
 

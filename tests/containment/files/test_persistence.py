@@ -121,7 +121,7 @@ def test_d20_untrusted_repository_settings_grant_nothing(agent_dev: AgentDev, tm
     done = agent_dev("--", "touch", tmp_path / "escaped")
     assert "has changed since you trusted it" in done.stderr
     assert not (tmp_path / "escaped").exists()
-    assert "--unshare-net" in agent_dev("show", "--all", "true").stdout
+    assert "--unshare-net" in agent_dev("show", "--all", "--", "true").stdout
 
 
 @row(

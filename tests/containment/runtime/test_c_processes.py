@@ -193,7 +193,7 @@ def test_a_flag_overrides_the_limit_of_a_profile(agent_dev: AgentDev, tmp_path: 
 
 @pytest.mark.parametrize(("word", "said"), [("memroy=1G", "did you mean memory?"), ("memory=lots", "not a number with a unit")])
 def test_an_invalid_limit_is_a_usage_error(agent_dev: AgentDev, word: str, said: str) -> None:
-    done = agent_dev("--limit", word, "true")
+    done = agent_dev("--limit", word, "--", "true")
     assert done.returncode == 2
     assert said in done.stderr
 

@@ -65,5 +65,5 @@ def test_a_restore_removes_a_top_level_git_directory_of_the_agent(plain: AgentDe
 
 
 def test_the_start_reports_that_agent_repositories_are_disabled_at_the_end(plain: AgentDev) -> None:
-    done = plain("run", "--direct", "true")
+    done = plain("run", "--direct", "--", "true")
     assert "do not run git in repositories that the agent creates; they are disabled when it ends" in done.stderr

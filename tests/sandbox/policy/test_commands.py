@@ -123,7 +123,7 @@ def test_without_a_policy_and_directory_renames_there_is_no_filter_or_log(agent_
 def test_an_unreadable_policy_prevents_the_start(guarded: AgentDev) -> None:
     path = Path(guarded.env["XDG_CONFIG_HOME"]) / "agent-dev" / "policy.yaml"
     path.write_text(OWN.replace("decision: deny", "decision: den"))
-    done = guarded("true")
+    done = guarded("--", "true")
     assert (done.returncode, "did you mean deny?" in done.stderr) == (125, True)
     assert wait_until(lambda: not guarded.session_directories(), "nothing is left")
 

@@ -9,7 +9,7 @@ from tests.harness.program import AgentDev
 
 
 def test_the_plan_of_a_run_is_shown_as_json_too(agent_dev: AgentDev) -> None:
-    done = agent_dev("--net", "none", "show", "--json", "sh", "-c", "--json")
+    done = agent_dev("--net", "none", "show", "--json", "--", "sh", "-c", "--json")
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
     rows = {row["name"]: (row["value"], row["origin"]) for row in shown["rows"]}

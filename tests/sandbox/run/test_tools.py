@@ -55,12 +55,12 @@ def read_inside(agent_dev: AgentDev, path: str) -> str:
 def test_commands_of_the_agent_home_come_first(agent_dev: AgentDev) -> None:
     command(agent_dev.agent_home / ".local/agent/bin/which-one", "agent home")
     command(agent_dev.home / ".local/bin/which-one", "tool directory")
-    assert agent_dev("which-one").stdout == "agent home\n"
+    assert agent_dev("--", "which-one").stdout == "agent home\n"
 
 
 def test_commands_of_a_tool_directory_precede_the_systems(agent_dev: AgentDev) -> None:
     command(agent_dev.home / ".local/bin/id", "tool directory")
-    assert agent_dev("id").stdout == "tool directory\n"
+    assert agent_dev("--", "id").stdout == "tool directory\n"
 
 
 def versions(home: Path, *names: str) -> None:
@@ -70,7 +70,7 @@ def versions(home: Path, *names: str) -> None:
 
 def in_path(agent_dev: AgentDev) -> list[str]:
     """Return the directories of nvm in the PATH inside, relative to its versions."""
-    path = agent_dev("printenv", "PATH").stdout.strip()
+    path = agent_dev("--", "printenv", "PATH").stdout.strip()
     start = f"{agent_dev.home}/.nvm/versions/node/"
     return [folder.removeprefix(start) for folder in path.split(":") if "nvm" in folder or "*" in folder]
 
@@ -79,15 +79,15 @@ def test_the_newest_of_several_versions_is_in_the_path(agent_dev: AgentDev) -> N
     versions(agent_dev.home, "v9.11.2", "v22.3.0", "v22.10.1", "v8.0.0")
     (agent_dev.home / ".nvm/versions/node/v99.0.0").mkdir()  # has no programs
     assert in_path(agent_dev) == ["v22.10.1/bin"]
-    assert agent_dev("node").stdout == "v22.10.1\n"
-    assert agent_dev("sh", "-c", "node").stdout == "v22.10.1\n"
+    assert agent_dev("--", "node").stdout == "v22.10.1\n"
+    assert agent_dev("--", "sh", "-c", "node").stdout == "v22.10.1\n"
 
 
 def test_the_version_is_read_from_the_mounted_home(agent_dev: AgentDev) -> None:
     versions(agent_dev.home, "v30.0.0")
     versions(agent_dev.agent_home, "v20.0.0")  # the real home's versions do not hide it
     assert in_path(agent_dev) == ["v20.0.0/bin"]
-    assert agent_dev("node").stdout == "v20.0.0\n"
+    assert agent_dev("--", "node").stdout == "v20.0.0\n"
 
 
 @pytest.mark.parametrize("make", [lambda _: None, lambda home: (home / ".nvm/versions/node").mkdir(parents=True)])
@@ -98,7 +98,7 @@ def test_without_any_version_the_path_has_no_entry(agent_dev: AgentDev, make: Ca
 
 def test_the_source_of_a_version_in_the_path_is_shown(agent_dev: AgentDev) -> None:
     versions(agent_dev.home, "v22.3.0")
-    rows = [row for row in agent_dev("show", "--all", "true").stdout.splitlines() if row.startswith("path ") and "nvm" in row]
+    rows = [row for row in agent_dev("show", "--all", "--", "true").stdout.splitlines() if row.startswith("path ") and "nvm" in row]
     assert len(rows) == 1
     assert "node/v22.3.0/bin" in rows[0]
     assert "default.yaml:" in rows[0]
@@ -106,13 +106,13 @@ def test_the_source_of_a_version_in_the_path_is_shown(agent_dev: AgentDev) -> No
 
 def places(agent_dev: AgentDev) -> list[str]:
     """Return the directories that precede those of the system in the PATH inside."""
-    path = agent_dev("printenv", "PATH").stdout.strip().split(":")
+    path = agent_dev("--", "printenv", "PATH").stdout.strip().split(":")
     return [folder.removeprefix(f"{agent_dev.home}/") for folder in path[: path.index(SYSTEM_PATH[0])]]
 
 
 def test_missing_tool_directories_come_after_the_systems(agent_dev: AgentDev) -> None:
     assert places(agent_dev) == []
-    path = agent_dev("printenv", "PATH").stdout.strip().split(":")
+    path = agent_dev("--", "printenv", "PATH").stdout.strip().split(":")
     last = path[path.index(SYSTEM_PATH[-1]) + 1 :]
     names = (".local/agent/bin", ".local/bin", "bin", ".cargo/bin", ".pyenv/shims", "go/bin")
     assert {f"{agent_dev.home}/{name}" for name in names} <= set(last)
@@ -121,7 +121,7 @@ def test_missing_tool_directories_come_after_the_systems(agent_dev: AgentDev) ->
 
 def test_a_tool_installed_while_an_agent_runs_is_found_by_name(agent_dev: AgentDev) -> None:
     script = "mkdir -p ~/.cargo/bin; printf '#!/bin/sh\necho built' >~/.cargo/bin/crate; chmod +x ~/.cargo/bin/crate; crate"
-    assert agent_dev("sh", "-c", script).stdout == "built\n"
+    assert agent_dev("--", "sh", "-c", script).stdout == "built\n"
 
 
 def test_existing_directories_come_first_in_their_order(agent_dev: AgentDev) -> None:
@@ -139,7 +139,7 @@ def test_a_symlink_in_a_tool_path_is_resolved_inside(agent_dev: AgentDev) -> Non
     command(versions / "17/bin/java", "seventeen")
     (versions / "current").symlink_to(f"{agent_dev.home}/.sdkman/candidates/java/17")  # the target as it is named inside
     assert ".sdkman/candidates/java/current/bin" in places(agent_dev)
-    assert agent_dev("sh", "-c", "java").stdout == "seventeen\n"
+    assert agent_dev("--", "sh", "-c", "java").stdout == "seventeen\n"
 
 
 def test_a_directory_given_twice_is_in_the_path_once_with_its_source(agent_dev: AgentDev) -> None:
@@ -150,13 +150,13 @@ def test_a_directory_given_twice_is_in_the_path_once_with_its_source(agent_dev: 
         (agent_dev.agent_home / name).mkdir(parents=True)
     assert places(agent_dev).count(".deno/bin") == 1
     assert places(agent_dev)[0] == ".deno/bin"
-    rows = [row for row in agent_dev("show", "--all", "true").stdout.splitlines() if row.startswith("path ")]
+    rows = [row for row in agent_dev("show", "--all", "--", "true").stdout.splitlines() if row.startswith("path ")]
     assert [("config.yaml:" in row, "default.yaml:" in row) for row in rows if "deno" in row] == [(True, False)]
     assert [("config.yaml:" in row, "default.yaml:" in row) for row in rows if "bun" in row] == [(False, True)]
 
 
 def test_commands_of_the_system_come_last(agent_dev: AgentDev) -> None:
-    assert agent_dev("id", "-u").stdout == f"{os.getuid() or INSIDE_UID}\n"
+    assert agent_dev("--", "id", "-u").stdout == f"{os.getuid() or INSIDE_UID}\n"
 
 
 def test_a_command_inside_resolves_others_in_the_same_order(agent_dev: AgentDev) -> None:
@@ -168,7 +168,7 @@ def test_a_command_inside_resolves_others_in_the_same_order(agent_dev: AgentDev)
 
 def test_a_command_of_the_real_home_that_is_not_mounted_is_not_found(agent_dev: AgentDev) -> None:
     command(agent_dev.home / "secret-place/tool", "outside")
-    done = agent_dev("tool", env={"PATH": f"{agent_dev.home}/secret-place:/usr/bin:/bin"})
+    done = agent_dev("--", "tool", env={"PATH": f"{agent_dev.home}/secret-place:/usr/bin:/bin"})
     assert done.returncode == 127
     assert done.stdout == ""
 
@@ -190,7 +190,7 @@ def test_tool_directories_are_mounted_read_only(agent_dev: AgentDev) -> None:
 def test_a_tool_directory_does_not_hide_the_agent_homes_own(agent_dev: AgentDev) -> None:
     command(agent_dev.home / ".local/bin/theirs", "tool directory")
     command(agent_dev.agent_home / ".local/bin/own", "agent home")
-    assert agent_dev("own").stdout == "agent home\n"
+    assert agent_dev("--", "own").stdout == "agent home\n"
 
 
 def test_siblings_of_a_tool_directory_are_not_mounted(agent_dev: AgentDev) -> None:
