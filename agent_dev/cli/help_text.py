@@ -9,25 +9,26 @@ HELP = """\
 agent-dev: run a coding agent on a copy-on-write view of a repository and apply
 the changes that you select
 
-  agent-dev AGENT [ARGS…]       run an agent, such as claude, codex or bash
-  agent-dev -- COMMAND [ARGS…]  run a command
-  agent-dev tx -- COMMAND       apply the changes of a command if it succeeds
-
-  merge [SESSION]    select and apply changes; --commits imports commits
-  undo, redo         revert the last merge; apply it again
-  status             list the changes of a session, with risks
-  diff               print the changes as a patch
-  commits            list the agent's commits
-  sessions           list sessions
-  resume             run the agent of a session again
-  stop               stop a running session
-  discard            move a session to the trash
-  checkpoint         record the state of a session; rollback returns to it
-  show AGENT         show the sandbox and the settings of a run
-  doctor             test what this machine supports
+run       AGENT [ARGS…]       run an agent, such as claude, codex or bash
+          -- COMMAND [ARGS…]  run a command
+          tx -- COMMAND       apply the changes of a command if it succeeds
+review    merge [SESSION]     apply selected changes; --commits imports commits
+          undo                revert the last merge
+          redo                apply an undone merge again
+          status              list the changes of a session, with risks
+          diff                print the changes as a patch
+          commits             list the agent's commits
+sessions  sessions            list sessions
+          resume              run the agent of a session again
+          stop                stop a running session
+          discard             move a session to the trash
+          checkpoint          record the state of a session
+          rollback N          set a session back to checkpoint N
+settings  show AGENT          show the sandbox and the settings of a run
+          doctor              test what this machine supports
 
 help --all lists all subcommands and options; SUBCOMMAND --help describes one
-example:  cd ~/src/shop && agent-dev claude
+example:  cd ~/src/shop && agent-dev claude; without an account: agent-dev demo
 """
 
 ALL = """\

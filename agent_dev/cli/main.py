@@ -50,11 +50,13 @@ def run(argv: list[str], environ: dict[str, str]) -> int:
     options, rest, is_command = parse(argv)
     if options.debug:
         debug.enable()
-    if not rest or rest[0] in ("-h", "--help"):
+    if not rest:
+        return _show_overview(options, environ, is_command=is_command)
+    if rest[0] in ("-h", "--help"):
         from agent_dev.cli import help_text  # rare
 
         write_stdout(help_text.HELP)
-        return 0 if rest else UsageError.code
+        return 0
     if rest[0] == "--version" and not is_command:
         from agent_dev import __version__
 
@@ -105,6 +107,16 @@ def _run_subcommand(rest: list[str], options: RunOptions, environ: dict[str, str
     if rest[0] == "run":
         return _run_named(rest[1:], options, environ)
     return _run_agent(RunRequest(tuple(rest), options, environ))
+
+
+def _show_overview(options: RunOptions, environ: dict[str, str], *, is_command: bool) -> int:
+    """Show the state of the repository. Raises UsageError if `--` or options of a run were given, but no agent."""
+    if is_command or options != RunOptions(directory=options.directory, config=options.config, debug=options.debug):
+        raise UsageError(message=f"{'a command' if is_command else 'an agent'} is missing", hint="agent-dev --help")
+    _require_memory(is_run=False)
+    from agent_dev.cli.commands.dispatch import run_verb  # imports what a run does not need
+
+    return run_verb(("overview", ""), [], options, environ)
 
 
 def _run_named(rest: list[str], options: RunOptions, environ: dict[str, str]) -> int:

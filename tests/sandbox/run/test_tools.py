@@ -98,7 +98,9 @@ def test_without_any_version_the_path_has_no_entry(agent_dev: AgentDev, make: Ca
 
 def test_the_source_of_a_version_in_the_path_is_shown(agent_dev: AgentDev) -> None:
     versions(agent_dev.home, "v22.3.0")
-    rows = [row for row in agent_dev("show", "--all", "--", "true").stdout.splitlines() if row.startswith("path ") and "nvm" in row]
+    rows = [
+        row for row in agent_dev("show", "--all", "--", "true").stdout.splitlines() if row.startswith("path ") and "nvm" in row
+    ]
     assert len(rows) == 1
     assert "node/v22.3.0/bin" in rows[0]
     assert "default.yaml:" in rows[0]

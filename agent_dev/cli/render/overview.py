@@ -1,0 +1,123 @@
+"""The text of `agent-dev` without arguments. It fits on a screen of 80 columns and 24 lines."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from agent_dev.cli.render.format import format_table
+from agent_dev.sanitize import visible
+from agent_dev.session import store
+from agent_dev.session.sessions import ListedSession
+
+ABOUT = """\
+agent-dev runs a coding agent on a copy-on-write view of a repository. When the
+agent exits, you review its changes and apply those that you select.
+
+  start  cd REPOSITORY && agent-dev claude
+  try    agent-dev demo    a scripted agent, without an account
+  help   agent-dev --help
+"""
+_WIDTH = 80
+_MAX_SESSIONS = 8
+_MAX_COMMAND = 24
+_NOT_CODING_AGENTS = ("bash", "demo")
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledAgents:
+    """The profiles whose command is installed, and those whose command is missing. `problem`: why no agent can start."""
+
+    installed: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The state of a directory. `questions`: commands that wait for an approval, by session."""
+
+    root: str
+    home: str
+    sessions: tuple[ListedSession, ...]
+    questions: Mapping[str, int]
+    agents: InstalledAgents
+    is_repository: bool
+
+
+def overview_text(overview: Overview) -> str:
+    """Return the state and the next command, or what agent-dev is if there is neither a repository nor a session."""
+    if not (overview.is_repository or overview.sessions):
+        return ABOUT
+    root = overview.root
+    place = f"~{root.removeprefix(overview.home)}" if root.startswith(f"{overview.home}/") else root
+    command, about = next_command(overview)
+    rows = [
+        visible(place),
+        *(f"  {row}" for row in _sessions(overview.sessions)),
+        *(f"  approvals  {_number(count, 'command waits', 'commands wait')} in {name}" for name, count in _first(overview)),
+        *(f"  {row}" for row in _agents(overview.agents)),
+        "",
+        f"  next  {command}    {about}",
+        "  help  agent-dev --help",
+    ]
+    return "".join(f"{row if len(row) <= _WIDTH else row[: _WIDTH - 1] + '…'}\n" for row in rows)
+
+
+def next_command(overview: Overview) -> tuple[str, str]:
+    """Return the most useful command in this state, and what it does."""
+    running = [one.name for one in overview.sessions if one.state == store.RUNNING]
+    waiting = [one.name for one in overview.sessions if one.state in (store.WAITING, store.KILLED)]
+    is_only = len(overview.sessions) == 1  # then the command needs no name
+    if overview.questions:
+        return "agent-dev approve" + ("" if is_only else f" --session {next(iter(overview.questions))}"), "answer the command"
+    if waiting:
+        return "agent-dev merge" + ("" if is_only else f" {waiting[-1]}"), "select and apply its changes"
+    if running:
+        return "agent-dev status" + ("" if is_only else f" {running[-1]}"), "list its changes so far"
+    return _first_command(overview.agents)
+
+
+def _first_command(agents: InstalledAgents) -> tuple[str, str]:
+    coding_agents = [name for name in agents.installed if name not in _NOT_CODING_AGENTS]
+    if agents.problem:
+        return "agent-dev doctor", "test what this machine supports"
+    if coding_agents:
+        return f"agent-dev {coding_agents[0]}", "start the agent"
+    if agents.missing:
+        return f"agent-dev {agents.missing[0]}", "print how to install it (or try: agent-dev demo)"
+    return "agent-dev profiles", "list the profiles"
+
+
+def _first(overview: Overview) -> list[tuple[str, int]]:
+    return [*overview.questions.items()][:_MAX_SESSIONS]
+
+
+def _sessions(found: Sequence[ListedSession]) -> Iterator[str]:
+    """Yield a row for each of the newest sessions: running ones first, then by age."""
+    ordered = [one for kind in (True, False) for one in reversed(found) if (one.state == store.RUNNING) is kind]
+    yield from format_table([_session(one) for one in ordered[:_MAX_SESSIONS]])
+    if len(found) > _MAX_SESSIONS:
+        yield f"and {len(found) - _MAX_SESSIONS} more: agent-dev sessions"
+    if not found:
+        yield "sessions   none running or waiting"
+
+
+def _session(one: ListedSession) -> tuple[str, ...]:
+    if one.problem:
+        return f"{'damaged':9}", one.session.id, visible(one.problem), ""
+    command = visible(" ".join(map(str, one.record["command"])))
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.record["started"] // 10**9))
+    cut = command if len(command) <= _MAX_COMMAND else command[: _MAX_COMMAND - 1] + "…"
+    return f"{one.state:9}", one.name, when, cut
+
+
+def _agents(agents: InstalledAgents) -> Iterator[str]:
+    if agents.problem:
+        yield f"agents     none can start: {visible(agents.problem)}"
+        return
+    missing = f"; not installed: {', '.join(agents.missing)}" if agents.missing else ""
+    yield f"agents     {', '.join(agents.installed) or 'none'}{missing}"
+
+
+def _number(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"
