@@ -126,13 +126,15 @@ def _finish_session(job: RunJob, record: store.Record, snapshot_pid: int | None,
         removal.remove_session_in_background(job.prepared.store, job.session, services.cleanup_function(job, sandbox))
         job.home.hand_over_to_child()
         return outcome
+    from agent_dev.progress import show_progress
     from agent_dev.run import finish  # after the agent has exited, since it loads the review
 
     try:
         snapshot_pid = snapshot_pid or _begin_snapshot(job, record)
-        contents = finish.finish_session(
-            job.session, record, snapshot_pid, code, job.environ, lambda: _checkpoint_notice(job, record)
-        )
+        with show_progress("comparing the agent's files with the repository"):
+            contents = finish.finish_session(
+                job.session, record, snapshot_pid, code, job.environ, lambda: _checkpoint_notice(job, record)
+            )
     except OSError:
         return outcome.replace(changes=1)  # full disk: the changes are kept, and opening them reports the error
     outcome = outcome.replace(

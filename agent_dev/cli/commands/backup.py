@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from contextlib import nullcontext
 
 from agent_dev.backup import jobs
 from agent_dev.backup.jobs import BackupJob, JobResult
@@ -13,6 +14,7 @@ from agent_dev.cli.render.format import print_line
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.overlay.labels import format_count, format_size
+from agent_dev.progress import show_progress
 from agent_dev.sanitize import visible
 from agent_dev.session.sessions import CommandContext
 
@@ -35,7 +37,8 @@ def _backup(argv: list[str], context: CommandContext, _options: RunOptions) -> i
 
     if args.how == "every":
         jobs.back_up_periodically(spec, progress, report, skip_first=args.skip_first)
-    done = jobs.back_up_once(spec, progress)
+    with show_progress("backing up") if not args.progress else nullcontext():
+        done = jobs.back_up_once(spec, progress)
     report(done)
     return FAILURE if done.backup and done.backup.problems else SUCCESS
 

@@ -8,6 +8,7 @@ from agent_dev.cli.render.colour import choose_palette
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.merge import session_access
+from agent_dev.progress import show_progress
 from agent_dev.sanitize import visible
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
@@ -24,7 +25,8 @@ def _checkpoint(argv: list[str], context: CommandContext, _options: RunOptions) 
     args = parser.parse_args(argv)
     one, is_locked = _find_locked(context, args.session)
     try:
-        taken = operations.take_manual(one, message=args.message)
+        with show_progress("taking a checkpoint"):
+            taken = operations.take_manual(one, message=args.message)
     finally:
         if is_locked:
             store.unlock_session(one.session)
@@ -93,14 +95,15 @@ def _roll_back(context: CommandContext, target: tuple[str, int], typed: tuple[st
     paths = tuple(relative_to_root(path, context, one) for path in typed)
     if paths:
         operations.require_known_paths(one, paths, operations.list_checkpoints(one, number))
-    if one.state == store.RUNNING:
-        result = rollback.roll_back_live(one, number, paths)
-    else:
-        one = session_access.lock_ended(one)
-        try:
-            result = rollback.roll_back_ended(one, number, paths)
-        finally:
-            store.unlock_session(one.session)
+    with show_progress("rolling back"):
+        if one.state == store.RUNNING:
+            result = rollback.roll_back_live(one, number, paths)
+        else:
+            one = session_access.lock_ended(one)
+            try:
+                result = rollback.roll_back_ended(one, number, paths)
+            finally:
+                store.unlock_session(one.session)
     output.print_rollback(one, result, as_json=as_json)
     return FAILURE if result.problems else SUCCESS
 

@@ -18,6 +18,7 @@ from agent_dev.merge.retention import expire
 from agent_dev.merge.review import Review
 from agent_dev.merge_engine.merge_plan import MergePlan
 from agent_dev.overlay.labels import display_path
+from agent_dev.progress import show_progress
 from agent_dev.risk import load as risk_load
 from agent_dev.sanitize import visible
 from agent_dev.session import sessions, store
@@ -77,11 +78,11 @@ def _merge_one(one: ListedSession, args: argparse.Namespace, context: CommandCon
         if not args.dry_run and not args.yes_delete_many:
             selection_flags.refuse_mass_deletion(review, planned, context)
         is_preview = args.dry_run or (args.atomic and bool(planned.conflicts))
-        merged = (
-            merge.preview(review, planned)
-            if is_preview
-            else merge.apply_plan(review, planned, context.store, notify, is_atomic=args.atomic)
-        )
+        if is_preview:
+            merged = merge.preview(review, planned)
+        else:
+            with show_progress("merging") as tell:
+                merged = merge.apply_plan(review, planned, context.store, notify, is_atomic=args.atomic, tell=tell)
         if args.atomic and planned.conflicts and not args.dry_run:
             merged = replace(merged, applied=())
         output.print_merge(merged, review, is_dry=args.dry_run, as_json=args.json)

@@ -6,15 +6,21 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from agent_dev.cli.commands.open_session import locked_session
 from agent_dev.cli.console import notify
 from agent_dev.merge.review import Review, open_review
+from agent_dev.progress import show_progress
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext, ListedSession
+
+_COMPARING = "comparing the session with the repository"
 
 
 @contextmanager
 def open_locked(one: ListedSession, context: CommandContext, *, with_risks: bool = True) -> Iterator[Review]:
     """Lock a session and open its review (`with_risks`: as `open_review`); unlock it at the end."""
-    with locked_session(one) as session, closing(open_review(session, context.environ, with_risks=with_risks)) as review:
-        yield review
+    with locked_session(one) as session:
+        with show_progress(_COMPARING):
+            review = open_review(session, context.environ, with_risks=with_risks)
+        with closing(review):
+            yield review
 
 
 def warn_running(one: ListedSession) -> None:
@@ -46,7 +52,7 @@ def open_for_reading(one: ListedSession, context: CommandContext) -> Iterator[Re
         with running_session.open_during(one.session, context.environ) as review:
             yield review
         return
-    with locked_session(one) as session:
+    with locked_session(one) as session, show_progress(_COMPARING):
         review = open_review(session, context.environ, with_risks=False)
     with closing(review):
         yield review

@@ -8,6 +8,7 @@ from agent_dev.cli.render import undo as output
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.merge import history, undo
+from agent_dev.progress import show_progress
 from agent_dev.session.sessions import CommandContext
 
 
@@ -26,7 +27,9 @@ def _undo(argv: list[str], context: CommandContext, _options: RunOptions) -> int
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args(argv)
     _check(args.merge, context)
-    return _print_result(undo.undo(context, args.merge, notify, is_three_way=args.three_way), as_json=args.json, verb="undone")
+    with show_progress("undoing the merge"):
+        result = undo.undo(context, args.merge, notify, is_three_way=args.three_way)
+    return _print_result(result, as_json=args.json, verb="undone")
 
 
 def _redo(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
@@ -35,7 +38,9 @@ def _redo(argv: list[str], context: CommandContext, _options: RunOptions) -> int
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args(argv)
     _check(args.merge, context)
-    return _print_result(undo.redo(context, args.merge, notify), as_json=args.json, verb="merged again")
+    with show_progress("merging again"):
+        result = undo.redo(context, args.merge, notify)
+    return _print_result(result, as_json=args.json, verb="merged again")
 
 
 def _print_result(result: undo.UndoResult, *, as_json: bool, verb: str) -> int:
