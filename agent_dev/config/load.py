@@ -228,25 +228,25 @@ def _selected(files: SettingsFiles, request: SettingsRequest, config: tuple[_Fil
 
 
 def _listing_profile(files: SettingsFiles, request: SettingsRequest, config: tuple[_File, ...]) -> _File | None:
-    """Return the profile that lists a program, unless config.yaml lists it; problems of other profiles are ignored."""
+    """Return the profile that lists a program in `programs`, unless config.yaml does."""
     if not request.agent or any(_lists_program(file, request.agent) for file in config):
         return None
-    found = []
-    for name in sorted(filter(_is_profile_name, files.profiles())):
-        before = len(files.problems)
-        file = files.profile(name)
-        if file and _lists_program(file, request.agent):
-            found.append(file)
-        else:
-            del files.problems[before:]
-    if len(found) > 1:
-        names = ", ".join(map(_name_of, found))
-        files.problems.append(f"{request.agent} is in `programs` of several profiles: {names} (agent-dev -- {request.agent})")
-    return found[0] if found else None
+    others = SettingsFiles(request.home, request.environ)  # separate ones: only problems of the selected files count
+    names = [
+        name
+        for name in sorted(filter(_is_profile_name, others.profiles()))
+        if _lists_program(others.profile(name), request.agent)
+    ]
+    others.problems.clear()
+    others.save_and_check()
+    if len(names) > 1:
+        found = ", ".join(names)
+        files.problems.append(f"{request.agent} is in `programs` of several profiles: {found} (agent-dev -- {request.agent})")
+    return files.profile(names[0]) if names else None
 
 
-def _lists_program(file: _File, program: str) -> bool:
-    listed = file.fields.get("programs", ())
+def _lists_program(file: _File | None, program: str) -> bool:
+    listed = file.fields.get("programs") if file else ()
     return isinstance(listed, tuple | list) and program in listed
 
 

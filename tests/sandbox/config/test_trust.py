@@ -153,6 +153,7 @@ def test_restrictions_of_the_repository_are_lifted_only_by_a_flag(agent_dev: Age
 
 
 REFUSED = {
+    "programs: [rm]": "programs: not allowed in a repository",
     "home: ~/.ssh": "home: not allowed in a repository",
     "command: evil": "command: not allowed in a repository",
     "tools: [~/.config]": "tools: not allowed in a repository",

@@ -102,6 +102,15 @@ def test_a_faulty_profile_does_not_prevent_a_listed_program(agent_dev: AgentDev)
     assert agent_dev("printf", "ran").stdout == "ran"
 
 
+@pytest.mark.parametrize("faulty", ["config", "default", "two"])
+def test_a_faulty_file_that_applies_prevents_the_start(agent_dev: AgentDev, faulty: str) -> None:
+    texts = {"one": "nonsense: 1\n", "two": "extends: default\nprograms: [echo]\n"}
+    settings(agent_dev, **{**texts, faulty: f"{texts.get(faulty, '')}nonsense: 1\n"})
+    done = agent_dev("echo", "ran")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert [f"/{faulty}.yaml:" in row for row in done.stderr.splitlines()] == [True]
+
+
 def test_a_profile_from_a_file_is_run_by_its_name_only(agent_dev: AgentDev, tmp_path: Path) -> None:
     profile = tmp_path / "mine.yaml"
     profile.write_text("command: echo\nprograms: [printf]\n")
