@@ -46,6 +46,7 @@ run
 review
   merge [SESSION]            select and apply changes (--all, --take PATH)
   merge --commits [BRANCH]   import commits with their files
+  merge --html FILE          write the review as a static page
   undo [MERGE]               revert a merge
   redo [MERGE]               apply an undone merge again
   merges                     list the merges and their state

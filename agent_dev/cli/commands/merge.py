@@ -39,12 +39,17 @@ def _merge(argv: list[str], context: CommandContext, _options: RunOptions) -> in
     parser.add_argument(
         "--export", default="", metavar="TARGET", help="write the changes to a new directory or a *.patch file instead"
     )
+    parser.add_argument("--html", metavar="FILE", help="write the review as a static page instead (-: stdout)")
     parser.add_argument("--dry-run", action="store_true", help="only report what would be done")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--plain", action="store_true", help="ask line by line instead of on the screen")
     parser.add_argument("--every-session", action="store_true", help="review each waiting session in turn")
     merge_commits_flags.add_flags(parser)
     args = parser.parse_args(argv)
+    if args.html is not None:
+        from agent_dev.cli.commands import merge_html  # it imports the modules of commits
+
+        return merge_html.write_page(args, context)
     if merge_commits_flags.is_import_requested(args):
         from agent_dev.cli.commands import merge_commits  # a quarter of the imports of a merge of files
 

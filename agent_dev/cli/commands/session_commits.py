@@ -15,7 +15,7 @@ from agent_dev.session.sessions import CommandContext
 T = TypeVar("T")
 
 
-def _retry_if_running(review: Review, read: Callable[[], T]) -> T:
+def retry_if_running(review: Review, read: Callable[[], T]) -> T:
     """Return the result of `read`; retry while the agent changes the files that it reads."""
     if not review.is_running:
         return read()
@@ -27,7 +27,7 @@ def _retry_if_running(review: Review, read: Callable[[], T]) -> T:
 def read_commits(review: Review, context: CommandContext) -> tuple[Commit, ...]:
     """Return a session's commits; if git cannot read them, report that and return none."""
     try:
-        return _retry_if_running(
+        return retry_if_running(
             review, lambda: commits.list_commits(review.session, review.record, context.environ, is_left=True)
         )
     except (CommandFailed, UnreadableSession) as error:
@@ -41,7 +41,7 @@ def read_submodule_changes(
     """Return the submodule changes of commits; if git cannot read them, report that and return none."""
     ids = [one.id for one in session_commits]
     try:
-        return _retry_if_running(
+        return retry_if_running(
             review, lambda: gitlinks.find_session_submodules(review.session, review.record, ids, context.environ)
         )
     except (CommandFailed, UnreadableSession) as error:

@@ -1,0 +1,1 @@
+"""The review of a session as one static HTML page."""
