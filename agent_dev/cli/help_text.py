@@ -79,6 +79,7 @@ settings and maintenance
   clean                      empty the trash, by age and size
   backup once|every DIR --to DIR
                              back up a directory once or periodically
+  completion bash|zsh|fish   print the completion script of a shell
 
 options, before AGENT
   -C DIR               work in DIR

@@ -37,7 +37,7 @@ VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that impl
 }
 _VERBS = {word: area for area, argv in VERB_GROUPS.items() for word in argv}
 _OUTPUT_MODULES = ("agent_dev.cli.",)  # to stdout
-_PLAIN_VERBS = ("run", "tx", "help")  # subcommands without argparse
+_PLAIN_VERBS = ("run", "tx", "help", "completion")  # subcommands without a repository, or without argparse
 SUBCOMMANDS = (*_VERBS, *_PLAIN_VERBS)
 OUT_OF_MEMORY = -1  # in place of an exit code
 MIN_ADDRESS_SPACE = 64 << 20  # bytes of address space: twice what any command needs in a small repository
@@ -62,6 +62,10 @@ def run(argv: list[str], environ: dict[str, str]) -> int:
 
         write_stdout(f"agent-dev {__version__}\n")
         return 0
+    if rest[0] in ("completion", "__complete") and not is_command:
+        from agent_dev.cli.completion import command  # not on the launch path
+
+        return command.run(rest[1:]) if rest[0] == "completion" else command.complete(rest[1:], environ)
     _require_memory(is_run=is_command or rest[0] not in (*_VERBS, "help"))
     if is_command:
         return _run_agent(RunRequest(tuple(rest), options, environ, COMMAND))

@@ -34,6 +34,7 @@ class SettingsRequest(Value):
     profile_file: str = ""
     flags: Layer = Layer({}, {})
     repository: Layer = Layer({}, {})  # the settings of the repository that apply
+    is_read_only: bool = False  # do not write the cache
 
 
 class _File(Value):
@@ -63,7 +64,9 @@ def load_settings(request: SettingsRequest) -> Settings:
     chain = _chain(files, found) if found else ()
     highest = (_environment(request.environ, files.problems), request.flags)
     _check_flags(request.flags, files.problems)
-    files.save_and_check()
+    if not request.is_read_only:
+        files.save()
+    files.check()
     name = _name_of(found) if found else DEFAULT_PROFILE
     lowest = base.layer() if found is base else base.layer(without="about")
     shipped = [file for file in chain if os.path.dirname(file.path) == files.folders[1]]
@@ -91,9 +94,13 @@ def list_profiles(home: str, environ: dict[str, str]) -> tuple[tuple[str, str, s
         file = files.read(path, "profile")
         about = _about(file, files) if file else ""
         found.append((name, path, "; ".join(files.problems[before : before + 1]) or about))
-    files.problems.clear()
-    files.save_and_check()
+    files.save()
     return tuple(found)
+
+
+def list_profile_names(home: str, environ: dict[str, str]) -> tuple[str, ...]:
+    """Return the names of all profiles without reading any."""
+    return tuple(sorted(filter(_is_profile_name, SettingsFiles(home, environ).profiles())))
 
 
 def profiles_folder() -> str:
@@ -200,10 +207,18 @@ class SettingsFiles:
             self._is_new = True
         return _File(path, parsed.fields, parsed.lines)
 
-    def save_and_check(self) -> None:
-        """Save the parsed files to the cache. Raises InvalidConfiguration if there were problems."""
+    def save(self) -> None:
+        """Save the parsed files to the cache."""
         if self._is_new and self._cache_path:
             cache.write(self._cache_path, self._cached)
+
+    def save_and_check(self) -> None:
+        """Save the parsed files to the cache. Raises InvalidConfiguration if there were problems."""
+        self.save()
+        self.check()
+
+    def check(self) -> None:
+        """Raise InvalidConfiguration if there were problems."""
         if self.problems:
             raise InvalidConfiguration(message="\n".join(map(visible, self.problems)))
 
