@@ -16,6 +16,7 @@ _INDENT = 6
 
 DescribeChange = Callable[[Change], str]
 LineMerges = Callable[[Key], LineMerge | None]
+UNDO_NOTE = "agent-dev undo reverts the merge and restores what it deletes"
 
 
 def changes_to_apply(state: State) -> list[Change]:
@@ -73,6 +74,8 @@ def _totals(state: State, applied: Sequence[Change], roots: Sequence[str]) -> It
         labels.format_line_counts(sums.insertions, sums.deleted_lines),
     ]
     yield PageLine(Tone.STRONG, " · ".join(filter(None, numbers)))
+    if sums.deletions:
+        yield PageLine(Tone.DIM, UNDO_NOTE)
 
 
 def _not_applied(state: State, commits: int) -> Iterator[PageLine]:
@@ -173,7 +176,7 @@ def deletions_page(state: State, roots: Sequence[str], cells: int) -> tuple[Page
     """Return the page about a selection that deletes a large share of the tree."""
     gone = [one for one in changes_to_apply(state) if one.kind in (ChangeKind.DELETED, ChangeKind.RETYPED)]
     page = _Page(roots, cells)
-    note = PageLine(Tone.DIM, "An undo of the merge restores them: agent-dev undo")
+    note = PageLine(Tone.DIM, UNDO_NOTE)
     return (note, *page.section("Deleted", gone, _nothing, Tone.REMOVED))
 
 
