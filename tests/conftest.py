@@ -72,10 +72,16 @@ def has_sshd() -> bool:
     return os.getuid() == 0 or group == grp.getgrnam("tty").gr_gid
 
 
+def find_chromium() -> str:
+    """Return a program that is Chromium, "" for none; no setup script installs one, since it is larger than all the others."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only_root: of what only root may do, such as mounting; not in an ordinary user's run")
     config.addinivalue_line("markers", "only_new_bwrap: of what needs bubblewrap 0.12; not in a run with an older one")
     config.addinivalue_line("markers", "slow: takes more than five seconds; not in a run of a share of the tests")
+    config.addinivalue_line("markers", "only_chromium: of what needs a browser, Chromium; not in a run without one")
     config.addinivalue_line("markers", "only_sshd: of what needs an OpenSSH server; not in a run without one that can work")
 
 
@@ -85,6 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "only_root": os.getuid() == 0,
         "only_new_bwrap": has_new_bwrap(),
         "only_sshd": has_sshd(),
+        "only_chromium": bool(find_chromium()),
         "slow": scale.SCALE >= 100,
     }
     omitted = [name for name, is_included in can_run.items() if not is_included]
