@@ -49,7 +49,7 @@ def configure(agent_dev: AgentDev, text: str) -> None:
     (folder / "config.yaml").write_text(text)
 
 
-MOVED = {"lib/app.py": "added", "lib/deep/note.txt": "added", "sub/app.py": "deleted", "sub/deep/note.txt": "deleted"}
+MOVED = {"lib/app.py": "renamed", "lib/deep/note.txt": "renamed"}
 FILES = "app.py\ndeep\n"
 
 
@@ -287,4 +287,4 @@ def test_a_second_and_a_resumed_session_see_the_rename(agent_dev: AgentDev) -> N
     session = agent_dev.sessions()[0]["session"]
     done = agent_dev("resume", session, "--", "bash", "-euc", "mv -T lib again; rm again/app.py; ls again")
     assert (done.returncode, done.stdout) == (0, "deep\n"), done.stderr
-    assert agent_dev.changes() == {"again/deep/note.txt": "added", "sub/app.py": "deleted", "sub/deep/note.txt": "deleted"}
+    assert agent_dev.changes() == {"again/deep/note.txt": "renamed", "sub/app.py": "deleted"}
