@@ -8,6 +8,7 @@ import pytest
 
 from agent_dev.fs import walk
 from agent_dev.merge.review import open_review
+from agent_dev.overlay.fold_renames import fold_renames
 from agent_dev.run import finish
 from agent_dev.session import store
 from tests.harness.ended_session import ENVIRON, EndedSession
@@ -37,7 +38,7 @@ def settled(session: EndedSession) -> finish.SessionContents:
 def test_changes_are_searched_once(session: EndedSession, monkeypatch: pytest.MonkeyPatch) -> None:
     held = settled(session)
     assert held.review_cache is not None
-    assert held.changes == len(held.review_cache.changes.changes) > 0
+    assert held.changes == len(fold_renames(held.review_cache.changes).changes) > 0
     with monkeypatch.context() as patched:
         patched.setattr(walk, "walk", lambda *_, **__: pytest.fail("walked again"))
         review = open_review(session.session, ENVIRON, with_risks=False, seen=held.review_cache)

@@ -176,7 +176,7 @@ def test_merges_lists_those_still_applied(changed: AgentDev) -> None:
     assert changed("merges").stdout == "no merges in this repository\n"
     changed("merge", "--all")
     (one,) = json.loads(changed("merges", "--json").stdout)["merges"]
-    assert (one["state"], one["changes"]) == ("merged", [{"path": "text", "kind": "edited"}])
+    assert (one["state"], one["changes"]) == ("merged", [{"path": "text", "kind": "edited", "from": None}])
     changed("undo")
     assert json.loads(changed("merges", "--json").stdout)["merges"][0]["state"] == "undone"
     assert changed("redo").returncode == 0
