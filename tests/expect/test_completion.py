@@ -53,11 +53,13 @@ def completed(terminal: Terminal, line: str, wanted: str) -> None:
         ("agent-dev merge --every", "agent-dev merge --every-session"),
         ("agent-dev --net=no", "agent-dev --net=none"),
         ("agent-dev --limit mem", "agent-dev --limit memory="),
+        ("agent-dev merge --json --", "--every-session"),
         ("agent-dev merge fix", "agent-dev merge fix-login"),
         ("agent-dev merge --take inner/do", "agent-dev merge --take inner/document"),
         ("agent-dev merge --take=inner/do", "agent-dev merge --take=inner/document"),
         ("agent-dev -C inn", "agent-dev -C inner/"),
         ("agent-dev -- setpr", "agent-dev -- setpriv"),
+        ("agent-dev tx cla", "agent-dev tx claude"),
         ("agent-dev claude inner/do", "agent-dev claude inner/document"),
         ("agent-dev diff fix", "agent-dev diff fix-login"),
         ("agent-dev diff inner/do", "agent-dev diff inner/document"),
@@ -90,3 +92,12 @@ def test_a_name_or_a_path_runs_nothing(kind: str, ended: AgentDev) -> None:
             terminal.send("\n")
             terminal.wait_quiet(1)
     assert not (ended.repo / "ran").exists()
+
+
+@pytest.mark.parametrize("kind", INSTALLED)
+def test_the_value_of_a_limit_follows_its_name(kind: str, agent_dev: AgentDev) -> None:
+    with shell(kind, agent_dev) as terminal:
+        terminal.send("agent-dev --limit mem\t")
+        terminal.wait_for("memory=")
+        terminal.send("4G")
+        terminal.wait_for("memory=4G")

@@ -124,6 +124,17 @@ def test_the_launch_path_does_not_load_the_screen(on_the_way: set[str]) -> None:
     assert not {name for name in on_the_way if name == "tui" or name.startswith("tui.")}
 
 
+def test_the_launch_path_does_not_load_completion(on_the_way: set[str]) -> None:
+    assert not {name for name in on_the_way if name.startswith("agent_dev.cli.completion")}
+
+
+def test_completion_loads_neither_parsers_nor_subcommands() -> None:
+    run = "from agent_dev.cli.completion import command, sources; command.complete(['merge', '--'], {})"
+    loaded = fresh(f"{run}\nprint(*sys.modules, sep='\\n')")
+    assert {"--take\tselect PATH and everything below it, or some of its hunks", "agent_dev.session.store"} <= {*loaded}
+    assert {name for name in loaded if name in SLOW or name.startswith(("agent_dev.merge", "agent_dev.cli.commands"))} == set()
+
+
 @pytest.mark.parametrize("module", PURE)
 def test_importing_a_core_module_has_no_effects(module: str) -> None:
     prepare = "import dataclasses, enum, typing, collections.abc, bisect, struct, re, difflib"

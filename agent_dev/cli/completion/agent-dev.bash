@@ -30,7 +30,7 @@ _agent_dev() {
             compopt -o filenames # quotes them
             mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$word")
             ;;
-        commands:*) mapfile -t COMPREPLY < <(compgen -c -- "$word") ;;
+        commands:*) mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -c -- "$word") ;;
     esac
 }
 complete -F _agent_dev agent-dev

@@ -94,7 +94,7 @@ class _Line:
         """Return what can be typed in place of `text`."""
         if self._is_foreign:
             return self._make(_FILES, text)
-        is_option = _is_option(text) or text == "-"
+        is_option = text.startswith("-")
         if self._pending and not (self._pending["value_is"] == "optional" and is_option):
             return self._make(self._pending["value"], text)
         if self._is_separated and self._verb["has_command"]:

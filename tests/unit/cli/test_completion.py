@@ -1,6 +1,8 @@
 """Shell completion and the man page come from the parsers of `--help`."""
 
 import json
+import shutil
+import subprocess
 from typing import Any
 
 import pytest
@@ -29,7 +31,7 @@ def words(line: str) -> set[str]:
 def test_every_option_of_every_parser_is_offered(verb: str) -> None:
     options = {name for action in PARSERS[verb]._actions for name in action.option_strings}
     assert {"-h", "--help"} <= options
-    assert words(f"{verb} -") == options
+    assert words(f"{verb} -") == words(f"{verb} --") == options
 
 
 def test_every_option_of_a_run_and_of_tx_is_offered() -> None:
@@ -214,6 +216,21 @@ def test_the_table_and_the_man_page_are_up_to_date() -> None:
     """Write both with `python -m tests.harness.reference`."""
     assert table.TABLE.read_text(encoding="utf-8") == table.make_table()
     assert man_page.PAGE.read_text(encoding="utf-8") == man_page.make_page()
+
+
+CHECKS = {"man": ["--warnings", "-l"], "groff": ["-man", "-ww", "-Kutf8", "-Tutf8"], "mandoc": ["-Tlint", "-Wwarning"]}
+
+
+@pytest.mark.parametrize("program", [program for program in CHECKS if shutil.which(program)])
+def test_no_formatter_warns_about_the_man_page(program: str) -> None:
+    done = subprocess.run([program, *CHECKS[program], man_page.PAGE], capture_output=True, text=True, check=False)
+    warnings = done.stdout if program == "mandoc" else done.stderr
+    assert [line for line in warnings.splitlines() if "missing date" not in line] == []
+
+
+def test_text_that_looks_like_a_request_is_escaped() -> None:
+    assert man_page._escape(".agent-dev.yaml") == "\\&.agent\\-dev.yaml"
+    assert man_page._escape("'a \\ b") == "\\&'a \\e b"
 
 
 def test_the_man_page_has_a_section_per_subcommand() -> None:
