@@ -71,7 +71,7 @@ sessions
 settings and maintenance
   show AGENT                 show the sandbox and the settings of a run
   profiles                   list the profiles
-  config [AGENT]             show every setting and its origin
+  config [AGENT]             show the settings that differ from the defaults
   doctor                     test what this machine supports
   policy check -- COMMAND    show the policy's decision on a command
   trust                      trust .agent-dev.yaml; --show, --revoke
