@@ -297,8 +297,9 @@ def _remove(upper: dir_tree.Tree, path: bytes) -> None:
         remove = os.rmdir if stat.S_ISDIR(status.st_mode) else os.unlink
         _with_write_access(parent, partial(remove, name, dir_fd=parent))
     except OSError as error:
-        # Deletions below a whiteout or opaque directory have no entry; a new directory may contain unselected changes.
-        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST):
+        # Deletions below a whiteout, an opaque directory or a link in its place have no entry; a new directory may contain
+        # unselected changes.
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENOTEMPTY, errno.EEXIST):
             raise
 
 

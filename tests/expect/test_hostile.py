@@ -91,14 +91,19 @@ def test_a_hostile_session_gives_the_output_stream_of_a_harmless_one(
     assert not stream.invisible_characters(hostile)
 
 
+COLOURED = ("diff", "status", "sessions", "log")
+OWN_COLOURS = {b"", b"1", b"2", b"31", b"32", b"33", b"35", b"36"}
+
+
 @pytest.mark.parametrize(
     "words", [("status",), ("diff",), ("commits",), ("merge", "--all", "--dry-run"), ("log",), ("sessions",)]
 )
-def test_printing_verbs_send_no_escape_sequences_except_colours_of_a_diff(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+def test_printing_verbs_send_no_escape_sequences_but_their_own_colours(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
     script = ["/usr/bin/python3", "-c", AGENT, *(name.hex() for name in HOSTILE)]
     assert agent_dev("--no-merge", "--", *script).returncode == 0
     with session(agent_dev, *words, rows=40, cols=200) as terminal:
         terminal.wait_exit()
         assert len(terminal.raw) > 0
-        assert stream.sequence_kinds(terminal.raw) <= ({b"m"} if words == ("diff",) else set())  # a diff has its own colours
+        assert stream.sequence_kinds(terminal.raw) <= ({b"m"} if words[0] in COLOURED else set())
+        assert stream.colours(terminal.raw) <= OWN_COLOURS
         assert not stream.invisible_characters(terminal.raw) - {"\t"}

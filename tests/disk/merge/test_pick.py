@@ -8,7 +8,7 @@ import pytest
 from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.diff.partial_selection import LineSelection
 from agent_dev.errors import AgentDevError, UsageError
-from agent_dev.fs.entry import Key
+from agent_dev.fs.entry import FileType, Key
 from agent_dev.merge import export, merge, select_by_options
 from agent_dev.merge.select_by_options import SelectionRequest
 from agent_dev.overlay import patch_write
@@ -264,6 +264,19 @@ def test_the_halves_of_a_rename_are_selected_together(tmp_path: Path) -> None:
             (Key(0, b"old"),),
         )
         assert sorted(path.name for path in one.real.iterdir()) == ["gone", "new", "x"]
+
+
+@pytest.mark.parametrize("kind", [FILE, SYMLINK])
+def test_a_deletion_below_a_replaced_directory_is_merged_alone(tmp_path: Path, kind: FileType) -> None:
+    before = {b"d": Node(DIRECTORY, b"", 0o755), b"d/e": Node(DIRECTORY, b"", 0o755), b"d/e/a": file(b"1\n")}
+    before[b"d/b"] = file(b"2\n")
+    with EndedSession(tmp_path, before, [UpperEntry(b"d", Node(kind, b"target"))]) as one:
+        one.merge_selected(SelectionRequest(paths=(Key(0, b"d/e/a"),)))
+        assert sorted(trees.read(one.real)) == [b"d", b"d/b"]
+        assert {change.key.path: change.kind for change in one.changes().changes} == {
+            b"d": ChangeKind.RETYPED,
+            b"d/b": ChangeKind.DELETED,
+        }
 
 
 def test_selected_changes_can_be_exported(tmp_path: Path) -> None:

@@ -123,11 +123,17 @@ def test_a_secret_in_an_argument_is_masked(session: store.Session) -> None:
 
 
 def test_lines_are_shown_in_order_of_time(session: store.Session, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = ({"n": 1, "time": 2 * 10**9, "event": "checkpoint"}, {"n": 2, "time": 10**9, "event": "start", "policy": {"set": "x"}})
+    rows = (
+        {"n": 1, "time": 2 * 10**9, "event": "checkpoint", "failed": "full"},
+        {"n": 2, "time": 10**9, "event": "other", "x": 1},
+    )
     checkpoints.print_log(
         ListedSession(session, store.read_record(session), store.WAITING), events.LogContents(rows), kind="events", as_json=False
     )
-    assert [line.split()[2:] for line in capsys.readouterr().out.splitlines()] == [["start", "policy.set=x"], ["checkpoint"]]
+    assert [line.split()[2:] for line in capsys.readouterr().out.splitlines()] == [
+        ["other", "x=1"],
+        ["no", "checkpoint", "(None):", "full"],
+    ]
 
 
 def test_appending_a_line_reads_only_the_last_two(session: store.Session, monkeypatch: pytest.MonkeyPatch) -> None:

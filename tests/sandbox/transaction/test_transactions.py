@@ -331,7 +331,8 @@ def test_several_transactions_are_merged_in_turn_with_a_three_way_merge(agent_de
 
 
 def test_a_transaction_that_conflicts_with_an_earlier_one_fails_whole(agent_dev: AgentDev) -> None:
-    code, jobs = listed(agent_dev, ["echo one >x", "echo two >x; echo y >y", "echo z >z"], "--jobs", "3")
+    first = "until [ -e ~/second ]; do sleep 0.05; done; echo one >x"  # not merged before the second has started
+    code, jobs = listed(agent_dev, [first, "touch ~/second; echo two >x; echo y >y", "echo z >z"], "--jobs", "3")
     assert (code, [job["cause"] for job in jobs]) == (1, [None, "conflict", None])
     assert ((agent_dev.repo / "x").read_text(), os.path.lexists(agent_dev.repo / "y")) == ("one\n", False)
     assert (agent_dev.repo / "z").exists()
