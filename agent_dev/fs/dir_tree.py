@@ -80,7 +80,7 @@ class Tree:
                     if self._is_reviewed:
                         return UNKNOWN
                     raise
-                found = walk.read_entry(self.directory(folder), name, attributes=attributes)
+                found = self._unlocked_entry(path, attributes=attributes)
         except OSError as error:
             if error.errno in _GONE:
                 return None
@@ -88,6 +88,16 @@ class Tree:
         if self.unlocked and found.type is FileType.DIRECTORY:
             return replace(found, mode=self.unlocked.own_mode(path, found.inode, found.mode))
         return found
+
+    def _unlocked_entry(self, path: bytes, *, attributes: bool) -> Entry:
+        """Read an entry whose directory was unlocked; the attributes of an unreadable directory need that it is unlocked too."""
+        folder, _, name = path.rpartition(b"/")
+        try:
+            return walk.read_entry(self.directory(folder), name, attributes=attributes)
+        except PermissionError:
+            if not self.unlock(path, unlocked_directories.READ):
+                raise
+            return walk.read_entry(self.directory(folder), name, attributes=attributes)
 
     def open(self, path: bytes, flags: int) -> int:
         """Open a file of the tree without following symlinks."""

@@ -45,6 +45,25 @@ def test_modes_of_nested_directories_are_merged_undone_and_redone() -> None:
     as_user(act)
 
 
+def test_attributes_of_a_directory_that_the_merge_makes_unreadable_are_merged() -> None:
+    def act(place: Path) -> None:
+        after = BEFORE | {b"d": Node(DIRECTORY, b"", 0o000), b"d/e": Node(DIRECTORY, b"", 0o000)}
+        with EndedSession(place, BEFORE, trees.upper_of(BEFORE, after)) as session:
+            upper = session.upper / "d"
+            for folder in (upper, upper / "e"):
+                folder.chmod(0o700)
+            os.setxattr(upper / "e", "user.note", b"1")
+            for folder in (upper / "e", upper):
+                folder.chmod(0o000)
+            assert session.merge_all().skipped == ()
+            assert found(session) == expected(after)
+            (session.real / "d").chmod(0o700)
+            (session.real / "d/e").chmod(0o700)
+            assert os.getxattr(session.real / "d/e", "user.note") == b"1"
+
+    as_user(act)
+
+
 def test_an_undo_keeps_the_mode_of_a_directory_that_became_inaccessible() -> None:
     def act(place: Path) -> None:
         after = BEFORE | {b"d/e": Node(DIRECTORY, b"", 0o000)}
