@@ -66,7 +66,7 @@ def _start_of(pid: int) -> str:
 
 def boot_id() -> str:
     """Return the kernel's id of this boot."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+    with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:  # to import the codec of ASCII takes 0.4 ms
         return file.read().strip()
 
 
