@@ -46,13 +46,14 @@ from tui.screens.pages import (
     quit_screen,
     result_screen,
     risk_screen,
+    send_back_screen,
     summary_screen,
 )
 from tui.screens.progress import ProgressScreen
 from tui.screens.prompt import PromptScreen, prompt_event
 from tui.screens.question import PageScreen
 from tui.screens.review import ReviewScreen
-from tui.source import Draft, ReviewedSession
+from tui.source import Draft, Ending, ReviewedSession
 from tui.state import ScreenPage, State
 from tui.terminal.driver import WakeableDriver
 from tui.terminal.terminal_setup import prepare_terminal
@@ -73,8 +74,11 @@ class WorkerResult(Message):
         super().__init__()
 
 
-def run_review(source: ReviewedSession, looks: ScreenSettings = ScreenSettings()) -> int:  # noqa: B008  (a constant)
-    """Let the user select and apply changes; return the exit code: 0, or 1 if the changes were applied in part.
+def run_review(
+    source: ReviewedSession,
+    looks: ScreenSettings = ScreenSettings(),  # noqa: B008  (a constant)
+) -> tuple[int, Ending]:
+    """Let the user select and apply changes; return the exit code, 0 or 1 if they were applied in part, and the ending.
 
     Conflicts between commits get their own screen afterwards, one commit after the other.
     """
@@ -85,7 +89,7 @@ def run_review(source: ReviewedSession, looks: ScreenSettings = ScreenSettings()
             gc.freeze()  # a collection over 100,000 changes took 100 ms during a key press
             app.run()
         shown = shown.next_conflicts() if app.state.resolves_next else None
-    return app.state.code
+    return app.state.code, app.state.ending
 
 
 class ReviewApp(App[None], inherit_bindings=False):
@@ -177,9 +181,13 @@ class ReviewApp(App[None], inherit_bindings=False):
     def _close(self, *, saves_selection: bool) -> None:
         self._is_closing = True
         self._work.stop()
-        if saves_selection and not self.state.is_running:
-            state = self.state
-            self._source.save_draft(Draft(state.selection, state.parts, state.reviewed, state.diff.key, state.resolutions))
+        state = self.state
+        if saves_selection and not state.is_running:
+            self._source.save_draft(
+                Draft(state.selection, state.parts, state.reviewed, state.diff.key, state.resolutions, state.notes)
+            )
+        elif state.notes:
+            self._source.save_draft(Draft(notes=state.notes))
         self.exit(None, return_code=self._exit_code or 0)
 
     # Events and effects
@@ -261,6 +269,7 @@ class ReviewApp(App[None], inherit_bindings=False):
             ),
             ScreenPage.PROMPT: lambda: PromptScreen(state, keys_by_binding(review)),
             ScreenPage.PROGRESS: lambda: ProgressScreen(state),
+            ScreenPage.SEND_BACK: lambda: send_back_screen(state, self._source, self.send),
             ScreenPage.RESULT: lambda: result_screen(state, self.send),
         }
         return pages[state.page]() if state.page in pages else None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.diff.review_note import ReviewNote
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.selection import Selection
 from tui.model.document import DiffOptions
@@ -13,11 +14,15 @@ Resolutions = tuple[ConflictSide | bytes | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class LoadDiff:
-    """Read a change and build its diff on a worker; results in DiffLoaded. `resolutions`: resolutions of its conflicts so far."""
+    """Read a change and build its diff on a worker; results in DiffLoaded.
+
+    `resolutions`: resolutions of its conflicts so far. `notes`: the notes about it.
+    """
 
     key: Key
     options: DiffOptions
     resolutions: Resolutions = ()
+    notes: tuple[ReviewNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class PromptKind(StrEnum):
     SEARCH = "search"
     PALETTE = "palette"
     BRANCH = "branch"
+    NOTE = "note"
 
 
 NO, YES = 0, 1  # answers to a question; some questions have more than one affirmative answer
@@ -242,6 +243,11 @@ class ApplyRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class SendBackRequested:
+    """The user wants to send the notes back to the agent."""
+
+
+@dataclass(frozen=True, slots=True)
 class QuitRequested:
     """The user wants to quit without applying anything."""
 
@@ -270,7 +276,7 @@ class Cancelled:
     """Cancel the question and return to the review."""
 
 
-QuestionEvent = ApplyRequested | QuitRequested | HelpRequested | AnswerFocusMoved | Answered | Cancelled
+QuestionEvent = ApplyRequested | SendBackRequested | QuitRequested | HelpRequested | AnswerFocusMoved | Answered | Cancelled
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 from agent_dev.diff.merge3 import ConflictSide, LineMerge
+from agent_dev.diff.review_note import ReviewNote
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeSet, Risk
 from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
@@ -16,11 +18,19 @@ ConflictResolution = Sequence[ConflictSide | bytes | None] | bytes  # one per co
 ProgressCallback = Callable[[int, int], object]
 
 
+class Ending(Enum):
+    """The fate of the rest of the session after the review."""
+
+    KEEP = "keep"
+    DISCARD = "discard"
+    SEND_BACK = "send back"  # resume it with the notes
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """State saved for the next review: the selection, sizes of partial selections, reviewed marks and the cursor.
 
-    `resolutions`: resolutions of conflicts, by change.
+    `resolutions`: resolutions of conflicts, by change. `notes`: those to the agent that were not sent yet.
     """
 
     selection: Selection = EMPTY_SELECTION
@@ -28,6 +38,7 @@ class Draft:
     reviewed: frozenset[Key] = frozenset()
     cursor: Key | None = None
     resolutions: Mapping[Key, tuple[ConflictSide | bytes | None, ...]] | None = None
+    notes: tuple[ReviewNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +46,14 @@ class OperationResult:
     """Result of a merge or import: the lines to show, and the exit code. `may_have_changed`: something may have been changed.
 
     `conflicts`: number of files with conflicts between commits; resolve them with `ReviewedSession.next_conflicts`, then import
-    again.
+    again. `has_rest`: the session still holds changes or commits.
     """
 
     lines: tuple[str, ...]
     code: int
     may_have_changed: bool = True
     conflicts: int = 0
+    has_rest: bool = False
 
 
 class ReviewedSession(Protocol):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from agent_dev.diff.partial_selection import LineSelection
+from agent_dev.diff.review_note import ReviewNote
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeSet
 from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
@@ -15,6 +16,7 @@ from tui.model.change_list import ChangeRow, Listing, ListRow
 from tui.model.document import WHOLE_FILE, DiffOptions, Document, Highlighting
 from tui.model.tabs import Tab, TabEntry
 from tui.model.totals import ZERO, LayeredCounts, LineCount, Totals
+from tui.source import Ending
 
 WIDE_COLUMNS = 100  # columns needed to show both panes
 DEFAULT_CONTEXT = 3
@@ -35,6 +37,7 @@ class ScreenPage(StrEnum):
     PROGRESS = "progress"
     RESULT = "result"
     CONFLICTS = "conflicts"
+    SEND_BACK = "send back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,8 @@ class State:
     those with the same risks together, `confirmed` those already confirmed,
     `focused_answer` is the focused answer, `selected_commits` the ids of the selected commits. `actions` are the palette's: a
     binding's id and its description. `is_resolving`: the changes are conflicts between commits, which are imported when all are
-    resolved; `resolves_next`: the next screen resolves such conflicts.
+    resolved; `resolves_next`: the next screen resolves such conflicts. `notes` are those to the agent; `ending` is what happens
+    to the rest of the session after the review, `has_rest`: there is one.
     """
 
     changes: ChangeSet
@@ -151,6 +155,9 @@ class State:
     result: tuple[str, ...] = ()
     code: int = 0
     may_have_changed: bool = True
+    has_rest: bool = False
+    notes: tuple[ReviewNote, ...] = ()
+    ending: Ending = Ending.KEEP
     selected_commits: frozenset[str] = frozenset()
     has_commit_details: bool = False  # the commits were read with all details
     actions: tuple[tuple[str, str], ...] = ()

@@ -37,6 +37,7 @@ from tui.events import (
 )
 from tui.model import conflict, diff, outcome
 from tui.model.document import DiffOptions, DiffRow, Document
+from tui.model.note_rows import with_notes
 from tui.model.syntax import highlight
 from tui.source import OperationResult, ReviewedSession
 from tui.update.cursor import row_contains
@@ -104,7 +105,7 @@ class Worker:
         change = self._change(request.key)
         header = diff.header_rows(change, names, request.options.columns, self._outcome(change, request))
         try:
-            return self._build(change, header, request)
+            return with_notes(self._build(change, header, request), request.notes)
         except AgentDevError as error:
             return diff.error_document(change, header, error.message)
         except OSError as error:
@@ -235,4 +236,4 @@ class Worker:
 
 
 def _finished(ended: OperationResult) -> OperationFinished:
-    return OperationFinished(ended.lines, ended.code, ended.may_have_changed, ended.conflicts)
+    return OperationFinished(ended.lines, ended.code, ended.may_have_changed, ended.conflicts, ended.has_rest)

@@ -1,15 +1,26 @@
-"""Open the review after a run on a terminal; elsewhere print the changes and the next commands."""
+"""Open the review after a run on a terminal; elsewhere print the changes and the next commands.
+
+After any review, do what the user wants with the rest of the session: keep it, discard it, or send it back to the agent.
+"""
+
+from contextlib import closing
 
 from agent_dev.cli.console import notify
 from agent_dev.cli.render import changes
 from agent_dev.cli.screen import frontend
-from agent_dev.errors import AgentDevError
+from agent_dev.config.options import RunOptions
+from agent_dev.diff.review_note import format_notes
+from agent_dev.errors import SUCCESS, AgentDevError
+from agent_dev.merge import saved_selection, session_access
 from agent_dev.merge.retention import expire
 from agent_dev.merge.review import open_review
 from agent_dev.overlay.labels import format_count
 from agent_dev.run.job import Outcome
-from agent_dev.run.request import RunRequest
+from agent_dev.run.request import COMMAND, RunRequest
+from agent_dev.sanitize import visible
 from agent_dev.session import sessions, store
+from agent_dev.session.sessions import CommandContext, ListedSession
+from tui.source import Ending
 
 
 def review_run(outcome: Outcome, request: RunRequest) -> int:
@@ -32,20 +43,69 @@ def _offer(outcome: Outcome, request: RunRequest) -> None:
     for message in filter(None, (outcome.kept_notice, outcome.checkpoint_error)):
         notify(message)
     context = sessions.command_context(request.options, request.environ)
+    end = frontend.ReviewEnd(outcome.exit_code)
     review = open_review(outcome.session, context.environ, with_risks=False, seen=outcome.review_cache)
     try:
         if (outcome.changes or outcome.commits) and outcome.opens_review and frontend.has_screen(request.environ):
-            frontend.review_session(review, context)
+            end = frontend.review_session(review, context)
             expire.expire_merges(context, notify)
         else:
             changes.print_summary(review, len(review.folded.changes), outcome.commits)
         if review.record.get("state") == store.MERGED:
             outcome = outcome.replace(changes=0)
-        if outcome.is_kept:
+        if outcome.is_kept and end.ending is Ending.KEEP:
             print_next_commands(outcome)
     finally:
         review.close()
         store.unlock_session(outcome.session)
+    end_session(end, outcome.session.id, context, request.options)
+
+
+def review_all(context: CommandContext, options: RunOptions, *, is_plain: bool) -> int:
+    """Review each waiting session of this repository, oldest first."""
+    waiting = [one for one in sessions.sessions_of_repository(context) if one.state in (store.WAITING, store.KILLED)]
+    if not waiting:
+        notify("no waiting session for this repository")
+        return SUCCESS
+    codes = []
+    for number, one in enumerate(waiting, 1):
+        notify(f"session {one.name} ({number} of {len(waiting)})")
+        locked = session_access.lock_ended(one)
+        try:
+            with closing(open_review(locked.session, context.environ, with_risks=False)) as review:
+                end = frontend.review_session(review, context, is_plain=is_plain)
+        finally:
+            store.unlock_session(locked.session)
+        codes.append(end.code)
+        end_session(end, one.session.id, context, options)
+    expire.expire_merges(context, notify)
+    return max(codes)
+
+
+def end_session(end: frontend.ReviewEnd, session: str, context: CommandContext, options: RunOptions) -> None:
+    """Do what the user wants with the rest of a session after its review, once it is unlocked."""
+    if end.ending is Ending.KEEP:
+        return
+    one = sessions.find_session(context, session)
+    if end.ending is Ending.DISCARD:
+        session_access.discard(context, one)
+        notify(f"the rest of session {one.name} was discarded; agent-dev undiscard {one.name} restores it")
+        return
+    notes = saved_selection.load_notes(one.session.folder)
+    text = format_notes(notes, one.record["roots"])
+    resume_session(one, RunRequest((), options, context.environ, COMMAND, review_notes=text.encode()))
+
+
+def resume_session(one: ListedSession, request: RunRequest) -> int:
+    """Run a session again, show its changes, and return the agent's exit code. Raises AgentDevError if it never started."""
+    from agent_dev.run import resume  # the launch path: not needed by a review
+
+    outcome = resume.resume(session_access.lock_ended(one), request, notify)
+    if request.review_notes:
+        saved_selection.remove_notes(one.session.folder)  # sent
+    if outcome.limit_notice:
+        notify(visible(outcome.limit_notice))
+    return review_run(outcome, request) if outcome.is_kept else outcome.exit_code
 
 
 def print_next_commands(outcome: Outcome) -> None:

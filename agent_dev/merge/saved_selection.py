@@ -1,4 +1,7 @@
-"""The selection of an unfinished review, saved with its session: restored for the changes that are still the same."""
+"""The selection and the notes of an unfinished review, saved with its session.
+
+The selection is restored for the changes that are still the same.
+"""
 
 import json
 import os
@@ -9,6 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from agent_dev.diff.partial_selection import LineSelection
+from agent_dev.diff.review_note import ReviewNote
 from agent_dev.fs.entry import Key
 from agent_dev.fs.state_files import replace_file
 from agent_dev.merge.resolution_codec import FileResolution, decode_resolution, encode_resolution
@@ -22,12 +26,13 @@ _NAME = "draft.json"
 
 @dataclass(frozen=True, slots=True)
 class SavedSelection:
-    """Selected and reviewed changes, the cursor position, and conflict resolutions, some of them partial."""
+    """Selected and reviewed changes, the cursor position, conflict resolutions, some of them partial, and notes to the agent."""
 
     selection: Selection = EMPTY_SELECTION
     reviewed: frozenset[Key] = frozenset()
     cursor: Key | None = None
     resolutions: Mapping[Key, FileResolution] = field(default_factory=dict)
+    notes: tuple[ReviewNote, ...] = ()
 
 
 def save(review: Review, draft: SavedSelection) -> None:
@@ -35,13 +40,14 @@ def save(review: Review, draft: SavedSelection) -> None:
     path = f"{review.session.folder}/{_NAME}"
     table = review.changes.by_key()
     try:
-        if not (draft.selection.keys or draft.reviewed or draft.resolutions):
+        if not (draft.selection.keys or draft.reviewed or draft.resolutions or draft.notes):
             os.unlink(path)
             return
         keys = {
             "selected": [
                 [*_row(key), _fingerprint(table[key]), _choice_row(draft.selection.partial.get(key))]
                 for key in draft.selection.keys
+                if key in table
             ],
             "reviewed": [[*_row(key), _fingerprint(table[key])] for key in draft.reviewed if key in table],
             "answers": [
@@ -49,6 +55,7 @@ def save(review: Review, draft: SavedSelection) -> None:
                 for key, given in draft.resolutions.items()
                 if key in table
             ],
+            "notes": [_note_row(note) for note in draft.notes],
         }
         document = {"version": _VERSION, "at": _row(draft.cursor) if draft.cursor else None, **keys}
         replace_file(path, json.dumps(document).encode())
@@ -63,6 +70,35 @@ def load(review: Review) -> SavedSelection:
             return _read(json.load(file), review.changes.by_key())
     except (OSError, ValueError, LookupError, TypeError):
         return SavedSelection()
+
+
+def load_notes(folder: str) -> tuple[ReviewNote, ...]:
+    """Return the saved notes of a session, given its folder; none if they are missing or unreadable."""
+    try:
+        with open(f"{folder}/{_NAME}", encoding="utf-8") as file:
+            return _notes(json.load(file))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return ()
+
+
+def remove_notes(folder: str) -> None:
+    """Remove the saved notes of a session once they were sent, and the selection with them: it was applied, or is outdated."""
+    try:
+        os.unlink(f"{folder}/{_NAME}")
+    except OSError:
+        return  # nothing saved, or the next review shows them again
+
+
+def _notes(saved: Any) -> tuple[ReviewNote, ...]:
+    rows = saved.get("notes", ()) if saved["version"] == _VERSION else ()
+    return tuple(
+        ReviewNote(int(root), b64decode(path), str(text), int(line), bool(is_old), str(quote))
+        for root, path, text, line, is_old, quote in rows
+    )
+
+
+def _note_row(note: ReviewNote) -> list[object]:
+    return [note.root, b64encode(note.path).decode(), note.text, note.line, note.is_old, note.quote]
 
 
 def _read(saved: Any, table: Mapping[Key, Change]) -> SavedSelection:
@@ -84,7 +120,7 @@ def _read(saved: Any, table: Mapping[Key, Change]) -> SavedSelection:
         if _is_same(table, root, path, mark)
     }
     at = Key(int(saved["at"][0]), b64decode(saved["at"][1])) if saved["at"] is not None else None
-    return SavedSelection(Selection(frozenset(keys), choices), frozenset(seen), at, answers)
+    return SavedSelection(Selection(frozenset(keys), choices), frozenset(seen), at, answers, _notes(saved))
 
 
 def _is_same(table: Mapping[Key, Change], root: int, path: str, mark: str) -> bool:

@@ -12,6 +12,7 @@ from agent_dev.git import passed_config_files
 from agent_dev.git.git_dir import PrivateGitDir
 from agent_dev.home.mount_points import HomeLease
 from agent_dev.overlay.lower_snapshot_request import PriorChanges
+from agent_dev.paths import RUN
 from agent_dev.run import execute, new_session, services, shown_paths
 from agent_dev.run import job as run_job
 from agent_dev.run.prepare import prepare_run
@@ -20,6 +21,9 @@ from agent_dev.sandbox import bwrap, launch, plan
 from agent_dev.session import removal, store
 from agent_dev.session.root import Root
 from agent_dev.session.sessions import ListedSession
+
+NOTES_FILE = f"{RUN}/review-notes.md"
+_NOTES = "AGENT_DEV_REVIEW_NOTES"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +65,11 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
             if prepared.location.git:
                 passed_config_files.append_to_config(f"{refs.find_private_git_dir(session, record)}", passed.git_dir_config)
         parts = new_session.make_session_spec(prepared, session, roots, _git(listed, record), passed, request.environ)
+        if request.review_notes:
+            parts = parts.replace(
+                files=(*parts.files, (NOTES_FILE, request.review_notes)), env=(*parts.env, (_NOTES, NOTES_FILE))
+            )
+            notice(f"the notes of the review are inside in {NOTES_FILE} (${_NOTES})")
         sandbox_plan = plan.build_plan(prepared.settings.profile, prepared.machine, parts)
         home.prepare(bwrap.home_mount_points(sandbox_plan), sandbox_plan)
         job = run_job.RunJob(

@@ -1,14 +1,18 @@
 """The pages over the review: questions before applying, importing and quitting; results; help."""
 
+import shlex
 from collections.abc import Callable, Sequence
 
-from agent_dev.overlay.labels import format_count
+from agent_dev.diff.review_note import describe_place
+from agent_dev.fs.entry import Key
+from agent_dev.overlay.labels import display_path, format_count
 from tui.events import Event
 from tui.keys.bindings import REVIEW_BINDINGS
 from tui.keys.key_names import KeysByBinding
 from tui.model.document import PageLine, Tone
+from tui.model.note_rows import NOTE_SIGN
 from tui.model.tabs import Tab
-from tui.screens.question import PageScreen, QuestionScreen, lines_as_pieces
+from tui.screens.question import PageScreen, QuestionScreen, ResultScreen, lines_as_pieces
 from tui.source import ReviewedSession
 from tui.state import State
 from tui.text import commits
@@ -27,6 +31,7 @@ _LEGEND = (
     ("[x] [ ] [~]", "selected, not selected, partly selected"),
     ("x ·", "line of a hunk: selected, not selected"),
     ("✓", "reviewed"),
+    (NOTE_SIGN, "note to the agent"),
     ("✗", "conflict, or cannot be merged; the reason is shown"),
     ("+ ~ -", "new, edited, deleted"),
     ("% m", "type changed; only mode or attributes changed"),
@@ -85,11 +90,34 @@ def deletions_screen(state: State, source: ReviewedSession, send: Send) -> Quest
 
 
 def result_screen(state: State, send: Send) -> PageScreen:
-    """Return the page with the result of a merge or import."""
+    """Return the page with the result of a merge or import; if the session still holds something, with what to do with it."""
     wrapped = [part for line in state.result for part in wrap(clean_text(line), state.columns - _FRAME)]
     title = "Nothing was changed" if not state.may_have_changed else "Partly done" if state.code else "Done"
     page = lines_as_pieces([PageLine(Tone.PLAIN, text) for text in wrapped])
+    if state.has_rest and state.may_have_changed:
+        answers = ("Keep the rest", "Discard the rest", *(("Send the notes back",) if state.notes else ()))
+        return ResultScreen((title, page), answers, send)
     return PageScreen(title, page, send, exit_label="quit" if state.may_have_changed else "back")
+
+
+def send_back_screen(state: State, source: ReviewedSession, send: Send) -> QuestionScreen:
+    """Return the question before the notes are sent to the agent, which is resumed with them."""
+    cells = min(state.columns - _FRAME, _MAX_TEXT)
+    lines = [PageLine(Tone.PLAIN, "The review ends, and the agent runs again on its changes, with these notes:")]
+    lines.append(PageLine(Tone.DIM, shlex.join(source.command)))
+    for note in state.notes:
+        where = display_path(Key(note.root, note.path), source.roots)
+        lines += [
+            PageLine(Tone.PLAIN, ""),
+            PageLine(Tone.STRONG, f"{where}, {describe_place(note)}"),
+            PageLine(Tone.PLAIN, note.text),
+        ]
+    wrapped = [PageLine(line.tone, part) for line in lines for part in wrap(clean_text(line.text), cells) or [""]]
+    count = format_count(len(state.notes), "note")
+    selected = state.selected_totals.changes
+    first = (f"Apply {format_count(selected, 'selected change')} first",) if selected else ()
+    answers = ("No, go back", f"Yes, send {count}", *first)
+    return QuestionScreen((f"Send {count} back to the agent?", lines_as_pieces(wrapped)), answers, send)
 
 
 def conflicts_screen(state: State, send: Send) -> QuestionScreen:

@@ -23,6 +23,7 @@ _LABELS = {
     PromptKind.SEARCH: "search",
     PromptKind.PALETTE: "command",
     PromptKind.BRANCH: "name of the new branch",
+    PromptKind.NOTE: "note to the agent",
 }
 _CLOSING_KEYS = {"enter": True, "escape": False, "ctrl+c": False, "ctrl+q": False}
 _CURSOR_KEYS = {"up": -1, "down": 1, "ctrl+p": -1, "ctrl+n": 1}
@@ -69,6 +70,7 @@ class PromptScreen(ModalScreen[None], inherit_bindings=False):
             PromptKind.FILTER: "enter keep, esc cancel ",
             PromptKind.SEARCH: "enter search ",
             PromptKind.BRANCH: "enter create, esc cancel ",
+            PromptKind.NOTE: "enter keep, esc cancel ",
         }.get(prompt.kind, "enter run ")
         self._line.show([label, Piece(prompt.text), Piece("▏", "cursor")], [Piece(hint, Tone.DIM)])
         if prompt.kind is PromptKind.PALETTE:

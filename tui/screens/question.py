@@ -148,6 +148,31 @@ class QuestionScreen(PageScreen, inherit_bindings=False):
         self._send(Answered(event.answer))
 
 
+class ResultScreen(QuestionScreen, inherit_bindings=False):
+    """The result of a merge, and what to do with the rest of the session. No key for yes: the answers are three ways to go on."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *_SCROLL,
+        Binding("escape,q,n,ctrl+c,ctrl+q", "answer(0)", "keep the rest", id="result.keep"),
+        Binding("d", "answer(1)", "discard the rest", id="result.discard"),
+        Binding("M", "answer(2)", "send the notes back", id="result.send"),
+        Binding("enter", "answer(None)", "focused answer", id="question.confirm"),
+        Binding("tab,right,l", "move(1)", "next answer", id="question.next"),
+        Binding("shift+tab,left,h", "move(-1)", "previous answer", id="question.previous"),
+    ]
+
+    def footer_hints(self) -> Sequence[tuple[str, str]]:
+        """Return the bindings for the footer."""
+        send = [("result.send", "send the notes back")] if len(self._labels) > _YES_AND_NO else []
+        return [
+            ("result.keep", "keep the rest"),
+            ("result.discard", "discard"),
+            *send,
+            ("question.next", "next answer"),
+            _SCROLLING,
+        ]
+
+
 def lines_as_pieces(lines: Sequence[PageLine]) -> list[list[Piece]]:
     """Return lines as pieces for a page."""
     return [[Piece(f" {line.text}", line.tone)] for line in lines]

@@ -88,7 +88,8 @@ def _description(state: State) -> Document:
 
 def load_effect(state: State, key: Key) -> Effect:
     """Return the effect that loads a diff with the current options."""
-    return LoadDiff(key, state.diff_options, state.resolutions.get(key, ()))
+    notes = tuple(note for note in state.notes if (note.root, note.path) == (key.root, key.path))
+    return LoadDiff(key, state.diff_options, state.resolutions.get(key, ()), notes)
 
 
 def reload_current(state: State) -> Transition:

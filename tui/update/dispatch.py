@@ -42,6 +42,7 @@ def initial_state(
         is_running=is_running,
         is_resolving=is_resolving,
         resolutions=draft.resolutions or {},
+        notes=draft.notes,
     )
     if tabs and Tab.COMMITS in tabs and not (changes.changes or changes.problems):
         return navigation.navigate(state, TabSelected(Tab.COMMITS))

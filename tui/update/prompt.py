@@ -1,4 +1,4 @@
-"""Update the text prompt: an incremental filter, a search, the command palette, a branch name."""
+"""Update the text prompt: an incremental filter, a search, the command palette, a branch name, a note."""
 
 from dataclasses import replace
 from typing import assert_never
@@ -7,12 +7,14 @@ from tui.effects import RunAction
 from tui.events import Pane, PromptClosed, PromptEdited, PromptEvent, PromptKind, PromptOpened
 from tui.model.tabs import ImportMode, Tab
 from tui.state import Prompt, ScreenPage, State, Transition
-from tui.update import cursor, display, questions
+from tui.update import cursor, display, notes, questions
 
 
 def update_prompt(state: State, event: PromptEvent) -> Transition:
     """Handle an event of the prompt: opened, edited, closed."""
     match event:
+        case PromptOpened(PromptKind.NOTE):
+            return notes.open_note(state), ()
         case PromptOpened(kind):
             text = state.listing.filter.text if kind is PromptKind.FILTER else ""
             return replace(state, page=ScreenPage.PROMPT, prompt=Prompt(kind, text, text), message=""), ()
@@ -46,20 +48,26 @@ def _close(state: State, *, is_accepted: bool) -> Transition:
     done = replace(state, page=ScreenPage.REVIEW, prompt=None)
     if prompt is None:
         return done, ()
+    if prompt.kind is PromptKind.FILTER and not is_accepted:
+        return cursor.load_current(display.with_filter(done, prompt.initial_text))
+    return _accept(done, prompt, state.matching_actions) if is_accepted else (done, ())
+
+
+def _accept(state: State, prompt: Prompt, actions: tuple[tuple[str, str], ...]) -> Transition:
+    """Do what an accepted prompt asks for; `actions` are those of the palette that match."""
     match prompt.kind:
         case PromptKind.FILTER:
-            if not is_accepted:
-                return cursor.load_current(display.with_filter(done, prompt.initial_text))
-            count = len(done.listing.group_of)
-            return replace(done, message=f"{count:,} match (esc: show all)" if prompt.text else ""), ()
+            count = len(state.listing.group_of)
+            return replace(state, message=f"{count:,} match (esc: show all)" if prompt.text else ""), ()
         case PromptKind.SEARCH:
-            return _search(done, prompt.text) if is_accepted and prompt.text else (done, ())
+            return _search(state, prompt.text) if prompt.text else (state, ())
         case PromptKind.PALETTE:
-            actions = state.matching_actions
-            return done, ((RunAction(actions[prompt.cursor][0]),) if is_accepted and actions else ())
+            return state, ((RunAction(actions[prompt.cursor][0]),) if actions else ())
         case PromptKind.BRANCH:
             name = prompt.text.strip()
-            return questions.start_import(done, ImportMode.NEW_BRANCH, name) if is_accepted and name else (done, ())
+            return questions.start_import(state, ImportMode.NEW_BRANCH, name) if name else (state, ())
+        case PromptKind.NOTE:
+            return notes.close_note(state, prompt.text)
         case _:
             assert_never(prompt.kind)
 

@@ -1,4 +1,4 @@
-"""Update the questions: risky changes and the summary before applying, import modes, quitting, help."""
+"""Update the questions: risky changes and the summary before applying, import modes, notes, quitting, the rest, help."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -21,8 +21,10 @@ from tui.events import (
     PromptKind,
     QuestionEvent,
     QuitRequested,
+    SendBackRequested,
 )
 from tui.model.tabs import ImportMode, Tab
+from tui.source import Ending
 from tui.state import Prompt, ScreenPage, State, Transition, with_selection
 from tui.text import commits
 from tui.update import navigation
@@ -46,7 +48,7 @@ def update_question(state: State, event: QuestionEvent) -> Transition:
             return replace(state, focused_answer=(state.focused_answer + by) % _answer_count(state)), ()
         case Cancelled():
             return _close(state)
-        case ApplyRequested() | QuitRequested() | HelpRequested():
+        case ApplyRequested() | SendBackRequested() | QuitRequested() | HelpRequested():
             return _begin(state, event) if state.page is ScreenPage.REVIEW else (state, ())
         case _:
             assert_never(event)
@@ -55,19 +57,51 @@ def update_question(state: State, event: QuestionEvent) -> Transition:
 def _answer_count(state: State) -> int:
     if state.page is ScreenPage.RISK:
         return 2 + (len(state.unconfirmed[0]) > 1)
+    if state.page is ScreenPage.SEND_BACK:
+        return 2 + bool(state.selection.keys)
+    if state.page is ScreenPage.RESULT:
+        return (2 + bool(state.notes)) if state.has_rest and state.may_have_changed else 1
     return _ANSWER_COUNTS.get(state.page, 1)
 
 
-def _begin(state: State, event: ApplyRequested | QuitRequested | HelpRequested) -> Transition:
+def _begin(state: State, event: ApplyRequested | SendBackRequested | QuitRequested | HelpRequested) -> Transition:
     match event:
         case ApplyRequested():
+            state = replace(state, ending=Ending.KEEP)
             return (_ask_import(state), ()) if state.tab is Tab.COMMITS else _apply(state)
+        case SendBackRequested():
+            return _ask_send_back(state), ()
         case QuitRequested():
             return navigation.quit_review(state)
         case HelpRequested():
             return replace(state, page=ScreenPage.HELP, focused_answer=NO, message=""), ()
         case _:
             assert_never(event)
+
+
+def _ask_send_back(state: State) -> State:
+    if state.is_running or state.is_resolving:
+        reason = "the agent is still running" if state.is_running else "import or leave the commits first"
+        return replace(state, message=reason)
+    if not state.notes:
+        return replace(state, message="no notes yet (m: write one)")
+    return replace(state, page=ScreenPage.SEND_BACK, focused_answer=NO, message="")
+
+
+def _answer_send_back(state: State, answer: int) -> Transition:
+    """Send the notes back now, or after the selection was applied."""
+    new = replace(state, page=ScreenPage.REVIEW, ending=Ending.SEND_BACK, focused_answer=NO)
+    if answer == YES:
+        return new, (Quit(),)
+    return _apply(replace(new, tab=Tab.CHANGES)) if answer > YES else _close(state)
+
+
+def _answer_result(state: State, answer: int) -> Transition:
+    """Keep the rest of the session, discard it, or send it back with the notes."""
+    endings = (Ending.KEEP, Ending.DISCARD, Ending.SEND_BACK)
+    if not (state.has_rest and state.may_have_changed and answer < _answer_count(state)):
+        return _close(state)
+    return _close(replace(state, ending=endings[answer]))
 
 
 def _apply(state: State) -> Transition:
@@ -149,23 +183,29 @@ def _answer(state: State, answer: int) -> Transition:
     match state.page:
         case ScreenPage.RISK:
             return _with_summary(_answer_risk(state, answer))
-        case ScreenPage.DELETIONS | ScreenPage.SUMMARY if answer == YES:
-            return _confirm(state)
-        case ScreenPage.CONFLICTS if answer == YES:
-            return replace(state, page=ScreenPage.REVIEW, resolves_next=True), (Quit(),)
-        case ScreenPage.QUIT if answer == YES:
-            return replace(state, page=ScreenPage.REVIEW), (Quit(),)
+        case ScreenPage.SEND_BACK if answer != NO:
+            return _answer_send_back(state, answer)
+        case ScreenPage.RESULT:
+            return _answer_result(state, answer)
         case ScreenPage.IMPORT if answer != NO:
             return _import(state, IMPORT_MODES[answer - 1])
         case _:
-            return _close(state)
+            return _confirm(state) if answer == YES else _close(state)
 
 
 def _confirm(state: State) -> Transition:
-    """After the question about many deletions show the summary; after the summary apply the selection."""
-    if state.page is ScreenPage.DELETIONS:
-        return replace(state, page=ScreenPage.SUMMARY, focused_answer=NO), ()
-    return replace(state, page=ScreenPage.PROGRESS, focused_answer=NO, progress=(0, 0)), (Apply(state.selection),)
+    """Go on after a question: show the summary, apply the selection, resolve conflicts, quit."""
+    match state.page:
+        case ScreenPage.DELETIONS:
+            return replace(state, page=ScreenPage.SUMMARY, focused_answer=NO), ()
+        case ScreenPage.SUMMARY:
+            return replace(state, page=ScreenPage.PROGRESS, focused_answer=NO, progress=(0, 0)), (Apply(state.selection),)
+        case ScreenPage.CONFLICTS:
+            return replace(state, page=ScreenPage.REVIEW, resolves_next=True), (Quit(),)
+        case ScreenPage.QUIT:
+            return replace(state, page=ScreenPage.REVIEW), (Quit(),)
+        case _:
+            return _close(state)
 
 
 def _close(state: State) -> Transition:
@@ -174,7 +214,7 @@ def _close(state: State) -> Transition:
         return state, ()  # a merge is not interrupted
     if state.page is ScreenPage.RESULT and state.may_have_changed:
         return state, (Quit(saves_selection=False),)
-    return replace(state, page=ScreenPage.REVIEW, focused_answer=NO, unconfirmed=()), ()
+    return replace(state, page=ScreenPage.REVIEW, focused_answer=NO, unconfirmed=(), ending=Ending.KEEP), ()
 
 
 def _import(state: State, mode: ImportMode) -> Transition:
@@ -198,7 +238,8 @@ def _answer_risk(state: State, answer: int) -> State:
         state = with_selection(state, remaining, "")
         rest = _remaining(rest, remaining.keys)
     if not state.selection.keys:
-        return replace(state, page=ScreenPage.REVIEW, unconfirmed=(), focused_answer=NO, message="nothing selected any more")
+        kept = replace(state, page=ScreenPage.REVIEW, unconfirmed=(), focused_answer=NO, ending=Ending.KEEP)
+        return replace(kept, message="nothing selected any more")
     return _ask_risks(state, rest, ScreenPage.SUMMARY)
 
 

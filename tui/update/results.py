@@ -8,7 +8,7 @@ from agent_dev.fs.entry import Key
 from agent_dev.overlay import selection as core
 from agent_dev.overlay.changes import Change, ChangeSet, Risk
 from agent_dev.overlay.selection import Selection
-from tui.effects import Effect
+from tui.effects import Effect, Quit
 from tui.events import (
     ChangesRefreshed,
     ChangesResult,
@@ -31,6 +31,7 @@ from tui.model import change_list, totals
 from tui.model.change_list import ChangeRow
 from tui.model.document import Document
 from tui.model.totals import LineCount
+from tui.source import Ending
 from tui.state import ScreenPage, State, Transition, with_selection
 from tui.update import cursor as moving
 from tui.update import display, questions
@@ -58,16 +59,28 @@ def _update_work(state: State, fact: ProgressReported | OperationFinished | Entr
     match fact:
         case ProgressReported(done, total):
             return replace(state, progress=(done, total)), ()
-        case OperationFinished(lines, code, is_done, conflicts):
-            new = replace(
-                state, page=ScreenPage.CONFLICTS if conflicts else ScreenPage.RESULT, result=lines, may_have_changed=is_done
-            )
-            return (replace(new, code=code) if is_done else new), ()
+        case OperationFinished():
+            return _finish_operation(state, fact)
         case EntriesLoaded(tab, entries):
             new = replace(state, tabs={**state.tabs, tab: entries}, has_commit_details=True)
             return moving.load_current(new) if state.tab is tab else (new, ())
         case _:
             assert_never(fact)
+
+
+def _finish_operation(state: State, done: OperationFinished) -> Transition:
+    """Show the result; after a merge without problems the notes that wait for it are sent back at once."""
+    new = replace(
+        state,
+        page=ScreenPage.CONFLICTS if done.conflicts else ScreenPage.RESULT,
+        result=done.lines,
+        may_have_changed=done.may_have_changed,
+        has_rest=done.has_rest,
+        code=done.code if done.may_have_changed else state.code,
+    )
+    if state.ending is Ending.SEND_BACK and done.may_have_changed and not (done.code or done.conflicts):
+        return replace(new, page=ScreenPage.REVIEW), (Quit(saves_selection=False),)
+    return replace(new, ending=Ending.KEEP), ()
 
 
 def _update_diff(state: State, fact: DiffLoaded | Highlighted | SearchFinished) -> Transition:

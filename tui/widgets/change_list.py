@@ -8,6 +8,7 @@ from tui.events import Pane
 from tui.model import outcome
 from tui.model.change_list import ChangeRow, Group, HeadingRow, NoteRow, ProblemRow, Section
 from tui.model.document import Tone
+from tui.model.note_rows import NOTE_SIGN
 from tui.model.tabs import Tab
 from tui.state import State
 from tui.text.cells import clean_text, crop_start, crop_words, width
@@ -25,7 +26,7 @@ _TONES = {
     ChangeKind.METADATA: Tone.CHANGED,
 }
 _DISPLAYED = (
-    *("listing", "changes", "selection", "parts", "selected_per_group", "counts", "resolutions", "reviewed"),
+    *("listing", "changes", "selection", "parts", "selected_per_group", "counts", "resolutions", "reviewed", "notes"),
     *("tab", "tabs", "selected_commits", "pane", "cursor", "list_anchor"),
 )
 _CURSOR_ONLY = {"cursor", "pane"}  # these affect only the row under the cursor
@@ -127,7 +128,9 @@ class ChangeList(RowView):
         if reason:
             return [Piece(" " + crop_words(clean_text(reason), cells) + " ", Tone.ERROR)]
         label = outcome.outcome_of(change, self._state.resolutions.get(change.key, ()))
-        pieces = [Piece(f" {label}", Tone.CHANGED)] if change.is_combined else []
+        has_note = any((note.root, note.path) == (change.key.root, change.key.path) for note in self._state.notes)
+        pieces = [Piece(f" {NOTE_SIGN}", "accent")] if has_note else []
+        pieces += [Piece(f" {label}", Tone.CHANGED)] if change.is_combined else []
         count = self._state.counts.get(change.key)
         if count is None:
             return [*pieces, Piece(" ")] if pieces else []

@@ -25,7 +25,7 @@ from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
 
 
-def _merge(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+def _merge(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     parser = make_parser(
         "merge",
         "Apply selected changes to the working tree. By default, select them on the review screen.",
@@ -55,14 +55,14 @@ def _merge(argv: list[str], context: CommandContext, _options: RunOptions) -> in
 
         return merge_commits.import_commits(args, context)
     if args.every_session:
-        return _review_all(args, context)
+        return _review_all(args, context, options)
     one = sessions.find_session(context, args.session, damaged=bool(args.export))
     if one.problem:
         return _salvage(one, args.export)
-    return _merge_one(one, args, context)
+    return _merge_one(one, args, context, options)
 
 
-def _merge_one(one: ListedSession, args: argparse.Namespace, context: CommandContext) -> int:
+def _merge_one(one: ListedSession, args: argparse.Namespace, context: CommandContext, options: RunOptions) -> int:
     has_selection = selection_flags.selects_changes(args)
     if one.state == store.RUNNING and not has_selection:
         return frontend.watch_session(one, context)
@@ -70,35 +70,44 @@ def _merge_one(one: ListedSession, args: argparse.Namespace, context: CommandCon
         risk_load.check_rule_names(args.allow, context.environ)
     patch = selection_flags.read_patch(args)
     with open_locked(one, context, with_risks=False) as review:
-        if not has_selection:
-            code = frontend.review_session(review, context, is_plain=args.plain)
-            expire.expire_merges(context, notify)
-            return code
-        selected, requested = select_by_options.select_requested(
-            review, selection_flags.parse_selection(args, patch, review, context)
-        )
-        planned = merge.plan_selection(review, selected, requested)
-        if args.export:
-            return _export(review, planned, args.export)
-        if not args.dry_run and not args.yes_delete_many:
-            selection_flags.refuse_mass_deletion(review, planned, context)
-        is_preview = args.dry_run or (args.atomic and bool(planned.conflicts))
-        if is_preview:
-            merged = merge.preview(review, planned)
-        else:
-            with show_progress("merging") as tell:
-                merged = merge.apply_plan(review, planned, context.store, notify, is_atomic=args.atomic, tell=tell)
-        if args.atomic and planned.conflicts and not args.dry_run:
-            merged = replace(merged, applied=())
-        output.print_merge(merged, review, is_dry=args.dry_run, as_json=args.json)
+        if has_selection:
+            return _apply_selection(review, args, patch, context)
+        end = frontend.review_session(review, context, is_plain=args.plain)
         expire.expire_merges(context, notify)
-        return FAILURE if merged.conflicts or ((args.take or args.patch) and not merged.applied) else SUCCESS
+    from agent_dev.cli.post_run_review import end_session  # only after a review
+
+    end_session(end, one.session.id, context, options)
+    return end.code
 
 
-def _review_all(args: argparse.Namespace, context: CommandContext) -> int:
+def _apply_selection(review: Review, args: argparse.Namespace, patch: bytes | None, context: CommandContext) -> int:
+    """Apply the selection that the options describe, or export it, or only report it."""
+    request = selection_flags.parse_selection(args, patch, review, context)
+    selected, requested = select_by_options.select_requested(review, request)
+    planned = merge.plan_selection(review, selected, requested)
+    if args.export:
+        return _export(review, planned, args.export)
+    if not args.dry_run and not args.yes_delete_many:
+        selection_flags.refuse_mass_deletion(review, planned, context)
+    is_preview = args.dry_run or (args.atomic and bool(planned.conflicts))
+    if is_preview:
+        merged = merge.preview(review, planned)
+    else:
+        with show_progress("merging") as tell:
+            merged = merge.apply_plan(review, planned, context.store, notify, is_atomic=args.atomic, tell=tell)
+    if args.atomic and planned.conflicts and not args.dry_run:
+        merged = replace(merged, applied=())
+    output.print_merge(merged, review, is_dry=args.dry_run, as_json=args.json)
+    expire.expire_merges(context, notify)
+    return FAILURE if merged.conflicts or ((args.take or args.patch) and not merged.applied) else SUCCESS
+
+
+def _review_all(args: argparse.Namespace, context: CommandContext, options: RunOptions) -> int:
     if selection_flags.selects_changes(args) or args.session:
         raise UsageError(message="--every-session takes no session and no selection", hint="agent-dev merge --every-session")
-    return frontend.review_all(context, is_plain=args.plain)
+    from agent_dev.cli.post_run_review import review_all  # as above
+
+    return review_all(context, options, is_plain=args.plain)
 
 
 def _salvage(one: ListedSession, target: str) -> int:

@@ -11,7 +11,6 @@ from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError
 from agent_dev.merge import session_access
 from agent_dev.run.request import COMMAND, RunRequest
-from agent_dev.sanitize import visible
 from agent_dev.session import discarded, sessions, store
 from agent_dev.session.sessions import CommandContext
 
@@ -70,15 +69,9 @@ def _resume(argv: list[str], context: CommandContext, options: RunOptions) -> in
     before, after = _split(argv)
     args = parser.parse_args(before)
     one = sessions.find_session(context, args.session, (store.WAITING, store.KILLED))
-    from agent_dev.cli.post_run_review import review_run
+    from agent_dev.cli.post_run_review import resume_session  # not needed by the others
 
-    request = RunRequest(tuple(after), options, context.environ, COMMAND)
-    from agent_dev.run import resume
-
-    outcome = resume.resume(session_access.lock_ended(one), request, notify)
-    if outcome.limit_notice:
-        notify(visible(outcome.limit_notice))
-    return review_run(outcome, request) if outcome.is_kept else outcome.exit_code
+    return resume_session(one, RunRequest(tuple(after), options, context.environ, COMMAND))
 
 
 def _split(argv: list[str]) -> tuple[list[str], list[str]]:

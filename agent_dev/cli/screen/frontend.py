@@ -2,17 +2,17 @@
 
 import os
 import sys
+from typing import NamedTuple
 
 from agent_dev.cli import typeahead
 from agent_dev.cli.console import notify
 from agent_dev.cli.screen import subprocess_screen
 from agent_dev.errors import FAILURE, SUCCESS, AgentDevError, UsageError
-from agent_dev.merge import session_access
-from agent_dev.merge.retention import expire
 from agent_dev.merge.review import Review, open_review
 from agent_dev.sanitize import visible
-from agent_dev.session import sessions, store
+from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext, ListedSession
+from tui.source import Ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from agent_dev.cli.screen.review_source import ReviewSource
     from agent_dev.commits.importer import ImportResult
     from tui.theme import ScreenSettings
+
+
+class ReviewEnd(NamedTuple):
+    """The end of a review: the exit code, and what happens to the rest of the session."""
+
+    code: int
+    ending: Ending = Ending.KEEP
 
 
 def has_screen(environ: dict[str, str]) -> bool:
@@ -31,31 +38,32 @@ def has_screen(environ: dict[str, str]) -> bool:
     return can_show_screen(environ, sys.stdin, sys.__stderr__)
 
 
-def review_session(review: Review, context: CommandContext, *, is_plain: bool = False) -> int:
+def review_session(review: Review, context: CommandContext, *, is_plain: bool = False) -> ReviewEnd:
     """Let the user select and apply changes; on a terminal without a screen print the commands for it."""
     if not (review.changes.changes or review.changes.problems or _has_commits(review, context, is_plain=is_plain)):
         notify("nothing to merge")
-        return SUCCESS
+        return ReviewEnd(SUCCESS)
     if is_plain:
-        return _prompt(review, context)
+        return ReviewEnd(_prompt(review, context))
     if not has_screen(context.environ):
         from agent_dev.cli.render import changes
 
         changes.print_summary(review, len(review.folded.changes), 0)
         notify("this terminal cannot show the review screen; use merge --all, --take PATH or --plain")
-        return FAILURE
+        return ReviewEnd(FAILURE)
     # Subcommands that only print do not import the screen.
     from tui.app import run_review as run_screen
 
     looks = _load_looks(context)
 
-    def run() -> int:
+    def run() -> tuple[int, str]:
         source = _make_source(review, context)
-        return _report(source, run_screen(source, looks))
+        code, ending = run_screen(source, looks)
+        return _report(source, code, is_sent_back=ending is Ending.SEND_BACK), ending.value
 
-    code = subprocess_screen.run_in_child(run, notify)
+    code, ending = subprocess_screen.run_in_child(run, notify)
     review.record = store.read_record(review.session)  # the child process updated it after its merge
-    return code
+    return ReviewEnd(code, Ending(ending or Ending.KEEP))
 
 
 def _has_commits(review: Review, context: CommandContext, *, is_plain: bool) -> bool:
@@ -73,22 +81,23 @@ def resolve_conflicts(review: Review, context: CommandContext, stopped: "ImportR
     looks = _load_looks(context)
     name_and_root = (str(review.record["name"] or review.session.id), str(review.record["root"]))
 
-    def run() -> int:
+    def run() -> tuple[int, str]:
         source = ConflictSource(stopped, retry, name_and_root, context.environ, review.session.folder)
-        return _report(source, run_screen(source, looks) or FAILURE)  # quit without resolving: nothing was imported
+        code, ending = run_screen(source, looks)
+        return _report(source, code or FAILURE), ending.value  # quit without resolving: nothing was imported
 
-    code = subprocess_screen.run_in_child(run, notify)
+    code, _ = subprocess_screen.run_in_child(run, notify)
     review.record = store.read_record(review.session)
     return code
 
 
-def _report(source: "ReviewSource | ConflictSource", code: int) -> int:
+def _report(source: "ReviewSource | ConflictSource", code: int, *, is_sent_back: bool = False) -> int:
     """Print the result and return the exit code."""
     last: ReviewSource | ConflictSource | None = source
     ended = None
     while last is not None:
         ended, last = last.result or ended, last.next_conflicts()
-    for line in ended.lines if ended is not None else ("nothing was merged",):
+    for line in ended.lines if ended is not None else () if is_sent_back else ("nothing was merged",):
         notify(line)
     return ended.code if ended is not None else code
 
@@ -170,28 +179,6 @@ def watch_session(one: ListedSession, context: CommandContext) -> int:
 
     source = LiveSource(one.session, context)
     try:
-        return run_screen(source, _load_looks(context))
+        return run_screen(source, _load_looks(context))[0]
     finally:
         source.close()
-
-
-def review_all(context: CommandContext, *, is_plain: bool) -> int:
-    """Review each waiting session of this repository, oldest first."""
-    waiting = [one for one in sessions.sessions_of_repository(context) if one.state in (store.WAITING, store.KILLED)]
-    if not waiting:
-        notify("no waiting session for this repository")
-        return SUCCESS
-    codes = []
-    for number, one in enumerate(waiting, 1):
-        notify(f"session {one.name} ({number} of {len(waiting)})")
-        locked = session_access.lock_ended(one)
-        try:
-            review = open_review(locked.session, context.environ, with_risks=False)
-            try:
-                codes.append(review_session(review, context, is_plain=is_plain))
-            finally:
-                review.close()
-        finally:
-            store.unlock_session(locked.session)
-    expire.expire_merges(context, notify)
-    return max(codes)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_dev.cli.render import merge as merging
 from agent_dev.cli.screen import commits_reader
@@ -29,6 +29,9 @@ from agent_dev.session.sessions import CommandContext
 from tui.model.tabs import ImportMode, Tab, TabEntry
 from tui.model.totals import LineCount
 from tui.source import ContentPair, Draft, OperationResult
+
+if TYPE_CHECKING:
+    from agent_dev.merge.resolution_codec import FileResolution
 
 Resolutions = Sequence[ConflictSide | bytes | None] | bytes
 ProgressCallback = Callable[[int, int], object]
@@ -160,7 +163,7 @@ class ReviewSource:
         partial = {key: given for key, given in saved.resolutions.items() if not isinstance(given, bytes)}
         renamed = frozenset(self._review.changes.renames.values())
         selection = replace(saved.selection, keys=saved.selection.keys - renamed)
-        return Draft(selection, parts, saved.reviewed, saved.cursor, partial)
+        return Draft(selection, parts, saved.reviewed, saved.cursor, partial, saved.notes)
 
     def _part(self, key: Key, part: LineSelection) -> LineCount:
         before, after = (side or b"" for side in self._review.content(key))
@@ -173,8 +176,9 @@ class ReviewSource:
 
     def save_draft(self, draft: Draft) -> None:
         """Save the selection for the next time."""
-        given = draft.resolutions or {}
-        drafts.save(self._review, drafts.SavedSelection(draft.selection, draft.reviewed, draft.cursor, {**given, **self._edited}))
+        resolutions: dict[Key, FileResolution] = {**(draft.resolutions or {}), **self._edited}
+        saved = drafts.SavedSelection(draft.selection, draft.reviewed, draft.cursor, resolutions, draft.notes)
+        drafts.save(self._review, saved)
 
     def edited_text(self, key: Key) -> bytes | None:
         """Return the text that resolved a conflict in an editor."""
@@ -218,8 +222,12 @@ class ReviewSource:
     def merge(self, selection: Selection, on_progress: ProgressCallback) -> OperationResult:
         """Apply the selection, except changes that differ from what was shown."""
         with self._lock:
-            self.result = self._merge(selection, on_progress)
+            self.result = replace(self._merge(selection, on_progress), has_rest=self._has_rest())
         return self.result
+
+    def _has_rest(self) -> bool:
+        """Return whether the session still holds changes or commits after a merge or import."""
+        return store.read_record(self._review.session)["state"] != store.MERGED
 
     def _merge(self, selection: Selection, on_progress: ProgressCallback) -> OperationResult:
         messages: list[str] = []
@@ -258,6 +266,7 @@ class ReviewSource:
         if done is not None and done.resolvable:
             name_and_root, folder = (self.session, self.root), self._review.session.folder
             self._conflict_source = ConflictSource(done, retry, name_and_root, self._review.environ, folder)
+        ended = replace(ended, has_rest=self._has_rest())
         self.result = ended if ended.may_have_changed else self.result
         return ended
 

@@ -16,30 +16,39 @@ _RESET = (
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
-def run_in_child(work: Callable[[], int], notice: Callable[[str], None]) -> int:
-    """Run `work` in a child and return its exit code, 128 + n for signal n; job control applies to both processes."""
+def run_in_child(work: Callable[[], tuple[int, str]], notice: Callable[[str], None]) -> tuple[int, str]:
+    """Run `work` in a child; return its exit code, 128 + n for signal n, and its word, "" if it was killed.
+
+    Job control applies to both processes.
+    """
     modes = _get_modes()
     sys.stdout.flush()
     sys.stderr.flush()
+    reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
-        _run_child(work)
+        os.close(reader)
+        _run_child(work, writer)
+    os.close(writer)
     with _forward_signals(pid):
         status = _wait(pid)
     code = os.waitstatus_to_exitcode(status)
+    with os.fdopen(reader, "rb") as file:
+        word = file.read().decode()
     if code >= 0:
-        return code
+        return code, word
     _restore(modes)
     if -code not in _FORWARDED:
         notice(f"the screen was killed by {signal.Signals(-code).name}; nothing was merged and the session is waiting")
-    return 128 - code
+    return 128 - code, ""
 
 
-def _run_child(work: Callable[[], int]) -> None:
-    """Run `work`, flush and exit; never return into the parent's code."""
+def _run_child(work: Callable[[], tuple[int, str]], writer: int) -> None:
+    """Run `work`, write its word, flush and exit; never return into the parent's code."""
     code = 1
     try:
-        code = work()
+        code, word = work()
+        os.write(writer, word.encode())
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException:  # noqa: BLE001  (the process ends here, with a traceback)

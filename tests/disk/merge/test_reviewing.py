@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from agent_dev.cli.screen.review_source import ReviewSource
 from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.diff.partial_selection import LineSelection
+from agent_dev.diff.review_note import ReviewNote
 from agent_dev.fs.entry import Key
+from agent_dev.merge import saved_selection
 from agent_dev.merge.review import Review
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.overlay.selection import Selection
@@ -190,3 +193,26 @@ def test_the_exit_status_of_a_command_is_shown(session: EndedSession, review: Re
         "ls": ("decision: allow",),
         "pip": ("decision: allow", "exited with status 1 after 0.0 s, rolled back"),
     }
+
+
+NOTES = (ReviewNote(0, b"x", "why 3?", line=4, quote="three"), ReviewNote(0, b"caf\xe9", "bytes", line=2, is_old=True))
+
+
+def test_notes_are_saved_with_the_selection_and_without_one(session: EndedSession, source: ReviewSource) -> None:
+    folder = session.session.folder
+    for selection in (Selection(frozenset({X})), Selection(frozenset())):
+        source.save_draft(Draft(selection, notes=NOTES))
+        assert saved_selection.load_notes(folder) == NOTES
+        with closing(session.review()) as again:
+            assert saved_selection.load(again).notes == NOTES
+    saved_selection.remove_notes(folder)
+    assert saved_selection.load_notes(folder) == ()
+    saved_selection.remove_notes(folder)
+
+
+@pytest.mark.parametrize(
+    "data", ["", "[]", "null", '{"version": 1}', '{"version": 1, "notes": [[0]]}', '{"version": 1, "notes": 5}']
+)
+def test_unreadable_notes_are_none(session: EndedSession, data: str) -> None:
+    (Path(session.session.folder) / "draft.json").write_text(data)
+    assert saved_selection.load_notes(session.session.folder) == ()
