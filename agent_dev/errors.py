@@ -79,6 +79,10 @@ class CommandNotFound(CannotStart):
     code = NOT_FOUND
 
 
+class AgentNotInstalled(CommandNotFound):
+    """{command}: not found in the agent home, the tool directories or the system"""
+
+
 class UnknownAgent(CannotStart):
     """{name} is not {expected}"""
 

@@ -14,7 +14,6 @@ run       AGENT [ARGS…]       run an agent, such as claude, codex or bash
           tx -- COMMAND       apply the changes of a command if it succeeds
 review    merge [SESSION]     apply selected changes; --commits imports commits
           undo                revert the last merge
-          redo                apply an undone merge again
           status              list the changes of a session, with risks
           diff                print the changes as a patch
           commits             list the agent's commits
@@ -24,7 +23,8 @@ sessions  sessions            list sessions
           discard             move a session to the trash
           checkpoint          record the state of a session
           rollback N          set a session back to checkpoint N
-settings  show AGENT          show the sandbox and the settings of a run
+settings  install AGENT       install an agent in the agent home
+          show AGENT          show the sandbox and the settings of a run
           doctor              test what this machine supports
 
 help --all lists all subcommands and options; SUBCOMMAND --help describes one
@@ -69,6 +69,8 @@ sessions
   approve [NUMBER]           approve or deny a command that waits for an answer
 
 settings and maintenance
+  install AGENT…             install agents in the agent home; --list
+  outdated                   list agents of which there is a newer version
   show AGENT                 show the sandbox and the settings of a run
   profiles                   list the profiles
   config [AGENT]             show the settings that differ from the defaults
@@ -94,6 +96,7 @@ options, before AGENT
   --limit NAME=VALUE   limit tmp, memory, processes, file-size, open-files,
                        time or free-disk
   --no-merge           do not open the review screen afterwards
+  -p, --prompt PROMPT  give the agent this prompt
   --name NAME          name the session
   --profile FILE       use a profile from a file
   --config FILE        use another config.yaml

@@ -11,6 +11,7 @@ from agent_dev.errors import (
     FAILURE,
     SYSTEM_ERRORS,
     AgentDevError,
+    AgentNotInstalled,
     AgentNotStarted,
     RunUsageError,
     UnknownAgent,
@@ -20,6 +21,10 @@ from agent_dev.errors import (
 )
 from agent_dev.run.request import AGENT, COMMAND, RunRequest
 from agent_dev.sanitize import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.run.job import Outcome
 
 VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that implements them
     "status": ("status", "sessions"),
@@ -34,6 +39,7 @@ VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that impl
     "show": ("show", "profiles", "doctor"),
     "policy": ("policy", "approve"),
     "home": ("home", "trust", "clean", "config"),
+    "install": ("install", "outdated"),
 }
 _VERBS = {word: area for area, argv in VERB_GROUPS.items() for word in argv}
 _OUTPUT_MODULES = ("agent_dev.cli.",)  # to stdout
@@ -42,7 +48,7 @@ SUBCOMMANDS = (*_VERBS, *_PLAIN_VERBS)
 OUT_OF_MEMORY = -1  # in place of an exit code
 MIN_ADDRESS_SPACE = 64 << 20  # bytes of address space: twice what any command needs in a small repository
 NO_MEMORY = b"agent-dev: out of memory\nagent-dev: hint: free memory, or raise the limit: ulimit -v\n"
-RESERVED_VERBS = ("shell", "install", "network")
+RESERVED_VERBS = ("shell", "network")
 
 
 def run(argv: list[str], environ: dict[str, str]) -> int:
@@ -149,6 +155,24 @@ def _parse_run(rest: list[str], options: RunOptions) -> tuple[list[str], bool, R
 
 def _run_agent(request: RunRequest) -> int:
     try:
+        outcome = _run_to_end(request)
+    except AgentNotInstalled as error:
+        from agent_dev.cli import offer_install  # rare
+
+        if not offer_install.offer_install(str(error.values["agent"]), request.options, request.environ):
+            raise
+        outcome = _run_to_end(request)
+    if outcome.limit_notice:
+        notify(visible(outcome.limit_notice))
+    if not outcome.is_kept:
+        return outcome.exit_code
+    from agent_dev.cli.post_run_review import review_run  # not on the launch path
+
+    return review_run(outcome, request)
+
+
+def _run_to_end(request: RunRequest) -> "Outcome":
+    try:
         from agent_dev.run import run as command
 
         if request.options.name:
@@ -161,9 +185,8 @@ def _run_agent(request: RunRequest) -> int:
         if request.options.direct:
             from agent_dev.direct import direct_run  # imports snapshots and the merge engine
 
-            outcome = direct_run.run_direct(request, notify)
-        else:
-            outcome = command.run(request, notify)
+            return direct_run.run_direct(request, notify)
+        return command.run(request, notify)
     except UsageError as error:
         raise RunUsageError(message=error.message, hint=error.hint) from None
     except UnknownAgent as error:
@@ -171,13 +194,6 @@ def _run_agent(request: RunRequest) -> int:
 
         error.hint = suggestions.unknown_word_hint(request, SUBCOMMANDS)
         raise
-    if outcome.limit_notice:
-        notify(visible(outcome.limit_notice))
-    if not outcome.is_kept:
-        return outcome.exit_code
-    from agent_dev.cli.post_run_review import review_run  # not on the launch path
-
-    return review_run(outcome, request)
 
 
 def ensure_standard_streams() -> None:

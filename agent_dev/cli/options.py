@@ -14,6 +14,8 @@ _FIELDS = {
     "--home": "home",
     "--net": "net",
     "--name": "name",
+    "-p": "prompt",
+    "--prompt": "prompt",
     "--profile": "profile_file",
     "--config": "config",
     "--ro": "ro",

@@ -23,6 +23,7 @@ class RunOptions(Value):
     limit: tuple[str, ...] = ()
     merge: bool = True
     name: str = ""
+    prompt: str = ""  # given to the agent in the form that its profile describes
     profile_file: str = ""
     config: str = ""
     debug: bool = False

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     Items = tuple[Any, ...]
+else:
+    Any = object
 
 
 class Profile(Value):
@@ -30,7 +32,8 @@ class Profile(Value):
     overlay: tuple[str, ...] = ()  # further roots, each with an overlay
     mask: tuple[str, ...] = ()  # patterns of files in the roots that the agent must not read
     share: tuple[str, ...] = ()  # sockets of the host
-    install: str = ""  # how to install the command
+    install: str = ""  # how to install the command, if `agent` has no package
+    agent: tuple[tuple[str, Any], ...] = ()  # what is known about the agent: AgentEntry in config/agent_entry.py
     limits: tuple[tuple[str, int], ...] = ()  # name, as in config.limits → bytes, seconds or a count
     merge: bool = True  # open the review screen after the agent has exited
     many_deletions: int = 25  # percent of the tree's files; to delete more by options needs a confirmation
@@ -53,7 +56,7 @@ class Profile(Value):
 
 
 LISTS = ("programs", "env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow")
-MAPPINGS = ("set", "limits")
+MAPPINGS = ("set", "limits", "agent")
 NETS = ("host", "none")
 SHARES = ("ssh-agent", "gpg-agent", "dbus", "display", "docker")
 BUILT_IN = "built-in"
@@ -87,7 +90,8 @@ def merge_layers(name: str, layers: tuple[Layer, ...]) -> Settings:
                 values[field] = _added(more, before) if field == "path" else _added(before, more)
                 origins |= {f"{field}:{item}": _origin(layer, field, item) for item in value}
             elif field in MAPPINGS:
-                values[field] = tuple((dict(values.get(field, ())) | dict(value)).items())
+                pairs = {name: tuple(item) if isinstance(item, list) else item for name, item in value}
+                values[field] = tuple((dict(values.get(field, ())) | pairs).items())
                 origins |= {f"{field}:{name}": _origin(layer, field, name) for name, _ in value}
             else:
                 values[field] = tuple(value) if isinstance(value, list) else value

@@ -118,7 +118,7 @@ def _fields(
     return fields
 
 
-_ONLY_PROFILE = ("about", "command", "extends", "install")
+_ONLY_PROFILE = ("about", "agent", "command", "extends", "install")
 _CHECKPOINTS = ("checkpoint_minutes", "keep_checkpoints", "keep_checkpoints_days", "keep_checkpoints_mib")
 _ONLY_CONFIG = (
     *(
@@ -156,8 +156,21 @@ _BOTH: "dict[str, Check]" = {
     "tx_inside": check_flag,
     "directory_renames": check_flag,
 }
+_AGENT: "dict[str, Check]" = {  # AgentEntry, config/agent_entry.py
+    **dict.fromkeys(("npm", "pypi", "node", "python"), check_line),
+    **dict.fromkeys(("keys", "login", "carry", "hosts", "resume", "prompt", "bare", "leaves"), list_of(check_line)),
+    **dict.fromkeys(("runs_as_root", "nests"), check_flag),
+}
+
+
+def check_agent(found: CheckResults, key: str, node: Node) -> tuple[tuple[str, object], ...]:
+    """Return what is known about an agent, as pairs."""
+    return tuple(_fields(found, node, _AGENT, {}, f"{key}.").items())
+
+
 PROFILE: "dict[str, Check]" = {
     "about": check_line,
+    "agent": check_agent,
     "command": check_command,
     "extends": check_line,
     "install": check_line,

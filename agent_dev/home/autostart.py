@@ -114,13 +114,7 @@ def _is_same(old: FileMark, new: FileMark) -> bool:
     return old.identity == new.identity
 
 
-LOGINS = (
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".gemini/oauth_creds.json",
-    ".gemini/google_accounts.json",
-    ".qwen/oauth_creds.json",
-    ".local/share/opencode/auth.json",
+OTHER_LOGINS = (  # those of the agents are in their profiles
     ".local/share/amp/secrets.json",
     ".config/github-copilot/apps.json",
     ".config/github-copilot/hosts.json",

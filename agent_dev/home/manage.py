@@ -12,7 +12,7 @@ from agent_dev.config.profile import Profile
 from agent_dev.errors import HomeBusy, Refused
 from agent_dev.fs import dir_tree
 from agent_dev.home import index
-from agent_dev.home.autostart import LOGIN_KEYS, LOGINS, AutostartRules, HomeChange, compare_marks, is_program
+from agent_dev.home.autostart import LOGIN_KEYS, OTHER_LOGINS, AutostartRules, HomeChange, compare_marks, is_program
 from agent_dev.linux import streams, syscalls, users
 from agent_dev.paths import expand, is_below
 from agent_dev.sandbox.plan import SYSTEM_PATH, agent_home_path
@@ -72,8 +72,8 @@ def diff_home(context: CommandContext, options: RunOptions, agent: str) -> HomeC
     return HomeChanges(home_path, compare_marks(before or {}, now, _lasting(profile, context)), is_known=before is not None)
 
 
-def reset_home(context: CommandContext, options: RunOptions, agent: str, *, keep_login: bool) -> ResetResult:
-    """Move a home to the trash; with `keep_login` create a new one with only the agents' logins.
+def reset_home(context: CommandContext, options: RunOptions, agent: str, logins: tuple[str, ...] | None) -> ResetResult:
+    """Move a home to the trash; with `logins`, files below it, create a new one with only these and other known logins.
 
     Raises HomeBusy while a session uses it, Refused for a directory that cannot be an agent home.
     """
@@ -86,8 +86,9 @@ def reset_home(context: CommandContext, options: RunOptions, agent: str, *, keep
         index.remove_indexes(context.store.path, home_path)
         if os.path.lexists(f"{home_path}{_NEW_SUFFIX}"):
             _move_to_trash(context.store.trash, f"{home_path}{_NEW_SUFFIX}")  # left by a killed reset
-        kept_logins = _keep_logins(home_path, f"{home_path}{_NEW_SUFFIX}") if keep_login else ()
-        old = _exchange(home_path) if keep_login else home_path
+        keeps = logins is not None
+        kept_logins = _keep_logins(home_path, f"{home_path}{_NEW_SUFFIX}", logins or ()) if keeps else ()
+        old = _exchange(home_path) if keeps else home_path
         trash = _move_to_trash(context.store.trash, old)
     finally:
         os.close(lock)
@@ -183,12 +184,12 @@ def _rename(old: str, new: str) -> None:
         os.close(root_fd)
 
 
-def _keep_logins(old: str, home_path: str) -> tuple[str, ...]:
+def _keep_logins(old: str, home_path: str, logins: tuple[str, ...]) -> tuple[str, ...]:
     os.mkdir(home_path, 0o700)
     tree = dir_tree.Tree(old)
     copied = []
     try:
-        for name in (*LOGINS, *LOGIN_KEYS):
+        for name in dict.fromkeys((*logins, *OTHER_LOGINS, *LOGIN_KEYS)):
             data = _login(tree, name)
             if data is None:
                 continue

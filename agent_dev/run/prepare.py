@@ -5,8 +5,16 @@ import os
 from agent_dev import paths as agent_dev_paths
 from agent_dev.config import load
 from agent_dev.config.options import options_layer
-from agent_dev.config.profile import BUILT_IN, Settings
-from agent_dev.errors import CommandNotFound, InterpreterNotFound, NotExecutable, Refused, UnknownAgent, UsageError
+from agent_dev.config.profile import BUILT_IN, Profile, Settings
+from agent_dev.errors import (
+    AgentNotInstalled,
+    CommandNotFound,
+    InterpreterNotFound,
+    NotExecutable,
+    Refused,
+    UnknownAgent,
+    UsageError,
+)
 from agent_dev.fs import cache
 from agent_dev.git import repository
 from agent_dev.linux import programs, users
@@ -33,7 +41,8 @@ def prepare_run(request: RunRequest) -> PreparedRun:
     location = repository.find_location(cwd)
     agent = "" if request.kind == COMMAND else request.arguments[0]
     settings, notices = _settings(request, agent, home, location.root)
-    profile = settings.profile
+    profile = _expand_fields(settings.profile, home, location.root)
+    settings = settings.replace(profile=profile)
     if request.kind == AGENT:
         _require_known(agent, settings, options.profile_file)
     agent_home = os.path.realpath(plan.agent_home_path(profile, home, location.root))
@@ -44,7 +53,7 @@ def prepare_run(request: RunRequest) -> PreparedRun:
         machine=machine.inspect_machine(environ, _untrusted_paths(home, location.root, agent_home, homes, *overlays, *rw)),
         location=location,
         cwd=cwd,
-        command=_command(profile.command, request.arguments, is_profile=profile.name == agent),
+        command=_command(profile, request, is_profile=profile.name == agent),
         agent_home=agent_home,
         homes_folder=homes,
         store=store.state_store(expand(profile.state, home), environ),
@@ -138,8 +147,31 @@ def _version(name: str) -> tuple[list[int], str]:
     return [int(part) for part in name.lstrip("v").split(".") if part.isdigit()], name
 
 
-def _command(profile_command: tuple[str, ...], words: tuple[str, ...], *, is_profile: bool) -> tuple[str, ...]:
-    return (*profile_command, *words[1:]) if is_profile and profile_command else words
+def _command(profile: Profile, request: RunRequest, *, is_profile: bool) -> tuple[str, ...]:
+    """Return the command of a run: the profile's with the given arguments, words that continue a conversation, and a prompt."""
+    words, agent = request.arguments, dict(profile.agent)
+    is_agent = is_profile and bool(profile.command)
+    if is_agent and request.continues and agent.get("resume"):
+        words = (words[0], *agent["resume"])
+    prompt = request.options.prompt or request.review_notes.decode()
+    form = agent.get("prompt", ()) if is_agent else ()
+    if request.options.prompt and not form:
+        raise UsageError(message=f"{words[0]} has no known way to take a prompt", hint=f"agent-dev {words[0]} ARGUMENTS")
+    given = tuple(word.replace("{prompt}", prompt) for word in form) if prompt else ()
+    if not is_agent:
+        return words
+    standing = profile.command[:1] if words[1:2] and words[1] in agent.get("bare", ()) else profile.command
+    return (*standing, *words[1:], *given)
+
+
+def _expand_fields(profile: Profile, home: str, root: str) -> Profile:
+    """Return a profile whose command and variables have paths in place of a leading `~`, `{home}` and `{root}`."""
+
+    def expanded(text: str) -> str:
+        return expand(text, home).replace("{home}", home).replace("{root}", root)
+
+    variables = tuple((name, expanded(value)) for name, value in profile.set)
+    return profile.replace(command=tuple(map(expanded, profile.command)), set=variables)
 
 
 def _paths(paths: tuple[str, ...], home: str, field: str, settings: Settings) -> tuple[str, ...]:
@@ -234,7 +266,11 @@ def locate_command(prepared: PreparedRun, *, is_direct: bool = False) -> tuple[s
     if command_not_found.is_control_command(name, prepared, is_direct=is_direct):
         inside = f"{plan.PROGRAMS}/{name}"
         return inside, path_on_host(inside, prepared) or ""
-    hint = prepared.settings.profile.install or command_not_found.missing_command_hint(name, prepared, is_direct=is_direct)
+    profile = prepared.settings.profile
+    agent = dict(profile.agent)
+    if profile.command[:1] == (name,) and (agent.get("npm") or agent.get("pypi")):
+        raise AgentNotInstalled(command=name, agent=profile.name, hint=f"agent-dev install {profile.name}")
+    hint = profile.install or command_not_found.missing_command_hint(name, prepared, is_direct=is_direct)
     raise CommandNotFound(command=name, hint=hint)
 
 

@@ -26,6 +26,7 @@ class RunRequest(Value):
     kind: str = AGENT  # COMMAND, as after `--`: never a profile; AGENT: a profile or a listed program, else an error
     deadline: int = 0  # monotonic ns when the run is stopped; 0: never
     merge_lock: int = -1  # descriptor of a lock file: held by merges, and by this run until its lower snapshot
+    continues: bool = False  # a resumed session goes on with the agent's own conversation, if its profile says how
     review_notes: bytes = b""  # notes of the review, a file for the agent of a resumed session
     has_checkpoints: bool = True  # False for a transaction: if it fails it is kept whole, otherwise merged
 

@@ -65,11 +65,7 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
             if prepared.location.git:
                 passed_config_files.append_to_config(f"{refs.find_private_git_dir(session, record)}", passed.git_dir_config)
         parts = new_session.make_session_spec(prepared, session, roots, _git(listed, record), passed, request.environ)
-        if request.review_notes:
-            parts = parts.replace(
-                files=(*parts.files, (NOTES_FILE, request.review_notes)), env=(*parts.env, (_NOTES, NOTES_FILE))
-            )
-            notice(f"the notes of the review are inside in {NOTES_FILE} (${_NOTES})")
+        parts = _with_notes(parts, request.review_notes, notice)
         sandbox_plan = plan.build_plan(prepared.settings.profile, prepared.machine, parts)
         home.prepare(bwrap.home_mount_points(sandbox_plan), sandbox_plan)
         job = run_job.RunJob(
@@ -96,6 +92,14 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
             reason, hint = describe_system_error(error)
             raise AgentDevError(message=reason, hint=hint) from None
         raise
+
+
+def _with_notes(parts: plan.SessionSpec, notes: bytes, notice: "Notice") -> plan.SessionSpec:
+    """Return a spec with the notes of the review as a file, and its path as a variable."""
+    if not notes:
+        return parts
+    notice(f"the notes of the review are inside in {NOTES_FILE} (${_NOTES})")
+    return parts.replace(files=(*parts.files, (NOTES_FILE, notes)), env=(*parts.env, (_NOTES, NOTES_FILE)))
 
 
 def _refuse_other_roots(prepared: PreparedRun, record: store.Record) -> None:
@@ -142,13 +146,14 @@ def _resumed_record(record: store.Record, command: tuple[str, ...]) -> store.Rec
 def _prepare(listed: ListedSession, request: RunRequest) -> PreparedRun:
     """Prepare as the session started, with the arguments and options given now."""
     options, arguments = listed.record.get("options"), listed.record.get("words")
-    recorded = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    recorded = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items() if name != "prompt"}
     given = {name: value for name, value in request.options.as_dict().items() if value != getattr(RunOptions, name)}
     merged = RunOptions(**{**recorded, **given, "directory": str(listed.record["cwd"])})
     if request.arguments:
         return prepare_run(RunRequest(request.arguments, merged, request.environ, request.kind))
     kind = COMMAND if listed.record.get("is_command") else AGENT_OR_COMMAND  # `tx` accepts both without `--`
-    return prepare_run(RunRequest(tuple(map(str, arguments)), merged, request.environ, kind))
+    again = RunRequest(tuple(map(str, arguments)), merged, request.environ, kind)
+    return prepare_run(again.replace(continues=request.continues, review_notes=request.review_notes))
 
 
 def _git(listed: ListedSession, record: store.Record) -> tuple[PrivateGitDir, ...]:

@@ -137,7 +137,7 @@ def test_a_run_killed_at_each_step_of_start_and_end_leaves_nothing(
         assert agent_dev("--", "true").returncode == 0, at
         wait_until(lambda: not unswept(agent_dev), f"the next start sweeps what is left of step {at}", 60)
         assert rest(agent_dev) == home, at
-        assert mounts() == host, at
+        assert not [one for one in mounts() if one not in host], at  # other tests unmount theirs
         assert ours() == temporary, at
         assert sorted(os.listdir(tmp_path)) == folders, at
         wait_until(lambda: tree(agent_dev.agent_home) == agents, f"the agent home is as it was after step {at}", 60)

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+from agent_dev.agents import catalogue
 from agent_dev.cli import typeahead
 from agent_dev.cli.commands.parser import Verb, make_parser
 from agent_dev.cli.console import notify
@@ -37,7 +38,8 @@ def _home(argv: list[str], context: CommandContext, options: RunOptions) -> int:
         raise UsageError(message="--keep-login requires --reset", hint="agent-dev home --reset --keep-login")
     _check_profile(args.agent, context, is_reset=args.reset)
     if args.reset:
-        output.print_reset(manage.reset_home(context, options, args.agent, keep_login=args.keep_login), as_json=args.json)
+        logins = catalogue.login_files(context.environ) if args.keep_login else None
+        output.print_reset(manage.reset_home(context, options, args.agent, logins), as_json=args.json)
     elif args.diff:
         output.print_changes(manage.diff_home(context, options, args.agent), as_json=args.json)
     else:

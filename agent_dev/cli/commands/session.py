@@ -65,13 +65,14 @@ def _stop(argv: list[str], context: CommandContext, _options: RunOptions) -> int
 
 def _resume(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     parser = make_session_parser("resume", "Run the session's agent again on its changes, or run COMMAND instead.")
-    parser.usage = "agent-dev resume [-h] [SESSION] [-- COMMAND [ARGS…]]"
+    parser.usage = "agent-dev resume [-h] [--fresh] [SESSION] [-- COMMAND [ARGS…]]"
+    parser.add_argument("--fresh", action="store_true", help="start a new conversation, with the arguments of the first run")
     before, after = _split(argv)
     args = parser.parse_args(before)
     one = sessions.find_session(context, args.session, (store.WAITING, store.KILLED))
     from agent_dev.cli.post_run_review import resume_session  # not needed by the others
 
-    return resume_session(one, RunRequest(tuple(after), options, context.environ, COMMAND))
+    return resume_session(one, RunRequest(tuple(after), options, context.environ, COMMAND, continues=not args.fresh))
 
 
 def _split(argv: list[str]) -> tuple[list[str], list[str]]:

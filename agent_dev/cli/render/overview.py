@@ -20,6 +20,7 @@ agent exits, you review its changes and apply those that you select.
 _WIDTH = 80
 _MAX_SESSIONS = 8
 _MAX_COMMAND = 24
+_FIRST_AGENT = "claude"  # suggested while none is installed
 _NOT_CODING_AGENTS = ("bash", "demo")
 
 
@@ -84,7 +85,8 @@ def _first_command(agents: InstalledAgents) -> tuple[str, str]:
     if coding_agents:
         return f"agent-dev {coding_agents[0]}", "start the agent"
     if agents.missing:
-        return f"agent-dev {agents.missing[0]}", "print how to install it (or try: agent-dev demo)"
+        agent = _FIRST_AGENT if _FIRST_AGENT in agents.missing else agents.missing[0]
+        return f"agent-dev install {agent}", "install an agent (or try: agent-dev demo)"
     return "agent-dev profiles", "list the profiles"
 
 

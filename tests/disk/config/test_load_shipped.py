@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.agents import install_script
 from agent_dev.config import load
 from tests.disk.config.load_world import SHIPPED, User
+
+AGENTS = """
+    aider claude cline codex continue copilot droid gemini grok kilo kimi opencode openhands pi qwen vibe
+"""
+SHIPPED_NAMES = sorted([*AGENTS.split(), "bash", "default", "demo"])
 
 # The list of profiles
 
@@ -18,7 +24,7 @@ def test_profiles_are_listed_with_their_descriptions(user: User) -> None:
     user.write("profiles/notes.txt", "x")
     found = {name: (path, about) for name, path, about in load.list_profiles(str(user.home), user.environ)}
 
-    assert list(found) == ["a b", "bash", "broken", "claude", "codex", "default", "demo", "risks"]
+    assert list(found) == sorted([*SHIPPED_NAMES, "a b", "broken", "risks"])
     assert found["claude"] == (str(own), "Mine.")
     assert found["codex"][0] == str(SHIPPED / "codex.yaml")
     assert found["broken"][1] == f"{user.config}/profiles/broken.yaml:1: net: x is not one of host, none"
@@ -44,7 +50,7 @@ def test_a_profile_without_a_description_inherits_one(user: User) -> None:
 def test_without_own_profiles_the_shipped_ones_are_listed(user: User) -> None:
     found = load.list_profiles(str(user.home), user.environ)
 
-    assert [name for name, _, _ in found] == ["bash", "claude", "codex", "default", "demo"]
+    assert [name for name, _, _ in found] == SHIPPED_NAMES
     assert all(about.endswith(".") for _, _, about in found)
 
 
@@ -62,13 +68,13 @@ def test_shipped_profiles_are_in_the_package_or_next_to_it(tmp_path: Path, monke
 # The shipped profiles
 
 
-@pytest.mark.parametrize("name", ["bash", "claude", "codex", "default", "demo"])
+@pytest.mark.parametrize("name", SHIPPED_NAMES)
 def test_each_shipped_profile_is_valid(name: str, user: User) -> None:
     assert user.settings(name).profile.name == name
 
 
 def test_agents_get_no_key_of_the_user_by_default(user: User) -> None:
-    assert [user.settings(name).profile.env for name, _, _ in load.list_profiles(str(user.home), user.environ)] == [()] * 5
+    assert {user.settings(name).profile.env for name in SHIPPED_NAMES} == {()}
 
 
 CREDENTIALS_WITHIN = """
@@ -95,4 +101,4 @@ def test_the_agents_own_programs_come_first_and_stay_visible(user: User) -> None
 
     assert profile.path[0] == "~/.local/agent/bin?"
     assert not [tool for tool in profile.tools if "~/.local/agent/bin/".startswith(tool + "/")]
-    assert "--prefix ~/.local/agent " in profile.install
+    assert install_script.PREFIX == ".local/agent"

@@ -104,8 +104,8 @@ def subcommands() -> tuple[Subcommand, ...]:
 
 def run_arguments() -> tuple[Argument, ...]:
     """Return the options before an agent's name."""
-    rows = {row[0].split()[0]: row for row in _rows(help_text.ALL) if row[0].startswith("-")}
-    found = [_from_row(*rows[name]) for name in run_options.TAKES_VALUE]
+    rows = {word.rstrip(","): row for row in _rows(help_text.ALL) for word in row[0].split() if word.startswith("-")}
+    found = [_from_row(*row) for row in dict.fromkeys(rows[name] for name in run_options.TAKES_VALUE)]
     return (*found, Argument(("--version",), "", "print the version", count=0), _HELP)
 
 
@@ -163,12 +163,13 @@ def _from_action(action: argparse.Action) -> Argument:
 
 def _from_row(left: str, about: str) -> Argument:
     """Return the option of a row of a help text, such as `--net host|none` or `--direct[=PROVIDER]`."""
+    *aliases, left = left.split(", ")
     name, _, metavar = left.partition(" ")
     name, is_attached, value = name.partition("[=")
     count = "=" if is_attached else None if metavar else 0
     metavar = value.rstrip("]") if is_attached else metavar
     choices = tuple(metavar.split("|")) if metavar.islower() and "|" in metavar else ()
-    return Argument((name,), metavar, about, choices, count)
+    return Argument((*aliases, name), metavar, about, choices, count)
 
 
 def _from_text(verb: str, text: str, listed: dict[str, tuple[str, str]]) -> Subcommand:

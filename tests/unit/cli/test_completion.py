@@ -11,7 +11,7 @@ from agent_dev.cli import help_text, main, tx
 from agent_dev.cli import options as run_options
 from agent_dev.cli.completion.command import SHELLS, complete, is_safe, run
 from agent_dev.cli.completion.grammar import Expected, find_expected
-from tests.harness.reference import man_page, table
+from tests.harness.reference import agents_table, man_page, table
 from tests.harness.reference.parsers import find_parsers
 
 TABLE: dict[str, Any] = json.loads(table.TABLE.read_text(encoding="utf-8"))
@@ -216,6 +216,7 @@ def test_the_table_and_the_man_page_are_up_to_date() -> None:
     """Write both with `python -m tests.harness.reference`."""
     assert table.TABLE.read_text(encoding="utf-8") == table.make_table()
     assert man_page.PAGE.read_text(encoding="utf-8") == man_page.make_page()
+    assert agents_table.PAGE.read_text(encoding="utf-8") == agents_table.make_page()
 
 
 CHECKS = {"man": ["--warnings", "-l"], "groff": ["-man", "-ww", "-Kutf8", "-Tutf8"], "mandoc": ["-Tlint", "-Wwarning"]}

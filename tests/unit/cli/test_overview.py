@@ -36,7 +36,7 @@ DAMAGED = listed("d", "damaged", problem="no record")
     [
         (overview(), "claude"),
         (overview(agents=InstalledAgents(("bash", "mine"))), "mine"),
-        (overview(agents=BUILT_IN), "claude"),  # prints how to install it
+        (overview(agents=BUILT_IN), "install claude"),
         (overview(agents=InstalledAgents(("bash",))), "profiles"),
         (overview(agents=InstalledAgents(problem="no bwrap")), "doctor"),
         (overview(A), "merge"),

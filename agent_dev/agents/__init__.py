@@ -1,0 +1,1 @@
+"""The coding agents that profiles describe: their packages, versions and installation in the agent home."""

@@ -1,0 +1,76 @@
+"""Install agents: in the sandbox, in an empty directory, with the host's network; only the agent home keeps something."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+
+from agent_dev.agents.catalogue import Agent
+from agent_dev.agents.install_script import install_command, newest_command
+from agent_dev.agents.registries import find_registries
+from agent_dev.config.options import RunOptions
+from agent_dev.linux import users
+from agent_dev.run import run
+from agent_dev.run.job import Outcome
+from agent_dev.run.request import COMMAND, RunRequest
+from agent_dev.session import removal
+
+_LARGEST_OUTPUT = 4096  # bytes
+
+
+def install_agent(agent: Agent, version: str, options: RunOptions, environ: dict[str, str], notice: Callable[[str], None]) -> int:
+    """Install an agent and run it with `--version`; return the exit code of both. Raises AgentDevError."""
+    return _run_inside(agent, install_command(agent.entry, agent.program, version), options, environ, notice)
+
+
+def newest_version(agent: Agent, options: RunOptions, environ: dict[str, str]) -> str:
+    """Return the newest version of an agent's package; "" if it cannot be found out. Raises AgentDevError."""
+    with _captured_stdout() as read:
+        code = _run_inside(agent, newest_command(agent.entry), options, environ, lambda _: None)
+        words = read().split()
+    return words[-1].decode("utf-8", "replace") if words and not code else ""
+
+
+def _run_inside(
+    agent: Agent, command: tuple[str, ...], options: RunOptions, environ: dict[str, str], notice: Callable[[str], None]
+) -> int:
+    """Run a command in a session of an empty directory with an agent's home; whatever it writes there is dropped."""
+    with tempfile.TemporaryDirectory(prefix="agent-dev-install-") as folder:
+        own = find_registries(users.home_directory(environ), environ)
+        if own.left_out:
+            notice(f"not passed, because of the passwords in them: {', '.join(own.left_out)}")
+        inside = options.replace(
+            directory=folder,
+            home=agent.home,
+            net="host",
+            merge=False,
+            name="",
+            env=(*options.env, *own.env),
+            ro=(*options.ro, *own.files),
+        )
+        outcome = run.run(RunRequest(command, inside, environ, COMMAND), notice)
+        if outcome.is_kept:
+            _remove(outcome)
+        return outcome.exit_code
+
+
+def _remove(outcome: Outcome) -> None:
+    removal.remove_session_now(outcome.session)
+
+
+@contextlib.contextmanager
+def _captured_stdout() -> Iterator[Callable[[], bytes]]:
+    """Send the output of runs to a file for a while; the function returns what was written."""
+    saved = os.dup(1)
+    try:
+        with tempfile.TemporaryFile() as file:
+            os.dup2(file.fileno(), 1)
+
+            def read() -> bytes:
+                file.seek(0)
+                return file.read(_LARGEST_OUTPUT)
+
+            yield read
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)

@@ -1,0 +1,82 @@
+"""The shell scripts that install an agent in the sandbox, and print the newest version of its package."""
+
+from agent_dev.config.agent_entry import AgentEntry
+
+PREFIX = ".local/agent"  # below the agent home; its bin comes first in PATH
+NEEDS_PROGRAM = 3  # exit code: a program is missing, and the script has said which
+DOES_NOT_START = 4  # exit code: the agent was installed, did not start, and was removed
+
+_NPM = """\
+prefix="$HOME/.local/agent" program=$1 package=$2 need=$3
+if ! command -v npm >/dev/null; then
+    echo "npm is missing: install it with your package manager, as in: sudo apt install npm" >&2
+    exit 3
+fi
+export NPM_CONFIG_GLOBALCONFIG="$(npm config get globalconfig)" # --prefix would hide it
+have=$(node -p process.versions.node 2>/dev/null || echo 0)
+if [ -n "$need" ] && [ "$(printf '%s\\n' "$need" "$have" | sort -V | head -n 1)" != "$need" ]; then
+    echo "installing node $need, because this one is $have"
+    npm install -g --prefix "$prefix" --no-fund --no-audit --loglevel error "node@^$need"
+fi
+npm install -g --prefix "$prefix" --no-fund --no-audit --loglevel error "$package"
+if ! "$prefix/bin/$program" --version; then
+    npm uninstall -g --prefix "$prefix" --loglevel error "${package%@*}"
+    exit 4
+fi
+"""
+_PYPI = """\
+prefix="$HOME/.local/agent" program=$1 package=$2 lowest=$3 highest=$4
+venv="$prefix/venvs/$program"
+fits() {
+    have=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || return 1
+    [ "$(printf '%s\\n' "$lowest" "$have" | sort -V | head -n 1)" = "$lowest" ] || return 1
+    [ -z "$highest" ] || [ "$(printf '%s\\n' "$highest" "$have" | sort -V | tail -n 1)" = "$highest" ]
+}
+if ! [ -x "$venv/bin/python" ] || ! fits "$venv/bin/python"; then
+    python=
+    for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
+        if fits "$name"; then python=$name; break; fi
+    done
+    rm -rf "$venv"
+    if [ -n "$python" ]; then
+        if ! "$python" -m venv "$venv"; then
+            echo "Python's venv is missing: install it, as in: sudo apt install python3-venv" >&2
+            exit 3
+        fi
+    else
+        wanted="Python ${highest:-$lowest}"
+        echo "$program needs $wanted: fetching it with uv"
+        if ! uv=$(command -v uv); then
+            uv="$prefix/venvs/uv/bin/uv"
+            [ -x "$uv" ] || python3 -m venv "$prefix/venvs/uv" && "$prefix/venvs/uv/bin/python" -m pip install --quiet uv || true
+        fi
+        if ! "$uv" venv --quiet --seed --python "${highest:-$lowest}" "$venv"; then
+            echo "$wanted cannot be fetched: install it with your package manager" >&2
+            exit 3
+        fi
+    fi
+fi
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade "$package"
+mkdir -p "$prefix/bin"
+ln -sfn "../venvs/$program/bin/$program" "$prefix/bin/$program"
+if ! "$prefix/bin/$program" --version; then
+    rm -rf "$venv" "$prefix/bin/$program"
+    exit 4
+fi
+"""
+_NEWEST_NPM = 'npm view "$1" version'
+_NEWEST_PYPI = 'python3 -m pip index versions "$1" 2>/dev/null | sed -n "s/^[^(]*(\\([^)]*\\)).*/\\1/p"'
+
+
+def install_command(entry: AgentEntry, program: str, version: str) -> tuple[str, ...]:
+    """Return the command that installs an agent in its home; `version`: empty for the newest."""
+    if entry.npm:
+        # Without @latest, npm takes the newest version that runs on this node, however old.
+        return ("sh", "-euc", _NPM, "sh", program, f"{entry.npm}@{version or 'latest'}", entry.node)
+    lowest, _, highest = entry.python.partition("-")
+    return ("sh", "-euc", _PYPI, "sh", program, f"{entry.pypi}=={version}" if version else entry.pypi, lowest or "3", highest)
+
+
+def newest_command(entry: AgentEntry) -> tuple[str, ...]:
+    """Return the command that prints the newest version of an agent's package."""
+    return ("sh", "-euc", _NEWEST_NPM if entry.npm else _NEWEST_PYPI, "sh", entry.package)

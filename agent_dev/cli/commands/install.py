@@ -1,0 +1,98 @@
+"""The subcommands `install` and `outdated`: agents in their agent homes."""
+
+import argparse
+
+from agent_dev.agents import catalogue
+from agent_dev.agents.catalogue import Agent
+from agent_dev.agents.install import install_agent, newest_version
+from agent_dev.agents.install_script import DOES_NOT_START, NEEDS_PROGRAM
+from agent_dev.cli.commands.parser import Verb, make_parser
+from agent_dev.cli.console import notify
+from agent_dev.cli.render.format import format_table, print_line
+from agent_dev.config import validators
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import FAILURE, SUCCESS, UsageError
+from agent_dev.progress import show_progress
+from agent_dev.sanitize import visible
+from agent_dev.session.sessions import CommandContext
+
+_REASONS = {
+    NEEDS_PROGRAM: "a program that it needs is missing",
+    DOES_NOT_START: "this version does not start; another one: --version VERSION",
+}
+
+
+def _install(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    parser = make_parser("install", "Install agents in the sandbox, into the agent home.", "agent-dev install claude")
+    parser.add_argument("agents", nargs="*", metavar="AGENT", help="an agent: agent-dev install --list")
+    parser.add_argument("--list", action="store_true", help="list the agents that can be installed")
+    parser.add_argument("--upgrade", action="store_true", help="install the newest version, also if one is installed")
+    parser.add_argument("--version", default="", metavar="VERSION", help="install this version")
+    args = parser.parse_args(argv)
+    if args.list:
+        return _list(options, context)
+    if not args.agents or (args.version and len(args.agents) > 1):
+        message = "--version takes one agent" if args.agents else "install needs an agent"
+        raise UsageError(message=message, hint="agent-dev install --list")
+    found = [_find(name, options, context) for name in args.agents]
+    return max(_install_one(agent, args, options, context) for agent in found)
+
+
+def _find(name: str, options: RunOptions, context: CommandContext) -> Agent:
+    agent = catalogue.find_agent(name, options, context.environ)
+    if agent is None:
+        names = [one.name for one in catalogue.list_agents(options, context.environ)]
+        similar = validators.closest_match(name, names)
+        raise UsageError(message=f"{name} is no agent that can be installed", hint=f"agent-dev install {similar or '--list'}")
+    return agent
+
+
+def _install_one(agent: Agent, args: argparse.Namespace, options: RunOptions, context: CommandContext) -> int:
+    if agent.version and not args.upgrade and agent.version != args.version and not args.version:
+        notify(f"{agent.name} {visible(agent.version)} is installed already; agent-dev install --upgrade {agent.name}")
+        return SUCCESS
+    return install_one(agent, args.version, options, context.environ)
+
+
+def install_one(agent: Agent, version: str, options: RunOptions, environ: dict[str, str]) -> int:
+    """Install an agent and say so; return the exit code: 0, or 1 if it is not usable afterwards."""
+    notify(f"installing {agent.name} ({agent.entry.package}) in {agent.home}")
+    code = install_agent(agent, version, options, environ, notify)
+    if code:
+        notify(f"{agent.name} is not installed: {_REASONS.get(code, f'the installation ended with status {code}')}")
+        return FAILURE
+    installed = catalogue.find_agent(agent.name, options, environ) or agent
+    notify(f"{agent.name} {visible(installed.version)} is installed; to start it: agent-dev {agent.name}")
+    return SUCCESS
+
+
+def _list(options: RunOptions, context: CommandContext) -> int:
+    rows = [
+        (agent.name, visible(agent.version) or "-", agent.entry.package)
+        for agent in catalogue.list_agents(options, context.environ)
+    ]
+    for line in format_table([("agent", "installed", "package"), *rows]):
+        print_line(line)
+    return SUCCESS
+
+
+def _outdated(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    make_parser("outdated", "List the installed agents of which there is a newer version.", "agent-dev outdated").parse_args(argv)
+    installed = [agent for agent in catalogue.list_agents(options, context.environ) if agent.version]
+    if not installed:
+        notify("no agent is installed in the agent home; agent-dev install --list")
+        return SUCCESS
+    rows = []
+    with show_progress("looking for newer versions") as tell:
+        for number, agent in enumerate(installed, 1):
+            newest = newest_version(agent, options, context.environ)
+            if newest != agent.version:
+                rows.append((agent.name, visible(agent.version), visible(newest) or "unknown"))
+            tell(number, len(installed))
+    for line in format_table([("agent", "installed", "newest"), *rows]) if rows else ():
+        print_line(line)
+    notify("agent-dev install --upgrade AGENT" if rows else "every installed agent is the newest version")
+    return SUCCESS
+
+
+VERBS: dict[str, Verb] = {"install": _install, "outdated": _outdated}

@@ -1,0 +1,43 @@
+"""Facts about an agent: the `agent` mapping of its profile, the one table for install, resume, home and the review."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from agent_dev.config.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEntry:
+    """An agent. Paths are relative to the agent home.
+
+    `npm`, `pypi`: its package, one of them or none. `node`, `python`: the lowest version it needs, or LOWEST-HIGHEST. `keys`:
+    variables with its keys. `login`: files of its login. `carry`: files of the user's that it may get. `hosts`: what it talks to.
+    `resume`: words that continue its last conversation. `prompt`: words that start it with a prompt. `bare`: subcommands without
+    its standing options. `leaves`: patterns of files that it leaves in the repository.
+    """
+
+    npm: str = ""
+    pypi: str = ""
+    node: str = ""
+    python: str = ""
+    keys: tuple[str, ...] = ()
+    login: tuple[str, ...] = ()
+    carry: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
+    prompt: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
+    leaves: tuple[str, ...] = ()
+    runs_as_root: bool = False
+    nests: bool = False
+
+    @property
+    def package(self) -> str:
+        """Its package, whatever the registry; empty if it is not known."""
+        return self.npm or self.pypi
+
+
+def agent_entry(profile: Profile) -> AgentEntry:
+    """Return the agent of a profile; an empty one if the profile says nothing about it."""
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in profile.agent}
+    return AgentEntry(**fields)

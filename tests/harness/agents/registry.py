@@ -1,0 +1,108 @@
+"""A registry of npm and PyPI packages on 127.0.0.1. Each package is one program that prints its version, or its arguments."""
+
+import base64
+import hashlib
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler
+
+from tests.harness.agents.web import Listener, QuietHandler, TestServer
+
+_NODE = '#!/usr/bin/env node\nconst a = process.argv.slice(2);\nconsole.log(a[0] === "--version" ? "%s" : a.join("|"));\n'
+_PYTHON = 'import sys\ndef main():\n    print("%s" if sys.argv[1:2] == ["--version"] else "|".join(sys.argv[1:]))\n'
+
+
+class Registry(TestServer):
+    """A registry as a context manager; `versions` by package, the last one is the newest. `paths` lists what was asked for."""
+
+    def __init__(self, npm: Mapping[str, list[str]], pypi: Mapping[str, list[str]]) -> None:
+        self.npm, self.pypi = dict(npm), dict(pypi)
+        self.paths: list[str] = []
+        super().__init__(_Listener(self))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables with which npm and pip use only this registry."""
+        return {"NPM_CONFIG_REGISTRY": self.url, "PIP_INDEX_URL": f"{self.url}/simple", "PIP_TRUSTED_HOST": "127.0.0.1"}
+
+    def answer(self, path: str) -> bytes | None:
+        """Return what a path holds."""
+        self.paths.append(path)
+        name = path.strip("/").replace("%2f", "/")
+        if name in self.npm:
+            return json.dumps(self._npm_document(name)).encode()
+        parts = name.split("/")
+        if parts[0] == "tarballs":
+            return npm_package("/".join(parts[1:-1]), parts[-1].removesuffix(".tgz"))
+        if parts[0] == "simple" and len(parts) == 2:
+            links = (
+                f'<a href="/wheels/{_wheel_name(parts[1], one)}">{_wheel_name(parts[1], one)}</a>'
+                for one in self.pypi.get(parts[1], ())
+            )
+            return "".join(links).encode()
+        if parts[0] == "wheels":
+            package, version = parts[1].split("-")[:2]
+            return wheel(package, version)
+        return None
+
+    def _npm_document(self, name: str) -> dict[str, object]:
+        versions = {}
+        for version in self.npm[name]:
+            digest = base64.b64encode(hashlib.sha512(npm_package(name, version)).digest()).decode()
+            dist = {"tarball": f"{self.url}/tarballs/{name}/{version}.tgz", "integrity": f"sha512-{digest}"}
+            versions[version] = {"name": name, "version": version, "bin": {name: "program.js"}, "dist": dist}
+        return {"name": name, "dist-tags": {"latest": self.npm[name][-1]}, "versions": versions}
+
+
+class _Listener(Listener):
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        super().__init__(_Handler)
+
+
+class _Handler(QuietHandler, BaseHTTPRequestHandler):
+    server: _Listener
+
+    def do_GET(self) -> None:
+        body = self.server.registry.answer(self.path)
+        self.send_response(404 if body is None else 200)
+        self.send_header("Content-Type", "text/html" if self.path.startswith("/simple") else "application/json")
+        self.send_header("Content-Length", str(len(body or b"")))
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+
+def npm_package(name: str, version: str) -> bytes:
+    """Return the tarball of an npm package, the same bytes each time."""
+    manifest = json.dumps({"name": name, "version": version, "bin": {name: "program.js"}})
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as file:  # uncompressed: gzip would add the time
+        for path, text in (("package/package.json", manifest), ("package/program.js", _NODE % version)):
+            member = tarfile.TarInfo(path)
+            member.size, member.mode = len(text), 0o755
+            file.addfile(member, io.BytesIO(text.encode()))
+    return out.getvalue()
+
+
+def _wheel_name(package: str, version: str) -> str:
+    return f"{package}-{version}-py3-none-any.whl"
+
+
+def wheel(package: str, version: str) -> bytes:
+    """Return the wheel of a PyPI package."""
+    info = f"{package}-{version}.dist-info"
+    files = {
+        f"{package}.py": _PYTHON % version,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": f"[console_scripts]\n{package} = {package}:main\n",
+    }
+    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in (*files, f"{info}/RECORD"))
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return out.getvalue()

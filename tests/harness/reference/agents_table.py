@@ -1,0 +1,77 @@
+"""The page about the agents, made from their profiles: `python -m tests.harness.reference`."""
+
+import os
+from pathlib import Path
+
+from agent_dev.config import load
+from agent_dev.config.agent_entry import AgentEntry, agent_entry
+
+PAGE = Path(__file__).parents[3] / "docs/agents.md"
+_HEAD = """\
+# Agents
+
+Made from the profiles in `profiles/` by `python -m tests.harness.reference`.
+
+`agent-dev install AGENT` installs an agent in the agent home (`install --list`, `--upgrade`, `--version V`; `outdated`), brings a
+newer node (from npm) or Python (with uv) where it needs one, and checks that it starts. Your registry and its certificates are
+used, your tokens are not. `agent-dev -p PROMPT AGENT` gives any of them a prompt, and `agent-dev resume` goes on with its
+conversation (`--fresh`: a new one). The login of an agent stays in the agent home (`home --reset --keep-login` keeps it).
+
+| agent | package | needs | prompt | goes on with | as root | nests |
+|---|---|---|---|---|---|---|
+"""
+_NOTES = """\
+
+*As root*: it was seen to run as root. *Nests*: its own sandbox works inside this one; the profiles switch it off. Keys are not
+passed unless you say so: `--env ANTHROPIC_API_KEY`, or `env:` in `config.yaml`.
+
+| agent | variables with its keys | login | hosts |
+|---|---|---|---|
+"""
+
+
+def make_page() -> str:
+    """Return the page."""
+    entries = {name: entry for name, entry in _entries() if entry.package}
+    first = (_row(name, *_properties(one)) for name, one in entries.items())
+    second = (_row(name, _list(one.keys), _list(one.login), ", ".join(one.hosts)) for name, one in entries.items())
+    return _HEAD + "\n".join(first) + "\n" + _NOTES + "\n".join(second) + "\n"
+
+
+def _entries() -> list[tuple[str, AgentEntry]]:
+    names = sorted(name.removesuffix(".yaml") for name in os.listdir(load.profiles_folder()) if name.endswith(".yaml"))
+    found = []
+    for name in names:
+        if name in ("policy", "risks"):
+            continue
+        request = load.SettingsRequest(agent=name, home="/nonexistent", environ={}, is_read_only=True)
+        found.append((name, agent_entry(load.load_settings(request).profile)))
+    return found
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _properties(one: AgentEntry) -> tuple[str, ...]:
+    return _package(one), _needs(one), _code(one.prompt), _code(one.resume), _yes(one.runs_as_root), _yes(one.nests)
+
+
+def _package(entry: AgentEntry) -> str:
+    return f"npm `{entry.npm}`" if entry.npm else f"PyPI `{entry.pypi}`"
+
+
+def _needs(entry: AgentEntry) -> str:
+    return f"node {entry.node}" if entry.node else f"Python {entry.python}" if entry.python else ""
+
+
+def _code(words: tuple[str, ...]) -> str:
+    return f"`{' '.join(words)}`" if words else ""
+
+
+def _list(words: tuple[str, ...]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _yes(value: bool) -> str:  # noqa: FBT001  (a cell)
+    return "yes" if value else ""

@@ -1,0 +1,143 @@
+"""`agent-dev install`: real npm and pip, in the sandbox, from a registry on 127.0.0.1 into the agent home."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.agents.registry import Registry
+from tests.harness.program import PROGRAM, AgentDev, tree
+from tests.harness.terminal import Terminal
+
+PROFILES = {
+    "noder": """
+command: [noder, --standing]
+agent:
+  npm: noder
+  prompt: [--say, "{prompt}"]
+  resume: [--again]
+  bare: [mcp]
+""",
+    "snake": "command: snake\nset: {PLACE: '~/x in {root}'}\nagent:\n  pypi: snake\n  python: '3.9'\n",
+    "broken": "command: other\nagent: {npm: noder}\n",
+    "future": "command: snake\nagent:\n  pypi: snake\n  python: '9.1'\n",
+}
+
+
+def write_profile(agent_dev: AgentDev, name: str, text: str) -> None:
+    """Write a profile of the user's."""
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev/profiles"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.yaml").write_text(text)
+
+
+@pytest.fixture
+def registry(agent_dev: AgentDev) -> Iterator[Registry]:
+    for name, text in PROFILES.items():
+        write_profile(agent_dev, name, text)
+    with Registry({"noder": ["1.0.0", "1.2.0"]}, {"snake": ["2.0", "2.1"]}) as made:
+        yield made
+
+
+def test_an_npm_agent_is_installed_and_runs(agent_dev: AgentDev, registry: Registry, repo: Path) -> None:
+    before = tree(repo)
+    done = agent_dev("install", "noder", env=registry.environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "1.2.0"
+    assert "noder 1.2.0 is installed" in done.stderr
+    assert tree(repo) == before
+    assert agent_dev("sessions", "--all").stdout == "no running or waiting sessions\n"
+    assert agent_dev("noder", "a").stdout == "--standing|a\n"
+    assert agent_dev("noder", "mcp", "list").stdout == "mcp|list\n"
+    assert agent_dev("-p", "fix it", "noder").stdout == "--standing|--say|fix it\n"
+
+
+def test_a_pypi_agent_is_installed_in_an_environment_of_its_own(agent_dev: AgentDev, registry: Registry) -> None:
+    done = agent_dev("install", "snake", env=registry.environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "2.1"
+    assert agent_dev("snake", "x").stdout == "x\n"
+    assert (agent_dev.agent_home / ".local/agent/venvs/snake/bin/python").exists()
+
+
+def test_versions_are_listed_selected_and_upgraded(agent_dev: AgentDev, registry: Registry) -> None:
+    def installed() -> str:
+        rows = agent_dev("install", "--list").stdout.splitlines()
+        return next(row.split()[1] for row in rows if row.startswith("noder"))
+
+    assert installed() == "-"
+    assert agent_dev("install", "noder", "--version", "1.0.0", env=registry.environment).returncode == 0
+    assert installed() == "1.0.0"
+    outdated = agent_dev("outdated", env=registry.environment)
+    rows = [row.split() for row in outdated.stdout.splitlines()]
+    assert rows[0] == ["agent", "installed", "newest"]
+    assert ["noder", "1.0.0", "1.2.0"] in rows
+    again = agent_dev("install", "noder", env=registry.environment)
+    assert "installed already" in again.stderr
+    assert installed() == "1.0.0"
+    assert agent_dev("install", "--upgrade", "noder", env=registry.environment).returncode == 0
+    assert installed() == "1.2.0"
+    assert "newest version" in agent_dev("outdated", env=registry.environment).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("install",), 2, "install needs an agent"),
+        (("install", "nodr"), 2, "agent-dev install noder"),
+        (("install", "bash"), 2, "bash is no agent"),
+        (("install", "noder", "snake", "--version", "1"), 2, "--version takes one agent"),
+        (("install", "noder", "--version", "9"), 1, "noder is not installed"),
+        (("install", "future"), 1, "needs Python 9.1"),
+        (("install", "broken"), 1, "broken is not installed: this version does not start"),
+        (("noder",), 127, "agent-dev install noder"),
+        (("-p", "x", "snake"), 125, "snake has no known way to take a prompt"),
+    ],
+)
+def test_what_cannot_be_installed_is_reported(
+    agent_dev: AgentDev, registry: Registry, words: tuple[str, ...], code: int, text: str
+) -> None:
+    if words[0] == "-p":
+        agent_dev("install", "snake", env=registry.environment)
+    done = agent_dev(*words, env=registry.environment)
+    assert done.returncode == code
+    assert text in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_password_of_a_registry_is_not_passed(agent_dev: AgentDev, registry: Registry) -> None:
+    secret = registry.url.replace("http://", "http://me:canary@")
+    (agent_dev.home / ".npmrc").write_text(f"registry={secret}\n//x/:_authToken=canary\n")
+    script = "env; cat ~/.npmrc"
+    write_profile(agent_dev, "spy", "command: spy\nagent: {npm: noder}\n")
+    done = agent_dev("install", "spy")
+    assert "because of the passwords in them: NPM_CONFIG_REGISTRY" in done.stderr
+    assert "canary" not in done.stdout + done.stderr + agent_dev("--", "sh", "-c", script).stdout
+
+
+def test_a_resumed_agent_continues_its_conversation(agent_dev: AgentDev, registry: Registry) -> None:
+    assert agent_dev("install", "noder", env=registry.environment).returncode == 0
+    program = agent_dev.agent_home / ".local/agent/lib/node_modules/noder/program.js"
+    program.write_text(program.read_text() + 'require("fs").appendFileSync("log", process.argv.slice(2).join("|") + "\\n");\n')
+    agent_dev("--no-merge", "--prompt", "first", "noder", "a")
+    agent_dev("resume")
+    agent_dev("resume", "--fresh")
+    agent_dev("merge", "--take", "log")
+    rows = (agent_dev.repo / "log").read_text().splitlines()
+    assert rows == ["--standing|a|--say|first", "--standing|--again", "--standing|a"]
+
+
+def test_a_missing_agent_is_offered_on_a_terminal(agent_dev: AgentDev, registry: Registry) -> None:
+    environment = agent_dev.terminal_environment(registry.environment)
+    with Terminal([PROGRAM, "noder", "--version"], cwd=agent_dev.repo, env=environment) as terminal:
+        terminal.wait_for("Install noder now? [Y/n]")
+        terminal.send("\n")
+        assert terminal.wait_exit() == 0
+        assert "--standing|--version" in terminal.text()
+
+
+def test_variables_and_commands_name_the_home_and_the_repository(agent_dev: AgentDev, registry: Registry) -> None:
+    text = "command: [sh, -c, 'echo \"$PLACE\" {root} {home}']\nset: {PLACE: '~/x in {root}', JSON: '{\"a\": 1}'}\n"
+    write_profile(agent_dev, "place", text)
+    home, root = agent_dev.home, agent_dev.repo
+    assert agent_dev("place").stdout == f"{home}/x in {root} {root} {home}\n"
