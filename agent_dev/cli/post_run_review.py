@@ -93,7 +93,8 @@ def end_session(end: frontend.ReviewEnd, session: str, context: CommandContext, 
         return
     notes = saved_selection.load_notes(one.session.folder)
     text = format_notes(notes, one.record["roots"])
-    resume_session(one, RunRequest((), options, context.environ, COMMAND, continues=True, review_notes=text.encode()))
+    request = RunRequest((), options.replace(prompt=""), context.environ, COMMAND, continues=True, review_notes=text.encode())
+    resume_session(one, request)
 
 
 def resume_session(one: ListedSession, request: RunRequest) -> int:
