@@ -14,6 +14,7 @@ from benchmarks import (
     large,
     many_files,
     merging,
+    peers,
     renames,
     report,
     reviews,
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[WorkingDirectory], tuple[Section, ...]]] = {
     "checkpoints": checkpoints.run,
     "screen": screen.run,
     "terminal": terminal.run,
+    "peers": peers.run,
     "imports": imports.run,
 }
 PAGE = PROJECT / "docs/benchmarks.md"

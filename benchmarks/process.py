@@ -3,6 +3,7 @@
 import os
 import subprocess
 import time
+from pathlib import Path
 
 _NULL = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1, 2)]
 
@@ -23,9 +24,9 @@ def elapsed_time(argv: tuple[str, ...], env: dict[str, str]) -> float:
     return took
 
 
-def output(argv: tuple[str, ...], env: dict[str, str], *, errors: bool = False) -> str:
+def output(argv: tuple[str, ...], env: dict[str, str], *, errors: bool = False, cwd: Path | None = None) -> str:
     """Return a program's stdout (or, with `errors`, stderr). Raises ProgramFailed unless it exits with status 0."""
-    done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ProgramFailed(f"exit code {done.returncode} of: {' '.join(argv)}\n{done.stdout}{done.stderr}")
     return done.stderr if errors else done.stdout

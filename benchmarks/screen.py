@@ -79,13 +79,13 @@ def _session(ground: WorkingDirectory, changes: int, lines: int, keys: Sequence[
         start = time.perf_counter()
         os.write(fd, b"\n")
         painted = _until(fd, b"apply") - start
-        _wait_until_quiet(fd, 1.0)
-        times = [_pressed(fd, key) for key in keys]
+        wait_until_quiet(fd, 1.0)
+        times = [press(fd, key) for key in keys]
         os.write(fd, b"X")  # with an empty selection it leaves immediately
-        _wait_until_quiet(fd, 0.3)
+        wait_until_quiet(fd, 0.3)
         start = time.perf_counter()
         os.write(fd, b"q")
-        left, seen = _until_with(fd, b"\x1b[?1049l", b"")
+        left, seen = read_until(fd, b"\x1b[?1049l", b"")
         while b"END" not in seen:
             seen += _read(fd, 30)
         peak = float(seen.split(b"PEAK ")[1].split()[0])
@@ -118,25 +118,27 @@ def _read(fd: int, seconds: float) -> bytes:
 
 
 def _until(fd: int, wanted: bytes) -> float:
-    return _until_with(fd, wanted, b"")[0]
+    return read_until(fd, wanted, b"")[0]
 
 
-def _until_with(fd: int, wanted: bytes, seen: bytes) -> tuple[float, bytes]:
+def read_until(fd: int, wanted: bytes, seen: bytes) -> tuple[float, bytes]:
+    """Read until some bytes came; return the time and all that was read, `seen` included."""
     while wanted not in seen:
         seen += _read(fd, 60)
     return time.perf_counter(), seen
 
 
-def _wait_until_quiet(fd: int, seconds: float) -> None:
+def wait_until_quiet(fd: int, seconds: float) -> None:
+    """Read until nothing comes for so many seconds."""
     while select.select([fd], [], [], seconds)[0]:
         os.read(fd, 65536)
 
 
-def _pressed(fd: int, key: bytes) -> float:
+def press(fd: int, key: bytes) -> float:
     """Press a key; return the seconds until the first byte of its output, and wait for the rest."""
     start = time.perf_counter()
     os.write(fd, key)
     _read(fd, 30)
     took = time.perf_counter() - start
-    _wait_until_quiet(fd, _QUIET)
+    wait_until_quiet(fd, _QUIET)
     return took
