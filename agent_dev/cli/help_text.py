@@ -18,6 +18,7 @@ review    merge [SESSION]     apply selected changes; --commits imports commits
           diff                print the changes as a patch
           commits             list the agent's commits
 sessions  sessions            list sessions
+          watch               show live what a running session does
           resume              run the agent of a session again
           stop                stop a running session
           discard             move a session to the trash
@@ -56,6 +57,7 @@ review
 
 sessions
   sessions                   list running and waiting sessions; --all
+  watch [SESSION]            show live what a running session does
   sessions rename S NAME     rename a session that has ended
   resume [SESSION]           run the agent of a session again
   stop [SESSION]             stop a running session

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agent_dev.run.job import Outcome
 
 VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that implements them
-    "status": ("status", "sessions"),
+    "status": ("status", "sessions", "watch"),
     "commits": ("commits",),
     "diff": ("diff",),
     "merge": ("merge",),

@@ -44,9 +44,9 @@ def make_parser(verb: str, description: str, example: str) -> Parser:
     )
 
 
-def add_session_argument(parser: Parser) -> None:
+def add_session_argument(parser: Parser, about: str = "an id or --name; default: the newest here") -> None:
     """Add the argument that names a session."""
-    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="an id or --name; default: the newest here")
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=about)
 
 
 def add_color_argument(parser: Parser, about: str = colour.HELP) -> None:

@@ -1,14 +1,10 @@
 """The subcommands that end or resume a session."""
 
-import os
-import sys
-
-from agent_dev.cli import typeahead
+from agent_dev.cli.ask_session import ask_session
 from agent_dev.cli.commands.parser import Verb, make_parser, make_session_parser
-from agent_dev.cli.console import notify
 from agent_dev.cli.render.format import print_line
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS, UsageError
+from agent_dev.errors import SUCCESS
 from agent_dev.merge import session_access
 from agent_dev.run.request import COMMAND, RunRequest
 from agent_dev.session import discarded, sessions, store
@@ -28,19 +24,7 @@ def _name_to_discard(context: CommandContext) -> str:
     found = [one for one in sessions.sessions_of_repository(context) if not one.problem]
     if len(found) <= 1:
         return ""
-    names = [one.name for one in found]
-    hint = f"agent-dev discard {names[-1]}"
-    if not (os.isatty(0) and os.isatty(2)):
-        raise UsageError(message=f"several sessions are open: {', '.join(names)}", hint=hint)
-    for number, one in enumerate(found, 1):
-        notify(f"{number}: {one.name}, {one.state}: {' '.join(map(str, one.record['command']))}")
-    typeahead.drop_typeahead()
-    sys.stderr.write(f"agent-dev: discard which session? [1-{len(found)}, enter: none] ")
-    sys.stderr.flush()
-    answer = sys.stdin.readline().strip()
-    if not answer.isascii() or not answer.isdigit() or not 1 <= int(answer) <= len(found):
-        raise UsageError(message="no session was discarded", hint=hint)
-    return found[int(answer) - 1].session.id
+    return ask_session(found, ("open", "discard", "discarded"), f"agent-dev discard {found[-1].name}").session.id
 
 
 def _undiscard(argv: list[str], context: CommandContext, _options: RunOptions) -> int:

@@ -1,4 +1,4 @@
-"""The subcommands `status` and `sessions`. They import nothing of merging."""
+"""The subcommands `status`, `sessions` and `watch`. The first two import nothing of merging."""
 
 from dataclasses import replace
 
@@ -49,4 +49,10 @@ def _sessions(argv: list[str], context: CommandContext, _options: RunOptions) ->
     return SUCCESS
 
 
-VERBS: dict[str, Verb] = {"status": _status, "sessions": _sessions}
+def _watch(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    from agent_dev.cli.watch import command  # imports what the others do not need
+
+    return command.run(argv, context)
+
+
+VERBS: dict[str, Verb] = {"status": _status, "sessions": _sessions, "watch": _watch}

@@ -1,0 +1,1 @@
+"""The subcommand `watch`: a live view of a running session."""
