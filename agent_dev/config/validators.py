@@ -1,6 +1,7 @@
 """Validators of configuration values: a tree of nodes, and one check per kind that returns the value or reports a problem."""
 
 from agent_dev.config import limits
+from agent_dev.config.profile import ALERTS, OFF
 from agent_dev.value import Value
 
 TYPE_CHECKING = False
@@ -263,6 +264,15 @@ def list_of(check: "Check") -> "Check":
         return tuple(items)
 
     return check_list
+
+
+def check_alerts(found: CheckResults, key: str, node: Node) -> tuple[object, ...] | None:
+    """Return a list of alerts; a scalar is one alert, or `off` for none."""
+    if isinstance(node, Sequence):
+        alerts = list_of(one_of(ALERTS))(found, key, node)
+        return alerts if isinstance(alerts, tuple) else None
+    alert = one_of((*ALERTS, OFF))(found, key, node)
+    return None if alert is None else () if alert == OFF else (alert,)
 
 
 def check_command(found: CheckResults, key: str, node: Node) -> tuple[object, ...] | None:

@@ -3,7 +3,7 @@
 import _signal as _c  # type: ignore[import-not-found]  # private and without stubs, but the only access to these calls
 import os
 
-HUP, INT, QUIT, TERM, CONT, TSTP, TTOU, PIPE, WINCH, USR1 = (
+HUP, INT, QUIT, TERM, CONT, TSTP, TTOU, PIPE, WINCH, USR1, URG = (
     _c.SIGHUP,
     _c.SIGINT,
     _c.SIGQUIT,
@@ -14,6 +14,7 @@ HUP, INT, QUIT, TERM, CONT, TSTP, TTOU, PIPE, WINCH, USR1 = (
     _c.SIGPIPE,
     _c.SIGWINCH,
     _c.SIGUSR1,
+    _c.SIGURG,
 )
 KILL, STOP = _c.SIGKILL, _c.SIGSTOP
 _CHANGED_BY_PYTHON = (_c.SIGPIPE, _c.SIGINT, getattr(_c, "SIGXFSZ", _c.SIGPIPE))
@@ -53,6 +54,12 @@ def set_wakeup_fd(fd: int) -> None:
     """Write a byte to a descriptor for each caught signal, so that one just before a wait ends the wait."""
     os.set_blocking(fd, False)
     _c.set_wakeup_fd(fd, warn_on_full_buffer=False)
+
+
+def set_alarm(seconds: int) -> None:
+    """Send this process SIGALRM after some seconds, which ends it; a program that replaces it inherits that."""
+    _c.signal(_c.SIGALRM, _c.SIG_DFL)
+    _c.alarm(seconds)
 
 
 def pidfd_send_signal(pidfd: int, number: int) -> None:

@@ -20,7 +20,15 @@ def start_supervisor(prepared: PreparedRun, session: store.Session, environ: dic
 
     home = prepared.machine.home
     options = SupervisorOptions(
-        profile.policy, session.folder, home, environ, profile.ask_seconds, roll_back, profile.directory_renames
+        profile.policy,
+        session.folder,
+        home,
+        environ,
+        profile.ask_seconds,
+        roll_back,
+        profile.directory_renames,
+        profile.notify,
+        (*prepared.untrusted_paths, session.folder),
     )
     return Supervisor(options)
 

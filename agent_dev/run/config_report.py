@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from agent_dev.config import load, trust_store
 from agent_dev.config.options import RunOptions, options_layer
-from agent_dev.config.profile import BUILT_IN
+from agent_dev.config.profile import BUILT_IN, OFF
 from agent_dev.linux import users
 from agent_dev.session.sessions import CommandContext
 
@@ -53,6 +53,8 @@ def _items(key: str, value: object) -> list[tuple[str, object]]:
     """Return each item of a key, with the name under which its origin is recorded."""
     if key == "set" and isinstance(value, tuple):
         return [(f"set:{name}", f"{name}={text}") for name, text in value]
+    if key == "notify" and not value:
+        return [(key, OFF)]
     if isinstance(value, tuple) and key != "command":
         return [(f"{key}:{item}", item) for item in value]
     return [(key, list(value) if isinstance(value, tuple) else value)]

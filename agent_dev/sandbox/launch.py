@@ -127,11 +127,11 @@ class SetupProcess:
             number, _, reason = report[1:].decode(errors="surrogateescape").partition("\0")
             raise SandboxSetupFailed(reason=reason or "the setup process exited", number=int(number or 0))
         group, listener = map(int, report.split())
+        self.terminal.start_relay(self.pid, group)
         if self.supervisor is not None:
-            self.supervisor.attach(group, listener)
+            self.supervisor.attach(group, listener, self.terminal.relay_pid)
         if self.limit_groups:
             self.limit_groups.add_process(group, self.cgroup_name)  # before it execs bubblewrap and has children
-        self.terminal.start_relay(self.pid, group)
         init_facts = _describe_init(group) if self.has_namespaces else None  # while it waits: it may exit immediately afterwards
         os.write(self._go, b"x")
         os.close(self._go)

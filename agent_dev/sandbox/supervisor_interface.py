@@ -24,8 +24,8 @@ if TYPE_CHECKING:
         has_renames: bool
         overlays: tuple[tuple[str, str], ...]  # path inside, upper
 
-        def attach(self, pid: int, listener: int) -> None:
-            """Attach the supervisor to a sandbox."""
+        def attach(self, pid: int, listener: int, relay: int) -> None:
+            """Attach the supervisor to a sandbox and the relay of its terminal (a pid, 0 for none)."""
 
         def raise_if_dead(self) -> None:
             """Raise CannotStart when the supervisor has died."""

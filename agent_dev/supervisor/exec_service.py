@@ -24,6 +24,7 @@ _MAX_CAUSE = 200  # characters of the command line in a checkpoint's cause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from agent_dev.supervisor.alerts import Alerts
     from agent_dev.supervisor.log_buffer import Row
     from agent_dev.supervisor.notify import ExecCall, Notification
 
@@ -45,6 +46,8 @@ class ExecService:
         self.renames: RenameHandler | None = None
         self.questions: dict[int, _Question] = {}
         self.awaited: dict[int, Row] = {}  # by pidfd: rows of commands whose end is awaited
+        self.relay_pid = 0
+        self.alerts: Alerts | None = None  # created for the first question
         self.denied = 0
         self.uninteresting: dict[bytes, bool] = {}  # by program name: whether no rule can match it
         self.last_denied: tuple[int, tuple[str, ...], float] = (0, (), 0.0)
@@ -71,6 +74,7 @@ class ExecService:
         self.listener = Listener(syscalls.pidfd_getfd(pidfd, order.listener))
         os.close(pidfd)
         os.write(REPORT, READY)
+        self.relay_pid = order.relay_pid
         self.poll = select.poll()
         self.poll.register(self.listener.fd, select.POLLIN)
         self.poll.register(CONTROL, select.POLLIN)
@@ -301,11 +305,18 @@ class ExecService:
             self.options.folder, {**row, "until": time.time_ns() + self.options.answer_seconds * 10**9}
         )
         self.questions[number] = _Question(call, {**row, "message": decision.message}, deadline)
+        self._alert(call.argv)
         name = call.program.rpartition("/")[2]
         process.write_to_stderr(
             call.pid,
             f"agent-dev: {name} waits for the user's approval (agent-dev approve), at most {self.options.answer_seconds} s\n",
         )
+
+    def _alert(self, argv: tuple[str, ...]) -> None:
+        from agent_dev.supervisor.alerts import Alerts  # as above
+
+        self.alerts = self.alerts or Alerts(self.options, self.relay_pid)
+        self.alerts.alert(argv)
 
     def _check_answers(self) -> None:
         from agent_dev.session import approvals  # as above

@@ -37,13 +37,13 @@ class Supervisor:
         os.close(control)
         os.close(report)
 
-    def attach(self, pid: int, listener: int) -> None:
+    def attach(self, pid: int, listener: int, relay: int = 0) -> None:
         """Send it the listener to use; negative: nothing to supervise. Raises InvalidConfiguration, CannotStart."""
         message = os.read(self._report, 1 << 16)
         if message != READY:
             raise InvalidConfiguration(message=message.decode()) if message else CannotStart(message=_DIED)
         self.is_attached = listener >= 0
-        sandbox = marshal.dumps((pid, listener, self.overlays))
+        sandbox = marshal.dumps((pid, listener, self.overlays, relay))
         streams.write_all(self._control, b"%d\n%b" % (len(sandbox), sandbox))
         if self.is_attached and os.read(self._report, 1) != READY:
             raise CannotStart(message=_DIED)

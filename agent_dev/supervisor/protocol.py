@@ -17,6 +17,7 @@ READY = b"+"
 class SupervisorOptions(Value):
     """The supervisor's options: policy, session folder, the user's home and environment, seconds to wait for an answer.
 
+    `alerts`: how the user is alerted of a question (the setting `notify`); no program below the `untrusted` paths is run for it.
     `roll_back`: restores the running session to a checkpoint and returns the problems. `has_renames`: prepare directories of
     overlays for renames. `policy` may be "off".
     """
@@ -28,14 +29,17 @@ class SupervisorOptions(Value):
     answer_seconds: int
     roll_back: "Callable[[int], str]"
     has_renames: bool = False
+    alerts: tuple[str, ...] = ()
+    untrusted: tuple[str, ...] = ()
 
 
 class SupervisedSandbox(Value):
-    """The sandbox to supervise: its init, the listener's number there, and its overlays (path inside, upper)."""
+    """The sandbox to supervise: its init, the listener's number there, its overlays (path inside, upper), its relay."""
 
     init_pid: int = 0
     listener: int = -1
     overlays: tuple[tuple[str, str], ...] = ()
+    relay_pid: int = 0  # 0: the sandbox has no terminal
 
 
 def read_sandbox() -> SupervisedSandbox:

@@ -3,6 +3,8 @@
 import os
 import shlex
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 from agent_dev.cli import typeahead
 from agent_dev.cli.commands.parser import Verb, make_parser
@@ -14,7 +16,7 @@ from agent_dev.policy import load as policy_load
 from agent_dev.policy.command_rules import Command, decide
 from agent_dev.sanitize import visible
 from agent_dev.session import approvals, sessions, store
-from agent_dev.session.sessions import CommandContext
+from agent_dev.session.sessions import CommandContext, ListedSession
 
 
 def _policy(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
@@ -78,15 +80,26 @@ def _approve(argv: list[str], context: CommandContext, _options: RunOptions) -> 
     if args.json:
         print_json({"version": 1, "session": one.session.id, "questions": [{"number": n, **row} for n, row in waiting.items()]})
         return SUCCESS
-    for number, row in waiting.items():
-        print_line(f"{number}  {visible(shlex.join(row['argv']))}  in {visible(row['cwd'])} (rule {visible(row['rule'])})")
-        if sys.stdin.isatty() and sys.stdout.isatty():
-            typeahead.drop_typeahead()
-            is_yes = input("approve? [y/N] ").strip().lower() in ("y", "yes")
-            approvals.write_answer(one.session.folder, number, is_yes=is_yes)
+    _ask_about(one, waiting)
     if not waiting:
         print_line(f"no command is waiting in session {one.name}")
     return SUCCESS
+
+
+def _ask_about(one: ListedSession, waiting: Mapping[int, Mapping[str, Any]]) -> None:
+    """List the waiting commands; on a terminal, ask about each."""
+    for number, row in waiting.items():
+        print_line(f"{number}  {visible(shlex.join(row['argv']))}  in {visible(row['cwd'])} (rule {visible(row['rule'])})")
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            continue
+        typeahead.drop_typeahead()
+        try:
+            is_yes = input("approve? [y/N] ").strip().lower() in ("y", "yes")
+        except EOFError:  # Ctrl-D
+            print_line("")
+            notify("not answered: the command still waits")
+            return
+        approvals.write_answer(one.session.folder, number, is_yes=is_yes)
 
 
 VERBS: dict[str, Verb] = {"policy": _policy, "approve": _approve}

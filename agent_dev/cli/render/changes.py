@@ -29,6 +29,7 @@ from agent_dev.overlay.changes import Change, ChangeSet
 from agent_dev.overlay.labels import display_path, format_count
 from agent_dev.risk.commit_risks import SUBMODULE_MOVED
 from agent_dev.sanitize import visible
+from agent_dev.session import approvals
 from agent_dev.session.sessions import ListedSession
 from agent_dev.session.store import KILLED, RUNNING, WAITING
 
@@ -165,6 +166,7 @@ def print_sessions(found: Sequence[ListedSession], *, as_json: bool, with_roots:
                 "command": one.record.get("command"),
                 "started": one.record.get("started"),
                 "exit": one.record.get("exit"),
+                "approvals": count_questions(one),
                 "problem": one.problem or None,
             }
             for one in found
@@ -186,4 +188,11 @@ def _listed(one: ListedSession, *, with_root: bool) -> tuple[str, ...]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(started // 10**9))
     command = visible(" ".join(map(str, argv)))[:60]
     root = visible(str(one.record["root"])) if with_root else ""
-    return one.session.id, one.state, when, command, str(one.record.get("name") or ""), root
+    waiting = count_questions(one)
+    note = f"{format_count(waiting, 'command')} waiting (agent-dev approve)" if waiting else ""
+    return one.session.id, one.state, when, command, str(one.record.get("name") or ""), root, note
+
+
+def count_questions(one: ListedSession) -> int:
+    """Return the number of commands of a session that wait for the user's answer."""
+    return len(approvals.list_questions(one.session.folder)) if one.state == RUNNING else 0

@@ -54,10 +54,10 @@ class ActivityReader:
     def read(self) -> list[Event]:
         """Return the events since the last call, by time; END is the last one."""
         state, record = self._state()
-        is_over = self._is_over(state)
         found = [] if self._has_begun else [self._session_event()]
         self._has_begun = True
         new = [*self._read_commands(), *self._read_log(), *self._read_approvals()]
+        is_over = self._is_over(state)
         if not self.is_behind and state != _REMOVED:
             new += self._changes.read(is_last=is_over)
         new.sort(key=lambda event: event.time)

@@ -15,7 +15,7 @@ from tui.text.cells import clean_text, crop, crop_start, width
 _KEPT = 300  # events of each section
 _MAX_APPROVALS, _MAX_CHECKPOINTS = 4, 3  # rows
 _MIN_ROWS = 3  # of changes and of commands, before the other gets more
-_SHORT = 12  # rows: a lower screen has no empty lines
+_SHORT = 16  # rows: a lower screen has neither empty lines nor checkpoints, and fewer approvals
 _LONGEST = 4000  # characters of a text that are cleaned
 _TONES = {"+": Tone.ADDED, "-": Tone.REMOVED}
 _KEYS = "q quit    agent-dev approve answers, agent-dev status lists all changes"
@@ -67,8 +67,9 @@ def _limit(found: dict[Any, Event]) -> None:
 
 def screen_lines(view: LiveView, columns: int, rows: int, palette: Palette) -> list[str]:
     """Return the lines of a screen: exactly `rows`, none wider than `columns`."""
-    approvals, checkpoints = _approvals(view, columns, palette), _checkpoints(view, columns)
     is_short = rows < _SHORT
+    approvals = _approvals(view, columns, palette, 1 if is_short else _MAX_APPROVALS)
+    checkpoints = ("", []) if is_short else _checkpoints(view, columns)
     sections = [section for section in (approvals, checkpoints) if section[1]]
     gap = 0 if is_short else 1
     fixed = 2 + 2 * gap + sum(len(section[1]) + 1 + gap for section in sections) + 2 + gap
@@ -94,16 +95,16 @@ def _header(view: LiveView, columns: int, palette: Palette) -> str:
     return palette.paint(crop(f"{text}{padding}{right}" if text else left, columns), Tone.STRONG)
 
 
-def _approvals(view: LiveView, columns: int, palette: Palette) -> Section:
+def _approvals(view: LiveView, columns: int, palette: Palette, most: int) -> Section:
     now, rows = time.time_ns(), []
     waiting = list(view.waiting.items())
-    for number, row in waiting[:_MAX_APPROVALS]:
+    for number, row in waiting[:most]:
         until = row.get("until")
         left = f"  {max(0, until - now) // 10**9} s left" if isinstance(until, int) else ""
         text = crop(f"  {number}  {_clean(' '.join(waiting_argv(row)))}", columns - len(left))
         rows.append(palette.paint(text + left if columns > len(left) else text, Tone.RISK))
-    if len(waiting) > _MAX_APPROVALS:
-        rows.append(crop(f"  and {len(waiting) - _MAX_APPROVALS} more", columns))
+    if len(waiting) > most > 1:
+        rows.append(crop(f"  and {len(waiting) - most} more", columns))
     return f"Waiting for your answer {len(waiting)}  (agent-dev approve)", rows
 
 

@@ -84,6 +84,11 @@ class Terminal:
             os.close(fd)
         self._master = -1  # only the relay has it: when that exits, the terminal inside is hung up
 
+    @property
+    def relay_pid(self) -> int:
+        """Return the pid of the relay, 0 for none."""
+        return self._relay
+
     def move_to_foreground(self) -> bool:
         """Move an agent that waits for it to the foreground, if we are there; return whether that was done."""
         if self._is_foreground or not self._relay or not is_in_foreground(self._fd):

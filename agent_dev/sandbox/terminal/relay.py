@@ -10,6 +10,7 @@ import termios
 import time
 
 from agent_dev.linux import signals
+from agent_dev.sandbox.terminal.bell import OutputEnd
 from agent_dev.sandbox.terminal.foreground import END, FOREGROUND, RESUME, SUSPEND, is_in_foreground
 from agent_dev.sandbox.terminal.modes import INPUT, Modes, as_raw, restore_after_shell
 from agent_dev.sandbox.terminal.reset import SAVE_TITLE, OutputScanner, TerminalState, reset_sequences
@@ -21,6 +22,7 @@ _MAX_CHUNKS = 16  # chunks copied before other events are handled
 _CHECK_INTERVAL = 60  # ms between checks for the foreground, which no event reports
 _TIMEOUT = 1.0  # seconds to wait for the last output, or for the setup process
 _IUTF8 = 0o040000
+_BELL_PATIENCE = 5.0  # seconds that a bell waits for a pause in the output
 
 
 class RelayDescriptors(Value):
@@ -54,6 +56,7 @@ def run(ends: RelayDescriptors, job: RelayProcesses) -> None:
     relay = Relay(ends, job, launcher, wakeup_fd)
     signals.set_wakeup_fd(wakeup_w)
     signals.catch(signals.WINCH, lambda *_: relay.copy_size())
+    signals.catch(signals.URG, lambda *_: relay.request_bell())  # ignored by default, so that it can come too early
     try:
         relay.relay()
     finally:
@@ -84,6 +87,8 @@ class Relay:
         self._views = (memoryview(self._buffer),)
         self._pending_output: memoryview | bytes = b""  # may be a view of the buffer, which is not reused before it is written
         self._output = OutputScanner()
+        self._output_end = OutputEnd()
+        self._bell_deadline = 0.0  # set while a bell waits for a pause
         self._is_over = False  # nothing has the sandbox's terminal open any more
         self._deadline = 0.0  # set when the launcher ends the relay
         self._size = termios.tcgetwinsize(ends.user)
@@ -134,7 +139,7 @@ class Relay:
                 self._poll.register(self._ends.inner, inner)
             else:
                 self._ignore_inner()
-        is_checking = self._deadline or (self._wants_input and not self._user_modes)
+        is_checking = self._deadline or self._bell_deadline or (self._wants_input and not self._user_modes)
         return self._poll.poll(_CHECK_INTERVAL if is_checking else None)
 
     def _ignore_inner(self) -> None:
@@ -145,6 +150,8 @@ class Relay:
             return  # not registered
 
     def _copy(self, ready: dict[int, int]) -> None:
+        if self._bell_deadline and not ready:
+            self._ring()
         if ready.get(self._ends.user, 0) & select.POLLIN:
             self._read_user()
         if self._input:
@@ -180,6 +187,7 @@ class Relay:
         except OSError:  # EIO: no process has it open
             self._is_over = True
             return 0
+        self._output_end.add(self._buffer, size)
         had_sequences = self._output.has_sequences
         self._output.scan(self._buffer, size)
         self._pending_output = self._views[0][:size]
@@ -192,6 +200,20 @@ class Relay:
     def _write_user(self) -> None:
         written = _write(self._ends.user, self._pending_output)
         self._pending_output = self._pending_output[written:] if written < len(self._pending_output) else b""
+
+    # the bell
+
+    def request_bell(self) -> None:
+        """Ring the bell of the user's terminal at the next pause of the output (supervisor/alerts)."""
+        self._bell_deadline = time.monotonic() + _BELL_PATIENCE
+
+    def _ring(self) -> None:
+        """Ring the bell, unless the output stopped within a sequence, which a BEL could end: it is tried again later."""
+        if time.monotonic() > self._bell_deadline or not is_in_foreground(self._ends.user):
+            self._bell_deadline = 0.0
+        elif not self._pending_output and self._output_end.can_ring():
+            self._bell_deadline = 0.0
+            _write(self._ends.user, b"\a")
 
     # the launcher's commands
 
