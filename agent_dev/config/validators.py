@@ -271,8 +271,10 @@ def check_alerts(found: CheckResults, key: str, node: Node) -> tuple[object, ...
     if isinstance(node, Sequence):
         alerts = list_of(one_of(ALERTS))(found, key, node)
         return alerts if isinstance(alerts, tuple) else None
+    if isinstance(node, Scalar) and node.text == OFF:  # also without quotes, where YAML reads it as false
+        return ()
     alert = one_of((*ALERTS, OFF))(found, key, node)
-    return None if alert is None else () if alert == OFF else (alert,)
+    return None if alert is None else (alert,)
 
 
 def check_command(found: CheckResults, key: str, node: Node) -> tuple[object, ...] | None:
