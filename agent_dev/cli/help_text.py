@@ -17,8 +17,7 @@ review    merge [SESSION]     apply selected changes; --commits imports commits
           status              list the changes of a session, with risks
           diff                print the changes as a patch
           commits             list the agent's commits
-sessions  sessions            list sessions
-          watch               show live what a running session does
+sessions  sessions            list sessions; watch shows a running one live
           resume              run the agent of a session again
           stop                stop a running session
           discard             move a session to the trash

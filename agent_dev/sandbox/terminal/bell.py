@@ -16,7 +16,7 @@ class OutputEnd:
     def add(self, data: bytearray, size: int) -> None:
         """Add a chunk of output: the first `size` bytes. This runs for all output, so it only searches for ESC."""
         start = data.rfind(b"\x1b", 0, size)
-        self._last = bytes(data[max(0, size - _MAX_UTF8) : size])
+        self._last = (self._last + data[max(0, size - _MAX_UTF8) : size])[-_MAX_UTF8:]
         if start >= 0:
             self._open = bytes(data[start:size])
         elif self._open:

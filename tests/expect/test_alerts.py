@@ -1,0 +1,203 @@
+"""Alerts of a command that waits for an answer: the terminal's bell, a desktop notification, and `approve` on a terminal."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.expect.test_person import session
+from tests.harness.program import PATIENCE, AgentDev, processes, wait_until
+from tests.harness.terminal import Terminal
+
+POLICY = """\
+guard:
+  rules:
+    - {name: ask-touch, programs: [touch], words: [asked], decision: ask}
+"""
+QUESTION = b"touch waits for the user's approval (agent-dev approve), at most 120 s\r\n"
+BELL = b"\a"
+# Writes its pid namespace, its open files and its arguments; then it hangs.
+NOTIFY_SEND = """\
+#!/bin/sh
+{{ readlink /proc/self/ns/pid; readlink /proc/$$/fd/* | tr '\n' ' '; echo; printf '%s\\n' "$@"; }} >{folder}/new
+mv {folder}/new {folder}/notified
+exec sleep 61.5
+"""
+
+
+class Desk:
+    """A user's desktop, whose `notify-send` records what it is given."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.record = folder, folder / "notified"
+        program = folder / "bin" / "notify-send"
+        program.parent.mkdir()
+        program.write_text(NOTIFY_SEND.format(folder=folder))
+        program.chmod(0o755)
+
+    def received(self) -> list[str]:
+        """Wait for a notification; return its lines."""
+        wait_until(self.record.exists, "the notification is sent")
+        return self.record.read_text().splitlines()
+
+
+@pytest.fixture
+def asking(agent_dev: AgentDev) -> AgentDev:
+    """Return the program with a rule that asks."""
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
+    folder.mkdir(parents=True)
+    (folder / "policy.yaml").write_text(POLICY)
+    return agent_dev
+
+
+@pytest.fixture
+def desk(asking: AgentDev, tmp_path: Path) -> Desk:
+    """Return a desktop with a display, for the user of `asking`."""
+    (tmp_path / "desk").mkdir()
+    found = Desk(tmp_path / "desk")
+    asking.env |= {"PATH": f"{found.folder}/bin:{asking.env['PATH']}", "DISPLAY": ":99"}
+    return found
+
+
+def configure(agent_dev: AgentDev, text: str) -> None:
+    """Write config.yaml."""
+    (Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev" / "config.yaml").write_text(text)
+
+
+def run(agent_dev: AgentDev, script: str) -> Terminal:
+    """Run a script as an agent on a terminal."""
+    return session(agent_dev, "--no-merge", "--", "sh", "-c", script)
+
+
+def test_a_question_rings_the_bell_once_and_prints_nothing_else(asking: AgentDev) -> None:
+    with run(asking, "printf begun; touch asked; printf over; read x") as terminal:
+        after = terminal.wait_raw(QUESTION)
+        assert terminal.wait_raw(BELL, start=after) == after + 1
+        assert asking("approve", "1").returncode == 0
+        terminal.wait_for("over")
+        assert terminal.raw.count(BELL) == 1
+        assert terminal.raw[after + 1 :] == b"over"
+
+
+@pytest.mark.parametrize(
+    ("begun", "completed"),
+    [("\\033]0;ti", "tle\\033\\\\"), ("\\033P1$r", "\\033\\\\"), ("\\033[3", "1m"), ("caf\\303", "\\251")],
+    ids=["title", "device control", "colour", "character"],
+)
+def test_the_bell_waits_while_a_sequence_is_incomplete(asking: AgentDev, begun: str, completed: str) -> None:
+    configure(asking, "notify: bell\n")
+    with run(asking, f"stty -echo; printf '{begun}'; touch asked 2>/dev/null & read x; printf '{completed}'; read x") as terminal:
+        wait_until(lambda: asking.sessions()[0]["approvals"] if asking.sessions() else 0, "the question is asked")
+        terminal.wait_quiet(0.6)
+        assert BELL not in terminal.raw
+        terminal.keys("enter")
+        terminal.wait_raw(BELL)
+        assert terminal.raw.count(BELL) == 1
+        assert (begun + completed).encode().decode("unicode_escape").encode("latin-1") in terminal.raw
+
+
+def test_the_notification_is_sent_outside_and_its_text_is_harmless(asking: AgentDev, desk: Desk) -> None:
+    script = "touch asked '<b>bold</b>&\\n' \"$(printf '\\033[31mred\\007')\" --token=hidden42 $(seq 500)"
+    with run(asking, script):
+        namespace, files, *arguments = desk.received()
+    assert namespace == os.readlink("/proc/self/ns/pid")
+    assert {path for path in files.split() if not path.startswith(str(desk.folder))} == {"/dev/null"}
+    assert arguments[:3] == ["--app-name=agent-dev", "--", "agent-dev: a command waits for your approval"]
+    text = arguments[3]
+    assert text.startswith("touch asked &lt;b&gt;bold&lt;/b&gt;&amp;\\\\n ␛[31mred␇ --token=*** 1 2 3 ")
+    assert text.endswith("…")
+    assert len(text) < 250
+    assert len(arguments) == 4
+
+
+def test_a_notification_that_hangs_delays_nothing_and_is_ended(asking: AgentDev, desk: Desk) -> None:
+    with run(asking, "touch asked; echo over; read x") as terminal:
+        desk.received()
+        start = time.monotonic()
+        assert asking("approve", "1").returncode == 0
+        terminal.wait_for("over")
+        assert time.monotonic() - start < 9  # the hanging program ends after ten seconds
+        wait_until(lambda: not processes("sleep\x0061.5"), "it is ended", patience=PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("notify", "bells", "notifications"),
+    [("off", 0, 0), ("bell", 1, 0), ("desktop", 0, 1), ("[]", 0, 0), ("[desktop, bell]", 1, 1)],
+)
+def test_the_setting_selects_the_alerts(asking: AgentDev, desk: Desk, notify: str, bells: int, notifications: int) -> None:
+    configure(asking, f"notify: {notify}\n")
+    with run(asking, "touch asked; echo over; read x") as terminal:
+        terminal.wait_raw(QUESTION)
+        if notifications:
+            desk.received()
+        terminal.wait_quiet()
+        asking("approve", "1")
+        terminal.wait_for("over")
+        assert terminal.raw.count(BELL) == bells
+    assert desk.record.exists() == bool(notifications)
+
+
+def test_without_a_desktop_no_notification_is_sent(asking: AgentDev, desk: Desk) -> None:
+    del asking.env["DISPLAY"]
+    with run(asking, "touch asked; echo over; read x") as terminal:
+        terminal.wait_raw(BELL)
+        asking("approve", "1")
+        terminal.wait_for("over")
+    assert not desk.record.exists()
+
+
+def test_no_program_that_the_agent_can_write_is_run(asking: AgentDev, desk: Desk) -> None:
+    folder = asking.repo / "bin"
+    (desk.folder / "bin").rename(folder)
+    asking.env["PATH"] = f"{folder}:{asking.env['PATH']}"
+    with run(asking, "touch asked; echo over; read x") as terminal:
+        terminal.wait_raw(BELL)
+        asking("approve", "1")
+        terminal.wait_for("over")
+    assert not desk.record.exists()
+
+
+def test_without_a_terminal_the_output_has_no_bell(asking: AgentDev) -> None:
+    with asking.start("--no-merge", "--", "sh", "-c", "touch asked; echo over") as process:
+        wait_until(lambda: list(asking.state.glob("sessions/*/asks/1.json")), "the question is asked")
+        assert asking("approve", "1").returncode == 0
+        output, errors = process.communicate(timeout=30)
+    assert output == "over\n"
+    assert "\a" not in errors
+
+
+def test_sessions_and_the_overview_show_waiting_approvals(asking: AgentDev) -> None:
+    with asking.start("--no-merge", "--name", "fix", "--", "sh", "-c", "touch asked") as process:
+        wait_until(lambda: list(asking.state.glob("sessions/*/asks/1.json")), "the question is asked")
+        assert asking("sessions").stdout.endswith("  fix  1 command waiting (agent-dev approve)\n")
+        assert asking.sessions()[0]["approvals"] == 1
+        assert "approvals  1 command waits in fix" in asking().stdout
+        asking("approve", "1")
+        process.communicate(timeout=30)
+    assert "waiting (agent-dev" not in asking("sessions").stdout
+    assert asking.sessions()[0]["approvals"] == 0
+
+
+@pytest.mark.parametrize(("key", "answered"), [("y", "yes"), ("n", "no"), ("", "no")])
+def test_approve_asks_about_each_command_on_a_terminal(asking: AgentDev, key: str, answered: str) -> None:
+    with run(asking, "touch asked && echo yes || echo no; read x") as agent:
+        agent.wait_raw(QUESTION)
+        with session(asking, "approve") as terminal:
+            terminal.wait_for("approve? [y/N]")
+            terminal.wait_quiet()  # keys typed before the question are dropped
+            terminal.send(f"{key}\r")
+            assert terminal.wait_exit() == 0
+        agent.wait_for(f"\n{answered}")
+
+
+def test_ctrl_d_leaves_a_question_unanswered(asking: AgentDev) -> None:
+    with run(asking, "touch asked; echo over; read x") as agent:
+        agent.wait_raw(QUESTION)
+        with session(asking, "approve") as terminal:
+            terminal.wait_for("approve? [y/N]")
+            terminal.wait_quiet()
+            terminal.keys("ctrl+d")
+            assert terminal.wait_exit() == 0
+            assert "not answered: the command still waits" in terminal.text()
+        assert asking.sessions()[0]["approvals"] == 1
