@@ -159,6 +159,38 @@ def test_config_may_set_the_state_directory() -> None:
 
 
 @pytest.mark.parametrize(
+    ("node", "alerts"),
+    [
+        (text("bell"), ("bell",)),
+        (text("desktop"), ("desktop",)),
+        (plain("off", "false"), ()),
+        (text("off"), ()),
+        (listed("desktop", "bell"), ("desktop", "bell")),
+        (Sequence(1, ()), ()),
+    ],
+)
+def test_alerts_are_a_word_or_a_list(node: Node, alerts: tuple[str, ...]) -> None:
+    checked = schema.check_config(mapping(notify=node))
+
+    assert (checked.fields, checked.problems) == ({"notify": alerts}, ())
+
+
+@pytest.mark.parametrize(
+    ("node", "problem"),
+    [
+        (text("bel"), "notify: bel is not one of bell, desktop, off (did you mean bell?)"),
+        (listed("bell", "off"), "notify: off is not one of bell, desktop"),
+        (mapping(bell=text("x")), "notify: must be text, not a mapping"),
+    ],
+)
+def test_other_alerts_are_refused(node: Node, problem: str) -> None:
+    checked = schema.check_config(mapping(notify=node))
+
+    assert [one.text for one in checked.problems] == [problem]
+    assert not set(checked.fields.get("notify") or ()) - {"bell"}
+
+
+@pytest.mark.parametrize(
     ("field", "word", "value", "problem"),
     [
         ("net", "--net", "hots", "--net: hots is not one of host, none (did you mean host?)"),
