@@ -169,22 +169,24 @@ def test_a_session_without_changes_ends_as_removed(agent_dev: AgentDev) -> None:
         assert watch.returncode == 0
 
 
-def test_a_pipe_gets_one_line_per_event_in_order(guarded: AgentDev) -> None:
+def test_a_pipe_gets_one_line_per_event_in_order(guarded: AgentDev, tmp_path: Path) -> None:
     script = "read x; echo new >new; ls >/dev/null; touch forbidden; touch asked; rm new README.md; read x; exit 4"
-    with agent(guarded, script, "--name", "fix") as process, guarded.start("watch") as watch:
-        assert watch.stdout is not None
-        first = [watch.stdout.readline() for _ in range(3)]
-        assert [row.split()[1] for row in first] == ["session", "command", "checkpoint"]
+    printed = tmp_path / "printed"
+    with (
+        printed.open("w") as output,
+        agent(guarded, script, "--name", "fix") as process,
+        guarded.start("watch", stdout=output) as watch,
+    ):
+        wait_until(lambda: "checkpoint 1" in printed.read_text(), "the past events are printed")
+        assert [row.split()[1] for row in printed.read_text().splitlines()] == ["session", "command", "checkpoint"]
         line(process)
-        rows: list[str] = []
-        while "touch asked" not in "".join(rows):
-            rows.append(watch.stdout.readline())
+        wait_until(lambda: "touch asked" in printed.read_text(), "the question is printed")
         assert guarded("approve", "--deny", "1").returncode == 0
-        while "reverted" not in "".join(rows):
-            rows.append(watch.stdout.readline())
+        wait_until(lambda: "reverted" in printed.read_text(), "the reverted change is printed")
         line(process)
-        rows += watch.communicate(timeout=30)[0].splitlines(keepends=True)
-    texts = [re.sub(r"^\d\d:\d\d:\d\d  (\S+) +", r"\1 ", row.rstrip("\n")) for row in rows]
+        assert watch.wait(30) == 0
+    rows = printed.read_text().splitlines()
+    texts = [re.sub(r"^\d\d:\d\d:\d\d  (\S+) +", r"\1 ", row) for row in rows]
     wanted = [
         "change added  new",
         "command ls",
@@ -201,7 +203,6 @@ def test_a_pipe_gets_one_line_per_event_in_order(guarded: AgentDev) -> None:
     assert [text for text in ordered if text in wanted] == [
         text for text in wanted if text.startswith(("command ls", "command denied: ", "approval"))
     ] + [text for text in wanted[4:] if text.startswith(("command", "end"))]
-    assert watch.returncode == 0
 
 
 def test_json_has_one_object_per_event(guarded: AgentDev) -> None:
