@@ -180,7 +180,8 @@ def test_a_pipe_gets_one_line_per_event_in_order(guarded: AgentDev, tmp_path: Pa
         wait_until(lambda: "checkpoint 1" in printed.read_text(), "the past events are printed")
         assert [row.split()[1] for row in printed.read_text().splitlines()] == ["session", "command", "checkpoint"]
         line(process)
-        wait_until(lambda: "touch asked" in printed.read_text(), "the question is printed")
+        wait_until(lambda: "  1: touch asked" in printed.read_text(), "the question is printed")
+        wait_until(lambda: "added  new" in printed.read_text(), "the new file is printed")
         assert guarded("approve", "--deny", "1").returncode == 0
         wait_until(lambda: "reverted" in printed.read_text(), "the reverted change is printed")
         line(process)
@@ -264,7 +265,7 @@ def test_a_pipe_that_is_closed_early_ends_the_view(agent_dev: AgentDev) -> None:
 
 def test_of_two_sessions_the_user_selects_one(agent_dev: AgentDev) -> None:
     with agent(agent_dev, "read x", "--name", "one"), agent(agent_dev, "read x", "--name", "two"):
-        done = agent_dev("watch")
+        done = agent_dev("watch", timeout=20)
         assert done.returncode == 2
         assert done.stderr == "agent-dev: several sessions are running: one, two\nagent-dev: hint: agent-dev watch two\n"
         with session(agent_dev, "watch") as terminal:
