@@ -38,12 +38,12 @@ class ActivityReader:
 
     @property
     def change_count(self) -> int | None:
-        """The number of changes at the last look; None if there was none yet."""
+        """Return the number of changes at the last look; None if there was none yet."""
         return self._changes.count
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is more to read now."""
+        """Return whether there is more to read now."""
         return self._commands.is_behind or self._log.is_behind
 
     def close(self) -> None:
