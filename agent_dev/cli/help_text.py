@@ -66,6 +66,7 @@ sessions
   rollback CHECKPOINT        roll a session or some paths back
   deleted                    list deleted files; --restore PATH restores one
   log                        show the log; --commands, --changes
+  watch [SESSION]            show what a running session does; --json
   approve [NUMBER]           approve or deny a command that waits for an answer
 
 settings and maintenance

@@ -40,6 +40,7 @@ VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that impl
     "policy": ("policy", "approve"),
     "home": ("home", "trust", "clean", "config"),
     "install": ("install", "outdated"),
+    "watch": ("watch",),
 }
 _VERBS = {word: area for area, argv in VERB_GROUPS.items() for word in argv}
 _OUTPUT_MODULES = ("agent_dev.cli.",)  # to stdout

@@ -46,6 +46,7 @@ class Profile(Value):
     policy: str = "guard"  # the set of policy.yaml for commands; off: none
     tx_inside: bool = False  # whether the agent can take checkpoints and start transactions in its own session
     directory_renames: bool = True  # make directories of overlays renameable; each rename costs a notification
+    notify: str = "both"  # both | bell | desktop | off: when a command waits for the user's answer
     ask_seconds: int = 120  # how long a command waits for the user's answer
     checkpoint_minutes: int = 5  # interval of automatic checkpoints of a running session; 0: none
     keep_checkpoints: int = 50  # checkpoints kept per session; sparser with age
@@ -58,6 +59,7 @@ class Profile(Value):
 LISTS = ("programs", "env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow")
 MAPPINGS = ("set", "limits", "agent")
 NETS = ("host", "none")
+NOTIFY = ("both", "bell", "desktop", "off")
 SHARES = ("ssh-agent", "gpg-agent", "dbus", "display", "docker")
 BUILT_IN = "built-in"
 

@@ -1,6 +1,6 @@
 """The schema of configuration files: keys and checks that turn a tree of nodes into fields and problems."""
 
-from agent_dev.config.profile import NETS, SHARES
+from agent_dev.config.profile import NETS, NOTIFY, SHARES
 from agent_dev.config.validators import (
     CheckedFile,
     CheckResults,
@@ -128,6 +128,7 @@ _ONLY_CONFIG = (
         "keep_merges_days",
         "keep_merges_mib",
         "keep_merged_sessions",
+        "notify",
         "ask_seconds",
         "tx_allow",
         "commit_trailers",
@@ -184,6 +185,7 @@ CONFIG: "dict[str, Check]" = {
     "keep_merges_days": number_between(0, 36500),
     "keep_merges_mib": number_between(0, 1 << 30),
     "keep_merged_sessions": number_between(0, 1 << 20),
+    "notify": one_of(NOTIFY),
     "ask_seconds": number_between(1, 86_400),
     **dict.fromkeys(_CHECKPOINTS, number_between(0, 1 << 30)),
     "tx_allow": list_of(check_line),

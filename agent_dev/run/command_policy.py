@@ -1,5 +1,7 @@
 """The command policy of a run: start the supervisor, and record the policy and its log in the session."""
 
+import os
+
 from agent_dev.run.request import PreparedRun
 from agent_dev.sandbox.supervisor_interface import CommandLogSummary
 from agent_dev.session import store
@@ -21,7 +23,7 @@ def start_supervisor(prepared: PreparedRun, session: store.Session, environ: dic
     home = prepared.machine.home
     options = SupervisorOptions(
         profile.policy, session.folder, home, environ, profile.ask_seconds, roll_back, profile.directory_renames
-    )
+    ).replace(notify=profile.notify, launcher=os.getpid())
     return Supervisor(options)
 
 

@@ -295,12 +295,16 @@ class ExecService:
 
     def _ask(self, call: "ExecCall", decision: command_rules.Decision, row: "Row") -> None:
         from agent_dev.session import approvals  # only if a rule asks
+        from agent_dev.supervisor import alert
 
         deadline = time.monotonic() + self.options.answer_seconds
         number = approvals.add_question(
             self.options.folder, {**row, "until": time.time_ns() + self.options.answer_seconds * 10**9}
         )
         self.questions[number] = _Question(call, {**row, "message": decision.message}, deadline)
+        words = " ".join(map(str, row["argv"]))
+        options = self.options
+        alert.alert(options.notify, options.launcher, "A command waits for your approval", words, options.environ)
         name = call.program.rpartition("/")[2]
         process.write_to_stderr(
             call.pid,

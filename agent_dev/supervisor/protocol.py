@@ -28,6 +28,8 @@ class SupervisorOptions(Value):
     answer_seconds: int
     roll_back: "Callable[[int], str]"
     has_renames: bool = False
+    notify: str = "off"  # how the user is alerted: supervisor/alert.py
+    launcher: int = 0  # pid
 
 
 class SupervisedSandbox(Value):
