@@ -126,7 +126,7 @@ class ChangeList(RowView):
         reason = change.obstacle or change.conflict
         if reason:
             return [Piece(" " + crop_words(clean_text(reason), cells) + " ", Tone.ERROR)]
-        label = outcome.outcome_of(change, self._state.resolutions.get(change.key, ()))
+        label = outcome.outcome_of(change)
         pieces = [Piece(f" {label}", Tone.CHANGED)] if change.is_combined else []
         count = self._state.counts.get(change.key)
         if count is None:
