@@ -149,9 +149,10 @@ def test_an_unmerged_selection_is_saved() -> None:
 def test_a_conflict_is_resolved_by_a_letter() -> None:
     source = Sample()
     source.changes = ChangeSet(tuple(one for one in source.changes.changes if one.conflict))
-    typist = Typist("a", "y")
+    typist = Typist("a", "y", "y")
     review.ask_changes(source, typist)
     assert [len(one) for one in source.merges] == [1]
+    assert "apply this edit?" in "\n".join(typist.lines)
 
 
 def test_nothing_hostile_is_printed_raw() -> None:

@@ -49,7 +49,7 @@ def conflict_document(
 def _help(merged: LineMerge, change: Change) -> str:
     sides = "< yours, > agent's, b both, e edit"
     has_edits = len(merged.choices) > len(merged.conflicts) and not change.is_from_commit
-    return f"{sides}; on an edit of the agent's: space applies it or leaves it out" if has_edits else sides
+    return f"{sides}; space leaves out an edit" if has_edits else sides
 
 
 def edited_document(change: Change, header: tuple[DiffRow, ...], merged: LineMerge, edited: bytes, look: DiffOptions) -> Document:
