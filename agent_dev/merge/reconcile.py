@@ -8,7 +8,7 @@ from agent_dev.diff.binary import is_binary
 from agent_dev.diff.merge3 import ConflictSide, LineMerge
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.merge.decision import Decision, Digests, Outcome, decide
-from agent_dev.merge_engine.merge_plan import ReconciledContent
+from agent_dev.merge_engine.merge_plan import ReconciledContent, RemainderBase
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 
 
@@ -98,7 +98,9 @@ def resolve_regions(change: Change, one: Reconciliation, answers: merge3.Resolut
     """
     if one.merged is None or one.result is None:
         return resolve_conflict(change, one, answers[0]) if answers and isinstance(answers[0], ConflictSide) else None
-    part = one.merged.without_left_out(answers) if one.merged.left_out(answers) else None
+    part = None
+    if one.merged.left_out(answers) and change.after is not None:
+        part = RemainderBase(one.merged.without_left_out(answers), change.after.mode)
     is_agents = all(
         answer is ConflictSide.AGENT
         for region, answer in zip(one.merged.choices, answers, strict=False)

@@ -7,6 +7,7 @@ import pytest
 from agent_dev.diff.merge3 import ConflictSide, LineMerge, merge_lines
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.merge.reconcile import Reconciliation, ThreeVersions, reconcile_change, resolve_regions
+from agent_dev.merge_engine.merge_plan import RemainderBase
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 from agent_dev.overlay.labels import Outcome
 from tests.unit.tui.tui_states import after, change, changes, key
@@ -141,7 +142,7 @@ def test_a_left_out_edit_stays_in_the_session() -> None:
     assert made.change is not None
     assert not made.change.is_session_only
     assert made.result is not None
-    assert (made.result.content, made.result.part) == (b"A\n\nb\n", b"1\n\nb\n")
+    assert (made.result.content, made.result.part) == (b"A\n\nb\n", RemainderBase(b"1\n\nb\n", FILE.mode))
 
 
 @pytest.mark.parametrize(
