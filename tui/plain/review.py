@@ -229,12 +229,12 @@ class _Plain(Questioner):
                 for line in conflict.region_lines(region):
                     self.print_line(f"  {line}")
                 if region.is_choice and not self._state.is_resolving:
-                    self._ask_edit(document, choice)
+                    self._ask_edit(choice)
             choice += region.is_choice
 
-    def _ask_edit(self, document: Document, choice: int) -> None:
+    def _ask_edit(self, choice: int) -> None:
         is_applied = self.ask_letter("apply this edit?", "yn", _EDIT_HELP) == "y"
-        self._resolve(document, choice, ConflictSide.AGENT if is_applied else ConflictSide.YOURS)
+        self._resolve(choice, ConflictSide.AGENT if is_applied else ConflictSide.YOURS)
 
     def _ask_sides(self, document: Document, choice: int, question: str) -> bool:
         """Ask how to resolve a conflict; return whether to go on with the file."""
@@ -244,11 +244,12 @@ class _Plain(Questioner):
             self._send_result(self._work.edit_conflict(document.key))
         if letter in "en":
             return False
-        self._resolve(document, choice, _SIDES[letter])
+        self._resolve(choice, _SIDES[letter])
         return True
 
-    def _resolve(self, document: Document, choice: int, side: ConflictSide) -> None:
-        self._send(CursorMovedTo(document.hunk_rows[choice], Pane.DIFF))
+    def _resolve(self, choice: int, side: ConflictSide) -> None:
+        rows = self._state.diff.document.hunk_rows  # of the current document: a resolution moves the rows
+        self._send(CursorMovedTo(rows[choice], Pane.DIFF))
         self._send(ConflictResolved(side))
 
     def _print_sides(self, document: Document, start: int, index: int) -> None:
