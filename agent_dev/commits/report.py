@@ -162,7 +162,7 @@ def _uncommitted(tree: AgentWorkTree, queries: RunningQueries, moved: Mapping[by
         path: (file.new_mode, file.new_oid) if file.new_mode else None for path, file in moved.items()
     }
     others = [path for path, change in tree.changes.items() if path not in moved and not change.is_ignored]
-    at_end = _list_tree(repo, end, others) if others and end else {}
+    at_end = list_tree(repo, end, others) if others and end else {}
     expected |= {path: at_end.get(path) for path in others}
     return tuple(
         sorted(
@@ -173,7 +173,7 @@ def _uncommitted(tree: AgentWorkTree, queries: RunningQueries, moved: Mapping[by
     )
 
 
-def _list_tree(repo: BareRepository, commit: str, paths: list[bytes]) -> dict[bytes, TreeBlob]:
+def list_tree(repo: BareRepository, commit: str, paths: list[bytes]) -> dict[bytes, TreeBlob]:
     """Return files of a commit; all of them if there are too many to name."""
     found: dict[bytes, TreeBlob] = {}
     names = tuple(os.fsdecode(path) for path in paths) if sum(map(len, paths)) < _MAX_ARGUMENT_SIZE else ()
@@ -215,7 +215,7 @@ def _find_user_edits(
 def _find_dirty(tree: AgentWorkTree, repo: BareRepository, paths: set[bytes], start: str) -> dict[bytes, tuple[bytes, bytes]]:
     """Return, by path, the first commit's content and the user's uncommitted one at the start."""
     stored = [path for path in sorted(paths) if tree.review.lower_snapshot.stored_path(0, path) is not None]
-    at_start = _list_tree(repo, start, stored) if stored and start else {}
+    at_start = list_tree(repo, start, stored) if stored and start else {}
     texts = read_blobs(repo, [side[1] for path in stored if (side := at_start.get(path)) is not None and side[0] != GITLINK])
     found = {}
     for path in stored:

@@ -59,11 +59,9 @@ def _select_commits(state: State, event: SelectionEvent) -> State:
         case Toggled(row, pane):
             entries = state.tabs[Tab.COMMITS]
             index = state.cursor if row is None or pane is Pane.DIFF else row
-            picked = (
-                state.selected_commits ^ {entries[index].id}
-                if index < len(entries) and entries[index].id
-                else state.selected_commits
-            )
+            if index < len(entries) and not entries[index].id:
+                return replace(state, message="only commits can be selected here; files on the Changes tab (1)")
+            picked = state.selected_commits ^ {entries[index].id} if index < len(entries) else state.selected_commits
         case AllToggled():
             picked = frozenset() if every <= state.selected_commits else every
         case AllDeselected():

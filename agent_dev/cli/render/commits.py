@@ -38,7 +38,8 @@ def print_commits(report: CommitReport, session: str, *, as_json: bool, is_runni
         print_line("… and older commits")
     if not report.changes.commits:
         print_line("no commits")
-    for row in describe_other_changes(report):
+    loose = [f"{line} (agent-dev merge applies them)" for line in describe_uncommitted(report)]
+    for row in (*loose, *describe_other_changes(report)):
         print_line(row)
     if report.changes.commits or report.changes.refs:
         print_line("to import commits: agent-dev merge --commits [BRANCH] [--as NAME]")
@@ -54,9 +55,12 @@ def describe_other_changes(report: CommitReport) -> Iterator[str]:
         yield f"stash: {visible(stash.subject)} ({stash.id[:_SHORT]}), not imported"
     for operation in found.operations_in_progress:
         yield f"{operation} in progress, not imported"
-    if report.uncommitted and found.commits:
-        rows = [f"uncommitted: {visible(path)}" for path in report.uncommitted]
-        yield from limit_rows(rows, "uncommitted: {} more")
+
+
+def describe_uncommitted(report: CommitReport) -> Iterator[str]:
+    """Yield a line about the files that differ from the agent's last commit, if there are any, and commits."""
+    if report.uncommitted and report.changes.commits:
+        yield f"uncommitted: {format_count(len(report.uncommitted), 'file')}"
 
 
 def describe_commit(commit: ParsedCommit, report: CommitReport, max_files: int = _FILES) -> Iterator[str]:
