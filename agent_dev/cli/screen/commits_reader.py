@@ -88,7 +88,11 @@ def _read_patches(queries: RunningQueries, made: Sequence[ParsedCommit]) -> dict
     for one in made[:_MOST_PATCHES]:
         hint = f"agent-dev commits --patch {one.id[:_SHORT]}"
         try:
-            lines = commit_patch.read_patch(queries.repo, one, _LARGEST_PATCH).removesuffix(b"\n").split(b"\n")
+            lines = (
+                commit_patch.read_patch(queries.repo, one, queries.rename_similarity, _LARGEST_PATCH)
+                .removesuffix(b"\n")
+                .split(b"\n")
+            )
         except CommandFailed:
             lines = [f"its patch is too large or unreadable: {hint}".encode()]
         more = [f"… {len(lines) - _MOST_LINES:,} more lines: {hint}"] if len(lines) > _MOST_LINES else []
