@@ -278,7 +278,7 @@ def _commit_files(
     try:
         if budget.left <= 0:
             return _files_without_patch(commit, risks), _NO_SPACE
-        patches = parse_patch(read_patch(repo, commit, _MAX_FILE_SIZE))
+        patches = parse_patch(read_patch(repo, commit, report.rename_similarity, _MAX_FILE_SIZE))
     except (CommandFailed, InvalidPatch) as error:
         return _files_without_patch(commit, risks), f"no patch: {error.message}"
     more = len(patches) - _MAX_COMMIT_FILES

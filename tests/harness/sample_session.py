@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent_dev.diff.merge3 import LineMerge, merge_lines
+from agent_dev.diff.merge3 import ConflictSide, LineMerge, merge_lines
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, Risk
 from agent_dev.overlay.selection import Selection
@@ -127,9 +127,11 @@ class Sample:
             return None
         return merge_lines(b"price = 100\n\n\nvat = 19\n", b"price = 490\n\n\nvat = 19\n", b"price = 100 * 2\n\n\nvat = 7\n")
 
-    def resolve(self, key: Key, _answers: ConflictResolution) -> Change | None:
+    def resolve(self, key: Key, answers: ConflictResolution) -> Change | None:
         """Resolve the conflict, whatever the answer."""
-        return replace(self.changes.by_key()[key], conflict=None, resolution=Resolution.BOTH)
+        is_agents = bool(answers) and answers[0] is ConflictSide.AGENT
+        resolution = Resolution.AGENT if is_agents else Resolution.BOTH
+        return replace(self.changes.by_key()[key], conflict=None, resolution=resolution)
 
     def edit_conflict(self, _key: Key) -> bytes | None:
         """Return None: there is no editor."""

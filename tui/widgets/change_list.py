@@ -127,7 +127,7 @@ class ChangeList(RowView):
         reason = change.obstacle or change.conflict
         if reason:
             return [Piece(" " + crop_words(clean_text(reason), cells) + " ", Tone.ERROR)]
-        label = outcome.outcome_of(change, self._state.resolutions.get(change.key, ()))
+        label = outcome.outcome_of(change)
         has_note = any((note.root, note.path) == (change.key.root, change.key.path) for note in self._state.notes)
         pieces = [Piece(f" {NOTE_SIGN}", "accent")] if has_note else []
         pieces += [Piece(f" {label}", Tone.CHANGED)] if change.is_combined else []
