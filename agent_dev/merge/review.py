@@ -12,7 +12,7 @@ from agent_dev.fs import acl, case_folding, dir_tree, walk
 from agent_dev.fs import entry as fs_entry
 from agent_dev.fs.entry import Entry, FileType, Key, WalkedEntry, parents_of
 from agent_dev.git import check_ignore
-from agent_dev.merge import link_copies, link_renames
+from agent_dev.merge import link_renames
 from agent_dev.overlay import interpret
 from agent_dev.overlay.case_collisions import with_collision_obstacle
 from agent_dev.overlay.changes import UNASSESSED, Change, ChangeKind, ChangeSet, sorted_changes
@@ -195,7 +195,7 @@ def open_review(
         else:
             review.changes = _changes(review, environ)
             review.changes = link_renames.link_renames(review, record.get("rename_similarity", store.DEFAULT_SIMILARITY))
-            review.changes = link_copies.link_copies(review)
+            review.changes = link_renames.link_copies(review)
         if with_risks:
             review.assess()
     except OSError:

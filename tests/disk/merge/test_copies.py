@@ -9,7 +9,7 @@ import pytest
 from agent_dev.cli.render.changes import _change
 from agent_dev.cli.render.format import change_row
 from agent_dev.fs.entry import Key
-from agent_dev.merge import link_copies
+from agent_dev.merge import link_renames
 from agent_dev.merge.patches import PatchWriter
 from agent_dev.merge.select_by_options import SelectionRequest
 from agent_dev.overlay.patch_write import PatchFormat
@@ -105,8 +105,8 @@ def test_a_copy_is_selected_in_part_as_a_new_file(session: EndedSession) -> None
 
 
 def test_only_a_limited_number_of_files_is_read(session: EndedSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link_copies, "_MAX_BYTES", 2 * len(TEXT) - 1)
+    monkeypatch.setattr(link_renames, "_MAX_COPIED_BYTES", 2 * len(TEXT) - 1)
     assert origins(session) == {}
-    monkeypatch.setattr(link_copies, "_MAX_BYTES", 1 << 20)
-    monkeypatch.setattr(link_copies, "_MAX_FILES", 0)
+    monkeypatch.setattr(link_renames, "_MAX_COPIED_BYTES", 1 << 20)
+    monkeypatch.setattr(link_renames, "_MAX_COPIES", 0)
     assert origins(session) == {}
