@@ -16,6 +16,8 @@ from agent_dev.overlay.patch_write import PatchFormat
 from tests.harness import trees
 from tests.harness.ended_session import EndedSession
 from tests.harness.trees import FILE, Node, UpperEntry
+from tui.text.labels import describe_kind
+from tui.widgets import change_list
 
 TEXT = b"".join(b"line %d of the file\n" % number for number in range(9))
 OTHER = TEXT.replace(b"line 3", b"line X")
@@ -27,11 +29,11 @@ def file(data: bytes, mode: int = 0o644) -> Node:
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[EndedSession]:
-    base = {b"a": file(TEXT), b"b": file(OTHER), b"tiny": file(b"x\n"), b"edited": file(TEXT + TEXT)}
+    base = {b"a": file(TEXT), b"b": file(OTHER), b"tiny": file(b"x\n" * 20), b"edited": file(TEXT + TEXT)}
     marks = [
         UpperEntry(b"copy", file(TEXT)),
         UpperEntry(b"run me", file(OTHER, 0o755)),
-        UpperEntry(b"tiny2", file(b"x\n")),
+        UpperEntry(b"tiny2", file(b"x\n" * 20)),
         UpperEntry(b"edited", file(TEXT + TEXT + b"more\n")),
         UpperEntry(b"was edited", file(TEXT + TEXT)),
         UpperEntry(b"other", file(TEXT.replace(b"line 4", b"line Y"))),
@@ -60,6 +62,8 @@ def test_a_new_file_equal_to_an_unchanged_file_is_a_copy(session: EndedSession) 
 def test_the_list_and_json_name_the_origin(session: EndedSession) -> None:
     change = session.changes().by_key()[Key(0, b"copy")]
     assert change_row(change, ["/src"]).startswith("+ copied   copy (from a)")
+    assert "".join(piece.text for piece in change_list._origin(change, 40)) == " copied from a"
+    assert describe_kind(change) == "new file, copied from a"
     assert (_change(change, ["/src"])["kind"], _change(change, ["/src"])["from"]) == ("copied", "a")
 
 
