@@ -195,6 +195,7 @@ def open_review(
         else:
             review.changes = _changes(review, environ)
             review.changes = link_renames.link_renames(review, record.get("rename_similarity", store.DEFAULT_SIMILARITY))
+            review.changes = link_renames.link_copies(review)
         if with_risks:
             review.assess()
     except OSError:

@@ -1,7 +1,7 @@
 """Read a lower snapshot: the roots as the session began (taken by overlay/lower_snapshot_take), updated by later merges."""
 
 import os
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Collection, Iterator, MutableMapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -302,6 +302,10 @@ class LowerSnapshot:
     def links(self, root: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield a root's symbolic links with their targets."""
         return self._tables[root].links() if root < len(self._tables) else iter(())
+
+    def files_of_sizes(self, root: int, sizes: Collection[int]) -> Iterator[tuple[bytes, int]]:
+        """Return a root's regular files of some sizes: paths and sizes."""
+        return self._tables[root].files_of_sizes(sizes) if root < len(self._tables) else iter(())
 
     def stored_path(self, root: int, path: bytes) -> str | None:
         """Return the file with a path's stored content; None if no content was stored."""
