@@ -9,7 +9,7 @@ from tests.harness.program import AgentDev
 TEXT = "".join(f"line {number} of a module\n" for number in range(9))
 
 
-def test_a_copied_file_is_told_and_its_patch_applies(agent_dev: AgentDev, repo: Path) -> None:
+def test_a_copied_file_is_shown_and_its_patch_applies(agent_dev: AgentDev, repo: Path) -> None:
     (repo / "module.py").write_text(TEXT)
     (repo / "untracked.py").write_text(TEXT + "more\n")
     agent_dev.git("add", "module.py")
