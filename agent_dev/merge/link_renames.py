@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import sha256
+from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -131,12 +132,13 @@ def _origins(review: "ReviewProtocol", number: int, added: list[Change]) -> dict
     table, base = review.changes.by_key(), review.lower_snapshot
     needs_index = bool(review.record["git"]) and number == 0
     found = ((size, path) for path, size in base.files_of_sizes(number, frozenset(map(_size, added))))
+    smallest = nsmallest(4 * _MAX_COPIES, found)  # more than are read, for some are changed
     unchanged = (
-        one for one in sorted(found) if Key(number, one[1]) not in table and (not needs_index or base.is_in_git(number, one[1]))
+        one for one in smallest if Key(number, one[1]) not in table and (not needs_index or base.is_in_git(number, one[1]))
     )
     candidates = list(islice(unchanged, _MAX_COPIES))
     sizes = {size for size, _ in candidates}
-    copies = sorted((one for one in added if _size(one) in sizes), key=lambda one: (_size(one), one.key))[:_MAX_COPIES]
+    copies = nsmallest(_MAX_COPIES, (one for one in added if _size(one) in sizes), key=_size)
     limit = _largest_size([*(size for size, _ in candidates), *map(_size, copies)])
     copies = [one for one in copies if _size(one) <= limit]
     by_digest = _read_digests(review, number, (path for size, path in candidates if size <= limit)) if copies else {}
