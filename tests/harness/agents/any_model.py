@@ -153,7 +153,7 @@ def _write_responses(answer: Call | str, body: Json) -> Iterator[Json]:
     usage |= {"output_tokens_details": {"reasoning_tokens": 0}}
     head = {"id": "response_1", "object": "response", "created_at": 1, "model": body.get("model")}
     whole = {**head, "status": "completed", "output": [item], "usage": usage}
-    events = [
+    events: list[Json] = [
         {"type": "response.created", "response": {**head, "status": "in_progress", "output": []}},
         {"type": "response.output_item.added", "output_index": 0, "item": item},
         *middle,

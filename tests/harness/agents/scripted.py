@@ -1,4 +1,4 @@
-"""How each agent is pointed to a scripted model: variables, files of the agent home, and the arguments of one task."""
+"""How each agent is pointed to a scripted model: variables, files of the agent home, and arguments."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,9 +13,9 @@ EDIT_BLOCK = f"made.txt\n```\n<<<<<<< SEARCH\n=======\n{MADE}>>>>>>> REPLACE\n``
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How to run an agent once, without a terminal."""
+    """How to run an agent with the model; the prompt is given by `agent-dev --prompt`."""
 
-    arguments: tuple[str, ...]  # after the agent's name
+    arguments: tuple[str, ...] = ()  # after the agent's name
     environ: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)  # of the agent home
     text: str = "A title"  # the answer to a request without tools
@@ -31,104 +31,107 @@ class Setup:
             (home / path).write_text(text)
 
 
-def _aider(url: str, prompt: str) -> Setup:
+def _aider(url: str) -> Setup:
     environ = {"OPENAI_API_BASE": f"{url}/v1", "OPENAI_API_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     model = ("--model", f"openai/{MODEL}", "--edit-format", "diff", "--no-stream", "--no-show-model-warnings")
-    return Setup((*model, "--message", prompt), environ, text=EDIT_BLOCK)
+    return Setup(model, environ, text=EDIT_BLOCK)
 
 
-def _claude(url: str, prompt: str) -> Setup:
+def _claude(url: str) -> Setup:
     environ = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_AUTH_TOKEN": KEY, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
-    return Setup(("--print", prompt), environ)
+    return Setup(environ=environ)
 
 
-def _cline(url: str, prompt: str) -> Setup:
+def _cline(url: str) -> Setup:
     provider = {"provider": "openai-compatible", "apiKey": KEY, "model": MODEL, "baseUrl": f"{url}/v1"}
-    saved = {"version": 1, "lastUsedProvider": "openai-compatible", "providers": {"openai-compatible": {"settings": provider}}}
-    return Setup((prompt,), files={".cline/data/settings/providers.json": json.dumps(saved)})
+    saved = {"settings": provider, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}
+    document = {"version": 1, "lastUsedProvider": "openai-compatible", "modes": {}, "providers": {"openai-compatible": saved}}
+    return Setup(
+        ("--provider", "openai-compatible", "--model", MODEL), files={".cline/data/settings/providers.json": json.dumps(saved)}
+    )
 
 
-def _codex(url: str, prompt: str) -> Setup:
+def _codex(url: str) -> Setup:
     provider = f'{{name="{MODEL}",base_url="{url}/v1",wire_api="responses",env_key="MODEL_KEY"}}'
     settings = {"model_provider": MODEL, f"model_providers.{MODEL}": provider, "web_search": "disabled"}
     overrides = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     # Codex makes links to itself in its home, and refuses to below the directory for temporary files, where a test's home is.
-    return Setup(("exec", *overrides, "-m", MODEL, prompt), {"MODEL_KEY": KEY, "TMPDIR": "/var/tmp"})
+    return Setup((*overrides, "-m", MODEL), {"MODEL_KEY": KEY, "TMPDIR": "/var/tmp"})
 
 
-def _continue(url: str, prompt: str) -> Setup:
+def _continue(url: str) -> Setup:
     model = {"name": MODEL, "provider": "openai", "model": MODEL, "apiBase": f"{url}/v1", "apiKey": KEY}
     model |= {"roles": ["chat"], "capabilities": ["tool_use"]}  # type: ignore[dict-item]
     settings = {"name": MODEL, "version": "1.0.0", "schema": "v1", "models": [model]}  # JSON is YAML, too
-    return Setup(("--print", prompt), files={".continue/config.yaml": json.dumps(settings)})
+    return Setup(files={".continue/config.yaml": json.dumps(settings)})
 
 
-def _copilot(url: str, prompt: str) -> Setup:
+def _copilot(url: str) -> Setup:
     environ = {"COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_PROVIDER_API_KEY": KEY, "COPILOT_MODEL": MODEL}
-    return Setup(("--prompt", prompt), environ)
+    return Setup(environ=environ)
 
 
-def _droid(url: str, prompt: str) -> Setup:
+def _droid(url: str) -> Setup:
     model = {"model": MODEL, "id": f"custom:{MODEL}", "baseUrl": f"{url}/v1", "apiKey": KEY, "displayName": MODEL}
     model |= {"provider": "generic-chat-completion-api", "maxOutputTokens": 4000}  # type: ignore[dict-item]
-    words = ("exec", "--skip-permissions-unsafe", "--model", f"custom:{MODEL}", prompt)
-    return Setup(words, {"FACTORY_API_KEY": "fk-dummy"}, {".factory/settings.json": json.dumps({"customModels": [model]})})
+    settings = {"customModels": [model], "sessionDefaultSettings": {"model": f"custom:{MODEL}"}}
+    return Setup((), {"FACTORY_API_KEY": "fk-dummy"}, {".factory/settings.json": json.dumps(settings)})
 
 
-def _gemini(url: str, prompt: str) -> Setup:
+def _gemini(url: str) -> Setup:
     settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"enableAutoUpdate": False}}
     environ = {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": KEY}
-    return Setup(("--prompt", prompt), environ, {".gemini/settings.json": json.dumps(settings)})
+    return Setup((), environ, {".gemini/settings.json": json.dumps(settings)})
 
 
-def _grok(url: str, prompt: str) -> Setup:
+def _grok(url: str) -> Setup:
     model = f'[model.{MODEL}]\nbase_url = "{url}/v1"\nenv_key = "XAI_API_KEY"\ncontext_window = 100000\n'
     settings = f'{model}[models]\ndefault = "{MODEL}"\n'
-    return Setup(("-p", prompt), {"XAI_API_KEY": KEY}, {".grok/config.toml": settings})
+    return Setup((), {"XAI_API_KEY": KEY}, {".grok/config.toml": settings})
 
 
-def _opencode_like(prefix: str, url: str, prompt: str) -> Setup:
+def _opencode_like(prefix: str, url: str) -> Setup:
     provider = {"npm": "@ai-sdk/openai-compatible", "name": MODEL, "models": {MODEL: {"name": MODEL}}}
     provider |= {"options": {"baseURL": f"{url}/v1", "apiKey": KEY}}
     settings = {"model": f"{MODEL}/{MODEL}", "provider": {MODEL: provider}}
     environ = {f"{prefix}_CONFIG_CONTENT": json.dumps(settings), f"{prefix}_DISABLE_MODELS_FETCH": "1"}
-    return Setup(("run", prompt), environ)
+    return Setup(environ=environ)
 
 
-def _kilo(url: str, prompt: str) -> Setup:
-    return _opencode_like("KILO", url, prompt)
+def _kilo(url: str) -> Setup:
+    return _opencode_like("KILO", url)
 
 
-def _opencode(url: str, prompt: str) -> Setup:
-    return _opencode_like("OPENCODE", url, prompt)
+def _opencode(url: str) -> Setup:
+    return _opencode_like("OPENCODE", url)
 
 
-def _kimi(url: str, prompt: str) -> Setup:
+def _kimi(url: str) -> Setup:
     environ = {"NAME": MODEL, "PROVIDER_TYPE": "openai", "API_KEY": KEY, "BASE_URL": f"{url}/v1", "MAX_CONTEXT_SIZE": "100000"}
-    return Setup(("--prompt", prompt), {f"KIMI_MODEL_{name}": value for name, value in environ.items()})
+    return Setup((), {f"KIMI_MODEL_{name}": value for name, value in environ.items()})
 
 
-def _openhands(url: str, prompt: str) -> Setup:
+def _openhands(url: str) -> Setup:
     environ = {"LLM_BASE_URL": f"{url}/v1", "LLM_API_KEY": KEY, "LLM_MODEL": f"openai/{MODEL}"}
-    return Setup(("--override-with-envs", "--headless", "--task", prompt), environ)
+    return Setup(("--override-with-envs",), environ)
 
 
-def _pi(url: str, prompt: str) -> Setup:
+def _pi(url: str) -> Setup:
     provider = {"baseUrl": f"{url}/v1", "api": "openai-completions", "apiKey": KEY, "models": [{"id": MODEL}]}
     files = {".pi/agent/models.json": json.dumps({"providers": {MODEL: provider}})}
-    return Setup(("--provider", MODEL, "--model", MODEL, "--print", prompt), files=files)
+    return Setup(("--provider", MODEL, "--model", MODEL), files=files)
 
 
-def _qwen(url: str, prompt: str) -> Setup:
+def _qwen(url: str) -> Setup:
     environ = {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": KEY, "OPENAI_MODEL": MODEL}
-    return Setup(("--auth-type", "openai", "--prompt", prompt), environ)
+    return Setup(("--auth-type", "openai"), environ)
 
 
-def _vibe(url: str, prompt: str) -> Setup:
+def _vibe(url: str) -> Setup:
     provider = f'[[providers]]\nname = "{MODEL}"\napi_base = "{url}/v1"\napi_key_env_var = "MISTRAL_API_KEY"\n'
     model = f'[[models]]\nname = "{MODEL}"\nprovider = "{MODEL}"\nalias = "{MODEL}"\n'
     settings = f'active_model = "{MODEL}"\n{provider}api_style = "openai"\nbackend = "generic"\n{model}'
-    return Setup(("--prompt", prompt), {"MISTRAL_API_KEY": KEY}, {".vibe/config.toml": settings})
+    return Setup((), {"MISTRAL_API_KEY": KEY}, {".vibe/config.toml": settings})
 
 
 # The versions that are tested; the newest may be incomplete in the registry while it is published.
@@ -140,7 +143,7 @@ VERSIONS: Mapping[str, str] = {
     "opencode": "1.18.33",
 }
 
-SETUPS: Mapping[str, Callable[[str, str], Setup]] = {
+SETUPS: Mapping[str, Callable[[str], Setup]] = {
     "aider": _aider,
     "claude": _claude,
     "cline": _cline,

@@ -17,8 +17,8 @@ newer node (from npm) or Python (with uv) where it needs one, and checks that it
 used, your tokens are not. `agent-dev -p PROMPT AGENT` gives any of them a prompt, and `agent-dev resume` goes on with its
 conversation (`--fresh`: a new one). The login of an agent stays in the agent home (`home --reset --keep-login` keeps it).
 
-| agent | package | needs | prompt | goes on with | as root | nests |
-|---|---|---|---|---|---|---|
+| agent | package | needs | prompt | without a terminal | goes on with | as root | nests |
+|---|---|---|---|---|---|---|---|
 """
 _NOTES = """\
 
@@ -54,7 +54,8 @@ def _row(*cells: str) -> str:
 
 
 def _properties(one: AgentEntry) -> tuple[str, ...]:
-    return _package(one), _needs(one), _code(one.prompt), _code(one.resume), _yes(one.runs_as_root), _yes(one.nests)
+    words = (_code(one.prompt), _code(one.task or one.prompt), _code(one.resume))
+    return (_package(one), _needs(one), *words, _yes(one.runs_as_root), _yes(one.nests))
 
 
 def _package(entry: AgentEntry) -> str:

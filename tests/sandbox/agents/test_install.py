@@ -127,6 +127,31 @@ def test_a_resumed_agent_continues_its_conversation(agent_dev: AgentDev, registr
     assert rows == ["--standing|a|--say|first", "--standing|--again", "--standing|a"]
 
 
+def test_a_prompt_without_a_terminal_is_a_task(agent_dev: AgentDev, registry: Registry) -> None:
+    profile = PROFILES["noder"] + '  task: [do, "{prompt}"]\n'
+    write_profile(agent_dev, "noder", profile)
+    assert agent_dev("install", "noder", env=registry.environment).returncode == 0
+    assert agent_dev("-p", "fix it", "noder", "a").stdout == "--standing|a|do|fix it\n"
+    with Terminal([PROGRAM, "-p", "fix it", "noder"], cwd=agent_dev.repo, env=agent_dev.terminal_environment()) as terminal:
+        assert terminal.wait_exit() == 0
+        assert "--standing|--say|fix it" in terminal.text()
+
+
+@pytest.mark.parametrize(("task", "said"), [("do", "--say|more"), ("--do", "--do|more")])
+def test_a_subcommand_of_a_task_does_not_follow_resume(agent_dev: AgentDev, registry: Registry, task: str, said: str) -> None:
+    write_profile(agent_dev, "noder", PROFILES["noder"] + f'  task: [{task}, "{{prompt}}"]\n')
+    assert agent_dev("install", "noder", env=registry.environment).returncode == 0
+    program = agent_dev.agent_home / ".local/agent/lib/node_modules/noder/program.js"
+    program.write_text(program.read_text() + 'require("fs").writeFileSync("log", "x");\n')
+    agent_dev("--no-merge", "noder")
+    assert agent_dev("-p", "more", "resume").stdout == f"--standing|--again|{said}\n"
+
+
+def test_the_value_of_an_env_option_stays_as_typed(agent_dev: AgentDev) -> None:
+    done = agent_dev("--env", "TEXT=~/x {root} {home}", "--", "printenv", "TEXT")
+    assert done.stdout == "~/x {root} {home}\n"
+
+
 def test_a_missing_agent_is_offered_on_a_terminal(agent_dev: AgentDev, registry: Registry) -> None:
     environment = agent_dev.terminal_environment(registry.environment)
     with Terminal([PROGRAM, "noder", "--version"], cwd=agent_dev.repo, env=environment) as terminal:

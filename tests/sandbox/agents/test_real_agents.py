@@ -28,10 +28,10 @@ def test_an_installed_agent_makes_a_change_that_is_applied(agent_dev: AgentDev, 
     assert tree(agent_dev.repo) == before
     assert agent_dev("sessions", "--all").stdout == "no running or waiting sessions\n"
 
-    with AnyModel(COMMAND, SETUPS[agent]("", "").text) as model:
-        setup = SETUPS[agent](model.url, "make a file")
+    with AnyModel(COMMAND, SETUPS[agent]("").text) as model:
+        setup = SETUPS[agent](model.url)
         setup.write_files(agent_dev.agent_home)
-        done = agent_dev("--no-merge", *setup.options(), agent, *setup.arguments, timeout=240)
+        done = agent_dev("--no-merge", "-p", "make a file", *setup.options(), agent, *setup.arguments, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     assert model.paths, "the agent asked the scripted model"
     assert tree(agent_dev.repo) == before
