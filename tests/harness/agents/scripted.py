@@ -47,7 +47,7 @@ def _cline(url: str) -> Setup:
     saved = {"settings": provider, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}
     document = {"version": 1, "lastUsedProvider": "openai-compatible", "modes": {}, "providers": {"openai-compatible": saved}}
     return Setup(
-        ("--provider", "openai-compatible", "--model", MODEL), files={".cline/data/settings/providers.json": json.dumps(saved)}
+        ("--provider", "openai-compatible", "--model", MODEL), files={".cline/data/settings/providers.json": json.dumps(document)}
     )
 
 
@@ -138,9 +138,19 @@ def _vibe(url: str) -> Setup:
 VERSIONS: Mapping[str, str] = {
     "aider": "0.86.2",
     "claude": "2.1.330",
+    "cline": "3.0.65",
     "codex": "0.169.0",
+    "continue": "1.5.47",
+    "copilot": "1.0.102",
     "gemini": "0.61.0",
+    "grok": "1.0.41",
+    "kilo": "7.7.7",
+    "kimi": "2.1.0",
     "opencode": "1.18.33",
+    "openhands": "1.16.0",
+    "pi": "0.99.1",
+    "qwen": "0.24.4",
+    "vibe": "3.0.2",
 }
 
 SETUPS: Mapping[str, Callable[[str], Setup]] = {

@@ -60,6 +60,39 @@ def test_a_pypi_agent_is_installed_in_an_environment_of_its_own(agent_dev: Agent
     assert (agent_dev.agent_home / ".local/agent/venvs/snake/bin/python").exists()
 
 
+def test_an_agent_that_needs_a_newer_node_gets_one_of_its_own(agent_dev: AgentDev, registry: Registry) -> None:
+    registry.npm["node"] = ["99.1.0"]
+    old = PROFILES["noder"].replace("npm: noder", "npm: noder\n  node: '99.1'")
+    write_profile(agent_dev, "noder", old)
+    system = agent_dev("--", "node", "--version").stdout
+    done = agent_dev("install", "noder", "--version", "1.0.0", env=registry.environment)
+    assert done.returncode == 0, done.stderr
+    program = agent_dev.agent_home / ".local/agent/node/99/lib/node_modules/noder/program.js"
+    program.write_text(program.read_text() + "console.log(process.env.NODE_OF);\n")
+    assert agent_dev("noder", "a b").stdout == "--standing|a b\nnpm\n"
+    assert agent_dev("--", "node", "--version").stdout == system
+    assert agent_dev("--", "sh", "-c", "command -v node").stdout == "/usr/bin/node\n"
+    assert "noder      1.0.0" in agent_dev("install", "--list").stdout
+
+    assert agent_dev("install", "--upgrade", "noder", env=registry.environment).returncode == 0
+    assert "installing node" in done.stdout
+    assert "noder      1.2.0" in agent_dev("install", "--list").stdout
+    write_profile(agent_dev, "noder", PROFILES["noder"])
+    assert agent_dev("install", "noder", "--version", "1.0.0", env=registry.environment).returncode == 0
+    assert agent_dev("noder", "a").stdout == "--standing|a\n"
+    assert "noder      1.0.0" in agent_dev("install", "--list").stdout
+
+
+def test_a_python_of_a_version_manager_is_found(agent_dev: AgentDev, registry: Registry) -> None:
+    python = agent_dev.home / ".pyenv/versions/9.1.0/bin/python3"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\n[ "$1" != -c ] || { echo 9.1; exit; }\nexec /usr/bin/python3 "$@"\n')
+    python.chmod(0o755)
+    done = agent_dev("install", "future", env=registry.environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert agent_dev("future", "x").stdout == "x\n"
+
+
 def test_versions_are_listed_selected_and_upgraded(agent_dev: AgentDev, registry: Registry) -> None:
     def installed() -> str:
         rows = agent_dev("install", "--list").stdout.splitlines()
