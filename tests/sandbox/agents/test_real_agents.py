@@ -1,6 +1,6 @@
 """The real agents, newly installed by `agent-dev install`, against a scripted model on this machine, until the change is applied.
 
-AGENT_DEV_TEST_AGENTS selects them: `all`, or names (`codex,gemini`). Without it, a complete run takes the five of FIRST.
+AGENT_DEV_TEST_AGENTS selects them: `all`, `first` (the five of FIRST), or names (`codex,gemini`). Without it, none is run.
 """
 
 import os
@@ -14,7 +14,7 @@ from tests.harness.program import AgentDev, tree
 FIRST = ("aider", "claude", "codex", "gemini", "opencode")
 CERTIFICATES = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
 ASKED = os.environ.get("AGENT_DEV_TEST_AGENTS", "")
-AGENTS = tuple(SETUPS) if ASKED == "all" else tuple(ASKED.split(",")) if ASKED else FIRST
+AGENTS = {"all": tuple(SETUPS), "first": FIRST}.get(ASKED) or tuple(filter(None, ASKED.split(","))) or FIRST
 
 
 @pytest.mark.real_agents
