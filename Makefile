@@ -7,7 +7,7 @@ AS_USER := $(if $(filter 0,$(shell id -u)),.ci/as-user)
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr $$(nproc) \* 2)
 PYTEST := .ci/in-memory $(AS_USER) $(PYTHON_IN_VENV) -m pytest -q -n auto --dist loadfile
 
-.PHONY: help setup demo test test-all check bench clean
+.PHONY: help setup demo test test-all test-agents check bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -26,6 +26,10 @@ test: ## Set up, then run a share of the tests as an ordinary user (see CONTRIBU
 test-all: ## Set up, then run every test as an ordinary user
 	@.ci/setup --tests
 	$(PYTEST)
+
+test-agents: ## Set up, then install all sixteen agents and let each make a change, with a scripted model
+	@.ci/setup --tests
+	$(AS_USER) env AGENT_DEV_TEST_AGENTS=$${AGENT_DEV_TEST_AGENTS:-all} $(PYTHON_IN_VENV) -m pytest -q -rA tests/sandbox/agents/test_real_agents.py
 
 check: ## Run the linters, the type check and the import contracts
 	@.ci/setup

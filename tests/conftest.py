@@ -81,6 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only_root: of what only root may do, such as mounting; not in an ordinary user's run")
     config.addinivalue_line("markers", "only_new_bwrap: of what needs bubblewrap 0.12; not in a run with an older one")
     config.addinivalue_line("markers", "slow: takes more than five seconds; not in a run of a share of the tests")
+    config.addinivalue_line("markers", "real_agents: downloads agents; only if AGENT_DEV_TEST_AGENTS asks for them")
     config.addinivalue_line("markers", "only_chromium: of what needs a browser, Chromium; not in a run without one")
     config.addinivalue_line("markers", "only_sshd: of what needs an OpenSSH server; not in a run without one that can work")
 
@@ -93,6 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "only_sshd": has_sshd(),
         "only_chromium": bool(find_chromium()),
         "slow": scale.SCALE >= 100,
+        "real_agents": bool(os.environ.get("AGENT_DEV_TEST_AGENTS")),
     }
     omitted = [name for name, is_included in can_run.items() if not is_included]
     chosen = scale.sample(item for item in items if not any(map(item.get_closest_marker, omitted)))

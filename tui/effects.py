@@ -2,21 +2,21 @@
 
 from dataclasses import dataclass
 
-from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.diff import merge3
 from agent_dev.diff.review_note import ReviewNote
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.selection import Selection
 from tui.model.document import DiffOptions
 from tui.model.tabs import ImportMode, Tab
 
-Resolutions = tuple[ConflictSide | bytes | None, ...]
+Resolutions = tuple[merge3.ConflictSide | bytes | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadDiff:
     """Read a change and build its diff on a worker; results in DiffLoaded.
 
-    `resolutions`: resolutions of its conflicts so far. `notes`: the notes about it.
+    `resolutions`: resolutions of its choices so far. `notes`: the notes about it.
     """
 
     key: Key

@@ -14,7 +14,7 @@ from tui.model.tabs import ImportMode, Tab, TabEntry
 from tui.model.totals import LineCount
 
 ContentPair = tuple[bytes | None, bytes | None]
-ConflictResolution = Sequence[ConflictSide | bytes | None] | bytes  # one per conflict, or the whole file from an editor
+ConflictResolution = Sequence[ConflictSide | bytes | None] | bytes  # one per choice, or the whole file from an editor
 ProgressCallback = Callable[[int, int], object]
 
 

@@ -6,9 +6,11 @@ from threading import Event as Flag
 from threading import Lock
 from time import monotonic, sleep
 
+from agent_dev.diff.merge3 import Resolutions
 from agent_dev.errors import AgentDevError
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change
+from agent_dev.overlay.labels import format_count
 from tui.effects import (
     Apply,
     AssessRisks,
@@ -169,7 +171,7 @@ class Worker:
         """Run a slow effect and report its result; runs on a worker thread."""
         match effect:
             case Resolve(key, answers):
-                self._report(self._resolved(key, self._source.resolve(key, answers), "conflict resolved; change selected"))
+                self._report(self._resolved(key, self._source.resolve(key, answers), self._describe_resolved(key, answers)))
             case Search(text, keys):
                 self._search(text, keys)
             case AssessRisks(keys):
@@ -182,6 +184,11 @@ class Worker:
                 self._report(EntriesLoaded(tab, self._source.read_commits()))
             case ImportCommits(ids, mode, name):
                 self._report(_finished(self._source.import_commits(ids, mode, name)))
+
+    def _describe_resolved(self, key: Key, answers: Resolutions) -> str:
+        merged = self._source.line_merge(key)
+        left = merged.left_out(answers) if merged is not None else 0
+        return "conflict resolved; change selected" + (f"; {format_count(left, 'edit')} left out" if left else "")
 
     def _resolved(self, key: Key, change: Change | None, message: str, *, is_edited: bool = False) -> Result:
         if change is None:

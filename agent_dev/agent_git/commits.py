@@ -12,7 +12,7 @@ from agent_dev.agent_git import changes as git_changes
 from agent_dev.agent_git import current_refs, imported_branches, refs
 from agent_dev.agent_git.changes import GitChanges, RefChange, Tips
 from agent_dev.agent_git.program import find_git
-from agent_dev.git import bare
+from agent_dev.git import bare, user_refs
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.commit_reader import _add_files, _Rows, _start_diff, _start_read
 from agent_dev.git.formats.commit_format import Commit, parse_log
@@ -25,13 +25,15 @@ _MANY_FETCHED = 100_000
 def list_commits(
     session: store.Session, record: store.Record, environ: dict[str, str], *, is_left: bool = False
 ) -> tuple[Commit, ...]:
-    """Return the agent's own commits, newest first, without fetched ones. `is_left`: also omit those already imported.
+    """Return the agent's own commits, newest first, without fetched ones.
+
+    `is_left`: also omit those already imported, or in a branch of the user's.
 
     Raises CommandFailed.
     """
     tips = _tips(session, record, environ)
-    if is_left:
-        tips = replace(tips, old=(*tips.old, *imported_branches.read_imported_branches(session).values()))
+    if is_left and tips.new:
+        tips = _without_imported(tips, imported_branches.read_imported_branches(session), record, environ)
     if not tips.new:
         return ()
     with open_agent_objects(session, record, environ) as repo:
@@ -61,7 +63,7 @@ def start_read(
     stashes = tuple(entry for entry in git_changes.parse_stashes(refs.read_stash_log(folder)) if entry.id not in known_stashes)
     imported = imported_branches.read_imported_branches(session)
     tips = _tips(session, record, environ)
-    tips = replace(tips, old=(*tips.old, *imported.values()))
+    tips = _without_imported(tips, imported, record, environ) if tips.new else tips
     fetched = _fetched(repo, tips)
     reachable = (
         _rev_list(repo, _rev_list_input(tips.new, tips.old), MAX_COMMITS + 1 + len(fetched), "--parents") if tips.new else []
@@ -82,6 +84,14 @@ def start_read(
             remote_ids=remote.intersection(ids),
         )
         yield lambda: replace(changes, commits=_add_files(finish_read(), finish_diff())[:MAX_COMMITS])
+
+
+def _without_imported(tips: Tips, imported: Mapping[str, str], record: store.Record, environ: dict[str, str]) -> Tips:
+    """Return the tips without commits that are imported, or in a branch of the user's by now."""
+    git = record["git"]
+    user = user_refs.UserGit(git["folder"], find_git(record, environ), environ) if git else None
+    branches = user.read_branches() if user is not None else {}
+    return replace(tips, old=tuple(dict.fromkeys((*tips.old, *imported.values(), *branches.values()))))
 
 
 def _is_reported(ref: RefChange, imported: Mapping[str, str]) -> bool:

@@ -69,8 +69,10 @@ def _installed_version(home: str, program: str, entry: AgentEntry) -> str:
     """Return the version in the agent home. The agent can write there, so it is only for display."""
     prefix = f"{home}/{PREFIX}"
     if entry.npm:
+        # A program that is not npm's link starts the agent with a node of its own (install_script.py).
+        own = f"/node/{entry.node.partition('.')[0]}" if not os.path.islink(f"{prefix}/bin/{program}") else ""
         try:
-            document = json.loads(read_regular_file(f"{prefix}/lib/node_modules/{entry.npm}/package.json", _LARGEST))
+            document = json.loads(read_regular_file(f"{prefix}{own}/lib/node_modules/{entry.npm}/package.json", _LARGEST))
         except (OSError, ValueError, RecursionError):
             return ""
         version = document.get("version") if isinstance(document, dict) else None

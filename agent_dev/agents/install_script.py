@@ -13,14 +13,33 @@ if ! command -v npm >/dev/null; then
     exit 3
 fi
 export NPM_CONFIG_GLOBALCONFIG="$(npm config get globalconfig)" # --prefix would hide it
-have=$(node -p process.versions.node 2>/dev/null || echo 0)
-if [ -n "$need" ] && [ "$(printf '%s\\n' "$need" "$have" | sort -V | head -n 1)" != "$need" ]; then
-    echo "installing node $need, because this one is $have"
-    npm install -g --prefix "$prefix" --no-fund --no-audit --loglevel error "node@^$need"
+install() { npm install -g --prefix "$1" --no-fund --no-audit --loglevel error "$2"; }
+fits() {
+    have=$("$1" -p process.versions.node 2>/dev/null || echo 0)
+    [ -z "$need" ] || [ "$(printf '%s\\n' "$need" "$have" | sort -V | head -n 1)" = "$need" ]
+}
+[ -L "$prefix/bin/$program" ] || rm -f "$prefix/bin/$program" # not npm's: it would refuse to replace it
+if fits node; then
+    place="$prefix"
+    install "$place" "$package"
+else
+    # This node is on no PATH: the repository's builds and the other agents keep the system's.
+    place="$prefix/node/${need%%.*}"
+    if ! fits "$place/bin/node"; then
+        echo "installing node $need for $program, because this one is $(node -p process.versions.node)"
+        install "$place" "node@^$need"
+    fi
+    PATH="$place/bin:$PATH" install "$place" "$package"
+    own="\\$HOME/.local/agent/node/${need%%.*}/bin"
+    [ "$(head -c 2 "$place/bin/$program")" != "#!" ] || start="\\"$own/node\\" " # else it is a native program
+    rm -f "$prefix/bin/$program"
+    mkdir -p "$prefix/bin"
+    printf '#!/bin/sh\\nexec %s"%s" "$@"\\n' "${start-}" "$own/$program" >"$prefix/bin/$program"
+    chmod 755 "$prefix/bin/$program"
 fi
-npm install -g --prefix "$prefix" --no-fund --no-audit --loglevel error "$package"
 if ! "$prefix/bin/$program" --version; then
-    npm uninstall -g --prefix "$prefix" --loglevel error "${package%@*}"
+    npm uninstall -g --prefix "$place" --loglevel error "${package%@*}"
+    rm -f "$prefix/bin/$program"
     exit 4
 fi
 """
@@ -34,7 +53,9 @@ fits() {
 }
 if ! [ -x "$venv/bin/python" ] || ! fits "$venv/bin/python"; then
     python=
-    for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do
+    # The shim of a version manager runs only the selected version, so look at the others, too.
+    for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10 "$HOME"/.pyenv/versions/*/bin/python3 \\
+        "$HOME"/.local/share/mise/installs/python/*/bin/python3 "$HOME"/.local/share/uv/python/*/bin/python3; do
         if fits "$name"; then python=$name; break; fi
     done
     rm -rf "$venv"

@@ -8,26 +8,35 @@ from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.commit_format import ParsedCommit
 
 _MAX_SIZE = 1 << 28  # bytes
-_OPTIONS = ("-p", "-r", "--root", "-M", "--full-index", "--no-commit-id", "--no-ext-diff", "--no-textconv", "--no-color")
+_OPTIONS = ("-p", "-r", "--root", "--full-index", "--no-commit-id", "--no-ext-diff", "--no-textconv", "--no-color")
 
 
-def read_patch(repo: BareRepository, commit: ParsedCommit, max_size: int = _MAX_SIZE, *, with_binary: bool = False) -> bytes:
+def read_patch(
+    repo: BareRepository, commit: ParsedCommit, similarity: int, max_size: int = _MAX_SIZE, *, with_binary: bool = False
+) -> bytes:
     """Return the patch of a commit; of a merge commit the changes against its first parent.
 
-    `with_binary`: include the bytes of binary files. Raises CommandFailed for a patch of more than `max_size` bytes and for
-    damaged objects.
+    `similarity`: of renamed files, in percent; 0: no file is renamed. `with_binary`: include the bytes of binary files. Raises
+    CommandFailed for a patch of more than `max_size` bytes and for damaged objects.
     """
-    return diff_commits(repo, (*commit.parents[:1], commit.id), (), max_size, with_binary=with_binary)
+    return diff_commits(repo, (*commit.parents[:1], commit.id), (), similarity, max_size, with_binary=with_binary)
 
 
 def diff_commits(
-    repo: BareRepository, ids: Sequence[str], paths: Sequence[str], max_size: int = _MAX_SIZE, *, with_binary: bool = True
+    repo: BareRepository,
+    ids: Sequence[str],
+    paths: Sequence[str],
+    similarity: int,
+    max_size: int = _MAX_SIZE,
+    *,
+    with_binary: bool = True,
 ) -> bytes:
     """Return the patch between two commits, or of a commit without parents, as far as it changes `paths` (none: all).
 
     Raises CommandFailed as `read_patch` does.
     """
-    options = (*_OPTIONS, "--binary") if with_binary else _OPTIONS
+    renames = f"-M{similarity}%" if similarity else "--no-renames"
+    options = (*_OPTIONS, renames, *(["--binary"] if with_binary else []))
     with repo.start("diff-tree", *options, *ids, "--", *paths, max_size=max_size) as finish:
         code, output, reason = finish()
     if code:
@@ -47,4 +56,4 @@ def read_patches(queries: RunningQueries, wanted: str = "") -> Iterator[tuple[Pa
     """Yield the session's commits with their patches, the newest first; `wanted`: only ids that start with this."""
     for commit in queries.finish_read().commits:
         if commit.id.startswith(wanted):
-            yield commit, read_patch(queries.repo, commit, with_binary=True)
+            yield commit, read_patch(queries.repo, commit, queries.rename_similarity, with_binary=True)

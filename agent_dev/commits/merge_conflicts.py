@@ -134,7 +134,7 @@ def _kind(blob: Blob) -> int:
 def resolve_commit_conflict(
     details: ConflictDetails, fit: Reconciliation, resolutions: tuple[ConflictSide | bytes | None, ...] | bytes
 ) -> tuple[Change, ConflictResolution] | None:
-    """Resolve a conflict: one resolution per hunk, or the whole file.
+    """Resolve a conflict: one resolution per choice of the merge, or the whole file.
 
     Return its change and the resulting side or bytes; None for an invalid resolution.
     """

@@ -19,7 +19,8 @@ _FinishDiff = Callable[[], tuple[TreeChange, ...]]
 class RunningQueries:
     """A repository with the objects of an agent's git dir, and the git queries that run in it.
 
-    `finish_diff` waits for the changes between its first commit, `start_commit`, and its last one.
+    `finish_diff` waits for the changes between its first commit, `start_commit`, and its last one. `rename_similarity`: percent
+    of a renamed file's content that is the same.
     """
 
     repo: BareRepository
@@ -27,6 +28,7 @@ class RunningQueries:
     head_commit: str
     finish_diff: _FinishDiff
     finish_read: Callable[[], GitChanges]
+    rename_similarity: int
 
 
 @contextmanager
@@ -43,7 +45,9 @@ def start_queries(session: store.Session, record: store.Record, environ: dict[st
         _start_diff(repo, start, head) as finish_diff,
         commits.start_read(session, record, repo, environ) as finish_read,
     ):
-        yield RunningQueries(repo, start, head, finish_diff, finish_read)
+        yield RunningQueries(
+            repo, start, head, finish_diff, finish_read, record.get("rename_similarity", store.DEFAULT_SIMILARITY)
+        )
 
 
 def resolve_head(values: Mapping[str, str]) -> str:

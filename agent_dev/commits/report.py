@@ -11,6 +11,7 @@ from agent_dev.commits.prefetch import RunningQueries, start_queries
 from agent_dev.errors import CommandFailed
 from agent_dev.fs.dir_tree import Tree
 from agent_dev.fs.entry import Entry, FileType
+from agent_dev.git import commit_reader
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats import lfs_pointer
 from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange
@@ -21,6 +22,7 @@ from agent_dev.overlay.changes import Risk
 from agent_dev.risk import load as risk_load
 from agent_dev.risk.commit_risks import inspected_blobs, link_targets, risks_of_commit
 from agent_dev.risk.content import MAX_INSPECTED_SIZE
+from agent_dev.session import store
 
 _MAX_ARGUMENT_SIZE = 100_000  # bytes; limit for paths on a command line
 MAX_RISK_BYTES = 64 << 20  # bytes of changed files that risk rules read
@@ -36,6 +38,7 @@ class CommitReport:
 
     `user_edits`: by commit, paths with edits uncommitted at the session's start. `submodule_changes`: updated submodules.
     `risks`: by commit and path, reasons for a review. `worktree_only`: by commit, paths whose contents only the work tree has.
+    `renames`: by commit, the old paths of renamed files by their new ones, by git's detection with `rename_similarity`.
     """
 
     changes: GitChanges
@@ -44,6 +47,8 @@ class CommitReport:
     submodule_changes: tuple[SubmoduleChange, ...] = ()
     risks: Mapping[str, Mapping[bytes, tuple[Risk, ...]]] = field(default_factory=dict)
     worktree_only: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
+    renames: Mapping[str, Mapping[bytes, bytes]] = field(default_factory=dict)
+    rename_similarity: int = store.DEFAULT_SIMILARITY
 
 
 def create_report(review: Review) -> CommitReport:
@@ -74,7 +79,14 @@ def finish_report(review: Review, queries: RunningQueries | None) -> CommitRepor
     risks = {commit.id: risky for commit in git_changes.commits if (risky := risks_of_commit(commit, rules, texts, leaves))}
     standing = {commit.id: _worktree_only(commit, at_head, texts) for commit in git_changes.commits}
     return CommitReport(
-        git_changes, uncommitted, _find_user_edits(tree, repo, git_changes, queries.start_commit), links, risks, standing
+        git_changes,
+        uncommitted,
+        _find_user_edits(tree, repo, git_changes, queries.start_commit),
+        links,
+        risks,
+        standing,
+        commit_reader.find_renames(repo, git_changes.commits, queries.rename_similarity),
+        queries.rename_similarity,
     )
 
 
@@ -162,7 +174,7 @@ def _uncommitted(tree: AgentWorkTree, queries: RunningQueries, moved: Mapping[by
         path: (file.new_mode, file.new_oid) if file.new_mode else None for path, file in moved.items()
     }
     others = [path for path, change in tree.changes.items() if path not in moved and not change.is_ignored]
-    at_end = _list_tree(repo, end, others) if others and end else {}
+    at_end = list_tree(repo, end, others) if others and end else {}
     expected |= {path: at_end.get(path) for path in others}
     return tuple(
         sorted(
@@ -173,7 +185,7 @@ def _uncommitted(tree: AgentWorkTree, queries: RunningQueries, moved: Mapping[by
     )
 
 
-def _list_tree(repo: BareRepository, commit: str, paths: list[bytes]) -> dict[bytes, TreeBlob]:
+def list_tree(repo: BareRepository, commit: str, paths: list[bytes]) -> dict[bytes, TreeBlob]:
     """Return files of a commit; all of them if there are too many to name."""
     found: dict[bytes, TreeBlob] = {}
     names = tuple(os.fsdecode(path) for path in paths) if sum(map(len, paths)) < _MAX_ARGUMENT_SIZE else ()
@@ -215,7 +227,7 @@ def _find_user_edits(
 def _find_dirty(tree: AgentWorkTree, repo: BareRepository, paths: set[bytes], start: str) -> dict[bytes, tuple[bytes, bytes]]:
     """Return, by path, the first commit's content and the user's uncommitted one at the start."""
     stored = [path for path in sorted(paths) if tree.review.lower_snapshot.stored_path(0, path) is not None]
-    at_start = _list_tree(repo, start, stored) if stored and start else {}
+    at_start = list_tree(repo, start, stored) if stored and start else {}
     texts = read_blobs(repo, [side[1] for path in stored if (side := at_start.get(path)) is not None and side[0] != GITLINK])
     found = {}
     for path in stored:

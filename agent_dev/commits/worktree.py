@@ -352,7 +352,8 @@ def _plan_write(
     elif is_whole and change.after is not None and change.after.mode & 0o777 == after.mode:
         files.steps.append(merge_plan.PutEntry(key, change.after, current))
     else:
-        part = None if is_whole else make_file_bytes(inputs, file_change.path, (file_change.new_mode, file_change.new_oid))
+        data = None if is_whole else make_file_bytes(inputs, file_change.path, (file_change.new_mode, file_change.new_oid))
+        part = None if data is None else merge_plan.RemainderBase(data, after.mode)
         files.steps.append(merge_plan.PutEntry(key, after, current, new_data, part))
 
 

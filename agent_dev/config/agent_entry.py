@@ -12,8 +12,9 @@ class AgentEntry:
 
     `npm`, `pypi`: its package, one of them or none. `node`, `python`: the lowest version it needs, or LOWEST-HIGHEST. `keys`:
     variables with its keys. `login`: files of its login. `carry`: files of the user's that it may get. `hosts`: what it talks to.
-    `resume`: words that continue its last conversation. `prompt`: words that start it with a prompt. `bare`: subcommands without
-    its standing options. `leaves`: patterns of files that it leaves in the repository.
+    `resume`: words that continue its last conversation. `prompt`: words that start it with a prompt. `task`: words that do a
+    prompt without a terminal, and exit. `bare`: subcommands without its standing options. `leaves`: patterns of files that it
+    leaves in the repository.
     """
 
     npm: str = ""
@@ -26,6 +27,7 @@ class AgentEntry:
     hosts: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
     prompt: tuple[str, ...] = ()
+    task: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
     leaves: tuple[str, ...] = ()
     runs_as_root: bool = False

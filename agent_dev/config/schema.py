@@ -160,7 +160,7 @@ _BOTH: "dict[str, Check]" = {
 }
 _AGENT: "dict[str, Check]" = {  # AgentEntry, config/agent_entry.py
     **dict.fromkeys(("npm", "pypi", "node", "python"), check_line),
-    **dict.fromkeys(("keys", "login", "carry", "hosts", "resume", "prompt", "bare", "leaves"), list_of(check_line)),
+    **dict.fromkeys(("keys", "login", "carry", "hosts", "resume", "prompt", "task", "bare", "leaves"), list_of(check_line)),
     **dict.fromkeys(("runs_as_root", "nests"), check_flag),
 }
 

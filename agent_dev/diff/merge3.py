@@ -25,7 +25,7 @@ class RegionSource(StrEnum):
 
 
 class ConflictSide(StrEnum):
-    """A conflict's resolution by sides. BOTH is yours followed by the agent's."""
+    """A conflict's resolution by sides. BOTH is yours followed by the agent's. YOURS leaves out an edit of the agent's alone."""
 
     YOURS = "yours"
     AGENT = "agent"
@@ -50,6 +50,11 @@ class MergedRegion:
         """The agent's version of the region."""
         return self.base if self.source is RegionSource.YOURS else self.data
 
+    @property
+    def is_choice(self) -> bool:
+        """Return whether it is an edit of the agent's alone, which can be left out."""
+        return self.source is RegionSource.AGENT
+
 
 @dataclass(frozen=True, slots=True)
 class LineConflict:
@@ -59,10 +64,22 @@ class LineConflict:
     yours: bytes
     agent: bytes
 
+    @property
+    def is_choice(self) -> bool:
+        """Return whether it has a resolution: always."""
+        return True
+
+
+Resolutions = Sequence[ConflictSide | bytes | None]
+
 
 @dataclass(frozen=True, slots=True)
 class LineMerge:
-    """The regions in order; `detect_line_end` completes a last line when another line follows it."""
+    """The regions in order; `detect_line_end` completes a last line when another line follows it.
+
+    Its choices are the conflicts and the edits of the agent's alone. Resolutions cover the choices in order: a conflict is
+    resolved to a side or to bytes, None if it is not resolved; an edit is applied, or left out with YOURS.
+    """
 
     regions: tuple[MergedRegion | LineConflict, ...]
     line_end: bytes = b"\n"
@@ -77,28 +94,54 @@ class LineMerge:
         """Return whether there is no conflict."""
         return not self.conflicts
 
-    def resolve(self, resolutions: Sequence[ConflictSide | bytes | None] = ()) -> bytes:
-        """Return the merged bytes; the k-th resolution, a side or bytes, is for the k-th conflict.
+    @property
+    def choices(self) -> tuple[MergedRegion | LineConflict, ...]:
+        """The regions with a choice, in order: conflicts, and edits of the agent's alone."""
+        return tuple(region for region in self.regions if region.is_choice)
+
+    def default_resolutions(self, side: ConflictSide | None = None) -> tuple[ConflictSide | None, ...]:
+        """Return the resolutions with `side` for every conflict (None: unresolved), and every edit of the agent's applied."""
+        return tuple(side if isinstance(region, LineConflict) else ConflictSide.AGENT for region in self.choices)
+
+    def left_out(self, resolutions: Resolutions) -> int:
+        """Return how many of the agent's edits are left out."""
+        return sum(_is_left_out(region, resolution) for region, resolution in self._resolved(resolutions))
+
+    def resolve(self, resolutions: Resolutions = ()) -> bytes:
+        """Return the merged bytes; the k-th resolution is for the k-th choice, and missing ones are the default.
 
         A last line without an end gets one only if another line follows; `git merge-file --union` gives yours one in any case.
 
-        Raises UnresolvedConflict at the first conflict without resolution, ValueError for more resolutions than conflicts.
+        Raises UnresolvedConflict at the first conflict without resolution, ValueError for more resolutions than choices.
         """
-        count = len(self.conflicts)
-        if len(resolutions) > count:
-            raise ValueError(f"{len(resolutions)} resolutions for {count} conflicts")
         parts: list[bytes] = []
         number = 0
-        for region in self.regions:
+        for region, resolution in self._resolved(resolutions):
             if isinstance(region, MergedRegion):
-                parts.append(region.data)
+                parts.append(region.base if _is_left_out(region, resolution) else region.data)
                 continue
-            resolution = resolutions[number] if number < len(resolutions) else None
             number += 1
             if resolution is None:
-                raise UnresolvedConflict(number=number, count=count)
+                raise UnresolvedConflict(number=number, count=len(self.conflicts))
             parts += _resolve(region, resolution)
         return join_lines(parts, self.line_end)
+
+    def without_left_out(self, resolutions: Resolutions) -> bytes:
+        """Return the agent's version with the edits that are left out as in the base: what remains to merge differs from it."""
+        pairs = self._resolved(resolutions)
+        return join_lines([one.base if _is_left_out(one, resolution) else one.agent for one, resolution in pairs], self.line_end)
+
+    def _resolved(self, resolutions: Resolutions) -> Iterator[tuple[MergedRegion | LineConflict, ConflictSide | bytes | None]]:
+        """Yield every region with its resolution, None if it has none."""
+        count = len(self.choices)
+        if len(resolutions) > count:
+            raise ValueError(f"{len(resolutions)} resolutions for {count} choices")
+        given = iter(resolutions)
+        yield from ((region, next(given, None) if region.is_choice else None) for region in self.regions)
+
+
+def _is_left_out(region: MergedRegion | LineConflict, resolution: ConflictSide | bytes | None) -> bool:
+    return isinstance(region, MergedRegion) and region.is_choice and resolution is ConflictSide.YOURS
 
 
 def _resolve(conflict: LineConflict, resolution: ConflictSide | bytes) -> tuple[bytes, ...]:

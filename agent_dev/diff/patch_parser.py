@@ -48,7 +48,7 @@ class FilePatch:
 def parse_patch(text: bytes) -> tuple[FilePatch, ...]:
     """Parse a patch; text around it (of a mail, or from `git show`) is skipped, as in git.
 
-    A type change has two entries for one path. Raises InvalidPatch for invalid patches and for copies, which
+    A type change has two entries for one path. Raises InvalidPatch for invalid patches and for edited copies, which
     `git diff --no-renames` writes as additions.
     """
     reader = _Reader(split_lines(text))
@@ -95,6 +95,7 @@ class _Header:
     modes: dict[bytes, int] = field(default_factory=dict)
     is_binary: bool = False
     moved: dict[bytes, bytes] = field(default_factory=dict)  # from and to
+    copied: dict[bytes, bytes] = field(default_factory=dict)  # as well
 
 
 def _parse_file(reader: _Reader) -> FilePatch:
@@ -107,6 +108,10 @@ def _parse_file(reader: _Reader) -> FilePatch:
     if reader.has_names():
         names = [_parse_name(reader, reader.next_line()[4:]), _parse_name(reader, reader.next_line()[4:])]
     moved = header.moved
+    if header.copied:
+        if len(header.copied) != 2 or moved or names or reader.starts_with(b"@@ -"):
+            raise reader.error("copies with edits are not supported; create the patch with --no-renames", back=1)
+        return FilePatch(header.copied[b"to"], is_new=True)
     if len(moved) == 2 and names in ([], [moved[b"from"], moved[b"to"]]):
         paths = {moved[b"to"]}
     else:
@@ -132,9 +137,9 @@ def _parse_extended_header(reader: _Reader, header: _Header) -> None:
     """Parse git's lines between `diff --git` and the names."""
     while not reader.is_at_end and not reader.has_names() and not reader.starts_with(b"diff --git ", b"@@ -"):
         line = reader.next_line().rstrip(b"\r\n")
-        if line.startswith(b"copy "):
-            raise reader.error("copies are not supported; create the patch with --no-renames", back=1)
         for key in (b"from", b"to"):
+            if line.startswith(b"copy %b " % key):
+                header.copied[key] = _parse_path(reader, line[len(b"copy  ") + len(key) :])
             if line.startswith(b"rename %b " % key):
                 header.moved[key] = _parse_path(reader, line[len(b"rename  ") + len(key) :])
         for key in (b"old mode", b"new mode", b"deleted file mode", b"new file mode"):

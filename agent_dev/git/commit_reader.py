@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from agent_dev.errors import CommandFailed
 from agent_dev.git.bare import BareRepository
-from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange, parse_commit, parse_diff
+from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange, parse_commit, parse_diff, parse_renames
 
 _Rows = list[list[str]]  # commit ids, each with its parents if requested
 _Files = dict[str, tuple[TreeChange, ...]]
@@ -61,6 +61,18 @@ def add_changed_files(repo: BareRepository, commits: tuple[ParsedCommit, ...]) -
     """Return the commits with their changes against the first parent; none where git cannot compare them."""
     with _start_diff(repo, [[one.id, *one.parents] for one in commits]) as finish:
         return _add_files(commits, finish())
+
+
+def find_renames(repo: BareRepository, commits: tuple[ParsedCommit, ...], similarity: int) -> dict[str, dict[bytes, bytes]]:
+    """Return the renamed files of commits, as git finds them: by commit id, old paths by new ones. `similarity`: in percent."""
+    rows = [[one.id, *one.parents[:1]] for one in commits if {"A", "D"} <= {file.status for file in one.changed_files}]
+    if not rows or not similarity:
+        return {}
+    stdin = "".join(" ".join(row) + "\n" for row in rows)
+    args = ("diff-tree", "--stdin", "-r", "--root", "-z", "--raw", f"-M{similarity}%", "--diff-filter=R", "--no-abbrev")
+    with repo.start(*args, stdin=stdin.encode()) as finish:
+        code, output, _ = finish()
+    return parse_renames(output) if not code else {}
 
 
 def _add_files(commits: tuple[ParsedCommit, ...], files: _Files) -> tuple[ParsedCommit, ...]:

@@ -49,10 +49,17 @@ class UserGit:
 
     def read_refs(self, *names: str) -> dict[str, str]:
         """Return the ids of refs by name; missing refs are left out."""
-        _, output, _ = self.run("for-each-ref", "--format=%(objectname) %(refname)", *names)
-        rows = (line.decode("utf-8", "surrogateescape").partition(" ") for line in output.split(b"\n") if line)
-        refs = {name: value for value, _, name in rows if parse_ref(value.encode())}
+        refs = self._list_refs(*names)
         return {name: value for name, value in refs.items() if name in names} if names else refs
+
+    def read_branches(self) -> dict[str, str]:
+        """Return the commits of all branches by their refs' names."""
+        return self._list_refs("refs/heads/")
+
+    def _list_refs(self, *patterns: str) -> dict[str, str]:
+        _, output, _ = self.run("for-each-ref", "--format=%(objectname) %(refname)", *patterns)
+        rows = (line.decode("utf-8", "surrogateescape").partition(" ") for line in output.split(b"\n") if line)
+        return {name: value for value, _, name in rows if parse_ref(value.encode())}
 
     def read_head_branch(self) -> str:
         """Return the branch that HEAD names, "" if it is detached."""

@@ -104,7 +104,7 @@ def _remove_applied(merge: merge_execution.Merge, review: Review, place: store.S
                 merge.id,
                 number,
                 now,
-                _partial_contents(merge, number, own),
+                _remainder_bases(merge, number, own),
                 edited=_differing_paths(merge, number),
             )
         if is_all:
@@ -138,15 +138,20 @@ def keys_stored_elsewhere(merge: merge_execution.Merge) -> frozenset[Key]:
     return frozenset((*_saved_slots(merge, "agent"), *_saved_slots(merge, "part"), *_imported_keys(merge)))
 
 
-def _partial_contents(merge: merge_execution.Merge, number: int, parts: dict[Key, str]) -> dict[bytes, bytes]:
-    """Return the base version plus the selected parts, for files whose real content differs from that."""
-    found = {}
+def _remainder_bases(merge: merge_execution.Merge, number: int, parts: dict[Key, str]) -> dict[bytes, tuple[bytes, int]]:
+    """Return the base version plus the selected parts, for files whose real content or mode differs from that."""
+    found: dict[bytes, tuple[bytes, int]] = {}
+    rows = zip(merge.changes(), merge.journal.change_rows, strict=True)
+    modes = {change.key: row["part_mode"] for change, row in rows if change.key in parts and "part_mode" in row}
     for key, slot in parts.items():
         if key.root == number:
             with open(f"{staging.aside_path(merge.folder, number)}/{slot}", "rb") as file:
                 data = file.read()
-            if merge.real_trees[number].read(key.path, len(data)) != data:
-                found[key.path] = data
+            real = merge.real_trees[number].entry_at(key.path)
+            real_mode = real.mode if real is not None else 0
+            mode = int(modes.get(key, real_mode))
+            if mode != real_mode or merge.real_trees[number].read(key.path, len(data)) != data:
+                found[key.path] = (data, mode)
     return found
 
 

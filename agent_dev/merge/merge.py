@@ -95,8 +95,9 @@ def _partial_result(review: Review, change: Change, choice: LineSelection) -> me
             raise CannotMerge(path=change.key.path, reason="the selected part conflicts with your change")
         content = merged.resolve()
     mode, attributes = _mode(change, like if whole is None or whole.result is None else whole.result, choice)
-    is_rest = part != agent or (mode, attributes) != (like.mode, like.attributes) or change.kind is ChangeKind.DELETED
-    return merge_plan.ReconciledContent(content, mode, attributes, part if is_rest else None)
+    base_mode = like.mode if choice.mode else mode if change.before is None else change.before.mode
+    is_rest = (part, base_mode, attributes) != (agent, like.mode, like.attributes) or change.kind is ChangeKind.DELETED
+    return merge_plan.ReconciledContent(content, mode, attributes, merge_plan.RemainderBase(part, base_mode) if is_rest else None)
 
 
 def _mode(

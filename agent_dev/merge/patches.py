@@ -31,7 +31,7 @@ class PatchWriter:
         """Yield one patch per path, for a renamed file at its new path."""
         for change in fold_changes(self.changes, self.review.changes.renames):
             try:
-                yield self._rename(change) if change.renamed_from else self._one(change)
+                yield self._rename(change) if change.renamed_from else self._copy(change) or self._one(change)
             except OSError as error:
                 if not self.review.is_running:
                     raise
@@ -54,6 +54,17 @@ class PatchWriter:
         return is_folder and any(
             one.after is not None and one.key.root == change.key.root and one.key.path.startswith(start) for one in self.changes
         )
+
+    def _copy(self, change: Change) -> bytes:
+        """Return the patch of a copied file; b"" if it is none, or if the origin differs by now."""
+        origin = change.copied_from
+        if origin is None or self.patch_format.with_numbers:  # hunks have numbers, and a copy has no hunks
+            return b""
+        tree, after = self.review.real_trees[origin.root], self.review.content(change.key)[1]
+        before = tree.entry_at(origin.path)
+        if before is None or after is None or tree.read(origin.path, len(after)) != after:
+            return b""
+        return patch_write.copy_patch((self.path_of(origin), self.path_of(change.key)), before, change, after)
 
     def _rename(self, change: Change) -> bytes:
         before, after = self.review.content(change.key)

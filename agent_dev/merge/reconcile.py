@@ -1,15 +1,14 @@
 """Reconcile an agent's change with the user's: merged, already present, or a conflict with its resolutions."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from agent_dev.diff import hunks, merge3
 from agent_dev.diff.binary import is_binary
-from agent_dev.diff.merge3 import ConflictSide, LineMerge, MergedRegion, RegionSource
+from agent_dev.diff.merge3 import ConflictSide, LineMerge
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.merge.decision import Decision, Digests, Outcome, decide
-from agent_dev.merge_engine.merge_plan import ReconciledContent
+from agent_dev.merge_engine.merge_plan import ReconciledContent, RemainderBase
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 
 
@@ -92,21 +91,34 @@ def _merge_text(change: Change, reconciled: Change, decision: Decision, sides: T
     return Reconciliation(unresolved, ReconciledContent(b"", decision.mode, decision.attributes), merged)
 
 
-def resolve_regions(change: Change, one: Reconciliation, answers: Sequence[ConflictSide | bytes | None]) -> Reconciliation | None:
-    """Resolve a conflict with one answer per region, or one for a file without lines; None if that is not possible."""
+def resolve_regions(change: Change, one: Reconciliation, answers: merge3.Resolutions) -> Reconciliation | None:
+    """Resolve a conflict with one answer per choice of the merge, or one for a file without lines; None if that is not possible.
+
+    The agent's edits that are left out stay in the session: see `ReconciledContent.part`.
+    """
     if one.merged is None or one.result is None:
         return resolve_conflict(change, one, answers[0]) if answers and isinstance(answers[0], ConflictSide) else None
-    return _resolved_text(change, one.merged, replace(one.result, content=one.merged.resolve(answers)))
+    part = None
+    if one.merged.left_out(answers) and change.after is not None:
+        part = RemainderBase(one.merged.without_left_out(answers), change.after.mode)
+    is_agents = all(
+        answer is ConflictSide.AGENT
+        for region, answer in zip(one.merged.choices, answers, strict=False)
+        if isinstance(region, merge3.LineConflict)
+    )
+    resolution = Resolution.AGENT if is_agents else Resolution.BOTH
+    return _resolved_text(change, one.merged, replace(one.result, content=one.merged.resolve(answers), part=part), resolution)
 
 
 def resolve_conflict(change: Change, one: Reconciliation, answer: ConflictSide | bytes) -> Reconciliation | None:
     """Resolve a whole conflict with one answer; return None if it is not possible, such as both sides of a binary file.
 
-    A side answers every region of a text; bytes are the whole file, from an editor. A result equal to the real file, such as
-    YOURS for a binary file, leaves the real tree unchanged and removes the change from the session.
+    A side answers every conflict of a text, and the agent's other edits are applied; bytes are the whole file, from an editor. A
+    result equal to the real file, such as YOURS for a binary file, leaves the real tree unchanged and removes the change from the
+    session.
     """
     if one.merged is not None and one.result is not None:
-        content = answer if isinstance(answer, bytes) else one.merged.resolve([answer] * len(one.merged.conflicts))
+        content = answer if isinstance(answer, bytes) else one.merged.resolve(one.merged.default_resolutions(answer))
         resolution = Resolution.AGENT if answer is ConflictSide.AGENT else Resolution.BOTH
         return _resolved_text(change, one.merged, replace(one.result, content=content), resolution)
     if answer is ConflictSide.AGENT:
@@ -130,6 +142,6 @@ def _equals_yours(yours: Entry | None, merged: LineMerge, result: ReconciledCont
     """Return whether a resolved text equals the user's file, with no edit or mode of the agent's."""
     if yours is None or (yours.mode, yours.attributes) != (result.mode, result.attributes):
         return False
-    if any(isinstance(one, MergedRegion) and one.source is RegionSource.AGENT for one in merged.regions):
+    if len(merged.choices) > len(merged.conflicts):
         return False
-    return result.content == merged.resolve([ConflictSide.YOURS] * len(merged.conflicts))
+    return result.content == merged.resolve(merged.default_resolutions(ConflictSide.YOURS))

@@ -7,7 +7,7 @@ from agent_dev.diff.merge3 import ConflictSide
 
 FileResolution = (
     tuple[ConflictSide | bytes | None, ...] | bytes
-)  # one per conflicting region, None if unresolved; or the content of the whole file
+)  # one per choice of the merge, None if unresolved; or the content of the whole file
 
 
 def encode_resolution(resolutions: FileResolution) -> Any:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from agent_dev.merge.assess import ChangeSize, RiskAssessor
     from agent_dev.merge.reconcile import Reconciliation, ThreeVersions
 
-DEFAULT_SIMILARITY = 50  # percent of a renamed file's content that is the same, as in git
 MAX_DIFF_SIZE = 20 << 20  # bytes; a larger file is selected whole and not shown
 _UNASSESSED = (UNASSESSED,)
 _DELETED_SUFFIXES = tuple(f": {os.strerror(code)}" for code in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE))  # while it was read
@@ -195,7 +194,8 @@ def open_review(
             review.changes, review.reconciliations = seen.changes, dict(seen.reconciliations)
         else:
             review.changes = _changes(review, environ)
-            review.changes = link_renames.link_renames(review, record.get("rename_similarity", DEFAULT_SIMILARITY))
+            review.changes = link_renames.link_renames(review, record.get("rename_similarity", store.DEFAULT_SIMILARITY))
+            review.changes = link_renames.link_copies(review)
         if with_risks:
             review.assess()
     except OSError:

@@ -13,6 +13,7 @@ class ReviewProtocol(Protocol):
     """An open session for review (`merge.review.Review`)."""
 
     session: store.Session
+    record: store.Record
     changes: ChangeSet
     upper_trees: tuple[dir_tree.Tree, ...]
     real_trees: tuple[dir_tree.Tree, ...]

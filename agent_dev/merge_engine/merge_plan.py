@@ -32,6 +32,14 @@ class ContentSource:
 
 
 @dataclass(frozen=True, slots=True)
+class RemainderBase:
+    """The new base version of a file that is merged in part: what remains in the session is the agent's difference from it."""
+
+    content: bytes
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
 class PutEntry:
     """Apply the agent's file, link, FIFO or empty directory in place of `expected` (None: no entry).
 
@@ -43,7 +51,7 @@ class PutEntry:
     after: Entry
     expected: Entry | None
     content: bytes | None = None
-    part: bytes | None = None
+    part: RemainderBase | None = None
     source: ContentSource | None = None
 
 
@@ -117,7 +125,7 @@ class ReconciledContent:
     content: bytes
     mode: int
     attributes: tuple[tuple[str, bytes], ...] = ()
-    part: bytes | None = None
+    part: RemainderBase | None = None
 
 
 ContentByKey = Mapping[Key, ReconciledContent]

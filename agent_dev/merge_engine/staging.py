@@ -23,7 +23,7 @@ from agent_dev.merge_engine.merge_plan import (
 from agent_dev.merge_engine.merged_texts import TextWriter, is_mergeable_text
 from agent_dev.merge_engine.slots import Stage, excluded_attributes
 
-SavedSlots = dict[Key, dict[str, str]]
+SavedSlots = dict[Key, dict[str, str | int]]
 
 
 def stage_plan(merge: Merge, plan: MergePlan, uppers: tuple[dir_tree.Tree, ...]) -> tuple[tuple[Operation, ...], SavedSlots]:
@@ -241,8 +241,8 @@ class _Staging:
     def _save_for_session(self, step: PutEntry, slot: str, upper: dir_tree.Tree) -> None:
         """Save the file that the session needs if other content is applied."""
         if step.part is not None:
-            self._aside_stage(step.key.root).write(slot, step.part, step.after)
-            self.kept[step.key] = {"part": slot}
+            self._aside_stage(step.key.root).write(slot, step.part.content, step.after)
+            self.kept[step.key] = {"part": slot, "part_mode": step.part.mode}
         else:
             self._save_agents_file(step.key, slot, upper)
 

@@ -54,6 +54,7 @@ class Change:
     `resolution`: how it was reconciled with the real tree; None if the real tree equals the base version, or for a conflict.
     `yours`: the real tree's entry, if it differs from the base version.
     `renamed_from`: of a renamed file, whose `before` is the old file's.
+    `copied_from`: of a new file with the content of an unchanged one, that file.
     `is_from_commit`: a commit imports it; the session's own file at the path stays as it is.
     """
 
@@ -73,6 +74,7 @@ class Change:
     yours: Entry | None = None
     is_from_commit: bool = False
     renamed_from: Key | None = None
+    copied_from: Key | None = None
 
     @property
     def is_merged(self) -> bool:

@@ -33,11 +33,22 @@ def outcome_of(change: Change, *, is_agents: bool) -> Outcome:
     return Outcome.REPLACED_YOURS if is_agents else Outcome.MERGED
 
 
-def rename_origin(change: Change) -> str:
-    """Return where a renamed file was: its old name in the same directory, else its old path; "" for other changes."""
-    if change.renamed_from is None:
+def origin_key(change: Change) -> Key | None:
+    """Return the key of the file that was renamed or copied; None for other changes."""
+    return change.renamed_from or change.copied_from
+
+
+def kind_name(change: Change) -> str:
+    """Return the kind of a change as users see it: a new file may be copied."""
+    return "copied" if change.copied_from else str(change.kind)
+
+
+def origin_name(change: Change) -> str:
+    """Return which file was renamed or copied: its name in the same directory, else its path; "" for other changes."""
+    origin = origin_key(change)
+    if origin is None:
         return ""
-    old, new = change.renamed_from.path, change.key.path
+    old, new = origin.path, change.key.path
     is_same_directory = old.rpartition(b"/")[0] == new.rpartition(b"/")[0]
     return path_text(old.rpartition(b"/")[2] if is_same_directory else old)
 

@@ -1,7 +1,7 @@
 """Read a lower snapshot: the roots as the session began (taken by overlay/lower_snapshot_take), updated by later merges."""
 
 import os
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Collection, Iterator, MutableMapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,25 +59,25 @@ def record_merge(
     merge_id: str,
     root: int,
     now: dict[bytes, Entry | None],
-    contents: dict[bytes, bytes] | None = None,
+    contents: dict[bytes, tuple[bytes, int]] | None = None,
     *,
     edited: frozenset[bytes] = frozenset(),
 ) -> None:
     """Record the entries that a merge left at some paths of a root (None: deleted) as the new base versions.
 
-    `contents`: base versions other than the bytes on disk, of files that were merged in part. The previous rows are stored for an
-    undo of the merge. `edited`: paths that the user had changed before the merge.
+    `contents`: base versions other than those on disk, of files that were merged in part: bytes and mode. The previous rows are
+    stored for an undo of the merge. `edited`: paths that the user had changed before the merge.
     """
     folder = base.folder
     merged = _merged_or_none(folder)
     if merged is None:
         return
     rows = {path: row_of(WalkedEntry(path, entry), "") if entry else None for path, entry in now.items()}
-    for path, data in (contents or {}).items():
+    for path, (data, mode) in (contents or {}).items():
         entry = now[path]
         if entry is not None:
             name = _store(folder, data)
-            rows[path] = row_of(WalkedEntry(path, replace(entry, size=len(data), inode=0, ctime=0)), name)
+            rows[path] = row_of(WalkedEntry(path, replace(entry, size=len(data), mode=mode, inode=0, ctime=0)), name)
     before = {path: base.row(root, path) for path in rows}
     # Equal rows were recorded before a crash.
     changed = {path: row for path, row in before.items() if row != rows[path]}
@@ -302,6 +302,10 @@ class LowerSnapshot:
     def links(self, root: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield a root's symbolic links with their targets."""
         return self._tables[root].links() if root < len(self._tables) else iter(())
+
+    def files_of_sizes(self, root: int, sizes: Collection[int]) -> Iterator[tuple[bytes, int]]:
+        """Return a root's regular files of some sizes: paths and sizes."""
+        return self._tables[root].files_of_sizes(sizes) if root < len(self._tables) else iter(())
 
     def stored_path(self, root: int, path: bytes) -> str | None:
         """Return the file with a path's stored content; None if no content was stored."""

@@ -2,7 +2,7 @@
 
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ Row = list[object]
 _NUMBERS: "tuple[_Code, ...]" = ("I", "q", "Q", "q", "q", "Q")
 _FIRST = 2  # index of the first number in a row
 _PATH, _KIND, _TARGET, _STORED, _ATTRIBUTES = 0, 1, 8, 9, 10
-_LINK = "symlink"
+_FILE, _LINK = "file", "symlink"
+_SIZE = 3
 
 
 def pack(rows: Sequence[Row]) -> tuple[dict[str, object], list[bytes]]:
@@ -116,6 +117,16 @@ class Table:
             targets = self._split(_TARGET)
             yield from ((path, targets[at]) for path, at in self._at.items() if kinds[at] == link)
         yield from ((path, os.fsencode(str(row[_TARGET]))) for path, row in self._rows.items() if row[_KIND] == _LINK)
+
+    def files_of_sizes(self, sizes: Collection[int]) -> Iterator[tuple[bytes, int]]:
+        """Yield the paths and sizes of regular files of some sizes."""
+        if _FILE in self._kinds:
+            file, kinds, column = self._kinds.index(_FILE), self._columns[_KIND], self._numbers[_SIZE - _FIRST]
+            yield from ((path, column[at]) for path, at in self._at.items() if column[at] in sizes and kinds[at] == file)
+        for path, row in self._rows.items():
+            size = row[_SIZE]
+            if row[_KIND] == _FILE and isinstance(size, int) and size in sizes:
+                yield path, size
 
     def content_location(self, path: bytes) -> str:
         """Return the content location of a path; "" if there is none or the path is unknown."""

@@ -79,6 +79,16 @@ def rename_patch(
     return _file_patch(before, after, form)
 
 
+def copy_patch(paths: tuple[bytes, bytes], origin: Entry, change: Change, data: bytes) -> bytes:
+    """Return the addition of a file as a copy; b"" if git refuses its path."""
+    if _is_refused(change, paths[1]):
+        return b""
+    before, after = _sides(paths, (_git_mode(origin), _git_mode(change.after)), (data, data))
+    rows = (b"copy from %s\n" % _without_prefix(before.name), b"copy to %s\n" % _without_prefix(after.name))
+    head = (*_mode_lines(before.mode, after.mode), b"similarity index 100%\n", *rows)
+    return b"".join([_first_line(before, after, is_alone=False), *head])
+
+
 def omitted_part(change: Change, path: bytes, before: bytes | None, after: bytes | None) -> str:
     """Return the part of a change that its patch does not contain; "" if it is complete."""
     old, new = _git_mode(change.before), _git_mode(change.after)

@@ -16,7 +16,17 @@ from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange
 from agent_dev.merge.review import MAX_DIFF_SIZE, Review
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, Risk
-from agent_dev.overlay.labels import describe_block, display_path, format_count, format_size, outcome_of, path_text, type_name
+from agent_dev.overlay.labels import (
+    describe_block,
+    display_path,
+    format_count,
+    format_size,
+    kind_name,
+    origin_key,
+    outcome_of,
+    path_text,
+    type_name,
+)
 from agent_dev.review_page.content import (
     ChangeSection,
     CommitFile,
@@ -131,9 +141,9 @@ def _change_sections(review: Review, changes: Iterable[Change], budget: _Budget)
         diff, hashes = _diff(review, change, budget)
         yield ChangeSection(
             number,
-            str(change.kind),
+            kind_name(change),
             display_path(change.key, roots),
-            display_path(change.renamed_from, roots) if change.renamed_from else "",
+            display_path(origin, roots) if (origin := origin_key(change)) else "",
             change.insertions,
             change.deletions,
             tuple(_labels(change)),
@@ -278,7 +288,7 @@ def _commit_files(
     try:
         if budget.left <= 0:
             return _files_without_patch(commit, risks), _NO_SPACE
-        patches = parse_patch(read_patch(repo, commit, _MAX_FILE_SIZE))
+        patches = parse_patch(read_patch(repo, commit, report.rename_similarity, _MAX_FILE_SIZE))
     except (CommandFailed, InvalidPatch) as error:
         return _files_without_patch(commit, risks), f"no patch: {error.message}"
     more = len(patches) - _MAX_COMMIT_FILES

@@ -26,6 +26,8 @@ from agent_dev.session import store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from agent_dev.sandbox.shared_sockets import SharedSocket
 else:
     SharedSocket = object
@@ -41,8 +43,8 @@ def prepare_run(request: RunRequest) -> PreparedRun:
     location = repository.find_location(cwd)
     agent = "" if request.kind == COMMAND else request.arguments[0]
     settings, notices = _settings(request, agent, home, location.root)
-    profile = _expand_fields(settings.profile, home, location.root)
-    settings = settings.replace(profile=profile)
+    settings = _expand_fields(settings, home, location.root)
+    profile = settings.profile
     if request.kind == AGENT:
         _require_known(agent, settings, options.profile_file)
     agent_home = os.path.realpath(plan.agent_home_path(profile, home, location.root))
@@ -154,7 +156,7 @@ def _command(profile: Profile, request: RunRequest, *, is_profile: bool) -> tupl
     if is_agent and request.continues and agent.get("resume"):
         words = (words[0], *agent["resume"])
     prompt = request.options.prompt or request.review_notes.decode()
-    form = agent.get("prompt", ()) if is_agent else ()
+    form = _prompt_form(agent, continues=request.continues) if is_agent else ()
     if request.options.prompt and not form:
         raise UsageError(message=f"{words[0]} has no known way to take a prompt", hint=f"agent-dev {words[0]} ARGUMENTS")
     given = tuple(word.replace("{prompt}", prompt) for word in form) if prompt else ()
@@ -164,14 +166,25 @@ def _command(profile: Profile, request: RunRequest, *, is_profile: bool) -> tupl
     return (*standing, *words[1:], *given)
 
 
-def _expand_fields(profile: Profile, home: str, root: str) -> Profile:
-    """Return a profile whose command and variables have paths in place of a leading `~`, `{home}` and `{root}`."""
+def _prompt_form(agent: "dict[str, Any]", *, continues: bool) -> tuple[str, ...]:
+    """Return the words of a prompt: without a terminal those of a task, unless a subcommand would follow `resume`."""
+    prompt, task = agent.get("prompt", ()), agent.get("task", ())
+    is_usable = bool(task) and not (continues and task[0][0] not in "-{")
+    return tuple(task if is_usable and not (os.isatty(0) and os.isatty(1)) else prompt)
+
+
+def _expand_fields(settings: Settings, home: str, root: str) -> Settings:
+    """Return settings whose command and variables have paths in place of a leading `~`, `{home}` and `{root}`.
+
+    The value of an `--env` option stays as it was typed: the shell has expanded it.
+    """
 
     def expanded(text: str) -> str:
         return expand(text, home).replace("{home}", home).replace("{root}", root)
 
-    variables = tuple((name, expanded(value)) for name, value in profile.set)
-    return profile.replace(command=tuple(map(expanded, profile.command)), set=variables)
+    profile, origins = settings.profile, settings.origins
+    variables = tuple((name, value if origins.get(f"set:{name}") == "--env" else expanded(value)) for name, value in profile.set)
+    return settings.replace(profile=profile.replace(command=tuple(map(expanded, profile.command)), set=variables))
 
 
 def _paths(paths: tuple[str, ...], home: str, field: str, settings: Settings) -> tuple[str, ...]:

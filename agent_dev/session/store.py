@@ -11,6 +11,7 @@ from agent_dev.session.root import Root
 from agent_dev.value import Value
 
 VERSION = 1
+DEFAULT_SIMILARITY = 50  # percent of a renamed file's content that is the same, as in git
 UNLOCKED_FILE = "opened"  # in a session's folder: the unlocked directories of its uppers (session/uppers)
 RUNNING, WAITING, MERGED, DISCARDED, KILLED = "running", "waiting", "merged", "discarded", "killed"
 

@@ -63,3 +63,33 @@ def test_conflicting_lines_are_resolved_on_the_screen(shop: AgentDev, repo: Path
     shop("undo")
     assert (repo / "code.py").read_text() == CODE.replace("return 5\n", "return 500\n")
     assert shop.changes() == {"code.py": "edited"}
+
+
+def test_an_edit_next_to_a_conflict_is_left_out_and_stays(shop: AgentDev, repo: Path) -> None:
+    work(shop, "sed -i 's/return 1$/return 100/; s/return 5$/return 55/; s/return 10$/return 1000/' code.py")
+    mine = CODE.replace("return 5\n", "return 500\n")
+    (repo / "code.py").write_text(mine)
+    with review(shop, cols=120) as terminal:
+        terminal.keys("enter")
+        terminal.wait_for("hunk 1 of 3")
+        terminal.keys("space")
+        terminal.wait_for("[ ] 1 line changed by the agent: left out")
+        terminal.keys("]", ">")
+        terminal.wait_for("conflict resolved; change selected; 1 edit left out")
+        terminal.keys("]", "<")
+        terminal.wait_for("2 edits left out")
+        terminal.keys(">")
+        terminal.wait_for("selected; 1 edit left out")
+        terminal.keys("c")
+        terminal.wait_for("edit of the agent's left out: it stays in the session")
+        leave(terminal)
+    merged = mine.replace("return 500\n", "return 55\n").replace("return 10\n", "return 1000\n")
+    assert (repo / "code.py").read_text() == merged
+    changed = [line for line in shop("diff").stdout.splitlines() if line.startswith(("+", "-")) and line[1:3] not in ("++", "--")]
+    assert changed == ["-    return 1", "+    return 100"]
+    shop("merge", "--all")
+    assert (repo / "code.py").read_text() == merged.replace("return 1\n", "return 100\n")
+    shop("undo")
+    shop("undo")
+    assert (repo / "code.py").read_text() == mine
+    assert shop.changes() == {"code.py": "edited"}

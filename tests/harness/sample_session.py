@@ -1,4 +1,4 @@
-"""A sample session, and the README's screenshot drawn from it: `python -m tests.harness.sample_session [FILE]`."""
+"""A sample session, and the pictures of the docs drawn from it: `python -m tests.harness.sample_session [DIRECTORY]`."""
 
 import asyncio
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent_dev.diff.merge3 import LineMerge, merge_lines
+from agent_dev.diff.merge3 import ConflictSide, LineMerge, merge_lines
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, Risk
 from agent_dev.overlay.selection import Selection
@@ -127,9 +127,11 @@ class Sample:
             return None
         return merge_lines(b"price = 100\n\n\nvat = 19\n", b"price = 490\n\n\nvat = 19\n", b"price = 100 * 2\n\n\nvat = 7\n")
 
-    def resolve(self, key: Key, _answers: ConflictResolution) -> Change | None:
+    def resolve(self, key: Key, answers: ConflictResolution) -> Change | None:
         """Resolve the conflict, whatever the answer."""
-        return replace(self.changes.by_key()[key], conflict=None, resolution=Resolution.BOTH)
+        is_agents = bool(answers) and answers[0] is ConflictSide.AGENT
+        resolution = Resolution.AGENT if is_agents else Resolution.BOTH
+        return replace(self.changes.by_key()[key], conflict=None, resolution=resolution)
 
     def edit_conflict(self, _key: Key) -> bytes | None:
         """Return None: there is no editor."""
@@ -186,22 +188,32 @@ class Sample:
         return OperationResult((f"{len(selection)} changes merged",), 0)
 
 
-async def draw_screenshot() -> str:
-    """Return the screen as SVG, with some changes selected."""
+PICTURES = {  # file of docs → keys pressed before it is taken
+    "screen.svg": ("A", *["n"] * 7),  # shop/basket.py
+    "screen-conflict.svg": ("f", *"models", "enter", "enter"),
+    "screen-commits.svg": ("2", "space", "j", "k"),
+    "screen-summary.svg": ("A", "c"),
+}
+
+
+async def draw_picture(keys: Sequence[str]) -> str:
+    """Return the screen after some keys as SVG."""
     app = ReviewApp(Sample())
     async with app.run_test(size=SCREEN_SIZE) as pilot:
         while app.is_before_first_paint:
             await pilot.pause()
-        await pilot.press("A", *["n"] * 7)  # to shop/basket.py
-        await app.workers.wait_for_complete()
+        for key in keys:
+            await pilot.press(key)
+            await app.workers.wait_for_complete()
         await pilot.pause()
         return app.export_screenshot(title="agent-dev")
 
 
 def main() -> None:
-    """Write the screenshot to a file."""
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/screen.svg")
-    target.write_text(asyncio.run(draw_screenshot()), encoding="utf-8")
+    """Write the pictures into a directory."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
+    for name, keys in PICTURES.items():
+        (folder / name).write_text(asyncio.run(draw_picture(keys)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_dev.diff.merge3 import LineMerge
+from agent_dev.diff.merge3 import ConflictSide, LineMerge
 from agent_dev.diff.partial_selection import LineSelection
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Risk
@@ -149,9 +149,18 @@ def test_an_unmerged_selection_is_saved() -> None:
 def test_a_conflict_is_resolved_by_a_letter() -> None:
     source = Sample()
     source.changes = ChangeSet(tuple(one for one in source.changes.changes if one.conflict))
-    typist = Typist("a", "y")
+    typist = Typist("a", "y", "y")
     review.ask_changes(source, typist)
     assert [len(one) for one in source.merges] == [1]
+    assert "apply this edit?" in "\n".join(typist.lines)
+
+
+def test_an_edit_next_to_a_conflict_is_left_out_by_a_letter() -> None:
+    source = Sample()
+    source.changes = ChangeSet(tuple(one for one in source.changes.changes if one.conflict))
+    typist = Typist("b", "n", "n")
+    review.ask_changes(source, typist)
+    assert list((source.draft.resolutions or {}).values()) == [(ConflictSide.BOTH, ConflictSide.YOURS)]
 
 
 def test_nothing_hostile_is_printed_raw() -> None:

@@ -1,12 +1,12 @@
 """A conflict as a document in three columns: yours, result, agent. Every region shows all three in full."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import sha256
 from itertools import zip_longest
 
 from agent_dev.diff import hunks, merge3
 from agent_dev.diff.binary import is_binary
-from agent_dev.diff.merge3 import ConflictSide, LineConflict, LineMerge, MergedRegion, RegionSource
+from agent_dev.diff.merge3 import ConflictSide, LineConflict, LineMerge, MergedRegion, RegionSource, Resolutions
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.labels import format_count, path_text, type_name
@@ -19,25 +19,37 @@ _HEADS = DiffRow(RowKind.CONFLICT, Tone.DIM, cells=(b"yours", b"result", b"agent
 _BY = {RegionSource.AGENT: "by the agent", RegionSource.YOURS: "by you", RegionSource.SAME: "by you and the agent"}
 _COLUMNS = ("yours", "result", "agent")
 
-Resolutions = Sequence[ConflictSide | bytes | None]
-
 
 def conflict_document(
     change: Change, header: tuple[DiffRow, ...], merged: LineMerge, answers: Resolutions, look: DiffOptions
 ) -> Document:
-    """Return the regions of a merge as rows; `answers` are the resolutions of its conflicts in order, None if unresolved."""
-    hint = () if merged.is_clean else _hint("< yours, > agent's, b both, e edit", look)
-    rows = [*header, *hint, DiffRow(RowKind.TEXT), _HEADS]
+    """Return the regions of a merge as rows; `answers` are the resolutions of its choices so far, else the default."""
+    has_choices = not merged.is_clean
+    defaults = merged.default_resolutions() if has_choices else ()
+    answers = (*answers, *defaults[len(answers) :])
+    rows = [*header, *(_hint(_help(merged, change), look) if has_choices else ()), DiffRow(RowKind.TEXT), _HEADS]
     starts: list[int] = []
+    conflicts = 0
     for at, region in enumerate(merged.regions):
-        if isinstance(region, MergedRegion):
+        if isinstance(region, LineConflict):
+            conflicts += 1
+            rows += [_HEADS] if conflicts > 1 else []
+            starts.append(len(rows))
+            rows += _conflict(region, len(starts) - 1, conflicts, answers[len(starts) - 1], merged.line_end, look)
+        elif has_choices and region.is_choice:
+            starts.append(len(rows))
+            is_applied = answers[len(starts) - 1] is not ConflictSide.YOURS
+            rows += _edit(region, len(starts) - 1, look, is_applied=is_applied)
+        else:
             rows += _region(region, look, is_first=not at, is_last=at == len(merged.regions) - 1)
-            continue
-        answer = answers[len(starts)] if len(starts) < len(answers) else None
-        starts.append(len(rows))
-        rows += [_HEADS] if len(starts) > 1 else []
-        rows += _conflict(region, len(starts) - 1, answer, merged.line_end, has_base=look.shows_base)
-    return Document(change.key, tuple(rows), tuple(starts), conflict_count=-1 if merged.is_clean else len(starts), options=look)
+    count = conflicts if has_choices else -1
+    return Document(change.key, tuple(rows), tuple(starts), conflict_count=count, default_resolutions=defaults, options=look)
+
+
+def _help(merged: LineMerge, change: Change) -> str:
+    sides = "< yours, > agent's, b both, e edit"
+    has_edits = len(merged.choices) > len(merged.conflicts) and not change.is_from_commit
+    return f"{sides}; space leaves out an edit" if has_edits else sides
 
 
 def edited_document(change: Change, header: tuple[DiffRow, ...], merged: LineMerge, edited: bytes, look: DiffOptions) -> Document:
@@ -54,16 +66,22 @@ def edited_document(change: Change, header: tuple[DiffRow, ...], merged: LineMer
         starts.append(len(rows))
         rows.append(DiffRow(RowKind.HEADING, Tone.HEADING, "edited"))
         rows += _columns((region.yours, region.base, region.agent), Tone.CHANGED)
-    return Document(change.key, tuple(rows), tuple(starts), conflict_count=len(merged.conflicts), options=look)
+    defaults = merged.default_resolutions()
+    return Document(
+        change.key,
+        tuple(rows),
+        tuple(starts),
+        conflict_count=len(merged.conflicts),
+        default_resolutions=defaults,
+        options=look,
+    )
 
 
-def merged_lines(merged: LineMerge) -> Iterator[str]:
-    """Yield the changes of a merge outside its conflicts as lines with `-` and `+`, with a heading for each region."""
-    for region in merged.regions:
-        if isinstance(region, MergedRegion) and region.source is not RegionSource.UNCHANGED:
-            yield _heading(region)
-            yield from (f"-{_text(line)}" for line in hunks.split_lines(region.base))
-            yield from (f"+{_text(line)}" for line in hunks.split_lines(region.data))
+def region_lines(region: MergedRegion) -> Iterator[str]:
+    """Yield a change outside the conflicts as lines with `-` and `+`, with a heading."""
+    yield _heading(region)
+    yield from (f"-{_text(line)}" for line in hunks.split_lines(region.base))
+    yield from (f"+{_text(line)}" for line in hunks.split_lines(region.data))
 
 
 def _hint(text: str, look: DiffOptions) -> Iterator[DiffRow]:
@@ -75,9 +93,19 @@ def _region(region: MergedRegion, look: DiffOptions, *, is_first: bool, is_last:
         yield from _stable(region, look.context, is_first=is_first, is_last=is_last)
         return
     yield DiffRow(RowKind.HEADING, Tone.HEADING, _heading(region))
-    if look.shows_base and region.source is RegionSource.SAME:
+    if look.shows_base:
         yield from _base_rows(region.base)
     yield from _columns((region.yours, region.data, region.agent), Tone.CHANGED)
+
+
+def _edit(region: MergedRegion, choice: int, look: DiffOptions, *, is_applied: bool) -> Iterator[DiffRow]:
+    """Yield an edit of the agent's alone; if it is left out, the result is the base."""
+    heading = _heading(region) + ("" if is_applied else ": left out")
+    yield DiffRow(RowKind.HEADING, Tone.HEADING, heading, hunk=choice, is_applied=is_applied)
+    if look.shows_base:
+        yield from _base_rows(region.base)
+    result = region.data if is_applied else region.base
+    yield from _columns((region.yours, result, region.agent), Tone.CHANGED if is_applied else Tone.PLAIN, choice)
 
 
 def _heading(region: MergedRegion) -> str:
@@ -110,15 +138,15 @@ def _base_rows(base: bytes) -> Iterator[DiffRow]:
 
 
 def _conflict(
-    one: LineConflict, at: int, answer: ConflictSide | bytes | None, line_end: bytes, *, has_base: bool
+    one: LineConflict, choice: int, number: int, answer: ConflictSide | bytes | None, line_end: bytes, look: DiffOptions
 ) -> Iterator[DiffRow]:
     labels_of = {None: "unresolved", ConflictSide.YOURS: "yours", ConflictSide.AGENT: "agent's", ConflictSide.BOTH: "both"}
     label = "edited" if isinstance(answer, bytes) else labels_of[answer]
     tone = Tone.ERROR if answer is None else Tone.CHANGED
-    yield DiffRow(RowKind.HEADING, tone, f"conflict {at + 1}: {label}", hunk=at)
-    if has_base:
+    yield DiffRow(RowKind.HEADING, tone, f"conflict {number}: {label}", hunk=choice)
+    if look.shows_base:
         yield from _base_rows(one.base)
-    yield from _columns((one.yours, _result(one, answer, line_end), one.agent), tone, at)
+    yield from _columns((one.yours, _result(one, answer, line_end), one.agent), tone, choice)
 
 
 def _text(line: bytes) -> str:

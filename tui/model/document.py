@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from agent_dev.diff.hunks import BareHunk
+from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.fs.entry import Key
 
 TAB_WIDTH = 4  # cells between tab stops
@@ -50,7 +51,8 @@ class RowKind(StrEnum):
 class DiffRow:
     """A row. `old_line` and `new_line` are line numbers from 0 in the two texts, `hunk` is the index of their hunk; -1 for none.
 
-    `wrap_index`: index of the row in a wrapped line. `cells`: contents of the three columns of a conflict.
+    `wrap_index`: index of the row in a wrapped line. `cells`: contents of the three columns of a conflict. `is_applied`: for the
+    heading of an edit that can be left out of a merge, whether it is applied.
     """
 
     kind: RowKind
@@ -62,6 +64,7 @@ class DiffRow:
     wrap_index: int = 0
     part: ChangePart | None = None
     cells: tuple[bytes | None, bytes | None, bytes | None] = (None, None, None)
+    is_applied: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,8 @@ class Document:
 
     `hunk_rows` are the rows where hunks (or conflicts) start, `max_width` is an upper bound of line widths. `old_lines` and
     `new_lines` are the lines to which rows refer. `has_selectable_lines`: hunks and lines can be selected; `has_selectable_mode`:
-    so can the mode, separately. `conflict_count`: the number of conflicts to resolve, -1 if there is none.
+    so can the mode, separately. `conflict_count`: the number of conflicts to resolve, -1 if there is none. `default_resolutions`:
+    of each choice of a merge, as `hunk_rows`: None for a conflict.
     """
 
     key: Key | None
@@ -95,7 +99,12 @@ class Document:
     has_selectable_lines: bool = False
     has_selectable_mode: bool = False
     conflict_count: int = -1
+    default_resolutions: tuple[ConflictSide | None, ...] = ()
     options: DiffOptions = field(default_factory=DiffOptions)
+
+    def is_edit(self, choice: int) -> bool:
+        """Return whether a choice of a merge is an edit of the agent's that can be left out."""
+        return 0 <= choice < len(self.default_resolutions) and self.default_resolutions[choice] is not None
 
 
 Span = tuple[int, int, str]  # start and end in a line's text, kind of token

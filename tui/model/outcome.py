@@ -1,39 +1,38 @@
 """The outcome of a change to a path that you changed too: merged, one side as a whole, or a resolution per conflict."""
 
-from collections.abc import Mapping
-
-from agent_dev.diff.merge3 import ConflictSide, LineMerge
-from agent_dev.fs.entry import Key
+from agent_dev.diff.merge3 import ConflictSide, LineConflict, LineMerge, Resolutions
 from agent_dev.overlay import labels
-from agent_dev.overlay.changes import Change
+from agent_dev.overlay.changes import Change, Resolution
 from agent_dev.overlay.labels import Outcome, format_count
-from tui.effects import Resolutions
-
-ResolutionsByChange = Mapping[Key, Resolutions]
 
 
-def outcome_of(change: Change, answers: Resolutions) -> Outcome:
-    """Return the outcome of a change; `answers` are the resolutions of its conflicts, empty if there was none."""
-    is_agents = bool(answers) and all(one is ConflictSide.AGENT for one in answers)
-    return labels.outcome_of(change, is_agents=is_agents and not change.is_from_commit)
+def outcome_of(change: Change) -> Outcome:
+    """Return the outcome of a combined change."""
+    return labels.outcome_of(change, is_agents=change.resolution is Resolution.AGENT and not change.is_from_commit)
 
 
 def describe_outcome(change: Change, merged: LineMerge | None, answers: Resolutions) -> str:
-    """Describe the outcome of a change; `merged` is the three-way merge of its lines, None if it is not a merge of lines."""
+    """Describe the outcome of a change; `merged` is the three-way merge of its lines, None if it is not a merge of lines.
+
+    `answers` are the resolutions of its choices, empty if there was none.
+    """
     if change.is_from_commit:
         return "conflict resolved: the import writes this result"
     if change.is_session_only:
         return "keeps yours: the agent's change is dropped from the session"
     if merged is None or merged.is_clean:
-        if outcome_of(change, answers) is Outcome.REPLACED_YOURS:
+        if outcome_of(change) is Outcome.REPLACED_YOURS:
             return "replaces yours with the agent's version (undo restores yours)"
         return "you changed it too: both changes are merged without conflict"
-    return _of_lines(answers)
+    if not answers or None in answers:
+        return "conflict resolved in an editor: the result is what you saved"
+    conflicts = [answer for one, answer in zip(merged.choices, answers, strict=False) if isinstance(one, LineConflict)]
+    left = merged.left_out(answers)
+    stays = f"; {format_count(left, 'edit')} of the agent's left out: {'it stays' if left == 1 else 'they stay'} in the session"
+    return _of_lines(conflicts) + (stays if left else "")
 
 
 def _of_lines(answers: Resolutions) -> str:
-    if not answers or None in answers:
-        return "conflict resolved in an editor: the result is what you saved"
     noun = "conflict" if len(answers) == 1 else "conflicts"
     if all(one is ConflictSide.AGENT for one in answers):
         return f"{noun}: the agent's lines replace yours (undo restores yours); your other changes are kept"

@@ -6,7 +6,7 @@ It sends the same events to the same state as the screen does.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.diff.merge3 import ConflictSide, LineConflict, LineMerge, RegionSource
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.labels import display_path, format_count
@@ -45,6 +45,7 @@ _CELLS = 78
 _MAX_COUNTED = 5_000  # changes whose lines are counted for the totals at the end
 _HUNK_HELP = "y: select; n: skip; l: line by line; a: this and all later hunks of the file; d: neither this nor later ones"
 _CONFLICT_HELP = "y: yours; a: agent's; b: both, yours first; e: edit the file; n: skip the change"
+_EDIT_HELP = "y: apply; n: leave it out, it stays in the session"
 _SIDES = {"y": ConflictSide.YOURS, "a": ConflictSide.AGENT, "b": ConflictSide.BOTH}
 _SIGNS = {RowKind.REMOVED: "-", RowKind.ADDED: "+", RowKind.CONTEXT: " "}
 
@@ -213,20 +214,43 @@ class _Plain(Questioner):
             letter = self.ask_letter("resolve: yours or agent's?", letters, "y: yours; a: agent's; n: skip")
             if letter != "n":
                 self._send(ConflictResolved(_SIDES[letter]))
-            return
-        merged = self._source.line_merge(document.key) if document.key is not None else None
-        for line in conflict.merged_lines(merged) if merged is not None else ():
-            self.print_line(f"  {line}")
-        for number, start in enumerate(document.hunk_rows, 1):
-            self._print_sides(document, start, number - 1)
-            question = f"conflict {number} of {len(document.hunk_rows)}: yours, agent's, both?"
-            letter = self.ask_letter(question, "yaben", _CONFLICT_HELP)
-            if letter == "e" and document.key is not None:
-                self._send_result(self._work.edit_conflict(document.key))
-            if letter in "en":
-                return
-            self._send(CursorMovedTo(start, Pane.DIFF))
-            self._send(ConflictResolved(_SIDES[letter]))
+        elif document.key is not None and (merged := self._source.line_merge(document.key)) is not None:
+            self._ask_regions(document, merged)
+
+    def _ask_regions(self, document: Document, merged: LineMerge) -> None:
+        choice = conflicts = 0
+        for region in merged.regions:
+            if isinstance(region, LineConflict):
+                conflicts += 1
+                question = f"conflict {conflicts} of {document.conflict_count}: yours, agent's, both?"
+                if not self._ask_sides(document, choice, question):
+                    return
+            elif region.source is not RegionSource.UNCHANGED:
+                for line in conflict.region_lines(region):
+                    self.print_line(f"  {line}")
+                if region.is_choice and not self._state.is_resolving:
+                    self._ask_edit(choice)
+            choice += region.is_choice
+
+    def _ask_edit(self, choice: int) -> None:
+        is_applied = self.ask_letter("apply this edit?", "yn", _EDIT_HELP) == "y"
+        self._resolve(choice, ConflictSide.AGENT if is_applied else ConflictSide.YOURS)
+
+    def _ask_sides(self, document: Document, choice: int, question: str) -> bool:
+        """Ask how to resolve a conflict; return whether to go on with the file."""
+        self._print_sides(document, document.hunk_rows[choice], choice)
+        letter = self.ask_letter(question, "yaben", _CONFLICT_HELP)
+        if letter == "e" and document.key is not None:
+            self._send_result(self._work.edit_conflict(document.key))
+        if letter in "en":
+            return False
+        self._resolve(choice, _SIDES[letter])
+        return True
+
+    def _resolve(self, choice: int, side: ConflictSide) -> None:
+        rows = self._state.diff.document.hunk_rows  # of the current document: a resolution moves the rows
+        self._send(CursorMovedTo(rows[choice], Pane.DIFF))
+        self._send(ConflictResolved(side))
 
     def _print_sides(self, document: Document, start: int, index: int) -> None:
         for label, column in (("yours", 0), ("agent's", 2)):

@@ -23,6 +23,7 @@ from tui.source import ReviewedSession
 from tui.state import ScreenPage, State
 from tui.text import commits
 from tui.text.cells import clean_text, crop, crop_start, crop_words, width
+from tui.update import resolution
 from tui.widgets import change_list, diff_view
 from tui.widgets.bars import Bar
 from tui.widgets.change_list import ChangeList
@@ -155,7 +156,7 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
         marker = Piece(label, "selected" if is_selected else Tone.DIM)
         starts = state.diff.document.hunk_rows
         number = sum(start <= state.diff.cursor for start in starts)
-        noun = "conflict" if state.diff.document.conflict_count > 0 else "hunk"
+        noun = "conflict" if state.diff.document.conflict_count == len(starts) else "hunk"
         position = Piece(f"{noun} {number} of {len(starts)}  " if number else "", Tone.DIM)
         name = crop_start(
             clean_text(display_path(change.key, self._source.roots)),
@@ -226,6 +227,8 @@ def _conflict_hints(state: State, change: Change) -> list[tuple[str, str]]:
     sides, lines = [("resolve.yours", "yours"), ("resolve.agent", "agent's")], state.diff.document.conflict_count > 0
     kinds = {one.type for one in (change.yours, change.after) if one is not None}
     both = [("resolve.both", "both")] if lines or (state.is_resolving and len(kinds) > 1) else []
+    if resolution.edits_at(state, None, state.pane):
+        return [("select", "apply or leave out"), *sides]
     return [*sides, *both, *([("resolve.edit", "edit")] if lines else [])]
 
 

@@ -20,7 +20,8 @@ def describe_kind(change: Change) -> str:
     noun = type_name(change.type)
     match change.kind:
         case ChangeKind.ADDED:
-            return "new empty directory" if change.type is FileType.DIRECTORY else f"new {noun}"
+            copied = f", copied from {path_text(change.copied_from.path)}" if change.copied_from else ""
+            return "new empty directory" if change.type is FileType.DIRECTORY else f"new {noun}{copied}"
         case ChangeKind.DELETED:
             return f"deleted {noun}"
         case ChangeKind.EDITED:

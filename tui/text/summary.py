@@ -44,7 +44,7 @@ def apply_summary(state: State, roots: Sequence[str], commits: int, cells: int, 
     both = [change for change in applied if change.is_combined]
     by_outcome: dict[Outcome, list[Change]] = {one: [] for one in Outcome}
     for change in both:
-        by_outcome[outcome.outcome_of(change, state.resolutions.get(change.key, ()))].append(change)
+        by_outcome[outcome.outcome_of(change)].append(change)
     describe = _outcome(state, merged)
     choices = state.selection.partial
     parts = [*page.section("Risky", filter(_is_risky, applied), _risks, Tone.RISK)]

@@ -1,16 +1,15 @@
-"""Update the selection, its undo and redo, reviewed marks, and resolutions of conflicts."""
+"""Update the selection, its undo and redo, reviewed marks; open files in an editor."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.diff.partial_selection import LineSelection as Part
 from agent_dev.fs.entry import FileType, Key
 from agent_dev.overlay import selection as core
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
-from tui.effects import EditConflict, Resolutions, Resolve, ViewFile
+from tui.effects import EditConflict, ViewFile
 from tui.events import (
     AllDeselected,
     AllToggled,
@@ -25,11 +24,11 @@ from tui.events import (
     Toggled,
 )
 from tui.model.change_list import ChangeRow, HeadingRow, ListRow
-from tui.model.document import Document, RowKind
+from tui.model.document import Document
 from tui.model.tabs import Tab
 from tui.model.totals import LineCount
 from tui.state import State, Transition, UndoStep, with_selection
-from tui.update import cursor, display, line_selection
+from tui.update import cursor, display, line_selection, resolution
 from tui.update import toggle as choices
 
 _MAX_UNDO = 500  # steps
@@ -46,11 +45,11 @@ def update_selection(state: State, event: SelectionEvent) -> Transition:
         case _ if state.is_running:
             return replace(state, message=_READ_ONLY), ()
         case ConflictResolved(side):
-            return _resolve(state, side)
+            return resolution.resolve(state, side)
         case _ if state.tab is Tab.COMMITS:
             return _select_commits(state, event), ()
         case _:
-            return _select(state, event), ()
+            return _select(state, event)
 
 
 def _select_commits(state: State, event: SelectionEvent) -> State:
@@ -60,11 +59,9 @@ def _select_commits(state: State, event: SelectionEvent) -> State:
         case Toggled(row, pane):
             entries = state.tabs[Tab.COMMITS]
             index = state.cursor if row is None or pane is Pane.DIFF else row
-            picked = (
-                state.selected_commits ^ {entries[index].id}
-                if index < len(entries) and entries[index].id
-                else state.selected_commits
-            )
+            if index < len(entries) and not entries[index].id:
+                return replace(state, message="only commits can be selected here; files on the Changes tab (1)")
+            picked = state.selected_commits ^ {entries[index].id} if index < len(entries) else state.selected_commits
         case AllToggled():
             picked = frozenset() if every <= state.selected_commits else every
         case AllDeselected():
@@ -74,7 +71,16 @@ def _select_commits(state: State, event: SelectionEvent) -> State:
     return replace(state, selected_commits=picked)
 
 
-def _select(state: State, event: Toggled | AllToggled | AllDeselected | KindToggled | SelectionUndone | SelectionRedone) -> State:
+SelectingEvent = Toggled | AllToggled | AllDeselected | KindToggled | SelectionUndone | SelectionRedone
+
+
+def _select(state: State, event: SelectingEvent) -> Transition:
+    if isinstance(event, Toggled) and (edits := resolution.edits_at(state, event.row, event.pane or state.pane)):
+        return resolution.toggle_edits(_unmarked(state), edits)
+    return _selected(state, event), ()
+
+
+def _selected(state: State, event: SelectingEvent) -> State:
     match event:
         case Toggled(row, pane):
             return _toggle(state, row, pane or state.pane)
@@ -215,30 +221,7 @@ def _toggle_reviewed(state: State) -> Transition:
     return cursor.load_current(display.rebuild_list(new))
 
 
-# Conflicts
-
-
-def _resolve(state: State, side: ConflictSide) -> Transition:
-    """Resolve the conflict under the cursor; the last resolution of a change resolves the change."""
-    change, document = state.change, state.diff.document
-    if change is None or document.conflict_count < 0:
-        return replace(state, message="no conflict here"), ()
-    if not document.conflict_count:
-        return _with_answers(state, change.key, (side,))
-    answers = [*state.resolutions.get(change.key, ())]
-    answers += [None] * (document.conflict_count - len(answers))
-    row = document.rows[state.diff.cursor] if state.diff.row_count else None
-    is_on = row is not None and row.kind in (RowKind.CONFLICT, RowKind.HEADING) and row.hunk >= 0 and state.pane is Pane.DIFF
-    unresolved = next((index for index, one in enumerate(answers) if one is None), 0)
-    answers[row.hunk if is_on and row is not None else unresolved] = side
-    return _with_answers(state, change.key, tuple(answers))
-
-
-def _with_answers(state: State, key: Key, answers: Resolutions) -> Transition:
-    left = sum(answer is None for answer in answers)
-    new = replace(state, resolutions={**state.resolutions, key: answers}, message=f"{left} more to resolve" if left else "")
-    reloaded, effects = cursor.reload_current(new)
-    return reloaded, (effects if left else (Resolve(key, answers), *effects))
+# Editors
 
 
 def _edit(state: State) -> Transition:

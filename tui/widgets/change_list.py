@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from agent_dev.overlay.changes import Change, ChangeKind
-from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, path_text, rename_origin
+from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, origin_name, path_text
 from tui.events import Pane
 from tui.model import outcome
 from tui.model.change_list import ChangeRow, Group, HeadingRow, NoteRow, ProblemRow, Section
@@ -127,7 +127,7 @@ class ChangeList(RowView):
         reason = change.obstacle or change.conflict
         if reason:
             return [Piece(" " + crop_words(clean_text(reason), cells) + " ", Tone.ERROR)]
-        label = outcome.outcome_of(change, self._state.resolutions.get(change.key, ()))
+        label = outcome.outcome_of(change)
         has_note = any((note.root, note.path) == (change.key.root, change.key.path) for note in self._state.notes)
         pieces = [Piece(f" {NOTE_SIGN}", "accent")] if has_note else []
         pieces += [Piece(f" {label}", Tone.CHANGED)] if change.is_combined else []
@@ -145,9 +145,10 @@ def _label(group: Group, change: Change) -> str:
 
 
 def _origin(change: Change, cells: int) -> list[Piece]:
-    """Return where a renamed file was, if there is space for it."""
-    origin = clean_text(rename_origin(change))
-    return [Piece(f" ← {crop_start(origin, cells - 3)}", Tone.DIM)] if origin and cells >= _MIN_ORIGIN else []
+    """Return which file was renamed or copied, if there is space for it."""
+    origin, sign = clean_text(origin_name(change)), " copied from " if change.copied_from else " ← "
+    is_shown = bool(origin) and cells - len(sign) >= _MIN_ORIGIN - 3
+    return [Piece(f"{sign}{crop_start(origin, cells - len(sign))}", Tone.DIM)] if is_shown else []
 
 
 def _box(*, is_possible: bool, is_all: bool, is_some: bool) -> Piece:

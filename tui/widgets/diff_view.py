@@ -86,6 +86,9 @@ class DiffView(RowView):
         row = self._document.rows[index]
         yield Piece(_CURSOR if self._is_cursor(index) else " ", "cursor")
         match row.kind:
+            case RowKind.HEADING if row.is_applied is not None:
+                yield Piece(*_BOXES[SelectionState.ALL if row.is_applied else SelectionState.NONE])
+                yield from self._marked([Piece(f" {row.text}", row.tone)])
             case RowKind.TEXT | RowKind.HEADING:
                 yield from self._marked([Piece(row.text, row.tone)])
             case RowKind.PART | RowKind.WHITESPACE:

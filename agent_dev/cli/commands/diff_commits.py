@@ -52,12 +52,13 @@ def print_commit_diff(names: Sequence[str], word: str, context: CommandContext, 
 def _read_diff(queries: RunningQueries, word: str, paths: Sequence[str]) -> bytes:
     first, separator, second = word.partition("..")
     if separator:
-        return diff_commits(queries.repo, (_resolve(queries, first), _resolve(queries, second or "HEAD")), paths)
+        ends = _resolve(queries, first), _resolve(queries, second or "HEAD")
+        return diff_commits(queries.repo, ends, paths, queries.rename_similarity)
     found = [commit for commit in queries.finish_read().commits if commit.id.startswith(first)]
     if len(found) != 1:
         reason = f"{len(found)} commits start with {first}" if found else f"the session has no commit {first}"
         raise UsageError(message=reason, hint="agent-dev commits lists them")
-    return diff_commits(queries.repo, (*found[0].parents[:1], found[0].id), paths)
+    return diff_commits(queries.repo, (*found[0].parents[:1], found[0].id), paths, queries.rename_similarity)
 
 
 def _resolve(queries: RunningQueries, revision: str) -> str:

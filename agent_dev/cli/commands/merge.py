@@ -4,8 +4,7 @@ import argparse
 import os
 from dataclasses import replace
 
-from agent_dev.cli import selection_flags
-from agent_dev.cli.commands import merge_commits_flags
+from agent_dev.cli import commit_flags, selection_flags
 from agent_dev.cli.commands.open_review import open_locked
 from agent_dev.cli.commands.parser import Verb, add_session_argument, make_parser
 from agent_dev.cli.console import notify
@@ -44,13 +43,13 @@ def _merge(argv: list[str], context: CommandContext, options: RunOptions) -> int
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--plain", action="store_true", help="ask line by line instead of on the screen")
     parser.add_argument("--every-session", action="store_true", help="review each waiting session in turn")
-    merge_commits_flags.add_flags(parser)
+    commit_flags.add_flags(parser)
     args = parser.parse_args(argv)
     if args.html is not None:
         from agent_dev.cli.commands import merge_html  # it imports the modules of commits
 
         return merge_html.write_page(args, context)
-    if merge_commits_flags.is_import_requested(args):
+    if commit_flags.is_import_requested(args):
         from agent_dev.cli.commands import merge_commits  # a quarter of the imports of a merge of files
 
         return merge_commits.import_commits(args, context)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from agent_dev.cli.commands.open_review import open_unjudged
 from agent_dev.cli.commands.session_commits import retry_if_running
-from agent_dev.cli.render.commits import describe_other_changes
+from agent_dev.cli.render.commits import describe_other_changes, describe_uncommitted
 from agent_dev.cli.render.format import print_line
 from agent_dev.commits.prefetch import start_queries
 from agent_dev.commits.report import finish_report
@@ -57,7 +57,11 @@ def _read_commits(review: Review, context: CommandContext) -> tuple[CommitList, 
     def read() -> CommitList:
         with start_queries(review.session, review.record, context.environ) as queries:
             report = finish_report(review, queries)
-            return gather.list_commits(report, queries.repo if queries else None, describe_other_changes(report))
+            return gather.list_commits(
+                report,
+                queries.repo if queries else None,
+                (*describe_uncommitted(report), *describe_other_changes(report)),
+            )
 
     try:
         return retry_if_running(review, read), ()

@@ -26,7 +26,7 @@ from agent_dev.git.formats.commit_format import Commit
 from agent_dev.merge import patches
 from agent_dev.merge.review import Review
 from agent_dev.overlay.changes import Change, ChangeSet
-from agent_dev.overlay.labels import display_path, format_count
+from agent_dev.overlay.labels import display_path, format_count, kind_name, origin_key
 from agent_dev.risk.commit_risks import SUBMODULE_MOVED
 from agent_dev.sanitize import visible
 from agent_dev.session import approvals
@@ -40,8 +40,8 @@ _FEW = 3  # paths that are listed
 def _change(change: Change, roots: Sequence[str]) -> dict[str, object]:
     return {
         "path": display_path(change.key, roots),
-        "kind": str(change.kind),
-        "from": display_path(change.renamed_from, roots) if change.renamed_from else None,
+        "kind": kind_name(change),
+        "from": display_path(origin, roots) if (origin := origin_key(change)) else None,
         "type": str(change.type),
         "ignored": change.is_ignored,
         "binary": change.is_binary,

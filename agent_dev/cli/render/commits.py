@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_dev.agent_git.changes import HEADS, RefChange
@@ -38,7 +39,8 @@ def print_commits(report: CommitReport, session: str, *, as_json: bool, is_runni
         print_line("… and older commits")
     if not report.changes.commits:
         print_line("no commits")
-    for row in describe_other_changes(report):
+    loose = [f"{line} (agent-dev merge applies them)" for line in describe_uncommitted(report)]
+    for row in (*loose, *describe_other_changes(report)):
         print_line(row)
     if report.changes.commits or report.changes.refs:
         print_line("to import commits: agent-dev merge --commits [BRANCH] [--as NAME]")
@@ -54,9 +56,12 @@ def describe_other_changes(report: CommitReport) -> Iterator[str]:
         yield f"stash: {visible(stash.subject)} ({stash.id[:_SHORT]}), not imported"
     for operation in found.operations_in_progress:
         yield f"{operation} in progress, not imported"
-    if report.uncommitted and found.commits:
-        rows = [f"uncommitted: {visible(path)}" for path in report.uncommitted]
-        yield from limit_rows(rows, "uncommitted: {} more")
+
+
+def describe_uncommitted(report: CommitReport) -> Iterator[str]:
+    """Yield a line about the files that differ from the agent's last commit, if there are any, and commits."""
+    if report.uncommitted and report.changes.commits:
+        yield f"uncommitted: {format_count(len(report.uncommitted), 'file')}"
 
 
 def describe_commit(commit: ParsedCommit, report: CommitReport, max_files: int = _FILES) -> Iterator[str]:
@@ -64,20 +69,40 @@ def describe_commit(commit: ParsedCommit, report: CommitReport, max_files: int =
 
     Files with risks are shown beyond `max_files`.
     """
-    risks = report.risks.get(commit.id, {})
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(commit.author.time))
     signature = f", {commit.signature} signature, not verified" if commit.signature else ""
     yield f"{visible(commit.author.name)} <{visible(commit.author.email)}>, {when}{signature}"
-    shown = [
-        one for number, one in enumerate(commit.changed_files) if number < max_files or (one.path in risks and number < _RISKY)
-    ]
+    files = _fold_renames(commit, report)
+    shown = [one for number, one in enumerate(files) if number < max_files or (one.rules and number < _RISKY)]
     for one in shown:
-        why = ", ".join(risk.rule for risk in risks.get(one.path, ()))
-        yield f"{SIGNS[ChangeKind(one.kind)]} {visible(one.path)}{f' ! {why}' if why else ''}"
-    if len(commit.changed_files) > len(shown):
-        yield f"… {format_count(len(commit.changed_files) - len(shown), 'more file')}"
+        name = f"{visible(one.renamed_from)} → {visible(one.path)}" if one.renamed_from else visible(one.path)
+        yield f"{SIGNS[one.kind]} {name}{' ! ' + ', '.join(one.rules) if one.rules else ''}"
+    if len(files) > len(shown):
+        yield f"… {format_count(len(files) - len(shown), 'more file')}"
     for path in report.user_edits.get(commit.id, ()):
         yield f"includes your uncommitted edits of {visible(path)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _CommitFile:
+    path: bytes
+    kind: ChangeKind
+    renamed_from: bytes
+    rules: tuple[str, ...]
+
+
+def _fold_renames(commit: ParsedCommit, report: CommitReport) -> list[_CommitFile]:
+    """Return the changed files of a commit with each renamed file as one, and the rules of their risks."""
+    renames, risks = report.renames.get(commit.id, {}), report.risks.get(commit.id, {})
+    old_paths = frozenset(renames.values())
+    found = []
+    for one in commit.changed_files:
+        if one.path in old_paths and not one.new_mode:
+            continue
+        old = renames.get(one.path, b"")
+        rules = dict.fromkeys(risk.rule for path in (one.path, old) for risk in risks.get(path, ()))
+        found.append(_CommitFile(one.path, ChangeKind.RENAMED if old else ChangeKind(one.kind), old, tuple(rules)))
+    return found
 
 
 def patch_header(commit: ParsedCommit) -> bytes:
@@ -229,7 +254,6 @@ def submodule_as_json(one: SubmoduleChange) -> dict[str, object]:
 
 
 def _row(commit: ParsedCommit, report: CommitReport) -> dict[str, object]:
-    risks = report.risks.get(commit.id, {})
     return {
         "id": commit.id,
         "subject": commit.subject,
@@ -239,8 +263,13 @@ def _row(commit: ParsedCommit, report: CommitReport) -> dict[str, object]:
         "committer": _person(commit.committer),
         "signature": commit.signature or None,
         "files": [
-            {"path": os.fsdecode(one.path), "kind": one.kind, "risks": [risk.rule for risk in risks.get(one.path, ())]}
-            for one in commit.changed_files
+            {
+                "path": os.fsdecode(one.path),
+                "kind": one.kind,
+                "from": os.fsdecode(one.renamed_from) if one.renamed_from else None,
+                "risks": list(one.rules),
+            }
+            for one in _fold_renames(commit, report)
         ],
         "includes_uncommitted": [os.fsdecode(path) for path in report.user_edits.get(commit.id, ())],
         "on_remote": commit.id in report.changes.remote_ids,

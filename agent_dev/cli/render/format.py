@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent_dev.cli.render.colour import PLAIN, Palette, Tone
 from agent_dev.fs.entry import FileType
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution
-from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, display_path, outcome_of, rename_origin, type_name
+from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, display_path, kind_name, origin_name, outcome_of, type_name
 from agent_dev.sanitize import visible
 from agent_dev.session.store import Record
 
@@ -104,9 +104,9 @@ def _needs_review(change: Change) -> bool:
 def change_row(change: Change, roots: Sequence[str], palette: Palette = PLAIN) -> str:
     """Return the line of one change."""
     tone = _TONES.get(change.kind, Tone.CHANGED)
-    parts = [palette.paint(f"{SIGNS[change.kind]} {change.kind:<8}", tone), visible(display_path(change.key, roots))]
-    if change.renamed_from:
-        parts.append(palette.paint(f"(from {visible(rename_origin(change))})", Tone.DIM))
+    parts = [palette.paint(f"{SIGNS[change.kind]} {kind_name(change):<8}", tone), visible(display_path(change.key, roots))]
+    if origin := origin_name(change):
+        parts.append(palette.paint(f"(from {visible(origin)})", Tone.DIM))
     if change.type is not FileType.FILE:
         parts.append(f"({type_name(change.type)})")
     if change.insertions is not None and (change.insertions or change.deletions or not change.renamed_from):

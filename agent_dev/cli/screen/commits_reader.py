@@ -7,7 +7,7 @@ from agent_dev.agent_git import commits, current_refs, refs
 from agent_dev.agent_git.changes import HEADS, parse_head_branch
 from agent_dev.cli.render import commits as output
 from agent_dev.cli.screen.conflict_source import ImportFunction
-from agent_dev.commits import commit_patch, gitlinks, report
+from agent_dev.commits import commit_patch, gitlinks, report, uncommitted
 from agent_dev.commits.gitlinks import SubmoduleChange
 from agent_dev.commits.importer import ImportResult, import_commits
 from agent_dev.commits.prefetch import RunningQueries, start_queries
@@ -18,6 +18,7 @@ from agent_dev.git.formats.commit_format import Commit, ParsedCommit
 from agent_dev.git.merge_tree_conflict import ConflictResolutions
 from agent_dev.merge.merge import Notify
 from agent_dev.merge.review import Review
+from agent_dev.overlay.labels import SIGNS, format_count
 from agent_dev.risk.commit_risks import SUBMODULE_MOVED
 from agent_dev.sanitize import visible
 from agent_dev.session import store
@@ -32,7 +33,7 @@ _LARGEST_PATCH = 4 << 20  # bytes
 def list_commits(review: Review) -> tuple[TabEntry, ...]:
     """Return the commits by id and subject. It is quick, for the screen opens with them."""
     try:
-        made = commits.list_commits(review.session, review.record, review.environ)
+        made = commits.list_commits(review.session, review.record, review.environ, is_left=True)
     except AgentDevError as error:
         return (TabEntry("cannot read the commits", (error.message,)),)
     links = gitlinks.find_session_submodules(review.session, review.record, [one.id for one in made], review.environ)
@@ -45,6 +46,7 @@ def describe_commits(review: Review) -> tuple[TabEntry, ...]:
         with start_queries(review.session, review.record, review.environ) as queries:
             looked = report.finish_report(review, queries)
             patches = _read_patches(queries, looked.changes.commits) if queries is not None else {}
+            loose = _describe_uncommitted(review, queries, looked) if queries is not None else ()
     except AgentDevError as error:
         return (TabEntry("cannot read the commits", (error.message,)),)
     rows = []
@@ -58,7 +60,26 @@ def describe_commits(review: Review) -> tuple[TabEntry, ...]:
                 _risky_files(review, looked, one),
             )
         )
-    return (*rows, *(TabEntry(line) for line in output.describe_other_changes(looked)))
+    return (*rows, *loose, *(TabEntry(line) for line in output.describe_other_changes(looked)))
+
+
+def _describe_uncommitted(review: Review, queries: RunningQueries, looked: report.CommitReport) -> tuple[TabEntry, ...]:
+    """Return one entry for all uncommitted files, with a list and their patches against the last commit."""
+    paths = looked.uncommitted or ()
+    if not (titles := [*output.describe_uncommitted(looked)]):
+        return ()
+    details = ["not in a commit: apply them from the Changes tab (press 1)", ""]
+    try:
+        files = [*uncommitted.read_uncommitted(review, queries, paths[:_MOST_FILES])]
+    except CommandFailed:
+        files = []  # the agent deleted or damaged objects
+        details += [visible(path) for path in paths[:_MOST_FILES]]
+    details += [f"{SIGNS[one.kind]} {visible(one.path)}{'' if one.is_change else ' (as in your tree)'}" for one in files]
+    details += [f"… {format_count(len(paths) - _MOST_FILES, 'more file')}"] if len(paths) > _MOST_FILES else []
+    lines = [line for one in files for line in one.patch.removesuffix(b"\n").split(b"\n")]
+    details += ["", *(visible(line, tab="    ") for line in lines[:_MOST_LINES])]
+    details += [f"… {len(lines) - _MOST_LINES:,} more lines in the Changes tab"] if len(lines) > _MOST_LINES else []
+    return tuple(TabEntry(title, tuple(details)) for title in titles)
 
 
 def _read_patches(queries: RunningQueries, made: Sequence[ParsedCommit]) -> dict[str, tuple[str, ...]]:
@@ -67,7 +88,11 @@ def _read_patches(queries: RunningQueries, made: Sequence[ParsedCommit]) -> dict
     for one in made[:_MOST_PATCHES]:
         hint = f"agent-dev commits --patch {one.id[:_SHORT]}"
         try:
-            lines = commit_patch.read_patch(queries.repo, one, _LARGEST_PATCH).removesuffix(b"\n").split(b"\n")
+            lines = (
+                commit_patch.read_patch(queries.repo, one, queries.rename_similarity, _LARGEST_PATCH)
+                .removesuffix(b"\n")
+                .split(b"\n")
+            )
         except CommandFailed:
             lines = [f"its patch is too large or unreadable: {hint}".encode()]
         more = [f"… {len(lines) - _MOST_LINES:,} more lines: {hint}"] if len(lines) > _MOST_LINES else []

@@ -57,12 +57,15 @@ class ConflictSource:
     def _restore(self, saved: SavedResolutions) -> Draft:
         """Restore saved resolutions and return the draft of the others."""
         known = {
-            key: saved.resolutions[one.conflict] for key, one in self._conflicts.items() if one.conflict in saved.resolutions
+            key: given
+            for key, one in self._conflicts.items()
+            if (given := saved.resolutions.get(one.conflict)) is not None and self._fits_merge(key, given)
         }
         incomplete = {
             self._conflicts[key].conflict for key, given in known.items() if not isinstance(given, bytes) and None in given
         }
-        self._given = {conflict: given for conflict, given in saved.resolutions.items() if conflict not in incomplete}
+        outdated = {one.conflict for key, one in self._conflicts.items() if key not in known}
+        self._given = {one: given for one, given in saved.resolutions.items() if one not in incomplete | outdated}
         for key, given in known.items():
             if self._conflicts[key].conflict not in incomplete:
                 self._resolve(key, given)
@@ -70,6 +73,11 @@ class ConflictSource:
         selected = frozenset(key for key in self._answers if self._conflicts[key].conflict in saved.selected)
         partial = {key: given for key, given in known.items() if not isinstance(given, bytes)}
         return Draft(Selection(selected), cursor=Key(0, saved.current_path) if saved.current_path else None, resolutions=partial)
+
+    def _fits_merge(self, key: Key, given: FileResolution) -> bool:
+        """Return whether saved resolutions cover the choices of a merge."""
+        merged = self._fits[key].merged
+        return merged is None or isinstance(given, bytes) or len(given) == len(merged.choices)
 
     # Reading
 

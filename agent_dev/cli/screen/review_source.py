@@ -156,14 +156,20 @@ class ReviewSource:
 
     def _draft(self) -> Draft:
         saved = drafts.load(self._review)
-        for key, given in saved.resolutions.items():
+        resolutions = {key: given for key, given in saved.resolutions.items() if self._fits_merge(key, given)}
+        for key, given in resolutions.items():
             if isinstance(given, bytes) or None not in given:
                 self.resolve(key, given)
         parts = {key: self._part(key, part) for key, part in saved.selection.partial.items()}
-        partial = {key: given for key, given in saved.resolutions.items() if not isinstance(given, bytes)}
+        partial = {key: given for key, given in resolutions.items() if not isinstance(given, bytes)}
         renamed = frozenset(self._review.changes.renames.values())
         selection = replace(saved.selection, keys=saved.selection.keys - renamed)
         return Draft(selection, parts, saved.reviewed, saved.cursor, partial, saved.notes)
+
+    def _fits_merge(self, key: Key, given: Resolutions) -> bool:
+        """Return whether saved resolutions cover the choices of a merge."""
+        merged = self.line_merge(key)
+        return merged is None or isinstance(given, bytes) or len(given) == len(merged.choices)
 
     def _part(self, key: Key, part: LineSelection) -> LineCount:
         before, after = (side or b"" for side in self._review.content(key))

@@ -141,6 +141,20 @@ def parse_diff(output: bytes) -> dict[str, tuple[TreeChange, ...]]:
     return {oid: tuple(changes) for oid, changes in found.items()}
 
 
+def parse_renames(output: bytes) -> dict[str, dict[bytes, bytes]]:
+    """Parse `git diff-tree --stdin -r -z --raw -M --diff-filter=R`: by commit id, old paths by new ones."""
+    found: dict[str, dict[bytes, bytes]] = {}
+    records = iter(output.split(b"\0"))
+    current = ""
+    for record in records:
+        if record.startswith(b":"):
+            old = next(records, b"")
+            found.setdefault(current, {})[next(records, b"")] = old
+        elif record:
+            current = _decode(record.split(b" ")[0])
+    return found
+
+
 def _tree_change(header: bytes, path: bytes) -> TreeChange:
     old_mode, new_mode, old, new, status = header[1:].split(b" ")
     return TreeChange(path, int(old_mode, 8), int(new_mode, 8), _decode(old), _decode(new), _decode(status[:1]))

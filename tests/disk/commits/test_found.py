@@ -1,11 +1,14 @@
 """Everything in a session's git directory is reported: commits, refs, stashes, unfinished operations, uncommitted files."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agent_dev.agent_git.changes import RefStatus
+from agent_dev.cli.render import commits as output
+from agent_dev.cli.screen import commits_reader
 from agent_dev.commits import prefetch
 from tests.harness.git.git_session import GitSession
 from tests.harness.repository import ENVIRON, commit, git, repository
@@ -193,3 +196,58 @@ def test_a_commit_that_does_not_match_its_id_is_refused(session: GitSession) -> 
 
     with pytest.raises(CommandFailed):
         session.inspect()
+
+
+def test_commits_in_a_branch_of_the_users_are_not_offered_again(session: GitSession) -> None:
+    first = session.commit("first", a__txt="1\n")
+    second = session.commit("second", a__txt="2\n")
+    session.end()
+    session.import_commits(first[:12], name="topic")
+
+    assert [one.id for one in session.inspect().changes.commits] == [second]
+    assert listed(session) == ["second"]
+    git(session.root, "branch", "-qD", "topic")
+    assert [one.id for one in session.inspect().changes.commits] == [second, first]
+    assert listed(session) == ["second", "first"]
+
+
+def listed(session: GitSession) -> list[str]:
+    """Return the subjects on the commits tab as it opens."""
+    review = session.review()
+    try:
+        return [row.title.partition(" ")[2] for row in commits_reader.list_commits(review)]
+    finally:
+        review.close()
+
+
+def test_uncommitted_files_are_one_entry_of_the_commits_tab(session: GitSession) -> None:
+    session.commit("x", a__txt="x\n", deep___one="1\n", kept="k\n")
+    session.write("a.txt", "x\nmore\n")
+    session.write("loose", "l\n")
+    (session.agent / "deep/one").unlink()
+    session.end()
+    review = session.review()
+    try:
+        rows = commits_reader.describe_commits(review)
+    finally:
+        review.close()
+
+    (entry,) = (row for row in rows if row.title.startswith("uncommitted"))
+    assert (entry.title, entry.id, rows.index(entry)) == ("uncommitted: 3 files", "", 1)
+    assert "Changes tab" in entry.details[0]
+    assert entry.details[2:5] == ("~ a.txt", "- deep/one (as in your tree)", "+ loose")
+    patch = entry.details[6:]
+    changed = [line for line in patch if line[:1] in ("+", "-") and line[:3] not in ("+++", "---")]
+    assert (entry.details[5], changed) == ("", ["+more", "-1", "+l"])
+
+
+def test_uncommitted_files_are_one_line_of_the_list_of_commits(session: GitSession, capsys: pytest.CaptureFixture[str]) -> None:
+    session.commit("x", a__txt="x\n")
+    session.write("a.txt", "x\nmore\n")
+    session.write("loose", "l\n")
+    session.end()
+    report = session.inspect()
+    output.print_commits(report, "s", as_json=False)
+    assert "uncommitted: 2 files (agent-dev merge applies them)" in capsys.readouterr().out.splitlines()
+    output.print_commits(report, "s", as_json=True)
+    assert json.loads(capsys.readouterr().out)["uncommitted"] == ["a.txt", "loose"]

@@ -143,7 +143,7 @@ def test_the_result_equals_gits_for_the_same_resolutions(
     expected = _by_git(session.root, mine, one, one.replace("agent conflicts", "agent conflicts, too"))
     source: ConflictSource | None = import_with_conflicts(session, review, way)
     while source is not None:
-        ended = resolve(source, {b"text": (ConflictSide.AGENT,) * len(_merged(source).conflicts)})
+        ended = resolve(source, {b"text": _merged(source).default_resolutions(ConflictSide.AGENT)})
         source = source.next_conflicts()
 
     assert ended.may_have_changed

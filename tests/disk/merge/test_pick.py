@@ -351,3 +351,12 @@ def test_a_partly_applied_deletion_stays_a_deletion_in_the_session(script: Ended
     assert script.kinds()[b"old"] is ChangeKind.DELETED
     script.merge_all()
     assert not (script.real / "old").exists()
+
+
+def test_a_part_keeps_a_mode_that_the_user_set(session: EndedSession) -> None:
+    (session.real / "x").chmod(0o755)
+    take(session, 1)
+    session.merge_all()
+
+    assert (text(session), (session.real / "x").stat().st_mode & 0o777) == (AGENT, 0o755)
+    assert session.kinds() == {}

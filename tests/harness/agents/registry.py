@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler
 from tests.harness.agents.web import Listener, QuietHandler, TestServer
 
 _NODE = '#!/usr/bin/env node\nconst a = process.argv.slice(2);\nconsole.log(a[0] === "--version" ? "%s" : a.join("|"));\n'
+_NODE_PACKAGE = '#!/bin/sh\n[ "$1" != -p ] || { echo %s; exit; }\nNODE_OF=npm exec /usr/bin/node "$@"\n'  # npm's own `node`
 _PYTHON = 'import sys\ndef main():\n    print("%s" if sys.argv[1:2] == ["--version"] else "|".join(sys.argv[1:]))\n'
 
 
@@ -80,7 +81,10 @@ def npm_package(name: str, version: str) -> bytes:
     manifest = json.dumps({"name": name, "version": version, "bin": {name: "program.js"}})
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as file:  # uncompressed: gzip would add the time
-        for path, text in (("package/package.json", manifest), ("package/program.js", _NODE % version)):
+        for path, text in (
+            ("package/package.json", manifest),
+            ("package/program.js", (_NODE_PACKAGE if name == "node" else _NODE) % version),
+        ):
             member = tarfile.TarInfo(path)
             member.size, member.mode = len(text), 0o755
             file.addfile(member, io.BytesIO(text.encode()))

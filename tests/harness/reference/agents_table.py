@@ -13,12 +13,15 @@ _HEAD = """\
 Made from the profiles in `profiles/` by `python -m tests.harness.reference`.
 
 `agent-dev install AGENT` installs an agent in the agent home (`install --list`, `--upgrade`, `--version V`; `outdated`), brings a
-newer node (from npm) or Python (with uv) where it needs one, and checks that it starts. Your registry and its certificates are
-used, your tokens are not. `agent-dev -p PROMPT AGENT` gives any of them a prompt, and `agent-dev resume` goes on with its
-conversation (`--fresh`: a new one). The login of an agent stays in the agent home (`home --reset --keep-login` keeps it).
+newer node (from npm) or Python (with uv) where it needs one, and checks that it starts. Only the agents that need the newer node
+use it: the repository's builds keep the system's. Your registry and its certificates are used, your tokens are not.
 
-| agent | package | needs | prompt | goes on with | as root | nests |
-|---|---|---|---|---|---|---|
+`agent-dev -p PROMPT AGENT` gives any of them a prompt; without a terminal, the agent does this task and exits. `agent-dev resume`
+goes on with its conversation (`--fresh`: a new one). The login of an agent stays in the agent home (`home --reset --keep-login`
+keeps it).
+
+| agent | package | needs | prompt | without a terminal | goes on with | as root | nests |
+|---|---|---|---|---|---|---|---|
 """
 _NOTES = """\
 
@@ -54,7 +57,8 @@ def _row(*cells: str) -> str:
 
 
 def _properties(one: AgentEntry) -> tuple[str, ...]:
-    return _package(one), _needs(one), _code(one.prompt), _code(one.resume), _yes(one.runs_as_root), _yes(one.nests)
+    words = (_code(one.prompt), _code(one.task or one.prompt), _code(one.resume))
+    return (_package(one), _needs(one), *words, _yes(one.runs_as_root), _yes(one.nests))
 
 
 def _package(entry: AgentEntry) -> str:

@@ -60,6 +60,39 @@ def test_a_pypi_agent_is_installed_in_an_environment_of_its_own(agent_dev: Agent
     assert (agent_dev.agent_home / ".local/agent/venvs/snake/bin/python").exists()
 
 
+def test_an_agent_that_needs_a_newer_node_gets_one_of_its_own(agent_dev: AgentDev, registry: Registry) -> None:
+    registry.npm["node"] = ["99.1.0"]
+    old = PROFILES["noder"].replace("npm: noder", "npm: noder\n  node: '99.1'")
+    write_profile(agent_dev, "noder", old)
+    system = agent_dev("--", "node", "--version").stdout
+    done = agent_dev("install", "noder", "--version", "1.0.0", env=registry.environment)
+    assert done.returncode == 0, done.stderr
+    program = agent_dev.agent_home / ".local/agent/node/99/lib/node_modules/noder/program.js"
+    program.write_text(program.read_text() + "console.log(process.env.NODE_OF);\n")
+    assert agent_dev("noder", "a b").stdout == "--standing|a b\nnpm\n"
+    assert agent_dev("--", "node", "--version").stdout == system
+    assert agent_dev("--", "sh", "-c", "command -v node").stdout == "/usr/bin/node\n"
+    assert "noder      1.0.0" in agent_dev("install", "--list").stdout
+
+    assert agent_dev("install", "--upgrade", "noder", env=registry.environment).returncode == 0
+    assert "installing node" in done.stdout
+    assert "noder      1.2.0" in agent_dev("install", "--list").stdout
+    write_profile(agent_dev, "noder", PROFILES["noder"])
+    assert agent_dev("install", "noder", "--version", "1.0.0", env=registry.environment).returncode == 0
+    assert agent_dev("noder", "a").stdout == "--standing|a\n"
+    assert "noder      1.0.0" in agent_dev("install", "--list").stdout
+
+
+def test_a_python_of_a_version_manager_is_found(agent_dev: AgentDev, registry: Registry) -> None:
+    python = agent_dev.home / ".pyenv/versions/9.1.0/bin/python3"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\n[ "$1" != -c ] || { echo 9.1; exit; }\nexec /usr/bin/python3 "$@"\n')
+    python.chmod(0o755)
+    done = agent_dev("install", "future", env=registry.environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert agent_dev("future", "x").stdout == "x\n"
+
+
 def test_versions_are_listed_selected_and_upgraded(agent_dev: AgentDev, registry: Registry) -> None:
     def installed() -> str:
         rows = agent_dev("install", "--list").stdout.splitlines()
@@ -125,6 +158,31 @@ def test_a_resumed_agent_continues_its_conversation(agent_dev: AgentDev, registr
     agent_dev("merge", "--take", "log")
     rows = (agent_dev.repo / "log").read_text().splitlines()
     assert rows == ["--standing|a|--say|first", "--standing|--again", "--standing|a"]
+
+
+def test_a_prompt_without_a_terminal_is_a_task(agent_dev: AgentDev, registry: Registry) -> None:
+    profile = PROFILES["noder"] + '  task: [do, "{prompt}"]\n'
+    write_profile(agent_dev, "noder", profile)
+    assert agent_dev("install", "noder", env=registry.environment).returncode == 0
+    assert agent_dev("-p", "fix it", "noder", "a").stdout == "--standing|a|do|fix it\n"
+    with Terminal([PROGRAM, "-p", "fix it", "noder"], cwd=agent_dev.repo, env=agent_dev.terminal_environment()) as terminal:
+        assert terminal.wait_exit() == 0
+        assert "--standing|--say|fix it" in terminal.text()
+
+
+@pytest.mark.parametrize(("task", "said"), [("do", "--say|more"), ("--do", "--do|more")])
+def test_a_subcommand_of_a_task_does_not_follow_resume(agent_dev: AgentDev, registry: Registry, task: str, said: str) -> None:
+    write_profile(agent_dev, "noder", PROFILES["noder"] + f'  task: [{task}, "{{prompt}}"]\n')
+    assert agent_dev("install", "noder", env=registry.environment).returncode == 0
+    program = agent_dev.agent_home / ".local/agent/lib/node_modules/noder/program.js"
+    program.write_text(program.read_text() + 'require("fs").writeFileSync("log", "x");\n')
+    agent_dev("--no-merge", "noder")
+    assert agent_dev("-p", "more", "resume").stdout == f"--standing|--again|{said}\n"
+
+
+def test_the_value_of_an_env_option_stays_as_typed(agent_dev: AgentDev) -> None:
+    done = agent_dev("--env", "TEXT=~/x {root} {home}", "--", "printenv", "TEXT")
+    assert done.stdout == "~/x {root} {home}\n"
 
 
 def test_a_missing_agent_is_offered_on_a_terminal(agent_dev: AgentDev, registry: Registry) -> None:

@@ -64,7 +64,7 @@ def test_the_page_has_every_change_and_commit(worked: AgentDev, tmp_path: Path) 
     assert "98,999 more characters" in shown["long"]
     assert "the file is too large" in shown["many"]
     assert "q&quot;\\xff" in shown
-    for text in ("One &amp; &lt;two&gt;", "the body", "2023-11-14 12:43:20 -0930", "A i &lt;a@a&gt;", "uncommitted: a.txt"):
+    for text in ("One &amp; &lt;two&gt;", "the body", "2023-11-14 12:43:20 -0930", "A i &lt;a@a&gt;", "uncommitted: "):
         assert text in page.partition('<section id="commits">')[2]
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from agent_dev.session import events
 from agent_dev.session.store import Session
-from tests.harness.program import PYTHON, AgentDev, supervisor_of, tree, wait_until
+from tests.harness.program import PROGRAM, PYTHON, AgentDev, supervisor_of, tree, wait_until
+from tests.harness.terminal import Terminal
 from tests.sandbox.policy.watched import OWN, asking, ends, lines, log, session, sh, written
 
 
@@ -392,3 +393,12 @@ def test_a_bypass_of_the_command_policy_is_stopped_by_the_sandbox(guarded: Agent
     assert code == 7, said  # bypassed: inside, the directory is deleted
     assert tree(guarded.repo) == before  # the real one is unchanged
     assert guarded.changes()["sub/app.py"] == "deleted"  # the deletion is listed before a merge
+
+
+def test_a_question_rings_the_bell_of_the_users_terminal(guarded: AgentDev) -> None:
+    words = ("--no-merge", "--", "sh", "-c", "touch asked")
+    with Terminal([PROGRAM, *words], cwd=guarded.repo, env=guarded.terminal_environment()) as terminal:
+        terminal.wait_for("waits for the user's approval")
+        terminal.wait_raw(b"\a")
+        assert guarded("approve", "1").returncode == 0
+        assert terminal.wait_exit() == 0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.diff import hunks as blocks_module
+from agent_dev.diff import hunks
 from agent_dev.diff.hunks import split_lines
 from agent_dev.diff.merge3 import (
     ConflictSide,
@@ -72,7 +72,8 @@ def test_if_both_made_the_same_change_the_result_is_that(base: bytes, both: byte
 def test_the_verdict_is_symmetric(base: bytes, mine: bytes, agent: bytes) -> None:
     one, other = merge_lines(base, mine, agent), merge_lines(base, agent, mine)
     assert one.conflicts == tuple(LineConflict(c.base, c.agent, c.yours) for c in other.conflicts)
-    assert one.resolve([ConflictSide.YOURS] * len(one.conflicts)) == other.resolve([ConflictSide.AGENT] * len(one.conflicts))
+    yours, agents = one.default_resolutions(ConflictSide.YOURS), other.default_resolutions(ConflictSide.AGENT)
+    assert one.resolve(yours) == other.resolve(agents)
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -85,15 +86,15 @@ def test_every_side_can_be_reconstructed_from_the_regions(base: bytes, mine: byt
     """If no region is the agent's alone, the conflicts resolved to yours give your text; likewise for the agent."""
     merged = merge_lines(base, mine, agent)
     if not any(isinstance(region, MergedRegion) and region.source is AGENT for region in merged.regions):
-        assert merged.resolve([ConflictSide.YOURS] * len(merged.conflicts)) == mine
+        assert merged.resolve(merged.default_resolutions(ConflictSide.YOURS)) == mine
     if not any(isinstance(region, MergedRegion) and region.source is MINE for region in merged.regions):
-        assert merged.resolve([ConflictSide.AGENT] * len(merged.conflicts)) == agent
+        assert merged.resolve(merged.default_resolutions(ConflictSide.AGENT)) == agent
 
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_yours_of_every_conflict_is_in_the_result_resolved_to_yours(base: bytes, mine: bytes, agent: bytes) -> None:
     merged = merge_lines(base, mine, agent)
-    result = merged.resolve([ConflictSide.YOURS] * len(merged.conflicts))
+    result = merged.resolve(merged.default_resolutions(ConflictSide.YOURS))
     assert all(conflict.yours in result for conflict in merged.conflicts)
 
 
@@ -102,7 +103,7 @@ def test_no_line_of_the_result_joins_two_lines(base: bytes, mine: bytes, agent: 
     merged = merge_lines(base, mine, agent)
     known = {line.rstrip(b"\r\n") for text in (base, mine, agent) for line in split_lines(text)}
     for side in ConflictSide:
-        got = split_lines(merged.resolve([side] * len(merged.conflicts)))
+        got = split_lines(merged.resolve(merged.default_resolutions(side)))
         assert {line.rstrip(b"\r\n") for line in got} <= known
 
 
@@ -145,7 +146,7 @@ def test_regions_match_the_expected_table(
 
 
 def test_past_the_limit_the_whole_file_is_in_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks_module, "MAX_DIFF_SIZE", 8)
+    monkeypatch.setattr(hunks, "MAX_DIFF_SIZE", 8)
     base, mine, agent = b"a\nb\nc\nd\ne\n", b"A\nb\nc\nd\ne\n", b"a\nb\nc\nd\nE\n"
     assert merge_lines(base, mine, agent).regions == (LineConflict(base, mine, agent),)
 
@@ -183,9 +184,38 @@ def test_an_unresolved_conflict_is_an_error_with_their_number(choices: list[Conf
         TWO.resolve(choices)
 
 
-def test_more_resolutions_than_conflicts_are_refused() -> None:
-    with pytest.raises(ValueError, match="3 resolutions for 2 conflicts"):
+def test_more_resolutions_than_choices_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 resolutions for 2 choices"):
         TWO.resolve([ConflictSide.YOURS] * 3)
+
+
+# --- edits left out ---
+
+
+@given(TEXTS, TEXTS, TEXTS, st.data())
+def test_a_left_out_edit_is_the_base_in_the_result(base: bytes, mine: bytes, agent: bytes, data: st.DataObject) -> None:
+    merged = merge_lines(base, mine, agent)
+    left = [isinstance(region, MergedRegion) and data.draw(st.booleans()) for region in merged.choices]
+    resolutions = [ConflictSide.YOURS if one else ConflictSide.AGENT for one in left]
+    is_left = iter(left)
+    regions = [(region, region.is_choice and next(is_left)) for region in merged.regions]
+    applied = [region.data if isinstance(region, MergedRegion) else region.agent for region, _ in regions]
+    wanted = [region.base if is_out else text for (region, is_out), text in zip(regions, applied, strict=True)]
+    assert merged.resolve(resolutions) == hunks.join_lines(wanted, merged.line_end)
+    assert merged.left_out(resolutions) == sum(left)
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_without_left_out_edits_nothing_remains(base: bytes, mine: bytes, agent: bytes) -> None:
+    merged = merge_lines(base, mine, agent)
+    assert merged.without_left_out(merged.default_resolutions(ConflictSide.YOURS)) == agent
+
+
+def test_missing_resolutions_apply_the_agents_edits() -> None:
+    merged = merge_lines(b"a\nb\nc\nd\ne\n", b"M\nb\nc\nd\ne\n", b"A\nb\nC\nd\nE\n")
+    assert merged.resolve([ConflictSide.BOTH]) == b"M\nA\nb\nC\nd\nE\n"
+    left_out = [ConflictSide.AGENT, ConflictSide.YOURS]
+    assert (merged.resolve(left_out), merged.without_left_out(left_out)) == (b"A\nb\nc\nd\nE\n",) * 2
 
 
 # --- conflict markers ---
@@ -234,7 +264,7 @@ def test_marked_text_with_conflicts_is_not_accepted(base: bytes, mine: bytes, ag
 def test_resolved_text_is_always_accepted(base: bytes, mine: bytes, agent: bytes) -> None:
     merged = merge_lines(base, mine, agent)
     for side in ConflictSide:
-        text = merged.resolve([side] * len(merged.conflicts))
+        text = merged.resolve(merged.default_resolutions(side))
         assert parse_edited(merged, text) == text
 
 

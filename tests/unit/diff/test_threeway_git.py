@@ -118,9 +118,9 @@ def test_random_conflicts_have_the_regions_of_git(git: Git) -> None:
             continue  # allowed: if a text has no newline at all, git's markers end in LF, whatever the other texts use
         count = len(merged.conflicts)
         assert git.merge(base, mine, agent, "--diff3") == (count, format_with_markers(merged, b"mine", b"agent", b"base"))
-        assert git.merge(base, mine, agent, "--diff3", "--ours")[1] == merged.resolve([ConflictSide.YOURS] * count)
-        assert git.merge(base, mine, agent, "--diff3", "--theirs")[1] == merged.resolve([ConflictSide.AGENT] * count)
-        union = merged.resolve([ConflictSide.BOTH] * count)
+        ours, theirs, union = (merged.resolve(merged.default_resolutions(side)) for side in ConflictSide)
+        assert git.merge(base, mine, agent, "--diff3", "--ours")[1] == ours
+        assert git.merge(base, mine, agent, "--diff3", "--theirs")[1] == theirs
         if ends_with_mine_alone(merged):  # allowed: git adds a newline to my last line although nothing follows
             union += merged.line_end
         assert git.merge(base, mine, agent, "--diff3", "--union")[1] == union

@@ -261,7 +261,11 @@ def test_text_without_a_patch_has_none(text: bytes) -> None:
         (b"--- a/f\n+++ b/g\n", 2, "a file's patch must name exactly one path"),
         (b"diff --git a/f b/f\n--- a/g\n+++ b/g\n", 3, "a file's patch must name exactly one path"),
         (b"--- /dev/null\n+++ /dev/null\n", 2, "a file's patch must name exactly one path"),
-        (b"diff --git a/f b/g\nsimilarity index 100%\ncopy from f\n", 3, "copies are not supported"),
+        (
+            b"diff --git a/f b/g\nsimilarity index 100%\ncopy from f\ncopy to g\n--- a/f\n+++ b/g\n",
+            6,
+            "copies with edits are not supported",
+        ),
         (b"diff --git a/f b/g\nsimilarity index 100%\nrename from f\n", 3, "a file's patch must name exactly one path"),
         (b"diff --git a/f b/g\nrename from f\nrename to g\n--- a/f\n+++ b/h\n", 5, "a file's patch must name exactly one path"),
         (b'diff --git a/f b/g\nrename from "f\nrename to g\n', 2, "not a file name"),

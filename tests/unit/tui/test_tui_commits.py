@@ -19,6 +19,7 @@ from tui.events import (
     ApplyRequested,
     Cancelled,
     ChangeUpdated,
+    CursorMoved,
     EntriesLoaded,
     Event,
     KindToggled,
@@ -310,3 +311,8 @@ def test_no_import_mode_promises_a_message_prompt() -> None:
     text = " ".join(line.text.strip() for line in commits.import_summary(after(opened(), Toggled()), ("/r",), 74))
     assert "one commit whose message lists all of them" in text
     assert "you write" not in text
+
+
+def test_an_entry_without_a_commit_cannot_be_selected() -> None:
+    state = after(opened(), *([CursorMoved(1)] * 2), Toggled())
+    assert (state.selected_commits, "files on the Changes tab" in state.message) == (frozenset(), True)

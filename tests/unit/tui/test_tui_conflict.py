@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_dev.diff import hunks, merge3
-from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.diff.merge3 import ConflictSide, LineConflict, MergedRegion, RegionSource
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind
 from tui.model import conflict
@@ -16,6 +16,7 @@ from tui.model.document import WHOLE_FILE, DiffOptions, Document, RowKind
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"\n", b"x", b"\0\n", b"\xff\n"]), max_size=14).map(b"".join)
 FILE = Entry(FileType.FILE, 0o644, 1, 2, 3, 4, 1)
 CHANGE = Change(Key(0, b"f"), ChangeKind.EDITED, FILE, FILE, conflict="changed by both")
+EDITS = st.sampled_from([ConflictSide.YOURS, ConflictSide.AGENT])
 ANSWERS = st.sampled_from(list(ConflictSide)) | LINES
 
 
@@ -31,11 +32,32 @@ def joined(cells: Iterable[bytes], end: bytes) -> bytes:
 @given(LINES, LINES, LINES, st.data())
 def test_the_screen_shows_the_bytes_that_a_merge_writes(base: bytes, mine: bytes, agent: bytes, data: st.DataObject) -> None:
     merged = merge3.merge_lines(base, mine, agent)
-    answers = [data.draw(ANSWERS) for _ in merged.conflicts]
+    edits = st.just(ConflictSide.AGENT) if merged.is_clean else EDITS  # a merge without conflicts is selected as a diff
+    answers = [data.draw(ANSWERS if isinstance(one, LineConflict) else edits) for one in merged.choices]
     shown = conflict.conflict_document(CHANGE, (), merged, answers, DiffOptions(context=WHOLE_FILE))
     assert joined(column(shown, 0), merged.line_end) == mine
     assert joined(column(shown, 1), merged.line_end) == merged.resolve(answers)
     assert joined(column(shown, 2), merged.line_end) == agent
+
+
+@given(LINES, LINES, LINES)
+def test_every_changed_region_shows_its_base(base: bytes, mine: bytes, agent: bytes) -> None:
+    merged = merge3.merge_lines(base, mine, agent)
+    shown = conflict.conflict_document(CHANGE, (), merged, (), DiffOptions(context=WHOLE_FILE, shows_base=True))
+    regions = (one for one in merged.regions if isinstance(one, LineConflict) or one.source is not RegionSource.UNCHANGED)
+    wanted = [line for one in regions for line in hunks.split_lines(one.base)]
+    found = [row.text.removeprefix("base: ") for row in shown.rows if row.text.startswith("base: ")]
+    assert found == [line.rstrip(b"\n").decode("utf-8", "surrogateescape") for line in wanted]
+
+
+@given(LINES, LINES, LINES)
+def test_every_choice_of_a_merge_with_conflicts_is_a_hunk(base: bytes, mine: bytes, agent: bytes) -> None:
+    merged = merge3.merge_lines(base, mine, agent)
+    shown = conflict.conflict_document(CHANGE, (), merged, (), DiffOptions(context=WHOLE_FILE))
+    choices = () if merged.is_clean else merged.choices
+    assert [shown.rows[row].hunk for row in shown.hunk_rows] == list(range(len(choices)))
+    boxes = [shown.rows[row].is_applied for row in shown.hunk_rows]
+    assert boxes == [None if isinstance(one, LineConflict) else True for one in choices]
 
 
 @given(LINES, LINES, LINES, LINES)
@@ -66,7 +88,8 @@ def test_only_lines_equal_in_all_three_versions_are_folded(base: bytes, mine: by
 def test_a_cleanly_merged_region_names_its_side(base: bytes, mine: bytes, agent: bytes, heading: str) -> None:
     merged = merge3.merge_lines(base, mine, agent)
     assert heading in [row.text for row in conflict.conflict_document(CHANGE, (), merged, (), DiffOptions()).rows]
-    assert heading in conflict.merged_lines(merged)
+    regions = (one for one in merged.regions if isinstance(one, MergedRegion) and one.source is not RegionSource.UNCHANGED)
+    assert heading in (line for one in regions for line in conflict.region_lines(one))
 
 
 def test_a_missing_final_newline_is_shown() -> None:

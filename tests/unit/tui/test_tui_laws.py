@@ -47,6 +47,7 @@ from tui.events import (
     ScrolledHorizontally,
     SelectionRedone,
     SelectionUndone,
+    SendBackRequested,
     StepIn,
     StepOut,
     TabSelected,
@@ -88,6 +89,8 @@ EVENTS = st.one_of(
         [
             PromptOpened(PromptKind.FILTER),
             PromptOpened(PromptKind.SEARCH),
+            PromptOpened(PromptKind.NOTE),
+            SendBackRequested(),
             PromptEdited("d"),
             PromptEdited(""),
             PromptClosed(is_accepted=True),
@@ -206,7 +209,8 @@ def test_only_a_yes_or_quitting_without_a_selection_closes_the_screen(some: Chan
         finished = [effect for effect in asked if isinstance(effect, Quit)]
         if finished:
             is_leaving = isinstance(event, QuitRequested | EscapePressed) and not old.selection.keys
-            is_yes = isinstance(event, Answered) and event.answer is None and old.focused_answer and old.page is ScreenPage.QUIT
+            is_question = old.page in (ScreenPage.QUIT, ScreenPage.SEND_BACK)
+            is_yes = isinstance(event, Answered) and event.answer is None and old.focused_answer == YES and is_question
             assert is_leaving or is_yes
         if any(isinstance(effect, Apply) for effect in asked):
             assert isinstance(event, Answered)

@@ -7,6 +7,7 @@ import pytest
 from agent_dev.diff.merge3 import ConflictSide, LineMerge, merge_lines
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.merge.reconcile import Reconciliation, ThreeVersions, reconcile_change, resolve_regions
+from agent_dev.merge_engine.merge_plan import RemainderBase
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 from agent_dev.overlay.labels import Outcome
 from tests.unit.tui.tui_states import after, change, changes, key
@@ -20,6 +21,7 @@ from tui.update.dispatch import initial_state
 FILE = Entry(FileType.FILE)
 KEY = Key(0, b"both.txt")
 LINES = merge_lines(b"a\n\nb\n\nc\n", b"A\n\nb\n\nC\n", b"1\n\nb\n\n3\n")
+EDITED = merge_lines(b"a\n\nb\n", b"A\n\nb\n", b"1\n\n2\n")
 MINE, AGENT, BOTH = ConflictSide.YOURS, ConflictSide.AGENT, ConflictSide.BOTH
 TOGETHER = Change(KEY, ChangeKind.EDITED, FILE, FILE, resolution=Resolution.BOTH)
 ADDED = Change(KEY, ChangeKind.ADDED, None, FILE, yours=FILE, conflict="both added it")
@@ -37,12 +39,17 @@ FITS = "both changes are merged without conflict"
         (LINES, (BOTH, BOTH), "your lines, followed by the agent's"),
         (LINES, (MINE, AGENT), "2 conflicts: 1 yours, 1 the agent's"),
         (LINES, (), "in an editor"),
+        (EDITED, (MINE, AGENT), "conflict: your lines are kept; the agent's other changes are applied"),
+        (EDITED, (AGENT, MINE), "your other changes are kept; 1 edit of the agent's left out: it stays in the session"),
     ],
 )
 def test_the_result_line_names_the_side_whose_lines_are_applied(
     merged: LineMerge | None, answers: Resolutions, expected: str
 ) -> None:
-    said = outcome.describe_outcome(TOGETHER, merged, answers)
+    is_agents = merged is None and answers == (AGENT,)
+    said = outcome.describe_outcome(
+        replace(TOGETHER, resolution=Resolution.AGENT if is_agents else Resolution.BOTH), merged, answers
+    )
     assert expected in said
     assert (FITS in said) is (expected == FITS)
 
@@ -55,18 +62,15 @@ def test_a_dropped_change_and_an_import_have_their_own_result_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_dropped", "answers", "expected"),
+    ("resolution", "expected"),
     [
-        (True, (MINE,), Outcome.KEPT_YOURS),
-        (False, (AGENT,), Outcome.REPLACED_YOURS),
-        (False, (AGENT, MINE), Outcome.MERGED),
-        (False, (), Outcome.MERGED),
+        (Resolution.YOURS, Outcome.KEPT_YOURS),
+        (Resolution.AGENT, Outcome.REPLACED_YOURS),
+        (Resolution.BOTH, Outcome.MERGED),
     ],
 )
-def test_each_outcome_has_a_label_in_the_list(is_dropped: bool, answers: Resolutions, expected: Outcome) -> None:  # noqa: FBT001  (a table's column)
-    assert (
-        outcome.outcome_of(replace(TOGETHER, resolution=Resolution.YOURS if is_dropped else Resolution.BOTH), answers) is expected
-    )
+def test_each_outcome_has_a_label_in_the_list(resolution: Resolution, expected: Outcome) -> None:
+    assert outcome.outcome_of(replace(TOGETHER, resolution=resolution)) is expected
 
 
 def answered(how: ConflictSide) -> State:
@@ -119,6 +123,26 @@ def unsettled(base: bytes, mine: bytes, agent: bytes) -> tuple[Change, Reconcili
     assert one.change is not None
     assert one.merged is not None
     return one.change, one
+
+
+def test_the_agents_side_of_every_conflict_replaces_yours_whatever_is_left_out() -> None:
+    change, one = unsettled(b"a\n\nb\n", b"A\n\nb\n", b"1\n\n2\n")
+    found = [resolve_regions(change, one, answers) for answers in ((AGENT, AGENT), (AGENT, MINE), (MINE, AGENT))]
+    assert [made and made.change and made.change.resolution for made in found] == [
+        Resolution.AGENT,
+        Resolution.AGENT,
+        Resolution.BOTH,
+    ]
+
+
+def test_a_left_out_edit_stays_in_the_session() -> None:
+    change, one = unsettled(b"a\n\nb\n", b"A\n\nb\n", b"1\n\n2\n")
+    made = resolve_regions(change, one, (MINE, MINE))
+    assert made is not None
+    assert made.change is not None
+    assert not made.change.is_session_only
+    assert made.result is not None
+    assert (made.result.content, made.result.part) == (b"A\n\nb\n", RemainderBase(b"1\n\nb\n", FILE.mode))
 
 
 @pytest.mark.parametrize(
