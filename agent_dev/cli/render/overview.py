@@ -21,6 +21,7 @@ _WIDTH = 80
 _MAX_SESSIONS = 8
 _MAX_COMMAND = 24
 _FIRST_AGENT = "claude"  # suggested while none is installed
+_FEW = 2  # missing agents that are named
 _NOT_CODING_AGENTS = ("bash", "demo")
 
 
@@ -117,7 +118,8 @@ def _agents(agents: InstalledAgents) -> Iterator[str]:
     if agents.problem:
         yield f"agents     none can start: {visible(agents.problem)}"
         return
-    missing = f"; not installed: {', '.join(agents.missing)}" if agents.missing else ""
+    others = f"{', '.join(agents.missing[:_FEW])}{f' and {more} more' if (more := len(agents.missing) - _FEW) > 0 else ''}"
+    missing = f"; not installed: {others}" if agents.missing else ""
     yield f"agents     {', '.join(agents.installed) or 'none'}{missing}"
 
 

@@ -188,7 +188,7 @@ def test_the_value_of_an_env_option_stays_as_typed(agent_dev: AgentDev) -> None:
 def test_a_missing_agent_is_offered_on_a_terminal(agent_dev: AgentDev, registry: Registry) -> None:
     environment = agent_dev.terminal_environment(registry.environment)
     with Terminal([PROGRAM, "noder", "--version"], cwd=agent_dev.repo, env=environment) as terminal:
-        terminal.wait_for("Install noder now? [Y/n]")
+        terminal.wait_for(lambda shown: "Install noder now? [Y/n]" in shown.replace("\n", ""))
         terminal.send("\n")
         assert terminal.wait_exit() == 0
         assert "--standing|--version" in terminal.text()

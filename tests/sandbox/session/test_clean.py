@@ -94,7 +94,7 @@ def test_each_value_is_shown_with_its_source(agent_dev: AgentDev) -> None:
     assert found["net", "none"] == f"{agent_dev.repo}/.agent-dev.yaml:1"
     assert found["home", "/srv/agent"] == "--home"
     assert found["keep_merges_mib", "4096"] == "built-in"
-    assert found["set", "IS_SANDBOX=1"].endswith("profiles/claude.yaml:8")
+    assert found["set", "IS_SANDBOX=1"].endswith("profiles/claude.yaml:7")
 
 
 def test_the_text_output_lists_the_same_entries(agent_dev: AgentDev) -> None:
@@ -138,4 +138,5 @@ def test_doctor_does_not_tick_missing_items(agent_dev: AgentDev) -> None:
 def test_doctor_reports_a_fact_common_to_all_profiles_once(agent_dev: AgentDev) -> None:
     rows = [row for row in agent_dev("doctor", cwd=agent_dev.home).stdout.splitlines() if "profile" in row]
     assert len(rows) == 1, rows
-    assert rows[0].startswith("- profiles bash, claude, codex, demo: refused: the directory ")
+    assert rows[0].startswith("- profiles aider, bash, claude, ")
+    assert ": refused: the directory " in rows[0]

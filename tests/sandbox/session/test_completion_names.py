@@ -71,7 +71,12 @@ def test_own_and_shipped_profiles_are_offered(agent_dev: AgentDev) -> None:
     folder.mkdir(parents=True)
     for name in ("cook", "policy", "a b", "$(reboot)"):
         (folder / f"{name}.yaml").write_text("command: true\n")
-    assert [name for name in completed(agent_dev, "config", "") if name[0] in "c$ap"] == ["claude", "codex", "cook"]
+    assert [name for name in completed(agent_dev, "config", "") if name[:2] in ("co", "po", "a ", "$(")] == [
+        "codex",
+        "continue",
+        "cook",
+        "copilot",
+    ]
     assert "cook" in completed(agent_dev, "co")
 
 

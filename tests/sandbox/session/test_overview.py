@@ -20,9 +20,9 @@ def test_a_fresh_repository_shows_the_installed_agents(agent_dev: AgentDev) -> N
     assert shown(agent_dev) == [
         "~/src/shop",
         "  sessions   none running or waiting",
-        "  agents     bash, demo; not installed: claude, codex",
+        "  agents     bash, demo; not installed: aider, claude and 14 more",
         "",
-        "  next  agent-dev claude    print how to install it (or try: agent-dev demo)",
+        "  next  agent-dev install claude    install an agent (or try: agent-dev demo)",
         "  help  agent-dev --help",
     ]
     assert nothing_was_made(agent_dev)
@@ -32,10 +32,10 @@ def test_an_agent_in_the_agent_home_is_installed(agent_dev: AgentDev) -> None:
     program = agent_dev.agent_home / ".local/agent/bin/codex"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\n")
-    assert "  agents     bash, demo; not installed: claude, codex" in shown(agent_dev)  # not executable
+    assert "  agents     bash, demo; not installed: aider, claude and 14 more" in shown(agent_dev)  # not executable
     program.chmod(0o755)
     rows = shown(agent_dev, cwd=agent_dev.repo / "sub")
-    assert "  agents     bash, codex, demo; not installed: claude" in rows
+    assert "  agents     bash, codex, demo; not installed: aider, claude and 13 more" in rows
     assert "  next  agent-dev codex    start the agent" in rows
 
 
@@ -44,7 +44,7 @@ def test_a_faulty_profile_is_left_out(agent_dev: AgentDev) -> None:
     folder.mkdir(parents=True)
     (folder / "faulty.yaml").write_text("nonsense: 1\n")
     (folder / "mine.yaml").write_text("command: sh\n")
-    assert "  agents     bash, demo, mine; not installed: claude, codex" in shown(agent_dev)
+    assert "  agents     bash, demo, mine; not installed: aider, claude and 14 more" in shown(agent_dev)
 
 
 def test_waiting_and_running_sessions_are_shown(agent_dev: AgentDev) -> None:
