@@ -63,7 +63,9 @@ def played(agent_dev: AgentDev, names: list[bytes], size: tuple[int, int]) -> by
         terminal.wait_quiet()
         for key in STORY:
             terminal.keys(NAMED.get(key, key))
-            terminal.wait_quiet(0.3 if key == "escape" else 0.06)  # a key right after escape would count as Alt
+            # A key that is read together with escape would count as Alt, and on a busy machine the screen reads late.
+            terminal.wait_read()
+            terminal.wait_quiet(0.3 if key == "escape" else 0.06)
         terminal.keys("/")
         terminal.wait_for("search: ")
         terminal.send("same\r")

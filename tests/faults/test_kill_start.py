@@ -8,6 +8,7 @@ from secrets import token_hex
 
 import pytest
 
+from tests.harness.loop_disk import OTHER_TESTS_MOUNT
 from tests.harness.program import AgentDev, processes, tree, wait_until
 from tests.harness.scale import repeat
 
@@ -54,9 +55,9 @@ main()
 
 
 def mounts() -> list[str]:
-    """Return the host's mounts, except those of loop devices, which other running tests mount."""
+    """Return the host's mounts, except those of other running tests."""
     found = (line.split(" ", 4)[-1] for line in Path("/proc/self/mountinfo").read_text().splitlines())
-    return sorted(line for line in found if " /dev/loop" not in line)
+    return sorted(line for line in found if not OTHER_TESTS_MOUNT.search(line))
 
 
 def ours() -> set[str]:

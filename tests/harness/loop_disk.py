@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,6 +16,10 @@ _SIZES = SIZES | {"btrfs": 256 << 20}
 # Another mount namespace may still use the dead file system for a moment, and xfs rejects a duplicate UUID.
 _MOUNT = {"ext4": (), "xfs": ("-o", "nouuid"), "btrfs": ()}
 _OPTIONS = {"ext4": ("-q", "-F", "-E", "lazy_itable_init=1"), "xfs": ("-q", "-f"), "btrfs": ("-q", "-f")}
+
+
+# Mounts of this module and of case_insensitive_disk.py, which other running tests make and remove at any time.
+OTHER_TESTS_MOUNT = re.compile(r"/agent-dev-(loop|folding)-")
 
 
 def missing_requirement(kind: str) -> str:

@@ -81,6 +81,8 @@ ENVIRONMENT: Mapping[str, str | None] = {
     "LINES": None,
 }
 
+_OPEN_SLAVE = 0x5441  # TIOCGPTPEER, which Python's termios lacks
+
 _PLAIN = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\].*?(?:\x1b\\|\x07)|\x1b[PX^_].*?\x1b\\|\x1b[ -/]*[0-~]|\r",
     re.DOTALL,
@@ -153,6 +155,17 @@ class Terminal:
             assert time.monotonic() < deadline, self._complaint(f"not quiet in {timeout} s")
         return self.screen.text()
 
+    def wait_read(self, timeout: float = PATIENCE) -> None:
+        """Wait until the program, which has the terminal in raw mode, has read everything typed so far."""
+        deadline = time.monotonic() + timeout
+        slave = fcntl.ioctl(self._fd, _OPEN_SLAVE, os.O_RDONLY | os.O_NOCTTY)
+        try:
+            while _unread_bytes(slave):
+                assert time.monotonic() < deadline, self._complaint(f"the program did not read its input in {timeout} s")
+                self._read_once(0.02)
+        finally:
+            os.close(slave)
+
     def wait_raw(self, wanted: bytes, timeout: float = PATIENCE, start: int = 0) -> int:
         """Wait until these bytes were written at the offset `start` or later; return the offset after them."""
         self._wait(
@@ -202,7 +215,7 @@ class Terminal:
 
     def unread_bytes(self) -> int:
         """Return the number of bytes written to the terminal and not yet read."""
-        return int.from_bytes(fcntl.ioctl(self._fd, termios.FIONREAD, bytes(4)), sys.byteorder)
+        return _unread_bytes(self._fd)
 
     def stty(self) -> str:
         """Return the terminal's size and modes, as printed by `stty -a`."""
@@ -375,6 +388,10 @@ def _write(fd: int, data: bytes) -> int:
         return os.write(fd, data)
     except BlockingIOError:
         return 0
+
+
+def _unread_bytes(fd: int) -> int:
+    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def _predicate(wanted: str | Predicate) -> Predicate:

@@ -1,7 +1,6 @@
 """A machine on which only bubblewrap may create namespaces: the setup process may not, and starts bubblewrap without them."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.loop_disk import OTHER_TESTS_MOUNT
 from tests.harness.program import AgentDev
 
 BWRAP = os.environ.get("AGENT_DEV_BWRAP") or shutil.which("bwrap") or "bwrap"
@@ -44,9 +44,6 @@ def test_an_agent_runs_without_namespaces(agent_dev: AgentDev, program: Path) ->
     assert (done.returncode, done.stdout) == (4, "inside\n"), done.stderr
 
 
-OTHERS = re.compile(r"/agent-dev-(loop|folding)-")  # directories of tests/harness/loop_disk.py and case_insensitive_disk.py
-
-
 @pytest.mark.only_root
 def test_nothing_is_mounted_outside(agent_dev: AgentDev, program: Path) -> None:
     # Compare only new mounts, and not the disks of other tests, which appear and disappear during this one.
@@ -55,5 +52,5 @@ def test_nothing_is_mounted_outside(agent_dev: AgentDev, program: Path) -> None:
     done = subprocess.run(words, env=agent_dev.environment(), cwd=agent_dev.repo, capture_output=True, text=True, check=False)
     before, _, after = done.stdout.partition("\n\n")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert not [line for line in {*after.splitlines()} - {*before.splitlines()} if not OTHERS.search(line)]
+    assert not [line for line in {*after.splitlines()} - {*before.splitlines()} if not OTHER_TESTS_MOUNT.search(line)]
     assert after
