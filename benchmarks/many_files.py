@@ -27,7 +27,7 @@ _PLAN = """
 import os, time
 from agent_dev.merge import merge, select_by_options; from agent_dev.session import sessions
 from agent_dev.config.options import RunOptions
-from agent_dev.cli.commands.open_review import open_locked
+from agent_dev.cli.commands.review.open_review import open_locked
 context = sessions.command_context(RunOptions(), dict(os.environ))
 with open_locked(sessions.find_session(context, "bench"), context) as review:
     start = time.perf_counter()

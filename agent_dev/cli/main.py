@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from agent_dev.run.job import Outcome
 
 VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that implements them
-    "status": ("status", "sessions", "watch"),
-    "commits": ("commits",),
-    "diff": ("diff",),
-    "merge": ("merge",),
-    "undo": ("undo", "redo", "merges"),
+    "review.status": ("status", "sessions", "watch"),
+    "review.commits": ("commits",),
+    "review.diff": ("diff",),
+    "review.merge": ("merge",),
+    "review.undo": ("undo", "redo", "merges"),
     "restore": ("restore",),
     "backup": ("backup",),
     "session": ("discard", "undiscard", "stop", "resume"),

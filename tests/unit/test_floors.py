@@ -85,14 +85,14 @@ def test_the_launch_path_was_really_loaded(on_the_way: set[str]) -> None:
 
 
 def test_listing_verbs_do_not_load_merge_modules() -> None:
-    assert loaded_by("agent_dev.cli.commands.status").isdisjoint(
+    assert loaded_by("agent_dev.cli.commands.review.status").isdisjoint(
         {"agent_dev.merge_engine.merge_execution", "agent_dev.merge.conclude"}
     )
 
 
 def test_listing_commits_does_not_load_diff_modules() -> None:
     compare = {f"agent_dev.{name}" for name in ("diff.hunks", "diff.merge3", "merge_engine.operations", "overlay.selection")}
-    loaded = loaded_by("agent_dev.cli.commands.commits", "agent_dev.commits.report", "agent_dev.cli.render.commits")
+    loaded = loaded_by("agent_dev.cli.commands.review.commits", "agent_dev.commits.report", "agent_dev.cli.render.commits")
     assert loaded.isdisjoint({"agent_dev.merge.reconcile", "shutil", *compare})
 
 
@@ -101,11 +101,11 @@ def test_git_queries_start_before_session_modules_are_loaded() -> None:
         f"agent_dev.{name}"
         for name in ("commits.report", "merge.review", "cli.render.commits", "overlay.interpret", "risk.risk_rules")
     }
-    assert loaded_by("agent_dev.cli.commands.commits").isdisjoint(later)
+    assert loaded_by("agent_dev.cli.commands.review.commits").isdisjoint(later)
 
 
 def test_merging_files_does_not_load_commit_undo_or_patch_modules() -> None:
-    found = loaded_by("agent_dev.cli.main", "agent_dev.cli.commands.merge")
+    found = loaded_by("agent_dev.cli.main", "agent_dev.cli.commands.review.merge")
     known = {"agent_dev.merge.merge", "agent_dev.merge.select_by_options"}
     assert known <= found
     others = {

@@ -67,7 +67,7 @@ def _print_patches(named: ListedSession, context: CommandContext, wanted: str, *
 
 def _print_running(named: ListedSession, context: CommandContext, *, as_json: bool) -> int:
     """Print the commits of a running session; more may follow."""
-    from agent_dev.cli.commands.open_review import warn_running
+    from agent_dev.cli.commands.review.open_review import warn_running
     from agent_dev.cli.render import commits as output
     from agent_dev.commits.report import CommitReport, create_report
     from agent_dev.merge import running_session  # deferred as above

@@ -3,8 +3,8 @@
 import argparse
 from dataclasses import replace
 
-from agent_dev.cli.commands.open_review import open_locked
 from agent_dev.cli.commands.open_session import find_with_commits
+from agent_dev.cli.commands.review.open_review import open_locked
 from agent_dev.cli.console import notify
 from agent_dev.cli.render import commits as output
 from agent_dev.cli.screen import frontend

@@ -5,8 +5,8 @@ import os
 from dataclasses import replace
 
 from agent_dev.cli import commit_flags, selection_flags
-from agent_dev.cli.commands.open_review import open_locked
 from agent_dev.cli.commands.parser import Verb, add_session_argument, make_parser
+from agent_dev.cli.commands.review.open_review import open_locked
 from agent_dev.cli.console import notify
 from agent_dev.cli.render import merge as output
 from agent_dev.cli.screen import frontend
@@ -46,11 +46,11 @@ def _merge(argv: list[str], context: CommandContext, options: RunOptions) -> int
     commit_flags.add_flags(parser)
     args = parser.parse_args(argv)
     if args.html is not None:
-        from agent_dev.cli.commands import merge_html  # it imports the modules of commits
+        from agent_dev.cli.commands.review import merge_html  # it imports the modules of commits
 
         return merge_html.write_page(args, context)
     if commit_flags.is_import_requested(args):
-        from agent_dev.cli.commands import merge_commits  # a quarter of the imports of a merge of files
+        from agent_dev.cli.commands.review import merge_commits  # a quarter of the imports of a merge of files
 
         return merge_commits.import_commits(args, context)
     if args.every_session:

@@ -4,8 +4,8 @@ import argparse
 import sys
 from collections.abc import Iterable
 
-from agent_dev.cli.commands.open_review import open_unjudged
-from agent_dev.cli.commands.session_commits import retry_if_running
+from agent_dev.cli.commands.review.open_review import open_unjudged
+from agent_dev.cli.commands.review.session_commits import retry_if_running
 from agent_dev.cli.render.commits import describe_other_changes, describe_uncommitted
 from agent_dev.cli.render.format import print_line
 from agent_dev.commits.prefetch import start_queries

@@ -1,0 +1,1 @@
+"""Subcommands that show, merge and undo the changes and commits of sessions."""
