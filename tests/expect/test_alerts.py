@@ -20,7 +20,8 @@ BELL = b"\a"
 # Writes its pid namespace, its open files and its arguments; then it hangs.
 NOTIFY_SEND = """\
 #!/bin/sh
-{{ readlink /proc/self/ns/pid; readlink /proc/$$/fd/* | tr '\n' ' '; echo; printf '%s\\n' "$@"; }} >{folder}/new
+readlink /proc/$$/fd/* >{folder}/files  # without a pipe, which the shell itself may still have open
+{{ readlink /proc/self/ns/pid; tr '\n' ' ' <{folder}/files; echo; printf '%s\\n' "$@"; }} >{folder}/new
 mv {folder}/new {folder}/notified
 exec sleep 61.5
 """
