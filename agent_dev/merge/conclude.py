@@ -150,9 +150,17 @@ def _remainder_bases(merge: merge_execution.Merge, number: int, parts: dict[Key,
             real = merge.real_trees[number].entry_at(key.path)
             real_mode = real.mode if real is not None else 0
             mode = int(modes.get(key, real_mode))
-            if mode != real_mode or merge.real_trees[number].read(key.path, len(data)) != data:
+            if mode != real_mode or not _has_content(merge.real_trees[number], key.path, data):
                 found[key.path] = (data, mode)
     return found
+
+
+def _has_content(tree: dir_tree.Tree, path: bytes, data: bytes) -> bool:
+    """Return whether a file has this content; an unreadable one is said not to."""
+    try:
+        return tree.read(path, len(data)) == data
+    except PermissionError:
+        return False
 
 
 def _current_entries(

@@ -241,7 +241,8 @@ class _Staging:
     def _save_for_session(self, step: PutEntry, slot: str, upper: dir_tree.Tree) -> None:
         """Save the file that the session needs if other content is applied."""
         if step.part is not None:
-            self._aside_stage(step.key.root).write(slot, step.part.content, step.after)
+            # Its mode is in the record: with the agent's own, the file may be unreadable.
+            self._aside_stage(step.key.root).write(slot, step.part.content, replace(step.after, mode=0o600))
             self.kept[step.key] = {"part": slot, "part_mode": step.part.mode}
         else:
             self._save_agents_file(step.key, slot, upper)

@@ -360,3 +360,15 @@ def test_a_part_keeps_a_mode_that_the_user_set(session: EndedSession) -> None:
 
     assert (text(session), (session.real / "x").stat().st_mode & 0o777) == (AGENT, 0o755)
     assert session.kinds() == {}
+
+
+@pytest.mark.parametrize("mode", [0o0, 0o7000, 0o200])
+def test_a_hunk_of_a_file_that_is_unreadable_now_is_applied(tmp_path: Path, mode: int) -> None:
+    with EndedSession(tmp_path, {b"x": file(BASE)}, [UpperEntry(b"x", Node(FILE, AGENT, mode))]) as session:
+        take(session, 1)
+        session.undo()
+        assert text(session) == BASE
+        session.redo()
+        assert (session.real / "x").stat().st_mode & 0o777 == mode & 0o777
+        (session.real / "x").chmod(0o644)
+        assert text(session) == BASE.replace(b"line 3\n", b"the agent's 3\n")
