@@ -8,9 +8,16 @@ from contextlib import contextmanager
 
 _DELAY, _INTERVAL = 0.8, 0.2  # seconds
 _CLEAR = "\r\x1b[K"
+_is_silent = False
 _is_shown = False  # one line at a time: inner work is part of the outer
 
 ReportProgress = Callable[[int, int], object]  # receives the done and total number of steps
+
+
+def silence() -> None:
+    """Show no progress from now on."""
+    global _is_silent  # noqa: PLW0603  (one terminal for the whole process)
+    _is_silent = True
 
 
 @contextmanager
@@ -20,7 +27,7 @@ def show_progress(label: str) -> Iterator[ReportProgress]:
     A timer draws it, not a thread, because the body may fork. Only for the main thread of a command.
     """
     global _is_shown  # noqa: PLW0603  (one terminal for the whole process)
-    if _is_shown or not os.isatty(2) or os.environ.get("TERM", "dumb") == "dumb":
+    if _is_silent or _is_shown or not os.isatty(2) or os.environ.get("TERM", "dumb") == "dumb":
         yield lambda _done, _total: None
         return
     line = _ProgressLine(label)

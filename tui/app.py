@@ -54,7 +54,7 @@ from tui.screens.prompt import PromptScreen, prompt_event
 from tui.screens.question import PageScreen
 from tui.screens.review import ReviewScreen
 from tui.source import Draft, Ending, ReviewedSession
-from tui.state import ScreenPage, State
+from tui.state import ScreenPage, State, draft_of
 from tui.terminal.driver import WakeableDriver
 from tui.terminal.terminal_setup import prepare_terminal
 from tui.text import commits, labels
@@ -183,9 +183,7 @@ class ReviewApp(App[None], inherit_bindings=False):
         self._work.stop()
         state = self.state
         if saves_selection and not state.is_running:
-            self._source.save_draft(
-                Draft(state.selection, state.parts, state.reviewed, state.diff.key, state.resolutions, state.notes)
-            )
+            self._source.save_draft(draft_of(state))
         elif state.notes:
             self._source.save_draft(Draft(notes=state.notes))
         self.exit(None, return_code=self._exit_code or 0)

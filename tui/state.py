@@ -16,7 +16,7 @@ from tui.model.change_list import ChangeRow, Listing, ListRow
 from tui.model.document import WHOLE_FILE, DiffOptions, Document, Highlighting
 from tui.model.tabs import Tab, TabEntry
 from tui.model.totals import ZERO, LayeredCounts, LineCount, Totals
-from tui.source import Ending
+from tui.source import Draft, Ending
 
 WIDE_COLUMNS = 100  # columns needed to show both panes
 DEFAULT_CONTEXT = 3
@@ -256,6 +256,11 @@ def with_selection(state: State, selection: Selection, message: str, parts: Mapp
         selected_per_group=tuple(per_group),
         message=message,
     )
+
+
+def draft_of(state: State) -> Draft:
+    """Return what the next review of the session starts with."""
+    return Draft(state.selection, state.parts, state.reviewed, state.diff.key, state.resolutions, state.notes)
 
 
 def with_listing(state: State, listing: Listing) -> State:

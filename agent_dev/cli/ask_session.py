@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from agent_dev.cli import typeahead
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import warn
 from agent_dev.errors import UsageError
 from agent_dev.session.sessions import ListedSession
 
@@ -19,7 +19,7 @@ def ask_session(found: Sequence[ListedSession], words: tuple[str, str, str], hin
     if not (os.isatty(0) and os.isatty(2)):
         raise UsageError(message=f"several sessions are {state}: {', '.join(one.name for one in found)}", hint=hint)
     for number, one in enumerate(found, 1):
-        notify(f"{number}: {one.name}, {one.state}: {' '.join(map(str, one.record['command']))}")
+        warn(f"{number}: {one.name}, {one.state}: {' '.join(map(str, one.record['command']))}")
     typeahead.drop_typeahead()
     sys.stderr.write(f"agent-dev: {verb} which session? [1-{len(found)}, enter: none] ")
     sys.stderr.flush()

@@ -4,7 +4,7 @@ import os
 import sys
 
 from agent_dev import debug
-from agent_dev.cli.console import notify, report_error, write_stdout
+from agent_dev.cli.console import notify, report_error, silence, warn, write_stdout
 from agent_dev.cli.options import parse
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import (
@@ -56,6 +56,8 @@ def run(argv: list[str], environ: dict[str, str]) -> int:
     options, rest, is_command = parse(argv)
     if options.debug:
         debug.enable()
+    if options.quiet:
+        silence()
     if not rest:
         return _show_overview(options, environ, is_command=is_command)
     if rest[0] in ("-h", "--help"):
@@ -121,7 +123,8 @@ def _run_subcommand(rest: list[str], options: RunOptions, environ: dict[str, str
 
 def _show_overview(options: RunOptions, environ: dict[str, str], *, is_command: bool) -> int:
     """Show the state of the repository. Raises UsageError if `--` or options of a run were given, but no agent."""
-    if is_command or options != RunOptions(directory=options.directory, config=options.config, debug=options.debug):
+    shared = RunOptions(directory=options.directory, config=options.config, debug=options.debug, quiet=options.quiet)
+    if is_command or options != shared:
         raise UsageError(message=f"{'a command' if is_command else 'an agent'} is missing", hint="agent-dev --help")
     _require_memory(is_run=False)
     from agent_dev.cli.commands.dispatch import run_verb  # imports what a run does not need
@@ -163,7 +166,7 @@ def _run_agent(request: RunRequest) -> int:
             raise
         outcome = _run_to_end(request)
     if outcome.limit_notice:
-        notify(visible(outcome.limit_notice))
+        warn(visible(outcome.limit_notice))
     if not outcome.is_kept:
         return outcome.exit_code
     from agent_dev.cli.post_run_review import review_run  # not on the launch path
@@ -185,7 +188,7 @@ def _run_to_end(request: RunRequest) -> "Outcome":
         if request.options.direct:
             from agent_dev.direct import direct_run  # imports snapshots and the merge engine
 
-            return direct_run.run_direct(request, notify)
+            return direct_run.run_direct(request, warn)
         return command.run(request, notify)
     except UsageError as error:
         raise RunUsageError(message=error.message, hint=error.hint) from None
@@ -227,7 +230,7 @@ def _flush(code: int, *, is_reported: bool) -> int:
 
 
 def _report_output_failure(error: OSError) -> None:
-    notify(f"cannot write the output: {error.strerror}")
+    warn(f"cannot write the output: {error.strerror}")
 
 
 def _is_output_failure(error: OSError) -> bool:

@@ -26,7 +26,7 @@ _FIELDS = {
     "--limit": "limit",
 }
 _LISTS = ("ro", "rw", "overlay", "env", "share", "limit")  # repeatable
-_SWITCHES = {"--no-merge": ("merge", False), "--debug": ("debug", True)}
+_SWITCHES = {"--no-merge": ("merge", False), "--debug": ("debug", True), "-q": ("quiet", True), "--quiet": ("quiet", True)}
 _HINT = "agent-dev help --all"
 _HELP = ("-h", "--help", "--version")
 TAKES_VALUE = dict.fromkeys(_FIELDS, True) | dict.fromkeys(_SWITCHES, False)

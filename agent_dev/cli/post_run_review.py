@@ -5,7 +5,7 @@ After any review, do what the user wants with the rest of the session: keep it, 
 
 from contextlib import closing
 
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import is_quiet, notify, warn
 from agent_dev.cli.render import changes
 from agent_dev.cli.screen import frontend
 from agent_dev.config.options import RunOptions
@@ -28,10 +28,10 @@ def review_run(outcome: Outcome, request: RunRequest) -> int:
     try:
         _offer(outcome, request)
     except AgentDevError as error:
-        notify(error.message)
+        warn(error.message)
         print_next_commands(outcome)
     except OSError as error:
-        notify(f"cannot read the session now: {error.strerror}")
+        warn(f"cannot read the session now: {error.strerror}")
         print_next_commands(outcome)
     return outcome.exit_code
 
@@ -41,7 +41,7 @@ def _offer(outcome: Outcome, request: RunRequest) -> None:
         times = "once" if outcome.refreshes == 1 else f"{outcome.refreshes} times"
         notify(f"the repository changed {times} during the run; the agent's view was refreshed")
     for message in filter(None, (outcome.kept_notice, outcome.checkpoint_error)):
-        notify(message)
+        warn(message)
     context = sessions.command_context(request.options, request.environ)
     end = frontend.ReviewEnd(outcome.exit_code)
     review = open_review(outcome.session, context.environ, with_risks=False, seen=outcome.review_cache)
@@ -49,7 +49,7 @@ def _offer(outcome: Outcome, request: RunRequest) -> None:
         if (outcome.changes or outcome.commits) and outcome.opens_review and frontend.has_screen(request.environ):
             end = frontend.review_session(review, context)
             expire.expire_merges(context, notify)
-        else:
+        elif not is_quiet():
             changes.print_summary(review, len(review.folded.changes), outcome.commits)
         if review.record.get("state") == store.MERGED:
             outcome = outcome.replace(changes=0)
@@ -65,7 +65,7 @@ def review_all(context: CommandContext, options: RunOptions, *, is_plain: bool) 
     """Review each waiting session of this repository, oldest first."""
     waiting = [one for one in sessions.sessions_of_repository(context) if one.state in (store.WAITING, store.KILLED)]
     if not waiting:
-        notify("no waiting session for this repository")
+        warn("no waiting session for this repository")
         return SUCCESS
     codes = []
     for number, one in enumerate(waiting, 1):
@@ -105,7 +105,7 @@ def resume_session(one: ListedSession, request: RunRequest) -> int:
     if request.review_notes:
         saved_selection.remove_notes(one.session.folder)  # sent
     if outcome.limit_notice:
-        notify(visible(outcome.limit_notice))
+        warn(visible(outcome.limit_notice))
     return review_run(outcome, request) if outcome.is_kept else outcome.exit_code
 
 

@@ -27,7 +27,7 @@ def run(own_options: dict[str, object], spec: TransactionSpec) -> int:
         stream.buffer.write(output)
         stream.flush()
         if result.cause:
-            console.notify(f"not merged: {visible(result.reason)}")
+            console.warn(f"not merged: {visible(result.reason)}")
 
     results = job_batch.run_batch(batch, context.store, console.notify, report)
     is_good = (any if batch.only_first else all)(result.state == MERGED for result in results)

@@ -27,6 +27,7 @@ class RunOptions(Value):
     profile_file: str = ""
     config: str = ""
     debug: bool = False
+    quiet: bool = False
     direct: str = ""  # the snapshot provider of direct mode; "auto": the best available
 
 

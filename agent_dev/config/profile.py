@@ -46,7 +46,9 @@ class Profile(Value):
     policy: str = "guard"  # the set of policy.yaml for commands; off: none
     tx_inside: bool = False  # whether the agent can take checkpoints and start transactions in its own session
     directory_renames: bool = True  # make directories of overlays renameable; each rename costs a notification
-    notify: tuple[str, ...] = ("bell", "desktop")  # how the user is alerted of a command that waits for an answer
+    notify: tuple[str, ...] = ("bell", "desktop")  # how the user is alerted of a question or of the end of a run
+    notify_command: tuple[str, ...] = ()  # a command of the user's for that, outside; it gets a title and a text
+    notify_end_seconds: int = 30  # the end of a run that took so long is announced; 0: of none
     ask_seconds: int = 120  # how long a command waits for the user's answer
     checkpoint_minutes: int = 5  # interval of automatic checkpoints of a running session; 0: none
     keep_checkpoints: int = 50  # checkpoints kept per session; sparser with age
@@ -60,8 +62,8 @@ LISTS = ("programs", "env", "tools", "caches", "path", "ro", "rw", "overlay", "m
 MAPPINGS = ("set", "limits", "agent")
 NETS = ("host", "none")
 SHARES = ("ssh-agent", "gpg-agent", "dbus", "display", "docker")
-BELL, DESKTOP, OFF = "bell", "desktop", "off"
-ALERTS = (BELL, DESKTOP)
+OFF = "off"
+ALERTS = ("bell", "desktop", "terminal")
 BUILT_IN = "built-in"
 
 

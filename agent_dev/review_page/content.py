@@ -35,11 +35,42 @@ class Diff:
     reason: str = ""
 
 
+NumberedLine = tuple[int, bytes | None]  # from 1; None for no line
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeWayRow:
+    """A row of a three-way view: the lines of the base version, of yours and of the agent's."""
+
+    base: NumberedLine
+    yours: NumberedLine
+    agent: NumberedLine
+    is_changed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeWayHunk:
+    """A conflict, or lines that one side changed, with lines of context."""
+
+    heading: str
+    is_conflict: bool
+    rows: tuple[ThreeWayRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeWayView:
+    """All changes of both sides to one file. `omitted`: the number of further rows."""
+
+    hunks: tuple[ThreeWayHunk, ...] = ()
+    omitted: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeSection:
     """One change. `number`: from 1 on the page; `old_path`: of a renamed file; `block`: a conflict, or why it cannot be merged.
 
-    `labels`: short facts for the heading; `facts`: pairs of a name and a value. Counts are None for binary files.
+    `labels`: short facts for the heading; `facts`: pairs of a name and a value. Counts are None for binary files. A conflict in
+    the lines of a file has a three-way view in place of the diff.
     """
 
     number: int
@@ -53,6 +84,7 @@ class ChangeSection:
     block: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     diff: Diff = Diff()
+    three_way: ThreeWayView = ThreeWayView()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from agent_dev.commits.commit_patch import read_patch
 from agent_dev.commits.report import CommitReport
 from agent_dev.diff.binary import is_binary
+from agent_dev.diff.merge3 import LineMerge
 from agent_dev.diff.patch_parser import FilePatch, InvalidPatch, parse_patch
 from agent_dev.errors import CommandFailed
 from agent_dev.fs.entry import Entry, FileType, Key
@@ -35,8 +36,10 @@ from agent_dev.review_page.content import (
     Diff,
     ReviewPage,
     RiskGroup,
+    ThreeWayView,
 )
 from agent_dev.review_page.side_by_side import compare_texts, convert_patch
+from agent_dev.review_page.three_way import cells, compare_versions
 from agent_dev.session.sessions import ListedSession
 
 _MAX_CHANGES = 2000
@@ -57,15 +60,29 @@ class _Budget:
 
     left: int
 
+    @property
+    def rows(self) -> int:
+        """The number of rows that the next diff may have."""
+        return max(0, min(_MAX_ROWS, self.left // _ROW_COST))
+
     def limit(self, make: Callable[[int], Diff]) -> Diff:
         """Return the diff that `make` creates for a maximum number of rows, if it fits."""
-        rows = min(_MAX_ROWS, self.left // _ROW_COST)
-        if rows <= 0:
+        if not self.rows:
             return Diff(reason=_NO_SPACE)
-        diff = make(rows)
-        lines = (line for hunk in diff.hunks for row in hunk.rows for line in (row.old, row.new))
-        self.left -= sum(len(line or b"") for line in lines) + _ROW_COST * sum(len(hunk.rows) for hunk in diff.hunks)
+        diff = make(self.rows)
+        rows = [row for hunk in diff.hunks for row in hunk.rows]
+        self._spend(len(rows), (line for row in rows for line in (row.old, row.new)))
         return diff
+
+    def limit_view(self, merged: LineMerge) -> ThreeWayView:
+        """Return the three-way view of a merge with as many rows as fit."""
+        view = compare_versions(merged, self.rows)
+        rows = [row for hunk in view.hunks for row in hunk.rows]
+        self._spend(len(rows), (line for row in rows for _, line in cells(row)))
+        return view
+
+    def _spend(self, rows: int, lines: Iterable[bytes | None]) -> None:
+        self.left -= sum(len(line or b"") for line in lines) + _ROW_COST * rows
 
 
 _DIFF_BYTES, _COMMIT_BYTES = 8 << 20, 6 << 20
@@ -138,7 +155,8 @@ def _group_risks(ordered: Sequence[Change], roots: Sequence[str]) -> tuple[RiskG
 def _change_sections(review: Review, changes: Iterable[Change], budget: _Budget) -> Iterator[ChangeSection]:
     roots = review.record["roots"]
     for number, change in enumerate(changes, 1):
-        diff, hashes = _diff(review, change, budget)
+        view = _three_way(review, change, budget)
+        diff, hashes = (Diff(), ()) if view.hunks or view.omitted else _diff(review, change, budget)
         yield ChangeSection(
             number,
             kind_name(change),
@@ -151,7 +169,16 @@ def _change_sections(review: Review, changes: Iterable[Change], budget: _Budget)
             "" if change.is_clean else describe_block(change),
             (*_facts(change), *hashes),
             diff,
+            view,
         )
+
+
+def _three_way(review: Review, change: Change, budget: _Budget) -> ThreeWayView:
+    """Return the three versions of a change in conflict; nothing if it has no lines to compare."""
+    found = review.reconciliations.get(change.key)
+    if not change.conflict or found is None or found.merged is None:
+        return ThreeWayView()
+    return budget.limit_view(found.merged)
 
 
 def _labels(change: Change) -> Iterator[str]:
@@ -170,6 +197,8 @@ def _labels(change: Change) -> Iterator[str]:
 
 def _facts(change: Change) -> Iterator[tuple[str, str]]:
     yield "before", _describe_entry(change.before)
+    if change.conflict:
+        yield "yours", _describe_entry(change.yours)
     yield "after", _describe_entry(change.after)
     before, after = (entry.attributes if entry is not None else () for entry in (change.before, change.after))
     if before != after:

@@ -19,6 +19,8 @@ from agent_dev.review_page.content import (
     DiffRow,
     ReviewPage,
     RiskGroup,
+    ThreeWayRow,
+    ThreeWayView,
 )
 from agent_dev.review_page.style import STYLE
 from agent_dev.sanitize import visible
@@ -28,6 +30,7 @@ _MAX_INLINE = 5000  # characters of a path or reason; a path has at most 4096 by
 _MAX_MESSAGE_LINES = 200
 _MAX_ROWS = 100  # of problems, notes, risks of one change
 _TAB = "<i>\u2409   </i>"
+_THREE_COLUMNS = "<colgroup>" + '<col class="number"><col>' * 3 + "</colgroup>"
 _COLUMNS = '<colgroup><col class="number"><col><col class="number"><col></colgroup>'
 
 
@@ -141,6 +144,7 @@ def _change(change: ChangeSection) -> Iterator[str]:
         yield f'<p class="block">{_inline(change.block)}</p>\n'
     yield from (f'<p class="risk">! {_inline(risk.rule)}: {_reason(risk)}</p>\n' for risk in change.risks[:_MAX_ROWS])
     yield _facts(change.facts)
+    yield from _three_way(change.three_way)
     yield from _diff(change.diff)
     yield "</div>\n</details>\n"
 
@@ -166,8 +170,34 @@ def _diff(diff: Diff) -> Iterator[str]:
         for hunk in diff.hunks:
             yield from _hunk(hunk)
         yield "</table>\n"
-    if diff.omitted:
-        yield f'<p class="block">… {format_count(diff.omitted, "more row")} not on this page</p>\n'
+    yield from _omitted(diff.omitted)
+
+
+def _three_way(view: ThreeWayView) -> Iterator[str]:
+    if view.hunks:
+        yield f"<table>{_THREE_COLUMNS}\n"
+        names = "".join(f'<td colspan="2">{name}</td>' for name in ("base", "yours", "agent"))
+        yield f'<tr class="hunk">{names}</tr>\n'
+        for hunk in view.hunks:
+            kind = "block" if hunk.is_conflict else "dim"
+            yield f'<tr class="hunk"><td colspan="6"><b class="{kind}">{escape_text(hunk.heading)}</b></td></tr>\n'
+            yield from (f"<tr>{_three_cells(row)}</tr>\n" for row in hunk.rows)
+        yield "</table>\n"
+    yield from _omitted(view.omitted)
+
+
+def _three_cells(row: ThreeWayRow) -> str:
+    kinds = ("deleted", "added", "added") if row.is_changed else ("same",) * 3
+    base = row.base[1]
+    sides = ((*row.yours, kinds[1]), (*row.agent, kinds[2]))
+    is_edited = any(line != base for _, line, _ in sides)
+    first = _cell(*row.base, kinds[0] if is_edited else "same")
+    return first + "".join(_cell(number, line, "same" if line == base else kind) for number, line, kind in sides)
+
+
+def _omitted(count: int) -> Iterator[str]:
+    if count:
+        yield f'<p class="block">… {format_count(count, "more row")} not on this page</p>\n'
 
 
 def _hunk(hunk: DiffHunk) -> Iterator[str]:

@@ -28,6 +28,7 @@ def start_supervisor(prepared: PreparedRun, session: store.Session, environ: dic
         roll_back,
         profile.directory_renames,
         profile.notify,
+        profile.notify_command,
         (*prepared.untrusted_paths, session.folder),
     )
     return Supervisor(options)

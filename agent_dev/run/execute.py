@@ -26,8 +26,11 @@ def run_job(job: RunJob, setup: launch.SetupProcess) -> Outcome:
     merge_lock.block_merges(job.merge_lock)
     limits.add_limit_groups(job, setup)
     blocking = [_is_blocking(fd) for fd in range(3)]
+    start = time.monotonic()
     try:
-        return _run_sandbox(job, setup, blocking)
+        outcome = _run_sandbox(job, setup, blocking)
+        _announce_end(job, outcome, time.monotonic() - start)
+        return outcome
     finally:
         setup.terminal.finish()
         if setup.supervisor is not None:
@@ -79,8 +82,16 @@ def _run_sandbox(job: RunJob, setup: launch.SetupProcess, blocking: list[bool | 
             launch.reap(sandbox)
         job.home.release()
         services.log_end(job, record, outcome)
-        return outcome.replace(checkpoint_error=services.take_last_checkpoint(job, record))
+        outcome = outcome.replace(checkpoint_error=services.take_last_checkpoint(job, record))
     return outcome
+
+
+def _announce_end(job: RunJob, outcome: Outcome, seconds: float) -> None:
+    shortest = job.prepared.settings.profile.notify_end_seconds
+    if shortest and seconds >= shortest and not outcome.end_signal:
+        from agent_dev.run import end_alert  # after a long run
+
+        end_alert.alert_end(job, outcome)
 
 
 def _index_home(job: RunJob, launched: int) -> None:

@@ -313,9 +313,13 @@ class ExecService:
         )
 
     def _alert(self, argv: tuple[str, ...]) -> None:
-        from agent_dev.supervisor.alerts import Alerts  # as above
+        from agent_dev.notification import NotificationSettings  # as above
+        from agent_dev.supervisor.alerts import Alerts
 
-        self.alerts = self.alerts or Alerts(self.options, self.relay_pid)
+        if self.alerts is None:
+            options = self.options
+            settings = NotificationSettings(options.alerts, options.alert_command, options.environ, options.untrusted)
+            self.alerts = Alerts(settings, self.relay_pid)
         self.alerts.alert(argv)
 
     def _check_answers(self) -> None:

@@ -17,7 +17,8 @@ READY = b"+"
 class SupervisorOptions(Value):
     """The supervisor's options: policy, session folder, the user's home and environment, seconds to wait for an answer.
 
-    `alerts`: how the user is alerted of a question (the setting `notify`); no program below the `untrusted` paths is run for it.
+    `alerts`, `alert_command`: how the user is alerted of a question (the settings `notify` and `notify_command`); no program
+    below the `untrusted` paths is run for it.
     `roll_back`: restores the running session to a checkpoint and returns the problems. `has_renames`: prepare directories of
     overlays for renames. `policy` may be "off".
     """
@@ -30,6 +31,7 @@ class SupervisorOptions(Value):
     roll_back: "Callable[[int], str]"
     has_renames: bool = False
     alerts: tuple[str, ...] = ()
+    alert_command: tuple[str, ...] = ()
     untrusted: tuple[str, ...] = ()
 
 

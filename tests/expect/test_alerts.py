@@ -20,7 +20,8 @@ BELL = b"\a"
 # Writes its pid namespace, its open files and its arguments; then it hangs.
 NOTIFY_SEND = """\
 #!/bin/sh
-{{ readlink /proc/self/ns/pid; readlink /proc/$$/fd/* | tr '\n' ' '; echo; printf '%s\\n' "$@"; }} >{folder}/new
+readlink /proc/$$/fd/* >{folder}/files  # without a pipe, which the shell itself may still have open
+{{ readlink /proc/self/ns/pid; tr '\n' ' ' <{folder}/files; echo; printf '%s\\n' "$@"; }} >{folder}/new
 mv {folder}/new {folder}/notified
 exec sleep 61.5
 """
@@ -201,3 +202,68 @@ def test_ctrl_d_leaves_a_question_unanswered(asking: AgentDev) -> None:
             assert terminal.wait_exit() == 0
             assert "not answered: the command still waits" in terminal.text()
         assert asking.sessions()[0]["approvals"] == 1
+
+
+# The end of a run
+
+
+@pytest.fixture
+def slept(desk: Desk, asking: AgentDev) -> Desk:
+    """Return the desktop of a user whose runs of a second or more are announced."""
+    configure(asking, "notify: [bell, desktop, terminal]\nnotify_end_seconds: 1\n")
+    return desk
+
+
+SLEEP = "printf begun; sleep 1.2; touch new; exit 3"
+
+
+def absent(terminal: Terminal) -> None:
+    """Make the user have typed nothing for an hour."""
+    slave = terminal.slave_path()
+    os.utime(slave, (time.time() - 3600, os.stat(slave).st_mtime))
+
+
+def test_the_end_of_a_long_run_is_announced(asking: AgentDev, slept: Desk) -> None:
+    with run(asking, SLEEP) as terminal:
+        terminal.wait_for("begun")
+        absent(terminal)
+        namespace, files, *arguments = slept.received()
+        assert terminal.wait_exit() == 3
+        text = f"sh has ended, exit code 3, in {asking.repo.name}: 1 change"
+        assert terminal.raw.count(b"\x1b]777;notify;agent-dev;" + text.encode() + b"\x1b\\") == 1
+        assert terminal.raw.count(b"\x1b]9;agent-dev: " + text.encode() + b"\x1b\\") == 1
+        assert BELL in terminal.raw
+    assert arguments == ["--app-name=agent-dev", "--", "agent-dev", text]
+    assert namespace == os.readlink("/proc/self/ns/pid")
+    assert {path for path in files.split() if not path.startswith(str(slept.folder))} == {"/dev/null"}
+
+
+@pytest.mark.parametrize("how", ["typing", "short", "off"])
+def test_a_user_who_is_there_is_not_alerted_of_the_end(asking: AgentDev, slept: Desk, how: str) -> None:
+    if how == "off":
+        configure(asking, "notify_end_seconds: 0\n")
+    with run(asking, "printf begun; touch new" if how == "short" else SLEEP) as terminal:
+        terminal.wait_for("begun")
+        if how != "typing":
+            absent(terminal)
+        terminal.wait_exit()
+        assert BELL not in terminal.raw
+        assert b"\x1b]777" not in terminal.raw
+    assert not slept.record.exists()
+
+
+def test_a_command_of_the_users_is_run_for_the_end(asking: AgentDev, slept: Desk) -> None:
+    program = slept.folder / "bin" / "notify-send"
+    program.rename(slept.folder / "bin" / "my-alert")
+    configure(asking, f"notify: off\nnotify_command: [{slept.folder}/bin/my-alert, --now]\nnotify_end_seconds: 1\n")
+    done = asking("--no-merge", "--", "sh", "-c", "sleep 1.2")  # without a terminal
+    assert done.returncode == 0
+    assert slept.received()[2:] == ["--now", "agent-dev", f"sh has ended in {asking.repo.name}: no changes"]
+
+
+def test_no_command_that_the_agent_can_write_is_run_for_the_end(asking: AgentDev, slept: Desk) -> None:
+    folder = asking.repo / "bin"
+    (slept.folder / "bin").rename(folder)
+    configure(asking, f"notify: off\nnotify_command: [{folder}/notify-send]\nnotify_end_seconds: 1\n")
+    assert asking("--no-merge", "--", "sh", "-c", "sleep 1.2").returncode == 0
+    assert not slept.record.exists()

@@ -98,3 +98,23 @@ def test_enter_keeps_the_rest(shop: AgentDev) -> None:
         terminal.keys("enter")
         assert terminal.wait_exit() == 0
     assert states(shop) == ["waiting"]
+
+
+def test_the_plain_review_sends_notes_back_after_a_merge(shop: AgentDev, repo: Path) -> None:
+    work(shop, AGENT)
+    # old.py: a note, not selected; two hunks of code.py; new.py; merge; the rest: send back
+    done = shop("merge", "--plain", input="m\nkeep this file\nn\ny\ny\ny\ny\ns\n")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the rest of the session: keep, discard, send back? [k,d,s,q,?]" in done.stdout
+    assert (repo / "new.py").exists()
+    assert (repo / "old.py").exists()
+    assert {"again.py", "notes.md"} <= shop.changes().keys()
+    shop("merge", "--take", "notes.md")
+    assert "`print('old')`: keep this file" in (repo / "notes.md").read_text()
+
+
+def test_the_plain_review_discards_the_rest(shop: AgentDev, repo: Path) -> None:
+    work(shop, EDIT)
+    done = shop("merge", "--plain", input="n\ny\ny\ny\ny\nd\n")
+    assert (done.returncode, (repo / "old.py").exists()) == (0, True)
+    assert states(shop) == ["discarded"]

@@ -194,7 +194,7 @@ def test_undo_reverts_a_merge_of_the_screen(shop: AgentDev, repo: Path) -> None:
 def test_changes_are_reviewed_with_plain(shop: AgentDev, repo: Path) -> None:
     work(shop, EDIT)
     done = shop("merge", "--plain", input="n\nn\ny\ny\ny\n")  # old.py, two hunks of code.py, new.py, merge?
-    assert (done.returncode, "2 changes merged" in done.stderr) == (0, True), done.stdout
+    assert (done.returncode, "2 changes merged" in done.stdout) == (0, True), done.stdout
     assert (repo / "code.py").read_text() == CODE.replace("return 10\n", "return 1000\n")
     assert (repo / "new.py").exists()
     assert shop.changes() == {"code.py": "edited", "old.py": "deleted"}
@@ -203,7 +203,7 @@ def test_changes_are_reviewed_with_plain(shop: AgentDev, repo: Path) -> None:
 def test_plain_asks_about_commits_first_and_then_the_remaining_files(shop: AgentDev, repo: Path) -> None:
     work(shop, "echo new >new.py; git add new.py; git commit -qm 'Add it'; echo loose >loose.py")
     done = shop("merge", "--plain", input="a\ny\ny\ny\n")  # all commits, onto my branch; loose.py, merge?
-    assert (done.returncode, "1 change merged" in done.stderr) == (0, True), done.stdout + done.stderr
+    assert (done.returncode, "1 change merged" in done.stdout) == (0, True), done.stdout + done.stderr
     assert done.stdout.count("new.py") == 0
     assert git(repo, "log", "-1", "--format=%s").strip() == "Add it"
     assert git(repo, "status", "--porcelain") == "?? loose.py\n?? old.py\n"

@@ -22,7 +22,7 @@ def test_text_typed_before_the_first_question_merges_nothing(agent_dev: AgentDev
     before = read(repo)
     with plain(agent_dev) as terminal:
         terminal.send("y\r" * 20)
-        terminal.wait_for("[y,n,l,a,d,q,?]")
+        terminal.wait_for("[y,n,l,a,d,m,q,?]")
         terminal.send("q\r")
         terminal.wait_exit()
     assert read(repo) == before
@@ -32,7 +32,7 @@ def test_text_typed_before_the_last_question_merges_nothing(agent_dev: AgentDev,
     work(agent_dev, "echo new >new.txt")
     before = read(repo)
     with plain(agent_dev) as terminal:
-        terminal.wait_for("[y,n,l,a,d,q,?]")
+        terminal.wait_for("[y,n,l,a,d,m,q,?]")
         terminal.send("y\ry\ry\r")
         terminal.wait_for("apply 1 change?")
         assert read(repo) == before
@@ -44,7 +44,7 @@ def test_text_typed_before_the_last_question_merges_nothing(agent_dev: AgentDev,
 def test_text_typed_before_the_question_selects_no_risky_change(agent_dev: AgentDev, repo: Path) -> None:
     work(agent_dev, "echo x >.envrc")
     with plain(agent_dev) as terminal:
-        terminal.wait_for("[y,n,l,a,d,q,?]")
+        terminal.wait_for("[y,n,l,a,d,m,q,?]")
         terminal.send("y\ry\ry\r")
         terminal.wait_for("apply it anyway?")
         terminal.send("n\r")
@@ -55,7 +55,7 @@ def test_text_typed_before_the_question_selects_no_risky_change(agent_dev: Agent
 def test_text_typed_after_each_question_counts(agent_dev: AgentDev, repo: Path) -> None:
     work(agent_dev, "echo new >new.txt")
     with plain(agent_dev) as terminal:
-        terminal.wait_for("[y,n,l,a,d,q,?]")
+        terminal.wait_for("[y,n,l,a,d,m,q,?]")
         terminal.send("y\r")
         terminal.wait_for("apply 1 change?")
         terminal.send("y\r")

@@ -14,7 +14,7 @@ ATTRIBUTES = {
     "class": re.compile(r"kind|dim|label|risk|block|body|number|hunk|added|deleted|none|same"),
     "id": re.compile(r"risks|changes|commits|change-\d+"),
     "href": re.compile(r"#(?:risks|changes|commits|change-\d+)"),
-    "colspan": re.compile("4"),
+    "colspan": re.compile("[246]"),
     "open": re.compile(""),
     "lang": re.compile("en"),
     "charset": re.compile("utf-8"),

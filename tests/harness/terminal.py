@@ -213,6 +213,14 @@ class Terminal:
         """Return the foreground process group."""
         return os.tcgetpgrp(self._fd)
 
+    def slave_path(self) -> str:
+        """Return the path of the terminal that the program has."""
+        slave = fcntl.ioctl(self._fd, _OPEN_SLAVE, os.O_RDONLY | os.O_NOCTTY)
+        try:
+            return os.ttyname(slave)
+        finally:
+            os.close(slave)
+
     def unread_bytes(self) -> int:
         """Return the number of bytes written to the terminal and not yet read."""
         return _unread_bytes(self._fd)

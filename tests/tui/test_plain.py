@@ -13,7 +13,7 @@ from tests.harness.sample_session import Sample
 from tests.harness.typist import Typist
 from tui.model.tabs import ImportMode
 from tui.plain import commits, review
-from tui.source import ContentPair
+from tui.source import ContentPair, Ending, OperationResult, ProgressCallback
 
 FILE = Entry(FileType.FILE, size=10)
 BEFORE = b"".join(b"line %d\n" % number for number in range(20))
@@ -209,3 +209,59 @@ def test_a_risky_path_of_commits_is_shown_before_its_question() -> None:
     output = bring(Sample(), "a", "y", "y")[1]
     assert "risky: package.json" in output
     assert output.index("(") < output.index("import it anyway?") < output.index("how to import")
+
+
+NOTED = ["m", "use a constant", "n", "n"]  # a note about the first hunk; neither hunk is selected
+
+
+@pytest.mark.parametrize(("answer", "ending"), [("y", Ending.SEND_BACK), ("n", Ending.KEEP), ("q", Ending.KEEP)])
+def test_notes_about_hunks_can_be_sent_back(answer: str, ending: Ending) -> None:
+    source = Session(edited())
+    typist = Typist(*NOTED, answer)
+    assert review.ask_changes(source, typist) == (0, ending)
+    assert [(note.path, note.line, note.quote, note.text) for note in source.draft.notes] == [
+        (b"f", 4, "line 3", "use a constant") if note.is_old else (b"f", 4, "three", "use a constant")
+        for note in source.draft.notes
+    ]
+    assert len(source.draft.notes) == 1
+    assert "send 1 note back to the agent?" in "\n".join(typist.lines)
+
+
+class WithRest(Session):
+    """A session that holds more changes after every merge."""
+
+    def merge(self, selection: Selection, progress: ProgressCallback) -> OperationResult:
+        return replace(super().merge(selection, progress), has_rest=True)
+
+
+@pytest.mark.parametrize(
+    ("answers", "ending"),
+    [
+        (["y", "n", "y", "k"], Ending.KEEP),
+        (["y", "n", "y", "d"], Ending.DISCARD),
+        (["y", "n", "y"], Ending.KEEP),  # the end of the input
+        (["m", "why?", "y", "n", "y", "s"], Ending.SEND_BACK),
+        (["m", "why?", "y", "n", "y", "d"], Ending.DISCARD),
+    ],
+)
+def test_after_a_merge_the_rest_is_kept_discarded_or_sent_back(answers: list[str], ending: Ending) -> None:
+    source = WithRest(edited())
+    typist = Typist(*answers)
+    assert review.ask_changes(source, typist) == (0, ending)
+    assert [len(one) for one in source.merges] == [1]
+    assert "1 changes merged" in typist.lines
+    assert [note.text for note in source.draft.notes] == (["why?"] if "m" in answers else [])
+
+
+def test_without_a_rest_nothing_is_asked_after_a_merge() -> None:
+    source = Session(edited())
+    typist = Typist("a", "y")
+    assert review.ask_changes(source, typist) == (0, Ending.KEEP)
+    assert not any("the rest" in line for line in typist.lines)
+
+
+def test_notes_of_an_earlier_review_stay_when_a_plain_one_is_quit() -> None:
+    source = Session(edited())
+    play(source, *NOTED, "n")
+    play(source, "q")
+    assert [note.text for note in source.draft.notes] == ["use a constant"]

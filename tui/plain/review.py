@@ -26,6 +26,10 @@ from tui.events import (
     Event,
     LinesCounted,
     Pane,
+    PromptClosed,
+    PromptEdited,
+    PromptKind,
+    PromptOpened,
     Toggled,
 )
 from tui.model import conflict
@@ -33,8 +37,8 @@ from tui.model.change_list import ChangeRow, HeadingRow
 from tui.model.document import ChangePart, Document, RowKind
 from tui.model.totals import format_totals
 from tui.plain.prompt import LineIO, Questioner, QuestionsQuit
-from tui.source import Draft, ReviewedSession
-from tui.state import ScreenPage
+from tui.source import Draft, Ending, ReviewedSession
+from tui.state import ScreenPage, draft_of
 from tui.text.summary import apply_question
 from tui.update import line_selection
 from tui.update.dispatch import initial_state, update
@@ -43,15 +47,21 @@ from tui.workers import Worker
 
 _CELLS = 78
 _MAX_COUNTED = 5_000  # changes whose lines are counted for the totals at the end
-_HUNK_HELP = "y: select; n: skip; l: line by line; a: this and all later hunks of the file; d: neither this nor later ones"
+_NOTE_HELP = "m: write a note to the agent"
+_HUNK_HELP = (
+    f"y: select; n: skip; l: line by line; a: this and all later hunks of the file; d: neither this nor later ones; {_NOTE_HELP}"
+)
 _CONFLICT_HELP = "y: yours; a: agent's; b: both, yours first; e: edit the file; n: skip the change"
+_REST_HELP = "k: keep it, to review it later; d: discard it, which agent-dev undiscard reverts"
+_SEND_HELP = "run the agent again on its changes, with your notes"
 _EDIT_HELP = "y: apply; n: leave it out, it stays in the session"
+_ENDINGS = {"k": Ending.KEEP, "d": Ending.DISCARD, "s": Ending.SEND_BACK}
 _SIDES = {"y": ConflictSide.YOURS, "a": ConflictSide.AGENT, "b": ConflictSide.BOTH}
 _SIGNS = {RowKind.REMOVED: "-", RowKind.ADDED: "+", RowKind.CONTEXT: " "}
 
 
-def ask_changes(source: ReviewedSession, talk: LineIO) -> int:
-    """Ask about every change, then apply the selection; return the exit code."""
+def ask_changes(source: ReviewedSession, talk: LineIO) -> tuple[int, Ending]:
+    """Ask about every change, apply the selection and print the result; return the exit code and the ending."""
     return _Plain(source, talk).run()
 
 
@@ -99,8 +109,8 @@ class _Plain(Questioner):
 
     # The questions
 
-    def run(self) -> int:
-        """Ask about all changes, then apply the selection."""
+    def run(self) -> tuple[int, Ending]:
+        """Ask about all changes, apply the selection, and ask what becomes of the rest."""
         try:
             for number, key in enumerate(list(self._keys()), 1):
                 self._ask_change(key, number)
@@ -109,8 +119,9 @@ class _Plain(Questioner):
             if enough.is_end_of_input:
                 self.print_line("nothing was merged")
                 self._save()
-                return self._state.code
-        return self._apply()
+                return self._state.code, Ending.KEEP
+        self._apply()
+        return self._state.code, self._ask_ending()
 
     def _keys(self) -> Iterator[Key]:
         for row in self._state.listing.rows:
@@ -132,14 +143,24 @@ class _Plain(Questioner):
             return
         elif document.has_selectable_lines:
             self._ask_mode(document)
-            self._ask_hunks(document)
+            self._ask_hunks(len(document.hunk_rows))
         else:
             self._ask_whole(key)
 
     def _ask_whole(self, key: Key) -> None:
-        is_selected = self._ask_selected("select this change?")
+        is_selected = self._ask_or_note("select this change?", "yn", f"y: select; n: skip; {_NOTE_HELP}") == "y"
         if is_selected != (key in self._state.selection):
             self._send(Toggled(None, Pane.LIST))
+
+    def _ask_or_note(self, question: str, letters: str, help_text: str) -> str:
+        """Ask like `ask_letter`; `m` writes a note about the change or line under the cursor, and asks again."""
+        if self._state.is_resolving:
+            return self.ask_letter(question, letters, help_text)
+        while (letter := self.ask_letter(question, f"{letters}m", help_text)) == "m":
+            self._send(PromptOpened(PromptKind.NOTE))
+            self._send(PromptEdited(self.ask_line("note to the agent: ")))
+            self._send(PromptClosed(is_accepted=True))
+        return letter
 
     def _ask_selected(self, question: str) -> bool:
         return self.ask_letter(question, "yn", "y: select; n: skip") == "y"
@@ -149,18 +170,19 @@ class _Plain(Questioner):
             if row.part is ChangePart.MODE:
                 self._select(index, is_selected=self._ask_selected(f"{row.text}: select it?"))
 
-    def _ask_hunks(self, document: Document) -> None:
-        for number, start in enumerate(document.hunk_rows, 1):
-            self._print_hunk(document, start)
-            question = f"select this hunk ({number} of {len(document.hunk_rows)})?"
-            letter = self.ask_letter(question, "ynlad", _HUNK_HELP)
+    def _ask_hunks(self, count: int) -> None:
+        for index in range(count):
+            self._print_hunk(self._state.diff.document, self._state.diff.document.hunk_rows[index])
+            self._send(CursorMovedTo(self._state.diff.document.hunk_rows[index], Pane.DIFF))
+            letter = self._ask_or_note(f"select this hunk ({index + 1} of {count})?", "ynlad", _HUNK_HELP)
+            document = self._state.diff.document  # a note moves the rows
             if letter == "l":
-                self._ask_lines(document, start)
+                self._ask_lines(document, document.hunk_rows[index])
             elif letter in "yn":
-                self._select(start, is_selected=letter == "y")
+                self._select(document.hunk_rows[index], is_selected=letter == "y")
             else:
-                for one in document.hunk_rows[number - 1 :]:
-                    self._select(one, is_selected=letter == "a")
+                for row in document.hunk_rows[index:]:
+                    self._select(row, is_selected=letter == "a")
                 return
 
     def _select(self, row: int, *, is_selected: bool) -> None:
@@ -274,7 +296,7 @@ class _Plain(Questioner):
 
     # The end
 
-    def _apply(self) -> int:
+    def _apply(self) -> None:
         self.print_line("")
         if not self._state.is_resolving:
             self._count_lines()
@@ -282,24 +304,58 @@ class _Plain(Questioner):
         if not self._state.selection.keys:
             self.print_line("nothing was merged")
             self._save()
-            return 0
+            return
         self._send(ApplyRequested())
         try:
-            while self._state.page is ScreenPage.RISK:
-                self._ask_risk()
-            if self._state.page is ScreenPage.DELETIONS:
-                question = f"delete {self._state.many_deletions:,} files, a large share of the tree?"
-                is_yes = self.ask_without_typeahead(question, "yn", "y: yes; n: not now, keep the selection") == "y"
-                self._send(Answered(YES if is_yes else NO))
-            if self._state.page is ScreenPage.SUMMARY:
-                is_yes = self.ask_without_typeahead(self._last_question(), "yn", "y: yes; n: not now, keep the selection") == "y"
-                self._send(Answered(YES if is_yes else NO))
+            self._answer_questions()
         except QuestionsQuit:
             self._send(Cancelled())
         if self._state.page not in (ScreenPage.RESULT, ScreenPage.CONFLICTS):
             self.print_line("nothing was merged; the selection is kept")
             self._save()
-        return self._state.code
+        elif not self._state.is_resolving:
+            for line in self._state.result:
+                self.print_line(line)
+
+    def _answer_questions(self) -> None:
+        """Answer the questions before a merge: about risks, many deletions, and the whole."""
+        while self._state.page is ScreenPage.RISK:
+            self._ask_risk()
+        if self._state.page is ScreenPage.DELETIONS:
+            self._confirm(f"delete {self._state.many_deletions:,} files, a large share of the tree?")
+        if self._state.page is ScreenPage.SUMMARY:
+            self._confirm(self._last_question())
+
+    def _confirm(self, question: str) -> None:
+        is_yes = self.ask_without_typeahead(question, "yn", "y: yes; n: not now, keep the selection") == "y"
+        self._send(Answered(YES if is_yes else NO))
+
+    def _ask_ending(self) -> Ending:
+        """Ask what becomes of the rest of the session, and whether to send the notes."""
+        state = self._state
+        if state.is_resolving:
+            return Ending.KEEP
+        has_rest = state.page is ScreenPage.RESULT and state.may_have_changed and state.has_rest
+        try:
+            if has_rest:
+                letters, help_text = ("kds", f"{_REST_HELP}; s: {_SEND_HELP}") if state.notes else ("kd", _REST_HELP)
+                question = (
+                    "the rest of the session: keep, discard, send back?"
+                    if state.notes
+                    else "the rest of the session: keep, discard?"
+                )
+                ending = _ENDINGS[self.ask_without_typeahead(question, letters, help_text)]
+            elif state.notes and state.page is not ScreenPage.RESULT:
+                question = f"send {format_count(len(state.notes), 'note')} back to the agent?"
+                is_sent = self.ask_without_typeahead(question, "yn", f"y: {_SEND_HELP}; n: keep them for the next review") == "y"
+                ending = Ending.SEND_BACK if is_sent else Ending.KEEP
+            else:
+                ending = Ending.KEEP
+        except QuestionsQuit:
+            ending = Ending.KEEP
+        if has_rest and state.notes:
+            self._source.save_draft(Draft(notes=state.notes))
+        return ending
 
     def _count_lines(self) -> None:
         """Count the lines of all changes, up to a limit, the selected ones first."""
@@ -326,8 +382,7 @@ class _Plain(Questioner):
         self._send(Answered(answers[self.ask_without_typeahead(question, letters, help_text)]))
 
     def _save(self) -> None:
-        state = self._state
-        self._source.save_draft(Draft(state.selection, state.parts, state.reviewed, state.diff.key, state.resolutions))
+        self._source.save_draft(draft_of(self._state))
 
 
 def _text(line: bytes) -> str:

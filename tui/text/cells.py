@@ -18,11 +18,13 @@ _fixed_width: dict[str, bool] = {}
 
 def width(text: str) -> int:
     """Return the width of cleaned text in cells."""
-    return cell_len(text)
+    return len(text) if text.isascii() else cell_len(text)
 
 
 def clean_text(text: str | bytes, tab: str = "\u2409") -> str:
     """Return printable text that has the same width in all terminals. Idempotent."""
+    if isinstance(text, str) and text.isascii() and text.isprintable():
+        return text  # nearly always: a screen has a thousand pieces
     shown = visible(text, tab)
     if shown.isascii():
         return shown
@@ -97,6 +99,8 @@ def crop_start(text: str, cells: int) -> str:
 
 
 def _fits(text: str, cells: int) -> bool:
+    if text.isascii():
+        return len(text) <= cells
     # The first test is cheap: only marks are narrower than a cell, and their number is limited.
     return len(text) <= cells * (MAX_MARKS + 1) and cell_len(text) <= cells
 

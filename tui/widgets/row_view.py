@@ -8,6 +8,7 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from tui.widgets.paint import TONE_CLASSES, Piece, StyleCache, apply_line_filters, paint_row
 
@@ -62,9 +63,17 @@ class RowView(ScrollView, can_focus=False):
         return bool(self._drawn)
 
     def set_row_count(self, count: int) -> None:
-        """Set the number of rows."""
-        if self.virtual_size.height != count:
+        """Set the number of rows; the layout, which takes longer than the rest of a key, only changes with the scroll bar."""
+        before, height = self.virtual_size.height, self.container_size.height
+        if before == count:
+            return
+        if not height or (before > height) is not (count > height):
             self.virtual_size = Size(1, count)
+            return
+        self.set_reactive(Widget.virtual_size, Size(1, count))
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.window_virtual_size = count
+            self.vertical_scrollbar.refresh()
 
     def update_rows(self, changed: Collection[int] | None = None) -> None:
         """Repaint the visible rows that changed; after scrolling Textual repaints all.

@@ -9,8 +9,8 @@ from contextlib import nullcontext
 from agent_dev.backup import jobs
 from agent_dev.backup.jobs import BackupJob, JobResult
 from agent_dev.cli.commands.parser import Parser, Verb, make_parser
-from agent_dev.cli.console import notify
-from agent_dev.cli.render.format import print_line
+from agent_dev.cli.console import notify, warn
+from agent_dev.cli.render.format import print_line, print_outcome
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.overlay.labels import format_count, format_size
@@ -86,19 +86,19 @@ def _show(done: JobResult | str, *, as_json: bool) -> None:
     if as_json:
         print_line(json.dumps({"version": 1, **_row(done)}))
     elif isinstance(done, str):
-        notify(visible(done))
+        warn(visible(done))
     elif done.backup is None:
-        print_line("nothing changed since the last backup")
+        print_outcome("nothing changed since the last backup")
     else:
         new_backup = done.backup
         files = format_count(new_backup.files, "file")
-        print_line(
+        print_outcome(
             f"{visible(new_backup.path)}  {files}, {new_backup.linked:,} hard-linked, {format_size(new_backup.copied)} copied"
         )
         for problem in new_backup.problems:
-            notify(f"problem: {visible(problem)}")
+            warn(f"problem: {visible(problem)}")
         for one in done.removed:
-            print_line(f"removed: {visible(one.name)}")
+            print_outcome(f"removed: {visible(one.name)}")
 
 
 def _row(done: JobResult | str) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from agent_dev.checkpoint import deleted_files, history, operations, rollback
 from agent_dev.cli.commands.parser import Verb, add_color_argument, add_session_argument, make_parser, relative_to_root
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import warn
 from agent_dev.cli.render import checkpoints as output
 from agent_dev.cli.render.colour import choose_palette
 from agent_dev.config.options import RunOptions
@@ -32,7 +32,7 @@ def _checkpoint(argv: list[str], context: CommandContext, _options: RunOptions) 
             store.unlock_session(one.session)
     output.print_taken(one, taken, as_json=args.json)
     for problem in taken.problems:
-        notify(f"problem: {visible(problem)}")
+        warn(f"problem: {visible(problem)}")
     return SUCCESS
 
 
@@ -71,7 +71,7 @@ def _checkpoints(argv: list[str], context: CommandContext, _options: RunOptions)
 
 def _report_damaged(one: ListedSession) -> None:
     for number in operations.damaged_numbers(one):
-        notify(f"checkpoint {number} is damaged and was skipped")
+        warn(f"checkpoint {number} is damaged and was skipped")
 
 
 def _rollback(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
@@ -133,7 +133,7 @@ def _log(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     palette = choose_palette(context.environ, args.color)
     output.print_log(one, found, kind="commands" if args.commands else "events", as_json=args.json, palette=palette)
     if found.problem:
-        notify(f"the log of session {one.name} was tampered with: {found.problem}")
+        warn(f"the log of session {one.name} was tampered with: {found.problem}")
     return FAILURE if found.problem else SUCCESS
 
 

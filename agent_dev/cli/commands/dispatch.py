@@ -4,7 +4,7 @@ import gc
 from importlib import import_module
 
 from agent_dev.cli.commands.parser import Verb
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import warn
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, CannotStart, RecoveryRequired
 from agent_dev.merge_engine import pending_marks
@@ -38,9 +38,9 @@ def _recover(verb: str, context: CommandContext) -> None:
     from agent_dev.merge import recover  # imports all of merging, which most subcommands do not need
 
     try:
-        recover.recover_root(context.store, context.root, context.environ, notify)
+        recover.recover_root(context.store, context.root, context.environ, warn)
     except RecoveryRequired as error:
         if verb in ("merge", "redo", "resume"):
             raise
-        notify(error.message)
-        notify(f"hint: {error.hint}")
+        warn(error.message)
+        warn(f"hint: {error.hint}")

@@ -7,7 +7,7 @@ import sys
 from agent_dev.agents import catalogue
 from agent_dev.cli import typeahead
 from agent_dev.cli.commands.parser import Verb, make_parser
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import warn
 from agent_dev.cli.render import home as output
 from agent_dev.config import load, validators
 from agent_dev.config.options import RunOptions
@@ -54,7 +54,7 @@ def _check_profile(agent: str, context: CommandContext, *, is_reset: bool) -> No
         message = f"no profile {visible(agent)}{validators.did_you_mean(agent, known)}; nothing was reset"
         raise UsageError(message=message, hint="agent-dev home --reset resets the home of commands without a profile")
     if agent and agent not in known:
-        notify(
+        warn(
             f"no profile {visible(agent)}{validators.did_you_mean(agent, known)}; showing the home of commands without a profile"
         )
 

@@ -7,7 +7,7 @@ from agent_dev.agents.catalogue import Agent
 from agent_dev.agents.install import install_agent, newest_version
 from agent_dev.agents.install_script import DOES_NOT_START, NEEDS_PROGRAM
 from agent_dev.cli.commands.parser import Verb, make_parser
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import notify, warn
 from agent_dev.cli.render.format import format_table, print_line
 from agent_dev.config import validators
 from agent_dev.config.options import RunOptions
@@ -59,7 +59,7 @@ def install_one(agent: Agent, version: str, options: RunOptions, environ: dict[s
     notify(f"installing {agent.name} ({agent.entry.package}) in {agent.home}")
     code = install_agent(agent, version, options, environ, notify)
     if code:
-        notify(f"{agent.name} is not installed: {_REASONS.get(code, f'the installation ended with status {code}')}")
+        warn(f"{agent.name} is not installed: {_REASONS.get(code, f'the installation ended with status {code}')}")
         return FAILURE
     installed = catalogue.find_agent(agent.name, options, environ) or agent
     notify(f"{agent.name} {visible(installed.version)} is installed; to start it: agent-dev {agent.name}")

@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Callable
 
+from agent_dev.cli.console import silence
 from agent_dev.cli.render import colour
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import UsageError
@@ -33,15 +34,24 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message=f"{self.prog.removeprefix('agent-dev ')}: {message}", hint=f"{self.prog} --help")
 
 
+class _Silence(argparse.Action):
+    """Omit notices, progress and confirmations; there is no value to store."""
+
+    def __call__(self, *_: object) -> None:
+        silence()
+
+
 def make_parser(verb: str, description: str, example: str) -> Parser:
     """Return the parser of a subcommand with its description and an example."""
-    return Parser(
+    parser = Parser(
         prog=f"agent-dev {verb}",
         description=description,
         epilog=f"example:  {example}",
         formatter_class=_Help,
         allow_abbrev=False,
     )
+    parser.add_argument("-q", "--quiet", action=_Silence, nargs=0, help="print only results, warnings and errors")
+    return parser
 
 
 def add_session_argument(parser: Parser, about: str = "an id or --name; default: the newest here") -> None:

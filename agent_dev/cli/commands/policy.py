@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_dev.cli import typeahead
 from agent_dev.cli.commands.parser import Verb, make_parser
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import notify, warn
 from agent_dev.cli.render.format import print_json, print_line
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError
@@ -97,7 +97,7 @@ def _ask_about(one: ListedSession, waiting: Mapping[int, Mapping[str, Any]]) -> 
             is_yes = input("approve? [y/N] ").strip().lower() in ("y", "yes")
         except EOFError:  # Ctrl-D
             print_line("")
-            notify("not answered: the command still waits")
+            warn("not answered: the command still waits")
             return
         approvals.write_answer(one.session.folder, number, is_yes=is_yes)
 

@@ -2,7 +2,7 @@
 
 from agent_dev.cli.commands.parser import add_session_argument, make_parser
 from agent_dev.cli.options import check_session_name
-from agent_dev.cli.render.format import print_line
+from agent_dev.cli.render.format import print_outcome
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS
 from agent_dev.merge import session_access
@@ -25,5 +25,5 @@ def rename_session(argv: list[str], context: CommandContext) -> int:
         store.write_record(session, {**store.read_record(session), "name": args.name})
     finally:
         store.unlock_session(session)
-    print_line(f"session {one.name} is now {args.name}")
+    print_outcome(f"session {one.name} is now {args.name}")
     return SUCCESS

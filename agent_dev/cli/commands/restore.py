@@ -4,7 +4,7 @@ import os
 import time
 
 from agent_dev.cli.commands.parser import Verb, make_parser
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import notify, warn
 from agent_dev.cli.render import merge
 from agent_dev.cli.render.format import print_json, print_line, print_wrapped
 from agent_dev.config.options import RunOptions
@@ -35,7 +35,7 @@ def _restore(argv: list[str], context: CommandContext, _options: RunOptions) -> 
     if args.list:
         _list(direct_run.list_snapshots(context), as_json=args.json)
         return SUCCESS
-    direct_run.disable_leftovers(context.store.path, context.root, notify)
+    direct_run.disable_leftovers(context.store.path, context.root, warn)
     snapshot = direct_run.find_snapshot(context, args.snapshot)
     review = restore.open_restore(snapshot, tuple(args.path), context)
     try:

@@ -2,7 +2,7 @@
 
 from agent_dev.cli.ask_session import ask_session
 from agent_dev.cli.commands.parser import Verb, make_parser, make_session_parser
-from agent_dev.cli.render.format import print_line
+from agent_dev.cli.render.format import print_outcome
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS
 from agent_dev.merge import session_access
@@ -15,7 +15,7 @@ def _discard(argv: list[str], context: CommandContext, _options: RunOptions) -> 
     args = make_session_parser("discard", "Move a session to the trash without merging it.").parse_args(argv)
     one = sessions.find_session(context, args.session or _name_to_discard(context), sessions.OPEN, damaged=True)
     path = session_access.discard(context, one)
-    print_line(f"session {one.name} moved to the trash: {path}")
+    print_outcome(f"session {one.name} moved to the trash: {path}")
     return SUCCESS
 
 
@@ -33,7 +33,7 @@ def _undiscard(argv: list[str], context: CommandContext, _options: RunOptions) -
     parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=about)
     args = parser.parse_args(argv)
     one = discarded.undiscard(context, discarded.find_discarded(context, args.session))
-    print_line(f"session {one.name} is {one.state}")
+    print_outcome(f"session {one.name} is {one.state}")
     return SUCCESS
 
 
@@ -41,7 +41,7 @@ def _stop(argv: list[str], context: CommandContext, _options: RunOptions) -> int
     args = make_session_parser("stop", "Stop a running session; its changes are kept.").parse_args(argv)
     one = sessions.find_session(context, args.session, (store.RUNNING,) if not args.session else sessions.OPEN)
     ended = session_access.stop(context, one)
-    print_line(
+    print_outcome(
         f"session {one.name} had no changes and was removed" if not ended.state else f"session {one.name} is {ended.state}"
     )
     return SUCCESS

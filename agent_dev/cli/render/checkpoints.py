@@ -13,7 +13,16 @@ from agent_dev.checkpoint.rollback import RollbackResult
 from agent_dev.cli.render import pager
 from agent_dev.cli.render.changes import describe_omitted
 from agent_dev.cli.render.colour import PLAIN, Palette, Tone
-from agent_dev.cli.render.format import change_row, format_table, print_json, print_limited, print_line, print_wrapped, roots_of
+from agent_dev.cli.render.format import (
+    change_row,
+    format_table,
+    print_json,
+    print_limited,
+    print_line,
+    print_outcome,
+    print_wrapped,
+    roots_of,
+)
 from agent_dev.cli.render.log_words import describe_command, describe_event
 from agent_dev.cli.render.pager import PatchStyle
 from agent_dev.merge import patches
@@ -86,7 +95,7 @@ def print_taken(one: ListedSession, new: Checkpoint, *, as_json: bool) -> None:
     if as_json:
         print_json({"version": 1, "session": one.session.id, **_row(new)})
         return
-    print_line(f"checkpoint {new.number} of session {one.name}: {describe(new)}")
+    print_outcome(f"checkpoint {new.number} of session {one.name}: {describe(new)}")
 
 
 def print_pruned(one: ListedSession, gone: Sequence[Checkpoint], *, is_dry: bool, as_json: bool) -> None:
@@ -94,11 +103,12 @@ def print_pruned(one: ListedSession, gone: Sequence[Checkpoint], *, is_dry: bool
     if as_json:
         print_json({"version": 1, "session": one.session.id, "dry_run": is_dry, "removed": sorted(each.number for each in gone)})
         return
+    done = print_line if is_dry else print_outcome
     for each in sorted(gone, key=lambda each: each.number):
         verb = "would remove" if is_dry else "removed"
-        print_line(f"{verb}: {each.number:>4}  {_when(each.time)}  {visible(each.message or each.cause)}")
+        done(f"{verb}: {each.number:>4}  {_when(each.time)}  {visible(each.message or each.cause)}")
     if not gone:
-        print_line("no checkpoints to remove")
+        done("no checkpoints to remove")
 
 
 def print_versions(found: Sequence[FileVersion], *, as_json: bool) -> None:
@@ -149,13 +159,14 @@ def print_rollback(one: ListedSession, result: RollbackResult, *, as_json: bool)
         _as_json(one, result)
         return
     shown = [path for path in result.paths if not _is_git(path)]
-    print_limited([f"  {visible(path or '.')}" for path in shown], "  {} more")
+    print_limited([f"  {visible(path or '.')}" for path in shown], "  {} more", print_outcome)
     if len(shown) != len(result.paths):
-        print_line(f"  {len(result.paths) - len(shown)} in the agent's git directory")
-    print_line(f"session {one.name} rolled back to checkpoint {result.target}: {format_count(len(result.paths), 'path')} changed")
+        print_outcome(f"  {len(result.paths) - len(shown)} in the agent's git directory")
+    count = format_count(len(result.paths), "path")
+    print_outcome(f"session {one.name} rolled back to checkpoint {result.target}: {count} changed")
     for problem in result.problems:
         print_line(f"  failed: {visible(problem)}")
-    print_line(f"the previous state is checkpoint {result.previous}")
+    print_outcome(f"the previous state is checkpoint {result.previous}")
 
 
 def _is_git(path: str) -> bool:
@@ -217,7 +228,7 @@ def print_restored(one: ListedSession, result: RollbackResult, *, as_json: bool)
     if as_json:
         _as_json(one, result)
         return
-    print_limited([f"  {visible(path)}" for path in result.paths], "  {} more")
-    print_line(f"{format_count(len(result.paths), 'path')} restored in session {one.name}")
+    print_limited([f"  {visible(path)}" for path in result.paths], "  {} more", print_outcome)
+    print_outcome(f"{format_count(len(result.paths), 'path')} restored in session {one.name}")
     for problem in result.problems:
         print_line(f"  failed: {visible(problem)}")

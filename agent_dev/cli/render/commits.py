@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_dev.agent_git.changes import HEADS, RefChange
-from agent_dev.cli.render.format import limit_rows, print_json, print_line
+from agent_dev.cli.render.format import limit_rows, print_json, print_line, print_outcome
 from agent_dev.commits.gitlinks import SubmoduleChange
 from agent_dev.commits.report import CommitReport
 from agent_dev.git.formats.commit_format import CommitIdentity, ParsedCommit
@@ -149,8 +149,10 @@ def print_import(result: "ImportResult", *, is_dry: bool, as_json: bool) -> None
     if as_json:
         _print_import_json(result, is_dry=is_dry)
         return
+    is_incomplete = result.conflicts or result.risky or result.not_updated or result.refused_lfs or result.reason
+    emit = print_line if is_dry or is_incomplete else print_outcome
     for row in describe_import(result, is_dry=is_dry):
-        print_line(row)
+        emit(row)
 
 
 def describe_import(result: "ImportResult", *, is_dry: bool = False) -> Iterator[str]:

@@ -2,9 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from agent_dev.cli.console import is_quiet
 from agent_dev.cli.render.colour import PLAIN, Palette, Tone
 from agent_dev.fs.entry import FileType
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution
@@ -23,6 +24,12 @@ _FEW = 3  # ignored changes that are shown anyway
 def print_line(text: str) -> None:
     """Write one line to stdout."""
     sys.stdout.write(text + "\n")
+
+
+def print_outcome(text: str) -> None:
+    """Write one line about what a command has done to stdout, unless the user asked for quiet."""
+    if not is_quiet():
+        print_line(text)
 
 
 def print_wrapped(text: str, palette: Palette = PLAIN, tone: Tone | None = None) -> None:
@@ -122,10 +129,10 @@ def change_row(change: Change, roots: Sequence[str], palette: Palette = PLAIN) -
     return " ".join(parts)
 
 
-def print_limited(rows: Sequence[str], rest: str) -> None:
+def print_limited(rows: Sequence[str], rest: str, emit: Callable[[str], None] = print_line) -> None:
     """Print the first rows and a line with the number of the others, formatted by `rest`."""
     for row in limit_rows(rows, rest):
-        print_line(row)
+        emit(row)
 
 
 def limit_rows(rows: Sequence[str], rest: str) -> tuple[str, ...]:

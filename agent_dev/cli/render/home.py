@@ -4,7 +4,7 @@ import difflib
 import json
 from collections.abc import Iterator, Sequence
 
-from agent_dev.cli.render.format import print_json, print_limited, print_line
+from agent_dev.cli.render.format import print_json, print_limited, print_line, print_outcome
 from agent_dev.home.autostart import HomeChange
 from agent_dev.home.manage import HomeChanges, HomeSummary, ResetResult
 from agent_dev.merge.retention.clean import CleanResult
@@ -68,9 +68,9 @@ def print_reset(value: ResetResult, *, as_json: bool) -> None:
     if not value.trash:
         print_line(f"{visible(value.path)} does not exist; nothing to reset")
         return
-    print_line(f"{visible(value.path)} was reset; the old home is {visible(value.trash)}")
+    print_outcome(f"{visible(value.path)} was reset; the old home is {visible(value.trash)}")
     if value.kept_logins:
-        print_line(f"kept: {visible(', '.join(value.kept_logins))}")
+        print_outcome(f"kept: {visible(', '.join(value.kept_logins))}")
 
 
 def print_trust_status(value: TrustStatus, *, as_json: bool) -> None:
@@ -92,12 +92,12 @@ def print_trust_status(value: TrustStatus, *, as_json: bool) -> None:
 
 def print_trusted(root: str) -> None:
     """Confirm that the settings are trusted."""
-    print_line(f"trusted in its current version: {visible(root)}/.agent-dev.yaml")
+    print_outcome(f"trusted in its current version: {visible(root)}/.agent-dev.yaml")
 
 
 def print_revoked(was_there: bool) -> None:  # noqa: FBT001  (the only argument)
     """Confirm that the settings are no longer trusted."""
-    print_line("no longer trusted" if was_there else "it was not trusted")
+    print_outcome("no longer trusted" if was_there else "it was not trusted")
 
 
 def print_cleaned(value: CleanResult, *, as_json: bool, is_dry: bool) -> None:
@@ -107,14 +107,13 @@ def print_cleaned(value: CleanResult, *, as_json: bool, is_dry: bool) -> None:
         packed = [{"session": one.id, "action": one.action, "bytes": one.size} for one in value.sessions]
         print_json({"version": 1, "dry_run": is_dry, "removed": removed, "kept": kept, "sessions": packed})
         return
+    done = print_line if is_dry else print_outcome
     for one in value.removed:
-        print_line(f"{visible(one.name)}   {format_size(one.size)}")
+        done(f"{visible(one.name)}   {format_size(one.size)}")
     for session in value.sessions:
-        print_line(f"merged session {session.id}   {'would be ' * is_dry}{session.action}, {format_size(session.size)}")
+        done(f"merged session {session.id}   {'would be ' * is_dry}{session.action}, {format_size(session.size)}")
     noun, verb = "entry" if len(value.removed) == 1 else "entries", "would be removed" if is_dry else "removed"
-    print_line(
-        f"{len(value.removed)} {noun} {verb}, {format_size(sum(one.size for one in value.removed))}; {len(value.kept)} kept"
-    )
+    done(f"{len(value.removed)} {noun} {verb}, {format_size(sum(one.size for one in value.removed))}; {len(value.kept)} kept")
 
 
 def print_config(values: Sequence[ConfiguredValue], *, as_json: bool, with_defaults: bool) -> None:

@@ -3,7 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agent_dev.cli.render.format import MAX_ROWS, change_row, print_json, print_limited, print_line, roots_of, skipped_as_json
+from agent_dev.cli.render.format import (
+    MAX_ROWS,
+    change_row,
+    print_json,
+    print_limited,
+    print_line,
+    print_outcome,
+    roots_of,
+    skipped_as_json,
+)
 from agent_dev.fs.entry import Key
 from agent_dev.merge.merge import MergeResult
 from agent_dev.merge.review import Review
@@ -36,7 +45,8 @@ def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: b
         )
         return
     verb = "would merge" if is_dry else "merged"
-    print_limited([f"{verb} {change_row(change, roots)}" for change in result.applied], f"{verb} {{}} more")
+    done = print_line if is_dry else print_outcome  # a dry run is asked for its lists
+    print_limited([f"{verb} {change_row(change, roots)}" for change in result.applied], f"{verb} {{}} more", done)
     if result.hard_linked:
         print_line(_describe_split_links(result, roots, is_dry=is_dry))
     for left in result.conflicts:
@@ -49,6 +59,7 @@ def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: b
     print_limited(
         [f"skipped {visible(display_path(left.key, roots))}: {visible(left.reason)}" for left in result.skipped],
         "skipped {} more (agent-dev status)",
+        done,
     )
     verb = "not restored" if is_restore else "unreadable"
     print_limited([f"{verb}: {visible(problem)}" for problem in review.changes.problems], f"{verb}: {{}} more (agent-dev status)")
@@ -91,7 +102,7 @@ def _print_total(result: MergeResult, *, is_dry: bool) -> None:
     if not result.applied:
         print_line("nothing would be merged" if is_dry else "nothing was merged")
     elif not is_dry:
-        print_line(_describe_total(result))
+        print_outcome(_describe_total(result))
 
 
 def _describe_total(result: MergeResult) -> str:
@@ -125,6 +136,6 @@ def describe_merge(result: MergeResult, stale: Sequence[SkippedChange], review: 
 
 def print_export(count: int, target: str, deleted: Sequence[str], *, is_patch: bool) -> None:
     """Print the result of an export and the changes that it does not contain."""
-    print_line(f"{format_count(count, 'change')} exported to {visible(target)}; nothing was merged")
+    print_outcome(f"{format_count(count, 'change')} exported to {visible(target)}; nothing was merged")
     for path in deleted:
         print_line(f"{'not in the patch' if is_patch else 'deleted by the agent'}: {visible(path)}")

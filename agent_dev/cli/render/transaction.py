@@ -15,11 +15,11 @@ def result_as_json(row: dict[str, object]) -> str:
 def print_result(result: TransactionResult) -> None:
     """Print how a transaction ended, and the next commands."""
     for path in result.unchanged if result.cause != "selection" else ():  # then the reason names them
-        console.notify(f"--take {visible(path)}: no changes")
+        console.warn(f"--take {visible(path)}: no changes")
     if result.cause:
-        console.notify(f"nothing was merged: {visible(result.reason)}")
+        console.warn(f"nothing was merged: {visible(result.reason)}")
         if result.session:
-            console.notify(f"session {result.name} was kept: agent-dev diff {result.name}, agent-dev discard {result.name}")
+            console.warn(f"session {result.name} was kept: agent-dev diff {result.name}, agent-dev discard {result.name}")
         return
     _print_merged(result)
     if result.session:
@@ -33,6 +33,6 @@ def _print_merged(result: TransactionResult) -> None:
         changes = f"{len(result.applied)} change{'s' * (len(result.applied) != 1)}"
         console.notify(f"merge {result.merge}: {changes} merged, {len(result.skipped) or 'nothing'} skipped (agent-dev undo)")
     elif result.skipped:
-        console.notify(f"nothing was merged, {len(result.skipped)} skipped (--include-ignored, --take PATH)")
+        console.warn(f"nothing was merged, {len(result.skipped)} skipped (--include-ignored, --take PATH)")
     elif not result.session:
         console.notify("no changes to merge")

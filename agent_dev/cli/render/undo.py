@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from agent_dev.cli.render.commits import ref_label
-from agent_dev.cli.render.format import print_json, print_limited, print_line, print_wrapped, skipped_as_json
+from agent_dev.cli.render.format import print_json, print_limited, print_line, print_outcome, print_wrapped, skipped_as_json
 from agent_dev.fs.entry import Key
 from agent_dev.merge.history import MergeRecord
 from agent_dev.merge.undo import UndoResult
@@ -33,11 +33,11 @@ def print_undo(result: UndoResult, *, as_json: bool, verb: str) -> None:
         )
         return
     for ref in result.refs:
-        print_line(f"{ref_label(ref.name)} reset to {ref.new[:10] or 'nothing'}")
+        print_outcome(f"{ref_label(ref.name)} reset to {ref.new[:10] or 'nothing'}")
     old_paths = {result.renames[key] for key in result.paths if result.renames.get(key) in result.paths}
     paths = [key for key in result.paths if key not in old_paths]
     rows = [f"{verb} {_describe_path(key, result, is_renamed=result.renames.get(key) in old_paths)}" for key in paths]
-    print_limited(rows, f"{verb} {{}} more")
+    print_limited(rows, f"{verb} {{}} more", print_outcome)
     flags = "after a redo, --three-way" if result.refs else "--three-way"  # reset refs cannot be reset again
     for left in result.skipped:
         suffix = f" ({flags} reverts it and keeps your changes)" * (left.key in result.three_way_candidates)
@@ -45,7 +45,7 @@ def print_undo(result: UndoResult, *, as_json: bool, verb: str) -> None:
             f"skipped {visible(display_path(left.key, result.roots))}: {visible(left.reason)}; your version is kept{suffix}"
         )
     # Not "nothing left": that would be read as said of the session, whose other changes are unknown here.
-    print_line(
+    print_outcome(
         f"merge {result.merge}: {format_count(len(paths), 'change')} {verb}"
         + (f", {len(result.skipped)} skipped" if result.skipped else "")
     )

@@ -5,14 +5,14 @@ import sys
 from typing import NamedTuple
 
 from agent_dev.cli import typeahead
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import notify, warn
 from agent_dev.cli.screen import subprocess_screen
 from agent_dev.errors import FAILURE, SUCCESS, AgentDevError, UsageError
 from agent_dev.merge.review import Review, open_review
 from agent_dev.sanitize import visible
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext, ListedSession
-from tui.source import Ending
+from tui.source import Ending, OperationResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ def review_session(review: Review, context: CommandContext, *, is_plain: bool = 
         notify("nothing to merge")
         return ReviewEnd(SUCCESS)
     if is_plain:
-        return ReviewEnd(_prompt(review, context))
+        return _prompt(review, context)
     if not has_screen(context.environ):
         from agent_dev.cli.render import changes
 
         changes.print_summary(review, len(review.folded.changes), 0)
-        notify("this terminal cannot show the review screen; use merge --all, --take PATH or --plain")
+        warn("this terminal cannot show the review screen; use merge --all, --take PATH or --plain")
         return ReviewEnd(FAILURE)
     # Subcommands that only print do not import the screen.
     from tui.app import run_review as run_screen
@@ -61,7 +61,7 @@ def review_session(review: Review, context: CommandContext, *, is_plain: bool = 
         code, ending = run_screen(source, looks)
         return _report(source, code, is_sent_back=ending is Ending.SEND_BACK), ending.value
 
-    code, ending = subprocess_screen.run_in_child(run, notify)
+    code, ending = subprocess_screen.run_in_child(run, warn)
     review.record = store.read_record(review.session)  # the child process updated it after its merge
     return ReviewEnd(code, Ending(ending or Ending.KEEP))
 
@@ -86,7 +86,7 @@ def resolve_conflicts(review: Review, context: CommandContext, stopped: "ImportR
         code, ending = run_screen(source, looks)
         return _report(source, code or FAILURE), ending.value  # quit without resolving: nothing was imported
 
-    code, _ = subprocess_screen.run_in_child(run, notify)
+    code, _ = subprocess_screen.run_in_child(run, warn)
     review.record = store.read_record(review.session)
     return code
 
@@ -97,9 +97,18 @@ def _report(source: "ReviewSource | ConflictSource", code: int, *, is_sent_back:
     ended = None
     while last is not None:
         ended, last = last.result or ended, last.next_conflicts()
-    for line in ended.lines if ended is not None else () if is_sent_back else ("nothing was merged",):
-        notify(line)
-    return ended.code if ended is not None else code
+    if ended is not None:
+        return _report_end(ended)
+    if not is_sent_back:
+        notify("nothing was merged")
+    return code
+
+
+def _report_end(ended: OperationResult) -> int:
+    """Print the result of a merge, with `-q` only if it is incomplete; return the exit code."""
+    for line in ended.lines:
+        (warn if ended.code else notify)(line)
+    return ended.code
 
 
 def _load_looks(context: CommandContext) -> "ScreenSettings":
@@ -114,33 +123,29 @@ def _load_looks(context: CommandContext) -> "ScreenSettings":
     return ScreenSettings(context.profile.theme, dict(context.profile.keys))
 
 
-def _prompt(review: Review, context: CommandContext) -> int:
+def _prompt(review: Review, context: CommandContext) -> ReviewEnd:
     """Prompt for the commits, then for the remaining files."""
     from tui.plain import commits
 
     ended = commits.ask_commits(_make_source(review, context), _Lines())
     if ended is None:
-        return _prompt_files(review, context) if review.changes.changes or review.changes.problems else SUCCESS
-    for line in ended.lines:
-        notify(line)
+        return _prompt_files(review, context) if review.changes.changes or review.changes.problems else ReviewEnd(SUCCESS)
+    _report_end(ended)
     review.record = store.read_record(review.session)
     if review.record["state"] not in (store.WAITING, store.KILLED):
-        return ended.code
+        return ReviewEnd(ended.code)
     remaining = open_review(review.session, context.environ, with_risks=False)  # files of imported commits are no longer changes
     try:
-        return max(ended.code, _prompt_files(remaining, context)) if remaining.changes.changes else ended.code
+        end = _prompt_files(remaining, context) if remaining.changes.changes else ReviewEnd(SUCCESS)
+        return end._replace(code=max(ended.code, end.code))
     finally:
         remaining.close()
 
 
-def _prompt_files(review: Review, context: CommandContext) -> int:
+def _prompt_files(review: Review, context: CommandContext) -> ReviewEnd:
     from tui.plain import review as plain
 
-    source = _make_source(review, context)
-    code = plain.ask_changes(source, _Lines())
-    for line in source.result.lines if source.result is not None else ():
-        notify(line)
-    return source.result.code if source.result is not None else code
+    return ReviewEnd(*plain.ask_changes(_make_source(review, context), _Lines()))
 
 
 def _make_source(review: Review, context: CommandContext) -> "ReviewSource":

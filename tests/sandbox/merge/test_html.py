@@ -90,6 +90,22 @@ def test_a_conflict_is_named(worked: AgentDev) -> None:
     assert "✗ conflict" in sections(worked.do("merge", "--html", "-"))["a.txt"]
 
 
+def test_a_conflict_shows_base_yours_and_the_agents_lines(worked: AgentDev) -> None:
+    text = (worked.repo / "a.txt").read_text()
+    (worked.repo / "a.txt").write_text(text.replace("\n7\n", "\nsieben\n").replace("\n20\n", "\n"))
+    page = worked.do("merge", "--html", "-")
+    shown = sections(page)["a.txt"]
+
+    assert Audit(page).wrong == []
+    assert '<td colspan="2">base</td><td colspan="2">yours</td><td colspan="2">agent</td>' in shown
+    row = '<td class="number">8</td><td class="{}">{}</td>'
+    assert "".join([row.format("deleted", "7"), row.format("added", "sieben"), row.format("added", "seven")]) in shown
+    assert "conflict 1 of 1" in shown
+    assert "1 line deleted by you" in shown
+    assert "1 line added by the agent" in shown
+    assert "<dt>yours</dt>" in shown
+
+
 @pytest.mark.parametrize(
     "flags",
     [

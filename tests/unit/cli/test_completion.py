@@ -72,7 +72,7 @@ def test_every_subcommand_is_offered_with_what_it_does() -> None:
         ("policy ", {"check"}),
         ("backup ", {"once", "every"}),
         ("completion ", set(SHELLS)),
-        ("trust ", {"--show", "--revoke", "--yes", "--json", "-h", "--help"}),
+        ("trust ", {"--show", "--revoke", "--yes", "--json", "-q", "--quiet", "-h", "--help"}),
         ("claude -", set()),
         ("-- make -", set()),
         ("tx -- make -", set()),

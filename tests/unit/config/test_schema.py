@@ -178,8 +178,8 @@ def test_alerts_are_a_word_or_a_list(node: Node, alerts: tuple[str, ...]) -> Non
 @pytest.mark.parametrize(
     ("node", "problem"),
     [
-        (text("bel"), "notify: bel is not one of bell, desktop, off (did you mean bell?)"),
-        (listed("bell", "off"), "notify: off is not one of bell, desktop"),
+        (text("bel"), "notify: bel is not one of bell, desktop, terminal, off (did you mean bell?)"),
+        (listed("bell", "off"), "notify: off is not one of bell, desktop, terminal"),
         (mapping(bell=text("x")), "notify: must be text, not a mapping"),
     ],
 )

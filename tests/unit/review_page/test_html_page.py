@@ -22,6 +22,9 @@ from agent_dev.review_page.content import (
     DiffRow,
     ReviewPage,
     RiskGroup,
+    ThreeWayHunk,
+    ThreeWayRow,
+    ThreeWayView,
 )
 from agent_dev.sanitize import visible
 from tests.harness.html_audit import Audit
@@ -47,7 +50,9 @@ def page(text: str) -> ReviewPage:
     risk = Risk(text, text, text or "x")
     rows = (DiffRow(1, data, 1, data + b"\n", is_changed=False), DiffRow(2, data, 2, None), DiffRow(3, None, 3, data))
     diff = Diff((DiffHunk(text, rows),), 3, text or "x")
-    change = ChangeSection(1, "edited", text, text or "x", 1, 2, (text,), (risk,), text or "x", ((text, text),), diff)
+    cells = ((1, data), (2, None), (3, data + b"\n"))
+    view = ThreeWayView((ThreeWayHunk(text, is_conflict=True, rows=(ThreeWayRow(*cells), ThreeWayRow(*cells[::-1]))),), 3)
+    change = ChangeSection(1, "edited", text, text or "x", 1, 2, (text,), (risk,), text or "x", ((text, text),), diff, view)
     person = CommitIdentity(text, text, 1_700_000_000, text)
     file = CommitFile(data, data or b"x", (text,), (risk,), diff)
     commit = CommitSection("1" * 40, text, data, person, replace(person, time=1), ("2", text), (text,), (file,), text or "x")

@@ -9,7 +9,7 @@ from agent_dev.cli import selection_flags
 from agent_dev.cli.commands.parser import Verb, add_color_argument, make_parser, relative_to_root
 from agent_dev.cli.commands.review import diff_commits
 from agent_dev.cli.commands.review.open_review import open_for_reading
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import warn
 from agent_dev.cli.render import changes as output
 from agent_dev.cli.render import checkpoints as history_output
 from agent_dev.cli.render import colour, pager
@@ -56,7 +56,7 @@ def _diff(argv: list[str], context: CommandContext, _options: RunOptions) -> int
         with pager.open_output(context.environ, args.color, has_pager=not (args.no_pager or args.stat)) as shown:
             skipped = output.print_diff(review, keys, shown, is_stat=args.stat, with_hunks=args.hunks)
     if skipped:
-        notify(skipped)
+        warn(skipped)
     return SUCCESS
 
 
@@ -77,7 +77,7 @@ def _diff_checkpoints(names: list[str], span: str, context: CommandContext, args
     with pager.open_output(context.environ, args.color, has_pager=not (args.no_pager or args.stat)) as shown:
         skipped = history_output.print_comparison(found, one.record, shown, is_stat=args.stat)
     if skipped:
-        notify(skipped)
+        warn(skipped)
     return SUCCESS
 
 

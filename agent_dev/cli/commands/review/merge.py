@@ -7,7 +7,7 @@ from dataclasses import replace
 from agent_dev.cli import commit_flags, selection_flags
 from agent_dev.cli.commands.parser import Verb, add_session_argument, make_parser
 from agent_dev.cli.commands.review.open_review import open_locked
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import notify, warn
 from agent_dev.cli.render import merge as output
 from agent_dev.cli.screen import frontend
 from agent_dev.config.options import RunOptions
@@ -119,7 +119,7 @@ def _salvage(one: ListedSession, target: str) -> int:
         store.unlock_session(session)
     output.print_export(result.copied, target, result.deleted, is_patch=False)
     for problem in result.problems:
-        notify(visible(problem))
+        warn(visible(problem))
     return FAILURE if result.problems else SUCCESS
 
 

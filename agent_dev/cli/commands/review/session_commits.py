@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from agent_dev.agent_git import commits
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import warn
 from agent_dev.commits import gitlinks
 from agent_dev.commits.gitlinks import SubmoduleChange
 from agent_dev.errors import CommandFailed, UnreadableSession
@@ -31,7 +31,7 @@ def read_commits(review: Review, context: CommandContext) -> tuple[Commit, ...]:
             review, lambda: commits.list_commits(review.session, review.record, context.environ, is_left=True)
         )
     except (CommandFailed, UnreadableSession) as error:
-        notify(f"cannot read the session's commits: {error.message}")
+        warn(f"cannot read the session's commits: {error.message}")
         return ()
 
 
@@ -45,5 +45,5 @@ def read_submodule_changes(
             review, lambda: gitlinks.find_session_submodules(review.session, review.record, ids, context.environ)
         )
     except (CommandFailed, UnreadableSession) as error:
-        notify(f"cannot read the submodule changes of its commits: {error.message}")
+        warn(f"cannot read the submodule changes of its commits: {error.message}")
         return ()

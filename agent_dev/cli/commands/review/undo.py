@@ -3,7 +3,7 @@
 import os
 
 from agent_dev.cli.commands.parser import Verb, make_parser
-from agent_dev.cli.console import notify
+from agent_dev.cli.console import warn
 from agent_dev.cli.render import undo as output
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
@@ -28,7 +28,7 @@ def _undo(argv: list[str], context: CommandContext, _options: RunOptions) -> int
     args = parser.parse_args(argv)
     _check(args.merge, context)
     with show_progress("undoing the merge"):
-        result = undo.undo(context, args.merge, notify, is_three_way=args.three_way)
+        result = undo.undo(context, args.merge, warn, is_three_way=args.three_way)
     return _print_result(result, as_json=args.json, verb="undone")
 
 
@@ -39,7 +39,7 @@ def _redo(argv: list[str], context: CommandContext, _options: RunOptions) -> int
     args = parser.parse_args(argv)
     _check(args.merge, context)
     with show_progress("merging again"):
-        result = undo.redo(context, args.merge, notify)
+        result = undo.redo(context, args.merge, warn)
     return _print_result(result, as_json=args.json, verb="merged again")
 
 
