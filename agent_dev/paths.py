@@ -13,6 +13,11 @@ def expand(path: str, home: str) -> str:
     return home + path[1:] if path == "~" or path.startswith("~/") else path
 
 
+def split_optional(path: str) -> tuple[str, bool]:
+    """Return a path of a settings file without its trailing `?`, and whether it had one: then it may be absent."""
+    return (path[:-1], True) if path.endswith("?") else (path, False)
+
+
 def is_below(path: str, folder: str) -> bool:
     """Return whether `path` is `folder` or below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")

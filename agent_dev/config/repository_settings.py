@@ -3,6 +3,7 @@
 from agent_dev.config import schema
 from agent_dev.config.profile import Layer, Settings
 from agent_dev.config.validators import CheckedFile, Node
+from agent_dev.paths import split_optional
 
 FILE_NAME = ".agent-dev.yaml"
 _RESTRICTIVE = {"net": "none", "nested": False}  # override everything but a flag
@@ -43,6 +44,13 @@ def _is_restrictive(name: str, value: object) -> bool:
     return name in _RESTRICTIVE and _RESTRICTIVE[name] == value
 
 
+def _describe_grant(name: str, item: object) -> str:
+    if isinstance(item, tuple | list):
+        return _GRANTS[name].format("=".join(item))
+    path, is_optional = split_optional(str(item)) if name in ("ro", "rw") else (item, False)
+    return _GRANTS[name].format(path) + (", if it exists" if is_optional else "")
+
+
 def describe_effects(fields: dict[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Describe what a file grants to the agent, and what it restricts."""
     grants: list[str] = []
@@ -50,7 +58,7 @@ def describe_effects(fields: dict[str, object]) -> tuple[tuple[str, ...], tuple[
     for name, value in fields.items():
         items = value if isinstance(value, tuple | list) else (value,)
         if name in _GRANTS:
-            grants += (_GRANTS[name].format("=".join(item) if isinstance(item, tuple | list) else item) for item in items)
+            grants += (_describe_grant(name, item) for item in items)
         elif name == "mask":
             limits += (f"hides {item}" for item in items)
         elif _is_restrictive(name, value):

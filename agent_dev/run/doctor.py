@@ -12,7 +12,7 @@ from agent_dev.config.options import RunOptions, options_layer
 from agent_dev.control import socket_file
 from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
 from agent_dev.linux import syscalls
-from agent_dev.paths import expand
+from agent_dev.paths import expand, split_optional
 from agent_dev.risk import load as risk_load
 from agent_dev.run.prepare import locate_command, prepare_run
 from agent_dev.run.request import RunRequest
@@ -57,9 +57,8 @@ def run_checks(where: CommandContext, options: RunOptions) -> tuple[Finding, ...
     )
     profile = load.load_settings(request).profile
     home = agent_home_path(profile, _home(where), where.root)
-    agent_paths = (
-        expand(path, _home(where)) for path in (agent_homes_folder(profile, _home(where)), *profile.overlay, *profile.rw)
-    )
+    writable = (*profile.overlay, *profile.rw, *(split_optional(path)[0] for path in profile.rw))
+    agent_paths = (expand(path, _home(where)) for path in (agent_homes_folder(profile, _home(where)), *writable))
     findings = [
         _kernel(),
         *_namespaces(),

@@ -18,7 +18,7 @@ from agent_dev.errors import (
 from agent_dev.fs import cache
 from agent_dev.git import repository
 from agent_dev.linux import programs, users
-from agent_dev.paths import expand, is_below
+from agent_dev.paths import expand, is_below, split_optional
 from agent_dev.run import shown_paths
 from agent_dev.run.request import AGENT, COMMAND, PreparedRun, RunRequest
 from agent_dev.sandbox import machine, plan, preflight, refusals
@@ -190,12 +190,15 @@ def _expand_fields(settings: Settings, home: str, root: str) -> Settings:
 def _paths(paths: tuple[str, ...], home: str, field: str, settings: Settings) -> tuple[str, ...]:
     resolved = []
     for path in paths:
-        real = os.path.realpath(expand(path, home))
-        if not os.path.exists(real):
-            origin = settings.origins.get(f"{field}:{path}", BUILT_IN)
+        origin = settings.origins.get(f"{field}:{path}", BUILT_IN)
+        # a trailing ? typed as an option is part of the name
+        name, is_optional = (path, False) if field == "overlay" or origin.startswith("--") else split_optional(path)
+        real = os.path.realpath(expand(name, home))
+        if os.path.exists(real):
+            resolved.append(real)
+        elif not is_optional:
             raise Refused(message=f"{path} does not exist (from {origin})")
-        resolved.append(real)
-    return tuple(resolved)
+    return tuple(dict.fromkeys(resolved))
 
 
 def _refuse(prepared: PreparedRun, request: RunRequest) -> None:

@@ -66,6 +66,47 @@ def test_a_path_that_does_not_exist_is_refused(agent_dev: AgentDev, tmp_path: Pa
     refused(agent_dev, agent_dev(option, tmp_path / "missing", "--", "echo", "ran"), "does not exist")
 
 
+def configure(agent_dev: AgentDev, text: str) -> None:
+    config = agent_dev.home.parent / "config/agent-dev/config.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(text)
+
+
+@pytest.mark.parametrize("key", ["ro", "rw"])
+def test_an_optional_path_is_mounted_if_it_exists(agent_dev: AgentDev, given: Path, key: str) -> None:
+    configure(agent_dev, f"{key}:\n  - {given}?\n  - {given}\n  - {given}-absent?\n")
+    done = agent_dev("--", "sh", "-c", f"cat {given}/file; touch {given}/new; ls -d {given}*")
+    assert done.stdout == f"given\n{given}\n", done.stderr
+    assert (given / "new").exists() == (key == "rw")
+
+
+@pytest.mark.parametrize("key", ["ro", "rw"])
+def test_an_optional_dangling_symlink_is_left_out(agent_dev: AgentDev, tmp_path: Path, key: str) -> None:
+    (tmp_path / "dangling").symlink_to("nowhere")
+    configure(agent_dev, f"{key}:\n  - {tmp_path}/dangling?\n")
+    assert agent_dev("--", "echo", "ran").stdout == "ran\n"
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("key", ["ro", "rw"])
+def test_an_optional_path_is_refused_like_any_other(agent_dev: AgentDev, key: str) -> None:
+    configure(agent_dev, f"{key}: ['~/?']\n")
+    refused(agent_dev, agent_dev("--", "echo", "ran"), f"--{key}")
+
+
+def test_an_overlay_is_not_optional(agent_dev: AgentDev, tmp_path: Path) -> None:
+    configure(agent_dev, f"overlay: ['{tmp_path}/missing?']\n")
+    refused(agent_dev, agent_dev("--", "echo", "ran"), "missing? does not exist (from ")
+
+
+def test_a_question_mark_of_an_option_is_part_of_the_name(agent_dev: AgentDev, tmp_path: Path) -> None:
+    refused(agent_dev, agent_dev("--ro", tmp_path / "missing?", "--", "echo", "ran"), "missing? does not exist (from --ro)")
+    (tmp_path / "odd?").mkdir()
+    (tmp_path / "odd").mkdir()
+    done = agent_dev("--ro", tmp_path / "odd?", "--", "ls", tmp_path)
+    assert [name for name in done.stdout.splitlines() if name.startswith("odd")] == ["odd?"]
+
+
 def test_another_agent_home_is_selected_by_an_option(agent_dev: AgentDev, tmp_path: Path) -> None:
     agent_dev("--home", tmp_path / "other-home", "--", "sh", "-c", "echo x >~/mine")
     assert (tmp_path / "other-home/mine").read_text() == "x\n"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent_dev.config import repository_settings
 from agent_dev.config.profile import BUILT_IN, LISTS, Layer, merge_layers
 
 WEAK = Layer({"home": "~/weak", "net": "host"}, {"home": "weak:1", "net": "weak:2"})
@@ -62,3 +63,13 @@ def test_lists_from_json_are_the_same_as_tuples() -> None:
 
 def test_a_layer_without_origins_is_built_in() -> None:
     assert merge_layers("x", (Layer({"merge": False}, {}),)).origins == {"merge": BUILT_IN}
+
+
+def test_the_effects_of_a_repository_say_which_paths_are_optional() -> None:
+    grants, _ = repository_settings.describe_effects({"ro": ("~/a?", "~/b"), "rw": ("/c?",), "env": ("X",)})
+    assert grants == (
+        "mounts ~/a read-only, if it exists",
+        "mounts ~/b read-only",
+        "lets the agent write /c directly, without review, if it exists",
+        "passes through your variable X",
+    )
