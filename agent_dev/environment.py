@@ -15,6 +15,7 @@ BASE_ENV = (
     "LC_TIME",
     "TZ",
     "NO_COLOR",
+    *("TERM_PROGRAM", "TERM_PROGRAM_VERSION", "VTE_VERSION", "WT_SESSION", "SSH_TTY"),  # what the terminal can do
     "EDITOR",
     "VISUAL",
 )

@@ -71,6 +71,14 @@ def test_language_time_zone_and_colour_variables_are_passed_through(agent_dev: A
     assert agent_dev("--", "printenv", *env, env=env).stdout.splitlines() == list(env.values())
 
 
+def test_variables_that_say_what_the_terminal_can_do_are_passed_through(agent_dev: AgentDev) -> None:
+    env = {
+        "TERM_PROGRAM": "vscode", "TERM_PROGRAM_VERSION": "1.9", "VTE_VERSION": "7200", "WT_SESSION": "1-2",
+        "SSH_TTY": "/dev/pts/3",
+    }  # fmt: skip
+    assert agent_dev("--", "printenv", *env, env=env).stdout.splitlines() == list(env.values())
+
+
 PROXIES = ["http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"]
 
 
