@@ -28,13 +28,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from agent_dev.sandbox.plan import Machine
     from agent_dev.sandbox.shared_sockets import SharedSocket
 else:
     SharedSocket = object
 
 
-def prepare_run(request: RunRequest) -> PreparedRun:
-    """Decide everything for a run. Raises AgentDevError; only caches are created."""
+def prepare_run(request: RunRequest, facts: "Machine | None" = None) -> PreparedRun:
+    """Decide everything for a run. Raises AgentDevError; only caches are created.
+
+    `facts`: those of the machine, if a command is only looked up: credentials to mask are not searched for then.
+    """
     options, environ = request.options, request.environ
     if not request.arguments[0]:
         raise UsageError(message="the agent's name is empty", hint="list agents with `agent-dev profiles`")
@@ -52,7 +56,8 @@ def prepare_run(request: RunRequest) -> PreparedRun:
     overlays, rw = _paths(profile.overlay, home, "overlay", settings), _paths(profile.rw, home, "rw", settings)
     prepared = PreparedRun(
         settings=settings,
-        machine=machine.inspect_machine(environ, _untrusted_paths(home, location.root, agent_home, homes, *overlays, *rw)),
+        machine=facts
+        or machine.inspect_machine(environ, _untrusted_paths(home, location.root, agent_home, homes, *overlays, *rw)),
         location=location,
         cwd=cwd,
         command=_command(profile, request, is_profile=profile.name == agent),
@@ -72,7 +77,7 @@ def prepare_run(request: RunRequest) -> PreparedRun:
     )
     _refuse(prepared, request)
     _refuse_reftables(prepared, environ)
-    prepared = _resolve_path(shown_paths.with_tools(prepared))
+    prepared = _resolve_path(shown_paths.with_tools(prepared, with_masks=facts is None))
     if profile.share:
         prepared = prepared.replace(shared_sockets=_shared(prepared, environ))
     _check_command(prepared, is_direct=bool(options.direct))

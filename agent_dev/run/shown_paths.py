@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from agent_dev.run.request import PreparedRun
 
 
-def with_tools(prepared: "PreparedRun") -> "PreparedRun":
-    """Select the tool directories and caches that exist and do not hide entries of the agent home."""
+def with_tools(prepared: "PreparedRun", *, with_masks: bool = True) -> "PreparedRun":
+    """Select the tool directories and caches that exist and do not hide entries of the agent home, and mask credentials."""
     home, profile = prepared.machine.home, prepared.settings.profile
     shown: dict[str, list[str]] = {"tools": [], "caches": []}
     hidden: list[tuple[str, str]] = []
@@ -28,15 +28,16 @@ def with_tools(prepared: "PreparedRun") -> "PreparedRun":
                 hidden.append((path, reason))
     tools = _outermost(shown["tools"])
     caches = tuple(shown["caches"])
+    prepared = prepared.replace(tools=tools, caches=caches, hidden=tuple(hidden))
+    return _with_masks(prepared) if with_masks else prepared
+
+
+def _with_masks(prepared: "PreparedRun") -> "PreparedRun":
+    tools, caches, home = prepared.tools, prepared.caches, prepared.machine.home
     ro = tuple(path for path in prepared.ro if os.path.isdir(path))
     index = tool_credentials.CredentialIndex(prepared.cache_folder)
     masked = ((path, _mask_entries(path, home, index, is_tool=path not in ro)) for path in dict.fromkeys((*tools, *caches, *ro)))
-    prepared = prepared.replace(
-        tools=tools,
-        caches=caches,
-        masked_views=tuple((path, blanks) for path, blanks in masked if blanks),
-        hidden=tuple(hidden),
-    )
+    prepared = prepared.replace(masked_views=tuple((path, blanks) for path, blanks in masked if blanks))
     index.save()
     return prepared
 

@@ -10,6 +10,7 @@ from agent_dev.git import repository
 from agent_dev.linux import users
 from agent_dev.run.prepare import prepare_run
 from agent_dev.run.request import RunRequest
+from agent_dev.sandbox import machine
 from agent_dev.session import approvals, sessions, store
 from agent_dev.session.sessions import CommandContext
 
@@ -37,9 +38,13 @@ def _installed_agents(context: CommandContext, options: RunOptions) -> Installed
     """Return the profiles whose command is found, and those whose command is missing; faulty profiles are left out."""
     installed: list[str] = []
     missing: list[str] = []
+    try:
+        facts = machine.inspect_machine(context.environ, ())
+    except AgentDevError as error:
+        return InstalledAgents(problem=error.message)
     for name, _, _ in load.list_profiles(users.home_directory(context.environ), context.environ):
         try:
-            prepare_run(RunRequest((name,), options.replace(directory=context.cwd), context.environ))
+            prepare_run(RunRequest((name,), options.replace(directory=context.cwd), context.environ), facts)
         except (UnknownAgent, InvalidConfiguration):
             continue  # `default`, a file whose name is not valid, or a faulty one: `agent-dev profiles` shows these
         except (CommandNotFound, NotExecutable):
