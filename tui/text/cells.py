@@ -69,7 +69,7 @@ def crop(text: str, cells: int) -> str:
     """Cut cleaned text at its end to a width, with an ellipsis."""
     if cells <= 0:
         return ""
-    return text if _fits(text, cells) else _head(text, cells - 1) + ELLIPSIS
+    return text if _fits(text, cells) else prefix(text, cells - 1) + ELLIPSIS
 
 
 def crop_words(text: str, cells: int) -> str:
@@ -105,7 +105,8 @@ def _fits(text: str, cells: int) -> bool:
     return len(text) <= cells * (MAX_MARKS + 1) and cell_len(text) <= cells
 
 
-def _head(text: str, cells: int) -> str:
+def prefix(text: str, cells: int) -> str:
+    """Return as much of cleaned text as fits, without an ellipsis. It looks at no more than that."""
     free = cells
     for index, character in enumerate(text):
         free -= get_character_cell_size(character)
@@ -126,7 +127,7 @@ def wrap(text: str, cells: int) -> list[str]:
             lines.append(line)
         line = word
         while cell_len(line) > cells:
-            head = _head(line, max(cells, 2))
+            head = prefix(line, max(cells, 2))
             lines.append(head)
             line = line[len(head) :]
     return [*lines, line]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from tui.model.document import TAB_WIDTH, Span, Tone
-from tui.text.cells import clean_text, width
+from tui.text.cells import clean_text, prefix, width
 from tui.widgets.paint import Piece
 
 _ARROW = "→"
@@ -72,10 +72,7 @@ def truncate(some: Iterable[Piece], cells: int) -> Iterator[Piece]:
     """Yield the pieces that fit, without an ellipsis: the next row continues the line."""
     free = cells
     for piece in some:
-        text = piece.text
-        while text and width(text) > free:
-            text = text[:-1]
-        if text:
+        if text := prefix(piece.text, free):
             yield Piece(text, piece.tone)
         free -= width(piece.text)
         if free <= 0:
