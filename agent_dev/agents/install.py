@@ -45,6 +45,7 @@ def _run_inside(
             net="host",
             merge=False,
             name="",
+            record="",
             env=(*options.env, *own.env),
             ro=(*options.ro, *own.files),
         )

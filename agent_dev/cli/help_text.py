@@ -101,6 +101,7 @@ options, before AGENT
   --name NAME          name the session
   --profile FILE       use a profile from a file
   --config FILE        use another config.yaml
+  --record FILE        record what the terminal shows as an asciicast
   -q, --quiet          print no notices, progress and confirmations
   --debug              print each external command before it runs
   --version, --help

@@ -101,6 +101,8 @@ def _run_subcommand(rest: list[str], options: RunOptions, environ: dict[str, str
 
         return tx.run(rest[1:], options, environ)
     if rest[0] in _VERBS:
+        if options.record:
+            raise UsageError(message=f"{rest[0]}: --record is only for a new run", hint="agent-dev --record FILE AGENT")
         from agent_dev.cli.commands.dispatch import run_verb  # argparse, json: not on the launch path
 
         return run_verb((_VERBS[rest[0]], rest[0]), rest[1:], options, environ)

@@ -18,6 +18,7 @@ _FIELDS = {
     "--prompt": "prompt",
     "--profile": "profile_file",
     "--config": "config",
+    "--record": "record",
     "--ro": "ro",
     "--rw": "rw",
     "--overlay": "overlay",

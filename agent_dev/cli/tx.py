@@ -133,6 +133,8 @@ def _check(own_options: "dict[str, Any]", spec: TransactionSpec) -> None:
         raise UsageError(message="tx: --jobs and --first require --many", hint="agent-dev tx --help")
     if not own_options["many"] and not spec.request.arguments:
         raise UsageError(message="tx needs a command", hint="agent-dev tx --help")
+    if spec.request.options.record:
+        raise UsageError(message="tx: --record is only for a run", hint="agent-dev --record FILE AGENT")
     if spec.request.options.name:
         from agent_dev.session import session_names  # rare
 

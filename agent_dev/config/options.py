@@ -28,6 +28,7 @@ class RunOptions(Value):
     config: str = ""
     debug: bool = False
     quiet: bool = False
+    record: str = ""  # file for a recording of the terminal
     direct: str = ""  # the snapshot provider of direct mode; "auto": the best available
 
 

@@ -26,6 +26,10 @@ def run(
     except SYSTEM_ERRORS as error:
         raise agent_not_started(error) from None
     try:
+        if request.options.record:
+            from agent_dev.sandbox.terminal import recording  # rare
+
+            recording.begin(setup.terminal, request.options.record)
         try:
             from agent_dev.run import new_session  # most of the launch path, while the setup process works
         except SYSTEM_ERRORS as error:
@@ -33,4 +37,8 @@ def run(
         return new_session.start_and_wait(request, setup, notice, before)
     except BaseException:
         setup.kill()
+        if request.options.record:
+            from agent_dev.sandbox.terminal import recording  # rare
+
+            recording.remove_unused(setup.terminal, request.options.record)
         raise

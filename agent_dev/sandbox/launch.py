@@ -312,6 +312,7 @@ def build_with_fallback(
         if error.values.get("number") in (errno.EPERM, errno.EACCES) and version >= bwrap.SAFE_OVERLAY:
             bare = SetupProcess(namespaces=False)
             bare.supervisor, bare.limit_groups = setup.supervisor, setup.limit_groups
+            bare.terminal.record_to(setup.terminal.take_recording())
             setup.streams, setup.terminal = bare.streams, bare.terminal
             return build_sandbox(plan, program, bwrap.BY_BWRAP, empty, bare)
         from agent_dev.sandbox import failure_hints  # only after a failure

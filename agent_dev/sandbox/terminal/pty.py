@@ -23,6 +23,7 @@ class Terminal:
         self._master = self._slave = -1
         self._relay = 0
         self._command_fd = self._reply_fd = -1
+        self._recording = -1  # descriptor of the file of a recording, until the relay has it
         # Otherwise the agent starts in the background of its terminal and stops when it reads: other programs of a pipeline
         # need the user's terminal unchanged, and a background job must stop as such.
         self.starts_in_foreground = {0, 1} <= {*self._standard} and is_in_foreground(self._fd)
@@ -64,6 +65,19 @@ class Terminal:
             os.close(self._slave)
             self._slave = -1
 
+    def is_relayed(self) -> bool:
+        """Return whether a standard stream is our terminal, so that the sandbox has a pty of its own."""
+        return bool(self._standard)
+
+    def record_to(self, fd: int) -> None:
+        """Give the relay, which is not started yet, the file of a recording (asciicast)."""
+        self._recording = fd
+
+    def take_recording(self) -> int:
+        """Return the descriptor of the file of a recording that did not begin, -1 for none; the caller has it now."""
+        fd, self._recording = self._recording, -1
+        return fd
+
     def start_relay(self, setup_pid: int, group: int) -> None:
         """Start the relay for the sandbox's process group, which the setup process moves to the foreground on SIGUSR1."""
         if self._master < 0:
@@ -76,12 +90,14 @@ class Terminal:
             try:
                 from agent_dev.sandbox.terminal import relay  # not in the launcher, to start faster
 
-                ends = relay.RelayDescriptors(self._fd, self._master, commands, replies_w)
+                ends = relay.RelayDescriptors(self._fd, self._master, commands, replies_w, self._recording)
                 relay.run(ends, relay.RelayProcesses(launcher, setup_pid, group, self._is_foreground))
             finally:
                 os._exit(1)
         for fd in (commands, replies_w, self._master):
             os.close(fd)
+        if self._recording >= 0:
+            os.close(self.take_recording())
         self._master = -1  # only the relay has it: when that exits, the terminal inside is hung up
 
     @property

@@ -16,6 +16,10 @@ from agent_dev.sandbox.terminal.modes import INPUT, Modes, as_raw, restore_after
 from agent_dev.sandbox.terminal.reset import SAVE_TITLE, OutputScanner, TerminalState, reset_sequences
 from agent_dev.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.sandbox.terminal.recording import Recording
+
 _CHUNK = 1 << 16
 _FULL_READ = 4000  # bytes: a read returns at most 4096, and after a full one more is likely
 _MAX_CHUNKS = 16  # chunks copied before other events are handled
@@ -26,12 +30,13 @@ _BELL_PATIENCE = 5.0  # seconds that a bell waits for a pause in the output
 
 
 class RelayDescriptors(Value):
-    """File descriptors: the user's terminal, the pty's master, and the pipes from and to the launcher."""
+    """File descriptors: the user's terminal, the pty's master, the pipes from and to the launcher, the file of a recording."""
 
     user: int
     inner: int
     commands: int
     replies: int
+    recording: int = -1
 
 
 class RelayProcesses(Value):
@@ -50,7 +55,7 @@ def run(ends: RelayDescriptors, job: RelayProcesses) -> None:
     launcher = os.pidfd_open(job.launcher)
     if os.getppid() != job.launcher:
         os._exit(1)
-    _close_all_but({ends.user, ends.inner, ends.commands, ends.replies, launcher})
+    _close_all_but({ends.user, ends.inner, ends.commands, ends.replies, launcher} | ({ends.recording} - {-1}))
     os.set_blocking(ends.inner, False)
     wakeup_fd, wakeup_w = os.pipe()
     relay = Relay(ends, job, launcher, wakeup_fd)
@@ -59,6 +64,7 @@ def run(ends: RelayDescriptors, job: RelayProcesses) -> None:
     signals.catch(signals.URG, lambda *_: relay.request_bell())  # ignored by default, so that it can come too early
     try:
         relay.relay()
+        relay.finish_recording()
     finally:
         os._exit(0)
 
@@ -97,6 +103,11 @@ class Relay:
             self._poll.register(fd, select.POLLIN)
         self._only_output = [(ends.inner, select.POLLIN)]
         self._waits_for: tuple[int, int, bool] | None = None
+        self._recording: Recording | None = None
+        if ends.recording >= 0:
+            from agent_dev.sandbox.terminal import recording  # imports json, for few runs
+
+            self._recording = recording.Recording(ends.recording, self._size)
 
     def relay(self) -> None:
         """Relay until the end."""
@@ -116,6 +127,7 @@ class Relay:
                 return
             if self._wakeup_fd in ready:
                 os.read(self._wakeup_fd, 64)
+                self._record_size()
             self._copy(ready)
             if command:
                 self._run_command(command)
@@ -190,6 +202,8 @@ class Relay:
         self._output_end.add(self._buffer, size)
         had_sequences = self._output.has_sequences
         self._output.scan(self._buffer, size)
+        if self._recording:
+            self._recording.add_output(bytes(self._views[0][:size]))
         self._pending_output = self._views[0][:size]
         if self._user_modes is None:
             self._pending_output = bytes(self._pending_output).replace(b"\r\n", b"\n")  # the user's terminal adds the CR again
@@ -261,6 +275,20 @@ class Relay:
         except termios.error:
             self._user_modes = None  # hung up
         self.copy_size()
+        self._record_size()
+
+    def _record_size(self) -> None:
+        """Record the size of the user's terminal; not in the signal handler, which could run within another event."""
+        if self._recording:
+            try:
+                self._recording.add_size(termios.tcgetwinsize(self._ends.user))
+            except termios.error:
+                return  # hung up
+
+    def finish_recording(self) -> None:
+        """Finish the recording, if there is one."""
+        if self._recording:
+            self._recording.finish()
 
     def copy_size(self) -> None:
         """Copy the size of the user's terminal to the sandbox's; the kernel signals the foreground group inside."""
@@ -328,6 +356,8 @@ class Relay:
         )
         reset = reset_sequences(self._output, target)
         self._output = OutputScanner()
+        if self._recording:
+            self._recording.add_output(reset)
         return reset
 
 
