@@ -62,6 +62,7 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
         "140 by 40: agent-dev compares the session with the repository first, lazygit runs `git status`."
     )
     remarks = () if "lazygit" in programs else ("lazygit is not installed on this machine.",)
+    remarks = (*remarks, "gitui was not measured: neither Debian nor PyPI nor npm has a package of it.")
     return (Section(TITLE, about, tuple(rows), remarks),)
 
 

@@ -51,7 +51,7 @@ from tui.screens.pages import (
 )
 from tui.screens.progress import ProgressScreen
 from tui.screens.prompt import PromptScreen, prompt_event
-from tui.screens.question import PageScreen
+from tui.screens.question import PageScreen, QuestionScreen
 from tui.screens.review import ReviewScreen
 from tui.source import Draft, Ending, ReviewedSession
 from tui.state import ScreenPage, State, draft_of
@@ -120,6 +120,7 @@ class ReviewApp(App[None], inherit_bindings=False):
         self._opened = inf
         self._exit_code: int | None = None
         self._is_closing = False
+        self._asked = 0.0  # when the last question was asked
 
     # The screens
 
@@ -155,6 +156,8 @@ class ReviewApp(App[None], inherit_bindings=False):
         if not isinstance(event, InputEvent) or (event.time >= self._opened and not self._is_closing):
             if isinstance(event, InputEvent):
                 self._work.delay_counting()
+                if event.time < self._asked and isinstance(self.screen, QuestionScreen):
+                    return  # typed before the question was there: not an answer to it
             if self.state.prompt is not None and isinstance(event, (KeyEvent, Paste)):
                 self._send_to_prompt(event, self.state.prompt.text)
                 return
@@ -252,6 +255,8 @@ class ReviewApp(App[None], inherit_bindings=False):
         page = self._page(state)
         if page is not None:
             self.push_screen(page)
+        if isinstance(page, QuestionScreen):
+            self._asked = monotonic()  # not later: who sees the question can answer it
 
     def _page(self, state: State) -> Screen[None] | None:
         review = self.screen_stack[0]

@@ -309,6 +309,13 @@ class LinesCounted:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitsFound:
+    """The commit of each change was found, "" for uncommitted ones."""
+
+    commits: Mapping[Key, str]
+
+
+@dataclass(frozen=True, slots=True)
 class RisksAssessed:
     """The risks of some changes were assessed; they can be applied, or confirmed first."""
 
@@ -379,7 +386,7 @@ class MessageReported:
     message: str
 
 
-ChangesResult = LinesCounted | RisksAssessed | DeletionsCounted | ChangeUpdated | ChangesRefreshed
+ChangesResult = LinesCounted | CommitsFound | RisksAssessed | DeletionsCounted | ChangeUpdated | ChangesRefreshed
 Result = (
     Resized
     | DiffLoaded

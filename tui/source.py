@@ -170,6 +170,10 @@ class ReviewedSession(Protocol):
         """Return the entries of the commits tab with all details, newest first. Slow."""
         ...
 
+    def find_commits(self) -> Mapping[Key, str]:
+        """Return the commit of each change, "" for uncommitted ones; nothing if there are no commits. Slow."""
+        ...
+
     def import_commits(self, ids: Sequence[str], mode: ImportMode, name: str) -> OperationResult:
         """Import commits, given newest first; `name` is that of the new branch, if any. Slow; must not be interrupted."""
         ...

@@ -148,6 +148,8 @@ class State:
     prompt: Prompt | None = None
     search: str = ""
     resolutions: Mapping[Key, Resolutions] = field(default_factory=dict)
+    replaces_edit: bool = False  # the next resolution replaces the text from the editor
+    returns_to: Tab | None = None  # where Escape leads, from a change that was opened on that tab
     unconfirmed: tuple[tuple[Key, ...], ...] = ()
     confirmed: frozenset[Key] = frozenset()
     many_deletions: int = 0  # files that the selection deletes, if they are a large share of the tree
@@ -159,6 +161,7 @@ class State:
     notes: tuple[ReviewNote, ...] = ()
     ending: Ending = Ending.KEEP
     selected_commits: frozenset[str] = frozenset()
+    change_commits: Mapping[Key, str] = field(default_factory=dict)  # the commit of each change, "": uncommitted
     has_commit_details: bool = False  # the commits were read with all details
     actions: tuple[tuple[str, str], ...] = ()
 

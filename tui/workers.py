@@ -25,6 +25,7 @@ from tui.effects import (
 from tui.events import (
     ChangesRefreshed,
     ChangeUpdated,
+    CommitsFound,
     DeletionsCounted,
     DiffLoaded,
     EntriesLoaded,
@@ -151,6 +152,8 @@ class Worker:
             self._report(LinesCounted(self._source.count_lines(keys[start : start + _BATCH])))
             while not self._is_acknowledged.wait(_REST) and not self._stopped.is_set():
                 pass
+        if commits := self._source.find_commits():
+            self._report(CommitsFound(commits))
         gc.freeze()  # the counts live as long as the screen: exclude them from collections
 
     def refresh(self) -> None:

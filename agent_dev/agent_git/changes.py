@@ -56,7 +56,8 @@ class GitChanges:
     """All changes in a session's git dir. `head_branch`: the agent's current branch, `start_branch`: the first one, or "".
 
     `is_truncated`: there are more commits. `fetched_count`: number of unlisted commits, which are on remote branches only;
-    `remote_ids`: ids of listed commits that are on remote branches, too.
+    `remote_ids`: ids of listed commits that are on remote branches, too; `imported_ids`: of those that the user has under another
+    id.
     """
 
     commits: tuple[ParsedCommit, ...] = ()
@@ -68,6 +69,7 @@ class GitChanges:
     is_truncated: bool = False
     fetched_count: int = 0
     remote_ids: frozenset[str] = frozenset()
+    imported_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

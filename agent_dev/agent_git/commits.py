@@ -20,6 +20,8 @@ from agent_dev.session import store
 
 MAX_COMMITS = 1000
 _MANY_FETCHED = 100_000
+_MAX_BRANCHES = 4  # of the user and of the agent whose patches are compared
+_MAX_COMPARED = 300  # new commits of the user on such a branch
 
 
 def list_commits(
@@ -27,20 +29,24 @@ def list_commits(
 ) -> tuple[Commit, ...]:
     """Return the agent's own commits, newest first, without fetched ones.
 
-    `is_left`: also omit those already imported, or in a branch of the user's.
+    `is_left`: also omit those already imported as they are, or in a branch of the user's, and mark those imported as another
+    commit.
 
     Raises CommandFailed.
     """
     tips = _tips(session, record, environ)
+    branches: tuple[str, ...] = ()
     if is_left and tips.new:
-        tips = _without_imported(tips, imported_branches.read_imported_branches(session), record, environ)
+        tips, branches = _without_imported(tips, imported_branches.read_imported_branches(session), record, environ)
     if not tips.new:
         return ()
     with open_agent_objects(session, record, environ) as repo:
         fetched = _fetched(repo, tips)
         args = ("log", f"-{MAX_COMMITS + len(fetched)}", "-z", "--format=%H%n%s", "--ignore-missing", "--stdin")
         commits = parse_log(repo.check_output(*args, stdin=_rev_list_input(tips.new, tips.old)))
-        return tuple(commit for commit in commits if commit.id not in fetched)[:MAX_COMMITS]
+        made = tuple(commit for commit in commits if commit.id not in fetched)[:MAX_COMMITS]
+        imported = _find_imported(session, repo, tips, branches) if is_left and made else frozenset()
+        return tuple(replace(one, is_imported=one.id in imported) for one in made)
 
 
 def read_changes(session: store.Session, record: store.Record, repo: BareRepository, environ: dict[str, str]) -> GitChanges:
@@ -63,7 +69,7 @@ def start_read(
     stashes = tuple(entry for entry in git_changes.parse_stashes(refs.read_stash_log(folder)) if entry.id not in known_stashes)
     imported = imported_branches.read_imported_branches(session)
     tips = _tips(session, record, environ)
-    tips = _without_imported(tips, imported, record, environ) if tips.new else tips
+    tips, branches = _without_imported(tips, imported, record, environ) if tips.new else (tips, ())
     fetched = _fetched(repo, tips)
     reachable = (
         _rev_list(repo, _rev_list_input(tips.new, tips.old), MAX_COMMITS + 1 + len(fetched), "--parents") if tips.new else []
@@ -82,16 +88,42 @@ def start_read(
             is_truncated=len(ids) > MAX_COMMITS,
             fetched_count=len(fetched),
             remote_ids=remote.intersection(ids),
+            imported_ids=_find_imported(session, repo, tips, branches).intersection(ids) if ids else frozenset(),
         )
         yield lambda: replace(changes, commits=_add_files(finish_read(), finish_diff())[:MAX_COMMITS])
 
 
-def _without_imported(tips: Tips, imported: Mapping[str, str], record: store.Record, environ: dict[str, str]) -> Tips:
-    """Return the tips without commits that are imported, or in a branch of the user's by now."""
+def _without_imported(
+    tips: Tips, imported: Mapping[str, str], record: store.Record, environ: dict[str, str]
+) -> tuple[Tips, tuple[str, ...]]:
+    """Return the tips without commits that are imported, or in a branch of the user's by now; and the tips of these."""
     git = record["git"]
     user = user_refs.UserGit(git["folder"], find_git(record, environ), environ) if git else None
     branches = user.read_branches() if user is not None else {}
-    return replace(tips, old=tuple(dict.fromkeys((*tips.old, *imported.values(), *branches.values()))))
+    old = tuple(dict.fromkeys((*tips.old, *imported.values(), *branches.values())))
+    return replace(tips, old=old), tuple(dict.fromkeys(branches.values()))
+
+
+def _find_imported(session: store.Session, repo: BareRepository, tips: Tips, branches: tuple[str, ...]) -> frozenset[str]:
+    """Return the commits that the user has under other ids: those picked by an import, and those of the same patch.
+
+    `branches`: the tips of the user's branches; patches are compared with those of a limited number of new commits there.
+    """
+    initial = {*refs.read_initial_refs(session).values()}
+    moved = [oid for oid in branches if oid not in initial]
+    found: set[str] = set()
+    for end, ids in imported_branches.read_imported_commits(session).items():
+        code, output, _ = repo.run("rev-list", "-1", end, "--not", *branches)
+        found |= ids if not (code or output) else frozenset()  # else the user deleted the branch
+    for yours in moved[:_MAX_BRANCHES]:
+        for tip in tips.new[:_MAX_BRANCHES]:
+            code, output, _ = repo.run("rev-list", f"-{_MAX_COMPARED + 1}", yours, f"^{tip}")
+            if code or not 0 < output.count(b"\n") <= _MAX_COMPARED:
+                continue
+            code, output, _ = repo.run("rev-list", "--cherry-mark", "--right-only", "--no-merges", f"{yours}...{tip}")
+            marked = output.decode("ascii", "replace").split() if not code else ()
+            found |= {line[1:] for line in marked if line.startswith("=")}
+    return frozenset(found)
 
 
 def _is_reported(ref: RefChange, imported: Mapping[str, str]) -> bool:
@@ -132,5 +164,7 @@ def open_agent_objects(session: store.Session, record: store.Record, environ: di
     """Yield a repository of ours that links the objects of the agent's git dir. Raises CommandFailed."""
     folder = refs.find_private_git_dir(session, record)
     with bare.temporary_directory(session.folder) as parent:
-        stores = tuple(str(path) for path, _ in record.get("stores"))
+        git = record.get("git")
+        own = (f"{git['common']}/objects",) if git else ()  # has what the user committed since the start
+        stores = (*(str(path) for path, _ in record.get("stores")), *own)
         yield bare.create_linked(parent, find_git(record, environ), folder or os.devnull, stores)

@@ -35,9 +35,10 @@ FIRST_ROOT = "root-0"  # the key of the repository's tree in `places`
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The description of a checkpoint. `time` in ns since 1970; `changed`: number of paths that differ from the previous one.
+    """The description of a checkpoint. `time` in ns since 1970.
 
-    `size`: bytes of all its files, `copied`: bytes that were new; `problems`: unreadable files, and files that kept changing.
+    `changed`: number of paths that differ from the previous one, without those in the agent's git directory; `size`: bytes of all
+    its files, `copied`: bytes that were new; `problems`: unreadable files, and files that kept changing.
     """
 
     number: int
@@ -94,7 +95,7 @@ def take_with_pieces(
             pass  # the session or the disk is gone: the first error is reported
         hint = "free disk space, or agent-dev checkpoints --thin" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         events.log_event(session, events.CHECKPOINT, cause=reason[0], failed=error.strerror)
-        raise CheckpointFailed(session=session.id, reason=error.strerror, hint=hint) from error
+        raise CheckpointFailed(session=store.session_name(session), reason=error.strerror, hint=hint) from error
     if taken.is_new:
         duration = (time.monotonic_ns() - started) // 1_000_000
         details = {"changed": taken.changed, "milliseconds": duration, "frozen": is_frozen}
@@ -137,24 +138,30 @@ def _take(folder: str, trees: dict[str, str], reason: tuple[str, str], *, always
         keep = content_pool.ContentPool(fd, last.size if last else 0, lambda: _contents(known)).add
         give_way = partial(lock.yield_to_waiter, folder) if reason[0] in _BACKGROUND else None
         snapshots = {name: snapshot.take_snapshot(path, keep, known[name], now, give_way) for name, path in trees.items()}
-        changed = sum(
-            len(restore_plan.changed_paths(*node_table.differing_nodes(known[name], one.pieces)))
+        changed = {
+            name: restore_plan.changed_paths(*node_table.differing_nodes(known[name], one.pieces))
             for name, one in snapshots.items()
-        )
+        }
         tree_pieces = {name: one.pieces for name, one in snapshots.items()}
         if (
             last is not None
-            and not changed
+            and not any(changed.values())
             and not always
             and not (last.cause in AUTOMATIC_CAUSES and reason[0] not in AUTOMATIC_CAUSES)
         ):
             return replace(last, is_new=False), tree_pieces
-        new = _NewCheckpoint(
-            numbers[-1] + 1 if numbers else 1, now, reason, changed, sum(one.copied for one in snapshots.values())
-        )
+        shown = sum(len(shown_paths(name, paths)) for name, paths in changed.items())
+        copied = sum(one.copied for one in snapshots.values())
+        new = _NewCheckpoint(numbers[-1] + 1 if numbers else 1, now, reason, shown, copied)
         return _write(folder, new, snapshots), tree_pieces
     finally:
         os.close(fd)
+
+
+def shown_paths(tree: str, paths: tuple[str, ...]) -> list[str]:
+    """Return paths of a tree as users see them: with its name if it is not the first root, without those of git's directory."""
+    prefix = "" if tree == FIRST_ROOT else f"{tree}:"
+    return [prefix + path for path in paths if path and not restore_plan.is_git_path(prefix + path)]
 
 
 def _last(folder: str, numbers: list[int]) -> Checkpoint | None:
@@ -258,7 +265,7 @@ def find_checkpoint(session: store.Session, number: int) -> Checkpoint:
     """Return one checkpoint. Raises UnknownCheckpoint, DamagedCheckpoint."""
     folder = f"{session.folder}/checkpoints"
     if number not in _numbers(folder):
-        raise UnknownCheckpoint(number=number, session=session.id, hint="agent-dev checkpoints lists them")
+        raise UnknownCheckpoint(number=number, session=store.session_name(session), hint="agent-dev checkpoints lists them")
     return read_checkpoint(folder, number)
 
 

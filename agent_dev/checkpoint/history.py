@@ -35,6 +35,11 @@ def read_commands(one: ListedSession) -> LogContents:
     return logs.read_commands(one.session, store.read_record(one.session))
 
 
+def read_connections(one: ListedSession) -> LogContents:
+    """Return the connections that programs in its sandbox made or tried with `net: allow`, oldest first."""
+    return logs.read_connections(one.session, store.read_record(one.session))
+
+
 def read_changes(one: ListedSession) -> tuple[CheckpointChanges, ...]:
     """Return the changes from checkpoint to checkpoint, oldest first, without damaged ones."""
     found = []
@@ -43,16 +48,7 @@ def read_changes(one: ListedSession) -> tuple[CheckpointChanges, ...]:
         now = checkpoint_store.read_tables(one.session, about)
         paths = []
         for name, table in now.items():
-            if name.startswith("git-"):
-                continue
-            prefix = "" if name == checkpoint_store.FIRST_ROOT else f"{name}:"
-            paths += [
-                prefix + path for path in restore_plan.changed_paths(before.get(name, {}), table) if path and not _is_git(path)
-            ]
+            paths += checkpoint_store.shown_paths(name, restore_plan.changed_paths(before.get(name, {}), table))
         found.append(CheckpointChanges(about, tuple(paths)))
         before = now
     return tuple(found)
-
-
-def _is_git(path: str) -> bool:
-    return path == ".git" or path.startswith(".git/")

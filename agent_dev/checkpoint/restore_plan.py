@@ -55,6 +55,15 @@ def changed_paths(before: Table, after: Table) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def is_git_path(path: str) -> bool:
+    """Return whether a path is in the agent's git directory. Outside the first root, paths begin with the name of their tree."""
+    tree, colon, below = path.partition(":")
+    kind, _, number = tree.partition("-")
+    is_tree = bool(colon) and number.isdigit()
+    inside = below if is_tree and kind == "root" else path
+    return (is_tree and kind == "git") or inside == ".git" or inside.startswith(".git/")
+
+
 def _differ(before: Node | None, after: Node) -> bool:
     return before is None or before.state != after.state
 

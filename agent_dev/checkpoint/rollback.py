@@ -56,7 +56,7 @@ def _log_result(session: store.Session, result: RollbackResult) -> RollbackResul
         events.ROLLBACK,
         to=result.target,
         before=result.previous,
-        paths=len(result.paths),
+        paths=sum(not restore_plan.is_git_path(path) for path in result.paths),
         problems=events.limit_problems(result.problems),
     )
     return result

@@ -6,8 +6,23 @@ from collections.abc import Sequence
 
 from agent_dev.cli import typeahead
 from agent_dev.cli.console import warn
+from agent_dev.cli.render.format import SHORTEST_COMMAND, command_text
 from agent_dev.errors import UsageError
-from agent_dev.session.sessions import ListedSession
+from agent_dev.session import sessions, store
+from agent_dev.session.sessions import CommandContext, ListedSession
+
+_COLUMNS = 80
+
+
+def ask_running_session(context: CommandContext, subcommand: str, words: tuple[str, str]) -> ListedSession:
+    """Return the only running session of the repository, or of several the one that the user selects.
+
+    `words`: the verb of the question, and its participle. Raises NoSession, or UsageError as `ask_session`.
+    """
+    found = [one for one in sessions.sessions_of_repository(context) if one.state == store.RUNNING]
+    if len(found) > 1:
+        return ask_session(found, ("running", *words), f"agent-dev {subcommand} {found[-1].name}")
+    return found[0] if found else sessions.find_session(context, "", (store.RUNNING,))
 
 
 def ask_session(found: Sequence[ListedSession], words: tuple[str, str, str], hint: str) -> ListedSession:
@@ -19,7 +34,8 @@ def ask_session(found: Sequence[ListedSession], words: tuple[str, str, str], hin
     if not (os.isatty(0) and os.isatty(2)):
         raise UsageError(message=f"several sessions are {state}: {', '.join(one.name for one in found)}", hint=hint)
     for number, one in enumerate(found, 1):
-        warn(f"{number}: {one.name}, {one.state}: {' '.join(map(str, one.record['command']))}")
+        row = f"{number}: {one.name}, {one.state}: "
+        warn(row + command_text(one.record["command"], max(_COLUMNS - len(f"agent-dev: {row}"), SHORTEST_COMMAND)))
     typeahead.drop_typeahead()
     sys.stderr.write(f"agent-dev: {verb} which session? [1-{len(found)}, enter: none] ")
     sys.stderr.flush()

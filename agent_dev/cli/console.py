@@ -30,11 +30,22 @@ def notify(line: str) -> None:
 
 
 def warn(line: str) -> None:
-    """Write a message to stderr; control characters of file names or an agent's text are escaped."""
+    """Write a message to stderr, wrapped on a terminal; control characters of file names or an agent's text are escaped."""
+    text = f"agent-dev: {visible(line)}"
     try:
-        os.write(2, f"agent-dev: {visible(line)}\n".encode("utf-8", "replace"))
+        os.write(2, f"{_wrapped(text)}\n".encode("utf-8", "replace"))
     except OSError:
         return  # the terminal is gone
+
+
+def _wrapped(text: str) -> str:
+    """Return a text as rows that fit the terminal: it would break words and commands at its edge."""
+    width = os.get_terminal_size(2).columns if os.isatty(2) else 0
+    if not 0 < width < len(text):
+        return text
+    from agent_dev.cli.wrapping import wrap_line  # rarely needed
+
+    return "\n".join(wrap_line(text, width, "    "))
 
 
 def write_stdout(text: str) -> None:

@@ -13,7 +13,7 @@ run       AGENT [ARGS…]       run an agent, such as claude, codex or bash
           -- COMMAND [ARGS…]  run a command
           tx -- COMMAND       apply the changes of a command if it succeeds
 review    merge [SESSION]     apply selected changes; --commits imports commits
-          undo                revert the last merge
+          undo                revert the last merge; `merges` lists all
           status              list the changes of a session, with risks
           diff                print the changes as a patch
           commits             list the agent's commits
@@ -21,9 +21,9 @@ sessions  sessions            list sessions; watch shows a running one live
           resume              run the agent of a session again
           stop                stop a running session
           discard             move a session to the trash
-          checkpoint          record the state of a session
           rollback N          set a session back to checkpoint N
-settings  install AGENT       install an agent in the agent home
+settings  init                ask for settings and write config.yaml
+          install AGENT       install an agent in the agent home
           show AGENT          show the sandbox and the settings of a run
           doctor              test what this machine supports
 
@@ -53,12 +53,17 @@ review
   status [SESSION]           list the changes of a session, with risks
   diff [SESSION] [PATH…]     print the changes as a patch
   commits [SESSION]          list the agent's commits
+  worktrees [SESSION]        list the work trees that the agent made
 
 sessions
   sessions                   list running and waiting sessions; --all
   watch [SESSION]            show live what a running session does
+  exec [SESSION] -- COMMAND  run a command in a session, also an ended one
+  shell [SESSION]            open your shell in a session
+  attach [SESSION]           attach the terminal to a detached session
   sessions rename S NAME     rename a session that has ended
   resume [SESSION]           run the agent of a session again
+  fork [SESSION]             copy an ended session; --name names the copy
   stop [SESSION]             stop a running session
   discard [SESSION]          move a session to the trash
   undiscard [SESSION]        restore a session from the trash
@@ -66,19 +71,21 @@ sessions
   checkpoints                list the checkpoints of a session
   rollback CHECKPOINT        roll a session or some paths back
   deleted                    list deleted files; --restore PATH restores one
-  log                        show the log; --commands, --changes
+  log                        show the log; --commands, --network, --changes
   approve [NUMBER]           approve or deny a command that waits for an answer
 
 settings and maintenance
+  init                       ask for settings and write config.yaml
   install AGENT…             install agents in the agent home; --list
   outdated                   list agents of which there is a newer version
+  why PATH|HOST              say why an agent sees or reaches it, or not
   show AGENT                 show the sandbox and the settings of a run
   profiles                   list the profiles
   config [AGENT]             show the settings that differ from the defaults
   doctor                     test what this machine supports
   policy check -- COMMAND    show the policy's decision on a command
   trust                      trust .agent-dev.yaml; --show, --revoke
-  home                       show the agent home; --diff, --reset
+  home                       show the agent home; --diff, --reset, --import
   clean                      empty the trash, by age and size
   backup once|every DIR --to DIR
                              back up a directory once or periodically
@@ -87,7 +94,12 @@ settings and maintenance
 options, before AGENT
   -C DIR               work in DIR
   --home DIR           the agent home (~/aihome)
-  --net host|none      the host's network or no network (host)
+  --net host|none|allow
+                       the host's network (host), no network, or only what
+                       rules allow
+  --allow RULE         with --net allow: reach NAME[:PORT,…] (443), *.NAME,
+                       ADDRESS[/BITS], localhost:PORT or unix:PATH
+  --deny RULE          do not reach what a rule names; wins over --allow
   --ro PATH            mount PATH read-only
   --rw PATH            mount PATH writable, without review
   --overlay PATH       mount PATH with an overlay; review changes to it
@@ -97,11 +109,15 @@ options, before AGENT
   --limit NAME=VALUE   limit tmp, memory, processes, file-size, open-files,
                        time or free-disk
   --no-merge           do not open the review screen afterwards
+  --detachable         let Ctrl-\\ d or a closed terminal detach the session
+  --detach             start detached; agent-dev attach shows the screen
   -p, --prompt PROMPT  give the agent this prompt
   --name NAME          name the session
+  --worktree NAME      work in a new git work tree, on the branch NAME
   --profile FILE       use a profile from a file
   --config FILE        use another config.yaml
   --record FILE        record what the terminal shows as an asciicast
+  --plain              without AGENT: print the state, show no menu
   -q, --quiet          print no notices, progress and confirmations
   --debug              print each external command before it runs
   --version, --help
@@ -113,6 +129,7 @@ RUN = """\
 usage: agent-dev [OPTIONS] run AGENT [ARGS…]
        agent-dev [OPTIONS] run -- COMMAND [ARGS…]
        agent-dev [OPTIONS] run --direct[=PROVIDER] AGENT [ARGS…]
+       agent-dev [OPTIONS] run --detach AGENT [ARGS…]
 
 Run an agent as `agent-dev AGENT` does, even if its profile is named like a
 subcommand (agent-dev profiles lists them).
@@ -120,6 +137,7 @@ subcommand (agent-dev profiles lists them).
   --direct[=PROVIDER]  run in the real tree, behind a snapshot that agent-dev
                        restore returns to; PROVIDER is btrfs, snapper, reflink
                        or copy (default: the best available)
+  --detach             start detached: agent-dev attach shows the screen
 
 OPTIONS come before `run`: agent-dev help --all lists them
 

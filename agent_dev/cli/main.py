@@ -6,6 +6,7 @@ import sys
 from agent_dev import debug
 from agent_dev.cli.console import notify, report_error, silence, warn, write_stdout
 from agent_dev.cli.options import parse
+from agent_dev.config.detachable import may_detach
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import (
     FAILURE,
@@ -24,6 +25,8 @@ from agent_dev.sanitize import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_dev.run.job import Outcome
 
 VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that implements them
@@ -32,14 +35,20 @@ VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that impl
     "review.diff": ("diff",),
     "review.merge": ("merge",),
     "review.undo": ("undo", "redo", "merges"),
+    "attach": ("attach",),
     "restore": ("restore",),
     "backup": ("backup",),
     "session": ("discard", "undiscard", "stop", "resume"),
     "checkpoints": ("checkpoint", "checkpoints", "rollback", "log", "deleted"),
     "show": ("show", "profiles", "doctor"),
     "policy": ("policy", "approve"),
+    "why": ("why",),
+    "exec": ("exec", "shell"),
+    "fork": ("fork",),
+    "worktrees": ("worktrees",),
     "home": ("home", "trust", "clean", "config"),
     "install": ("install", "outdated"),
+    "init": ("init",),
 }
 _VERBS = {word: area for area, argv in VERB_GROUPS.items() for word in argv}
 _OUTPUT_MODULES = ("agent_dev.cli.",)  # to stdout
@@ -48,7 +57,7 @@ SUBCOMMANDS = (*_VERBS, *_PLAIN_VERBS)
 OUT_OF_MEMORY = -1  # in place of an exit code
 MIN_ADDRESS_SPACE = 64 << 20  # bytes of address space: twice what any command needs in a small repository
 NO_MEMORY = b"agent-dev: out of memory\nagent-dev: hint: free memory, or raise the limit: ulimit -v\n"
-RESERVED_VERBS = ("shell", "network")
+RESERVED_VERBS = ("network",)
 
 
 def run(argv: list[str], environ: dict[str, str]) -> int:
@@ -96,13 +105,12 @@ def _require_memory(*, is_run: bool) -> None:
 
 def _run_subcommand(rest: list[str], options: RunOptions, environ: dict[str, str]) -> int:
     """Run a subcommand or an agent."""
+    _refuse_run_options(rest[0], options)
     if rest[0] == "tx":
         from agent_dev.cli import tx  # without argparse: it starts as quickly as a run
 
         return tx.run(rest[1:], options, environ)
     if rest[0] in _VERBS:
-        if options.record:
-            raise UsageError(message=f"{rest[0]}: --record is only for a new run", hint="agent-dev --record FILE AGENT")
         from agent_dev.cli.commands.dispatch import run_verb  # argparse, json: not on the launch path
 
         return run_verb((_VERBS[rest[0]], rest[0]), rest[1:], options, environ)
@@ -123,9 +131,19 @@ def _run_subcommand(rest: list[str], options: RunOptions, environ: dict[str, str
     return _run_agent(RunRequest(tuple(rest), options, environ))
 
 
+def _refuse_run_options(word: str, options: RunOptions) -> None:
+    """Raise UsageError if a subcommand is given an option of a new run."""
+    if word in _VERBS and (options.record or (word != "resume" and (options.detachable or options.detach))):
+        given = "--record" if options.record else "--detach" if options.detach else "--detachable"
+        raise UsageError(message=f"{word}: {given} is only for a new run", hint="agent-dev --help")
+    if options.worktree and word in SUBCOMMANDS and word != "run":
+        raise UsageError(message=f"{word}: --worktree is only for a new run", hint="agent-dev --worktree NAME AGENT")
+
+
 def _show_overview(options: RunOptions, environ: dict[str, str], *, is_command: bool) -> int:
     """Show the state of the repository. Raises UsageError if `--` or options of a run were given, but no agent."""
-    shared = RunOptions(directory=options.directory, config=options.config, debug=options.debug, quiet=options.quiet)
+    names = ("directory", "config", "debug", "quiet", "plain")
+    shared = RunOptions(**{name: getattr(options, name) for name in names})
     if is_command or options != shared:
         raise UsageError(message=f"{'a command' if is_command else 'an agent'} is missing", hint="agent-dev --help")
     _require_memory(is_run=False)
@@ -146,8 +164,9 @@ def _run_named(rest: list[str], options: RunOptions, environ: dict[str, str]) ->
 
 def _parse_run(rest: list[str], options: RunOptions) -> tuple[list[str], bool, RunOptions]:
     """Return an agent with its arguments, whether it is a command (`run -- COMMAND` is `-- COMMAND`), and the options."""
-    if rest and rest[0].partition("=")[0] == "--direct":
-        options = options.replace(direct=rest[0].partition("=")[2] or "auto")
+    while rest and rest[0].partition("=")[0] in ("--direct", "--detach"):
+        name, _, value = rest[0].partition("=")
+        options = options.replace(direct=value or "auto") if name == "--direct" else options.replace(detach=True)
         rest = rest[1:]
     is_command = rest[:1] == ["--"]
     rest = rest[is_command:]
@@ -159,6 +178,14 @@ def _parse_run(rest: list[str], options: RunOptions) -> tuple[list[str], bool, R
 
 
 def _run_agent(request: RunRequest) -> int:
+    if request.options.worktree:
+        from agent_dev.cli import worktree_run  # rare
+
+        return worktree_run.run_in_work_tree(request, _run_agent)
+    if may_detach(request.options, request.environ):
+        from agent_dev.cli import detachable  # few runs
+
+        return detachable.run(request, _run_to_end, guard)
     try:
         outcome = _run_to_end(request)
     except AgentNotInstalled as error:
@@ -253,23 +280,27 @@ def _report_failure(error: OSError | ImportError) -> bool:
     return False
 
 
+def guard(call: "Callable[[], int]") -> tuple[int, bool]:
+    """Return the exit code of a call whose errors are reported here, and whether a failure of the output was reported."""
+    try:
+        return call(), False
+    except AgentDevError as error:
+        report_error(error)
+        return error.code, False
+    except KeyboardInterrupt:
+        return 130, False
+    except BrokenPipeError:
+        return 141, False
+    except (OSError, ImportError) as error:
+        return FAILURE, _report_failure(error)
+    except (MemoryError, SystemError):
+        return OUT_OF_MEMORY, False
+
+
 def main() -> None:
     """Run the program `agent-dev`. Never returns."""
     ensure_standard_streams()
-    is_reported = False
-    try:
-        code = run(sys.argv[1:], dict(os.environ))
-    except AgentDevError as error:
-        report_error(error)
-        code = error.code
-    except KeyboardInterrupt:
-        code = 130
-    except BrokenPipeError:
-        code = 141
-    except (OSError, ImportError) as error:
-        code, is_reported = FAILURE, _report_failure(error)
-    except (MemoryError, SystemError):
-        code = OUT_OF_MEMORY
+    code, is_reported = guard(lambda: run(sys.argv[1:], dict(os.environ)))
     if code == OUT_OF_MEMORY:  # here no frame holds the memory any more
         os.write(2, NO_MEMORY)
         os._exit(FAILURE)

@@ -1,6 +1,7 @@
 """Parse the options before the agent's name."""
 
 from agent_dev.config.options import RunOptions, parse_limit_option
+from agent_dev.config.profile import NETS
 from agent_dev.errors import UsageError
 from agent_dev.inside.option_parser import InvalidOption, next_option
 
@@ -13,12 +14,15 @@ _FIELDS = {
     "-C": "directory",
     "--home": "home",
     "--net": "net",
+    "--allow": "allow",
+    "--deny": "deny",
     "--name": "name",
     "-p": "prompt",
     "--prompt": "prompt",
     "--profile": "profile_file",
     "--config": "config",
     "--record": "record",
+    "--worktree": "worktree",
     "--ro": "ro",
     "--rw": "rw",
     "--overlay": "overlay",
@@ -26,10 +30,18 @@ _FIELDS = {
     "--share": "share",
     "--limit": "limit",
 }
-_LISTS = ("ro", "rw", "overlay", "env", "share", "limit")  # repeatable
-_SWITCHES = {"--no-merge": ("merge", False), "--debug": ("debug", True), "-q": ("quiet", True), "--quiet": ("quiet", True)}
+_LISTS = ("ro", "rw", "overlay", "env", "share", "limit", "allow", "deny")  # repeatable
+_SWITCHES = {
+    "--no-merge": ("merge", False),
+    "--detachable": ("detachable", True),
+    "--detach": ("detach", True),
+    "--debug": ("debug", True),
+    "-q": ("quiet", True),
+    "--quiet": ("quiet", True),
+}
 _HINT = "agent-dev help --all"
 _HELP = ("-h", "--help", "--version")
+PLAIN = "--plain"  # only of `agent-dev` without arguments
 TAKES_VALUE = dict.fromkeys(_FIELDS, True) | dict.fromkeys(_SWITCHES, False)
 
 
@@ -37,17 +49,22 @@ def parse(argv: list[str]) -> tuple[RunOptions, list[str], bool]:
     """Return the options, the arguments after them, and whether `--` separates the two. Raises UsageError."""
     rest = list(argv)
     found: list[tuple[str, str]] = []
+    is_plain = False
     try:
-        while option := next_option(rest, TAKES_VALUE | dict.fromkeys(_HELP, False)):
+        while option := next_option(rest, TAKES_VALUE | dict.fromkeys((*_HELP, PLAIN), False)):
             if option[0] in _HELP:
                 return from_options(found), [option[0]], False
-            found.append(option)
+            is_plain = is_plain or option[0] == PLAIN
+            found += [option] if option[0] != PLAIN else []
     except InvalidOption as error:
         if error.is_known:
             raise UsageError(message=f"{error.option} needs a value", hint=_HINT) from None
         raise UsageError(message=f"unknown option {error.option}", hint=f"{_HINT}; the agent's options follow its name") from None
     is_separated = rest[:1] == ["--"]
-    return from_options(found), rest[is_separated:], is_separated
+    if is_plain and rest:
+        raise UsageError(message=f"--plain takes no argument: {rest[0]}", hint="agent-dev --plain, or agent-dev merge --plain")
+    options = from_options(found)
+    return options.replace(plain=True) if is_plain else options, rest[is_separated:], is_separated
 
 
 def from_options(options: "Iterable[tuple[str, str]]") -> RunOptions:
@@ -68,12 +85,12 @@ def _check(name: str, value: str) -> None:
         raise UsageError(message=f"the value of {name} is empty", hint=_HINT)
     if name == "--limit":
         parse_limit_option(value)  # a usage error, not a failure of the run
-    if name in ("--env", "--share"):
+    if name in ("--env", "--share", "--allow", "--deny"):
         _check_against_schema(name, value.partition("=")[0] if name == "--env" else value)
-    if name == "--net" and value not in ("host", "none"):
-        raise UsageError(message=f"--net {value}: expected host or none", hint="--net none")
-    if name == "--name":
-        check_session_name(value, "--name ", "--name fix-login")
+    if name == "--net" and value not in NETS:
+        raise UsageError(message=f"--net {value}: expected {', '.join(NETS[:-1])} or {NETS[-1]}", hint="--net none")
+    if name in ("--name", "--worktree"):
+        check_session_name(value, f"{name} ", f"{name} fix-login")
 
 
 def check_session_name(name: str, prefix: str = "", hint: str = "") -> None:

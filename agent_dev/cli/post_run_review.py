@@ -5,9 +5,11 @@ After any review, do what the user wants with the rest of the session: keep it, 
 
 from contextlib import closing
 
+from agent_dev.cli import review_notes
 from agent_dev.cli.console import is_quiet, notify, warn
 from agent_dev.cli.render import changes
 from agent_dev.cli.screen import frontend
+from agent_dev.config.detachable import is_foreground_terminal, may_detach
 from agent_dev.config.options import RunOptions
 from agent_dev.diff.review_note import format_notes
 from agent_dev.errors import SUCCESS, AgentDevError
@@ -54,6 +56,8 @@ def _offer(outcome: Outcome, request: RunRequest) -> None:
         if review.record.get("state") == store.MERGED:
             outcome = outcome.replace(changes=0)
         if outcome.is_kept and end.ending is Ending.KEEP:
+            for line in review_notes.work_tree_lines(outcome.session, review.record, request.environ):
+                notify(visible(line))
             print_next_commands(outcome)
     finally:
         review.close()
@@ -99,14 +103,32 @@ def end_session(end: frontend.ReviewEnd, session: str, context: CommandContext, 
 
 def resume_session(one: ListedSession, request: RunRequest) -> int:
     """Run a session again, show its changes, and return the agent's exit code. Raises AgentDevError if it never started."""
+    if _is_detachable(one, request):
+        from agent_dev.cli import detachable, main  # few runs
+
+        options = request.options.replace(detachable=True)
+        return detachable.run(request.replace(options=options), lambda given: _resume(one, given), main.guard)
+    outcome = _resume(one, request)
+    if outcome.limit_notice:
+        warn(visible(outcome.limit_notice))
+    return review_run(outcome, request) if outcome.is_kept else outcome.exit_code
+
+
+def _resume(one: ListedSession, request: RunRequest) -> Outcome:
     from agent_dev.run import resume  # the launch path: not needed by a review
 
     outcome = resume.resume(session_access.lock_ended(one), request, notify)
     if request.review_notes:
         saved_selection.remove_notes(one.session.folder)  # sent
-    if outcome.limit_notice:
-        warn(visible(outcome.limit_notice))
-    return review_run(outcome, request) if outcome.is_kept else outcome.exit_code
+    return outcome
+
+
+def _is_detachable(one: ListedSession, request: RunRequest) -> bool:
+    """Return whether a session is resumed as one that can be detached: by options given now, or as it started."""
+    if may_detach(request.options, request.environ):
+        return True
+    was_detachable = any(one.record["options"].get(name) for name in ("detachable", "detach"))
+    return was_detachable and all(map(is_foreground_terminal, range(3)))
 
 
 def print_next_commands(outcome: Outcome) -> None:

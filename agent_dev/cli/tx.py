@@ -133,8 +133,10 @@ def _check(own_options: "dict[str, Any]", spec: TransactionSpec) -> None:
         raise UsageError(message="tx: --jobs and --first require --many", hint="agent-dev tx --help")
     if not own_options["many"] and not spec.request.arguments:
         raise UsageError(message="tx needs a command", hint="agent-dev tx --help")
-    if spec.request.options.record:
-        raise UsageError(message="tx: --record is only for a run", hint="agent-dev --record FILE AGENT")
+    options = spec.request.options
+    if options.record or options.detachable or options.detach:
+        given = "--record" if options.record else "--detach" if options.detach else "--detachable"
+        raise UsageError(message=f"tx: {given} is only for a run", hint="agent-dev tx --help")
     if spec.request.options.name:
         from agent_dev.session import session_names  # rare
 
@@ -166,7 +168,7 @@ def _parse(argv: list[str]) -> "tuple[dict[str, Any], list[str], tuple[RunOption
             name, value = option
             if name in _SWITCHES:
                 fields[_SWITCHES[name]] = True
-            elif name in cli_options.TAKES_VALUE:
+            elif name in cli_options.TAKES_VALUE and name not in _LISTS:  # --allow names a risk here, before `tx` a host
                 general.append(option)
             else:
                 _set(fields, name, value)

@@ -29,6 +29,7 @@ class Destination:
     reason: str = ""
     next_command: str = ""
     imported_branch: tuple[str, str] = ("", "")  # the agent's ref that is imported entirely, and its commit
+    imported_commits: tuple[str, ...] = ()  # the agent's commits that are imported one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +268,8 @@ def plan_picks(work: ImportContext, picks: PickedCommits, before: Mapping[str, s
         raise UsageError(message=reason, hint="list them: agent-dev commits")
     if work.options.branch_name:
         destination = _new_branch(work, AgentBranch("", commits[-1].id, _fork_of_picks(work, commits)))
-        return replace(destination, update=replace(destination.update, new=_pick(work, commits, _fork_of_picks(work, commits))))
+        update = replace(destination.update, new=_pick(work, commits, _fork_of_picks(work, commits)))
+        return replace(destination, update=update, imported_commits=tuple(one.id for one in commits))
     head = before.get("HEAD", "").removeprefix("ref:").strip()
     current = work.user_git.read_refs(head).get(head, "") if head.startswith(HEADS) else ""
     if not current:
@@ -278,7 +280,7 @@ def plan_picks(work: ImportContext, picks: PickedCommits, before: Mapping[str, s
     new = _pick(work, commits, current)
     if new == current:
         raise CannotImport(message="the branch has all of these commits already", hint="list the commits: agent-dev commits")
-    return Destination(RefUpdate(head, current, new), is_here)
+    return Destination(RefUpdate(head, current, new), is_here, imported_commits=tuple(one.id for one in commits))
 
 
 def _fork_of_picks(work: ImportContext, commits: list[ParsedCommit]) -> str:

@@ -235,6 +235,7 @@ def _import(
         index_updates=tuple(files.index_updates),
         has_more=bool(destinations.list_other_branches(work, target.imported_branch[0] or update.name)),
         imported_branch=target.imported_branch,
+        imported_commits=target.imported_commits,
     )
     tree = Tree(work.user_git.folder) if index is not None else None
     try:

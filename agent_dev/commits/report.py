@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agent_dev.agent_git.changes import GitChanges
+from agent_dev.commits.assess import CommitRules
 from agent_dev.commits.gitlinks import SubmoduleChange, find_submodule_changes
 from agent_dev.commits.prefetch import RunningQueries, start_queries
 from agent_dev.errors import CommandFailed
@@ -20,8 +21,9 @@ from agent_dev.merge import escaping_links
 from agent_dev.merge.review import MAX_DIFF_SIZE, Review
 from agent_dev.overlay.changes import Risk
 from agent_dev.risk import load as risk_load
-from agent_dev.risk.commit_risks import inspected_blobs, link_targets, risks_of_commit
+from agent_dev.risk.commit_risks import inspected_blobs, link_targets
 from agent_dev.risk.content import MAX_INSPECTED_SIZE
+from agent_dev.risk.risk_rules import LeavesRoot, RiskRule
 from agent_dev.session import store
 
 _MAX_ARGUMENT_SIZE = 100_000  # bytes; limit for paths on a command line
@@ -66,7 +68,7 @@ def finish_report(review: Review, queries: RunningQueries | None) -> CommitRepor
     with _start_read(repo, pairs) as finish_texts:
         try:
             moves = {file.path: file for file in queries.finish_diff()}
-            uncommitted = _uncommitted(tree, queries, moves)
+            uncommitted = find_uncommitted(tree, queries, moves)
             at_head = {path: moves[path].new_oid for path in uncommitted if path in moves}
         except CommandFailed:
             at_head, uncommitted = None, None  # the agent deleted or damaged objects; its commits are still reported
@@ -76,7 +78,8 @@ def finish_report(review: Review, queries: RunningQueries | None) -> CommitRepor
         rules = risk_load.load_risk_rules(review.environ)
         texts = finish_texts()
     leaves = escaping_links.checker_for_links(link_targets(git_changes.commits, texts), review.real_trees[0])
-    risks = {commit.id: risky for commit in git_changes.commits if (risky := risks_of_commit(commit, rules, texts, leaves))}
+    renames = commit_reader.find_renames(repo, git_changes.commits, queries.rename_similarity)
+    risks = commit_rules(repo, rules, leaves, queries.start_commit).assess(repo, git_changes.commits, texts, renames)
     standing = {commit.id: _worktree_only(commit, at_head, texts) for commit in git_changes.commits}
     return CommitReport(
         git_changes,
@@ -85,8 +88,18 @@ def finish_report(review: Review, queries: RunningQueries | None) -> CommitRepor
         links,
         risks,
         standing,
-        commit_reader.find_renames(repo, git_changes.commits, queries.rename_similarity),
+        renames,
         queries.rename_similarity,
+    )
+
+
+def commit_rules(repo: BareRepository, rules: tuple[RiskRule, ...], leaves: LeavesRoot, start: str) -> CommitRules:
+    """Return the rules for commits of a session that started at the commit `start` ("": none)."""
+    return CommitRules(
+        rules,
+        leaves,
+        lambda pairs: read_risk_blobs(repo, pairs),
+        lambda paths: list_tree(repo, start, paths) if start else {},
     )
 
 
@@ -168,7 +181,8 @@ def git_mode(entry: Entry) -> int:
     return 0o100755 if entry.mode & 0o100 else 0o100644
 
 
-def _uncommitted(tree: AgentWorkTree, queries: RunningQueries, moved: Mapping[bytes, TreeChange]) -> tuple[bytes, ...]:
+def find_uncommitted(tree: AgentWorkTree, queries: RunningQueries, moved: Mapping[bytes, TreeChange]) -> tuple[bytes, ...]:
+    """Return the paths where the work tree differs from its last commit. `moved`: the files that the commits changed."""
     repo, end = queries.repo, queries.head_commit
     expected: dict[bytes, TreeBlob] = {
         path: (file.new_mode, file.new_oid) if file.new_mode else None for path, file in moved.items()

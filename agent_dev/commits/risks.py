@@ -1,9 +1,11 @@
 """Risks of the commits that a merge would import, assessed before anything is changed."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agent_dev.commits import report
+from agent_dev.agent_git import refs
+from agent_dev.commits import prefetch, report
+from agent_dev.commits.assess import CommitRules, PathRisks
 from agent_dev.commits.destinations import ImportContext, IncomingCommits
 from agent_dev.commits.prefetch import diff_commits
 from agent_dev.fs.entry import Key
@@ -15,6 +17,7 @@ from agent_dev.merge.review import Review
 from agent_dev.overlay.changes import Risk
 from agent_dev.risk import commit_risks
 from agent_dev.risk import load as risk_load
+from agent_dev.session import store
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +57,34 @@ def find_risky_files(work: ImportContext, incoming: IncomingCommits) -> tuple[Ri
     )
     rows = []
     reported: set[bytes] = set()
+    start = prefetch.resolve_head(refs.read_initial_refs(work.review.session))
+    judged = _assess(work, incoming, commits, texts, report.commit_rules(work.repo, rules, leaves, start))
     for commit in commits:
         pointers = [
             file.path for file in commit.changed_files if lfs_pointer.parse_pointer(texts.get(file.new_oid, b"")) is not None
         ]
-        for path, risks in find_commit_risks(
-            work.review, commit, commit_risks.risks_of_commit(commit, rules, texts, leaves), pointers
-        ):
+        for path, risks in find_commit_risks(work.review, commit, judged.get(commit.id, {}), pointers):
             relevant = tuple(risk for risk in risks if risk.rule != commit_risks.UNSEEN_RULE) if path in pointers else risks
             if relevant and (commit.id or path not in reported):
                 reported.add(path)
                 rows.append(RiskyFile(commit.id, path, relevant))
     return tuple(rows)
+
+
+def _assess(
+    work: ImportContext,
+    incoming: IncomingCommits,
+    commits: tuple[ParsedCommit, ...],
+    texts: Mapping[str, bytes],
+    rules: CommitRules,
+) -> dict[str, PathRisks]:
+    """Return the risks by commit and path; those of the whole difference have the commit ""."""
+    similarity = work.review.record.get("rename_similarity", store.DEFAULT_SIMILARITY)
+    own = tuple(one for one in commits if one.id)
+    found = rules.assess(work.repo, own, texts, commit_reader.find_renames(work.repo, own, similarity))
+    for one in (one for one in commits if not one.id):
+        parents = (incoming.start,) if incoming.start else ()
+        whole = (replace(one, id=incoming.end, parents=parents),)
+        renames = commit_reader.find_renames(work.repo, whole, similarity) if parents else {}
+        found[""] = rules.assess(work.repo, whole, texts, renames).get(incoming.end, {})
+    return found

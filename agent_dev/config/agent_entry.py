@@ -11,10 +11,12 @@ class AgentEntry:
     """An agent. Paths are relative to the agent home.
 
     `npm`, `pypi`: its package, one of them or none. `node`, `python`: the lowest version it needs, or LOWEST-HIGHEST. `keys`:
-    variables with its keys. `login`: files of its login. `carry`: files of the user's that it may get. `hosts`: what it talks to.
+    variables with its keys. `login`: files of its login. `memory` to `plugins`: files of the user's that `home --import` offers;
+    `PATH#KEY` is one key of a file. `hosts`: what it talks to.
     `resume`: words that continue its last conversation. `prompt`: words that start it with a prompt. `task`: words that do a
     prompt without a terminal, and exit. `bare`: subcommands without its standing options. `leaves`: patterns of files that it
-    leaves in the repository.
+    leaves in the repository. `instructions`, `instructions_set`, `instructions_files`: options, variables and files by which it
+    learns how the sandbox works (`config/agent_instructions.py`).
     """
 
     npm: str = ""
@@ -23,13 +25,22 @@ class AgentEntry:
     python: str = ""
     keys: tuple[str, ...] = ()
     login: tuple[str, ...] = ()
-    carry: tuple[str, ...] = ()
+    memory: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
     prompt: tuple[str, ...] = ()
     task: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
     leaves: tuple[str, ...] = ()
+    instructions: tuple[str, ...] = ()
+    instructions_set: tuple[tuple[str, str], ...] = ()
+    instructions_files: tuple[tuple[str, str], ...] = ()
     runs_as_root: bool = False
     nests: bool = False
 

@@ -303,12 +303,11 @@ def _check_flags(flags: Layer, problems: list[str]) -> None:
     given = flags.fields
     if "net" in given:
         problems += _problems("net", "--net", [str(given["net"])])
-    for field in ("env", "set", "share"):
+    for field in ("env", "set", "share", "allow", "deny"):
         items = given.get(field, ())
         if isinstance(items, tuple | list) and items:
-            problems += _problems(
-                field, "--share" if field == "share" else "--env", [str(item[0] if field == "set" else item) for item in items]
-            )
+            source = "--env" if field == "set" else f"--{field}"
+            problems += _problems(field, source, [str(item[0] if field == "set" else item) for item in items])
 
 
 def _problems(field: str, source: str, texts: list[str]) -> tuple[str, ...]:

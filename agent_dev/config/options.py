@@ -15,6 +15,8 @@ class RunOptions(Value):
     directory: str = ""
     home: str = ""
     net: str = ""
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
     ro: tuple[str, ...] = ()
     rw: tuple[str, ...] = ()
     overlay: tuple[str, ...] = ()
@@ -28,7 +30,11 @@ class RunOptions(Value):
     config: str = ""
     debug: bool = False
     quiet: bool = False
+    plain: bool = False  # of `agent-dev` without arguments: text only
+    detachable: bool = False  # the session can be detached from the terminal
+    detach: bool = False  # as `detachable`, and detached from the start
     record: str = ""  # file for a recording of the terminal
+    worktree: str = ""  # the branch of a git work tree that is made for the run
     direct: str = ""  # the snapshot provider of direct mode; "auto": the best available
 
 
@@ -37,6 +43,8 @@ def options_layer(options: RunOptions) -> Layer:
     pairs = {
         "home": paths.absolute(expand(options.home, os.environ.get("HOME", ""))) if options.home else "",
         "net": options.net,
+        "allow": options.allow,
+        "deny": options.deny,
         "ro": tuple(map(paths.absolute, options.ro)),
         "rw": tuple(map(paths.absolute, options.rw)),
         "overlay": tuple(map(paths.absolute, options.overlay)),

@@ -22,7 +22,9 @@ class Profile(Value):
     set: tuple[tuple[str, str], ...] = ()  # variables with their values
     home: str = "~/aihome"  # the agent home, mounted at the user's $HOME
     state: str = ""  # the directory of sessions; empty: $XDG_STATE_HOME/agent-dev
-    net: str = "host"  # host | none
+    net: str = "host"  # host | none | allow
+    allow: tuple[str, ...] = ()  # rules of what `net: allow` reaches (config/network_rules.py)
+    deny: tuple[str, ...] = ()  # rules of what it does not reach, although `allow` names it
     nested: bool = True  # whether the agent can make sandboxes of its own
     tools: tuple[str, ...] = ()  # directories below the real home, mounted read-only at the same path
     caches: tuple[str, ...] = ()  # directories below the real home, mounted with an overlay that is discarded
@@ -43,12 +45,17 @@ class Profile(Value):
     keep_merged_sessions: int = 10  # merged sessions kept complete; of older ones only what an undo needs
     theme: str = "agent-dev"  # of the review screen: agent-dev, agent-dev-light, or one of Textual's
     keys: tuple[tuple[str, str], ...] = ()  # keys of the screen, by binding id
+    detachable: bool = False  # whether sessions at a terminal can be detached from it
+    detach_key: str = "ctrl-\\ d"  # two keys in a row that detach one
     policy: str = "guard"  # the set of policy.yaml for commands; off: none
+    clipboard: bool = True  # whether the agent may write to the clipboard of the terminal; reading it is never possible
+    instructions: bool = True  # tell the agent how its sandbox works, if `agent` says how
     tx_inside: bool = False  # whether the agent can take checkpoints and start transactions in its own session
     directory_renames: bool = True  # make directories of overlays renameable; each rename costs a notification
     notify: tuple[str, ...] = ("bell", "desktop")  # how the user is alerted of a question or of the end of a run
     notify_command: tuple[str, ...] = ()  # a command of the user's for that, outside; it gets a title and a text
     notify_end_seconds: int = 30  # the end of a run that took so long is announced; 0: of none
+    notify_idle_seconds: int = 0  # an agent that was idle for so long is announced; 0: none
     ask_seconds: int = 120  # how long a command waits for the user's answer
     checkpoint_minutes: int = 5  # interval of automatic checkpoints of a running session; 0: none
     keep_checkpoints: int = 50  # checkpoints kept per session; sparser with age
@@ -58,9 +65,11 @@ class Profile(Value):
     commit_trailers: bool = False  # name agent and session in trailers of imported commits
 
 
-LISTS = ("programs", "env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow")
+LISTS = ("programs", "env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow", "allow", "deny")
 MAPPINGS = ("set", "limits", "agent")
-NETS = ("host", "none")
+IMPORT_KINDS = ("memory", "settings", "skills", "commands", "servers", "hooks", "plugins")  # of files for `home --import`
+NETS = ("host", "none", "allow")
+NETS_BY_REACH = ("none", "allow", "host")  # each reaches more than the one before
 SHARES = ("ssh-agent", "gpg-agent", "dbus", "display", "docker")
 OFF = "off"
 ALERTS = ("bell", "desktop", "terminal")

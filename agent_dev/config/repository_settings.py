@@ -1,13 +1,14 @@
 """Settings of a repository: the allowed keys, those that restrict the agent, and those that grant something."""
 
 from agent_dev.config import schema
-from agent_dev.config.profile import Layer, Settings
+from agent_dev.config.profile import NETS_BY_REACH, Layer, Settings
 from agent_dev.config.validators import CheckedFile, Node
 from agent_dev.paths import split_optional
 
 FILE_NAME = ".agent-dev.yaml"
-_RESTRICTIVE = {"net": "none", "nested": False}  # override everything but a flag
-_KEYS = ("env", "set", "net", "nested", "ro", "rw", "overlay", "mask", "share", "merge")
+_RESTRICTIVE = {"net": ("none", "allow"), "nested": (False,)}  # override everything but a flag
+_RESTRICTIVE_LISTS = ("mask", "deny")
+_KEYS = ("env", "set", "net", "allow", "deny", "nested", "ro", "rw", "overlay", "mask", "share", "merge")
 _GRANTS = {
     "env": "passes through your variable {}",
     "set": "sets the variable {}",
@@ -15,7 +16,11 @@ _GRANTS = {
     "rw": "lets the agent write {} directly, without review",
     "overlay": "mounts {} with an overlay, so that you review changes to it",
     "share": "shares the socket of {}",
+    "allow": "lets the agent reach {}, with net: allow",
 }
+
+
+_LIMITS = {"none": "removes the network", "allow": "limits the network to your `allow:` rules", False: "forbids nested sandboxes"}
 
 
 def check(document: Node | None) -> CheckedFile:
@@ -27,13 +32,17 @@ def check(document: Node | None) -> CheckedFile:
 
 def restrictions(layer: Layer) -> Layer:
     """Return the part of a layer that restricts the agent."""
-    fields = {name: value for name, value in layer.fields.items() if name == "mask" or _is_restrictive(name, value)}
+    fields = {name: value for name, value in layer.fields.items() if name in _RESTRICTIVE_LISTS or _is_restrictive(name, value)}
     return Layer(fields, {name: origin for name, origin in layer.origins.items() if name.partition(":")[0] in fields})
 
 
 def apply_restrictions(settings: Settings, layer: Layer, flags: Layer) -> Settings:
     """Apply a repository's restrictions above everything but the command line."""
-    applied = {name: value for name, value in layer.fields.items() if _is_restrictive(name, value) and name not in flags.fields}
+    applied = {
+        name: value
+        for name, value in layer.fields.items()
+        if _is_restrictive(name, value) and name not in flags.fields and _takes_away(name, value, settings)
+    }
     if not applied:
         return settings
     origins = {name: layer.origins.get(name, FILE_NAME) for name in applied}
@@ -41,7 +50,12 @@ def apply_restrictions(settings: Settings, layer: Layer, flags: Layer) -> Settin
 
 
 def _is_restrictive(name: str, value: object) -> bool:
-    return name in _RESTRICTIVE and _RESTRICTIVE[name] == value
+    return value in _RESTRICTIVE.get(name, ())
+
+
+def _takes_away(name: str, value: object, settings: Settings) -> bool:
+    """Return whether a restrictive value reaches less than the user's own setting."""
+    return name != "net" or NETS_BY_REACH.index(str(value)) < NETS_BY_REACH.index(settings.profile.net)
 
 
 def _describe_grant(name: str, item: object) -> str:
@@ -59,10 +73,10 @@ def describe_effects(fields: dict[str, object]) -> tuple[tuple[str, ...], tuple[
         items = value if isinstance(value, tuple | list) else (value,)
         if name in _GRANTS:
             grants += (_describe_grant(name, item) for item in items)
-        elif name == "mask":
-            limits += (f"hides {item}" for item in items)
+        elif name in _RESTRICTIVE_LISTS:
+            limits += (f"{'hides' if name == 'mask' else 'keeps the agent from reaching'} {item}" for item in items)
         elif _is_restrictive(name, value):
-            limits.append("removes the network" if name == "net" else "forbids nested sandboxes")
+            limits.append(_LIMITS[value])
         else:
             text = str(value).lower() if isinstance(value, bool) else value
             grants.append(f"sets {name}: {text}, unless you set it")

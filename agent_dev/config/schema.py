@@ -1,6 +1,6 @@
 """The schema of configuration files: keys and checks that turn a tree of nodes into fields and problems."""
 
-from agent_dev.config.profile import NETS, SHARES
+from agent_dev.config.profile import IMPORT_KINDS, NETS, SHARES
 from agent_dev.config.validators import (
     CheckedFile,
     CheckResults,
@@ -10,13 +10,17 @@ from agent_dev.config.validators import (
     check_agent_home,
     check_alerts,
     check_command,
+    check_detach_key,
+    check_file_texts,
     check_flag,
     check_key_bindings,
     check_limits,
     check_line,
+    check_network_rule,
     check_path,
     check_path_below_home,
     check_path_entry,
+    check_path_in_home,
     check_program_name,
     check_variable_name,
     check_variables,
@@ -132,9 +136,12 @@ _ONLY_CONFIG = (
         "notify",
         "notify_command",
         "notify_end_seconds",
+        "notify_idle_seconds",
         "ask_seconds",
         "tx_allow",
         "commit_trailers",
+        "detachable",
+        "detach_key",
     ),
     *("theme", "keys"),
     *_CHECKPOINTS,
@@ -145,6 +152,8 @@ _BOTH: "dict[str, Check]" = {
     "set": check_variables,
     "home": check_agent_home,
     "net": one_of(NETS),
+    "allow": list_of(check_network_rule()),
+    "deny": list_of(check_network_rule(is_deny=True)),
     "nested": check_flag,
     "limits": check_limits,
     "tools": list_of(check_path_below_home),
@@ -157,12 +166,17 @@ _BOTH: "dict[str, Check]" = {
     "share": list_of(one_of(SHARES)),
     "merge": check_flag,
     "policy": check_line,
+    "clipboard": check_flag,
+    "instructions": check_flag,
     "tx_inside": check_flag,
     "directory_renames": check_flag,
 }
 _AGENT: "dict[str, Check]" = {  # AgentEntry, config/agent_entry.py
     **dict.fromkeys(("npm", "pypi", "node", "python"), check_line),
-    **dict.fromkeys(("keys", "login", "carry", "hosts", "resume", "prompt", "task", "bare", "leaves"), list_of(check_line)),
+    **dict.fromkeys(("keys", "hosts", "resume", "prompt", "task", "bare", "leaves", "instructions"), list_of(check_line)),
+    **dict.fromkeys(("login", *IMPORT_KINDS), list_of(check_path_in_home)),
+    "instructions_set": check_variables,
+    "instructions_files": check_file_texts,
     **dict.fromkeys(("runs_as_root", "nests"), check_flag),
 }
 
@@ -191,14 +205,23 @@ CONFIG: "dict[str, Check]" = {
     "notify": check_alerts,
     "notify_command": check_command,
     "notify_end_seconds": number_between(0, 86_400),
+    "notify_idle_seconds": number_between(0, 86_400),
     "ask_seconds": number_between(1, 86_400),
     **dict.fromkeys(_CHECKPOINTS, number_between(0, 1 << 30)),
     "tx_allow": list_of(check_line),
     "commit_trailers": check_flag,
+    "detachable": check_flag,
+    "detach_key": check_detach_key,
     "theme": check_line,
     "keys": check_key_bindings,
 }
-_ITEMS: "dict[str, Check]" = {"env": check_variable_name, "set": check_variable_name, "share": one_of(SHARES)}
+_ITEMS: "dict[str, Check]" = {
+    "env": check_variable_name,
+    "set": check_variable_name,
+    "share": one_of(SHARES),
+    "allow": check_network_rule(),
+    "deny": check_network_rule(is_deny=True),
+}
 _COMMAND_RULE: "dict[str, Check]" = {
     "name": check_line,
     **dict.fromkeys(("programs", "words", "options", "arguments", "paths", "only", "names", "lines", "cwd"), list_of(check_line)),

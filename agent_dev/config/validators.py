@@ -1,6 +1,7 @@
 """Validators of configuration values: a tree of nodes, and one check per kind that returns the value or reports a problem."""
 
 from agent_dev.config import limits
+from agent_dev.config.detach_key import parse_detach_key
 from agent_dev.config.profile import ALERTS, OFF
 from agent_dev.value import Value
 
@@ -162,6 +163,18 @@ def check_path_below_home(found: CheckResults, key: str, node: Node) -> str | No
     return path
 
 
+def check_path_in_home(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return a path relative to a home, without `..`."""
+    text = check_line(found, key, node)
+    if text is None:
+        return None
+    parts = text.split("/")
+    if not parts[0] or parts[0] == "~" or ".." in parts:
+        found.add_problem(node, key, f"{text} is not relative to the home, or contains ..")
+        return None
+    return "/".join(part for part in parts if part not in ("", "."))
+
+
 def check_agent_home(found: CheckResults, key: str, node: Node) -> str | None:
     """Return a path that may contain {profile} and {project}, except in its first component."""
     path = check_path(found, key, node)
@@ -212,6 +225,19 @@ def check_flag(found: CheckResults, key: str, node: Node) -> bool | None:
     written = f", not {node.text}" if isinstance(node, Scalar) and node.text else ""
     found.add_problem(node, key, f"must be true or false, without quotes{written}")
     return None
+
+
+def check_detach_key(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return the names of two keys, such as `ctrl-a d`."""
+    text = check_line(found, key, node)
+    if text is None:
+        return None
+    try:
+        parse_detach_key(text)
+    except ValueError as error:
+        found.add_problem(node, key, str(error))
+        return None
+    return text
 
 
 def number_between(low: int, high: int) -> "Check":
@@ -266,6 +292,44 @@ def list_of(check: "Check") -> "Check":
     return check_list
 
 
+def check_network_rule(*, is_deny: bool = False) -> "Check":
+    """Return a check for a rule of `allow` or `deny`: text, or a mapping with `name`, `ports` and `private`."""
+
+    def check(found: CheckResults, key: str, node: Node) -> str | None:
+        text = _rule_of_mapping(found, key, node) if isinstance(node, Mapping) else check_line(found, key, node)
+        if text is None:
+            return None
+        from agent_dev.config import network_rules  # deferred: only with rules
+
+        try:
+            network_rules.parse_rule(text, is_deny=is_deny)
+        except ValueError as error:
+            found.add_problem(node, key, str(error))
+            return None
+        return text
+
+    return check
+
+
+def _rule_of_mapping(found: CheckResults, key: str, node: Mapping) -> str | None:
+    """Return the text of a rule that is written as a mapping."""
+    checks: dict[str, Check] = {"name": check_line, "ports": list_of(number_between(1, 65535)), "private": check_flag}
+    before = len(found.problems)
+    values: dict[str, object] = {}
+    for name, value in mapping_pairs(found, f"{key}.", node):
+        if name.text in checks:
+            values[name.text] = checks[name.text](found, f"{key}.{name.text}", value)
+        else:
+            found.add_problem(name, f"{key}.{name.text}", "unknown key" + did_you_mean(name.text, checks))
+    if "name" not in values:
+        found.add_problem(node, key, "has no `name`")
+    if len(found.problems) > before:
+        return None
+    ports = values.get("ports")
+    numbers = ",".join(map(str, ports)) if isinstance(ports, tuple) else ""
+    return f"{values['name']}{':' if numbers else ''}{numbers}{' private' if values.get('private') else ''}"
+
+
 def check_alerts(found: CheckResults, key: str, node: Node) -> tuple[object, ...] | None:
     """Return a list of alerts; a scalar is one alert, or `off` for none."""
     if isinstance(node, Sequence):
@@ -304,6 +368,18 @@ def check_variables(found: CheckResults, key: str, node: Node) -> tuple[tuple[st
         text = check_text(found, f"{key}.{name.text}", value)
         if check_variable_name(found, key, name) is not None and text is not None:
             found.lines[f"{key}:{name.text}"] = name.line
+            pairs.append((name.text, text))
+    return tuple(pairs)
+
+
+def check_file_texts(found: CheckResults, key: str, node: Node) -> tuple[tuple[str, str], ...]:
+    """Return names of files and their texts."""
+    pairs = []
+    for name, value in mapping_pairs(found, f"{key}.", node):
+        text = check_text(found, f"{key}.{name.text}", value)
+        if "/" in name.text or name.text.startswith("."):
+            found.add_problem(name, f"{key}.{name.text}", "must be a file name without `/` that does not begin with a dot")
+        elif text is not None:
             pairs.append((name.text, text))
     return tuple(pairs)
 

@@ -6,6 +6,7 @@ outermost open transaction: if it was never ended, the next holder of the sessio
 
 import os
 
+from agent_dev.linux import unix_socket
 from agent_dev.paths import is_below
 from agent_dev.sandbox import landlock_probe
 from agent_dev.sandbox.plan import ControlSocket
@@ -52,22 +53,15 @@ def _is_shown(path: str, system: tuple[str, ...], untrusted: tuple[str, ...]) ->
 
 def create_socket(session: "Session") -> int:
     """Create the socket; return its listening descriptor."""
-    import _socket  # the C half: `socket` imports selectors and enum
+    import _socket
 
-    folder = os.open(session.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        remove_socket(session)
-        server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
-        server.bind(f"/proc/self/fd/{folder}/{SOCKET_NAME}")  # its own path may be too long for a socket address
-        server.listen(_BACKLOG)
-        return server.detach()
-    finally:
-        os.close(folder)
+    return unix_socket.listen_at(_path(session), _socket.SOCK_STREAM | _socket.SOCK_NONBLOCK, _BACKLOG)
 
 
 def remove_socket(session: "Session") -> None:
     """Remove the socket."""
-    try:
-        os.unlink(f"{session.folder}/{SOCKET_NAME}")
-    except FileNotFoundError:
-        return
+    unix_socket.remove_socket(_path(session))
+
+
+def _path(session: "Session") -> str:
+    return f"{session.folder}/{SOCKET_NAME}"

@@ -15,20 +15,21 @@ from agent_dev.fs.entry import Entry, FileType
 from agent_dev.fs.unlocked_directories import ENTER
 
 XATTR = "system.posix_acl_access"
+DEFAULT_XATTR = "system.posix_acl_default"  # of a directory: the ACL of what is created in it
 _HEAD, _ENTRY = struct.Struct("<I"), struct.Struct("<HHI")  # version; tag, permissions, id (linux/posix_acl_xattr.h)
 _GROUP, _MASK = 0x04, 0x10
 _NONE = (errno.ENODATA, errno.ENOTSUP, errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)
 
 
-def read_below(tree: dir_tree.Tree, path: bytes) -> bytes | None:
+def read_below(tree: dir_tree.Tree, path: bytes, attribute: str = XATTR) -> bytes | None:
     """Return the ACL of a file or directory below a tree; None if it has none. Raises OSError."""
     folder, _, name = path.rpartition(b"/")
     try:
-        return os.getxattr(b"/proc/self/fd/%d/%b" % (tree.directory(folder), name), XATTR, follow_symlinks=False)
+        return os.getxattr(b"/proc/self/fd/%d/%b" % (tree.directory(folder), name), attribute, follow_symlinks=False)
     except PermissionError:
         if not tree.unlock(folder, ENTER):
             raise
-        return read_below(tree, path)
+        return read_below(tree, path, attribute)
     except OSError as error:
         if error.errno in _NONE:
             return None
@@ -36,9 +37,10 @@ def read_below(tree: dir_tree.Tree, path: bytes) -> bytes | None:
 
 
 def attributes_with_acl(tree: dir_tree.Tree, path: bytes, entry: Entry) -> tuple[tuple[str, bytes], ...]:
-    """Return the attributes of an entry at a path below a tree, with its ACL if it has one. Raises OSError."""
-    own = read_below(tree, path)
-    return (*entry.attributes, *(((XATTR, own),) if own is not None else ()))
+    """Return the attributes of an entry at a path below a tree, with its ACLs. Raises OSError."""
+    names = (XATTR, DEFAULT_XATTR) if entry.type is FileType.DIRECTORY else (XATTR,)
+    acls = ((name, read_below(tree, path, name)) for name in names)
+    return (*entry.attributes, *((name, value) for name, value in acls if value is not None))
 
 
 def read(fd: int) -> bytes | None:

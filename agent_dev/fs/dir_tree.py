@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from agent_dev.fs import unlocked_directories, walk
-from agent_dev.fs.entry import Entry, FileType
+from agent_dev.fs.entry import Entry, FileType, parents_of
 from agent_dev.linux import syscalls
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -137,6 +137,26 @@ class Tree:
             return data if len(data) <= limit else None
         finally:
             os.close(fd)
+
+
+def hides_lower(tree: Tree, path: bytes) -> bool:
+    """Return whether an upper layer hides a directory of the lower one and has none at its path."""
+    is_covered = False
+    for one in (*parents_of(path), path):
+        found = tree.entry_at(one, attributes=False)
+        if found is None:
+            return is_covered
+        if found.type is not FileType.DIRECTORY:
+            return True  # a whiteout, or something that replaced it
+        is_covered = is_covered or _is_opaque(tree, one)
+    return False
+
+
+def _is_opaque(tree: Tree, path: bytes) -> bool:
+    try:
+        return os.getxattr(f"/proc/self/fd/{tree.directory(path)}", "user.overlay.opaque") == b"y"
+    except OSError:
+        return False
 
 
 def read_all(fd: int, size: int = 0, most: int = 0) -> bytes:

@@ -28,7 +28,7 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def make_directories(start: int, path: str) -> tuple[str, ...]:
+def make_directories(start: int, path: str, mode: int = 0o755) -> tuple[str, ...]:
     """Create the missing directories of `path` below `start`; return those created, outermost first."""
     created: list[str] = []
     here = os.dup(start)
@@ -37,7 +37,7 @@ def make_directories(start: int, path: str) -> tuple[str, ...]:
         for part in _parts(path):
             path_so_far = f"{path_so_far}/{part}" if path_so_far else part
             try:
-                os.mkdir(part, 0o755, dir_fd=here)
+                os.mkdir(part, mode, dir_fd=here)
                 created.append(path_so_far)
             except FileExistsError:
                 pass

@@ -139,12 +139,23 @@ def _read(
     return found, below
 
 
-def read_entry(folder: int, name: bytes, *, attributes: bool = True) -> Entry:
-    """Return one entry of an open directory; without `attributes` in half the time. Raises OSError."""
-    return _look(folder, name, name, attributes=attributes).entry
+def read_entry(folder: int, name: bytes, *, attributes: bool = True, is_ours: bool = False) -> Entry:
+    """Return one entry of an open directory; without `attributes` in half the time. Raises OSError.
+
+    `is_ours`: the attributes of an unreadable file are read too.
+    """
+    return _look(folder, name, name, attributes=attributes, is_ours=is_ours).entry
 
 
-def _look(folder: int, name: bytes, path: bytes, opened: "UnlockedDirectories | None" = None, *, attributes: bool) -> WalkedEntry:
+def _look(
+    folder: int,
+    name: bytes,
+    path: bytes,
+    opened: "UnlockedDirectories | None" = None,
+    *,
+    attributes: bool,
+    is_ours: bool = False,
+) -> WalkedEntry:
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     kind = _TYPES.get(stat.S_IFMT(status.st_mode), FileType.DEVICE)
     mode = stat.S_IMODE(status.st_mode)
@@ -156,7 +167,7 @@ def _look(folder: int, name: bytes, path: bytes, opened: "UnlockedDirectories | 
     own: tuple[tuple[str, bytes], ...] = ()
     overlay: tuple[tuple[str, bytes], ...] = ()
     if attributes and kind in (FileType.FILE, FileType.DIRECTORY):
-        own, overlay = _attributes(folder, name, kind, is_ours=opened is not None)
+        own, overlay = _attributes(folder, name, kind, is_ours=is_ours or opened is not None)
     own_entry = Entry(
         type=kind,
         mode=mode,

@@ -7,7 +7,15 @@ from dataclasses import replace
 
 from agent_dev.errors import CommandFailed
 from agent_dev.git.bare import BareRepository
-from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange, parse_commit, parse_diff, parse_renames
+from agent_dev.git.formats.commit_format import (
+    ParsedCommit,
+    TreeChange,
+    TreeCopy,
+    parse_commit,
+    parse_copies,
+    parse_diff,
+    parse_renames,
+)
 
 _Rows = list[list[str]]  # commit ids, each with its parents if requested
 _Files = dict[str, tuple[TreeChange, ...]]
@@ -73,6 +81,18 @@ def find_renames(repo: BareRepository, commits: tuple[ParsedCommit, ...], simila
     with repo.start(*args, stdin=stdin.encode()) as finish:
         code, output, _ = finish()
     return parse_renames(output) if not code else {}
+
+
+def find_copies(repo: BareRepository, commits: tuple[ParsedCommit, ...]) -> dict[str, tuple[TreeCopy, ...]]:
+    """Return the new files of commits that are identical to a file of the first parent, by commit id."""
+    rows = [[one.id, *one.parents[:1]] for one in commits if one.parents]
+    if not rows:
+        return {}
+    stdin = "".join(" ".join(row) + "\n" for row in rows)
+    args = ("diff-tree", "--stdin", "-r", "-z", "--raw", "-C100%", "--find-copies-harder", "--diff-filter=C", "--no-abbrev")
+    with repo.start(*args, stdin=stdin.encode()) as finish:
+        code, output, _ = finish()
+    return parse_copies(output) if not code else {}
 
 
 def _add_files(commits: tuple[ParsedCommit, ...], files: _Files) -> tuple[ParsedCommit, ...]:

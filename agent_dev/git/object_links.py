@@ -34,7 +34,7 @@ def link_store(store: str, links_dir: str, outside: tuple[str, str]) -> str:
     for target in (links_dir, outside_dir):
         try:
             if target == outside_dir:
-                _append(list_file, os.fsencode(target) + b"\0")
+                append_to_list(list_file, target)
             os.makedirs(target, 0o700)
             _link_store(store, target)
         except OSError as error:
@@ -47,9 +47,10 @@ def link_store(store: str, links_dir: str, outside: tuple[str, str]) -> str:
     return store
 
 
-def _append(path: str, data: bytes) -> None:
+def append_to_list(path: str, directory: str) -> None:
+    """Add a directory to a session's list of hard-linked objects on other file systems."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    os.write(fd, data)
+    os.write(fd, os.fsencode(directory) + b"\0")
     os.close(fd)
 
 

@@ -41,3 +41,4 @@ class GitUpdate:
     index_updates: tuple[IndexUpdate, ...] = ()
     has_more: bool = False
     imported_branch: tuple[str, str] = ("", "")  # the agent's ref that was imported entirely, and its commit
+    imported_commits: tuple[str, ...] = ()  # the agent's commits that were imported one by one

@@ -132,6 +132,7 @@ def remove_indexes(state: str, home: str) -> None:
     It waits for an index that is being written, which would be left over.
     """
     prefix = index_prefix(state, home)
+    _remove(f"{prefix}.import")  # the record of `home --import`
     try:
         lock = os.open(f"{prefix}.lock", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -139,9 +140,13 @@ def remove_indexes(state: str, home: str) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for ending in ("last", "before", "lock"):
-            try:
-                os.unlink(f"{prefix}.{ending}")
-            except FileNotFoundError:
-                continue
+            _remove(f"{prefix}.{ending}")
     finally:
         os.close(lock)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return

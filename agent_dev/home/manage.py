@@ -53,7 +53,7 @@ class ResetResult:
 
 def inspect_home(context: CommandContext, options: RunOptions, agent: str) -> HomeSummary:
     """Return a home and its autostart files."""
-    home_path, profile = _find_home(context, options, agent)
+    home_path, profile = find_home(context, options, agent)
     if not os.path.isdir(home_path):
         return HomeSummary(home_path, 0, ())
     marks = index.read_home(home_path)
@@ -64,7 +64,7 @@ def inspect_home(context: CommandContext, options: RunOptions, agent: str) -> Ho
 
 def diff_home(context: CommandContext, options: RunOptions, agent: str) -> HomeChanges:
     """Return the changes in a home since its last session started."""
-    home_path, profile = _find_home(context, options, agent)
+    home_path, profile = find_home(context, options, agent)
     if not os.path.isdir(home_path):
         return HomeChanges(home_path, (), is_known=True)
     before = index.read_previous(context.store.path, home_path)
@@ -77,10 +77,10 @@ def reset_home(context: CommandContext, options: RunOptions, agent: str, logins:
 
     Raises HomeBusy while a session uses it, Refused for a directory that cannot be an agent home.
     """
-    home_path, _ = _find_home(context, options, agent)
+    home_path, _ = find_home(context, options, agent)
     if not os.path.isdir(home_path):
         return ResetResult(home_path, "", ())
-    _check(home_path, context)
+    check_home(home_path, context)
     lock = _lock(context.store.path, home_path)
     try:
         index.remove_indexes(context.store.path, home_path)
@@ -106,7 +106,8 @@ def _exchange(home_path: str) -> str:
     return new_home
 
 
-def _find_home(context: CommandContext, options: RunOptions, agent: str) -> tuple[str, Profile]:
+def find_home(context: CommandContext, options: RunOptions, agent: str) -> tuple[str, Profile]:
+    """Return the path of an agent's home, and its profile."""
     home = users.home_directory(context.environ)
     request = load.SettingsRequest(
         agent=agent,
@@ -131,7 +132,8 @@ def _lasting(profile: Profile, context: CommandContext) -> AutostartRules:
     return AutostartRules(path_folders, frozenset(names))
 
 
-def _check(home_path: str, context: CommandContext) -> None:
+def check_home(home_path: str, context: CommandContext) -> None:
+    """Raise Refused for a directory that cannot be an agent home."""
     home = users.home_directory(context.environ)
     if is_below(home, home_path) or is_below(context.store.path, home_path) or is_below(context.root, home_path):
         raise Refused(message=f"{home_path} holds more than an agent home", hint="move it away by hand")

@@ -1,7 +1,7 @@
 """The use of an agent home by sessions: created on first use, shared, with mount points created before and removed after.
 
-Sessions with and without a network never use one home at the same time: through a socket or FIFO there, the one without could
-use the other's network. No mount, Landlock rule or filter of this kernel separates them.
+Sessions with different networks never use one home at the same time: through a socket or FIFO there, one could use the other's
+network. No mount, Landlock rule or filter of this kernel separates them.
 
 A mount point is never removed while another session uses the home: the kernel would detach that session's mount. So each session
 holds a shared lock, kept in the state directory where no agent can reach it.
@@ -15,7 +15,6 @@ from agent_dev.errors import Refused
 from agent_dev.fs import safe_mkdir
 from agent_dev.sandbox.plan import Bind, SandboxPlan
 
-_NETWORKS = ("host", "none")
 _TIMEOUT, _INTERVAL = 0.5, 0.02  # seconds to wait for a session that is just ending
 
 
@@ -25,7 +24,7 @@ class HomeLease:
     def __init__(self, state: str, path: str, net: str) -> None:
         """Use a home in a session with this network mode. Raises Refused while a session with the other mode uses it."""
         self.path = path
-        _create(path)
+        create_home(path)
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK) and os.stat(path).st_uid == os.getuid():
             os.chmod(path, 0o700)  # an agent made it unreadable
         self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -35,31 +34,20 @@ class HomeLease:
         fcntl.flock(self._lock, fcntl.LOCK_SH)
         self._net = _lock_file(state, f"{name}.net-{net}")
         fcntl.flock(self._net, fcntl.LOCK_SH)
-        for other in _NETWORKS:
-            if other != net and not _can_lock(state, f"{name}.net-{other}"):
+        for other in _others(state, f"{name}.net-", net):
+            if not _can_lock(state, f"{name}.net-{other}"):
                 self._close()
-                mode = "without" if other == "none" else "with"
+                mode = {"none": "without network", "host": "with network"}.get(other, "with another network")
                 raise Refused(
-                    message=f"a session {mode} network uses the agent home {path}; sharing it would connect the two",
+                    message=f"a session {mode} uses the agent home {path}; sharing it would connect the two",
                     hint="use another home: --home DIR, or `home: ~/aihomes/{profile}`",
                 )
 
     def prepare(self, points: tuple[str, ...], plan: SandboxPlan) -> tuple[str, ...]:
         """Create the mount points of a plan below the home without following links; return those that were missing."""
-        files = _file_targets(plan)
-        created: list[str] = []
         # Recorded first: a launcher killed in between would leave them forever.
         os.write(self._lock, b"".join(os.fsencode(path) + b"\0" for path in self._missing(points)))
-        for point in points:
-            try:
-                created += (safe_mkdir.make_file if point in files else safe_mkdir.make_directories)(self._fd, point)
-            except OSError as error:
-                safe_mkdir.remove_made(self._fd, tuple(created))
-                raise Refused(
-                    message=f"cannot create the mount point {self.path}/{point}: {error.strerror}",
-                    hint="remove the link or file there",
-                ) from None
-        return tuple(created)
+        return _create_points(self._fd, self.path, points, plan)
 
     def _missing(self, points: tuple[str, ...]) -> tuple[str, ...]:
         """Return the missing points and directories above them, outermost first."""
@@ -109,7 +97,32 @@ class HomeLease:
         os.ftruncate(self._lock, 0)
 
 
-def _create(path: str) -> None:
+def prepare_layer(path: str, points: tuple[str, ...], plan: SandboxPlan) -> None:
+    """Create the mount points of a plan in an upper layer of a home, so that the home itself needs none."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _create_points(fd, path, points, plan)
+    finally:
+        os.close(fd)
+
+
+def _create_points(home: int, path: str, points: tuple[str, ...], plan: SandboxPlan) -> tuple[str, ...]:
+    files = _file_targets(plan)
+    created: list[str] = []
+    for point in points:
+        try:
+            created += (safe_mkdir.make_file if point in files else safe_mkdir.make_directories)(home, point)
+        except OSError as error:
+            safe_mkdir.remove_made(home, tuple(created))
+            raise Refused(
+                message=f"cannot create the mount point {path}/{point}: {error.strerror}",
+                hint="remove the link or file there",
+            ) from None
+    return tuple(created)
+
+
+def create_home(path: str) -> None:
+    """Create an agent home if it is missing. Raises Refused."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -119,6 +132,11 @@ def _create(path: str) -> None:
         os.makedirs(path, 0o700)
     except OSError as error:
         raise Refused(message=f"cannot create the agent home {path}: {error.strerror}", hint="--home DIR") from None
+
+
+def _others(state: str, prefix: str, net: str) -> list[str]:
+    """Return the other networks that sessions have used a home with."""
+    return [name[len(prefix) :] for name in os.listdir(f"{state}/homes") if name.startswith(prefix) and name != prefix + net]
 
 
 def _can_lock(state: str, name: str) -> bool:

@@ -22,12 +22,12 @@ class NamespaceIdentity(Value):
 
 def identify(init: int, pid_namespace: int) -> NamespaceIdentity:
     """Return the identity of a running namespace, to be recorded."""
-    return NamespaceIdentity(pid_namespace, init, _start_of(init), boot_id())
+    return NamespaceIdentity(pid_namespace, init, start_time_of(init), boot_id())
 
 
 def is_running(recorded: NamespaceIdentity) -> bool:
     """Return whether the recorded init is still running, and not another process with its pid."""
-    return recorded.boot_id == boot_id() and recorded.start_time == _start_of(recorded.init)
+    return recorded.boot_id == boot_id() and recorded.start_time == start_time_of(recorded.init)
 
 
 def kill_all(recorded: NamespaceIdentity, patience: int = 5000) -> int:
@@ -56,7 +56,8 @@ def kill_all(recorded: NamespaceIdentity, patience: int = 5000) -> int:
     return len(fds)
 
 
-def _start_of(pid: int) -> str:
+def start_time_of(pid: int) -> str:
+    """Return when a process started, in clock ticks since the boot; "" if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb", 0) as file:
             return file.read().rpartition(b")")[2].split()[19].decode()

@@ -66,6 +66,18 @@ def write_to_stderr(pid: int, text: str) -> None:
         os._exit(0)
 
 
+def close_all_but(fds: set[int]) -> None:
+    """Close every other descriptor; standard streams that are not among them become /dev/null."""
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for standard in {0, 1, 2} - fds:
+        os.dup2(null, standard)
+    start = 3
+    for fd in sorted(fd for fd in fds if fd > 2):
+        os.closerange(start, fd)
+        start = fd + 1
+    os.closerange(start, 4096)
+
+
 def leave_launcher(launcher: int) -> None:
     """Leave the launcher's terminal and signal handlers, in a process that it forked; exit if the launcher has ended."""
     os.setsid()

@@ -62,6 +62,11 @@ def set_alarm(seconds: int) -> None:
     _c.alarm(seconds)
 
 
+def clear_alarm() -> None:
+    """Cancel `set_alarm`."""
+    _c.alarm(0)
+
+
 def pidfd_send_signal(pidfd: int, number: int) -> None:
     """Send a signal to the process of a pidfd; do nothing if it is gone."""
     try:

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 NEWNS, NEWUSER, NEWPID = 0x00020000, 0x10000000, 0x20000000
+NEWCGROUP, NEWUTS, NEWIPC, NEWNET = 0x02000000, 0x04000000, 0x08000000, 0x40000000
 RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, REC, SLAVE, RELATIME = 0x1, 0x2, 0x4, 0x8, 0x20, 0x4000, 0x80000, 0x200000
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV = 0x1, 0x2, 0x4
 NOREPLACE, EXCHANGE = 1, 2
 
-_SET_PDEATHSIG, _SET_NO_NEW_PRIVS = 1, 38
+_SET_PDEATHSIG, _SET_DUMPABLE, _DROP_BOUNDING, _SET_NO_NEW_PRIVS = 1, 4, 24, 38
+_CAPABILITY_VERSION, _MAX_CAPABILITIES = 0x20080522, 64
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE, _CLONE_TREE, _CLOEXEC = -100, 0x1000, 0x8000, 1, 0x80000
 _MOVE_FROM_EMPTY, _MOVE_TO_EMPTY = 0x4, 0x40
 # The same numbers on every architecture: system calls added since 5.1 share one table.
@@ -44,8 +46,8 @@ def _libc(name: str) -> _Function:
 
 
 _LIBRARY = _ctypes.dlopen("", os.RTLD_NOW)
-_unshare, _setns, _prctl, _mount, _renameat2, _syncfs, _syscall, _setrlimit, _getrlimit = map(
-    _libc, ("unshare", "setns", "prctl", "mount", "renameat2", "syncfs", "syscall", "setrlimit", "getrlimit")
+_unshare, _setns, _prctl, _mount, _renameat2, _syncfs, _syscall, _setrlimit, _getrlimit, _capset = map(
+    _libc, ("unshare", "setns", "prctl", "mount", "renameat2", "syncfs", "syscall", "setrlimit", "getrlimit", "capset")
 )
 
 
@@ -74,6 +76,19 @@ def setns(fd: int, kind: int) -> None:
 def die_with_parent() -> None:
     """Have the kernel kill this process when the thread that forked it ends."""
     _checked(_prctl(_SET_PDEATHSIG, 9, 0, 0, 0), "prctl")
+
+
+def hide_process() -> None:
+    """Refuse other processes of this user access to this one (ptrace, `/proc/PID/mem`, `fd`, …), until it execs."""
+    _checked(_prctl(_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
+
+
+def drop_capabilities() -> None:
+    """Drop all capabilities of this process, also from its bounding set."""
+    for number in range(_MAX_CAPABILITIES):
+        if _prctl(_DROP_BOUNDING, number, 0, 0, 0) < 0:
+            break  # the kernel has no more
+    _checked(_capset(_CAPABILITY_VERSION.to_bytes(4, sys.byteorder) + bytes(4), bytes(24)), "capset")
 
 
 _INFINITY = (1 << 64) - 1
@@ -243,15 +258,24 @@ _PAGE = 4096
 
 def install_listener(program: bytes) -> int:
     """Install a filter on this process and its children; return the listener descriptor for its notifications."""
+    found = _install(program, _NEW_LISTENER | _WAIT_KILLABLE)
+    if found < 0 and _ctypes.get_errno() == _EINVAL:  # before Linux 5.19
+        found = _install(program, _NEW_LISTENER)
+    return _checked(found, "seccomp")
+
+
+def install_filter(program: bytes) -> None:
+    """Install a filter on this process and its children."""
+    _checked(_install(program, 0), "seccomp")
+
+
+def _install(program: bytes, flags: int) -> int:
     code = _buffer(len(program))
     memoryview(code).cast("B")[:] = program
     filter_program = (len(program) // 8).to_bytes(8, sys.byteorder) + _ctypes.addressof(code).to_bytes(8, sys.byteorder)
     _prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    number = _SECCOMP[os.uname().machine]
-    found = _syscall(number, _FILTER, _NEW_LISTENER | _WAIT_KILLABLE, filter_program)
-    if found < 0 and _ctypes.get_errno() == _EINVAL:  # before Linux 5.19
-        found = _syscall(number, _FILTER, _NEW_LISTENER, filter_program)
-    return _checked(found, "seccomp")
+    found: int = _syscall(_SECCOMP[os.uname().machine], _FILTER, flags, filter_program)
+    return found
 
 
 def pidfd_getfd(pidfd: int, fd: int) -> int:

@@ -73,11 +73,13 @@ class _Task:
     is_embedded: bool
     with_risks: bool
     with_counts: bool
+    origin: risk_rules.Origin | None = None
 
     @property
     def mark(self) -> str:
-        change = self.change
-        return fingerprint(change.before, change.after, about=f"{change.kind}:{self.is_embedded}")
+        change, origin = self.change, self.origin
+        about = f"{change.kind}:{self.is_embedded}:{origin.path if origin else b''!r}"
+        return fingerprint(change.before, change.after, *([origin.entry] if origin else ()), about=about)
 
     @property
     def is_kept(self) -> bool:
@@ -169,7 +171,21 @@ class RiskAssessor:
         return self._leaves[number]
 
     def _task(self, change: Change, *, with_counts: bool) -> _Task:
-        return _Task(change, self._is_embedded(change), not change.is_assessed, with_counts)
+        return _Task(change, self._is_embedded(change), not change.is_assessed, with_counts, self._origin(change))
+
+    def _origin(self, change: Change) -> risk_rules.Origin | None:
+        """Return the file that a new one was renamed or copied from."""
+        old = self._review.changes.renames.get(change.key)
+        deleted = self._review.changes.by_key().get(old) if old is not None else None
+        if deleted is not None:
+            old, entry = deleted.key, deleted.before
+        else:
+            old = change.copied_from
+            entry = self._review.lower_snapshot.entries(old.root).get(old.path) if old is not None else None
+        if old is None or entry is None:
+            return None
+        renamed = replace(change, before=entry, renamed_from=old)
+        return risk_rules.Origin(old.path, entry, cache(lambda: self._review.base_content(renamed) or b""))
 
     def _assess(self, tasks: list[_Task]) -> dict[Key, Row]:
         found: dict[Key, Row] = {}
@@ -210,15 +226,15 @@ class RiskAssessor:
             after = _agent_bytes(review.upper_trees[change.key.root], change)
             names = [one.rule for one in change.risks]
             if task.with_risks:
-                is_inner, leaves = task.is_embedded, self._leaves_of(change)
-                found = risk_rules.find_risks(
-                    change, self._rules, after, lambda: base() or b"", is_embedded=is_inner, leaves=leaves
-                )
-                names = [one.rule for one in found]
+                names = [one.rule for one in self._find_risks(task, after, lambda: base() or b"")]
             counts = measure_change(change, base(), after) if task.with_counts and has_lines(change) else None
         except OSError:
             return [None, None]
         return [names, None if counts is None else [counts.is_text, counts.insertions, counts.deletions]]
+
+    def _find_risks(self, task: _Task, after: bytes, base: new_lines.ReadBase) -> tuple[Risk, ...]:
+        change, leaves = task.change, self._leaves_of(task.change)
+        return risk_rules.find_risks(change, self._rules, after, task.origin or base, is_embedded=task.is_embedded, leaves=leaves)
 
 
 def has_lines(change: Change) -> bool:

@@ -19,6 +19,7 @@ from agent_dev.merge_engine.slots import Stage
 from agent_dev.overlay import interpret
 from agent_dev.overlay import lower_snapshot as bases
 from agent_dev.overlay.changes import Change
+from agent_dev.overlay.fold_renames import fold_recorded
 from agent_dev.session import events, store, uppers
 
 
@@ -54,7 +55,9 @@ def conclude(merge: merge_execution.Merge, place: store.Store, environ: dict[str
         try:
             if opened is not None:
                 is_all = _remove_applied(merge, opened, place) if phase.is_forward else _restore_undone(merge, opened)
-                events.log_event(session, phase.why, merge=merge.id, changes=len(applied_changes(merge, phase.numbers)))
+                events.log_event(
+                    session, phase.why, merge=merge.id, changes=len(fold_recorded(applied_changes(merge, phase.numbers)))
+                )
         finally:
             if review is None:
                 if opened is not None:

@@ -13,32 +13,37 @@ from agent_dev.merge.review import Review
 _TAKE_LINE = ("vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "mg", "less")  # as +LINE
 
 
-def resolve_in_editor(review: Review, key: Key, environ: dict[str, str]) -> bytes:
+def resolve_in_editor(review: Review, key: Key, environ: dict[str, str], earlier: bytes | None = None) -> bytes:
     """Open a session's conflict in an editor and return the resolved text; see `edit_conflict`."""
     fit = review.reconciliations.get(key)
     if fit is None or fit.merged is None or fit.merged.is_clean:
         shown = key.path.decode("utf-8", "replace")
         raise UsageError(message=f"{shown} has no conflicting lines", hint="resolve it with yours or agent")
-    return edit_conflict(key.path, fit.merged, environ)
+    return edit_conflict(key.path, fit.merged, environ, earlier)
 
 
-def edit_conflict(name: bytes, merged: LineMerge, environ: Mapping[str, str]) -> bytes:
-    """Open a merge in `$VISUAL`, `$EDITOR` or vi and return the resolved text. Raises UsageError, CommandFailed."""
+def edit_conflict(name: bytes, merged: LineMerge, environ: Mapping[str, str], earlier: bytes | None = None) -> bytes:
+    """Open a merge in `$VISUAL`, `$EDITOR` or vi at its first conflict and return the resolved text.
+
+    `earlier`: the text that resolved it before, to be edited further. Raises UsageError, CommandFailed.
+    """
     shown = name.decode("utf-8", "replace")
     program = _program(environ)
+    text = format_with_markers(merged, b"yours", b"the agent's", b"before") if earlier is None else earlier
+    line = next((number for number, one in enumerate(text.split(b"\n"), 1) if one.startswith(b"<<<<<<<")), 1)
     with tempfile.TemporaryDirectory(prefix="agent-dev-") as folder:
         path = os.path.join(folder, os.path.basename(os.fsdecode(name)))
         with open(path, "xb") as file:
-            file.write(format_with_markers(merged, b"yours", b"the agent's", b"before"))
-        _run(program, (path,), environ)
+            file.write(text)
+        _run(program, (*_line_option(program, line), path), environ)
         with open(path, "rb") as file:
-            text = parse_edited(merged, file.read())
-    if text is None:
+            resolved = parse_edited(merged, file.read())
+    if resolved is None:
         raise UsageError(
             message=f"{shown} still contains conflict markers; nothing was changed",
             hint="resolve every conflict and save the file",
         )
-    return text
+    return resolved
 
 
 def view_file(name: bytes, data: bytes | None, line: int, environ: Mapping[str, str]) -> None:
@@ -46,13 +51,17 @@ def view_file(name: bytes, data: bytes | None, line: int, environ: Mapping[str, 
     if data is None:
         raise CommandFailed(program=_program(environ), reason="the file is too large or cannot be read")
     program = _program(environ)
-    command = os.path.basename(program.split()[0]) if program.split() else ""
     with tempfile.TemporaryDirectory(prefix="agent-dev-") as folder:
         path = os.path.join(folder, os.path.basename(os.fsdecode(name)))
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
         with open(fd, "wb") as file:
             file.write(data)
-        _run(program, ((f"+{line}",) if command in _TAKE_LINE else ()) + (path,), environ)
+        _run(program, (*_line_option(program, line), path), environ)
+
+
+def _line_option(program: str, line: int) -> tuple[str, ...]:
+    command = os.path.basename(program.split(maxsplit=1)[0]) if program.split() else ""
+    return (f"+{line}",) if command in _TAKE_LINE else ()
 
 
 def _program(environ: Mapping[str, str]) -> str:

@@ -19,7 +19,7 @@ from agent_dev.session.sessions import CommandContext
 class MergeRecord:
     """A merge for lists. Times in ns since 1970; `changes` are all its changes, `applied` those that are applied now.
 
-    `last_changed`: when it was last merged, undone or redone.
+    `last_changed`: when it was last merged, undone or redone. `name`: the session's name, else its id.
     """
 
     id: str
@@ -32,7 +32,7 @@ class MergeRecord:
     refs: tuple[RefUpdate, ...] = ()
     is_applied: bool = False
     last_changed: int = 0
-    was_undone_last: bool = False  # its last phase was an undo
+    name: str = ""
 
     @property
     def state(self) -> str:
@@ -79,7 +79,7 @@ def _recorded(where: CommandContext, merge_id: str) -> MergeRecord | None:
     found = MergeRecord(
         merge_id, begin.session, roots, begin.time, everything, done, refs=refs, is_applied=journal.is_applied, last_changed=last
     )
-    return replace(found, was_undone_last=not journal.phases[-1].is_forward)
+    return replace(found, name=store.name_of_session(where.store, begin.session))
 
 
 def _roots(where: CommandContext, merge_id: str) -> tuple[str, ...]:
@@ -91,8 +91,8 @@ def _roots(where: CommandContext, merge_id: str) -> tuple[str, ...]:
         return (where.root,)
 
 
-def find_newest(where: CommandContext, *, is_forward: bool, but: frozenset[str] = frozenset()) -> MergeRecord:
-    """Return the newest applied merge, or with `is_forward` the last undone one; skip the ids in `but`. Raises CannotUndo.
+def find_newest(where: CommandContext, *, is_forward: bool, but: str = "") -> MergeRecord:
+    """Return the newest applied merge, or with `is_forward` the last undone one; skip the id `but`. Raises CannotUndo.
 
     Journals are read from the newest on and only as many as needed: there may be hundreds. A damaged one stops the search: it
     may be the right one.
@@ -101,7 +101,7 @@ def find_newest(where: CommandContext, *, is_forward: bool, but: frozenset[str] 
     for at, name in _by_age(where, _last_phase_time if is_forward else _id_time_ns):
         if found is not None and found.last_changed >= at:
             break
-        one = _recorded(where, name) if name not in but else None
+        one = _recorded(where, name) if name != but else None
         if one is None or where.root not in one.roots:
             continue
         if one.problem:

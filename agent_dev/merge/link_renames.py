@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from agent_dev.errors import AgentDevError
+from agent_dev.fs.dir_tree import hides_lower
 from agent_dev.fs.entry import FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
 
@@ -27,8 +28,8 @@ _MAX_SIMILAR_SIZE = 1 << 20  # a larger file is only paired with an identical on
 def link_renames(review: "ReviewProtocol", percent: int) -> ChangeSet:
     """Return the changes with their renames; the halves of each require each other.
 
-    `percent`: the least similarity; 100 finds only identical files, 0 none. Halves in conflict, which are resolved one by one,
-    and files that git ignores are never paired.
+    `percent`: the least similarity; 100 finds only identical files, 0 none. Files that git ignores are never paired. If one half
+    is in conflict, the two stay apart, since the conflict is resolved at its own path; the other half requires it.
     """
     changes = review.changes
     sides = [
@@ -42,15 +43,50 @@ def link_renames(review: "ReviewProtocol", percent: int) -> ChangeSet:
     deleted, added = sides if max(map(len, sides)) <= MAX_COMPARED_FILES else _same_sizes(*sides)
     budget = _Budget()
     contents = [_contents(review, some, side, budget) for side, some in enumerate((deleted, added))]
-    renames: dict[Key, Key] = {}
+    pairs: dict[Key, Key] = {}
     for number in {change.key.root for change in deleted}:
         own = [{key: data for key, data in some.items() if key.root == number} for some in contents]
-        renames |= {one.new: one.old for one in detect_renames(own[0], own[1], percent / 100)}
+        pairs |= {one.new: one.old for one in detect_renames(own[0], own[1], percent / 100)}
+    table = changes.by_key()
+    renames = {new: old for new, old in pairs.items() if table[new].is_clean and table[old].is_clean}
+    directories = _renamed_directories(review, renames) if renames else {}
+    renames |= _counterparts(changes, renames, directories) if directories else {}
     partners = {**renames, **{old: new for new, old in renames.items()}}
+    halves = [half for pair in pairs.items() if pair[0] not in renames for half in (pair, pair[::-1])]
+    partners |= {one: other for one, other in halves if table[one].is_clean}
     linked = tuple(
         replace(one, requires=(*one.requires, partners[one.key])) if one.key in partners else one for one in changes.changes
     )
-    return replace(changes, changes=linked, renames=renames)
+    return replace(changes, changes=linked, renames=renames, directory_renames=directories)
+
+
+def _renamed_directories(review: "ReviewProtocol", renames: dict[Key, Key]) -> dict[Key, Key]:
+    from agent_dev.overlay.directory_renames import find_directory_renames  # rare
+
+    known: dict[Key, bool] = {}
+
+    def is_gone(directory: Key) -> bool:
+        if directory not in known:
+            known[directory] = hides_lower(review.upper_trees[directory.root], directory.path)
+        return known[directory]
+
+    return find_directory_renames(renames, is_gone)
+
+
+def _counterparts(changes: ChangeSet, renames: dict[Key, Key], directories: dict[Key, Key]) -> dict[Key, Key]:
+    """Return the renames of empty files and symlinks of renamed directories."""
+    from agent_dev.overlay.directory_renames import counterparts  # rare
+
+    known = {*renames, *renames.values()}
+    plain = [one for one in changes.changes if one.key not in known and _has_no_lines(one)]
+    deleted, added = ([one for one in plain if one.kind is kind] for kind in (ChangeKind.DELETED, ChangeKind.ADDED))
+    return counterparts(deleted, added, directories)
+
+
+def _has_no_lines(change: Change) -> bool:
+    entry = change.before if change.after is None else change.after
+    is_pair = entry is not None and (entry.type is FileType.SYMLINK or (entry.type is FileType.FILE and not entry.size))
+    return is_pair and change.is_clean and not (change.is_merged or change.is_ignored)
 
 
 def _can_be_renamed(change: Change) -> bool:
@@ -59,8 +95,7 @@ def _can_be_renamed(change: Change) -> bool:
         entry is not None
         and entry.type is FileType.FILE
         and 0 < entry.size <= _MAX_FILE_SIZE
-        and change.is_clean
-        and not (change.is_merged or change.is_ignored)
+        and not (change.obstacle or change.is_merged or change.is_ignored)
     )
 
 

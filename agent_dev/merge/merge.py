@@ -26,7 +26,7 @@ from agent_dev.merge_engine import (
     staging,
 )
 from agent_dev.merge_engine.journal import NextAction, Operation, PhaseResult
-from agent_dev.merge_engine.merge_plan import MergePlan, SkippedChange
+from agent_dev.merge_engine.merge_plan import MergePlan, PutEntry, SkippedChange
 from agent_dev.overlay.changes import MAX_FEW_DELETIONS, Change, ChangeKind, with_requirements
 from agent_dev.overlay.selection import Selection
 from agent_dev.session import store
@@ -45,6 +45,7 @@ class MergeResult:
     conflicts: tuple[SkippedChange, ...]
     is_session_empty: bool  # the session is empty now
     hard_linked: tuple[Key, ...] = ()  # files with hard links: the other names keep the old content
+    partly: int = 0  # number of applied files of which a part stays in the session
 
 
 def plan_selection(review: Review, selection: Selection, requested: frozenset[Key]) -> MergePlan:
@@ -247,7 +248,9 @@ def _carry_out(review: Review, planned: MergePlan, state_dir: store.Store, notic
             if merging.journal.next_action is NextAction.DISCARD:
                 _remove_preparations(merging, state_dir)
     split = _hard_linked(planned, {change.key for change in taken})
-    return MergeResult(merge_id if is_done else "", taken, planned.skipped, (*planned.conflicts, *not_applied), is_all, split)
+    partly = sum(isinstance(step, PutEntry) and step.part is not None and step.key in done for step in planned.steps)
+    conflicts = (*planned.conflicts, *not_applied)
+    return MergeResult(merge_id if is_done else "", taken, planned.skipped, conflicts, is_all, split, partly)
 
 
 def _conclude(merging: merge_execution.Merge, state_dir: store.Store, review: Review) -> bool:

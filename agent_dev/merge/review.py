@@ -186,7 +186,7 @@ def open_review(
         uppers = _running_trees(session, len(roots)) if is_running else open_trees(session, len(roots))
         reals = tuple(dir_tree.Tree(root.path, is_reviewed=True) for root in roots)
     except OSError as error:
-        raise UnreadableSession(session=session.id, reason=f"{error.filename}: {error.strerror}") from None
+        raise UnreadableSession(session=store.session_name(session), reason=f"{error.filename}: {error.strerror}") from None
     base = LowerSnapshot(session.lower_snapshot)
     review = Review(session, record, ChangeSet(()), uppers, reals, base, environ, is_running=is_running)
     try:
@@ -203,9 +203,9 @@ def open_review(
         raise
     except fs_entry.CorruptUpperError as error:
         review.close()
-        raise UnreadableSession(
-            session=session.id, reason=str(error), hint=f"inspect {session.folder}, or agent-dev discard {session.id}"
-        ) from None
+        name = store.session_name(session)
+        hint = f"inspect {session.folder}, or agent-dev discard {name}"
+        raise UnreadableSession(session=name, reason=str(error), hint=hint) from None
     return review
 
 

@@ -45,7 +45,8 @@ def retry_while_changing(session: store.Session, read: Callable[[], T]) -> T:
                 hint = "agent-dev sessions lists the sessions"
                 raise UnknownSession(name=session.id, hint=hint) from None
         time.sleep(_PAUSE)
-    raise UnreadableSession(session=session.id, reason=f"the agent keeps changing it ({reason})", hint="try again")
+    name = store.session_name(session)
+    raise UnreadableSession(session=name, reason=f"the agent keeps changing it ({reason})", hint="try again")
 
 
 def _wait_for_base(session: store.Session) -> None:

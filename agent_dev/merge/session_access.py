@@ -75,9 +75,7 @@ def stop(where: CommandContext, one: ListedSession) -> ListedSession:
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         if not poll.poll(_PATIENCE):
-            raise SessionBusy(
-                session=one.session.id, what="still running", hint=f"its launcher (process {launcher}) does not exit"
-            )
+            raise SessionBusy(session=one.name, what="still running", hint=f"its launcher (process {launcher}) does not exit")
         os.close(fd)
     again = [other for other in list_sessions(where.store) if other.session.id == one.session.id]
     return again[0] if again else ListedSession(one.session, one.record, "")

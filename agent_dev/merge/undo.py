@@ -31,7 +31,8 @@ class UndoResult:
     """The result of an undo or a redo: the merge, the changed paths, and the skipped ones with the reason.
 
     `three_way_candidates`: skipped paths that a three-way undo could change; `merged_with_yours`: changed paths where the user's
-    later edits stay. `renames`: the old key of each file that the merge renamed, by its new one.
+    later edits stay. `renames`: the old key of each file that the merge renamed, by its new one. `time` of the merge in ns since
+    1970, `session` its session's id, `name` that session's name; `earlier`: the applied merge before it, if nothing was undone.
     """
 
     merge: str
@@ -42,6 +43,10 @@ class UndoResult:
     three_way_candidates: frozenset[Key] = frozenset()
     merged_with_yours: frozenset[Key] = frozenset()
     renames: Mapping[Key, Key] = field(default_factory=dict)
+    time: int = 0
+    session: str = ""
+    name: str = ""
+    earlier: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +85,18 @@ def redo(where: CommandContext, merge_id: str, notice: Notify) -> UndoResult:
 def _run(where: CommandContext, merge_id: str, notice: Notify, way: _Direction) -> UndoResult:
     with journal_file.merge_lock(where.store, notice) as lock:
         _recover(where, merge_id, notice)
-        if merge_id:
-            return _named(where, merge_id, lock, way)
-        return _newest(where, lock, way, notice)
-
-
-def _newest(where: CommandContext, lock: int, way: _Direction, notice: Notify) -> UndoResult:
-    """Undo or redo the newest merge, but skip a partly undone one of which nothing more can be undone."""
-    tried: dict[str, UndoResult] = {}
-    while True:
-        try:
-            candidate = history.find_newest(where, is_forward=way.is_forward, but=frozenset(tried))
-        except CannotUndo:
-            if not tried:
-                raise
-            return next(iter(tried.values()))
-        done = _named(where, candidate.id, lock, way)
-        if way.is_forward or done.paths or done.refs or not candidate.was_undone_last:
+        done = _named(where, merge_id or history.find_newest(where, is_forward=way.is_forward).id, lock, way)
+        if merge_id or way.is_forward or done.paths or done.refs:
             return done
-        tried[candidate.id] = done
-        notice(f"merge {candidate.id} was partly undone before and the rest still cannot be undone; trying the merge before it")
+        return replace(done, earlier=_earlier_merge(where, done.merge))
+
+
+def _earlier_merge(where: CommandContext, merge_id: str) -> str:
+    """Return the newest applied merge but one, "" if there is none: undoing it is the user's decision."""
+    try:
+        return history.find_newest(where, is_forward=False, but=merge_id).id
+    except CannotUndo:
+        return ""
 
 
 def _named(where: CommandContext, merge_id: str, lock: int, way: _Direction) -> UndoResult:
@@ -223,7 +220,10 @@ def _unchanged_result(
     roots = tuple(path for path, _, _ in begin.roots) if begin is not None else ()
     skipped = tuple(sorted(left, key=lambda one: (one.key.root, one.key.path)))
     renames = {one.key: one.renamed_from for one in merging.changes() if one.renamed_from}
-    return UndoResult(merging.id, roots, (), skipped, three_way_candidates=offered, renames=renames)
+    done = UndoResult(merging.id, roots, (), skipped, three_way_candidates=offered, renames=renames)
+    if begin is None:
+        return done
+    return replace(done, time=begin.time, session=begin.session, name=store.name_of_session(merging.store, begin.session))
 
 
 def _refill_slots(merging: merge_execution.Merge, review: Review | None, numbers: tuple[int, ...]) -> dict[int, str]:

@@ -8,6 +8,7 @@ emptied directory is removed.
 
 import errno
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -18,11 +19,15 @@ from agent_dev.merge_engine import whole_directories
 from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, OpProgress, entry_mark, op_progress
 from agent_dev.merge_engine.slots import Stage
 
+Attributes = tuple[tuple[str, bytes], ...]
+
 _MAX_FSYNCS = 64  # directories; above that one syncfs is cheaper than many fsyncs
 # Errors of the disk or the process, not of one path: stop at once.
 FATAL_ERRORS = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ENOSYS)
 )
+_OWN, _OVERLAY = ("user.", "system.posix_acl_"), "user.overlay."
+_METADATA_CHANGED = "its mode, attributes or ACL were changed concurrently"
 _MISSING_PATH_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)
 
 
@@ -225,7 +230,7 @@ class Driver:
             return False
         self._expect_own_metadata(op, is_strict=is_strict)
         try:
-            durable.rmdir(name, folder)
+            changed = _remove_empty(folder, name, op.old.attributes if op.old is not None else ())
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR) and op.is_auxiliary:
                 return False  # not empty: unselected files or the user's own
@@ -233,12 +238,20 @@ class Driver:
                 raise UnexpectedEntryError("files were created in it concurrently") from None
             raise
         self._reals[op.key.root].close_directories()
-        return True
+        return changed is None or self._bring_back(op, *changed)
+
+    def _bring_back(self, op: Operation, mode: int, attributes: Attributes) -> bool:
+        """Recreate a directory whose metadata the user changed in the last instant. Raises UnexpectedEntryError."""
+        assert op.old is not None  # noqa: S101  (a removed directory has one)
+        self._recreate(replace(op, old=replace(op.old, mode=mode, attributes=attributes)))
+        if op.is_auxiliary:
+            return False
+        raise UnexpectedEntryError(_METADATA_CHANGED)
 
     def _expect_own_metadata(self, op: Operation, *, is_strict: bool) -> None:
         """Raise UnexpectedEntryError if `is_strict` and the user changed a directory's mode, attributes or ACL."""
         if is_strict and self._is_changed(op):
-            raise UnexpectedEntryError("its mode, attributes or ACL were changed concurrently")
+            raise UnexpectedEntryError(_METADATA_CHANGED)
 
     def _is_changed(self, op: Operation) -> bool:
         """Return whether a directory's mode, attributes or ACL changed since its operation was recorded."""
@@ -369,6 +382,29 @@ def _expect(wanted: EntryMark, found: Entry | None, *, is_strict: bool) -> None:
     """Raise UnexpectedEntryError unless the wanted entry was found; `is_strict`: also if it was moved."""
     if not (wanted.matches_unmoved(found) if is_strict and wanted.ctime else wanted.matches(found)):
         raise UnexpectedEntryError("it was changed concurrently")
+
+
+def _remove_empty(folder: int, name: bytes, unreadable: Attributes) -> tuple[int, Attributes] | None:
+    """Remove an empty directory; return its metadata if they were changed in the last instant. Raises OSError."""
+    fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        was = _metadata(fd, unreadable)
+        durable.rmdir(name, folder)
+        now = _metadata(fd, unreadable)
+        return now if now != was else None
+    finally:
+        os.close(fd)
+
+
+def _metadata(fd: int, unreadable: Attributes) -> tuple[int, Attributes]:
+    """Return the mode of an open directory, even of a removed one, and its attributes and ACL, or `unreadable`."""
+    path = f"/proc/self/fd/{fd}"
+    try:
+        names = sorted(name for name in os.listxattr(path) if name.startswith(_OWN) and not name.startswith(_OVERLAY))
+        attributes = tuple((name, os.getxattr(path, name)) for name in names)
+    except PermissionError:
+        attributes = unreadable
+    return stat.S_IMODE(os.fstat(fd).st_mode), attributes
 
 
 def _is_empty(folder: int, name: bytes) -> bool:

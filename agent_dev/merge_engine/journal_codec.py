@@ -96,6 +96,7 @@ def _git_row(git: GitUpdate) -> dict[str, Any]:
         "entries": [[_text(one.path), *one.old, *one.new] for one in git.index_updates],
         "more": git.has_more,
         "branch": git.imported_branch,
+        "commits": git.imported_commits,
     }
 
 
@@ -110,6 +111,7 @@ def _git(row: Mapping[str, Any]) -> GitUpdate:
         tuple(entries),
         has_more=bool(row["more"]),
         imported_branch=(str(row.get("branch", ("", ""))[0]), str(row.get("branch", ("", ""))[1])),
+        imported_commits=tuple(map(str, row.get("commits", ()))),
     )
 
 

@@ -220,10 +220,12 @@ def _root_identity(tree: dir_tree.Tree) -> tuple[str, int, int]:
 def return_adopted(merge: Merge, uppers: tuple[dir_tree.Tree, ...]) -> None:
     """Move adopted files that were not applied from their slots back into the session, durable. Raises OSError."""
     arrived = {merge.journal.ops[number].key for number in merge.journal.applied_ops()}
+    adopted = {op.slot: op.new for op in merge.journal.ops}
     roots = set()
     for key, slot in merge.journal.adopted:
-        stage = merge.stages[key.root]
-        if key not in arrived and stage is not None and stage.entry_in(slot) is not None:
+        stage, new = merge.stages[key.root], adopted.get(slot)
+        found = stage.entry_in(slot) if stage is not None and key not in arrived else None
+        if stage is not None and found is not None and (new is None or new.matches(found)):  # not a save of the user
             upper_update.move_from_slot(uppers[key.root], merge.real_trees[key.root], stage, key.path, slot)
             roots.add(key.root)
     for root in roots:

@@ -1,5 +1,7 @@
 """Secure the files that a merge replaced: no hard link leads to them, and no stage remains in the real tree."""
 
+import os
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from agent_dev.fs import acl, dir_tree, durable
@@ -61,11 +63,26 @@ def _mode_marks(ops: tuple[Operation, ...], marks: _MarksByOp) -> _MarksByOp:
 
 
 def _remove_unused_stages(merge: Merge) -> None:
-    """Remove stages outside the merge's folder that the journal does not use any more."""
+    """Remove stages outside the merge's folder that the journal does not use any more, unless one keeps a version of the user."""
     current = {stage.path for stage in merge.stages if stage is not None}
     for path in merge.journal.stage_paths - current:
-        if path and not path.startswith(f"{merge.folder}/"):
+        if path and not path.startswith(f"{merge.folder}/") and not _has_users_version(merge, path):
             remove_stage(path)
+
+
+def _has_users_version(merge: Merge, path: str) -> bool:
+    """Return whether a stage has an entry that was not copied: a save of the user that could not be moved back.
+
+    Only a stopped operation leaves one; after a power cut, other entries are unfinished copies.
+    """
+    stopped = _stopped_operations(merge)
+    ops = {op.slot: op for number, op in enumerate(merge.journal.ops) if number in stopped and op.kind is not OpKind.PRUNE}
+    try:
+        found = [ops[name] for name in os.listdir(path) if name in ops]
+    except FileNotFoundError:
+        return False
+    stages = ((merge.stages[op.key.root], op.slot) for op in found)
+    return any(stage is None or stage.entry_in(slot) is None for stage, slot in stages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +105,27 @@ class _Slot:
 def _copy_slots(merge: Merge, root: int, target: Stage) -> _MarksByOp:
     """Copy the slots of a root where needed; return the new marks of operations whose inode changed."""
     stage, done = merge.stages[root], merge.journal.applied_ops()
-    marks = {}
+    stopped, marks = _stopped_operations(merge), {}
     for number, op in enumerate(merge.journal.ops):
-        if stage is not None and op.key.root == root and op.slot:
+        if stage is not None and op.key.root == root and op.slot and not (number in stopped and _is_users(merge, number, done)):
             new_marks = _copy_slot(_slot(merge, number, done), stage, target)
             if new_marks is not None:
                 marks[number] = new_marks
     return marks
+
+
+def _stopped_operations(merge: Merge) -> Collection[int]:
+    """Return the numbers of the operations that the last phase did not carry out."""
+    last = merge.journal.phases[-1].result if merge.journal.phases else None
+    return last.stopped if last is not None else ()
+
+
+def _is_users(merge: Merge, number: int, done: frozenset[int]) -> bool:
+    """Return whether the slot of a stopped operation has a save of the user that could not be moved back."""
+    one = _slot(merge, number, done)
+    stage = merge.stages[one.op.key.root]
+    entry = stage.entry_in(one.op.slot) if stage is not None else None
+    return entry is not None and not (one.wanted is not None and one.wanted.matches(entry))
 
 
 def _slot(merge: Merge, number: int, done: frozenset[int]) -> _Slot:
@@ -114,11 +145,12 @@ def _copy_slot(one: _Slot, stage: Stage, target: Stage) -> _Marks | None:
     source, path = dir_tree.Tree(stage.path, is_ours=True), op.slot.encode()  # includes unreadable files
     try:
         _remove_leftover(target, slot)
-        entry = acl.with_acl_of(entry, source, path)
+        entry = stage.entry_in(op.slot, is_copied=True) or entry
+        entry = replace(entry, attributes=acl.attributes_with_acl(source, path, entry))
         copy = target.copy_users_entry(slot, source, path, entry) if one.is_users else target.copy(slot, source, path, entry)[0]
     finally:
         source.close()
-    return one.marks(copy)
+    return one.marks(replace(copy, attributes=entry.attributes) if copy.type is FileType.DIRECTORY else copy)
 
 
 def _replace(stage: Stage, slots: list[str]) -> None:

@@ -81,10 +81,10 @@ class Stage:
         """Remove the stage with its content, open or closed."""
         remove_tree(self.path)
 
-    def entry_in(self, slot: str) -> Entry | None:
-        """Return the entry in a slot."""
+    def entry_in(self, slot: str, *, is_copied: bool = False) -> Entry | None:
+        """Return the entry in a slot; to be copied, of an unreadable file with its attributes."""
         try:
-            return walk.read_entry(self.fd, slot.encode())
+            return walk.read_entry(self.fd, slot.encode(), is_ours=is_copied)
         except FileNotFoundError:
             return None
 
@@ -207,8 +207,7 @@ class Stage:
     def _dress(self, name: bytes, entry: Entry) -> None:
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
         try:
-            for attribute, value in entry.attributes:
-                durable.set_attribute(fd, attribute, value)
+            _set_attributes(fd, entry)
         finally:
             os.close(fd)
 
@@ -279,15 +278,15 @@ def _copy_owner(like: os.stat_result, chown: Callable[[int, int], None], look: C
 
 
 def _set_attributes(fd: int, entry: Entry) -> int:
-    """Set a new file's attributes; return its mode, reduced if ACLs are not supported."""
+    """Set a new entry's attributes; return its mode, reduced if ACLs are not supported."""
     mode = entry.mode
     for attribute, value in entry.attributes:
         try:
             durable.set_attribute(fd, attribute, value)
         except OSError as error:
-            if attribute != acl.XATTR or error.errno != errno.ENOTSUP:
+            if attribute not in (acl.XATTR, acl.DEFAULT_XATTR) or error.errno != errno.ENOTSUP:
                 raise
-            mode = acl.mode_without_acl(mode, value)
+            mode = acl.mode_without_acl(mode, value) if attribute == acl.XATTR else mode
     return mode
 
 

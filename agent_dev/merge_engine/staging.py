@@ -1,6 +1,7 @@
 """Stage the new content of a merge in slots, and save what the session needs; return the operations in order."""
 
 import os
+import tempfile
 import time
 from dataclasses import replace
 
@@ -189,11 +190,16 @@ class _Staging:
         self._save_result(step, self.rest[-1])
 
     def _check_restorable(self, key: Key, entry: Entry) -> None:
-        """Raise CannotMerge for an unreadable file of another user: an undo would need a copy of it."""
-        is_moved = self._stage(key).path.startswith(self._merge.folder) and entry.links < 2
-        if is_moved or entry.type is not FileType.FILE:
-            return
+        """Raise CannotMerge for an unreadable file of another user, and for attributes that cannot be stored with the merge.
+
+        An undo would need a copy of it.
+        """
+        is_beside = not self._stage(key).path.startswith(self._merge.folder)
         real = self._merge.real_trees[key.root]
+        if is_beside and (found := real.entry_at(key.path)) is not None and found.attributes:
+            self._check_attributes(key, found)
+        if entry.type is not FileType.FILE or (not is_beside and entry.links < 2):
+            return
         folder, _, name = key.path.rpartition(b"/")
         try:
             os.close(real.open(key.path, os.O_RDONLY))
@@ -201,6 +207,16 @@ class _Staging:
             if os.stat(name, dir_fd=real.directory(folder), follow_symlinks=False).st_uid != os.geteuid():
                 reason = "it belongs to another user and is unreadable, so an undo could not restore it; nothing was changed"
                 raise CannotMerge(path=key.path, reason=reason, hint="deselect it") from None
+
+    def _check_attributes(self, key: Key, entry: Entry) -> None:
+        """Raise CannotMerge for an entry whose attributes the merge's folder, on another file system, cannot store."""
+        try:
+            with tempfile.TemporaryFile(dir=self._merge.folder) as probe:
+                for attribute, value in entry.attributes:
+                    os.setxattr(probe.fileno(), attribute, value)
+        except OSError as error:
+            why = f"the state directory cannot store its attributes ({error.strerror}), so an undo could not restore it"
+            raise CannotMerge(path=key.path, reason=f"{why}; nothing was changed", hint="deselect it") from None
 
     def _is_adoptable(self, step: PutEntry, stage: Stage) -> bool:
         """Return whether the session's file can be moved instead of copied: no hard links and no attributes to remove."""

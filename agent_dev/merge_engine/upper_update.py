@@ -232,7 +232,7 @@ def _copy_of(one: RestoredEntry) -> bytes:
 def _copy(upper: dir_tree.Tree, stage: Stage, one: RestoredEntry) -> None:
     """Copy a slot next to its target path."""
     parent, slot = upper.directory(one.path.rpartition(b"/")[0]), one.slot or ""
-    entry, temporary = stage.entry_in(slot), _copy_of(one)
+    entry, temporary = stage.entry_in(slot, is_copied=True), _copy_of(one)
     if entry is None or entry.type is FileType.DIRECTORY:
         return
     source = dir_tree.Tree(stage.path, is_ours=True)  # includes unreadable files

@@ -126,12 +126,14 @@ class ChangeSet:
 
     `notes`: other facts that the user should know, one sentence each.
     `renames`: the old key of each renamed file, by its new one; its deletion and its addition require each other.
+    `directory_renames`: the same of each directory that was renamed whole; its files are renamed files.
     """
 
     changes: tuple[Change, ...]
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     renames: Mapping[Key, Key] = field(default_factory=dict)
+    directory_renames: Mapping[Key, Key] = field(default_factory=dict)
     # Cached, so that no key press walks over 100,000 changes.
     _table: dict[Key, Change] = field(default_factory=dict, init=False, compare=False, repr=False)
     _requirers: dict[Key, tuple[Key, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)

@@ -37,15 +37,15 @@ def _exact_renames(deleted: Mapping[Key, bytes], added: Mapping[Key, bytes]) -> 
     for key, data in sorted(deleted.items()):
         if data:
             by_content.setdefault(data, []).append(key)
-    found = []
-    for key, data in sorted(added.items()):
-        candidates = by_content.get(data)
-        if candidates:
-            same_name = [candidate for candidate in candidates if candidate.name == key.name]
-            old = (same_name or candidates)[0]
-            candidates.remove(old)
-            found.append(Rename(old, key, 1.0))
-    return found
+    found: dict[Key, Rename] = {}
+    for is_same_name in (True, False):
+        for key, data in sorted(added.items()):
+            candidates = by_content.get(data, []) if key not in found else []
+            old = next((one for one in candidates if not is_same_name or one.name == key.name), None)
+            if old is not None:
+                candidates.remove(old)
+                found[key] = Rename(old, key, 1.0)
+    return list(found.values())
 
 
 def _similar_renames(deleted: Mapping[Key, bytes], added: Mapping[Key, bytes], threshold: float) -> list[Rename]:

@@ -11,10 +11,12 @@ from agent_dev.commits.report import CommitReport
 from agent_dev.diff.binary import is_binary
 from agent_dev.diff.merge3 import LineMerge
 from agent_dev.diff.patch_parser import FilePatch, InvalidPatch, parse_patch
+from agent_dev.diff.review_note import ReviewNote
 from agent_dev.errors import CommandFailed
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange
+from agent_dev.merge import saved_selection
 from agent_dev.merge.review import MAX_DIFF_SIZE, Review
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, Risk
 from agent_dev.overlay.labels import (
@@ -153,7 +155,7 @@ def _group_risks(ordered: Sequence[Change], roots: Sequence[str]) -> tuple[RiskG
 
 
 def _change_sections(review: Review, changes: Iterable[Change], budget: _Budget) -> Iterator[ChangeSection]:
-    roots = review.record["roots"]
+    roots, notes = review.record["roots"], saved_selection.load_notes(review.session.folder)
     for number, change in enumerate(changes, 1):
         view = _three_way(review, change, budget)
         diff, hashes = (Diff(), ()) if view.hunks or view.omitted else _diff(review, change, budget)
@@ -167,10 +169,18 @@ def _change_sections(review: Review, changes: Iterable[Change], budget: _Budget)
             tuple(_labels(change)),
             _risks(change),
             "" if change.is_clean else describe_block(change),
-            (*_facts(change), *hashes),
+            (*_notes(change, notes), *_facts(change), *hashes),
             diff,
             view,
         )
+
+
+def _notes(change: Change, notes: Sequence[ReviewNote]) -> Iterator[tuple[str, str]]:
+    """Yield the user's notes to the agent about a change."""
+    for note in notes:
+        if (note.root, note.path) == (change.key.root, change.key.path):
+            line = f", {'old ' * note.is_old}line {note.line}" if note.line else ""
+            yield f"note to the agent{line}", note.text
 
 
 def _three_way(review: Review, change: Change, budget: _Budget) -> ThreeWayView:
@@ -299,6 +309,8 @@ def _commit_section(commit: ParsedCommit, report: CommitReport, repo: BareReposi
 def _commit_notes(commit: ParsedCommit, report: CommitReport) -> Iterator[str]:
     if commit.signature:
         yield f"{commit.signature} signature, not verified"
+    if commit.id in report.changes.imported_ids:
+        yield "imported"
     if commit.id in report.changes.remote_ids:
         yield "on a remote branch, too"
     for path in report.user_edits.get(commit.id, ()):

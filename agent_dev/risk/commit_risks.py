@@ -1,6 +1,7 @@
 """Risks of a commit: the rules for files, and updated submodules."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange
@@ -8,7 +9,7 @@ from agent_dev.overlay.changes import Change, ChangeKind, Risk
 from agent_dev.overlay.symlinks import escapes_root
 from agent_dev.risk import deletions
 from agent_dev.risk.content import MAX_INSPECTED_SIZE
-from agent_dev.risk.risk_rules import LeavesRoot, RiskRule, find_risks
+from agent_dev.risk.risk_rules import LeavesRoot, Origin, RiskRule, find_risks
 
 GITLINK, _SYMLINK = 0o160000, 0o120000
 SUBMODULE_MOVED = Risk(
@@ -23,11 +24,27 @@ UNSEEN_RULE = (
 Texts = Mapping[str, bytes]  # blobs by id, as far as they are inspected
 
 
+@dataclass(frozen=True, slots=True)
+class FileOrigin:
+    """The file that a commit renamed or copied to another path: a path, mode and blob of the parent."""
+
+    path: bytes
+    mode: int
+    oid: str
+
+
 def risks_of_commit(
-    commit: ParsedCommit, rules: tuple[RiskRule, ...], texts: Texts, leaves: LeavesRoot = escapes_root
+    commit: ParsedCommit,
+    rules: tuple[RiskRule, ...],
+    texts: Texts,
+    leaves: LeavesRoot = escapes_root,
+    origins: Mapping[bytes, FileOrigin] | None = None,
 ) -> dict[bytes, tuple[Risk, ...]]:
-    """Return the risks of a commit's files by path, without files that have none; a file not in `texts` counts as too large."""
-    found = {one.path: _risks(one, rules, texts, leaves) for one in commit.changed_files}
+    """Return the risks of a commit's files by path, without files that have none; a file not in `texts` counts as too large.
+
+    `origins`: of renamed and copied files, by new path.
+    """
+    found = {one.path: _risks(one, rules, texts, leaves, (origins or {}).get(one.path)) for one in commit.changed_files}
     stems = deletions.changed_stems(one.path for one in commit.changed_files if one.new_mode)
     for one in (one for one in commit.changed_files if not one.new_mode or one.kind == ChangeKind.RETYPED):
         harmless = {deletions.UNRESTORABLE_RULE}  # the parent commit has the file
@@ -46,7 +63,9 @@ def link_targets(commits: Iterable[ParsedCommit], texts: Texts) -> dict[bytes, s
     return {path: targets for path, targets in found.items() if targets != {None}}
 
 
-def _risks(one: TreeChange, rules: tuple[RiskRule, ...], texts: Texts, leaves: LeavesRoot) -> tuple[Risk, ...]:
+def _risks(
+    one: TreeChange, rules: tuple[RiskRule, ...], texts: Texts, leaves: LeavesRoot, source: FileOrigin | None
+) -> tuple[Risk, ...]:
     if one.new_mode == GITLINK:
         return (SUBMODULE_MOVED,)
     if one.old_mode == GITLINK and not one.new_mode:
@@ -57,7 +76,12 @@ def _risks(one: TreeChange, rules: tuple[RiskRule, ...], texts: Texts, leaves: L
     after = _entry(one.new_mode, texts.get(one.new_oid))
     data = texts.get(one.new_oid, b"") if after is not None and after.type is FileType.FILE else b""
     change = Change(Key(0, one.path), ChangeKind(one.kind), before, after)
-    return find_risks(change, rules, data, lambda: texts.get(one.old_oid, b""), leaves=leaves)
+    return find_risks(change, rules, data, _origin(source, texts) or (lambda: texts.get(one.old_oid, b"")), leaves=leaves)
+
+
+def _origin(source: FileOrigin | None, texts: Texts) -> Origin | None:
+    entry = _entry(source.mode, texts.get(source.oid)) if source is not None else None
+    return Origin(source.path, entry, lambda: texts.get(source.oid, b"")) if source is not None and entry is not None else None
 
 
 def _entry(mode: int, data: bytes | None) -> Entry | None:

@@ -1,8 +1,9 @@
 """Risk rules on a change's path, kind, mode, symlink target and added content."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from agent_dev.fs.entry import FileType
+from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay import symlinks
 from agent_dev.overlay.changes import Change, ChangeKind, Risk, is_mostly_emptied
 from agent_dev.path_patterns import PatternIndex, fold_path, folded_names
@@ -69,11 +70,20 @@ class RiskRule(Value):
     but_for: tuple[str, ...] = ()  # a JSON or TOML file differs outside these keys
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The file that a new one was renamed or copied from. `read` reads its bytes."""
+
+    path: bytes
+    entry: Entry
+    read: ReadBase
+
+
 def find_risks(
     change: Change,
     rules: tuple[RiskRule, ...],
     after: bytes = b"",
-    before: ReadBase = bytes,
+    before: ReadBase | Origin = bytes,
     *,
     is_embedded: bool = False,
     leaves: LeavesRoot = symlinks.escapes_root,
@@ -81,20 +91,31 @@ def find_risks(
     """Return the risks of a change in the order of the rules.
 
     `after`: the agent's bytes; of a file larger than MAX_INSPECTED_SIZE at least the first ones. `before` reads the base's bytes
-    and is called only when a rule compares. `is_embedded`: the change is in a repository that the agent created. `leaves`:
-    whether a symlink leads out of the root; by default judged by its target alone.
+    and is called only when a rule compares; of a renamed or copied file it is the origin, with which rules compare that apply to
+    both places. `is_embedded`: the change is in a repository that the agent created. `leaves`: whether a symlink leads out of
+    the root; by default judged by its target alone.
     """
     index = _index(rules)
-    sides = (to_utf8(after), lambda: to_utf8(before())) if after and change.kind is not ChangeKind.METADATA else None
+    has_content = bool(after) and change.kind is not ChangeKind.METADATA
+    new = to_utf8(after)
+    origin = before if isinstance(before, Origin) else None
+    read = before.read if isinstance(before, Origin) else before
+    compared = replace(change, kind=ChangeKind.EDITED, before=origin.entry) if origin else change
+    as_new = (new, bytes if origin else lambda: to_utf8(read())) if has_content else None
+    as_edit = (new, lambda: to_utf8(read())) if has_content else None
+    alike = index.alike(change.key.path, origin.path) if origin else frozenset()
     applicable = index.applicable(change.kind, change.type, is_embedded=is_embedded)
-    candidates = (rules[number] for number in index.candidates(change.key.path) if number in applicable)
-    matching = (rule for rule in candidates if _meets(rule, change, after, sides, leaves))
-    return tuple(Risk(rule.name, rule.why, rule.check) for rule in matching)
+    found = []
+    for number in index.candidates(change.key.path):
+        rule, (one, sides) = rules[number], (compared, as_edit) if number in alike else (change, as_new)
+        if number in applicable and _meets(rule, one, after, sides, leaves):
+            found.append(Risk(rule.name, rule.why, rule.check))
+    return tuple(found)
 
 
 def _meets(rule: RiskRule, change: Change, after: bytes, sides: Sides | None, leaves: LeavesRoot) -> bool:
     return (
-        (not rule.content or any(_has_magic(after, name) for name in rule.content))
+        (not rule.content or (any(_has_magic(after, name) for name in rule.content) and not _is_same(change, sides)))
         and (not rule.executable or _is_executable(change))
         and (not rule.leaves_root or _leaves_root(change, leaves))
         and (not rule.special_bits or _adds(change, _SPECIAL))
@@ -140,6 +161,11 @@ def _is_gutted(change: Change) -> bool:
 def _is_unseen(change: Change) -> bool:
     after = change.after
     return after is not None and after.type is FileType.FILE and after.size > MAX_INSPECTED_SIZE
+
+
+def _is_same(change: Change, sides: Sides | None) -> bool:
+    """Return whether a file has the bytes of its origin."""
+    return change.kind is ChangeKind.EDITED and sides is not None and sides[0] == sides[1]()
 
 
 def _has_magic(head: bytes, name: str) -> bool:
@@ -193,6 +219,15 @@ class _Index:
         if path not in self.known:
             self.known[path] = self._candidates(path)
         return self.known[path]
+
+    def alike(self, path: bytes, origin: bytes) -> frozenset[int]:
+        """Return the numbers of the rules for which a file moved or copied to `path` is as new as its difference.
+
+        A rule with paths is not one of them if the origin has another name, or is farther from the root, where fewer tools
+        read it.
+        """
+        found = frozenset(self.candidates(path)) & frozenset(self.candidates(origin))
+        return found if path.count(b"/") >= origin.count(b"/") else found & frozenset(self.pathless)
 
     def _candidates(self, path: bytes) -> list[int]:
         parts, keys = folded_names(path)

@@ -57,7 +57,7 @@ def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedCon
 
 def _files(prepared: PreparedRun, environ: dict[str, str]) -> tuple[tuple[str, bytes], ...]:
     """Return the generated files of the sandbox: the terminal's description and the demo's script."""
-    files = preflight.terminfo(environ, prepared.machine.home)
+    files = (*preflight.terminfo(environ, prepared.machine.home), *prepared.agent_files)
     if prepared.settings.profile.name != "demo":
         return files
     with open(f"{load.profiles_folder()}/demo-agent.sh", "rb", 0) as file:

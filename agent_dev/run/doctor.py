@@ -11,7 +11,8 @@ from agent_dev.config import load, trust_store
 from agent_dev.config.options import RunOptions, options_layer
 from agent_dev.control import socket_file
 from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
-from agent_dev.linux import syscalls
+from agent_dev.linux import programs, syscalls
+from agent_dev.network import namespace
 from agent_dev.paths import expand, split_optional
 from agent_dev.risk import load as risk_load
 from agent_dev.run.prepare import locate_command, prepare_run
@@ -59,12 +60,15 @@ def run_checks(where: CommandContext, options: RunOptions) -> tuple[Finding, ...
     home = agent_home_path(profile, _home(where), where.root)
     writable = (*profile.overlay, *profile.rw, *(split_optional(path)[0] for path in profile.rw))
     agent_paths = (expand(path, _home(where)) for path in (agent_homes_folder(profile, _home(where)), *writable))
+    untrusted = (where.root, home, *agent_paths)
     findings = [
         _kernel(),
         *_namespaces(),
         _landlock(),
+        _limits(where, untrusted),
+        _network(),
         _control_socket(),
-        *_bwrap(where, (where.root, home, *agent_paths)),
+        *_bwrap(where, untrusted),
         _state(where),
     ]
     findings.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be created on first use"))
@@ -130,6 +134,24 @@ def _landlock() -> Finding:
         FindingState.UNAVAILABLE,
         cure,
     )
+
+
+def _limits(where: CommandContext, untrusted: tuple[str, ...]) -> Finding:
+    """Check whether a memory limit can hold for a whole sandbox; it is optional."""
+    busctl = programs.find_program("busctl", where.environ, untrusted) or ""
+    if probe.has_limit_groups(busctl, where.environ):
+        return Finding("limits", "hold for the whole sandbox (tested)")
+    cure = "a systemd user session, or a delegated control group, lets it hold for the whole sandbox"
+    return Finding("limits", "a memory limit holds per process: no control group can be created", FindingState.UNAVAILABLE, cure)
+
+
+def _network() -> Finding:
+    """Check what `net: allow` needs; it is optional."""
+    reason = probe.error_in_child(namespace.try_support)
+    if not reason:
+        return Finding("net: allow", "works (tested)")
+    cure = "the kernel needs nf_tables with NAT and reject: sudo modprobe -a nft_chain_nat nft_nat nft_reject_inet"
+    return Finding("net: allow", reason, FindingState.UNAVAILABLE, cure)
 
 
 def _control_socket() -> Finding:

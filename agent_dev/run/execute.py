@@ -12,34 +12,38 @@ from agent_dev.sandbox import launch, sandbox_monitor
 from agent_dev.session import removal, store
 
 SHORT_RUN = 20  # ms: a shorter run without changes needs no lower snapshot and no durable record
-_BWRAP_FAILED = (1, 125)  # exit codes of bubblewrap or the setup process when the agent never started
+BWRAP_FAILED = (1, 125)  # exit codes of bubblewrap or the setup process when the agent never started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.sandbox.supervisor_interface import SupervisorHandle
-
-    EndedRun = tuple[sandbox_monitor.SandboxMonitor, SupervisorHandle | None, launch.Sandbox]
+    EndedRun = tuple[sandbox_monitor.SandboxMonitor, launch.SetupProcess, launch.Sandbox]
 
 
-def run_job(job: RunJob, setup: launch.SetupProcess) -> Outcome:
-    """Start the sandbox, wait for its end, and finish the session."""
+def run_job(job: RunJob, setup: launch.SetupProcess, notice: "limits.Notice") -> Outcome:
+    """Start the sandbox, wait for its end, and finish the session. `notice` shows a line to the user before the agent starts."""
     merge_lock.block_merges(job.merge_lock)
-    limits.add_limit_groups(job, setup)
-    blocking = [_is_blocking(fd) for fd in range(3)]
+    limits.add_limit_groups(job, setup, notice)
+    blocking = blocking_modes()
     start = time.monotonic()
     try:
         outcome = _run_sandbox(job, setup, blocking)
-        _announce_end(job, outcome, time.monotonic() - start)
+        _announce_end(job, outcome, time.monotonic() - start, setup)
         return outcome
     finally:
         setup.terminal.finish()
         if setup.supervisor is not None:
             setup.supervisor.kill()
+        if setup.gateway is not None:
+            setup.gateway.kill()
 
 
 def _run_sandbox(job: RunJob, setup: launch.SetupProcess, blocking: list[bool | None]) -> Outcome:
     facts, listener = job.prepared.machine, services.open_control_socket(job)
+    setup.terminal.may_copy = job.prepared.settings.profile.clipboard
+    setup.join_socket = f"{job.session.folder}/{store.JOIN_SOCKET}"
+    setup.terminal.describe_session(job.session.folder, str(job.record["name"] or job.session.id))
     sandbox = launch.build_with_fallback(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty_file, setup)
+    launch.attach_gateway(sandbox, setup.gateway)
     record: store.Record = {
         **job.record,
         "init": sandbox.init_pid,
@@ -55,26 +59,25 @@ def _run_sandbox(job: RunJob, setup: launch.SetupProcess, blocking: list[bool | 
     disks = limits.free_space(job)
     launch.start_agent(sandbox)
     if not monitor.has_ended_within(SHORT_RUN):
+        setup.terminal.confirm_start()
         snapshot_pid = _begin_snapshot(job, record) if snapshot_pid is None else snapshot_pid
         services_pids = services.start_services(job, record, listener)
         store.sync_record(job.session)
-        monitor.disk_monitor = limits.disk_monitor(job, disks)
+        _monitor_more(job, setup, sandbox, monitor, disks)
         monitor.wait()
     services.stop_services(job, services_pids, listener)
     exit_code = launch.exit_code(sandbox)
     exit_code = monitor.exit_code if exit_code is None else exit_code
     setup.finish_streams()
     setup.terminal.finish()
-    for fd, was in enumerate(blocking):
-        if was is not None and _is_blocking(fd) is not None:
-            os.set_blocking(fd, was)  # the open file description is shared with the agent, and node leaves it changed
+    restore_blocking(blocking)
     monitor.restore_handlers()
-    if exit_code is None and not monitor.end_signal and launch.reap(sandbox) in _BWRAP_FAILED:
+    if exit_code is None and not monitor.end_signal and launch.reap(sandbox) in BWRAP_FAILED:
         _raise_start_failure(job, snapshot_pid, setup)
     code = 128 + monitor.end_signal if monitor.end_signal else (137 if exit_code is None else exit_code)
     reason = limits.reached_limit(job, setup, monitor, code)
     record = services.finish_rollback(job, record, sandbox.setup_pid)
-    outcome = _finish_session(job, record, snapshot_pid, code, (monitor, setup.supervisor, sandbox)).replace(limit_notice=reason)
+    outcome = _finish_session(job, record, snapshot_pid, code, (monitor, setup, sandbox)).replace(limit_notice=reason)
     if snapshot_pid is not None:
         _index_home(job, record["launched"])
     if outcome.is_kept:
@@ -86,12 +89,27 @@ def _run_sandbox(job: RunJob, setup: launch.SetupProcess, blocking: list[bool | 
     return outcome
 
 
-def _announce_end(job: RunJob, outcome: Outcome, seconds: float) -> None:
+def _monitor_more(
+    job: RunJob,
+    setup: launch.SetupProcess,
+    sandbox: launch.Sandbox,
+    monitor: sandbox_monitor.SandboxMonitor,
+    disks: "dict[str, os.statvfs_result]",
+) -> None:
+    """Monitor what a run that ends immediately does not need: free disk space, and whether the agent is idle."""
+    monitor.disk_monitor = limits.disk_monitor(job, disks)
+    if job.prepared.settings.profile.notify_idle_seconds:
+        from agent_dev.run.alerts import idle_alert  # off by default
+
+        monitor.check_idle = idle_alert.idle_check(job, setup, sandbox)
+
+
+def _announce_end(job: RunJob, outcome: Outcome, seconds: float, setup: launch.SetupProcess) -> None:
     shortest = job.prepared.settings.profile.notify_end_seconds
     if shortest and seconds >= shortest and not outcome.end_signal:
-        from agent_dev.run import end_alert  # after a long run
+        from agent_dev.run.alerts import end_alert  # after a long run
 
-        end_alert.alert_end(job, outcome)
+        end_alert.alert_end(job, outcome, setup.terminal.open_user_terminal())
 
 
 def _index_home(job: RunJob, launched: int) -> None:
@@ -104,6 +122,18 @@ def _index_home(job: RunJob, launched: int) -> None:
         return  # full disk, or home removed: the next diff reports missing data
 
 
+def blocking_modes() -> list[bool | None]:
+    """Return whether each standard stream is blocking; None for a closed one."""
+    return [_is_blocking(fd) for fd in range(3)]
+
+
+def restore_blocking(modes: list[bool | None]) -> None:
+    """Restore the modes of the standard streams, whose open file descriptions are shared with the agent: node changes them."""
+    for fd, was in enumerate(modes):
+        if was is not None and _is_blocking(fd) is not None:
+            os.set_blocking(fd, was)
+
+
 def _is_blocking(fd: int) -> bool | None:
     try:
         return os.get_blocking(fd)
@@ -112,7 +142,8 @@ def _is_blocking(fd: int) -> bool | None:
 
 
 def _finish_session(job: RunJob, record: store.Record, snapshot_pid: int | None, code: int, ran: "EndedRun") -> Outcome:
-    monitor, supervisor, sandbox = ran
+    monitor, setup, sandbox = ran
+    supervisor = setup.supervisor
     name = str(record["name"] or job.session.id)
     merge = job.prepared.settings.profile.merge and not monitor.end_signal
     outcome = Outcome(code, job.session, name, 0, 0, merge, monitor.refreshes, monitor.end_signal, 0, monitor.has_timed_out)
@@ -131,6 +162,8 @@ def _finish_session(job: RunJob, record: store.Record, snapshot_pid: int | None,
         outcome = outcome.replace(denied=tally.denied)
         if is_kept and supervisor.has_policy:
             record = command_policy.with_policy_log(f"{job.session.folder}/commands.jsonl", record, job.prepared, tally)
+    if is_kept and setup.gateway is not None:
+        record = services.with_network_log(job.session, record, setup.gateway)
     if not is_kept:
         if snapshot_pid is not None:
             _cancel_snapshot(snapshot_pid)

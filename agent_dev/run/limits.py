@@ -9,25 +9,45 @@ from agent_dev.sandbox import launch, sandbox_monitor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_dev.fs.disk_space import FreeSpace
     from agent_dev.run.job import RunJob
     from agent_dev.session.store import Store
 
     Disks = dict[str, os.statvfs_result]
+    Notice = Callable[[str], None]
 
 _WHOLE_SANDBOX = ("memory", "processes")
 _EXIT_SIGXFSZ = 128 + 25  # the exit code of a program that reached the file-size limit
 
 
-def add_limit_groups(job: "RunJob", setup: launch.SetupProcess) -> None:
-    """Give the setup process the control groups that the limits require."""
+def add_limit_groups(job: "RunJob", setup: launch.SetupProcess, notice: "Notice") -> None:
+    """Give the setup process the control groups that the limits require; `notice` shows which limits lack one."""
     limits = dict(job.prepared.settings.profile.limits)
     if not any(name in limits for name in _WHOLE_SANDBOX):
         return
     from agent_dev.sandbox.cgroup_limits import LimitGroups  # only with such limits
 
     busctl = programs.find_program("busctl", job.environ, job.prepared.untrusted_paths) or ""
-    setup.limit_groups = LimitGroups(job.session.id, limits, busctl, job.environ)
+
+    def report(missing: tuple[str, ...]) -> None:
+        for text in missing_group_notices(missing, limits, is_root=os.geteuid() == 0):
+            notice(text)
+
+    setup.limit_groups = LimitGroups(job.session.id, limits, busctl, job.environ, report)
+
+
+def missing_group_notices(missing: tuple[str, ...], limits: dict[str, int], *, is_root: bool) -> tuple[str, ...]:
+    """Return a line per limit that holds otherwise than for the whole sandbox, because it has no control group."""
+    from agent_dev.config.limits import format_limit  # only for the message
+
+    found = []
+    if "memory" in missing:
+        found.append(f"memory={format_limit('memory', limits['memory'])} holds per process: no control group can be created")
+    if "processes" in missing and is_root:  # the kernel exempts root from RLIMIT_NPROC
+        found.append(f"processes={limits['processes']} does not hold for root: no control group can be created")
+    return tuple(found)
 
 
 def monitor_options(job: "RunJob") -> sandbox_monitor.MonitorOptions:

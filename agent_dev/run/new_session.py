@@ -71,15 +71,17 @@ def _begin(
     session = store.create_session(prepared.store)
     home = None
     try:
-        setup.supervisor = services.start_supervisor(prepared, session, request.environ)
-        home = HomeLease(prepared.store.path, prepared.agent_home, prepared.settings.profile.net)
+        services.start_helpers(setup, prepared, session, request.environ)
+        home = HomeLease(prepared.store.path, prepared.agent_home, plan.network_key(prepared.settings.profile))
         job = _job(prepared, session, home, query, request).replace(name_claim=claim)
         services.report_hidden(job, notice)
         refs.record_initial_refs(session, job.record)
-        return execute.run_job(job, setup)
+        return execute.run_job(job, setup, notice)
     except BaseException as error:
         if setup.supervisor is not None:
             setup.supervisor.kill()
+        if setup.gateway is not None:
+            setup.gateway.kill()
         if home:
             home.release()
         is_unborn = services.drop_unstarted(session)
@@ -176,4 +178,5 @@ def _record(prepared: PreparedRun, request: RunRequest, parts: SessionSpec) -> s
         "rename_similarity": prepared.settings.profile.rename_similarity,
         "started": time.time_ns(),
         "launcher": os.getpid(),
+        "clipboard": prepared.settings.profile.clipboard,
     }

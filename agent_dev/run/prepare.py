@@ -30,14 +30,16 @@ if TYPE_CHECKING:
 
     from agent_dev.sandbox.plan import Machine
     from agent_dev.sandbox.shared_sockets import SharedSocket
+
+    Files = tuple[tuple[str, bytes], ...]
 else:
     SharedSocket = object
 
 
-def prepare_run(request: RunRequest, facts: "Machine | None" = None) -> PreparedRun:
+def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_command: bool = True) -> PreparedRun:
     """Decide everything for a run. Raises AgentDevError; only caches are created.
 
-    `facts`: those of the machine, if a command is only looked up: credentials to mask are not searched for then.
+    `facts`: those of the machine, if a command is only looked up, not its credentials to mask. `with_command`: check the command.
     """
     options, environ = request.options, request.environ
     if not request.arguments[0]:
@@ -47,20 +49,21 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None) -> Prepared
     location = repository.find_location(cwd)
     agent = "" if request.kind == COMMAND else request.arguments[0]
     settings, notices = _settings(request, agent, home, location.root)
-    settings = _expand_fields(settings, home, location.root)
+    settings, instructions, agent_files = _with_instructions(settings, agent, location.root)
     profile = settings.profile
-    if request.kind == AGENT:
-        _require_known(agent, settings, options.profile_file)
+    _check_request(request, agent, settings)
     agent_home = os.path.realpath(plan.agent_home_path(profile, home, location.root))
     homes = os.path.realpath(plan.agent_homes_folder(profile, home)) if "{" in profile.home else agent_home
     overlays, rw = _paths(profile.overlay, home, "overlay", settings), _paths(profile.rw, home, "rw", settings)
     prepared = PreparedRun(
         settings=settings,
         machine=facts
-        or machine.inspect_machine(environ, _untrusted_paths(home, location.root, agent_home, homes, *overlays, *rw)),
+        or machine.inspect_machine(
+            environ, _untrusted_paths(home, location.root, agent_home, homes, *overlays, *rw), profile.net
+        ),
         location=location,
         cwd=cwd,
-        command=_command(profile, request, is_profile=profile.name == agent),
+        command=_command(profile, request, instructions, is_profile=profile.name == agent),
         agent_home=agent_home,
         homes_folder=homes,
         store=store.state_store(expand(profile.state, home), environ),
@@ -74,14 +77,25 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None) -> Prepared
         shared_sockets=(),
         hidden=(),
         notices=notices,
+        agent_files=agent_files,
     )
     _refuse(prepared, request)
-    _refuse_reftables(prepared, environ)
     prepared = _resolve_path(shown_paths.with_tools(prepared, with_masks=facts is None))
-    if profile.share:
+    if profile.share or profile.net == "allow":
         prepared = prepared.replace(shared_sockets=_shared(prepared, environ))
-    _check_command(prepared, is_direct=bool(options.direct))
+    if with_command:
+        check_command(prepared, is_direct=bool(options.direct))
     return prepared
+
+
+def _check_request(request: RunRequest, agent: str, settings: Settings) -> None:
+    """Raise UsageError for options that have no effect with the profile's network, UnknownAgent for an unknown word."""
+    profile = settings.profile
+    flag = "--allow" if request.options.allow else "--deny" if request.options.deny else ""
+    if flag and profile.net != "allow":
+        raise UsageError(message=f"{flag} has no effect with net: {profile.net}", hint="--net allow")
+    if request.kind == AGENT:
+        _require_known(agent, settings, request.options.profile_file)
 
 
 def _require_known(agent: str, settings: Settings, profile_file: str) -> None:
@@ -94,7 +108,7 @@ def _require_known(agent: str, settings: Settings, profile_file: str) -> None:
 
 
 def _settings(request: RunRequest, agent: str, home: str, root: str) -> tuple[Settings, tuple[str, ...]]:
-    """Return the settings, with the repository's own if they are trusted, and the notices about these."""
+    """Return the settings, with the repository's own if they are trusted and with paths expanded, and notices about these."""
     options = request.options
     settings_request = load.SettingsRequest(
         agent=agent,
@@ -106,12 +120,13 @@ def _settings(request: RunRequest, agent: str, home: str, root: str) -> tuple[Se
     )
     settings = load.load_settings(settings_request)
     if not os.path.lexists(f"{root}/.agent-dev.yaml"):
-        return settings, ()
+        return _expand_fields(settings, home, root), ()
     from agent_dev.config import trust_store  # most repositories have no settings of their own
 
     state = store.state_store(expand(settings.profile.state, home), request.environ).path
     layer, notice = trust_store.load_layer(state, root)
-    return load.load_settings(settings_request.replace(repository=layer)), (notice,) if notice else ()
+    settings = load.load_settings(settings_request.replace(repository=layer))
+    return _expand_fields(settings, home, root), (notice,) if notice else ()
 
 
 def _untrusted_paths(home: str, *paths: str) -> tuple[str, ...]:
@@ -154,8 +169,25 @@ def _version(name: str) -> tuple[list[int], str]:
     return [int(part) for part in name.lstrip("v").split(".") if part.isdigit()], name
 
 
-def _command(profile: Profile, request: RunRequest, *, is_profile: bool) -> tuple[str, ...]:
-    """Return the command of a run: the profile's with the given arguments, words that continue a conversation, and a prompt."""
+def _with_instructions(settings: Settings, agent: str, root: str) -> "tuple[Settings, tuple[str, ...], Files]":
+    """Return the settings with variables that lead an agent to its instructions, its options, and the files for it."""
+    profile = settings.profile
+    if profile.name != agent or not profile.command or not profile.agent:
+        return settings, (), ()
+    from agent_dev.config import agent_instructions  # agents only: other starts do not need it
+
+    found = agent_instructions.agent_instructions(profile, root)
+    with_variables = settings.replace(profile=profile.replace(set=(*profile.set, *found.variables)))
+    return with_variables, found.options, found.files
+
+
+def _command(profile: Profile, request: RunRequest, instructions: tuple[str, ...], *, is_profile: bool) -> tuple[str, ...]:
+    """Return the command of a run: the profile's with the given arguments, words that continue a conversation, and a prompt.
+
+    `instructions`: words that follow the agent's standing options.
+    """
+    if request.command:
+        return request.command
     words, agent = request.arguments, dict(profile.agent)
     is_agent = is_profile and bool(profile.command)
     if is_agent and request.continues and agent.get("resume"):
@@ -167,7 +199,8 @@ def _command(profile: Profile, request: RunRequest, *, is_profile: bool) -> tupl
     given = tuple(word.replace("{prompt}", prompt) for word in form) if prompt else ()
     if not is_agent:
         return words
-    standing = profile.command[:1] if words[1:2] and words[1] in agent.get("bare", ()) else profile.command
+    is_bare = bool(words[1:2]) and words[1] in agent.get("bare", ())
+    standing = profile.command[:1] if is_bare else (*profile.command, *instructions)
     return (*standing, *words[1:], *given)
 
 
@@ -234,6 +267,7 @@ def _refuse(prepared: PreparedRun, request: RunRequest) -> None:
         repository.refuse_embedded_git_dir(repository.SessionLocation(path, repository.find_git_dir(path)))
     repository.refuse_embedded_git_dir(prepared.location)
     _refuse_owner(prepared)
+    _refuse_reftables(prepared, request.environ)
 
 
 def _trusted_files(prepared: PreparedRun, request: RunRequest) -> tuple[str, ...]:
@@ -295,7 +329,7 @@ def locate_command(prepared: PreparedRun, *, is_direct: bool = False) -> tuple[s
     raise CommandNotFound(command=name, hint=hint)
 
 
-def _check_command(prepared: PreparedRun, *, is_direct: bool) -> None:
+def check_command(prepared: PreparedRun, *, is_direct: bool) -> None:
     """Raise CommandNotFound or NotExecutable if the command would not start; links are left to the sandbox."""
     _, outside = locate_command(prepared, is_direct=is_direct)
     if os.path.islink(outside):
@@ -332,7 +366,11 @@ def path_on_host(path: str, prepared: PreparedRun) -> str | None:
 
 
 def _shared(prepared: PreparedRun, environ: dict[str, str]) -> tuple[SharedSocket, ...]:
-    from agent_dev.sandbox import shared_sockets  # most runs share nothing
+    from agent_dev.config.network_rules import SOCKET_PREFIX  # most runs share nothing
+    from agent_dev.sandbox import shared_sockets
 
     context = shared_sockets.SocketContext(environ, prepared.machine.uid, prepared.machine.home, prepared.untrusted_paths)
-    return shared_sockets.share_sockets(prepared.settings.profile.share, context)
+    profile = prepared.settings.profile
+    allowed = profile.allow if profile.net == "allow" else ()
+    paths = tuple(rule.removeprefix(SOCKET_PREFIX) for rule in allowed if rule.startswith(SOCKET_PREFIX))
+    return (*shared_sockets.share_sockets(profile.share, context), *shared_sockets.share_paths(paths, context))

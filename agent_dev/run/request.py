@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.git.nested_repositories import NestedRepository
     from agent_dev.sandbox.shared_sockets import SharedSocket
+    from agent_dev.sandbox.terminal.pty import Terminal
 else:
     NestedRepository = SharedSocket = object
 
@@ -28,7 +29,9 @@ class RunRequest(Value):
     merge_lock: int = -1  # descriptor of a lock file: held by merges, and by this run until its lower snapshot
     continues: bool = False  # a resumed session goes on with the agent's own conversation, if its profile says how
     review_notes: bytes = b""  # notes of the review, a file for the agent of a resumed session
+    terminal: "Terminal | None" = None  # of a session that can be detached; None: the user's
     has_checkpoints: bool = True  # False for a transaction: if it fails it is kept whole, otherwise merged
+    command: tuple[str, ...] = ()  # runs instead of the agent, with the agent's settings
 
 
 class PreparedRun(Value):
@@ -52,6 +55,7 @@ class PreparedRun(Value):
     shared_sockets: tuple[SharedSocket, ...]
     hidden: tuple[tuple[str, str], ...]  # tool directories not shown, with reasons
     notices: tuple[str, ...]  # notices about untrusted settings of the repository
+    agent_files: tuple[tuple[str, bytes], ...] = ()  # generated files of the sandbox for this agent: path, content
     nested_repositories: tuple[NestedRepository, ...] = ()  # below the root, in direct mode
 
     @property

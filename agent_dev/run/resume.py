@@ -6,7 +6,7 @@ import time
 from agent_dev.agent_git import refs
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SYSTEM_ERRORS, AgentDevError, Refused, UnreadableSession, agent_not_started, describe_system_error
-from agent_dev.fs import walk
+from agent_dev.fs import dir_tree, walk
 from agent_dev.fs.entry import CorruptUpperError
 from agent_dev.git import passed_config_files
 from agent_dev.git.git_dir import PrivateGitDir
@@ -18,7 +18,7 @@ from agent_dev.run import job as run_job
 from agent_dev.run.prepare import prepare_run
 from agent_dev.run.request import AGENT_OR_COMMAND, COMMAND, PreparedRun, RunRequest
 from agent_dev.sandbox import bwrap, launch, plan
-from agent_dev.session import removal, store
+from agent_dev.session import removal, store, uppers
 from agent_dev.session.root import Root
 from agent_dev.session.sessions import ListedSession
 
@@ -44,19 +44,19 @@ def resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_
 
 def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_job.Outcome:
     launch.close_inherited()
-    prepared = _prepare(listed, request)
+    prepared = prepare_again(listed, request)
     query = new_session.start_git_query(prepared, request.environ)
-    _refuse_other_roots(prepared, listed.record)
+    refuse_other_roots(prepared, listed.record)
     notice(f"resuming session {listed.name}")
     for line in shown_paths.session_notices(prepared):
         notice(line)
     session = listed.session
     record = listed.record
-    touched = tuple(_touched(session, record, number) for number in range(len(prepared.overlays) + 1))
+    touched = list_prior_changes(session, record, len(prepared.overlays) + 1)
     removal.remove_work_directories(session)
     for number in range(len(touched)):
         store.recreate_work(session, number)
-    home = HomeLease(prepared.store.path, prepared.agent_home, prepared.settings.profile.net)
+    home = HomeLease(prepared.store.path, prepared.agent_home, plan.network_key(prepared.settings.profile))
     try:
         roots = tuple(session.root(number, path) for number, path in enumerate((prepared.location.root, *prepared.overlays)))
         passed = new_session.passed_git_config(query, request.environ, prepared)
@@ -64,7 +64,7 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
             record = _unpack(prepared, session, record, roots, request.environ)
             if prepared.location.git:
                 passed_config_files.append_to_config(f"{refs.find_private_git_dir(session, record)}", passed.git_dir_config)
-        parts = new_session.make_session_spec(prepared, session, roots, _git(listed, record), passed, request.environ)
+        parts = new_session.make_session_spec(prepared, session, roots, git_dirs_of(listed, record), passed, request.environ)
         parts = _with_notes(parts, request.review_notes, notice)
         sandbox_plan = plan.build_plan(prepared.settings.profile, prepared.machine, parts)
         home.prepare(bwrap.home_mount_points(sandbox_plan), sandbox_plan)
@@ -81,9 +81,9 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
             merge_lock=request.merge_lock,
             has_checkpoints=request.has_checkpoints,
         )
-        setup = launch.SetupProcess()
-        setup.supervisor = services.start_supervisor(prepared, session, request.environ)
-        return execute.run_job(job, setup)
+        setup = launch.SetupProcess(terminal=request.terminal)
+        services.start_helpers(setup, prepared, session, request.environ)
+        return execute.run_job(job, setup, notice)
     except BaseException as error:
         home.release()
         has_run = store.read_record(session).get("launched") != record.get("launched")
@@ -98,11 +98,12 @@ def _with_notes(parts: plan.SessionSpec, notes: bytes, notice: "Notice") -> plan
     """Return a spec with the notes of the review as a file, and its path as a variable."""
     if not notes:
         return parts
-    notice(f"the notes of the review are inside in {NOTES_FILE} (${_NOTES})")
+    notice(f"the agent finds the notes of the review in {NOTES_FILE} (${_NOTES})")
     return parts.replace(files=(*parts.files, (NOTES_FILE, notes)), env=(*parts.env, (_NOTES, NOTES_FILE)))
 
 
-def _refuse_other_roots(prepared: PreparedRun, record: store.Record) -> None:
+def refuse_other_roots(prepared: PreparedRun, record: store.Record) -> None:
+    """Raise Refused unless a run has the roots of the session."""
     paths = [prepared.location.root, *prepared.overlays]
     if paths != record["roots"]:
         roots_now, roots_then = ", ".join(paths), ", ".join(record["roots"])
@@ -143,7 +144,7 @@ def _resumed_record(record: store.Record, command: tuple[str, ...]) -> store.Rec
     }
 
 
-def _prepare(listed: ListedSession, request: RunRequest) -> PreparedRun:
+def prepare_again(listed: ListedSession, request: RunRequest) -> PreparedRun:
     """Prepare as the session started, with the arguments and options given now."""
     options, arguments = listed.record.get("options"), listed.record.get("words")
     recorded = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items() if name != "prompt"}
@@ -153,10 +154,12 @@ def _prepare(listed: ListedSession, request: RunRequest) -> PreparedRun:
         return prepare_run(RunRequest(request.arguments, merged, request.environ, request.kind))
     kind = COMMAND if listed.record.get("is_command") else AGENT_OR_COMMAND  # `tx` accepts both without `--`
     again = RunRequest(tuple(map(str, arguments)), merged, request.environ, kind)
-    return prepare_run(again.replace(continues=request.continues, review_notes=request.review_notes))
+    again = again.replace(continues=request.continues, review_notes=request.review_notes, command=request.command)
+    return prepare_run(again)
 
 
-def _git(listed: ListedSession, record: store.Record) -> tuple[PrivateGitDir, ...]:
+def git_dirs_of(listed: ListedSession, record: store.Record) -> tuple[PrivateGitDir, ...]:
+    """Return the private git directories of a session."""
     git = record.get("git")
     nested = tuple(PrivateGitDir(source, target, ()) for source, target in record.get("bound", []))
     if not isinstance(git, dict):
@@ -167,14 +170,26 @@ def _git(listed: ListedSession, record: store.Record) -> tuple[PrivateGitDir, ..
     return (PrivateGitDir(source, "" if git["inside"] else str(git["common"]), stores, large), *nested)
 
 
-def _touched(session: store.Session, record: store.Record, number: int) -> PriorChanges:
+def list_prior_changes(session: store.Session, record: store.Record, count: int) -> tuple[PriorChanges, ...]:
     """List the paths that the agent changed, for which the first lower snapshot stays valid. Raises UnreadableSession."""
-    skip = (b".git",) if refs.has_private_git_dir(record, number) else ()
-    entries = list(walk.walk(session.root(number, "").upper, skip=skip))
+    store.make_uppers_accessible(session, count)
+    trees = uppers.open_trees(session, count)
     try:
+        return tuple(_prior_changes(session, record, number, tree) for number, tree in enumerate(trees))
+    finally:
+        uppers.close_trees(session, trees)
+
+
+def _prior_changes(session: store.Session, record: store.Record, number: int, upper: dir_tree.Tree) -> PriorChanges:
+    skip = (b".git",) if refs.has_private_git_dir(record, number) else ()
+    problems: list[str] = []
+    try:
+        entries = list(walk.walk(upper.path, skip=skip, problems=problems, opened=upper.unlocked))
         hiding = tuple(entry.path for entry in entries if entry.is_whiteout() or entry.is_opaque())
     except CorruptUpperError as error:
-        raise UnreadableSession(
-            session=session.id, reason=str(error), hint=f"inspect {session.folder}, or agent-dev discard {session.id}"
-        ) from None
+        problems.append(str(error))
+    if problems:  # with a path missing here, a merge would overwrite the user's edits of it
+        name = store.session_name(session)
+        hint = f"inspect {session.folder}, or agent-dev discard {name}"
+        raise UnreadableSession(session=name, reason=problems[0], hint=hint)
     return PriorChanges(frozenset(entry.path for entry in entries), hiding)

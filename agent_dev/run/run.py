@@ -22,7 +22,8 @@ def run(
     """
     try:
         launch.close_inherited()
-        setup = launch.SetupProcess()  # first, so that it creates namespaces and control groups while we plan
+        # First, so that it creates namespaces and control groups while we plan.
+        setup = launch.SetupProcess(terminal=request.terminal)
     except SYSTEM_ERRORS as error:
         raise agent_not_started(error) from None
     try:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent_dev.checkpoint.timer_process import TimerSpec
     from agent_dev.git.passed_config_files import PassedConfig
     from agent_dev.run.job import Outcome, RunJob
+    from agent_dev.sandbox.supervisor_interface import NetworkGateway
     from agent_dev.supervisor.handle import Supervisor
 
     Notice = Callable[[str], None]
@@ -29,6 +30,28 @@ def start_supervisor(prepared: PreparedRun, session: store.Session, environ: dic
     from agent_dev.run import command_policy  # only if one of them is on
 
     return command_policy.start_supervisor(prepared, session, environ)
+
+
+def start_helpers(setup: launch.SetupProcess, prepared: PreparedRun, session: store.Session, environ: dict[str, str]) -> None:
+    """Start the supervisor, and with `net: allow` the gateway, early, so that they load while we plan."""
+    setup.supervisor = start_supervisor(prepared, session, environ)
+    profile = prepared.settings.profile
+    if profile.net == "allow":
+        from agent_dev.network.handle import GatewayHandle, GatewayOptions  # only with a network of its own
+
+        setup.gateway = GatewayHandle(GatewayOptions(profile.allow, profile.deny, f"{session.folder}/network.jsonl"))
+
+
+def with_network_log(session: store.Session, record: store.Record, gateway: "NetworkGateway") -> store.Record:
+    """Return the session's record with the end of the log of its connections."""
+    end = gateway.end()
+    if end is None:
+        return record
+    from agent_dev.session import events  # after the run
+    from agent_dev.session.hash_chain import ChainEnd  # as above
+
+    log = events.extend_log_record(f"{session.folder}/network.jsonl", record.get("network"), ChainEnd(*end))
+    return {**record, "network": log}
 
 
 def recover_merge(prepared: PreparedRun, environ: dict[str, str], notice: "Notice") -> None:

@@ -6,10 +6,11 @@ from agent_dev import environment
 from agent_dev import paths as agent_dev_paths
 from agent_dev.config.limits import format_limit
 from agent_dev.config.profile import BUILT_IN, LISTS
+from agent_dev.errors import AgentDevError, CannotStart
 from agent_dev.git.git_dir import PrivateGitDir
 from agent_dev.run import mask_report, new_session, private_git
 from agent_dev.run.compose import SessionMounts, compose_spec
-from agent_dev.run.prepare import prepare_run
+from agent_dev.run.prepare import check_command, prepare_run
 from agent_dev.run.request import PreparedRun, RunRequest
 from agent_dev.sandbox import bwrap, machine, plan
 from agent_dev.sandbox.plan import Bind, File, Mask, MaskedView, Overlay, SessionSpec, Symlink, Tmpfs
@@ -20,16 +21,17 @@ SESSION_PLACEHOLDER = "SESSION"
 
 @dataclass(frozen=True, slots=True)
 class RunPreview:
-    """Rows of (label, value, origin), and the shell line."""
+    """Rows of (label, value, origin), and the shell line; `problem`: why the command would not start."""
 
     rows: tuple[tuple[str, str, str], ...]
     shell_line: str
+    problem: AgentDevError | None = None
 
 
 def preview_run(request: RunRequest) -> RunPreview:
-    """Return what `run` would do. Raises AgentDevError as it would."""
-    prepared = prepare_run(request)
-    parts = _parts(prepared, request)
+    """Return what `run` would do. Raises AgentDevError as it would, but not for a command that is not installed."""
+    prepared = prepare_run(request, with_command=False)
+    parts = preview_spec(prepared, request.environ)
     sandbox_plan = plan.build_plan(prepared.settings.profile, prepared.machine, parts)
     left_out = private_git.left_out_notice(private_git.preview_copy(prepared))
     rows = (
@@ -40,7 +42,16 @@ def preview_run(request: RunRequest) -> RunPreview:
         *_mounts(sandbox_plan.mounts),
         *_hidden(prepared),
     )
-    return RunPreview(rows, bwrap.shell_line(sandbox_plan, prepared.machine.bwrap, prepared.machine.bwrap_version))
+    line = bwrap.shell_line(sandbox_plan, prepared.machine.bwrap, prepared.machine.bwrap_version)
+    return RunPreview(rows, line, _command_problem(prepared, request))
+
+
+def _command_problem(prepared: PreparedRun, request: RunRequest) -> AgentDevError | None:
+    try:
+        check_command(prepared, is_direct=bool(request.options.direct))
+    except CannotStart as error:
+        return error
+    return None
 
 
 def _exposures(prepared: PreparedRun, parts: SessionSpec) -> list[tuple[str, str, str]]:
@@ -63,7 +74,7 @@ def _exposures(prepared: PreparedRun, parts: SessionSpec) -> list[tuple[str, str
     return rows
 
 
-def _parts(prepared: PreparedRun, request: RunRequest) -> SessionSpec:
+def preview_spec(prepared: PreparedRun, environ: dict[str, str]) -> SessionSpec:
     """Return the session's part of the plan, for a session that does not exist."""
     folder = f"{prepared.store.sessions}/{SESSION_PLACEHOLDER}"
     paths = (prepared.location.root, *prepared.overlays)
@@ -76,8 +87,8 @@ def _parts(prepared: PreparedRun, request: RunRequest) -> SessionSpec:
     if git is not None:
         store = ((f"{git.common}/objects", f"{agent_dev_paths.RUN}/git/0/objects"),)  # a run shows hard-linked objects instead
         dirs = (PrivateGitDir(f"{folder}/git/0", "" if git.inside else git.common, store),)
-    passed = new_session.passed_git_config(new_session.start_git_query(prepared, request.environ), request.environ, prepared)
-    spec = compose_spec(prepared, SessionMounts(SESSION_PLACEHOLDER, roots, caches, dirs), passed, request.environ)
+    passed = new_session.passed_git_config(new_session.start_git_query(prepared, environ), environ, prepared)
+    spec = compose_spec(prepared, SessionMounts(SESSION_PLACEHOLDER, roots, caches, dirs), passed, environ)
     return spec.replace(control_socket=None)  # a shell line has no control server
 
 
@@ -100,7 +111,7 @@ def _settings(prepared: PreparedRun) -> list[tuple[str, str, str]]:
         ("limit", f"{name}={format_limit(name, size)}", origins.get(f"limits:{name}", BUILT_IN)) for name, size in profile.limits
     ]
     for field in LISTS:
-        if field in ("ro", "rw", "overlay", "path", "mask", "share"):
+        if field in ("ro", "rw", "overlay", "path", "mask", "share", "allow", "deny"):
             rows += [(field, item, origins.get(f"{field}:{item}", BUILT_IN)) for item in profile.as_dict()[field]]
     return rows
 

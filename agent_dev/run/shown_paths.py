@@ -75,7 +75,7 @@ def masked_paths(prepared: "PreparedRun", roots: tuple[Root, ...]) -> tuple[tupl
 def session_notices(prepared: "PreparedRun") -> tuple[str, ...]:
     """Return the notices that also apply to a resumed session: what is writable, shared or ignored."""
     lines = [f"--rw {path}: the agent writes to it directly, without review" for path in prepared.rw]
-    lines += [*prepared.notices, *(one.warning for one in prepared.shared_sockets)]
+    lines += [*prepared.notices, *(one.warning for one in prepared.shared_sockets if one.warning)]
     lines += top_level_notices(prepared)
     return tuple(lines)
 

@@ -90,8 +90,9 @@ def _mount(mount: Mount, descriptors: dict[str, int]) -> tuple[str | int, ...]: 
             return ("--perms", "0444", "--ro-bind-data", descriptors[target], target)
         case Bind(target, source, writable):
             return ("--bind" if writable else "--ro-bind", source, target)
-        case Overlay(target, lower, upper, work):
-            return ("--overlay-src", lower, "--overlay", upper, work, target)
+        case Overlay(target, lower, upper, work, middle):
+            sources = ("--overlay-src", lower, *(("--overlay-src", middle) if middle else ()))
+            return (*sources, "--overlay", upper, work, target)
         case MaskedView(target, lower, front):
             return ("--overlay-src", lower, "--overlay-src", front, "--ro-overlay", target)
         case Scratch(target, lower):

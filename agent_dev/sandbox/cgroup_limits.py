@@ -10,6 +10,10 @@ import time
 
 from agent_dev.linux import cgroups, signals
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _ROOT = "/sys/fs/cgroup"
 _FILES = {  # limit → (controller, file of version 2, file of version 1)
     "memory": ("memory", "memory.max", "memory.limit_in_bytes"),
@@ -20,9 +24,20 @@ _TIMEOUT = 3.0  # s for systemd
 
 
 class LimitGroups:
-    """The control groups of one sandbox, created for its first process and removed at its end."""
+    """The control groups of one sandbox, created for its first process and removed at its end.
 
-    def __init__(self, name: str, limits: dict[str, int], busctl: str, environ: dict[str, str]) -> None:
+    `report`: called with the limits for which no control group can be created.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        limits: dict[str, int],
+        busctl: str,
+        environ: dict[str, str],
+        report: "Callable[[tuple[str, ...]], None] | None" = None,
+    ) -> None:
+        self._report = report
         self._name, self._busctl, self._environ = group_name(name), busctl, environ
         self._limits = {limit: value for limit, value in limits.items() if limit in _FILES}
         self._groups: dict[str, str] = {}  # limit → the folder that enforces it
@@ -44,6 +59,9 @@ class LimitGroups:
             self._call_systemd(pid)
             for folder in set(self._groups.values()):
                 cgroups.enter_new(folder, inner, pid)
+        missing = tuple(limit for limit in self._limits if limit not in self._groups)
+        if missing and self._report:
+            self._report(missing)
 
     def _call_systemd(self, pid: int) -> None:
         unit = f"{self._name}.scope"

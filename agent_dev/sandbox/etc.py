@@ -46,6 +46,12 @@ _MAX_SIZE = 4 << 20
 _MAX_AGE = 30 * 86400  # s: images unused for longer are removed
 
 
+def own_network_files() -> tuple[tuple[str, bytes], ...]:
+    """Return the files for a network of the sandbox's own: names are resolved by the gateway, not by the host's table."""
+    hosts = b"127.0.0.1\tlocalhost\n::1\tlocalhost\n"
+    return ("hosts", _with_own_name(hosts)), ("resolv.conf", b"nameserver 198.18.0.1\n")
+
+
 def etc_mounts(environ: dict[str, str], generated: tuple[tuple[str, bytes], ...]) -> tuple[Mount, ...]:
     """Return the mounts for /etc: the image, or single mounts if the cache is not writable."""
     names = (*_DIRECTORIES, *(name for name in os.listdir("/etc") if name.startswith(_DIRECTORIES_BY_PREFIX)))
@@ -55,7 +61,8 @@ def etc_mounts(environ: dict[str, str], generated: tuple[tuple[str, bytes], ...]
     image = f"{cache.folder(environ)}/etc-{binascii.crc32(key):08x}"
     if _is_current(image, key, generated) or _make_locked(image, key, folders, generated):
         return (Bind("/etc", image), *directory_binds)
-    copies = tuple(File(f"/etc/{name}", data, name != _HOSTS) for name, data in _contents())
+    replaced = dict(generated)
+    copies = tuple(File(f"/etc/{name}", data, name != _HOSTS) for name, data in _contents() if name not in replaced)
     return (
         *directory_binds,
         *copies,
@@ -126,7 +133,7 @@ def _make(image: str, key: bytes, folders: tuple[str, ...], generated: tuple[tup
         os.mkdir(temp, 0o755)
         for name in folders:
             os.makedirs(f"{temp}/{name}", 0o755, exist_ok=True)  # mount points
-        for name, data in (*_contents(), *generated):
+        for name, data in {**dict(_contents()), **dict(generated)}.items():
             _write(f"{temp}/{name}", data)
         os.symlink(GITCONFIG, f"{temp}/gitconfig")
         if os.path.lexists(f"{image}.key"):

@@ -6,7 +6,7 @@ import select
 
 from agent_dev import debug
 from agent_dev.errors import AgentDevError, CannotStart, SandboxSetupFailed
-from agent_dev.linux import cgroups, signals, streams
+from agent_dev.linux import cgroups, process, signals, streams
 from agent_dev.sandbox import bwrap, seccomp, setup_process
 from agent_dev.sandbox.plan import File, Mask, Overlay, SandboxPlan
 from agent_dev.sandbox.terminal.foreground import is_other_terminal
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.sandbox.cgroup_limits import LimitGroups
     from agent_dev.sandbox.redirected_streams import RedirectedStreams
-    from agent_dev.sandbox.supervisor_interface import SupervisorHandle
+    from agent_dev.sandbox.supervisor_interface import NetworkGateway, SupervisorHandle
 
 _SET_UID = 0o4000
 _KIND, _FILES = 0o170000, (0o100000, 0o040000, 0o060000)  # file, directory, block device
@@ -40,10 +40,12 @@ class Sandbox(Value):
 class SetupProcess:
     """A setup process, started early, that waits for its spec; kill it when there will be none."""
 
-    def __init__(self, *, namespaces: bool = True) -> None:
-        self.streams = _streams()  # before all pipes and the terminal: the copying processes must not inherit them
+    def __init__(self, *, namespaces: bool = True, terminal: Terminal | None = None) -> None:
+        """`terminal`: one for all standard streams, instead of the user's."""
+        self.given_terminal = terminal
+        self.streams = None if terminal else open_streams()  # before all pipes and the terminal: they must not be inherited
         try:
-            self.terminal = Terminal()
+            self.terminal = terminal or Terminal()
         except BaseException:
             self.finish_streams()
             raise
@@ -56,7 +58,9 @@ class SetupProcess:
         self.cgroup_name = cgroups.new_name()  # name of the sandbox's own control groups
         self.has_namespaces = namespaces
         self.supervisor: SupervisorHandle | None = None  # None without policy and directory renames
+        self.gateway: NetworkGateway | None = None  # only with `net: allow`
         self.limit_groups: LimitGroups | None = None  # control groups for limits on the whole sandbox
+        self.join_socket = ""  # where commands ask to join the sandbox
         launcher = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
@@ -127,11 +131,11 @@ class SetupProcess:
             number, _, reason = report[1:].decode(errors="surrogateescape").partition("\0")
             raise SandboxSetupFailed(reason=reason or "the setup process exited", number=int(number or 0))
         group, listener = map(int, report.split())
+        if self.limit_groups:  # before the first process execs bubblewrap and has children, and before the terminal is raw
+            self.limit_groups.add_process(group, self.cgroup_name)
         self.terminal.start_relay(self.pid, group)
         if self.supervisor is not None:
             self.supervisor.attach(group, listener, self.terminal.relay_pid)
-        if self.limit_groups:
-            self.limit_groups.add_process(group, self.cgroup_name)  # before it execs bubblewrap and has children
         init_facts = _describe_init(group) if self.has_namespaces else None  # while it waits: it may exit immediately afterwards
         os.write(self._go, b"x")
         os.close(self._go)
@@ -145,7 +149,7 @@ def _describe_init(init: int) -> tuple[int, int, int]:
     return init, os.pidfd_open(init), os.stat(f"/proc/{init}/ns/pid").st_ino
 
 
-def _streams() -> "RedirectedStreams | None":
+def open_streams() -> "RedirectedStreams | None":
     """Return the pipes between the agent and redirected files; None if nothing is redirected."""
     for fd in range(3):
         try:
@@ -194,6 +198,9 @@ def build_sandbox(plan: SandboxPlan, program: str, overlays: str, empty: str, se
         is_listener_required=setup.supervisor is not None and setup.supervisor.has_policy,
         limits=plan.limits,
         early_binds=split.early_binds,
+        early_overlays=tuple((one.target, one.lower, one.upper, one.work) for one in plan.early_overlays),
+        env=plan.env,
+        join_socket=setup.join_socket,
         has_landlock_step=plan.command != command,
     )
     return setup.build(spec)
@@ -249,6 +256,29 @@ def _child_of_bwrap(status: int) -> int:
             raise CannotStart(message="bubblewrap exited before it had built the sandbox")
         output += chunk
     return int(output.split(b'"child-pid":')[1].split(b",")[0].split(b"}")[0])
+
+
+def attach_gateway(sandbox: Sandbox, gateway: "NetworkGateway | None") -> None:
+    """Give a gateway the network of a sandbox that is built. Raises CannotStart, with nothing left of the sandbox."""
+    if gateway is None:
+        return
+    try:
+        child = _child_in_namespace(sandbox)
+        if child:  # otherwise bubblewrap failed; the run reports it when it ends
+            gateway.attach(child)
+    except BaseException:
+        kill_sandbox(sandbox)
+        os.close(sandbox.hold_fd)
+        exit_code(sandbox)
+        reap(sandbox)
+        raise
+
+
+def _child_in_namespace(sandbox: Sandbox) -> int:
+    """Return the pid of the process that bubblewrap cloned into its namespaces; 0 if it failed before."""
+    if not sandbox.has_own_namespaces:
+        return sandbox.init_pid
+    return process.first_child(sandbox.init_pid) if os.read(sandbox.status_fd, 1) else 0
 
 
 def start_agent(sandbox: Sandbox) -> None:
@@ -309,9 +339,10 @@ def build_with_fallback(
     try:
         return build_sandbox(plan, program, overlays, empty, setup)
     except SandboxSetupFailed as error:
-        if error.values.get("number") in (errno.EPERM, errno.EACCES) and version >= bwrap.SAFE_OVERLAY:
-            bare = SetupProcess(namespaces=False)
-            bare.supervisor, bare.limit_groups = setup.supervisor, setup.limit_groups
+        is_refused = error.values.get("number") in (errno.EPERM, errno.EACCES)
+        if is_refused and version >= bwrap.SAFE_OVERLAY and not plan.early_overlays:
+            bare = SetupProcess(namespaces=False, terminal=setup.given_terminal)
+            bare.supervisor, bare.limit_groups, bare.join_socket = setup.supervisor, setup.limit_groups, setup.join_socket
             bare.terminal.record_to(setup.terminal.take_recording())
             setup.streams, setup.terminal = bare.streams, bare.terminal
             return build_sandbox(plan, program, bwrap.BY_BWRAP, empty, bare)

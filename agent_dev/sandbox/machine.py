@@ -16,7 +16,7 @@ _SYSTEM = ("/usr", "/opt", "/nix", "/gnu")
 _LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
 
-def inspect_machine(environ: dict[str, str], untrusted: tuple[str, ...]) -> Machine:
+def inspect_machine(environ: dict[str, str], untrusted: tuple[str, ...], net: str = "host") -> Machine:
     """Return the facts; no program is taken from an `untrusted` path. Raises CannotStart without bubblewrap or a home."""
     user_home = home_directory(environ)
     links, system = _top_level()
@@ -34,7 +34,7 @@ def inspect_machine(environ: dict[str, str], untrusted: tuple[str, ...]) -> Mach
         bwrap_version=version,
         links=links,
         system=system,
-        etc=etc.etc_mounts(environ, _users(user, user_home, shell)),
+        etc=etc.etc_mounts(environ, (*_users(user, user_home, shell), *(etc.own_network_files() if net == "allow" else ()))),
     )
 
 

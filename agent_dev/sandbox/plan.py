@@ -25,12 +25,13 @@ class Bind(Value):
 
 
 class Overlay(Value):
-    """A copy-on-write view of `lower`; changes go to `upper`."""
+    """A copy-on-write view of `lower`, with the read-only `middle` on it, if any; changes go to `upper`."""
 
     target: str
     lower: str
     upper: str
     work: str
+    middle: str = ""
 
 
 class Scratch(Value):
@@ -166,6 +167,7 @@ class SandboxPlan(Value):
     nested: bool = True  # whether nested sandboxes are possible
     ids: tuple[int, ...] = ()  # uid and gid inside, if not the user's own
     limits: tuple[tuple[str, int], ...] = ()  # the setup process sets those that apply per process
+    early_overlays: tuple[Overlay, ...] = ()  # mounted first, at paths of the session that other mounts use
 
     def writable_targets(self) -> tuple[str, ...]:
         """Return the paths in the sandbox that an agent can write to; bwrap must create nothing below them."""
@@ -192,7 +194,7 @@ def build_plan(profile: Profile, machine: Machine, setting: SessionSpec) -> Sand
         env=_env(profile, machine, setting),
         cwd=setting.cwd,
         command=setting.command,
-        unshare=("user", "pid", "ipc", "uts", "cgroup-try", *(("net",) if profile.net == "none" else ())),
+        unshare=("user", "pid", "ipc", "uts", "cgroup-try", *(("net",) if profile.net != "host" else ())),
         hostname=HOSTNAME,
         agent_home=setting.agent_home,
         home=machine.home,
@@ -249,7 +251,7 @@ def _root_mounts(setting: SessionSpec) -> tuple[Mount, ...]:
     binds = tuple(Bind(g.inside_path, g.host_path, writable=True) for g in setting.git_dirs if g.inside_path)
     roots = sorted(setting.roots, key=lambda root: root.path.count("/"))
     direct = (Bind(setting.direct_root, setting.direct_root, writable=True),) if setting.direct_root else ()
-    return (*stores, *direct, *(Overlay(root.path, root.path, root.upper, root.work) for root in roots), *binds)
+    return (*stores, *direct, *(Overlay(root.path, root.path, root.upper, root.work, root.ended_upper) for root in roots), *binds)
 
 
 def _env(profile: Profile, machine: Machine, setting: SessionSpec) -> tuple[tuple[str, str], ...]:
@@ -278,6 +280,13 @@ def agent_home_path(profile: Profile, home: str, root: str) -> str:
     return path.replace("{profile}", profile.name).replace("{project}", project)
 
 
+def network_key(profile: Profile) -> str:
+    """Return a key of the network that sessions with a profile use: the mode, with `allow` also the rules."""
+    if profile.net != "allow":
+        return profile.net
+    return f"allow-{crc32(repr((profile.allow, profile.deny)).encode('utf-8', 'surrogateescape')):08x}"
+
+
 def agent_homes_folder(profile: Profile, home: str) -> str:
     """Return the directory that contains the agent homes of all profiles and projects."""
     path, brace, _ = expand(profile.home, home).partition("{")
@@ -292,6 +301,9 @@ def inside_path(profile: Profile, home: str) -> tuple[str, ...]:
 
 
 def allowed_env(profile: Profile, environ: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the variables passed through from the user's environment: base set, proxies, the profile's and `--env` names."""
-    names = (*BASE_ENV, *PROXY_ENV, *profile.env)
+    """Return the variables passed through from the user's environment: base set, proxies, the profile's and `--env` names.
+
+    With `net: allow` every connection is captured, and the gateway itself would use a proxy.
+    """
+    names = (*BASE_ENV, *(() if profile.net == "allow" else PROXY_ENV), *profile.env)
     return tuple((name, environ[name]) for name in dict.fromkeys(names) if name in environ)

@@ -5,11 +5,14 @@ from collections.abc import Callable
 
 from agent_dev.linux import syscalls
 from agent_dev.sandbox import setup_process
+from agent_dev.sandbox.cgroup_limits import LimitGroups
+
+_ENOUGH = 1 << 30  # bytes, for a process that only waits
 
 
 def namespaces_error() -> str:
     """Return why user, mount and pid namespaces cannot be created here, "" if they can."""
-    return _in_child(setup_process.enter_namespaces)
+    return error_in_child(setup_process.enter_namespaces)
 
 
 def overlay_error(folder: str) -> str:
@@ -23,14 +26,35 @@ def overlay_error(folder: str) -> str:
         target = os.open(f"{folder}/mount", os.O_PATH | os.O_DIRECTORY)
         setup_process.mount_overlay(f"{folder}/lower", f"{folder}/upper", f"{folder}/work", target)
 
-    reason = _in_child(trial)
+    reason = error_in_child(trial)
     work = f"{folder}/work/work"  # created by the kernel with mode 000
     if os.path.isdir(work):
         os.chmod(work, 0o700)
     return reason
 
 
-def _in_child(trial: Callable[[], None]) -> str:
+def has_limit_groups(busctl: str, environ: dict[str, str]) -> bool:
+    """Return whether a control group that limits a whole sandbox can be created; it is removed again."""
+    missing: list[str] = []
+    hold, hold_w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(hold_w)
+        os.read(hold, 1)  # until the parent closes its end
+        os._exit(0)
+    groups = LimitGroups(f"doctor-{pid}", {"memory": _ENOUGH}, busctl, environ, missing.extend)
+    try:
+        groups.add_process(pid, "inner")
+    finally:
+        os.close(hold_w)
+        os.waitpid(pid, 0)
+        os.close(hold)
+        groups.close()
+    return not missing
+
+
+def error_in_child(trial: Callable[[], None]) -> str:
+    """Return why a trial fails in a child process, "" if it works."""
     output, output_w = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -68,6 +68,7 @@ class SandboxMonitor:
         self.exit_code: int | None = None  # exit code of an ended agent, if bubblewrap did not report it
         self.disk_monitor: FreeSpace | None = None  # monitors free disk space
         self.end_reason = ""  # its reason for ending the agent
+        self.check_idle: Callable[[], None] | None = None  # alerts the user of an idle agent
 
     def install_handlers(self) -> None:
         """Install the signal handlers for the time that the agent runs."""
@@ -75,7 +76,7 @@ class SandboxMonitor:
             self._saved_actions.append((number, signals.catch(number, self._on_interrupt)))
         for number in (signals.TERM, signals.HUP):
             self._saved_actions.append((number, signals.catch(number, self._on_end)))
-        if signals.is_ignored(self._saved_actions[-1][1]):  # nohup
+        if self._terminal.is_detachable or signals.is_ignored(self._saved_actions[-1][1]):  # the latter: nohup
             signals.ignore(signals.HUP)
         self._saved_actions.append((signals.CONT, signals.catch(signals.CONT, self._on_continue)))
         if self._terminal.exists():
@@ -122,6 +123,8 @@ class SandboxMonitor:
         self._end_with_agent(waited)
         if self._terminal.exists():
             self._follow_job()
+        if self.check_idle:
+            self.check_idle()
         self._since_check += waited
         if self._since_check >= _REPO_INTERVAL:
             self._since_check = 0
@@ -200,6 +203,12 @@ class SandboxMonitor:
         return first_child(inner) if inner else 0
 
     def _suspend(self) -> None:
+        if self._terminal.is_detachable:
+            if self._is_continued:
+                self._resume()
+            else:
+                self._terminal.suspend()
+            return
         self._is_continued = False
         self._terminal.suspend()
         os.kill(0, signals.STOP)  # our whole job, as the shell sees it; SIGCONT continues here

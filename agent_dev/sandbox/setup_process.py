@@ -22,14 +22,17 @@ import marshal
 import os
 
 from agent_dev.fs.safe_mkdir import open_below
-from agent_dev.linux import cgroups, signals, streams, syscalls, user_limits
+from agent_dev.linux import cgroups, signals, streams, syscalls, unix_socket, user_limits
 from agent_dev.paths import is_below
 from agent_dev.sandbox.plan import Bind, Mask, MaskedView, Mount, Overlay
+from agent_dev.sandbox.terminal.foreground import move_to_foreground
 from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from agent_dev.sandbox.joining.service import JoinSpec
 
 # Per process. Not RLIMIT_AS for memory: JavaScript and Java engines reserve many times what they use.
 _LIMITS = {
@@ -61,6 +64,9 @@ class SetupSpec(Value):
     notify_filter: bytes = b""  # a filter that notifies the supervisor; empty: none
     limits: tuple[tuple[str, int], ...] = ()
     early_binds: tuple[tuple[str, str], ...] = ()  # directories that overlays will hide, and their early mount points
+    early_overlays: tuple[tuple[str, str, str, str], ...] = ()  # mounted before anything else: target, lower, upper, work
+    env: tuple[tuple[str, str], ...] = ()  # inside, for commands that join
+    join_socket: str = ""  # where commands ask to join; empty: none can
     is_listener_required: bool = True  # if False, the sandbox starts even if the kernel cannot notify
     has_landlock_step: bool = (
         False  # whether a step inside applies Landlock rules: a layer of ours would forbid all moves between directories
@@ -71,10 +77,10 @@ class SetupSpec(Value):
         return marshal.dumps(tuple({**self.as_dict(), "mounts": tuple(map(_encode_mount, self.mounts))}.values()))
 
 
-def _encode_mount(mount: Mount) -> tuple[int, str, str, str, str]:
+def _encode_mount(mount: Mount) -> tuple[int | str, ...]:
     match mount:
-        case Overlay(target, lower, upper, work):
-            return (_OVERLAY, target, lower, upper, work)
+        case Overlay(target, lower, upper, work, middle):
+            return (_OVERLAY, target, lower, upper, work, middle)
         case Bind(target, source, writable):
             return (_BIND, target, source, "w" if writable else "", "")
         case Mask(target):
@@ -119,6 +125,8 @@ def run(pipes: Pipes, launcher: int, group: str, *, namespaces: bool, in_foregro
         os.write(pipes.cgroups, b"y" if cgroups.join_new(group) else b"n")
         os.close(pipes.cgroups)
         failure = _try_namespaces(launcher) if namespaces else None
+        import agent_dev.sandbox.joining.service  # noqa: F401  while the launcher plans, and before an overlay can hide our files
+
         data = streams.read_to_end(pipes.spec)
         if data:
             if failure:
@@ -166,14 +174,10 @@ def _try_namespaces(launcher: int) -> OSError | None:
     return None
 
 
-def _set_limits(order: SetupSpec, limits: dict[str, int]) -> None:
-    """Apply the limits that everything in the sandbox inherits; a core dump would be a file in the repository."""
-    syscalls.set_limit(syscalls.CORE, 0)
-    for name, value in limits.items():
-        if value and name in _LIMITS:
-            syscalls.set_limit(_LIMITS[name], value)
-    if syscalls.has_landlock_scopes() and not order.has_landlock_step:
-        syscalls.restrict_scopes()
+def _process_limits(order: SetupSpec) -> tuple[tuple[int, int], ...]:
+    """Return the limits that everything in the sandbox inherits; a core dump would be a file in the repository."""
+    limits = ((_LIMITS[name], value) for name, value in order.limits if value and name in _LIMITS)
+    return ((syscalls.CORE, 0), *limits)
 
 
 def _install_listener(program: bytes, *, is_needed: bool) -> int:
@@ -200,10 +204,14 @@ def _exec(order: SetupSpec, pipes: Pipes) -> None:
     for number in _LAUNCHER_SIGNALS:
         signals.reset(number)
     signals.reset_python_defaults()
-    size = dict(order.limits).get("file-size", 0)
-    if size:
-        syscalls.set_limit(syscalls.FILE_SIZE, size)  # set last, since the file-size limit also applies to memfds
+    for resource, value in _file_size_limit(order):
+        syscalls.set_limit(resource, value)  # set last, since the file-size limit also applies to memfds
     os.execve(order.program, ("bwrap", "--args", str(argument_file), "--", *order.command), {})
+
+
+def _file_size_limit(order: SetupSpec) -> tuple[tuple[int, int], ...]:
+    size = dict(order.limits).get("file-size", 0)
+    return ((syscalls.FILE_SIZE, size),) if size else ()
 
 
 def create_memfd(data: bytes) -> int:
@@ -218,50 +226,63 @@ def create_memfd(data: bytes) -> int:
 def _start_and_wait(order: SetupSpec, pipes: Pipes, *, namespaces: bool, in_foreground: bool) -> int:
     """Start bubblewrap and wait for it. Without our namespaces, bubblewrap creates them and makes all mounts."""
     if namespaces:
-        for source, target in order.early_binds:
-            _bind_early(source, target)
-        for mount in order.mounts:
-            _mount(order, mount)
+        _mount_all(order)
     else:
         order = order.replace(limits=(*order.limits, ("processes", 0)))  # would count all processes of the user
+    proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # init mounts another
+    join_socket = _listen(order.join_socket)
+    if syscalls.has_landlock_scopes() and not order.has_landlock_step:
+        syscalls.restrict_scopes()
+    listener = _install_listener(order.notify_filter, is_needed=order.is_listener_required)
     ready, ready_w = os.pipe()
     init = os.fork()
     if init == 0:
-        _run_init(order, pipes, ready_w, namespaces=namespaces)
+        _run_init(order, pipes, ready_w, listener, namespaces=namespaces)
     os.close(ready_w)
     ready_message = os.read(ready, 4096) or FAILED
-    signals.catch(signals.USR1, lambda *_: _move_to_foreground(init))
+    signals.catch(signals.USR1, lambda *_: move_to_foreground(init))
     if in_foreground:
-        _move_to_foreground(init)
-    os.write(pipes.report, ready_message if ready_message.startswith(FAILED) else b"%d %s" % (init, ready_message))
-    os.closerange(0, 256)  # the terminal too: closing its last descriptor hangs it up
+        move_to_foreground(init)
+    os.write(pipes.report, ready_message if ready_message.startswith(FAILED) else b"%d %d" % (init, listener))
+    if join_socket >= 0:
+        from agent_dev.sandbox.joining import service  # loaded before
+
+        service.wait_for_init(init, join_socket, proc, _join_spec(order))
+    else:
+        os.closerange(0, 256)  # the terminal too: closing its last descriptor hangs it up
     _, status = os.waitpid(init, 0)
     return os.waitstatus_to_exitcode(status) & 0xFF
 
 
-def _move_to_foreground(group: int) -> None:
-    """Make a process group the foreground group of the session's terminal."""
-    before = signals.ignore(signals.TTOU)
+def _listen(path: str) -> int:
+    """Return a socket on which commands ask to join; -1 if none is wanted, or the file system has no sockets."""
+    if not path:
+        return -1
+    from agent_dev.sandbox.joining import service  # loaded before
+
     try:
-        fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
-        os.tcsetpgrp(fd, group)
-        os.close(fd)
+        return unix_socket.listen_at(path, service.KIND, service.BACKLOG)
     except OSError:
-        return  # no terminal, or the group is gone
-    finally:
-        signals.restore(signals.TTOU, before)
+        return -1
 
 
-def _run_init(order: SetupSpec, pipes: Pipes, ready: int, *, namespaces: bool) -> None:
+def _join_spec(order: SetupSpec) -> "JoinSpec":
+    from agent_dev.sandbox.joining import service  # loaded before
+
+    step = order.command[: order.command.index("--") + 1] if order.has_landlock_step else ()
+    return service.JoinSpec(order.env, order.files[-1], (*_process_limits(order), *_file_size_limit(order)), step)
+
+
+def _run_init(order: SetupSpec, pipes: Pipes, ready: int, listener: int, *, namespaces: bool) -> None:
     try:
         os.setpgid(0, 0)
         signals.reset(signals.USR1)
         syscalls.die_with_parent()
         if namespaces:  # otherwise this would be the host's /proc
             _mount_proc()
-        _set_limits(order, dict(order.limits))
-        listener = _install_listener(order.notify_filter, is_needed=order.is_listener_required)
-        os.write(ready, b"%d" % listener)
+        for resource, value in _process_limits(order):
+            syscalls.set_limit(resource, value)
+        os.write(ready, b"y")
         os.close(ready)
         os.close(pipes.report)
         if os.read(pipes.go, 1):
@@ -295,6 +316,25 @@ def enter_namespaces() -> None:
         os.close(fd)
 
 
+def _mount_all(order: SetupSpec) -> None:
+    for target, lower, upper, work in order.early_overlays:
+        _mount_early(target, lower, upper, work)
+    for source, target in order.early_binds:
+        _bind_early(source, target)
+    for mount in order.mounts:
+        _mount(order, mount)
+    _protect_program(order.program)
+
+
+def _mount_early(target: str, lower: str, upper: str, work: str) -> None:
+    """Mount an overlay at a directory of the session, which no agent could change."""
+    fd = os.open(target, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        mount_overlay(lower, upper, work, fd)
+    finally:
+        os.close(fd)
+
+
 def _bind_early(source: str, path: str) -> None:
     """Bind a directory, read-only, at a path in the session's folder, before an overlay hides it."""
     os.makedirs(path, 0o700, exist_ok=True)  # it exists in a resumed session
@@ -305,12 +345,21 @@ def _bind_early(source: str, path: str) -> None:
         os.close(target)
 
 
+def _protect_program(path: str) -> None:
+    """Bind bubblewrap read-only over itself: by `/proc/1/exe`, an agent of its owner could otherwise change its mode."""
+    target = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        _bind(path, target, syscalls.ATTR_RDONLY)
+    finally:
+        os.close(target)
+
+
 def _mount(order: SetupSpec, mount: Mount) -> None:
     target = _open_target(order, mount.target, is_file=isinstance(mount, Mask) or _is_file(mount))
     try:
         match mount:
-            case Overlay(_, lower, upper, work):
-                mount_overlay(lower, upper, work, target)
+            case Overlay(_, lower, upper, work, middle):
+                mount_overlay(lower, upper, work, target, middle)
             case MaskedView(_, lower, front):
                 mount_masked_view(lower, front, target)
             case Bind(_, source, writable):
@@ -351,10 +400,12 @@ def _bind(source: str, target: int, attributes: int) -> None:
         os.close(copy)
 
 
-def mount_overlay(lower: str, upper: str, work: str, target: int) -> None:
+def mount_overlay(lower: str, upper: str, work: str, target: int, middle: str = "") -> None:
     """Mount an overlay at an open directory; layers are passed by descriptor, so any name works and none is visible."""
-    layers = "lowerdir=/proc/self/fd/{},upperdir=/proc/self/fd/{},workdir=/proc/self/fd/{},userxattr"
-    _mount_layers(layers, (lower, upper, work), target, syscalls.NOSUID | syscalls.NODEV)
+    lowers = (middle, lower) if middle else (lower,)
+    sources = ":".join(["/proc/self/fd/{}"] * len(lowers))
+    layers = f"lowerdir={sources},upperdir=/proc/self/fd/{{}},workdir=/proc/self/fd/{{}},userxattr"
+    _mount_layers(layers, (*lowers, upper, work), target, syscalls.NOSUID | syscalls.NODEV)
 
 
 def mount_masked_view(lower: str, mask_layer: str, target: int) -> None:

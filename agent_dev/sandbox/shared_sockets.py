@@ -39,6 +39,11 @@ def share_sockets(names: tuple[str, ...], context: SocketContext) -> tuple[Share
     return tuple(_MAKERS[name](context) for name in names)
 
 
+def share_paths(paths: tuple[str, ...], context: SocketContext) -> tuple[SharedSocket, ...]:
+    """Return the sockets of `unix:` rules, each at its own path. Raises Refused as above."""
+    return tuple(SharedSocket((Bind(path, _socket("", path, f"unix:{path}", context)),), (), "") for path in paths)
+
+
 def _ssh_agent(context: SocketContext) -> SharedSocket:
     inside = f"{RUN}/ssh-agent"
     source = _socket("ssh-agent", context.environ.get("SSH_AUTH_SOCK", ""), "SSH_AUTH_SOCK", context)
@@ -114,18 +119,19 @@ def _runtime(context: SocketContext) -> str:
 
 
 def _socket(name: str, path: str, label: str, context: SocketContext) -> str:
-    """Return the real path of a socket."""
+    """Return the real path of a socket; `name`: the share, "" for a rule."""
+    setting = f"--share {name}" if name else "allow"
     if not path:
-        raise Refused(message=f"--share {name}: {label} is not set")
+        raise Refused(message=f"{setting}: {label} is not set")
     real = os.path.realpath(path)
     try:
         is_socket = stat.S_ISSOCK(os.stat(real).st_mode)
     except OSError as error:
-        raise Refused(message=f"--share {name}: {label}, {path}: {error.strerror}") from None
+        raise Refused(message=f"{setting}: {label}, {path}: {error.strerror}") from None
     if not is_socket:
-        raise Refused(message=f"--share {name}: {label}, {path}, is not a socket")
+        raise Refused(message=f"{setting}: {label}, {path}, is not a socket")
     if _is_untrusted(real, context):
-        raise Refused(message=f"--share {name}: {path} is in a directory that an agent can write to")
+        raise Refused(message=f"{setting}: {path} is in a directory that an agent can write to")
     return real
 
 

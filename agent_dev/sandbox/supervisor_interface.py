@@ -1,4 +1,4 @@
-"""The interface of the supervisor for the code that starts and ends a sandbox."""
+"""The interfaces of the supervisor and the gateway for the code that starts and ends a sandbox."""
 
 from agent_dev.value import Value
 
@@ -38,3 +38,15 @@ if TYPE_CHECKING:
 
         def kill(self) -> None:
             """Kill the supervisor."""
+
+    class NetworkGateway(Protocol):
+        """The gateway of a sandbox with a network of its own."""
+
+        def attach(self, pid: int) -> None:
+            """Give it the network of a process that bubblewrap made. Raises CannotStart."""
+
+        def end(self) -> tuple[int, str, int] | None:
+            """End every connection and write the log; return its end, None if the gateway has died."""
+
+        def kill(self) -> None:
+            """End it and every connection through it."""

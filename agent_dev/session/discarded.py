@@ -37,7 +37,7 @@ def undiscard(context: CommandContext, one: ListedSession) -> ListedSession:
     locked = store.lock_session(one.session)
     try:
         if os.path.lexists(f"{context.store.sessions}/{locked.id}"):
-            raise SessionBusy(session=locked.id, what="there already", hint="agent-dev sessions --all lists it")
+            raise SessionBusy(session=one.name, what="there already", hint="agent-dev sessions --all lists it")
         record: store.Record = {**one.record, "state": one.record.get("discarded_as") or store.WAITING}
         record.pop("discarded_as", None)
         restored = removal.move_from_trash(context.store, locked)

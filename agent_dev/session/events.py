@@ -98,6 +98,11 @@ def read_commands(session: store.Session, record: store.Record) -> LogContents:
     return _counted(f"{session.folder}/commands.jsonl", record.get("commands"))
 
 
+def read_connections(session: store.Session, record: store.Record) -> LogContents:
+    """Read the connections of a sandbox with `net: allow`."""
+    return _counted(f"{session.folder}/network.jsonl", record.get("network"))
+
+
 def _counted(path: str, recorded: store.LogRecord | None) -> LogContents:
     return replace(_read(path, recorded), dropped=recorded["dropped"] if recorded else 0)
 

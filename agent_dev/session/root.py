@@ -9,3 +9,4 @@ class Root(Value):
     path: str
     upper: str
     work: str
+    ended_upper: str = ""  # the upper of an ended session, which is shown below this one

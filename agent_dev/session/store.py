@@ -12,6 +12,7 @@ from agent_dev.value import Value
 
 VERSION = 1
 DEFAULT_SIMILARITY = 50  # percent of a renamed file's content that is the same, as in git
+JOIN_SOCKET = "join"  # in a session's folder: where commands ask to join the running sandbox
 UNLOCKED_FILE = "opened"  # in a session's folder: the unlocked directories of its uppers (session/uppers)
 RUNNING, WAITING, MERGED, DISCARDED, KILLED = "running", "waiting", "merged", "discarded", "killed"
 
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         ended: int
         exit: int
         homes: str
+        clipboard: bool  # False: the agent may not write to the clipboard of the terminal
         large: list[list[str]]  # as `stores`: LFS objects
         copies: list[int]  # roots with a private git dir in the upper
         discarded_as: str  # the state before the session was discarded
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
         is_restore: bool  # a restore of direct mode: `.git` is the user's own, and is merged
         policy: PolicyRecord
         commands: LogRecord
+        network: LogRecord
         events: LogRecord
         rename_similarity: int  # percent of a renamed file's content that is the same
         packed: bool  # reduced to what an undo needs
@@ -301,6 +304,20 @@ def read_record(session: Session) -> Record:
     return record  # type: ignore[return-value]  # ours, by its version
 
 
+def session_name(session: Session) -> str:
+    """Return the name that the user gave a session, else its id."""
+    try:
+        return str(read_record(session).get("name") or session.id)
+    except UnreadableSession:
+        return session.id
+
+
+def name_of_session(store: Store, session_id: str) -> str:
+    """Return the name of a session, also of one in the trash, else its id."""
+    places = (f"{folder}/{session_id}" for folder in (store.sessions, store.trash))
+    return next((session_name(Session(session_id, folder)) for folder in places if os.path.isdir(folder)), session_id)
+
+
 def untrusted_paths(record: Record) -> tuple[str, ...]:
     """Return the paths that a session's agent may have written; the host runs no program from there."""
     return (*record["roots"], record["agent_home"], record.get("homes", record["agent_home"]), *record.get("rw", ()))
@@ -348,9 +365,10 @@ def lock_session(session: Session) -> Session:
         return session.replace(lock=_lock(session.folder))
     except BlockingIOError:
         state, hint = "open in another agent-dev", "quit the screen or pager that shows it, or try again"
+        name = session_name(session)
         if _is_running(session):
-            state, hint = "still running", f"agent-dev stop {session.id}"
-        raise SessionBusy(session=session.id, what=state, hint=hint) from None
+            state, hint = "still running", f"agent-dev stop {name}"
+        raise SessionBusy(session=name, what=state, hint=hint) from None
 
 
 def _is_running(session: Session) -> bool:

@@ -25,6 +25,10 @@ class Alerts:
 
     def alert(self, argv: tuple[str, ...]) -> None:
         """Alert the user of a command."""
+        self.announce(_TITLE, short_text(" ".join(mask_secrets(argv))))
+
+    def announce(self, title: str, text: str) -> None:
+        """Alert the user of something else, with a harmless text."""
         now = time.monotonic()
         if now - self._last < _PAUSE:
             return
@@ -36,4 +40,4 @@ class Alerts:
                 self._relay = -1
         self._processes = [pid for pid in self._processes if not os.waitpid(pid, os.WNOHANG)[0]]
         if not self._processes:  # the previous one was delivered
-            self._processes = send_notification(self._settings, _TITLE, short_text(" ".join(mask_secrets(argv))))
+            self._processes = send_notification(self._settings, title, text)

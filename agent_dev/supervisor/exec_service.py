@@ -6,10 +6,11 @@ import time
 
 from agent_dev.config import decisions as config_words
 from agent_dev.errors import InvalidConfiguration
-from agent_dev.linux import process, syscalls
+from agent_dev.linux import pid_namespace, process, syscalls
 from agent_dev.policy import command_rules
 from agent_dev.policy import load as policy_load
 from agent_dev.sandbox import landlock
+from agent_dev.sandbox.joining import step as joining_step
 from agent_dev.supervisor import log_buffer, notify
 from agent_dev.supervisor.directory_renames import RenameHandler
 from agent_dev.supervisor.notify import Listener, RenameCall
@@ -17,6 +18,7 @@ from agent_dev.supervisor.protocol import CONTROL, READY, REPORT, SupervisorOpti
 from agent_dev.value import Value
 
 _EPERM = 1
+_SHELL = os.fsencode(joining_step.STEP[0])
 _IDLE_WRITE, _ANSWER_INTERVAL = 100, 200  # ms of idle time before rows are written, ms between checks for answers
 _RETRY_WINDOW = 1.0  # seconds
 _MAX_AWAITED, _MAX_NAMES = 64, 4096  # processes whose end is awaited: each slows down every poll
@@ -52,6 +54,7 @@ class ExecService:
         self.uninteresting: dict[bytes, bool] = {}  # by program name: whether no rule can match it
         self.last_denied: tuple[int, tuple[str, ...], float] = (0, (), 0.0)
         self.has_started = False
+        self.entered: set[tuple[int, str]] = set()  # pid and start time of the user's commands that joined the sandbox
 
     def run(self) -> None:
         """Serve. Never returns."""
@@ -131,7 +134,11 @@ class ExecService:
             else:
                 self._answer(self._read(notification, now), previous)
         except OSError:
-            if self.listener.is_valid(notification[0]):
+            if not self.listener.is_valid(notification[0]):
+                return
+            if self._is_entering(notification[1]):
+                self.listener.allow(notification[0])
+            else:
                 self.listener.refuse(notification[0], _EPERM)  # its arguments are unreadable: refuse the call
 
     def _read(self, notification: "Notification", now: int) -> "ExecCall":
@@ -146,6 +153,9 @@ class ExecService:
     def _answer(self, call: "ExecCall", previous: "ExecCall | None") -> None:
         if previous is not None and previous.argv != call.argv:
             previous = None
+        if call.path == _SHELL and call.argv[: len(joining_step.STEP)] == joining_step.STEP and self._is_entering(call.pid):
+            self.listener.allow(call.id)
+            return
         if self._is_uninteresting(call):
             self._allow(call, previous)
         elif self.listener.is_valid(call.id):
@@ -167,6 +177,21 @@ class ExecService:
         """Return whether this is the first call, and our own step that applies Landlock rules before the agent."""
         self.has_started = True
         return landlock.SCRIPT in self.listener.read_call(notification).argv[:5]
+
+    def _is_entering(self, pid: int) -> bool:
+        """Return whether this is the first call of a command that joins the sandbox: our own step, which is hidden.
+
+        Its parent was forked by the setup process, outside the sandbox's pid namespace, which no process inside can be.
+        """
+        one = (pid, pid_namespace.start_time_of(pid))
+        try:
+            is_ours = process.parent_pid(process.parent_pid(pid)) == process.parent_pid(self.init)
+        except OSError:
+            return False
+        if not is_ours or one in self.entered:
+            return False
+        self.entered.add(one)
+        return True
 
     def _is_uninteresting(self, call: "ExecCall") -> bool:
         """Return whether no rule can match a call, by its path and its argv[0]."""

@@ -18,14 +18,16 @@ from agent_dev.fs import disk_space
 from agent_dev.git import nested_repositories, secret_removal
 from agent_dev.home import mount_points
 from agent_dev.linux import cgroups, syscalls, user_limits
-from agent_dev.sandbox import bwrap, credentials, landlock_probe, launch, plan, seccomp, tool_credentials
+from agent_dev.sandbox import bwrap, credentials, landlock_probe, launch, plan, seccomp, setup_process, tool_credentials
 from agent_dev.sandbox import landlock as rules
-from agent_dev.sandbox.plan import Bind, Mask, MaskedView, SandboxPlan, Tmpfs
+from agent_dev.sandbox.attaching.host_terminal import HostTerminal
+from agent_dev.sandbox.plan import Bind, Mask, MaskedView, Overlay, SandboxPlan, Tmpfs
 from agent_dev.sandbox.sandbox_monitor import SandboxMonitor
-from agent_dev.sandbox.terminal import pty, reset
+from agent_dev.sandbox.terminal import clipboard, pty, reset
 from agent_dev.supervisor import directory_renames
 from agent_dev.supervisor.directory_renames import RenameHandler
 from agent_dev.supervisor.overlay_directory import OverlayDirectory
+from tests.containment.support.network_mutations import NETWORK_MUTATIONS
 
 FOLDER = Path(__file__).parent
 PROGRAM = """#!{python}
@@ -173,6 +175,11 @@ def _without_rename_workers() -> None:
     _replace(RenameHandler, _start_worker=begin)
 
 
+def _with_session_folder(built: SandboxPlan) -> SandboxPlan:
+    upper = next(mount.upper for mount in built.mounts if isinstance(mount, Overlay))
+    return built.replace(mounts=(*built.mounts, Bind("/tmp/session", upper.partition("/roots/")[0], writable=True)))
+
+
 # The removed protection → how to remove it, and the tests of which at least one must fail.
 MUTATIONS: dict[str, tuple[Callable[[], None], str]] = {
     "free space monitoring": (_returning(disk_space.FreeSpace, "check", 0), f"{C} -k c24"),  # first: it takes half a minute
@@ -195,9 +202,11 @@ MUTATIONS: dict[str, tuple[Callable[[], None], str]] = {
         f"{CONTROL} -k b21",
     ),
     "paths below a root": (lambda: setattr(syscalls, "_RESOLVE", 0), f"{CONTROL} -k b23"),
-    "pipes for redirected files": (_returning(launch, "_streams"), f"{B} -k b15"),
+    "pipes for redirected files": (_returning(launch, "open_streams"), f"{B} -k b15"),
     "own terminal": (_without_own_terminal, f"{OWN} -k a25"),
     "own session": (_without_own_session, f"{OWN} -k a24"),
+    "read-only sandbox program": (_returning(setup_process, "_protect_program"), f"{C} -k c40"),
+    "clipboard filter": (_returning(clipboard, "_may_start"), f"{OWN} -k a32"),
     "terminal reset": (_returning(reset, "reset_sequences", b""), f"{OWN} -k a28"),
     "private git directories in direct mode": (_unprotected("vendor/lib/.git"), f"{DIRECT} -k f29"),
     "read-only .git files": (_unprotected("module/.git"), f"{DIRECT} -k f30"),
@@ -232,6 +241,14 @@ MUTATIONS["renames below a root"] = (_with_unresolved_renames, f"{RENAMES} -k c3
 MUTATIONS["private rename listener"] = (_with_inherited_listener, f"{RENAMES} -k c32")
 MUTATIONS["rename workers"] = (_without_rename_workers, f"{RENAMES} -k c33")
 MUTATIONS["limit on rename workers"] = (lambda: setattr(directory_renames, "_MAX_WORKERS", 64), f"{RENAMES} -k c33")
+MUTATIONS["hidden attach socket"] = (
+    _built(_with_session_folder),
+    "tests/containment/runtime/test_c_attach.py -k c50",
+)
+MUTATIONS["standard streams from the session's own terminal"] = (
+    _returning(HostTerminal, "use_sandbox_side"),
+    "tests/containment/runtime/test_c_attach.py -k c51",
+)
 _TESTS = {
     "tracing of pid 1": "tests/containment/runtime/test_c_shared.py -k c38",
     "terminal": f"{A} -k a01",
@@ -243,6 +260,7 @@ MUTATIONS |= {
     f"filter: {r.name}": (_without_rule("ALWAYS", r.name), _TESTS.get(r.name, f"{C} -k c27")) for r in seccomp.BASE_RULES
 }
 MUTATIONS |= {f"filter: {r.name}": (_without_rule("NESTED", r.name), f"{C} -k c09") for r in seccomp.NO_NESTING_RULES}
+MUTATIONS |= NETWORK_MUTATIONS
 # Without the row, many kernels return the same error, because they lack the call.
 UNDETECTED_ON_MANY_KERNELS = ("filter: kernel log", "filter: kexec", "filter: modules", "filter: old", "filter: userfaultfd")
 RUNS = 10  # some tests observe a race, which the mutation may win on a busy machine

@@ -171,7 +171,7 @@ def test_without_a_terminal_the_output_has_no_bell(asking: AgentDev) -> None:
 def test_sessions_and_the_overview_show_waiting_approvals(asking: AgentDev) -> None:
     with asking.start("--no-merge", "--name", "fix", "--", "sh", "-c", "touch asked") as process:
         wait_until(lambda: list(asking.state.glob("sessions/*/asks/1.json")), "the question is asked")
-        assert asking("sessions").stdout.endswith("  fix  1 command waiting (agent-dev approve)\n")
+        assert asking("sessions").stdout.endswith("  1 command waiting (agent-dev approve)\n")
         assert asking.sessions()[0]["approvals"] == 1
         assert "approvals  1 command waits in fix" in asking().stdout
         asking("approve", "1")
@@ -267,3 +267,26 @@ def test_no_command_that_the_agent_can_write_is_run_for_the_end(asking: AgentDev
     configure(asking, f"notify: off\nnotify_command: [{folder}/notify-send]\nnotify_end_seconds: 1\n")
     assert asking("--no-merge", "--", "sh", "-c", "sleep 1.2").returncode == 0
     assert not slept.record.exists()
+
+
+# An idle agent
+
+
+def test_an_idle_agent_is_announced_once_until_it_works_again(asking: AgentDev, desk: Desk) -> None:
+    configure(asking, "notify: [bell, desktop]\nnotify_idle_seconds: 2\nnotify_end_seconds: 0\n")
+    with run(asking, "printf begun; read x; printf more; exec sleep 61.7") as terminal:
+        terminal.wait_for("begun")
+        arguments = desk.received()[2:]
+        assert arguments[2:] == ["agent-dev", f"sh has been idle in {asking.repo.name} for 2 s"]
+        terminal.wait_raw(BELL)
+        terminal.wait_quiet(4.0)
+        assert terminal.raw.count(BELL) == 1
+
+
+def test_a_working_agent_is_not_idle(asking: AgentDev, desk: Desk) -> None:
+    configure(asking, "notify: [bell, desktop]\nnotify_idle_seconds: 2\nnotify_end_seconds: 0\n")
+    with run(asking, "printf begun; while :; do :; done") as terminal:
+        terminal.wait_for("begun")
+        terminal.wait_quiet(6.0)
+        assert BELL not in terminal.raw
+    assert not desk.record.exists()

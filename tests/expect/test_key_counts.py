@@ -59,7 +59,7 @@ def test_a_refactoring_takes_few_keys_and_one_question(shop: AgentDev, repo: Pat
         keyboard.press("A", "selected 44 of 44")
         asked = keyboard.press("c", "a large share of the tree?")
         assert "Delete 23 files" in asked
-        keyboard.press("y", "No, go back")
+        keyboard.press("y", "Apply 44 changes?")
         keyboard.press("y", "44 changes merged")
         keyboard.close()
 
@@ -92,7 +92,7 @@ def test_mixed_changes_with_conflicts_and_risks_take_25_keys(shop: AgentDev, rep
         keyboard.press("j", "run2.sh")
         keyboard.press("space", "selected 33 of 33")
         keyboard.press("c", "Apply these 2 risky changes?")
-        keyboard.press("y", "No, go back")
+        keyboard.press("y", "Apply 33 changes?")
         keyboard.press("y", "33 changes merged")
         keyboard.close()
 

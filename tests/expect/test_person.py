@@ -156,7 +156,7 @@ def test_hostile_names_are_escaped_on_the_terminal(agent_dev: AgentDev, repo: Pa
         terminal.send("c")
         terminal.wait_for("Apply this risky change?")
         terminal.send("y")
-        terminal.wait_for("No, go back")
+        terminal.wait_for("Apply 1 change?")
         terminal.send("y")
         terminal.wait_for("agent-dev undo reverts it")
         terminal.keys("q")

@@ -61,7 +61,7 @@ def test_one_hunk_of_one_file_is_applied(shop: AgentDev, repo: Path) -> None:
         terminal.wait_for("hunk 2 of 2")
         terminal.keys("space")
         terminal.wait_for("partly selected")
-        assert "1 change merged, 2 left" in apply(terminal)
+        assert "1 change merged, 3 left" in apply(terminal)
     assert (repo / "code.py").read_text() == CODE.replace("return 10\n", "return 1000\n")
     assert shop.changes() == {"code.py": "edited", "new.py": "added", "old.py": "deleted"}
 

@@ -91,3 +91,11 @@ def test_keys_typed_at_a_second_sigcont_are_not_lost(shop: AgentDev, tmp_path: P
         terminal.wait_for("selected 2 of 3")
         terminal.keys("X", "q")
         assert terminal.wait_exit() == 0
+
+
+def test_a_file_that_another_session_changed_is_noted(shop: AgentDev) -> None:
+    for _ in range(2):
+        work(shop, EDIT)
+    with review(shop) as terminal:
+        terminal.wait_for("new.py is also changed by 2")
+        terminal.keys("q")

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from tests.expect.settings.test_trust import asked, state
 from tests.expect.test_person import session
-from tests.expect.test_trust import asked, state
 from tests.harness.program import AgentDev
 from tests.harness.terminal import Terminal
 from tests.harness.trees import read

@@ -159,6 +159,10 @@ class Sample:
         table = self.changes.by_key()
         return {key: LineCount(1, table[key].insertions or 0, table[key].deletions or 0) for key in keys}
 
+    def find_commits(self) -> dict[Key, str]:
+        """Return no commits of changes."""
+        return {}
+
     def read_commits(self) -> tuple[Row, ...]:
         """Return the commits of the tab."""
         return self.tabs.get(Tab.COMMITS, ())

@@ -1,7 +1,8 @@
-"""Play random histories as an ordinary user: `python -m tests.histories [--count N] [--seed S] [--commits] [--keep-going]`."""
+"""Play random histories as an ordinary user: `python -m tests.histories [--count N] [--seed S] [--commits] [--beside]`."""
 
 import argparse
 import sys
+from contextlib import nullcontext
 
 from tests.histories import commits, history
 
@@ -13,7 +14,13 @@ def main() -> int:
     parser.add_argument("--commits", action="store_true", help="play histories of a git repository (tests/histories/commits)")
     parser.add_argument("--keep-going", action="store_true")
     parser.add_argument("--as-is", action="store_true", help="do not make a history shorter that is wrong")
+    parser.add_argument("--beside", action="store_true", help="as if the state directory were on another file system")
     args = parser.parse_args()
+    with history.stages_beside() if args.beside else nullcontext():
+        return play_all(args)
+
+
+def play_all(args: argparse.Namespace) -> int:
     draw, play = (commits.draw, commits.violation_of) if args.commits else (history.draw, history.violation_of)
     wrong = 0
     for seed in range(args.seed, args.seed + args.count):

@@ -174,12 +174,13 @@ def _remove(_root: bytes, place: bytes, _: object) -> None:
 
 
 def _list(_root: bytes, place: bytes, token: bytes) -> None:
-    """Set an ACL: u::rw(x), u:1:r, g::r, m::r, o::r (linux/posix_acl_xattr.h)."""
+    """Set an ACL: u::rw(x), u:1:r, g::r, m::r, o::r (linux/posix_acl_xattr.h); of every other directory the default one."""
     own = b"\x07" if stat.S_ISDIR(os.lstat(place).st_mode) else b"\x06"
     who = b"%c\0\0\0" % (1 + token[1] % 5)
     value = b"\2\0\0\0\1\0" + own + b"\0\xff\xff\xff\xff\2\0\4\0" + who
     value += b"\4\0\4\0\xff\xff\xff\xff\x10\0\4\0\xff\xff\xff\xff\x20\0\4\0\xff\xff\xff\xff"
-    os.setxattr(place, "system.posix_acl_access", value, follow_symlinks=False)
+    is_default = own == b"\x07" and token[-2] % 2
+    os.setxattr(place, f"system.posix_acl_{'default' if is_default else 'access'}", value, follow_symlinks=False)
 
 
 def _attribute(_root: bytes, place: bytes, token: bytes) -> None:

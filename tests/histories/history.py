@@ -16,7 +16,7 @@ from agent_dev.fs import background_removal
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.linux import syscalls
 from agent_dev.merge.undo import CHANGED, UndoResult
-from agent_dev.merge_engine import pending_marks
+from agent_dev.merge_engine import merge_execution, pending_marks
 from agent_dev.overlay.changes import Resolution
 from agent_dev.risk import load as risk_load
 from tests.harness.owner_view import TreeEntries
@@ -71,6 +71,11 @@ def _draw(chance: random.Random) -> Step:
 def violation_of(steps: tuple[Step, ...]) -> str:
     """Play a history as the current user; return the violation, or ""."""
     return first_violation(Player, steps)
+
+
+def stages_beside() -> AbstractContextManager[object]:
+    """Let merges stage their content in the tree, as if the state directory were on another file system."""
+    return mock.patch.object(merge_execution, "find_stage_path", lambda places, _: places[-1])
 
 
 def first_violation(begin: "Callable[[Path], StepPlayer]", steps: tuple[Step, ...]) -> str:
@@ -226,9 +231,11 @@ class Player:
             before, met, frozenset(one.key.path for one in done.applied if one.resolution is Resolution.AGENT)
         )
         asked = taken.keys() | {one.key.path for one in (*done.skipped, *done.conflicts)}
-        demand(paths & told.keys() <= asked or part, f"{paths - asked} were selected, and neither applied nor reported")
+        done_by_user = {path for path in met.paths if oracle.is_alike(view.get(path), before.get(path))}
+        left = (paths & told.keys()) - asked - done_by_user
+        demand(not left or part, f"{left} were selected, and neither applied nor reported")
         oracle.check_merge((met.apart(before), met.apart(self.real)), met.apart_of(taken), view, one.runs, by_hand)
-        dropped = [change.key.path for change in done.applied if change.is_session_only]
+        dropped = {change.key.path for change in done.applied if change.is_session_only}
         over = [*dropped, *(taken.keys() & met.paths)]  # changed by the user right after they were merged
         one.refused |= {path: view[path] for path in over if path in view}
         for run in () if part else one.runs:
@@ -236,7 +243,9 @@ class Player:
         if done.id:
             one.version += 1
             version = -1 if met.paths else one.version  # the earlier list of changes may be outdated
-            self.merges.append(Merge(done.id, one.id, version, *met.split(began, self.real, view, taken), told, view))
+            self.merges.append(
+                Merge(done.id, one.id, version, *met.split(began, self.real, view, taken.keys() - dropped), told, view)
+            )
 
     def _interference(self) -> AbstractContextManager[Interference]:
         self._acts += bool(self._step.concurrent)
@@ -291,7 +300,7 @@ class Player:
         if whole and not (session.is_gone or session.is_discarded):
             session.version -= 1
             told = self.world.changes(session)
-            oracle.check_told_again(merge, told)
+            oracle.check_told_again(merge, told, session.bases)
         else:
             session.version += 100  # its content now differs from that before any other merge of it
 
@@ -305,7 +314,7 @@ class Player:
         except AgentDevError:
             self._nothing_changed(self.real, met)
             return
-        merge = self._meant(done, named)
+        merge, began = self._meant(done, named), self.real
         before, self.real = self._since(self.real, met)
         left = frozenset(one.key.path for one in done.skipped)
         oracle.check_redo(merge.apart(met), met.apart(before), met.apart(self.real), left)
@@ -313,7 +322,8 @@ class Player:
         is_as_undone = before == merge.undone and merge.undone_at == self._acts
         demand(not changed or not is_as_undone, f"redo: reports that you changed {changed}, and nobody did")
         merge.is_undone = merge.is_undone and not done.paths
-        merge.back -= {key.path for key in done.paths}
+        paths = {key.path for key in done.paths}
+        merge.redone(paths, met.split(began, self.real, merge.after, paths)[0])
         session = next(one for one in self.world.sessions if one.id == merge.session)
         session.version += 100
 

@@ -123,14 +123,17 @@ class Interference:
     ) -> tuple[TreeEntries, TreeEntries]:
         """Return the trees before and after a merge: at paths that were merged already, the user changed the merge's result.
 
-        If the user made the same change as the merge, and the merge reports it, it counts as the merge's.
+        If the user made the same change as the merge, and the merge reports it, it counts as the merge's. What the user created,
+        and the merge does not report, is the user's: a directory may be renamed while the merge writes in it.
         """
         began, made = dict(before), dict(after)
         for path in self.paths:
             is_meant = path in taken and not is_alike(view.get(path), before.get(path))
             if is_meant and self.now.get(path) == after.get(path) and is_alike(view.get(path), after.get(path)):
                 continue
-            if self.was.get(path) == before.get(path):
+            if path not in self.was and path not in taken and path in after:
+                began[path] = after[path]
+            elif self.was.get(path) == before.get(path):
                 _put(began, path, self.now.get(path))
             else:
                 _put(made, path, self.was.get(path))
@@ -171,9 +174,15 @@ class Merge:
     back: frozenset[bytes] = frozenset()  # paths that an undo restored, and no redo changed since
 
     def is_back(self, path: bytes) -> bool:
-        """Return whether an undo restored a path, or all that the merge changed below it."""
+        """Return whether an undo restored a path, or all that the merge changed below a directory that is no change itself."""
         below = {one for one in moved(self.before, self.after) if one.startswith(path + b"/")}
-        return path in self.back or bool(below and below <= self.back)
+        return path in self.back or (path not in self.told and bool(below and below <= self.back))
+
+    def redone(self, paths: set[bytes], was: TreeEntries) -> None:
+        """Record a redo of some paths: an undo restores what it replaced, with what the user set there since the last undo."""
+        for path in paths & moved(self.before, self.after):
+            _put(self.before, path, was.get(path))
+        self.back -= paths
 
     def apart(self, met: Interference) -> "Merge":
         """Return the merge without the entries near a path that the user changed while a command ran."""
@@ -240,13 +249,16 @@ def check_merge(
             demand(not own_lost, f"{path!r}: the user's {own_lost} are lost by a merge")
 
 
-def check_told_again(merge: Merge, told: Mapping[bytes, str]) -> None:
-    """Check that after an undo a session lists the same changes as before the merge, except for mode bits 07000."""
+def check_told_again(merge: Merge, told: Mapping[bytes, str], bases: Iterable[TreeEntries]) -> None:
+    """Check that after an undo a session lists the same changes as before the merge, except for mode bits 07000.
+
+    `bases`: the tree at each start of the agent.
+    """
     missing = {
         path: kind
         for path, kind in merge.told.items()
         if told.get(path) != kind
-        and not is_alike(merge.view.get(path), merge.before.get(path))
+        and not any(is_alike(merge.view.get(path), tree.get(path)) for tree in (merge.before, *bases))
         and not (kind == "metadata" and is_folder(one := merge.view.get(path)) and one.mode & 0o7000)
     }
     more = {path: kind for path, kind in told.items() if path not in merge.told}
@@ -284,19 +296,28 @@ def check_undo(merge: Merge, before: TreeEntries, after: TreeEntries, left: froz
             )
 
 
+def has_list_of(found: TreeEntry | None, wanted: TreeEntry | None, was: TreeEntry | None) -> bool:
+    """Return whether an entry is the wanted one with the ACL of the entry that it replaced."""
+    if found is None or wanted is None or was is None or not has_list(found):
+        return False
+    lists = [[row for row in one.attributes if row[0].startswith(_LIST)] for one in (found, was)]
+    return lists[0] == lists[1] and (found.type, found.content, own(found)) == (wanted.type, wanted.content, own(wanted))
+
+
 def check_redo(merge: Merge, before: TreeEntries, after: TreeEntries, left: frozenset[bytes]) -> None:
     """Check that a redo restored the merge's result, or the state before its undo, and changed nothing else."""
     changed = moved(merge.before, merge.after)
     for path in moved(before, after):
         demand(path in changed, f"redo changed {path!r}, which the merge had not: {shown(before.get(path))}")
         is_right = after.get(path) in (merge.after.get(path), merge.stood.get(path))
+        is_right = is_right or has_list_of(after.get(path), merge.after.get(path), before.get(path))
         demand(is_right, f"redo: {path!r} is {shown(after.get(path))}, was {shown(merge.after.get(path))} after the merge")
     for path in changed:
         was, now = before.get(path), after.get(path)
         is_users = was not in (merge.before.get(path), merge.after.get(path))
         if is_users and was != merge.undone.get(path):
             demand(now == was, f"redo: the user's {path!r}, {shown(was)}, became {shown(now)}")
-        elif now not in (merge.after.get(path), merge.stood.get(path)):
+        elif now not in (merge.after.get(path), merge.stood.get(path)) and not has_list_of(now, merge.after.get(path), was):
             is_told = is_near(path, left) or path not in merge.back  # a redo skips paths that are still applied
             demand(is_told and now == was, f"redo: {path!r} is {shown(now)}, and that was not reported")
 

@@ -31,6 +31,16 @@ def test_no_history_loses_hides_or_changes_anything_unasked(part: int) -> None:
     users.call_as_ordinary_user(act)
 
 
+def test_no_history_with_stages_in_the_tree_loses_anything() -> None:
+    def act() -> None:
+        with history.stages_beside():
+            for seed in range(SEED, SEED + max(1, COUNT // 4)):
+                steps = history.draw(seed)
+                assert history.violation_of(steps) == "", told(seed, steps)
+
+    users.call_as_ordinary_user(act)
+
+
 # Violations that histories found, shortened.
 FOUND = {
     "attributes of a directory come back to the session": (
@@ -236,6 +246,60 @@ FOUND = {
         Step("run", (("rename", b"d/a", b"a"),)),
         Step("user", (("touch", b"a", b"<u000004>"),)),
         Step("merge all"),
+    ),
+    "an edit between two runs in a directory that the agent made unreadable is merged": (
+        Step("user", (("write", b"d/a", b"<u000003>"),)),
+        Step("run", (("mkdir", b"b", b"<a000001>"), ("edit", b"d/a", b"<a000002>"), ("chmod", b"d", 0o333))),
+        Step("user", (("edit", b"d/a", b"<u000004>"),)),
+        Step("resume"),
+        Step("merge all"),
+    ),
+    "a file that the user also deletes while the session is opened is no change any more": (
+        Step("user", (("write", b"d/e/a", b"<u000004>"), ("write", b"n/x", b"<u000005>"))),
+        Step("run", (("chmod", b"d/e", 0o644), ("remove", b"n", b"<a000001>"))),
+        Step("merge all", (), 208035933, (("mkdir", b"\xff z", b"<u000006>"), ("remove", b"n/x", b"<u000007>")), 3),
+    ),
+    "an ACL set during a merge is the redone file's": (
+        Step("user", (("write", b"n/x", b"<u000005>"), ("write", b"\xff z", b"<u000006>"))),
+        Step(
+            "run",
+            (
+                ("attribute", b"n/x", b"<a000001>"),
+                ("remove", b"\xff z", b"<a000002>"),
+                ("write", b"\xff z", b"<a000003>"),
+                ("link", b"b", b"<a000004>"),
+            ),
+        ),
+        Step("merge all", (), 33949678, (("list", b"\xff z", b"<u000007>"),), 31),
+        Step("undo", (), 678023313),
+        Step("redo", (), 751088699),
+    ),
+    "what the user deletes during a merge that keeps the user's version stays deleted": (
+        Step("user", (("write", b"a", b"<u000000>"), ("write", b"d/e/a", b"<u000004>"))),
+        Step("run", (("remove", b"d/e/a", b"<a000001>"), ("remove", b"a", b"<a000002>"))),
+        Step("user", (("special", b"d/e/a", 0o1755),)),
+        Step("merge all", (), 0, (("remove", b"d", b"<u000007>"),), 5),
+        Step("undo"),
+    ),
+    "the user's mode of a directory that is about to be removed survives an undo": (
+        Step("user", (("write", b"d/a", b"<u000003>"), ("write", b"d/e/a", b"<u000004>"), ("write", b"new\nline", b"<u000007>"))),
+        Step("run", (("remove", b"d", b"<a000001>"), ("write", b"new\nline", b"<a000002>"), ("write", b"n/x", b"<a000003>"))),
+        Step("merge all", (), 0, (("special", b"d", 0o4755),), 34),
+        Step("undo"),
+    ),
+    "an attribute set during a redo comes back with the file that the redo replaced": (
+        Step("user", (("write", b"a", b"<u000000>"), ("write", b"\xff z", b"<u000006>"), ("write", b"new\nline", b"<u000007>"))),
+        Step("run", (("edit", b"a", b"<a000001>"), ("remove", b"\xff z", b"<a000002>"), ("remove", b"new\nline", b"<a000003>"))),
+        Step("merge all"),
+        Step("three-way"),
+        Step("redo", (), 0, (("attribute", b"a", b"<u000009>"),), 18),
+        Step("undo"),
+    ),
+    "a directory that the user renames during a merge is not part of its undo": (
+        Step("user", (("write", b"d/e/a", b"<u000004>"),)),
+        Step("run", (("chmod", b"d/e/a", 0o700),)),
+        Step("merge all", (), 0, (("rename", b"d/e", b"-x"),), 11),
+        Step("undo"),
     ),
 }
 

@@ -86,11 +86,11 @@ class World:
     def resume(self, one: Session, some: tuple[Deed, ...]) -> None:
         """Run the agent again in its session."""
         listed = session_access.lock_ended(self.listed(one))
-        touched = resume._touched(listed.session, listed.record, 0)
+        touched = resume.list_prior_changes(listed.session, listed.record, 1)
         removal.remove_work_directories(listed.session)
         store.recreate_work(listed.session, 0)
         lower_snapshot_take.take_snapshot(
-            listed.session.lower_snapshot, lower_snapshot_request.SnapshotRequest(roots=(str(self.real),), touched=(touched,))
+            listed.session.lower_snapshot, lower_snapshot_request.SnapshotRequest(roots=(str(self.real),), touched=touched)
         )
         one.is_resumed = True
         one.version += bool(some)

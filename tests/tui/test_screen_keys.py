@@ -147,6 +147,41 @@ def test_keys_typed_ahead_do_not_crash(burst: str) -> None:
     asyncio.run(run())
 
 
+def test_keys_typed_before_a_question_is_drawn_do_not_answer_it() -> None:
+    source = Sample()
+    app = ReviewApp(source)
+
+    async def run() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await wait_until_idle(pilot)
+            await pilot.press(*KEYS_TO_SAFE_CHANGE, "space")
+            for key in "cy":
+                app.post_message(KeyEvent(key, key))
+            await wait_until_idle(pilot)
+            assert (app.state.page, merged_paths(app)) == (ScreenPage.SUMMARY, set())
+            await pilot.press("y")
+            await wait_until_idle(pilot)
+            assert app.state.page is ScreenPage.RESULT
+
+    asyncio.run(run())
+
+
+def test_keys_typed_after_the_answer_go_to_the_next_screen() -> None:
+    app = ReviewApp(Sample())
+
+    async def run() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await wait_until_idle(pilot)
+            await pilot.press(*KEYS_TO_SAFE_CHANGE, "space", "c")
+            await wait_until_idle(pilot)
+            for key in "nX":  # no; then deselect all on the list
+                app.post_message(KeyEvent(key, key))
+            await wait_until_idle(pilot)
+            assert (app.state.page, app.state.selection.keys) == (ScreenPage.REVIEW, frozenset())
+
+    asyncio.run(run())
+
+
 def test_keys_after_quit_are_dropped() -> None:
     app = ReviewApp(Sample())
 

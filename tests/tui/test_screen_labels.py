@@ -122,7 +122,7 @@ def test_the_tabs_fit_next_to_the_diff() -> None:
     some = Sample()
     some.tabs = {**some.tabs, Tab.COMMANDS: tuple(Row(f"true {number}") for number in range(120))}
     rows = text_after_keys(some, (120, 30)).splitlines()
-    assert rows[1].partition("│")[0].rstrip() == " [1] Changes 1,852 [2] [3] [4]"
+    assert rows[1].partition("│")[0].rstrip() == " [1] Changes 1,852 [2] Commits [3] Risks [4]"
     assert " [4] Commands 120" in text_after_keys(some, (200, 30)).splitlines()[1]
     assert text_after_keys(some, (150, 30), "2").splitlines()[1].startswith(" [1] Changes [2] Commits 2 [3] Risks [4] Commands")
     assert text_after_keys(some, (40, 12)).splitlines()[1] == " [1] Changes 1,852 [2] [3] [4]"
@@ -147,3 +147,33 @@ def test_the_documentation_lists_every_key_id() -> None:
     section = (REPOSITORY / "docs/profiles.md").read_text().partition("## Ids of the keys")[2].partition("\n## ")[0]
     table = section[section.index("| to |") :]
     assert sorted(re.findall(r"`([a-z.]+)`", table)) == sorted(REVIEW_BINDINGS)
+
+
+def test_the_page_of_a_commit_has_its_box_and_keys_on_a_small_screen() -> None:
+    source = FakeSession(edited(b"a"))
+    commit = Row("0123456789 Add n", (f"index {'0' * 40}..{'1' * 40}",), id="1")
+    source.tabs = {Tab.COMMITS: (commit,)}
+    rows = text_after_keys(source, (80, 24), "2", "enter").splitlines()
+    assert rows[2] == "▌[ ] 0123456789 Add n"
+    assert rows[-1] == " c import  q quit  ? help  space select  ] next file  n next commit  esc list"
+    assert text_after_keys(source, (80, 24), "2", "enter", "space").splitlines()[2] == "▌[x] 0123456789 Add n"
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_end_of_a_long_note_is_shown_with_the_cursor(columns: int) -> None:
+    source = FakeSession(edited(b"a"))
+    keys = [*("x" * 150), *"end"]
+    screen = text_after_keys(source, (columns, 24), "m", *keys)
+    line = next(row for row in screen.splitlines() if "note to the agent: " in row)
+    assert "xend▏" in line
+    assert line.endswith("enter keep, esc cancel")
+
+
+def test_each_change_shows_its_commit_if_there_is_space() -> None:
+    class Committed(FakeSession):
+        def find_commits(self) -> dict[Key, str]:
+            return {Key(0, b"a"): "0123456789abcdef", Key(0, b"b"): "", Key(0, b"x" * 62): "fedcba9876543210"}
+
+    rows = text_after_keys(Committed(edited(b"a"), edited(b"b"), edited(b"c"), edited(b"x" * 62)), (80, 24)).splitlines()
+    assert [row.split()[-1] for row in rows[3:6]] == ["0123456", "uncommitted", "c"]
+    assert "fedcba9" not in rows[6]

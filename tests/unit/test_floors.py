@@ -124,8 +124,20 @@ def test_the_launch_path_does_not_load_the_screen(on_the_way: set[str]) -> None:
     assert not {name for name in on_the_way if name == "tui" or name.startswith("tui.")}
 
 
+def test_the_launch_path_does_not_load_the_sandboxes_network(on_the_way: set[str]) -> None:
+    assert not {
+        name for name in on_the_way if name.startswith("agent_dev.network") or name.endswith((".network_rules", "ipaddress"))
+    }
+
+
 def test_the_launch_path_does_not_load_completion(on_the_way: set[str]) -> None:
     assert not {name for name in on_the_way if name.startswith("agent_dev.cli.completion")}
+
+
+def test_the_menu_loads_neither_the_screen_nor_merging() -> None:
+    loaded = loaded_by("agent_dev.cli.commands.overview", "agent_dev.cli.menu.screen", "agent_dev.cli.menu.entries")
+    slow = ("textual", "rich", "tui", "yaml", "pygit2", "subprocess", "agent_dev.merge.")
+    assert {name for name in loaded if name.startswith(slow)} == set()
 
 
 def test_completion_loads_neither_parsers_nor_subcommands() -> None:

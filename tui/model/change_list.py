@@ -1,4 +1,4 @@
-"""The list of changes as rows: risky changes first, then directories, lock files, and ignored or generated files."""
+"""The list of changes as rows: risky ones, then renamed directories, directories, lock files, ignored or generated files."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeSet
+from agent_dev.overlay.directory_renames import directory_of
 
 
 class Section(StrEnum):
     """A section of the list."""
 
     RISKY = "risky"
+    RENAMED = "renamed"  # one directory that was renamed whole
     DIRECTORY = "folder"
     FOLDED = "folded"  # ignored by git, or generated
     LOCK_FILES = "locks"
@@ -21,7 +23,10 @@ class Section(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Changes under one heading. `path` is the directory; `parent` is the index of the enclosing group, -1 for none."""
+    """Changes under one heading. `path` is the directory; `parent` is the index of the enclosing group, -1 for none.
+
+    Of a renamed directory, `origin` is the old path, `held_back` are its files that need review, which are listed there.
+    """
 
     section: Section
     root: int
@@ -30,11 +35,18 @@ class Group:
     parent: int
     keys: tuple[Key, ...]
     mergeable_count: int  # how many of them can be merged
+    origin: bytes = b""
+    held_back: tuple[Key, ...] = ()
 
     @property
     def is_folded(self) -> bool:
-        """Return whether this is the group of ignored or generated files, which is closed at first."""
-        return self.section is Section.FOLDED
+        """Return whether this group is closed at first."""
+        return self.section in (Section.FOLDED, Section.RENAMED)
+
+    @property
+    def every_key(self) -> tuple[Key, ...]:
+        """The keys of its changes, with those that need review."""
+        return (*self.keys, *self.held_back)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +133,15 @@ def build_listing(changes: ChangeSet, sieve: ListFilter = ListFilter(), closed: 
     shown = changes.changes
     if sieve.text or sieve.hidden:
         shown = tuple(change for change in shown if _passes(change, sieve))
+    renamed = _renamed_directories(shown, changes.directory_renames) if changes.directory_renames else {}
+    grouped = frozenset(one.key for some in renamed.values() for one in some if not _is_held_back(one))
     for change in shown:
-        sections[section_of(change)].append(change)
+        if change.key not in grouped:
+            sections[section_of(change)].append(change)
     builder = _Builder(sieve)
     builder.add_flat(Section.RISKY, sections[Section.RISKY])
+    for directory, some in sorted(renamed.items()):
+        builder.add_renamed(directory, changes.directory_renames[directory].path, some)
     builder.add_directories(sections[Section.DIRECTORY])
     builder.add_flat(Section.LOCK_FILES, sections[Section.LOCK_FILES])
     builder.add_flat(Section.FOLDED, sections[Section.FOLDED])
@@ -135,6 +152,21 @@ def build_listing(changes: ChangeSet, sieve: ListFilter = ListFilter(), closed: 
     )
     result = Listing(groups, closed_groups, (), sieve, builder.group_of, tuple(builder.rows), tuple(builder.ends))
     return replace(result, rows=tuple(_visible_rows(result)))
+
+
+def _renamed_directories(shown: Iterable[Change], directories: Mapping[Key, Key]) -> dict[Key, list[Change]]:
+    """Return the files of each renamed directory, by its new path."""
+    found: dict[Key, list[Change]] = {}
+    for change in shown:
+        directory = directory_of(change, directories)
+        if directory is not None:
+            found.setdefault(directory, []).append(change)
+    return {key: some for key, some in found.items() if sum(not _is_held_back(one) for one in some) >= _MIN_RENAMED}
+
+
+def _is_held_back(change: Change) -> bool:
+    """Return whether a file of a renamed directory is not applied with it: it needs review, or its old path is in conflict."""
+    return section_of(change) is Section.RISKY or change.renamed_from is None
 
 
 def group_id(group: Group) -> bytes:
@@ -159,6 +191,7 @@ def section_of(change: Change) -> Section:
     return Section.LOCK_FILES if base in _LOCKS else Section.DIRECTORY
 
 
+_MIN_RENAMED = 2  # files; fewer are listed one by one
 _LOCKS = frozenset(
     b"package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb Cargo.lock poetry.lock uv.lock pdm.lock "
     b"Pipfile.lock Gemfile.lock composer.lock go.sum flake.lock mix.lock pubspec.lock Podfile.lock gradle.lockfile "
@@ -200,6 +233,8 @@ class _GroupBuilder:
     parent: int
     keys: list[Key]
     mergeable_count: int = 0
+    origin: bytes = b""
+    held_back: tuple[Key, ...] = ()
 
 
 class _Builder:
@@ -215,7 +250,8 @@ class _Builder:
     def groups(self) -> Iterator[Group]:
         """Yield the groups; nested groups contain all changes below them."""
         for one in self._groups:
-            yield Group(one.section, one.root, one.path, one.depth, one.parent, tuple(one.keys), one.mergeable_count)
+            keys, count = tuple(one.keys), one.mergeable_count
+            yield Group(one.section, one.root, one.path, one.depth, one.parent, keys, count, one.origin, one.held_back)
 
     def _open(self, section: Section, root: int, path: bytes, depth: int, parent: int) -> int:
         self._groups.append(_GroupBuilder(section, root, path, depth, parent, []))
@@ -242,6 +278,14 @@ class _Builder:
             group = self._open(section, 0, b"", 0, -1)
             self._add(some, group)
             self._close(group)
+
+    def add_renamed(self, directory: Key, origin: bytes, some: list[Change]) -> None:
+        """Add a renamed directory with its files; those that need review are listed elsewhere."""
+        group = self._open(Section.RENAMED, directory.root, directory.path, 0, -1)
+        self._groups[group].origin = origin
+        self._groups[group].held_back = tuple(one.key for one in some if _is_held_back(one))
+        self._add([one for one in some if not _is_held_back(one)], group)
+        self._close(group)
 
     def add_directories(self, some: list[Change]) -> None:
         """Add directories with their changes, nested or flat."""

@@ -1,6 +1,7 @@
-"""A conflict as a document in three columns: yours, result, agent. Every region shows all three in full."""
+"""A conflict as a document: yours, result and agent in three columns or, where these would cut a line, below each other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from hashlib import sha256
 from itertools import zip_longest
 
@@ -12,12 +13,19 @@ from agent_dev.overlay.changes import Change
 from agent_dev.overlay.labels import format_count, path_text, type_name
 from tui.model import file_type
 from tui.model.document import DiffOptions, DiffRow, Document, RowKind, Tone
+from tui.model.wrapping import line_width, row_count, stacked_width
 from tui.text import labels
 from tui.text.cells import clean_text, wrap
+
+Region = LineConflict | MergedRegion
 
 _HEADS = DiffRow(RowKind.CONFLICT, Tone.DIM, cells=(b"yours", b"result", b"agent"))
 _BY = {RegionSource.AGENT: "by the agent", RegionSource.YOURS: "by you", RegionSource.SAME: "by you and the agent"}
 _COLUMNS = ("yours", "result", "agent")
+_YOURS, _RESULT, _AGENT = range(3)
+_BY_AGENT, _BY_YOU, _BY_BOTH, _ALL = (_YOURS, _RESULT), (_AGENT, _RESULT), (_RESULT,), (_YOURS, _AGENT, _RESULT)
+_SHOWN = {RegionSource.AGENT: _BY_AGENT, RegionSource.YOURS: _BY_YOU, RegionSource.SAME: _BY_BOTH}
+_TONES = (Tone.CHANGED, Tone.PLAIN, Tone.ADDED)
 
 
 def conflict_document(
@@ -27,13 +35,14 @@ def conflict_document(
     has_choices = not merged.is_clean
     defaults = merged.default_resolutions() if has_choices else ()
     answers = (*answers, *defaults[len(answers) :])
-    rows = [*header, *(_hint(_help(merged, change), look) if has_choices else ()), DiffRow(RowKind.TEXT), _HEADS]
+    options, look = look, _with_layout(look, merged.regions)
+    rows = [*header, *(_hint(_help(merged, change), look) if has_choices else ()), DiffRow(RowKind.TEXT), *_heads(look)]
     starts: list[int] = []
     conflicts = 0
     for at, region in enumerate(merged.regions):
         if isinstance(region, LineConflict):
             conflicts += 1
-            rows += [_HEADS] if conflicts > 1 else []
+            rows += _heads(look) if conflicts > 1 else ()
             starts.append(len(rows))
             rows += _conflict(region, len(starts) - 1, conflicts, answers[len(starts) - 1], merged.line_end, look)
         elif has_choices and region.is_choice:
@@ -43,7 +52,34 @@ def conflict_document(
         else:
             rows += _region(region, look, is_first=not at, is_last=at == len(merged.regions) - 1)
     count = conflicts if has_choices else -1
-    return Document(change.key, tuple(rows), tuple(starts), conflict_count=count, default_resolutions=defaults, options=look)
+    return Document(
+        change.key,
+        tuple(rows),
+        tuple(starts),
+        _max_width(rows),
+        conflict_count=count,
+        default_resolutions=defaults,
+        options=options,
+    )
+
+
+def _with_layout(look: DiffOptions, regions: Iterable[Region]) -> DiffOptions:
+    """Return the options with three columns if they show every line that differs in full, or if the user wants them."""
+    sides = (side for one in regions if not _is_unchanged(one) for side in (one.yours, one.base, one.agent))
+    widest = max((line_width(line) for side in sides for line in hunks.split_lines(side)), default=0)
+    return replace(look, is_split=widest <= (look.columns - 4) // 3 or (look.is_split and not look.is_wrapped))
+
+
+def _is_unchanged(region: Region) -> bool:
+    return isinstance(region, MergedRegion) and region.source is RegionSource.UNCHANGED
+
+
+def _heads(look: DiffOptions) -> tuple[DiffRow, ...]:
+    return (_HEADS,) if look.is_split else ()
+
+
+def _max_width(rows: Iterable[DiffRow]) -> int:
+    return max((line_width(cell) for row in rows for cell in row.cells if cell is not None), default=0)
 
 
 def _help(merged: LineMerge, change: Change) -> str:
@@ -57,23 +93,26 @@ def edited_document(change: Change, header: tuple[DiffRow, ...], merged: LineMer
     yours = b"".join(region.yours for region in merged.regions)
     agents = b"".join(region.agent for region in merged.regions)
     regions = merge3.merge_lines(edited, yours, agents).regions
-    rows = [*header, *_hint("resolved in an editor (e: edit again)", look), DiffRow(RowKind.TEXT), _HEADS]
+    options, look = look, _with_layout(look, regions)
+    rows = [*header, *_hint("resolved in an editor (e: edit again)", look), DiffRow(RowKind.TEXT), *_heads(look)]
     starts = []
     for at, region in enumerate(regions):
         if isinstance(region, MergedRegion) and region.source is RegionSource.UNCHANGED:
-            rows += _stable(region, look.context, is_first=not at, is_last=at == len(regions) - 1)
+            rows += _stable(region, look, is_first=not at, is_last=at == len(regions) - 1)
             continue
         starts.append(len(rows))
         rows.append(DiffRow(RowKind.HEADING, Tone.HEADING, "edited"))
-        rows += _columns((region.yours, region.base, region.agent), Tone.CHANGED)
+        rows += _sides((region.yours, region.base, region.agent), Tone.CHANGED, look, _ALL)
     defaults = merged.default_resolutions()
     return Document(
         change.key,
         tuple(rows),
         tuple(starts),
+        _max_width(rows),
         conflict_count=len(merged.conflicts),
         default_resolutions=defaults,
-        options=look,
+        is_edited=True,
+        options=options,
     )
 
 
@@ -90,12 +129,12 @@ def _hint(text: str, look: DiffOptions) -> Iterator[DiffRow]:
 
 def _region(region: MergedRegion, look: DiffOptions, *, is_first: bool, is_last: bool) -> Iterator[DiffRow]:
     if region.source is RegionSource.UNCHANGED:
-        yield from _stable(region, look.context, is_first=is_first, is_last=is_last)
+        yield from _stable(region, look, is_first=is_first, is_last=is_last)
         return
     yield DiffRow(RowKind.HEADING, Tone.HEADING, _heading(region))
     if look.shows_base:
         yield from _base_rows(region.base)
-    yield from _columns((region.yours, region.data, region.agent), Tone.CHANGED)
+    yield from _sides((region.yours, region.data, region.agent), Tone.CHANGED, look, _SHOWN[region.source])
 
 
 def _edit(region: MergedRegion, choice: int, look: DiffOptions, *, is_applied: bool) -> Iterator[DiffRow]:
@@ -105,7 +144,8 @@ def _edit(region: MergedRegion, choice: int, look: DiffOptions, *, is_applied: b
     if look.shows_base:
         yield from _base_rows(region.base)
     result = region.data if is_applied else region.base
-    yield from _columns((region.yours, result, region.agent), Tone.CHANGED if is_applied else Tone.PLAIN, choice)
+    tone, shown = (Tone.CHANGED, _BY_AGENT) if is_applied else (Tone.PLAIN, (_YOURS, _AGENT))
+    yield from _sides((region.yours, result, region.agent), tone, look, shown, choice)
 
 
 def _heading(region: MergedRegion) -> str:
@@ -114,23 +154,50 @@ def _heading(region: MergedRegion) -> str:
     return f"{format_count(lines, 'line')} {verb} {_BY[region.source]}"
 
 
-def _stable(region: MergedRegion, context: int, *, is_first: bool, is_last: bool) -> Iterator[DiffRow]:
-    lines = hunks.split_lines(region.data)
+def _stable(region: MergedRegion, look: DiffOptions, *, is_first: bool, is_last: bool) -> Iterator[DiffRow]:
+    lines, context = hunks.split_lines(region.data), look.context
     if len(lines) <= 2 * context:
-        yield from _columns((region.data,) * 3, Tone.PLAIN)
+        yield from _context(region.data, look)
         return
     head, tail = () if is_first else lines[:context], () if is_last else lines[len(lines) - context :]
-    yield from _columns((b"".join(head),) * 3, Tone.PLAIN)
+    yield from _context(b"".join(head), look)
     yield DiffRow(RowKind.HEADING, Tone.HEADING, f"… {format_count(len(lines) - len(head) - len(tail), 'line')} unchanged")
-    yield from _columns((b"".join(tail),) * 3, Tone.PLAIN)
+    yield from _context(b"".join(tail), look)
 
 
-def _columns(texts: tuple[bytes, bytes, bytes], tone: Tone, at: int = -1) -> Iterator[DiffRow]:
-    for yours, result, agents in zip_longest(*map(hunks.split_lines, texts)):
-        yield DiffRow(RowKind.CONFLICT, tone, hunk=at, cells=(yours, result, agents))
+def _context(text: bytes, look: DiffOptions) -> Iterator[DiffRow]:
+    if look.is_split:
+        yield from _sides((text,) * 3, Tone.PLAIN, look, ())
+    else:
+        yield from _block("", _RESULT, text, Tone.PLAIN, look, -1)
+
+
+def _sides(
+    texts: tuple[bytes, bytes, bytes], tone: Tone, look: DiffOptions, shown: tuple[int, ...], at: int = -1
+) -> Iterator[DiffRow]:
+    """Yield the three texts in columns, or those in `shown` below each other."""
+    if look.is_split:
+        for yours, result, agents in zip_longest(*map(hunks.split_lines, texts)):
+            yield DiffRow(RowKind.CONFLICT, tone, hunk=at, cells=(yours, result, agents))
+    else:
+        for side in shown:
+            yield from _block(_COLUMNS[side], side, texts[side], _TONES[side], look, at)
     unterminated = [name for name, text in zip(_COLUMNS, texts, strict=True) if text and not text.endswith(b"\n")]
     if unterminated:
         yield DiffRow(RowKind.TEXT, Tone.DIM, f"\\ No newline at end of file: {', '.join(unterminated)}", hunk=at)
+
+
+def _block(label: str, side: int, text: bytes, tone: Tone, look: DiffOptions, at: int) -> Iterator[DiffRow]:
+    """Yield the lines of one text with a label, wrapped if the user wants that."""
+    cells = stacked_width(look)
+    for number, line in enumerate(hunks.split_lines(text) or (b"",)):
+        row = DiffRow(RowKind.STACKED, tone, "" if number else label, hunk=at, cells=_only(line, side))
+        for turn in range(row_count(line, cells) if look.is_wrapped else 1):
+            yield replace(row, wrap_index=turn, text="" if turn else row.text)
+
+
+def _only(line: bytes, side: int) -> tuple[bytes | None, bytes | None, bytes | None]:
+    return (line if side == _YOURS else None, line if side == _RESULT else None, line if side == _AGENT else None)
 
 
 def _base_rows(base: bytes) -> Iterator[DiffRow]:
@@ -146,7 +213,8 @@ def _conflict(
     yield DiffRow(RowKind.HEADING, tone, f"conflict {number}: {label}", hunk=choice)
     if look.shows_base:
         yield from _base_rows(one.base)
-    yield from _columns((one.yours, _result(one, answer, line_end), one.agent), tone, choice)
+    shown = _ALL if answer is not None else (_YOURS, _AGENT)
+    yield from _sides((one.yours, _result(one, answer, line_end), one.agent), tone, look, shown, choice)
 
 
 def _text(line: bytes) -> str:
@@ -178,11 +246,11 @@ def whole_file_document(
     for label, entry, content in (("yours", change.yours, contents[0]), ("agent", change.after, contents[1])):
         text = f"{label + ':':<7}{_describe(entry, content)}"
         rows += [DiffRow(RowKind.TEXT, Tone.PLAIN, part) for part in wrap(clean_text(text), look.columns)]
-    rows += _texts(change, contents, answers[0] if answers else None)
-    return Document(change.key, tuple(rows), conflict_count=0, options=look)
+    rows += _texts(change, contents, answers[0] if answers else None, look)
+    return Document(change.key, tuple(rows), max_width=_max_width(rows), conflict_count=0, options=look)
 
 
-def _texts(change: Change, contents: Contents, answer: ConflictSide | bytes | None) -> Iterator[DiffRow]:
+def _texts(change: Change, contents: Contents, answer: ConflictSide | bytes | None, look: DiffOptions) -> Iterator[DiffRow]:
     yours, agents = contents
     kinds = {entry.type for entry in (change.yours, change.after) if entry is not None}
     if yours is None or agents is None or kinds != {FileType.FILE}:
@@ -190,9 +258,11 @@ def _texts(change: Change, contents: Contents, answer: ConflictSide | bytes | No
     if any(is_binary(one) or len(one) > hunks.MAX_DIFF_SIZE for one in (yours, agents)):
         return
     yield DiffRow(RowKind.TEXT)
-    yield _HEADS
-    result = _result(LineConflict(b"", yours, agents), answer, hunks.detect_line_end(yours, agents))
-    yield from _columns((yours, result, agents), Tone.CHANGED)
+    whole = LineConflict(b"", yours, agents)
+    look = _with_layout(look, (whole,))
+    yield from _heads(look)
+    result = _result(whole, answer, hunks.detect_line_end(yours, agents))
+    yield from _sides((yours, result, agents), Tone.CHANGED, look, _ALL if answer is not None else (_YOURS, _AGENT))
 
 
 def _describe(entry: Entry | None, content: bytes | None) -> str:

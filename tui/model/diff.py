@@ -232,6 +232,7 @@ def _side_by_side(block: BareHunk, index: int, old: Sequence[bytes], new: Sequen
 
 _SECTIONS = {
     Section.RISKY: "review each of these: it can run code later, points outside the repository, or is in conflict",
+    Section.RENAMED: "a directory that was renamed, with these files; → lists them, space selects them as one",
     Section.FOLDED: "ignored by git or generated: build results, downloads, caches",
     Section.LOCK_FILES: "lock files of package managers",
 }

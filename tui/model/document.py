@@ -45,14 +45,15 @@ class RowKind(StrEnum):
     PAIR = "pair"  # side by side: a removed line and its replacement
     WHITESPACE = "quiet"  # a hunk that differs only in whitespace, as one row
     CONFLICT = "conflict"  # yours, result, agent
+    STACKED = "stacked"  # a line of one of them, where three columns would cut it
 
 
 @dataclass(frozen=True, slots=True)
 class DiffRow:
     """A row. `old_line` and `new_line` are line numbers from 0 in the two texts, `hunk` is the index of their hunk; -1 for none.
 
-    `wrap_index`: index of the row in a wrapped line. `cells`: contents of the three columns of a conflict. `is_applied`: for the
-    heading of an edit that can be left out of a merge, whether it is applied.
+    `wrap_index`: index of the row in a wrapped line. `cells`: contents of the three columns of a conflict; a stacked row has one
+    of them, and its label as text. `is_applied`: for the heading of an edit that a merge can leave out, whether it is applied.
     """
 
     kind: RowKind
@@ -86,7 +87,7 @@ class Document:
     `hunk_rows` are the rows where hunks (or conflicts) start, `max_width` is an upper bound of line widths. `old_lines` and
     `new_lines` are the lines to which rows refer. `has_selectable_lines`: hunks and lines can be selected; `has_selectable_mode`:
     so can the mode, separately. `conflict_count`: the number of conflicts to resolve, -1 if there is none. `default_resolutions`:
-    of each choice of a merge, as `hunk_rows`: None for a conflict.
+    of each choice of a merge, as `hunk_rows`: None for a conflict. `is_edited`: resolved in an editor, as a whole.
     """
 
     key: Key | None
@@ -100,6 +101,7 @@ class Document:
     has_selectable_mode: bool = False
     conflict_count: int = -1
     default_resolutions: tuple[ConflictSide | None, ...] = ()
+    is_edited: bool = False
     options: DiffOptions = field(default_factory=DiffOptions)
 
     def is_edit(self, choice: int) -> bool:

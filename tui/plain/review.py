@@ -9,7 +9,7 @@ from dataclasses import replace
 from agent_dev.diff.merge3 import ConflictSide, LineConflict, LineMerge, RegionSource
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change
-from agent_dev.overlay.labels import display_path, format_count
+from agent_dev.overlay.labels import display_path, format_count, path_text
 from tui.effects import Apply, AssessRisks, CountDeletions, Effect, LoadDiff, Quit, Resolve
 from tui.events import (
     NO,
@@ -33,7 +33,7 @@ from tui.events import (
     Toggled,
 )
 from tui.model import conflict
-from tui.model.change_list import ChangeRow, HeadingRow
+from tui.model.change_list import ChangeRow, HeadingRow, Section
 from tui.model.document import ChangePart, Document, RowKind
 from tui.model.totals import format_totals
 from tui.plain.prompt import LineIO, Questioner, QuestionsQuit
@@ -51,6 +51,7 @@ _NOTE_HELP = "m: write a note to the agent"
 _HUNK_HELP = (
     f"y: select; n: skip; l: line by line; a: this and all later hunks of the file; d: neither this nor later ones; {_NOTE_HELP}"
 )
+_SIDE_ROWS = (RowKind.CONFLICT, RowKind.STACKED)
 _CONFLICT_HELP = "y: yours; a: agent's; b: both, yours first; e: edit the file; n: skip the change"
 _REST_HELP = "k: keep it, to review it later; d: discard it, which agent-dev undiscard reverts"
 _SEND_HELP = "run the agent again on its changes, with your notes"
@@ -168,7 +169,9 @@ class _Plain(Questioner):
     def _ask_mode(self, document: Document) -> None:
         for index, row in enumerate(document.rows):
             if row.part is ChangePart.MODE:
-                self._select(index, is_selected=self._ask_selected(f"{row.text}: select it?"))
+                octal, _, words = row.text.partition(": ")
+                question = f"{words} (mode {octal.removeprefix('mode ')}): select this change of mode?"
+                self._select(index, is_selected=self._ask_selected(question))
 
     def _ask_hunks(self, count: int) -> None:
         for index in range(count):
@@ -278,20 +281,19 @@ class _Plain(Questioner):
         for label, column in (("yours", 0), ("agent's", 2)):
             self.print_line(f"{label}:")
             for row in document.rows[start:]:
-                if row.hunk == index and row.kind is RowKind.CONFLICT and row.cells[column] is not None:
+                if row.hunk == index and row.kind in _SIDE_ROWS and row.cells[column] is not None:
                     self.print_line("  " + _text(row.cells[column] or b""))
 
     def _ask_folded(self) -> None:
         for index, row in enumerate(self._state.listing.rows):
             if isinstance(row, HeadingRow) and row.group in self._state.listing.closed:
-                count = len(self._state.listing.groups[row.group].keys)
+                group = self._state.listing.groups[row.group]
+                what = format_count(len(group.keys), "ignored or generated file")
+                if group.section is Section.RENAMED:
+                    names = f"{path_text(group.origin)}/ to {path_text(group.path) or '.'}/"
+                    what = f"the rename of {names} ({format_count(len(group.keys), 'file')})"
                 self.print_line("")
-                if (
-                    self.ask_letter(
-                        f"select {format_count(count, 'ignored or generated file')}?", "yn", "y: all of them; n: none"
-                    )
-                    == "y"
-                ):
+                if self.ask_letter(f"select {what}?", "yn", "y: all of them; n: none") == "y":
                     self._send(Toggled(index, Pane.LIST))
 
     # The end

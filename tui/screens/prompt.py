@@ -14,6 +14,7 @@ from tui.events import CursorMoved, Event, PromptClosed, PromptEdited, PromptKin
 from tui.keys.key_names import KeysByBinding
 from tui.model.document import Tone
 from tui.state import State
+from tui.text.cells import clean_text, crop_start, width
 from tui.widgets.bars import Bar
 from tui.widgets.paint import Piece
 
@@ -34,6 +35,7 @@ _DELETING_KEYS: dict[str, Callable[[str], str]] = {
     "ctrl+u": lambda _: "",
 }
 _MAX_LENGTH = 500
+_MIN_TEXT = 5  # cells
 
 
 class PromptScreen(ModalScreen[None], inherit_bindings=False):
@@ -65,14 +67,16 @@ class PromptScreen(ModalScreen[None], inherit_bindings=False):
         prompt = state.prompt
         if prompt is None:
             return
-        label = Piece(f" {_LABELS[prompt.kind]}: ", "accent")
+        label = f" {_LABELS[prompt.kind]}: "
         hint = {
             PromptKind.FILTER: "enter keep, esc cancel ",
             PromptKind.SEARCH: "enter search ",
             PromptKind.BRANCH: "enter create, esc cancel ",
             PromptKind.NOTE: "enter keep, esc cancel ",
         }.get(prompt.kind, "enter run ")
-        self._line.show([label, Piece(prompt.text), Piece("▏", "cursor")], [Piece(hint, Tone.DIM)])
+        free = max(_MIN_TEXT, state.columns - width(label) - width(hint) - 1)
+        text = crop_start(clean_text(prompt.text), free)  # the end, where the cursor is
+        self._line.show([Piece(label, "accent"), Piece(text), Piece("▏", "cursor")], [Piece(hint, Tone.DIM)])
         if prompt.kind is PromptKind.PALETTE:
             self._show_actions(state, prompt.cursor)
 

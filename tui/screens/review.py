@@ -52,6 +52,15 @@ _COMMITS = [
     ("cancel", "changes"),
 ]
 _ENTRIES = [("quit", "quit"), ("help", "help"), ("activate", "details"), ("cancel", "changes")]
+_COMMIT = [
+    ("apply", "import"),
+    ("quit", "quit"),
+    ("help", "help"),
+    ("select", "select"),
+    ("hunk.next", "next file"),
+    ("change.next", "next commit"),
+    ("cancel", "list"),
+]
 _ENTRY = [("quit", "quit"), ("help", "help"), ("cancel", "list")]
 
 
@@ -209,7 +218,7 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
 
 def _hints(state: State) -> list[tuple[str, str]]:
     if state.tab is not Tab.CHANGES and state.pane is Pane.DIFF:
-        return _ENTRY
+        return _COMMIT if state.tab is Tab.COMMITS and state.entry is not None and state.entry.id else _ENTRY
     if state.tab is not Tab.CHANGES:
         return _COMMITS if state.tab is Tab.COMMITS else _ENTRIES
     if state.diff.document.conflict_count >= 0 and state.change is not None:
@@ -234,11 +243,13 @@ def _conflict_hints(state: State, change: Change) -> list[tuple[str, str]]:
 
 def _tabs(state: State, cells: int) -> list[Piece]:
     """Return the tabs that have entries; the names and counts of the others are left out if space is short."""
-    variants = [_format_tabs(state, *formats) for formats in _TABS]
+    variants = [_format_tabs(state, *formats, len(Tab)) for formats in _TABS]
+    variants[-1:] = [_format_tabs(state, *_TABS[-2], named) for named in range(len(Tab) - 1, -1, -1)]
     return next((one for one in variants if sum(width(clean_text(piece.text)) for piece in one) <= cells), variants[-1])
 
 
-def _format_tabs(state: State, current: str, other: str) -> list[Piece]:
+def _format_tabs(state: State, current: str, other: str, named: int) -> list[Piece]:
+    """Return the tabs; of those beside the current one, only the first ones with entries, as many as `named`, have names."""
     pieces: list[Piece] = []
     for number, tab in enumerate(Tab, 1):
         count = _count(state, tab)
@@ -247,7 +258,9 @@ def _format_tabs(state: State, current: str, other: str) -> list[Piece]:
             of = f"{shown:,} of " if shown != count else ""
             pieces.append(Piece(current.format(number, tab.capitalize(), f"{of}{count:,}"), "accent"))
         elif count:
-            pieces.append(Piece(other.format(number, tab.capitalize(), f"{count:,}"), Tone.DIM))
+            form = other if named > 0 else _TABS[-1][1]
+            named -= 1
+            pieces.append(Piece(form.format(number, tab.capitalize(), f"{count:,}"), Tone.DIM))
     if state.listing.filter.text:
         pieces.append(Piece(f" ⌕ {state.listing.filter.text}", Tone.CHANGED))
     return pieces

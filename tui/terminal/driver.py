@@ -11,6 +11,8 @@ from typing import Any
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
+_COLUMNS, _ROWS = 80, 25  # rich.console.Console.size
+
 
 class _WakeableSelector(selectors.SelectSelector):
     """A selector that a byte in a pipe wakes up."""
@@ -35,6 +37,14 @@ class WakeableDriver(LinuxDriver):
         # Never closed: the driver stops and starts again around an editor.
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._is_starting = self._must_restart = False
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Return columns and rows; those that the rest of Textual assumes if the terminal does not know its size.
+
+        The original takes 24 rows where Rich takes 25, and Textual would redraw the screen again and again.
+        """
+        columns, rows = os.get_terminal_size(self.fileno)
+        return columns or _COLUMNS, rows or _ROWS
 
     def run_input_thread(self) -> None:
         """Read the terminal until the thread is stopped."""

@@ -79,7 +79,7 @@ def load_current(state: State) -> Transition:
 def _description(state: State) -> Document:
     """Return the document of a heading, or of an entry of another tab."""
     if state.entry is not None and state.tab is not Tab.CHANGES:
-        return Document(None, tabs.entry_rows(state.entry, state.diff_options.columns))
+        return tabs.entry_document(state.entry, state.diff_options.columns, is_selected=state.entry.id in state.selected_commits)
     if isinstance(state.row, HeadingRow):
         group, table = state.listing.groups[state.row.group], state.changes.by_key()
         return heading_document(group.section, [table[key] for key in group.keys[:MAX_LISTED_NAMES]], len(group.keys))
@@ -131,8 +131,9 @@ def move_to_hunk(state: State, by: int) -> State:
     row, starts = state.diff.cursor, state.diff.document.hunk_rows
     targets = [start for start in starts if start > row][:1] if by > 0 else [start for start in starts if start < row][-1:]
     if not targets:
-        message = "last hunk (n: next change)" if by > 0 else "first hunk"
-        return replace(state, message=message if starts else "no hunks")
+        unit, whole = ("file", "commit") if state.tab is Tab.COMMITS else ("hunk", "change")
+        message = f"last {unit} (n: next {whole})" if by > 0 else f"first {unit}"
+        return replace(state, message=message if starts else f"no {unit}s")
     return replace(state, diff=replace(state.diff, cursor=targets[0]))
 
 
@@ -143,7 +144,7 @@ def focus_pane(state: State, pane: Pane) -> State:
     if pane is state.pane:
         return state
     diff = replace(state.diff, anchor=-1)
-    if pane is Pane.DIFF and not diff.cursor:
+    if pane is Pane.DIFF and not diff.cursor and diff.document.key is not None:
         diff = replace(diff, cursor=_first_selectable_row(diff.document))
     return replace(state, pane=pane, diff=diff, list_anchor=-1)
 

@@ -5,7 +5,18 @@ from dataclasses import replace
 
 from agent_dev.overlay.changes import ChangeSet
 from agent_dev.overlay.selection import Selection
-from tui.events import DisplayEvent, Event, Movement, Navigation, PromptEvent, QuestionEvent, Result, SelectionEvent, TabSelected
+from tui.events import (
+    ConflictResolved,
+    DisplayEvent,
+    Event,
+    Movement,
+    Navigation,
+    PromptEvent,
+    QuestionEvent,
+    Result,
+    SelectionEvent,
+    TabSelected,
+)
 from tui.model import change_list, totals
 from tui.model.change_list import ChangeRow
 from tui.model.tabs import Tab, TabEntry
@@ -77,7 +88,8 @@ def update(state: State, event: Event) -> Transition:
         return prompt.move_palette_cursor(state, getattr(event, "by", 0)), ()
     if state.page is not ScreenPage.REVIEW:
         return state, ()
-    return _update_review(replace(state, message=""), event)
+    is_repeated = state.replaces_edit and isinstance(event, ConflictResolved)
+    return _update_review(replace(state, message="", replaces_edit=is_repeated), event)
 
 
 def _update_review(state: State, event: Movement | Navigation | SelectionEvent | DisplayEvent) -> Transition:

@@ -39,10 +39,10 @@ def _enter(state: State) -> Transition:
 
 
 def _select_and_advance(state: State) -> Transition:
-    """Toggle the hunk under the cursor and move to the next one; after the last one, to the next change."""
+    """Toggle the hunk under the cursor and move to the next one; after the last one, to the next change. Commits are whole."""
     toggled, effects = selection.update_selection(state, Toggled())
     advanced = cursor.move_to_hunk(toggled, 1)
-    if advanced.diff.cursor != toggled.diff.cursor:
+    if advanced.diff.cursor != toggled.diff.cursor and state.tab is Tab.CHANGES:
         return replace(advanced, message=toggled.message), effects
     advanced, more = cursor.move_to_change(cursor.focus_pane(toggled, Pane.LIST), 1)
     return replace(advanced, message=toggled.message or advanced.message), (*effects, *more)
@@ -77,7 +77,8 @@ def _to_entry(state: State) -> Transition:
     if not isinstance(new.listing.rows[row], ChangeRow):
         new = replace(new, listing=change_list.with_group_closed(new.listing, new.listing.group_of[key], closed=False))
         row = new.listing.row_of(key)
-    return cursor.move_list_to(new, max(row, 0))
+    moved, effects = cursor.move_list_to(new, max(row, 0))
+    return replace(cursor.focus_pane(moved, Pane.DIFF), returns_to=state.tab), effects
 
 
 def _back(state: State) -> Transition:
@@ -104,11 +105,17 @@ def _fold(state: State, *, closed: bool) -> State:
 
 
 def _escape(state: State) -> Transition:
-    """Cancel a range, else a search; else leave the diff, the tab or the filter; else quit."""
+    """Cancel a range, else a search; else leave the change opened from a tab, the diff, the tab or the filter; else quit."""
     if state.list_anchor >= 0 or state.diff.anchor >= 0:
         return replace(state, list_anchor=-1, diff=replace(state.diff, anchor=-1)), ()
     if state.search:
         return replace(state, search="", message="search ended"), ()
+    return _leave(state)
+
+
+def _leave(state: State) -> Transition:
+    if state.returns_to is not None:
+        return _switch_tab(state, state.returns_to)
     if state.pane is Pane.DIFF:
         return _back(state)
     if state.tab is not Tab.CHANGES:
@@ -131,7 +138,7 @@ def _switch_tab(state: State, tab: Tab) -> Transition:
     if tab is not Tab.CHANGES and not state.tabs.get(tab):
         return replace(state, message=f"no {tab}"), ()
     cursors = {**state.tab_cursors, state.tab: state.cursor}
-    new = replace(cursor.focus_pane(state, Pane.LIST), tab=tab, cursor=0, tab_cursors=cursors, list_anchor=-1)
+    new = replace(cursor.focus_pane(state, Pane.LIST), tab=tab, cursor=0, tab_cursors=cursors, list_anchor=-1, returns_to=None)
     new = replace(new, cursor=max(0, min(cursors.get(tab, 0), new.row_count - 1)))
     if tab is Tab.CHANGES:
         first = next((row for row, one in enumerate(new.listing.rows) if isinstance(one, ChangeRow)), 0)

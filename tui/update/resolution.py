@@ -11,6 +11,8 @@ from tui.model.tabs import Tab
 from tui.state import State, Transition
 from tui.update import cursor
 
+_IS_EDITED = "resolved in an editor: press the key again to drop that text (e: edit again)"
+
 
 def resolve(state: State, side: ConflictSide) -> Transition:
     """Resolve the conflict under the cursor, or leave out or apply an edit of the agent's.
@@ -22,8 +24,10 @@ def resolve(state: State, side: ConflictSide) -> Transition:
         return replace(state, message="no conflict here"), ()
     if not document.conflict_count:
         return _with_answers(state, change.key, (side,))
+    if document.is_edited and not state.replaces_edit:
+        return replace(state, replaces_edit=True, message=_IS_EDITED), ()
     answers, row = _answers(state, change.key), _row_under_cursor(state)
-    is_on = row is not None and row.kind in (RowKind.CONFLICT, RowKind.HEADING) and row.hunk >= 0
+    is_on = row is not None and row.kind in (RowKind.CONFLICT, RowKind.STACKED, RowKind.HEADING) and row.hunk >= 0
     unresolved = next((index for index, one in enumerate(answers) if one is None), document.default_resolutions.index(None))
     choice = row.hunk if is_on and row is not None else unresolved
     if document.is_edit(choice) and state.is_resolving:

@@ -13,6 +13,7 @@ from tui.events import (
     ChangesRefreshed,
     ChangesResult,
     ChangeUpdated,
+    CommitsFound,
     DeletionsCounted,
     DiffLoaded,
     EntriesLoaded,
@@ -42,7 +43,7 @@ def update_results(state: State, fact: Result) -> Transition:
     match fact:
         case DiffLoaded() | Highlighted() | SearchFinished():
             return _update_diff(state, fact)
-        case LinesCounted() | RisksAssessed() | DeletionsCounted() | ChangeUpdated() | ChangesRefreshed():
+        case LinesCounted() | CommitsFound() | RisksAssessed() | DeletionsCounted() | ChangeUpdated() | ChangesRefreshed():
             return _update_changes(state, fact)
         case ProgressReported() | OperationFinished() | EntriesLoaded():
             return _update_work(state, fact)
@@ -100,6 +101,8 @@ def _update_changes(state: State, fact: ChangesResult) -> Transition:
     match fact:
         case LinesCounted(counts):
             return _add_counts(state, counts), ()
+        case CommitsFound(commits):
+            return replace(state, change_commits=commits), ()
         case RisksAssessed(risks):
             return _add_risks(state, risks)
         case DeletionsCounted(selection, files):

@@ -47,7 +47,7 @@ def update_selection(state: State, event: SelectionEvent) -> Transition:
         case ConflictResolved(side):
             return resolution.resolve(state, side)
         case _ if state.tab is Tab.COMMITS:
-            return _select_commits(state, event), ()
+            return cursor.reload_current(_select_commits(state, event))
         case _:
             return _select(state, event)
 
@@ -60,7 +60,9 @@ def _select_commits(state: State, event: SelectionEvent) -> State:
             entries = state.tabs[Tab.COMMITS]
             index = state.cursor if row is None or pane is Pane.DIFF else row
             if index < len(entries) and not entries[index].id:
-                return replace(state, message="only commits can be selected here; files on the Changes tab (1)")
+                is_imported = entries[index].title.endswith("(imported)")
+                other = "only commits can be selected here; files on the Changes tab (1)"
+                return replace(state, message="imported already" if is_imported else other)
             picked = state.selected_commits ^ {entries[index].id} if index < len(entries) else state.selected_commits
         case AllToggled():
             picked = frozenset() if every <= state.selected_commits else every
@@ -85,7 +87,8 @@ def _selected(state: State, event: SelectingEvent) -> State:
         case Toggled(row, pane):
             return _toggle(state, row, pane or state.pane)
         case AllToggled():
-            return _apply(state, choices.toggle_all_safe(state.selection, state.changes))
+            listed = frozenset(state.listing.group_of) if state.listing.filter.text else None
+            return _apply(state, choices.toggle_all_safe(state.selection, state.changes, listed))
         case AllDeselected():
             return _apply(state, (EMPTY_SELECTION, "nothing selected (u: undo)"))
         case KindToggled():
@@ -116,7 +119,7 @@ def _toggle_range(state: State) -> State:
         if isinstance(row, ChangeRow):
             keys.add(row.key)
         elif isinstance(row, HeadingRow) and row.group in state.listing.closed:
-            keys.update(state.listing.groups[row.group].keys)
+            keys.update(state.listing.groups[row.group].every_key)
     return _apply(replace(state, list_anchor=-1), choices.toggle_changes(state.selection, keys, state.changes))
 
 
@@ -125,7 +128,7 @@ def _toggle_row(state: State, row: ListRow | None) -> State:
         case ChangeRow(_, key):
             return _apply(state, choices.toggle_change(state.selection, state.changes.by_key()[key], state.changes))
         case HeadingRow(group):
-            return _apply(state, choices.toggle_changes(state.selection, state.listing.groups[group].keys, state.changes))
+            return _apply(state, choices.toggle_changes(state.selection, state.listing.groups[group].every_key, state.changes))
         case _:
             return state
 

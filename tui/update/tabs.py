@@ -1,20 +1,58 @@
 """Entries of the tabs other than Changes: their details, and searches among them."""
 
+import re
 from collections.abc import Callable
 
-from tui.model.document import DiffRow, RowKind, Tone
+from tui.model.document import DiffRow, Document, RowKind, Tone
 from tui.model.tabs import TabEntry
 from tui.state import State
-from tui.text.cells import clean_text, wrap
+from tui.text.cells import clean_text, prefix, wrap
+
+_BOX = 4  # cells of a checkbox and the blank after it
+_FILE = "diff --git "  # begins a file of a patch
+_OBJECT_IDS = re.compile(r"^index ([0-9a-f]{7,64})\.\.([0-9a-f]{7,64})")
+_SHORT = 10
 
 
-def entry_rows(entry: TabEntry, cells: int) -> tuple[DiffRow, ...]:
-    """Return the full line of an entry, which the list may cut, and its details."""
-    head = [DiffRow(RowKind.TEXT, Tone.STRONG, part) for part in wrap(clean_text(entry.title), cells)]
-    return (
-        *head,
-        *(DiffRow(RowKind.TEXT, text=part) for text in entry.details for part in wrap(clean_text(text), cells) or ("",)),
-    )
+def entry_document(entry: TabEntry, cells: int, *, is_selected: bool) -> Document:
+    """Return the full line of an entry, which the list may cut, and its details; of a commit also a box and its patch."""
+    first, *more = wrap(clean_text(entry.title), cells - _BOX if entry.id else cells)
+    rows = [DiffRow(RowKind.HEADING, Tone.STRONG, first, is_applied=is_selected if entry.id else None)]
+    rows += [DiffRow(RowKind.TEXT, Tone.STRONG, " " * (_BOX if entry.id else 0) + part) for part in more]
+    files: list[int] = []
+    is_patch = is_header = False
+    for text in entry.details:
+        if text.startswith(_FILE):
+            is_patch = is_header = True
+            files.append(len(rows))
+        elif is_patch and text.startswith("@@"):
+            is_header = False
+        tone = _patch_tone(text, is_header=is_header) if is_patch else Tone.PLAIN
+        shown = _OBJECT_IDS.sub(_shortened, text) if is_header else text
+        parts = _lines(clean_text(shown), cells) if is_patch else wrap(clean_text(shown), cells)
+        rows += [DiffRow(RowKind.TEXT, tone, part) for part in parts or ("",)]
+    return Document(None, tuple(rows), tuple(files))
+
+
+def _lines(text: str, cells: int) -> list[str]:
+    """Return a line of a patch in parts of a width, with all its blanks."""
+    parts = []
+    while text:
+        parts.append(prefix(text, max(cells, 2)))
+        text = text[len(parts[-1]) :]
+    return parts
+
+
+def _shortened(match: "re.Match[str]") -> str:
+    return f"index {match[1][:_SHORT]}..{match[2][:_SHORT]}"
+
+
+def _patch_tone(text: str, *, is_header: bool) -> Tone:
+    if text.startswith(_FILE):
+        return Tone.STRONG
+    if is_header:
+        return Tone.DIM
+    return {"@": Tone.HEADING, "+": Tone.ADDED, "-": Tone.REMOVED}.get(text[:1], Tone.PLAIN)
 
 
 def next_risky_row(state: State, by: int) -> int | None:

@@ -52,11 +52,16 @@ def toggle_changes(old: Selection, keys: Iterable[Key], changes: ChangeSet) -> T
     return new, "; ".join(messages)
 
 
-def toggle_all_safe(old: Selection, changes: ChangeSet) -> ToggleResult:
-    """Select all safe changes but new files in generated directories, or nothing if they are selected already."""
+def toggle_all_safe(old: Selection, changes: ChangeSet, listed: frozenset[Key] | None = None) -> ToggleResult:
+    """Select all safe changes but new files in generated directories, or nothing if they are selected already.
+
+    `listed`: only these, which a filter shows.
+    """
     new_files = (change for change in changes.changes if change.kind is ChangeKind.ADDED)
     generated = frozenset(change.key for change in new_files if is_in_generated_directory(change.key.path))
     safe = core.deselect(core.select_all(changes), generated, changes)
+    if listed is not None:
+        return _toggle_listed(old, safe.keys & listed, changes)
     if safe.keys <= old.keys and not old.partial:
         return EMPTY_SELECTION, "nothing selected" if old.keys else "no safe changes here; select risky ones individually"
     new = Selection(old.keys | safe.keys, {key: part for key, part in old.partial.items() if key not in safe})
@@ -70,6 +75,12 @@ def toggle_all_safe(old: Selection, changes: ChangeSet) -> ToggleResult:
     skipped += [f"{made:,} generated"] if made else []
     skipped += [f"{blocked:,} unmergeable"] if blocked else []
     return new, f"all safe changes selected; skipped: {', '.join(skipped)}" if skipped else "all changes selected"
+
+
+def _toggle_listed(old: Selection, safe: frozenset[Key], changes: ChangeSet) -> ToggleResult:
+    new, message = toggle_changes(old, safe, changes)
+    is_more = safe <= new.keys and not safe & new.partial.keys()
+    return new, message or f"listed safe changes {'selected' if is_more else 'deselected'} (the filter hides others)"
 
 
 def toggle_kind(old: Selection, kind: ChangeKind, changes: ChangeSet) -> ToggleResult:

@@ -27,9 +27,11 @@ _TONES = {
 }
 _DISPLAYED = (
     *("listing", "changes", "selection", "parts", "selected_per_group", "counts", "resolutions", "reviewed", "notes"),
-    *("tab", "tabs", "selected_commits", "pane", "cursor", "list_anchor"),
+    *("change_commits", "tab", "tabs", "selected_commits", "pane", "cursor", "list_anchor"),
 )
 _CURSOR_ONLY = {"cursor", "pane"}  # these affect only the row under the cursor
+_MIN_TITLE = 12  # cells for the name of a group before its numbers are shortened
+_SHORT_ID = 7
 _MIN_ORIGIN = 10  # cells for the old path of a renamed file
 _TITLES = {
     Section.RISKY: "Needs review",
@@ -86,21 +88,42 @@ class ChangeList(RowView):
     def _head(self, number: int, cells: int) -> list[Piece]:
         group = self._state.listing.groups[number]
         selected = self._state.selected_per_group[number]
-        right = f" {selected:,} of {len(group.keys):,} " if selected else f" {len(group.keys):,} "
         mark = "▸" if number in self._state.listing.closed else "▾"
         is_part = bool(self._state.parts) and any(key in self._state.parts for key in group.keys)
-        box = _box(
-            is_possible=group.mergeable_count > 0, is_all=selected == group.mergeable_count and not is_part, is_some=selected > 0
+        is_all = (
+            selected == group.mergeable_count and not is_part and all(key in self._state.selection for key in group.held_back)
         )
-        indent = "  " * group.depth
-        name = crop_start(clean_text(self._title(group)), cells - 6 - len(right) - len(indent))
+        box = _box(is_possible=group.mergeable_count > 0, is_all=is_all, is_some=selected > 0)
+        indent, title = "  " * group.depth, clean_text(self._title(group))
+        right = self._numbers(group, selected, cells - 8 - len(indent) - min(width(title), _MIN_TITLE))
+        name = crop_start(title, cells - 6 - sum(width(piece.text) for piece in right) - len(indent))
         tone = Tone.RISK if group.section is Section.RISKY else Tone.STRONG
-        return align_row([Piece(indent), box, Piece(f" {mark} ", Tone.DIM), Piece(name, tone)], [Piece(right, Tone.DIM)], cells)
+        return align_row([Piece(indent), box, Piece(f" {mark} ", Tone.DIM), Piece(name, tone)], right, cells)
+
+    def _numbers(self, group: Group, selected: int, cells: int) -> list[Piece]:
+        """Return the number of changes of a group; of a renamed directory also its lines, and how many files need review."""
+        count = len(group.every_key)
+        number = f" {selected:,} of {count:,}" if selected else f" {count:,}"
+        if group.section is not Section.RENAMED:
+            return [Piece(f"{number} ", Tone.DIM)]
+        known = [self._state.counts[key] for key in group.keys if key in self._state.counts]
+        inserted, deleted = sum(one.insertions for one in known), sum(one.deletions for one in known)
+        first = [Piece(f"{number} file{'s' * (count != 1)}", Tone.DIM)]
+        lines = [Piece(f" +{inserted:,}", Tone.ADDED)] if inserted else []
+        lines += [Piece(f" -{deleted:,}", Tone.REMOVED)] if deleted else []
+        held = len(group.held_back)
+        need = [Piece(f" {RISK_SIGN} {held:,} need{'s' * (held == 1)} review", Tone.RISK)] if held else []
+        short = [Piece(f" {RISK_SIGN} {held:,}", Tone.RISK)] if held else []
+        variants = [[*first, *lines, *need], [*first, *lines, *short], [*first, *short]]
+        fitting = (pieces for pieces in variants if sum(width(piece.text) for piece in pieces) < cells)
+        return [*next(fitting, variants[-1]), Piece(" ")]
 
     def _title(self, group: Group) -> str:
         if group.section in _TITLES:
             return _TITLES[group.section]
         path = path_text(group.path)
+        if group.section is Section.RENAMED:
+            return f"{path_text(group.origin)}/ → {path or '.'}/"
         if group.parent >= 0:
             return path.rpartition("/")[2] + "/"
         directory = path + "/" if path else ""
@@ -111,7 +134,9 @@ class ChangeList(RowView):
     def _change(self, group: Group, change: Change, cells: int) -> list[Piece]:
         is_selected = change.key in self._state.selection
         is_part = change.key in self._state.selection.partial
-        box = _box(is_possible=change.is_clean, is_all=is_selected and not is_part, is_some=is_selected)
+        box = _box(
+            is_possible=change.is_clean and not self._blocked_by(change), is_all=is_selected and not is_part, is_some=is_selected
+        )
         indent = "  " * group.depth
         sign = Piece(f" {'✓' if change.key in self._state.reviewed else ' '} {SIGNS[change.kind]}", _TONES[change.kind])
         risk = Piece(RISK_SIGN if change.risks else " ", Tone.RISK)
@@ -120,11 +145,26 @@ class ChangeList(RowView):
         left = space - sum(width(piece.text) for piece in right)
         name = crop_start(label, left)
         tone = Tone.PLAIN if change.is_clean else Tone.DIM
-        origin = _origin(change, left - width(name))
+        commit = self._commit(change)
+        if commit and width(name) + sum(width(piece.text) for piece in (*commit, *right)) < space:
+            right = [*commit, *right] if right else [*commit, Piece(" ")]
+            left = space - sum(width(piece.text) for piece in right)
+        origin = [] if group.section is Section.RENAMED else _origin(change, left - width(name))
         return align_row([Piece(indent), box, sign, risk, Piece(" "), Piece(name, tone), *origin], right, cells)
 
+    def _commit(self, change: Change) -> list[Piece]:
+        """Return the short id of a change's commit; nothing if the session has no commits."""
+        commit = self._state.change_commits.get(change.key)
+        return [] if commit is None else [Piece(f" {commit[:_SHORT_ID] or 'uncommitted'}", Tone.DIM)]
+
+    def _blocked_by(self, change: Change) -> str:
+        """Return which change has to be resolved first, such as the other half of a rename; "" for none."""
+        table = self._state.changes.by_key()
+        blocker = next((key for key in change.requires if key in table and not table[key].is_clean), None)
+        return f"requires {path_text(blocker.path)}, see there" if blocker is not None else ""
+
     def _right(self, change: Change, cells: int) -> list[Piece]:
-        reason = change.obstacle or change.conflict
+        reason = change.obstacle or change.conflict or self._blocked_by(change)
         if reason:
             return [Piece(" " + crop_words(clean_text(reason), cells) + " ", Tone.ERROR)]
         label = outcome.outcome_of(change)
@@ -141,6 +181,8 @@ class ChangeList(RowView):
 
 def _label(group: Group, change: Change) -> str:
     path = path_text(change.key.path)
+    if group.section is Section.RENAMED:
+        return path[len(path_text(group.path)) :].lstrip("/")
     return path.rpartition("/")[2] if group.section is Section.DIRECTORY else path
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tui.events import Pane
 from tui.model import word_diff
 from tui.model.document import DiffRow, RowKind, Span, Tone
-from tui.model.wrapping import text_width
+from tui.model.wrapping import LABEL_WIDTH, stacked_width, text_width
 from tui.state import EMPTY_DOCUMENT, DiffPane, State
 from tui.update import line_selection
 from tui.update.line_selection import SelectionState
@@ -95,7 +95,9 @@ class DiffView(RowView):
                 yield self._box(index, row)
                 yield Piece(f" {row.text}", row.tone)
             case RowKind.CONFLICT:
-                yield from self._three_columns(row, cells - 1)
+                yield from self._three_columns(row, cells - 2)
+            case RowKind.STACKED:
+                yield from self._stacked(row)
             case _ if self._document.options.is_split:
                 yield from self._side_by_side(index, row, cells - 4)
             case _:
@@ -203,6 +205,14 @@ class DiffView(RowView):
             shift = self._state.diff.horizontal_offset
             visible = () if cell is None else visible_pieces([Piece(visible_start(cell, width, shift), tone)], width, shift)
             yield from fit_pieces(visible, width)
+
+    def _stacked(self, row: DiffRow) -> Iterator[Piece]:
+        yield Piece(f"{row.text:<{LABEL_WIDTH - 1}}│", Tone.DIM)
+        free = stacked_width(self._document.options)
+        line = next((cell for cell in row.cells if cell is not None), b"")
+        shift = row.wrap_index * free if self._document.options.is_wrapped else self._state.diff.horizontal_offset
+        pieces = visible_pieces(self._marked([Piece(visible_start(line, free, shift), row.tone)]), free, shift)
+        yield from truncate(pieces, free) if self._document.options.is_wrapped else fit_pieces(pieces, free)
 
 
 def _split_matches(piece: Piece, needle: str) -> Iterator[Piece]:

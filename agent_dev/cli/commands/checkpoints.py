@@ -1,10 +1,13 @@
 """The subcommands about a session's checkpoints and log."""
 
+from dataclasses import replace
+
 from agent_dev.checkpoint import deleted_files, history, operations, rollback
 from agent_dev.cli.commands.parser import Verb, add_color_argument, add_session_argument, make_parser, relative_to_root
 from agent_dev.cli.console import warn
 from agent_dev.cli.render import checkpoints as output
 from agent_dev.cli.render.colour import choose_palette
+from agent_dev.cli.render.format import print_line, session_line
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.merge import session_access
@@ -65,6 +68,8 @@ def _checkpoints(argv: list[str], context: CommandContext, _options: RunOptions)
     elif args.of:
         output.print_versions(operations.file_versions(one, relative_to_root(args.of, context, one)), as_json=args.json)
     else:
+        if not (args.session or args.json):
+            print_line(session_line(one))
         output.print_checkpoints(one, operations.list_checkpoints(one), as_json=args.json)
     return SUCCESS
 
@@ -120,18 +125,29 @@ def _log(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     add_session_argument(parser)
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--commands", action="store_true", help="show the commands that the agent started (needs a policy)")
+    group.add_argument("--network", action="store_true", help="show the connections of the sandbox (needs net: allow)")
     group.add_argument("--changes", action="store_true", help="show the changed paths per checkpoint")
+    parser.add_argument("--denied", action="store_true", help="with --network: only connections that were denied")
     parser.add_argument("--json", action="store_true", help=_JSON)
     add_color_argument(parser)
     args = parser.parse_args(argv)
+    if args.denied and not args.network:
+        raise UsageError(message="--denied needs --network", hint="agent-dev log --network --denied")
     one = sessions.find_session(context, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
+    if not (args.session or args.json):
+        print_line(session_line(one))
     if args.changes:
         _report_damaged(one)
         output.print_changes(one, history.read_changes(one), as_json=args.json)
         return SUCCESS
-    found = history.read_commands(one) if args.commands else history.read_events(one)
+    kind, read = "events", history.read_events
+    if args.commands or args.network:
+        kind, read = ("commands", history.read_commands) if args.commands else ("connections", history.read_connections)
+    found = read(one)
+    if args.denied:
+        found = replace(found, rows=tuple(row for row in found.rows if row.get("decision") == "deny"))
     palette = choose_palette(context.environ, args.color)
-    output.print_log(one, found, kind="commands" if args.commands else "events", as_json=args.json, palette=palette)
+    output.print_log(one, found, kind=kind, as_json=args.json, palette=palette)
     if found.problem:
         warn(f"the log of session {one.name} was tampered with: {found.problem}")
     return FAILURE if found.problem else SUCCESS
@@ -148,6 +164,8 @@ def _deleted(argv: list[str], context: CommandContext, _options: RunOptions) -> 
     try:
         _report_damaged(one)
         if not args.restore:
+            if not (args.session or args.json):
+                print_line(session_line(one))
             output.print_deleted(one, deleted_files.list_deleted(one), as_json=args.json)
             return SUCCESS
         result = deleted_files.restore_deleted(one, relative_to_root(args.restore, context, one))

@@ -6,6 +6,7 @@ import sys
 
 from agent_dev.agents import catalogue
 from agent_dev.cli import typeahead
+from agent_dev.cli.commands import home_import
 from agent_dev.cli.commands.parser import Verb, make_parser
 from agent_dev.cli.console import warn
 from agent_dev.cli.render import home as output
@@ -23,27 +24,41 @@ _LARGEST = 1 << 20  # days, or MiB
 
 
 def _home(argv: list[str], context: CommandContext, options: RunOptions) -> int:
-    about = "Show the files of the agent home that run automatically, or its changes; or reset it."
+    about = "Show the files of the agent home that run automatically, or its changes; reset it; or copy files of yours to it."
     parser = make_parser("home", about, "agent-dev home --reset --keep-login")
     parser.add_argument(
-        "agent", nargs="?", default="", metavar="AGENT", help="the agent whose home is meant, if profiles have separate homes"
+        "agents", nargs="*", default=[], metavar="AGENT", help="the agent whose home is meant, if profiles have separate homes"
     )
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--diff", action="store_true", help="list the changes since the last session started")
     group.add_argument("--reset", action="store_true", help="move the home to the trash")
+    group.add_argument(
+        "--import", action="store_true", dest="importing", help="list what of your own agents could be copied to it, and ask"
+    )
     parser.add_argument("--keep-login", action="store_true", help="with --reset: keep the agents' logins")
+    home_import.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args(argv)
     if args.keep_login and not args.reset:
         raise UsageError(message="--keep-login requires --reset", hint="agent-dev home --reset --keep-login")
-    _check_profile(args.agent, context, is_reset=args.reset)
+    home_import.check_arguments(args)
+    if args.importing:
+        return home_import.run_import(args, context, options)
+    return _show_home(args, context, options)
+
+
+def _show_home(args: argparse.Namespace, context: CommandContext, options: RunOptions) -> int:
+    if len(args.agents) > 1:
+        raise UsageError(message="home: only --import takes several agents", hint="agent-dev home --help")
+    agent = next(iter(args.agents), "")
+    _check_profile(agent, context, is_reset=args.reset)
     if args.reset:
         logins = catalogue.login_files(context.environ) if args.keep_login else None
-        output.print_reset(manage.reset_home(context, options, args.agent, logins), as_json=args.json)
+        output.print_reset(manage.reset_home(context, options, agent, logins), as_json=args.json)
     elif args.diff:
-        output.print_changes(manage.diff_home(context, options, args.agent), as_json=args.json)
+        output.print_changes(manage.diff_home(context, options, agent), as_json=args.json)
     else:
-        output.print_home(manage.inspect_home(context, options, args.agent), as_json=args.json)
+        output.print_home(manage.inspect_home(context, options, agent), as_json=args.json)
     return SUCCESS
 
 

@@ -26,16 +26,26 @@ def _install(argv: list[str], context: CommandContext, options: RunOptions) -> i
     parser = make_parser("install", "Install agents in the sandbox, into the agent home.", "agent-dev install claude")
     parser.add_argument("agents", nargs="*", metavar="AGENT", help="an agent: agent-dev install --list")
     parser.add_argument("--list", action="store_true", help="list the agents that can be installed")
-    parser.add_argument("--upgrade", action="store_true", help="install the newest version, also if one is installed")
+    parser.add_argument("--upgrade", action="store_true", help="install the newest version; without AGENT: of every outdated one")
     parser.add_argument("--version", default="", metavar="VERSION", help="install this version")
     args = parser.parse_args(argv)
     if args.list:
         return _list(options, context)
-    if not args.agents or (args.version and len(args.agents) > 1):
-        message = "--version takes one agent" if args.agents else "install needs an agent"
-        raise UsageError(message=message, hint="agent-dev install --list")
+    if args.version and len(args.agents) != 1:
+        raise UsageError(message="--version takes one agent", hint="agent-dev install --list")
+    if not args.agents:
+        if not args.upgrade:
+            raise UsageError(message="install needs an agent", hint="agent-dev install --list")
+        return _upgrade_all(options, context)
     found = [_find(name, options, context) for name in args.agents]
     return max(_install_one(agent, args, options, context) for agent in found)
+
+
+def _upgrade_all(options: RunOptions, context: CommandContext) -> int:
+    outdated = [agent for agent, newest in _find_outdated(options, context) if newest]
+    if not outdated:
+        notify("every installed agent is the newest version")
+    return max((install_one(agent, "", options, context.environ) for agent in outdated), default=SUCCESS)
 
 
 def _find(name: str, options: RunOptions, context: CommandContext) -> Agent:
@@ -78,21 +88,26 @@ def _list(options: RunOptions, context: CommandContext) -> int:
 
 def _outdated(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     make_parser("outdated", "List the installed agents of which there is a newer version.", "agent-dev outdated").parse_args(argv)
-    installed = [agent for agent in catalogue.list_agents(options, context.environ) if agent.version]
-    if not installed:
+    if not any(agent.version for agent in catalogue.list_agents(options, context.environ)):
         notify("no agent is installed in the agent home; agent-dev install --list")
         return SUCCESS
-    rows = []
-    with show_progress("looking for newer versions") as tell:
-        for number, agent in enumerate(installed, 1):
-            newest = newest_version(agent, options, context.environ)
-            if newest != agent.version:
-                rows.append((agent.name, visible(agent.version), visible(newest) or "unknown"))
-            tell(number, len(installed))
+    found = _find_outdated(options, context)
+    rows = [(agent.name, visible(agent.version), visible(newest) or "unknown") for agent, newest in found]
     for line in format_table([("agent", "installed", "newest"), *rows]) if rows else ():
         print_line(line)
-    notify("agent-dev install --upgrade AGENT" if rows else "every installed agent is the newest version")
+    notify("agent-dev install --upgrade" if rows else "every installed agent is the newest version")
     return SUCCESS
+
+
+def _find_outdated(options: RunOptions, context: CommandContext) -> list[tuple[Agent, str]]:
+    """Return the installed agents that are not of the newest version, and that version ("": unknown)."""
+    installed = [agent for agent in catalogue.list_agents(options, context.environ) if agent.version]
+    found = []
+    with show_progress("looking for newer versions") as tell:
+        for number, agent in enumerate(installed, 1):
+            found.append((agent, newest_version(agent, options, context.environ)))
+            tell(number, len(installed))
+    return [(agent, newest) for agent, newest in found if newest != agent.version]
 
 
 VERBS: dict[str, Verb] = {"install": _install, "outdated": _outdated}

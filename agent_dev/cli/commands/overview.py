@@ -1,16 +1,15 @@
-"""`agent-dev` without arguments: the sessions of the repository, the installed agents, and the next command."""
+"""`agent-dev` without arguments: the sessions of the repository, the installed agents, and the next command or a menu."""
 
+import os
+
+from agent_dev.agents.startable import InstalledAgents, find_installed
 from agent_dev.cli.commands.parser import Verb
 from agent_dev.cli.console import write_stdout
-from agent_dev.cli.render.overview import InstalledAgents, Overview, overview_text
-from agent_dev.config import load
+from agent_dev.cli.render.overview import Overview, overview_text, state_rows
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS, AgentDevError, CommandNotFound, InvalidConfiguration, NotExecutable, UnknownAgent
+from agent_dev.errors import SUCCESS, CannotUndo
 from agent_dev.git import repository
 from agent_dev.linux import users
-from agent_dev.run.prepare import prepare_run
-from agent_dev.run.request import RunRequest
-from agent_dev.sandbox import machine
 from agent_dev.session import approvals, sessions, store
 from agent_dev.session.sessions import CommandContext
 
@@ -27,33 +26,38 @@ def _overview(_argv: list[str], context: CommandContext, options: RunOptions) ->
             for one in found
             if one.state == store.RUNNING and (count := len(approvals.list_questions(one.session.folder)))
         },
-        agents=_installed_agents(context, options) if is_repository or found else InstalledAgents(),
+        agents=find_installed(context.cwd, options, context.environ) if is_repository or found else InstalledAgents(),
         is_repository=is_repository,
     )
+    if not options.plain and os.isatty(0) and os.isatty(1):
+        _show_menu(overview, context)
     write_stdout(overview_text(overview))
     return SUCCESS
 
 
-def _installed_agents(context: CommandContext, options: RunOptions) -> InstalledAgents:
-    """Return the profiles whose command is found, and those whose command is missing; faulty profiles are left out."""
-    installed: list[str] = []
-    missing: list[str] = []
+def _show_menu(overview: Overview, context: CommandContext) -> None:
+    """Let the user select a command and run it; return if the user leaves the menu, or the terminal cannot show it."""
+    from agent_dev.cli.menu import entries, screen  # only on a terminal
+
+    if not screen.can_show_menu(context.environ):
+        return
+    listed = entries.menu_entries(overview, has_merge=_has_merge(context))
+    selected = screen.select_entry(listed, state_rows(overview))
+    if selected is not None:
+        screen.run_entry(selected, context.environ)
+
+
+def _has_merge(context: CommandContext) -> bool:
+    """Return whether a merge of this repository can be undone."""
+    if not os.path.isdir(context.store.merges):
+        return False
+    from agent_dev.merge import history  # imports all of merging
+
     try:
-        facts = machine.inspect_machine(context.environ, ())
-    except AgentDevError as error:
-        return InstalledAgents(problem=error.message)
-    for name, _, _ in load.list_profiles(users.home_directory(context.environ), context.environ):
-        try:
-            prepare_run(RunRequest((name,), options.replace(directory=context.cwd), context.environ), facts)
-        except (UnknownAgent, InvalidConfiguration):
-            continue  # `default`, a file whose name is not valid, or a faulty one: `agent-dev profiles` shows these
-        except (CommandNotFound, NotExecutable):
-            missing.append(name)
-        except AgentDevError as error:
-            return InstalledAgents(problem=error.message)
-        else:
-            installed.append(name)
-    return InstalledAgents(tuple(installed), tuple(missing))
+        history.find_newest(context, is_forward=False)
+    except CannotUndo:
+        return False
+    return True
 
 
 VERBS: dict[str, Verb] = {"": _overview}

@@ -64,9 +64,9 @@ def add_color_argument(parser: Parser, about: str = colour.HELP) -> None:
     parser.add_argument("--color", choices=(colour.AUTO, colour.ALWAYS, colour.NEVER), default=colour.AUTO, help=about)
 
 
-def make_session_parser(verb: str, description: str) -> Parser:
-    """Return a parser with a session as argument."""
-    parser = make_parser(verb, description, f"agent-dev {verb}")
+def make_session_parser(verb: str, description: str, example: str = "") -> Parser:
+    """Return a parser with a session as argument; without an `example` the subcommand alone is one."""
+    parser = make_parser(verb, description, example or f"agent-dev {verb}")
     add_session_argument(parser)
     return parser
 

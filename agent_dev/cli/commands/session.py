@@ -1,8 +1,8 @@
 """The subcommands that end or resume a session."""
 
-from agent_dev.cli.ask_session import ask_session
+from agent_dev.cli.ask_session import ask_running_session, ask_session
 from agent_dev.cli.commands.parser import Verb, make_parser, make_session_parser
-from agent_dev.cli.render.format import print_outcome
+from agent_dev.cli.render.format import command_rows, print_outcome
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS
 from agent_dev.merge import session_access
@@ -39,11 +39,19 @@ def _undiscard(argv: list[str], context: CommandContext, _options: RunOptions) -
 
 def _stop(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     args = make_session_parser("stop", "Stop a running session; its changes are kept.").parse_args(argv)
-    one = sessions.find_session(context, args.session, (store.RUNNING,) if not args.session else sessions.OPEN)
+    if args.session:
+        one = sessions.find_session(context, args.session)
+    else:
+        one = ask_running_session(context, "stop", ("stop", "stopped"))
     ended = session_access.stop(context, one)
-    print_outcome(
-        f"session {one.name} had no changes and was removed" if not ended.state else f"session {one.name} is {ended.state}"
-    )
+    if not ended.state:
+        print_outcome(f"session {one.name} stopped; it had no changes and was removed")
+    elif one.state != store.RUNNING:
+        print_outcome(f"session {one.name} was not running; it is {ended.state}")
+    else:
+        print_outcome(f"session {one.name} stopped; its changes are kept")
+        for row in command_rows("to select and apply them", f"agent-dev merge {one.name}"):
+            print_outcome(row)
     return SUCCESS
 
 

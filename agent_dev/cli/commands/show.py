@@ -12,6 +12,8 @@ from agent_dev.errors import FAILURE, SUCCESS, UnknownAgent, UsageError
 from agent_dev.run.request import AGENT, COMMAND, RunRequest
 from agent_dev.session.sessions import CommandContext
 
+_FLAGS = ("--all", "--json", "-q", "--quiet", "-h", "--help")
+
 
 def _show(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     from agent_dev.run import show
@@ -27,7 +29,7 @@ def _show(argv: list[str], context: CommandContext, options: RunOptions) -> int:
         "words", nargs=argparse.REMAINDER, metavar="AGENT [ARGS…]", help="the agent and its arguments, as for a run"
     )
     parser.usage = "agent-dev show [--all] [--json] AGENT [ARGS…]"
-    args = parser.parse_args(argv)
+    args = parser.parse_args(_own_flags_first(argv))
     names = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not names:
         raise UsageError(message="show needs an agent", hint="agent-dev show claude")
@@ -35,10 +37,22 @@ def _show(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     try:
         shown = show.preview_run(RunRequest(tuple(names), options, context.environ, kind))
     except UnknownAgent as error:
-        error.hint = f"to show the run of a program: agent-dev show -- {names[0]}"
+        program = "COMMAND" if names[0] == load.DEFAULT_PROFILE else names[0]
+        error.hint = f"to show the run of a program: agent-dev show -- {program}"
         raise
     output.print_run_plan(shown, as_json=args.json, with_defaults=args.all)
+    if shown.problem is not None:
+        raise shown.problem
     return SUCCESS
+
+
+def _own_flags_first(argv: list[str]) -> list[str]:
+    """Return the arguments with flags of `show` that follow the agent's name before it: `show bash --all`."""
+    name = next((number for number, word in enumerate(argv) if not word.startswith("-")), len(argv))
+    if "--" in argv[:name]:
+        return argv
+    end = next((number for number, word in enumerate(argv) if number > name and word not in _FLAGS), len(argv))
+    return [*argv[:name], *argv[name + 1 : end], *argv[name : name + 1], *argv[end:]]
 
 
 def _profiles(argv: list[str], context: CommandContext, _options: RunOptions) -> int:

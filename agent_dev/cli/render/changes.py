@@ -5,19 +5,28 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agent_dev.cli.render import pager
 from agent_dev.cli.render.colour import PLAIN, Palette, Tone
 from agent_dev.cli.render.commits import describe_submodules, submodule_as_json
 from agent_dev.cli.render.format import (
     MAX_ROWS,
+    SHORTEST_COMMAND,
+    STATE_TONES,
     change_row,
     change_rows,
+    command_rows,
+    command_text,
+    cut_text,
     format_table,
     print_json,
     print_line,
     print_wrapped,
     roots_of,
+    session_line,
+    short_path,
+    terminal_width,
 )
 from agent_dev.cli.render.pager import PatchStyle
 from agent_dev.commits.gitlinks import SubmoduleChange
@@ -28,13 +37,18 @@ from agent_dev.merge.review import Review
 from agent_dev.overlay.changes import Change, ChangeSet
 from agent_dev.overlay.labels import display_path, format_count, kind_name, origin_key
 from agent_dev.risk.commit_risks import SUBMODULE_MOVED
+from agent_dev.sandbox.attaching.state import is_detached
 from agent_dev.sanitize import visible
 from agent_dev.session import approvals
 from agent_dev.session.sessions import ListedSession
-from agent_dev.session.store import KILLED, RUNNING, WAITING
+from agent_dev.session.store import MERGED, RUNNING
 
-STATE_TONES = {RUNNING: Tone.ADDED, WAITING: Tone.CHANGED, KILLED: Tone.REMOVED}
+if TYPE_CHECKING:
+    from agent_dev.session.shared_changes import SharedChange
+
 _FEW = 3  # paths that are listed
+_COMMAND = 3  # the column of the commands in the list of sessions
+_GAP = 2  # columns between the cells of a table
 
 
 def _change(change: Change, roots: Sequence[str]) -> dict[str, object]:
@@ -65,7 +79,7 @@ class SessionContents:
 def _commit(commit: Commit, pointers: Sequence[SubmoduleChange]) -> dict[str, object]:
     own = [one for one in pointers if one.commit == commit.id]
     risks = [{"rule": SUBMODULE_MOVED.rule, "reason": SUBMODULE_MOVED.why, **submodule_as_json(one)} for one in own]
-    return {"id": commit.id, "subject": commit.subject, "risks": risks}
+    return {"id": commit.id, "subject": commit.subject, "imported": commit.is_imported, "risks": risks}
 
 
 def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool, palette: Palette = PLAIN) -> None:
@@ -87,14 +101,28 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
             }
         )
         return
-    argv = one.record["command"]
-    state = palette.paint(one.state, STATE_TONES.get(one.state))
-    print_line(f"session {one.name}, {state}: {visible(' '.join(map(str, argv)))} in {visible(str(one.record['root']))}")
+    print_line(session_line(one, palette))
     _list(changes, roots, palette)
     for commit in contents.commits:
-        print_line(f"{palette.paint(f'commit {commit.id[:10]}', Tone.CHANGED)} {visible(commit.subject)}")
+        mark = " (imported)" if commit.is_imported else ""
+        print_line(f"{palette.paint(f'commit {commit.id[:10]}', Tone.CHANGED)} {visible(commit.subject)}{mark}")
         for text in describe_submodules(contents.pointers, commit.id):
             print_line(f"  {text}")
+    for row in _next_commands(one, contents):
+        print_line(row)
+
+
+def _next_commands(one: ListedSession, contents: SessionContents) -> Sequence[str]:
+    """Return the next command for a session: what a user would most likely do with it."""
+    if one.state == RUNNING:
+        return command_rows("to see it live", f"agent-dev watch {one.name}")
+    if one.state == MERGED:
+        return command_rows("to see its merges", "agent-dev merges")
+    if contents.changes.changes:
+        return command_rows("to select and apply changes", f"agent-dev merge {one.name}")
+    if contents.commits:
+        return command_rows("to import the commits", f"agent-dev merge {one.name} --commits")
+    return command_rows("to run the agent again", f"agent-dev resume {one.name}")
 
 
 def print_summary(review: Review, count: int, commit_total: int) -> None:
@@ -154,14 +182,22 @@ def describe_omitted(rows: Sequence[tuple[bytes, str]]) -> str:
     return f"not in the patch: {', '.join(named)}{commit_count}"
 
 
-def print_sessions(found: Sequence[ListedSession], *, as_json: bool, with_roots: bool, palette: Palette = PLAIN) -> None:
-    """Print sessions."""
+def print_sessions(
+    found: Sequence[ListedSession],
+    shared: "Sequence[SharedChange]" = (),
+    *,
+    as_json: bool,
+    with_roots: bool,
+    palette: Palette = PLAIN,
+) -> None:
+    """Print sessions, and the files that several of them have changed."""
     if as_json:
         rows = [
             {
                 "session": one.session.id,
                 "name": one.record.get("name") or None,
                 "state": one.state,
+                "detached": _is_detached(one),
                 "root": one.record.get("root"),
                 "command": one.record.get("command"),
                 "started": one.record.get("started"),
@@ -171,26 +207,53 @@ def print_sessions(found: Sequence[ListedSession], *, as_json: bool, with_roots:
             }
             for one in found
         ]
-        print_json({"version": 1, "sessions": rows})
+        print_json({"version": 1, "sessions": rows, "shared": [{"path": one.path, "sessions": one.sessions} for one in shared]})
         return
     healthy = [one for one in found if not one.problem]
-    for one, text in zip(healthy, format_table([_listed(one, with_root=with_roots) for one in healthy]), strict=True):
+    for one, text in zip(healthy, format_table(_session_rows(healthy, with_roots=with_roots)), strict=True):
         print_wrapped(text, palette, STATE_TONES.get(one.state))
     for one in found:
         if one.problem:
             print_wrapped(f"{one.session.id}  damaged  {one.problem}")
     if not found:
         print_line("no running or waiting sessions")
+    _print_shared(found, shared)
+
+
+def _print_shared(found: Sequence[ListedSession], shared: "Sequence[SharedChange]") -> None:
+    """Print the files that several sessions have changed, relative to the repository of the first of them."""
+    sessions = {one.session.id: one for one in found}
+    if shared:
+        print_line("changed by several sessions:")
+    for one in shared[:MAX_ROWS]:
+        root = str(sessions[one.sessions[0]].record["root"]).rstrip("/")
+        names = ", ".join(sessions[session].name for session in one.sessions)
+        print_line(f"  {visible(one.path.removeprefix(f'{root}/'))}  ({names})")
+    if len(shared) > MAX_ROWS:
+        print_line(f"  {len(shared) - MAX_ROWS} more (agent-dev sessions --json)")
+
+
+def _session_rows(found: Sequence[ListedSession], *, with_roots: bool) -> list[tuple[str, ...]]:
+    """Return the cells of sessions: the name first, and the command cut as far as a terminal is too narrow."""
+    rows = [_listed(one, with_root=with_roots) for one in found]
+    others = [max(map(len, column)) for number, column in enumerate(zip(*rows, strict=True)) if number != _COMMAND]
+    width = terminal_width() - sum(width + _GAP for width in others if width)
+    return [(*row[:_COMMAND], cut_text(row[_COMMAND], max(width, SHORTEST_COMMAND)), *row[_COMMAND + 1 :]) for row in rows]
 
 
 def _listed(one: ListedSession, *, with_root: bool) -> tuple[str, ...]:
-    started, argv = one.record.get("started"), one.record.get("command")
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(started // 10**9))
-    command = visible(" ".join(map(str, argv)))[:60]
-    root = visible(str(one.record["root"])) if with_root else ""
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.record["started"] // 10**9))
+    root = short_path(str(one.record["root"])) if with_root else ""
+    session_id = one.session.id if with_root and one.record.get("name") else ""
     waiting = count_questions(one)
     note = f"{format_count(waiting, 'command')} waiting (agent-dev approve)" if waiting else ""
-    return one.session.id, one.state, when, command, str(one.record.get("name") or ""), root, note
+    shown_state = f"{one.state}, detached" if _is_detached(one) else one.state
+    return one.name, shown_state, when, command_text(one.record["command"]), session_id, root, note
+
+
+def _is_detached(one: ListedSession) -> bool:
+    """Return whether a session runs without a terminal, to which one can be attached."""
+    return one.state == RUNNING and is_detached(one.session.folder) is True
 
 
 def count_questions(one: ListedSession) -> int:

@@ -2,13 +2,14 @@
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from agent_dev.checkpoint.checkpoint_store import Checkpoint
 from agent_dev.checkpoint.compare import PathDifference
 from agent_dev.checkpoint.deleted_files import DeletedFile
 from agent_dev.checkpoint.history import CheckpointChanges
 from agent_dev.checkpoint.operations import FileVersion
+from agent_dev.checkpoint.restore_plan import is_git_path
 from agent_dev.checkpoint.rollback import RollbackResult
 from agent_dev.cli.render import pager
 from agent_dev.cli.render.changes import describe_omitted
@@ -23,7 +24,7 @@ from agent_dev.cli.render.format import (
     print_wrapped,
     roots_of,
 )
-from agent_dev.cli.render.log_words import describe_command, describe_event
+from agent_dev.cli.render.log_words import describe_command, describe_connection, describe_event
 from agent_dev.cli.render.pager import PatchStyle
 from agent_dev.merge import patches
 from agent_dev.overlay import patch_write
@@ -158,29 +159,25 @@ def print_rollback(one: ListedSession, result: RollbackResult, *, as_json: bool)
     if as_json:
         _as_json(one, result)
         return
-    shown = [path for path in result.paths if not _is_git(path)]
+    shown = [path for path in result.paths if not is_git_path(path)]
     print_limited([f"  {visible(path or '.')}" for path in shown], "  {} more", print_outcome)
     if len(shown) != len(result.paths):
-        print_outcome(f"  {len(result.paths) - len(shown)} in the agent's git directory")
-    count = format_count(len(result.paths), "path")
+        print_outcome(f"  and {len(result.paths) - len(shown)} in the agent's git directory")
+    count = format_count(len(shown), "path")
     print_outcome(f"session {one.name} rolled back to checkpoint {result.target}: {count} changed")
     for problem in result.problems:
         print_line(f"  failed: {visible(problem)}")
     print_outcome(f"the previous state is checkpoint {result.previous}")
 
 
-def _is_git(path: str) -> bool:
-    return path == ".git" or path.startswith((".git/", "git-0:"))
-
-
 def print_log(one: ListedSession, found: LogContents, *, kind: str, as_json: bool, palette: Palette = PLAIN) -> None:
-    """Print a session's events or its agent's commands."""
+    """Print a session's events, its agent's commands or its connections."""
     if as_json:
         document = {"version": 1, "session": one.session.id, kind: list(found.rows)}
         print_json({**document, "left_out": found.dropped, "problem": found.problem or None})
         return
     for row in sorted(found.rows, key=_row_time):  # the start may be logged after the first checkpoint
-        text = describe_command(row, one.record["root"]) if kind == "commands" else describe_event(row)
+        text = _DESCRIBE[kind](row, one.record["root"])
         time_ns = row.get("time")
         when = palette.paint(_when(time_ns), Tone.DIM) + "  " if isinstance(time_ns, int) else ""
         print_line(f"{when}{visible(text)}".rstrip())
@@ -188,6 +185,13 @@ def print_log(one: ListedSession, found: LogContents, *, kind: str, as_json: boo
         print_line(f"{found.dropped:,} more were not logged: the log or the disk was full")
     elif not found.rows and not found.problem:
         print_line(f"session {one.name} has no {kind}")
+
+
+_DESCRIBE: dict[str, Callable[[Mapping[str, object], str], str]] = {
+    "events": lambda row, _: describe_event(row),
+    "commands": describe_command,
+    "connections": lambda row, _: describe_connection(row),
+}
 
 
 def _row_time(row: dict[str, object]) -> int:
@@ -202,7 +206,9 @@ def print_changes(one: ListedSession, found: Sequence[CheckpointChanges], *, as_
         print_json({"version": 1, "session": one.session.id, "changes": rows})
         return
     for each in found:
-        print_line(f"{_when(each.checkpoint.time)} checkpoint {each.checkpoint.number}: {len(each.paths)} changed")
+        print_line(
+            f"{_when(each.checkpoint.time)}  checkpoint {each.checkpoint.number}: {format_count(len(each.paths), 'path')} changed"
+        )
         print_limited([f"  {visible(path)}" for path in each.paths], "  {} more")
     if not found:
         print_line(f"session {one.name} has no checkpoints")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _FILES = 6  # shown per commit; the others are counted
 _RISKY = 200  # checked per commit for risks to show
 _SHORT = 10
+IMPORTED = "imported"  # mark of a commit that the user has
 
 
 def print_commits(report: CommitReport, session: str, *, as_json: bool, is_running: bool = False) -> None:
@@ -30,9 +31,9 @@ def print_commits(report: CommitReport, session: str, *, as_json: bool, is_runni
         _print_commits_json(report, session, is_running=is_running)
         return
     for one in report.changes.commits:
-        print_line(
-            f"{one.id} {visible(one.subject)}{' (on a remote branch, too)' if one.id in report.changes.remote_ids else ''}"
-        )
+        remote = " (on a remote branch, too)" if one.id in report.changes.remote_ids else ""
+        imported = f" ({IMPORTED})" if one.id in report.changes.imported_ids else ""
+        print_line(f"{one.id} {visible(one.subject)}{imported}{remote}")
         for row in (*describe_commit(one, report), *describe_submodules(report.submodule_changes, one.id)):
             print_line(f"  {row}")
     if report.changes.is_truncated:
@@ -42,7 +43,8 @@ def print_commits(report: CommitReport, session: str, *, as_json: bool, is_runni
     loose = [f"{line} (agent-dev merge applies them)" for line in describe_uncommitted(report)]
     for row in (*loose, *describe_other_changes(report)):
         print_line(row)
-    if report.changes.commits or report.changes.refs:
+    is_left = any(one.id not in report.changes.imported_ids for one in report.changes.commits)
+    if is_left or (report.changes.refs and not report.changes.commits):
         print_line("to import commits: agent-dev merge --commits [BRANCH] [--as NAME]")
 
 
@@ -275,6 +277,7 @@ def _row(commit: ParsedCommit, report: CommitReport) -> dict[str, object]:
         ],
         "includes_uncommitted": [os.fsdecode(path) for path in report.user_edits.get(commit.id, ())],
         "on_remote": commit.id in report.changes.remote_ids,
+        "imported": commit.id in report.changes.imported_ids,
     }
 
 

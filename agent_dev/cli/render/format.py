@@ -1,24 +1,53 @@
 """Helpers for all output: lines, JSON documents, names of paths and changes."""
 
 import json
+import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent_dev.cli.console import is_quiet
 from agent_dev.cli.render.colour import PLAIN, Palette, Tone
-from agent_dev.fs.entry import FileType
+from agent_dev.cli.wrapping import wrap_line
+from agent_dev.fs.entry import FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution
-from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, display_path, kind_name, origin_name, outcome_of, type_name
+from agent_dev.overlay.labels import (
+    BLOCKED_SIGN,
+    RISK_SIGN,
+    SIGNS,
+    display_path,
+    format_count,
+    kind_name,
+    origin_name,
+    outcome_of,
+    type_name,
+)
 from agent_dev.sanitize import visible
-from agent_dev.session.store import Record
+from agent_dev.session.sessions import ListedSession
+from agent_dev.session.store import KILLED, RUNNING, WAITING, Record
 
 if TYPE_CHECKING:
     from agent_dev.merge_engine.merge_plan import SkippedChange  # imports all of merging
 
 _TONES = {ChangeKind.ADDED: Tone.ADDED, ChangeKind.DELETED: Tone.REMOVED}
 MAX_ROWS = 30  # rows shown; the others are counted
+STATE_TONES = {RUNNING: Tone.ADDED, WAITING: Tone.CHANGED, KILLED: Tone.REMOVED}
+_COLUMNS = 80
+SHORTEST_COMMAND = 12  # characters that are shown even if the line becomes too long
 _FEW = 3  # ignored changes that are shown anyway
+
+
+class _RenamedDirectory(NamedTuple):
+    """A directory that was renamed whole, with its files that need no review of their own."""
+
+    new: Key
+    old: Key
+    files: list[Change]
+    total: int
+
+
+_Row = Change | _RenamedDirectory
 
 
 def print_line(text: str) -> None:
@@ -27,9 +56,9 @@ def print_line(text: str) -> None:
 
 
 def print_outcome(text: str) -> None:
-    """Write one line about what a command has done to stdout, unless the user asked for quiet."""
+    """Write one line about what a command has done to stdout, wrapped as rows are, unless the user asked for quiet."""
     if not is_quiet():
-        print_line(text)
+        print_wrapped(text)
 
 
 def print_wrapped(text: str, palette: Palette = PLAIN, tone: Tone | None = None) -> None:
@@ -39,14 +68,46 @@ def print_wrapped(text: str, palette: Palette = PLAIN, tone: Tone | None = None)
 
 
 def _wrapped(text: str) -> Sequence[str]:
-    import shutil  # only on a terminal
+    width = terminal_width()
+    return (text,) if len(text) <= width else wrap_line(text, width, " " * 6)
 
-    width = shutil.get_terminal_size().columns
-    if len(text) <= width:
-        return (text,)
-    import textwrap
 
-    return textwrap.wrap(text, width, subsequent_indent=" " * 6, break_long_words=False, break_on_hyphens=False)
+def command_rows(about: str, command: str) -> tuple[str, ...]:
+    """Return a line with a command to copy, or two if it does not fit into 80 columns: a terminal breaks words at its edge."""
+    row = f"{about}: {command}"
+    return (row,) if len(row) <= _COLUMNS else (f"{about}:", f"  {command}")
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal that stdout is; without one, as many as any line has."""
+    import shutil  # rarely needed
+
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+
+
+def command_text(argv: Sequence[object], width: int = sys.maxsize) -> str:
+    """Return the first line of a command, cut to `width` columns; … stands for the rest."""
+    first, _, rest = shlex.join(str(word).strip() for word in argv).partition("\n")
+    return cut_text(visible(first.rstrip()) + " …" * bool(rest), width)
+
+
+def cut_text(text: str, width: int) -> str:
+    """Return a text of at most `width` columns; … stands for what is cut off."""
+    return text if len(text) <= width else f"{text[: max(width - 1, 0)].removesuffix(' ')}…"
+
+
+def short_path(path: str) -> str:
+    """Return a path for display, with `~` for the user's home directory."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    return visible("~" + path.removeprefix(home) if f"{path}/".startswith(f"{home}/") else path)
+
+
+def session_line(one: ListedSession, palette: Palette = PLAIN) -> str:
+    """Return a line about a session: its name, state, command and repository; the command is cut if the line is too long."""
+    state = palette.paint(one.state, STATE_TONES.get(one.state))
+    start, end = f"session {one.name}, ", f" in {short_path(str(one.record['root']))}"
+    width = terminal_width() - len(start) - len(f"{one.state}: ") - len(end)
+    return f"{start}{state}: {command_text(one.record['command'], max(width, SHORTEST_COMMAND))}{end}"
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> Iterable[str]:
@@ -77,20 +138,23 @@ def roots_of(record: Record) -> list[str]:
 
 
 def change_rows(changes: ChangeSet, roots: Sequence[str], max_rows: int = sys.maxsize, palette: Palette = PLAIN) -> Iterable[str]:
-    """Yield a line for each change; many ignored ones are summed up in one line.
+    """Yield a line for each change; many ignored ones, and the files of a renamed directory, are summed up in one line.
 
     Beyond `max_rows` rows, risky and conflicting changes come first and the others are counted.
     """
     hidden = sum(_is_hidden(change) for change in changes.changes)
-    shown = [change for change in changes.changes if hidden <= _FEW or not _is_hidden(change)]
+    directories = _renamed_directories(changes)
+    shown: list[_Row] = [change for change in changes.changes if hidden <= _FEW or not _is_hidden(change)]
+    if directories:
+        shown = _with_directories([change for change in shown if isinstance(change, Change)], directories)
     parts = [(shown, "")]
     if len(shown) > max_rows:
-        parts = [([change for change in shown if _needs_review(change)], " of these")]
-        parts += [([change for change in shown if not _needs_review(change)], "")]
+        parts = [([one for one in shown if _needs_review(one)], " of these")]
+        parts += [([one for one in shown if not _needs_review(one)], "")]
     for part, qualifier in parts:
-        yield from (change_row(change, roots, palette) for change in part[:max_rows])
+        yield from (_row(one, roots, palette) for one in part[:max_rows])
         if len(part) > max_rows:
-            suffix = "" if all(change.is_assessed for change in part) else ", risks not checked yet"
+            suffix = "" if all(map(_is_assessed, part)) else ", risks not checked yet"
             yield f"{len(part) - max_rows} more{qualifier}{suffix} (agent-dev status)"
     if hidden > _FEW:
         yield f"{hidden} more, ignored by git (agent-dev status --json lists them)"
@@ -104,8 +168,56 @@ def _is_hidden(change: Change) -> bool:
     return change.is_ignored and not change.known_risks
 
 
-def _needs_review(change: Change) -> bool:
-    return bool(change.known_risks or change.conflict or change.obstacle)
+def _needs_review(one: _Row) -> bool:
+    return isinstance(one, Change) and bool(one.known_risks or one.conflict or one.obstacle)
+
+
+def _is_assessed(one: _Row) -> bool:
+    return all(change.is_assessed for change in ((one,) if isinstance(one, Change) else one.files))
+
+
+# Renamed directories
+
+
+def _renamed_directories(changes: ChangeSet) -> dict[Key, _RenamedDirectory]:
+    """Return the rows of renamed directories, by the key of the first file in each."""
+    if not changes.directory_renames:
+        return {}
+    from agent_dev.overlay.directory_renames import directory_of  # rare
+
+    found: dict[Key, list[Change]] = {}
+    for change in changes.changes:
+        directory = directory_of(change, changes.directory_renames)
+        if directory is not None:
+            found.setdefault(directory, []).append(change)
+    rows = {}
+    for new, every in found.items():
+        files = [change for change in every if change.renamed_from and not _needs_review(change)]
+        if len(files) > 1:
+            rows[files[0].key] = _RenamedDirectory(new, changes.directory_renames[new], files, len(every))
+    return rows
+
+
+def _with_directories(shown: list[Change], directories: Mapping[Key, _RenamedDirectory]) -> list[_Row]:
+    """Return rows with each renamed directory in place of its files."""
+    hidden = {change.key for one in directories.values() for change in one.files}
+    return [directories.get(one.key, one) for one in shown if one.key in directories or one.key not in hidden]
+
+
+def _row(one: _Row, roots: Sequence[str], palette: Palette) -> str:
+    if isinstance(one, Change):
+        return change_row(one, roots, palette)
+    head = palette.paint(f"{SIGNS[ChangeKind.RENAMED]} {ChangeKind.RENAMED:<8}", Tone.CHANGED)
+    origin = palette.paint(f"(from {visible(display_path(one.old, roots))}/)", Tone.DIM)
+    inserted, deleted = sum(change.insertions or 0 for change in one.files), sum(change.deletions or 0 for change in one.files)
+    lines = f" +{inserted} -{deleted}" if inserted or deleted else ""
+    held = one.total - len(one.files)
+    risk = palette.paint(f" {RISK_SIGN} {held} need{'s' * (held == 1)} review", Tone.RISK) if held else ""
+    new = display_path(one.new, roots) or "."
+    return f"{head} {visible(new)}/ {origin} {format_count(one.total, 'file')}{lines}{risk}"
+
+
+# One change
 
 
 def change_row(change: Change, roots: Sequence[str], palette: Palette = PLAIN) -> str:

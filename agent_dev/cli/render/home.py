@@ -105,13 +105,17 @@ def print_cleaned(value: CleanResult, *, as_json: bool, is_dry: bool) -> None:
     if as_json:
         removed, kept = ([{"name": one.name, "bytes": one.size} for one in some] for some in (value.removed, value.kept))
         packed = [{"session": one.id, "action": one.action, "bytes": one.size} for one in value.sessions]
-        print_json({"version": 1, "dry_run": is_dry, "removed": removed, "kept": kept, "sessions": packed})
+        print_json(
+            {"version": 1, "dry_run": is_dry, "removed": removed, "kept": kept, "sessions": packed, "worktrees": value.work_trees}
+        )
         return
     done = print_line if is_dry else print_outcome
     for one in value.removed:
         done(f"{visible(one.name)}   {format_size(one.size)}")
     for session in value.sessions:
         done(f"merged session {session.id}   {'would be ' * is_dry}{session.action}, {format_size(session.size)}")
+    for path in value.work_trees:
+        done(f"work tree {visible(path)}   {'would be ' * is_dry}removed")
     noun, verb = "entry" if len(value.removed) == 1 else "entries", "would be removed" if is_dry else "removed"
     done(f"{len(value.removed)} {noun} {verb}, {format_size(sum(one.size for one in value.removed))}; {len(value.kept)} kept")
 

@@ -1,4 +1,4 @@
-"""The events and commands of a session's log in words."""
+"""The events, commands and connections of a session's log in words."""
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +26,18 @@ def describe_command(row: Row, root: str) -> str:
     cwd = f"  (in {row['cwd']})" if row.get("cwd") not in (None, root) else ""
     end = f"  {_exit(row)}{_after(row, 'duration')}" if row.get("exit") not in (None, 0) else ""
     return f"{verdict}{_argv(row.get('argv'))}{cwd}{end}"
+
+
+def describe_connection(row: Row) -> str:
+    """Return a line about a connection that ended, was denied, or could not be made."""
+    host = str(row.get("name") or row.get("address"))
+    target = f"[{host}]:{row.get('port')}" if ":" in host else f"{host}:{row.get('port')}"
+    program = f"  {row['program']} (pid {row.get('pid')})" if row.get("program") else ""
+    if row.get("decision") == "deny":
+        return f"deny   {target}{program}  {row.get('why')}"
+    if row.get("problem"):
+        return f"failed {target}{program}  {row['problem']}"
+    return f"allow  {target}{program}  {row.get('sent')} bytes sent, {row.get('received')} received{_after(row)}"
 
 
 def _start(row: Row) -> str:
@@ -57,7 +69,7 @@ def _inside(row: Row) -> str:
 
 
 def _merge(verb: str) -> Callable[[Row], str]:
-    return lambda row: f"{verb} {_count(row, 'changes', 'path')} (merge {row.get('merge')})"
+    return lambda row: f"{verb} {_count(row, 'changes', 'change')} (merge {row.get('merge')})"
 
 
 def _end(row: Row) -> str:

@@ -25,7 +25,7 @@ def print_run_plan(value: "RunPreview", *, as_json: bool, with_defaults: bool) -
         return
     shown = [row for row in value.rows if with_defaults or not _is_usual(*row)]
     for label, text, origin in shown:
-        print_line(f"{label:<10} {visible(text)}" + (f"   ({visible(origin)})" if origin else ""))
+        print_line(f"{label:<17} {visible(text)}" + (f"   ({visible(origin)})" if origin else ""))
     if with_defaults:
         print_line("")
         print_line(value.shell_line)

@@ -65,7 +65,7 @@ def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: b
     print_limited([f"{verb}: {visible(problem)}" for problem in review.changes.problems], f"{verb}: {{}} more (agent-dev status)")
     if why := _reasons_left(result):
         print_line(f"not merged: {why} (agent-dev merge shows them)")
-    _print_total(result, is_dry=is_dry)
+    _print_total(result, review, is_dry=is_dry)
 
 
 def _fold_result(result: MergeResult, review: Review) -> MergeResult:
@@ -98,16 +98,20 @@ def _describe_split_links(result: MergeResult, roots: Sequence[str], *, is_dry: 
     return f"{'would split' if is_dry else 'split'} hard links: other names of {shown}{stale} keep the old content"
 
 
-def _print_total(result: MergeResult, *, is_dry: bool) -> None:
+def _print_total(result: MergeResult, review: Review, *, is_dry: bool) -> None:
     if not result.applied:
         print_line("nothing would be merged" if is_dry else "nothing was merged")
     elif not is_dry:
-        print_outcome(_describe_total(result))
+        left = count_left(result, review)
+        merged = format_count(len(result.applied), "change")
+        print_outcome(f"merge {result.id}: {merged} merged, {left or 'nothing'} left in the session (agent-dev undo)")
 
 
-def _describe_total(result: MergeResult) -> str:
-    left = "nothing" if result.is_session_empty else len(result.skipped) + len(result.conflicts)
-    return f"merge {result.id}: {format_count(len(result.applied), 'change')} merged, {left} left in the session (agent-dev undo)"
+def count_left(result: MergeResult, review: Review) -> int:
+    """Return how many changes a merge left in the session: skipped, in conflict, partly merged, or unreadable."""
+    if result.is_session_empty:
+        return 0
+    return len(result.skipped) + len(result.conflicts) + result.partly + len(review.changes.problems)
 
 
 def describe_merge(result: MergeResult, stale: Sequence[SkippedChange], review: Review) -> tuple[str, ...]:
@@ -122,15 +126,11 @@ def describe_merge(result: MergeResult, stale: Sequence[SkippedChange], review: 
         lines = [*lines[:MAX_ROWS], f"not merged: {len(lines) - MAX_ROWS} more (agent-dev status)"]
     if not result.applied:
         return (*lines, "nothing was merged")
-    left = (
-        "nothing is left in the session"
-        if result.is_session_empty
-        else f"{len(result.skipped) + len(result.conflicts)} left in the session"
-    )
+    left = count_left(result, review) or "nothing is"
     count = sum(not change.is_session_only for change in result.applied)
     kept = len(result.applied) - count
     suffix = f", yours kept in {kept}" if kept else ""
-    merged = f"{format_count(count, 'change')} merged{suffix}, {left}"
+    merged = f"{format_count(count, 'change')} merged{suffix}, {left} left in the session"
     return (*lines, merged, f"agent-dev undo reverts it (merge {result.id})")
 
 

@@ -4,7 +4,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agent_dev.cli.render.format import format_table
+from agent_dev.agents.startable import InstalledAgents
+from agent_dev.cli.render.format import command_text, cut_text, format_table
 from agent_dev.sanitize import visible
 from agent_dev.session import store
 from agent_dev.session.sessions import ListedSession
@@ -19,19 +20,9 @@ agent exits, you review its changes and apply those that you select.
 """
 _WIDTH = 80
 _MAX_SESSIONS = 8
-_MAX_COMMAND = 24
-_FIRST_AGENT = "claude"  # suggested while none is installed
+FIRST_AGENT = "claude"  # suggested while none is installed
 _FEW = 2  # missing agents that are named
 _NOT_CODING_AGENTS = ("bash", "demo")
-
-
-@dataclass(frozen=True, slots=True)
-class InstalledAgents:
-    """The profiles whose command is installed, and those whose command is missing. `problem`: why no agent can start."""
-
-    installed: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +39,31 @@ class Overview:
 
 def overview_text(overview: Overview) -> str:
     """Return the state and the next command, or what agent-dev is if there is neither a repository nor a session."""
-    if not (overview.is_repository or overview.sessions):
+    if not is_known(overview):
         return ABOUT
+    command, about = next_command(overview)
+    rows = [*state_rows(overview), "", f"  next  {command}    {about}", "  help  agent-dev --help"]
+    return "".join(f"{cut_text(row, _WIDTH)}\n" for row in rows)
+
+
+def is_known(overview: Overview) -> bool:
+    """Return whether there is a state to show: a repository, or a session in a directory without git."""
+    return overview.is_repository or bool(overview.sessions)
+
+
+def state_rows(overview: Overview) -> list[str]:
+    """Return the state: the sessions, the commands that wait for an approval, the agents."""
+    if not is_known(overview):
+        return ABOUT.splitlines()[:2]
     root = overview.root
     place = f"~{root.removeprefix(overview.home)}" if root.startswith(f"{overview.home}/") else root
-    command, about = next_command(overview)
     rows = [
         visible(place),
         *(f"  {row}" for row in _sessions(overview.sessions)),
         *(f"  approvals  {_number(count, 'command waits', 'commands wait')} in {name}" for name, count in _first(overview)),
         *(f"  {row}" for row in _agents(overview.agents)),
-        "",
-        f"  next  {command}    {about}",
-        "  help  agent-dev --help",
     ]
-    return "".join(f"{row if len(row) <= _WIDTH else row[: _WIDTH - 1] + '…'}\n" for row in rows)
+    return [cut_text(row, _WIDTH) for row in rows]
 
 
 def next_command(overview: Overview) -> tuple[str, str]:
@@ -80,15 +81,19 @@ def next_command(overview: Overview) -> tuple[str, str]:
 
 
 def _first_command(agents: InstalledAgents) -> tuple[str, str]:
-    coding_agents = [name for name in agents.installed if name not in _NOT_CODING_AGENTS]
     if agents.problem:
         return "agent-dev doctor", "test what this machine supports"
-    if coding_agents:
-        return f"agent-dev {coding_agents[0]}", "start the agent"
+    if installed := coding_agents(agents):
+        return f"agent-dev {installed[0]}", "start the agent"
     if agents.missing:
-        agent = _FIRST_AGENT if _FIRST_AGENT in agents.missing else agents.missing[0]
+        agent = FIRST_AGENT if FIRST_AGENT in agents.missing else agents.missing[0]
         return f"agent-dev install {agent}", "install an agent (or try: agent-dev demo)"
     return "agent-dev profiles", "list the profiles"
+
+
+def coding_agents(agents: InstalledAgents) -> list[str]:
+    """Return the installed agents without the shell and the demo."""
+    return [name for name in agents.installed if name not in _NOT_CODING_AGENTS]
 
 
 def _first(overview: Overview) -> list[tuple[str, int]]:
@@ -108,10 +113,8 @@ def _sessions(found: Sequence[ListedSession]) -> Iterator[str]:
 def _session(one: ListedSession) -> tuple[str, ...]:
     if one.problem:
         return f"{'damaged':9}", one.session.id, visible(one.problem), ""
-    command = visible(" ".join(map(str, one.record["command"])))
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.record["started"] // 10**9))
-    cut = command if len(command) <= _MAX_COMMAND else command[: _MAX_COMMAND - 1] + "…"
-    return f"{one.state:9}", one.name, when, cut
+    return f"{one.state:9}", one.name, when, command_text(one.record["command"])
 
 
 def _agents(agents: InstalledAgents) -> Iterator[str]:

@@ -2,26 +2,39 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from agent_dev.cli.render.commits import ref_label
-from agent_dev.cli.render.format import print_json, print_limited, print_line, print_outcome, print_wrapped, skipped_as_json
+from agent_dev.cli.render.format import (
+    command_rows,
+    print_json,
+    print_limited,
+    print_line,
+    print_outcome,
+    print_wrapped,
+    skipped_as_json,
+)
 from agent_dev.fs.entry import Key
 from agent_dev.merge.history import MergeRecord
 from agent_dev.merge.undo import UndoResult
-from agent_dev.overlay.changes import sorted_changes
+from agent_dev.overlay.changes import ChangeKind, sorted_changes
 from agent_dev.overlay.fold_renames import fold_recorded
 from agent_dev.overlay.labels import display_path, format_count
 from agent_dev.sanitize import visible
 
+UNDONE, REDONE = "undone", "merged again"
+_THREE_WAY = "agent-dev undo --three-way"
 
-def print_undo(result: UndoResult, *, as_json: bool, verb: str) -> None:
-    """Print the result of an undo or a redo."""
+
+def print_undo(result: UndoResult, *, as_json: bool, verb: str, named: str = "") -> None:
+    """Print the result of an undo or a redo, and the next commands; `named`: the merge that the command named."""
     if as_json:
         print_json(
             {
                 "version": 1,
                 "merge": result.merge,
+                "session": result.session,
+                "time": result.time,
                 "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in result.refs],
                 "paths": [display_path(key, result.roots) for key in result.paths],
                 "skipped": skipped_as_json(result.skipped, result.roots),
@@ -38,22 +51,36 @@ def print_undo(result: UndoResult, *, as_json: bool, verb: str) -> None:
     paths = [key for key in result.paths if key not in old_paths]
     rows = [f"{verb} {_describe_path(key, result, is_renamed=result.renames.get(key) in old_paths)}" for key in paths]
     print_limited(rows, f"{verb} {{}} more", print_outcome)
-    flags = "after a redo, --three-way" if result.refs else "--three-way"  # reset refs cannot be reset again
     for left in result.skipped:
-        suffix = f" ({flags} reverts it and keeps your changes)" * (left.key in result.three_way_candidates)
-        print_line(
-            f"skipped {visible(display_path(left.key, result.roots))}: {visible(left.reason)}; your version is kept{suffix}"
-        )
+        print_line(f"skipped {visible(display_path(left.key, result.roots))}: {visible(left.reason)}; your version is kept")
     # Not "nothing left": that would be read as said of the session, whose other changes are unknown here.
-    print_outcome(
-        f"merge {result.merge}: {format_count(len(paths), 'change')} {verb}"
-        + (f", {len(result.skipped)} skipped" if result.skipped else "")
-    )
+    parts = [ref_label(ref.name) for ref in result.refs] + ([format_count(len(paths), "change")] if paths else [])
+    done = ", ".join(parts) or "nothing"
+    skipped = f", {len(result.skipped)} skipped" if result.skipped else ""
+    print_outcome(f"session {visible(result.name)}, merged {_when(result.time)}: {done} {verb}{skipped}")
+    for row in _next_commands(result, named, is_undo=verb == UNDONE):
+        print_outcome(row)
+
+
+def _next_commands(result: UndoResult, named: str, *, is_undo: bool) -> Iterator[str]:
+    """Yield a line per command that completes, reverts or replaces an undo or a redo."""
+    if result.three_way_candidates:
+        about = f"to revert {len(result.three_way_candidates)} skipped and keep your edits in it"
+        yield from command_rows(about, f"{_THREE_WAY} {named}".rstrip())
+    if result.earlier:
+        yield from command_rows("to undo the merge before it", f"agent-dev undo {result.earlier}")
+    if result.paths or result.refs:
+        redo = ("to apply it again", "agent-dev redo") if is_undo else ("to revert it", f"agent-dev undo {result.merge}")
+        yield from command_rows(*redo)
 
 
 def _describe_path(key: Key, result: UndoResult, *, is_renamed: bool) -> str:
     origin = f" (renamed from {visible(display_path(result.renames[key], result.roots))})" if is_renamed else ""
     return visible(display_path(key, result.roots)) + origin + " (your later changes kept)" * (key in result.merged_with_yours)
+
+
+def _when(time_ns: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(time_ns // 10**9))
 
 
 def print_merges(found: Sequence[MergeRecord], *, as_json: bool, with_roots: bool) -> None:
@@ -63,6 +90,7 @@ def print_merges(found: Sequence[MergeRecord], *, as_json: bool, with_roots: boo
             {
                 "merge": one.id,
                 "session": one.session,
+                "name": one.name,
                 "roots": list(one.roots),
                 "time": one.time,
                 "state": one.state,
@@ -85,10 +113,10 @@ def print_merges(found: Sequence[MergeRecord], *, as_json: bool, with_roots: boo
         if one.problem:
             print_wrapped(f"{one.id}  damaged  {visible(one.problem)}")
             continue
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.time // 10**9))
         kinds = Counter(change.kind for change in fold_recorded(one.changes))
-        summary = ", ".join([*(ref_label(ref.name) for ref in one.refs), *(f"{count} {kind}" for kind, count in kinds.items())])
+        counts = (f"{kinds[kind]} {kind}" for kind in ChangeKind if kind in kinds)
+        summary = ", ".join([*(ref_label(ref.name) for ref in one.refs), *counts])
         root = f"  {visible(one.roots[0])}" if with_roots else ""
-        print_wrapped(f"{one.id}  {one.state:<13}  {when}  {summary}{root}")
+        print_wrapped(f"{one.id}  {one.state:<13}  {_when(one.time)}  {visible(one.name)}: {summary}{root}")
     if not found:
         print_line("no merges in this repository")

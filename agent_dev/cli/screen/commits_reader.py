@@ -37,7 +37,7 @@ def list_commits(review: Review) -> tuple[TabEntry, ...]:
     except AgentDevError as error:
         return (TabEntry("cannot read the commits", (error.message,)),)
     links = gitlinks.find_session_submodules(review.session, review.record, [one.id for one in made], review.environ)
-    return tuple(_entry(one, (one.id, one.subject), _submodule_risks(links, one.id)) for one in made)
+    return tuple(_entry(one, (one.id, one.subject), _submodule_risks(links, one.id), is_imported=one.is_imported) for one in made)
 
 
 def describe_commits(review: Review) -> tuple[TabEntry, ...]:
@@ -52,12 +52,17 @@ def describe_commits(review: Review) -> tuple[TabEntry, ...]:
     rows = []
     for one in looked.changes.commits:
         details = [one.id, *output.describe_commit(one, looked, _MOST_FILES)]
-        details[2:2] = ["", *(visible(line) for line in one.message.decode("utf-8", "surrogateescape").split("\n")), ""]
+        details[2:2] = [
+            "",
+            *(visible(line) for line in one.message.decode("utf-8", "surrogateescape").rstrip("\n").split("\n")),
+            "",
+        ]
         rows.append(
             _entry(
                 one,
                 (*details, *output.describe_submodules(looked.submodule_changes, one.id), *patches.get(one.id, ())),
                 _risky_files(review, looked, one),
+                is_imported=one.id in looked.changes.imported_ids,
             )
         )
     return (*rows, *loose, *(TabEntry(line) for line in output.describe_other_changes(looked)))
@@ -100,8 +105,12 @@ def _read_patches(queries: RunningQueries, made: Sequence[ParsedCommit]) -> dict
     return found
 
 
-def _entry(one: Commit | ParsedCommit, details: tuple[str, ...], risky: tuple[RiskyPath, ...]) -> TabEntry:
-    return TabEntry(f"{one.id[:_SHORT]} {one.subject}", details, bool(risky), id=one.id, risky_paths=risky)
+def _entry(one: Commit | ParsedCommit, details: tuple[str, ...], risky: tuple[RiskyPath, ...], *, is_imported: bool) -> TabEntry:
+    """Return the entry of a commit; one that the user has cannot be selected and needs no review."""
+    title = f"{one.id[:_SHORT]} {one.subject}"
+    if is_imported:
+        return TabEntry(f"{title} ({output.IMPORTED})", details)
+    return TabEntry(title, details, bool(risky), id=one.id, risky_paths=risky)
 
 
 def _risky_files(review: Review, looked: report.CommitReport, one: ParsedCommit) -> tuple[RiskyPath, ...]:

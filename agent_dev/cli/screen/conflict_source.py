@@ -98,6 +98,10 @@ class ConflictSource:
         """Return no counts: the result of a conflict is unknown until it is resolved."""
         return {}
 
+    def find_commits(self) -> dict[Key, str]:
+        """Return none: the conflicts are between commits."""
+        return {}
+
     def count_deletions(self, _selection: Selection) -> int:
         """Return none: only commits are imported."""
         return 0
@@ -140,7 +144,9 @@ class ConflictSource:
     def edit_conflict(self, key: Key) -> bytes | None:
         """Let the user resolve a conflict in an editor."""
         merged = self._fits[key].merged
-        return editor.edit_conflict(key.path, merged, self._environ) if merged is not None else None
+        if merged is None:
+            return None
+        return editor.edit_conflict(key.path, merged, self._environ, self.edited_text(key))
 
     def view_file(self, key: Key, line: int) -> None:
         """Show a copy of the agent's file in an editor."""

@@ -4,12 +4,12 @@ import os
 import sys
 from typing import NamedTuple
 
-from agent_dev.cli import typeahead
 from agent_dev.cli.console import notify, warn
+from agent_dev.cli.review_notes import add_review_notes
 from agent_dev.cli.screen import subprocess_screen
+from agent_dev.cli.screen.lines import StandardLines
 from agent_dev.errors import FAILURE, SUCCESS, AgentDevError, UsageError
 from agent_dev.merge.review import Review, open_review
-from agent_dev.sanitize import visible
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext, ListedSession
 from tui.source import Ending, OperationResult
@@ -55,6 +55,7 @@ def review_session(review: Review, context: CommandContext, *, is_plain: bool = 
     from tui.app import run_review as run_screen
 
     looks = _load_looks(context)
+    add_review_notes(review, context)
 
     def run() -> tuple[int, str]:
         source = _make_source(review, context)
@@ -70,7 +71,7 @@ def _has_commits(review: Review, context: CommandContext, *, is_plain: bool) -> 
     """Return whether a session without changed files has commits that the screen or prompts can show."""
     from agent_dev.cli.screen import commits_reader
 
-    return (is_plain or has_screen(context.environ)) and bool(commits_reader.list_commits(review))
+    return (is_plain or has_screen(context.environ)) and any(one.id for one in commits_reader.list_commits(review))
 
 
 def resolve_conflicts(review: Review, context: CommandContext, stopped: "ImportResult", retry: "ImportFunction") -> int:
@@ -127,7 +128,7 @@ def _prompt(review: Review, context: CommandContext) -> ReviewEnd:
     """Prompt for the commits, then for the remaining files."""
     from tui.plain import commits
 
-    ended = commits.ask_commits(_make_source(review, context), _Lines())
+    ended = commits.ask_commits(_make_source(review, context), StandardLines())
     if ended is None:
         return _prompt_files(review, context) if review.changes.changes or review.changes.problems else ReviewEnd(SUCCESS)
     _report_end(ended)
@@ -145,7 +146,7 @@ def _prompt(review: Review, context: CommandContext) -> ReviewEnd:
 def _prompt_files(review: Review, context: CommandContext) -> ReviewEnd:
     from tui.plain import review as plain
 
-    return ReviewEnd(*plain.ask_changes(_make_source(review, context), _Lines()))
+    return ReviewEnd(*plain.ask_changes(_make_source(review, context), StandardLines()))
 
 
 def _make_source(review: Review, context: CommandContext) -> "ReviewSource":
@@ -153,24 +154,6 @@ def _make_source(review: Review, context: CommandContext) -> "ReviewSource":
 
     profile = context.profile
     return ReviewSource(review, context.store, with_trailers=profile.commit_trailers, many_deletions=profile.many_deletions)
-
-
-class _Lines:
-    """Prompts on stdout, answers from stdin."""
-
-    def write_line(self, line: str) -> None:
-        """Print a line."""
-        sys.stdout.write(f"{line}\n")
-
-    def read_answer(self, question: str) -> str | None:
-        """Print a prompt and return the answer; None at the end of input."""
-        sys.stdout.write(visible(question))
-        sys.stdout.flush()
-        return sys.stdin.readline() or None
-
-    def discard_typeahead(self) -> None:
-        """Drop input that was typed before the prompt."""
-        typeahead.drop_typeahead()
 
 
 def watch_session(one: ListedSession, context: CommandContext) -> int:

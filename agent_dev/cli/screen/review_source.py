@@ -23,7 +23,9 @@ from agent_dev.merge import saved_selection as drafts
 from agent_dev.merge.review import MAX_DIFF_SIZE, Review
 from agent_dev.merge_engine.merge_plan import SkippedChange
 from agent_dev.overlay.changes import Change, ChangeSet, Risk
+from agent_dev.overlay.labels import RISK_SIGN
 from agent_dev.overlay.selection import Selection
+from agent_dev.policy.command_risks import find_command_risks
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext
 from tui.model.tabs import ImportMode, Tab, TabEntry
@@ -217,7 +219,7 @@ class ReviewSource:
         one = self._fits.get(key)
         if one is None or one.merged is None or one.merged.is_clean:
             return None
-        return editor.resolve_in_editor(self._review, key, self._review.environ)
+        return editor.resolve_in_editor(self._review, key, self._review.environ, self.edited_text(key))
 
     def view_file(self, key: Key, line: int) -> None:
         """Show a copy of the agent's file in an editor."""
@@ -257,6 +259,15 @@ class ReviewSource:
         """Return all details of the commits."""
         with self._lock:
             return commits_reader.describe_commits(self._review)
+
+    def find_commits(self) -> dict[Key, str]:
+        """Return the commit of each change, "" for uncommitted ones; nothing if there are no commits."""
+        if Tab.COMMITS not in self.tabs or self.is_running:
+            return {}
+        from agent_dev.commits.change_commits import find_change_commits  # after the first paint
+
+        with self._lock:
+            return find_change_commits(self._review)
 
     def import_commits(self, ids: Sequence[str], strategy: ImportMode, name: str) -> OperationResult:
         """Import commits."""
@@ -334,7 +345,10 @@ def _command_entry(row: Mapping[str, Any]) -> TabEntry:
         code = "exited" if row.get("exit") is None else f"exited with status {row['exit']}"
         after = f" after {row['duration'] / 1000:.1f} s" if "duration" in row else ""
         details.append(code + after + (", rolled back" if row.get("rolled_back") else ""))
-    return TabEntry(shlex.join(map(str, row["argv"])), tuple(details), is_risky=decision not in ("", "allow"))
+    argv = tuple(map(str, row["argv"]))
+    risks = find_command_risks(argv)
+    details += [text for risk in risks for text in ("", f"{RISK_SIGN} {risk.why} ({risk.rule})", f"check: {risk.check}")]
+    return TabEntry(shlex.join(argv), tuple(details), is_risky=bool(risks) or decision not in ("", "allow"))
 
 
 class LiveSource(ReviewSource):

@@ -16,10 +16,14 @@ _RESET = (
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
-def run_in_child(work: Callable[[], tuple[int, str]], notice: Callable[[str], None]) -> tuple[int, str]:
+def run_in_child(
+    work: Callable[[], tuple[int, str]],
+    notice: Callable[[str], None],
+    remains: str = "nothing was merged and the session is waiting",
+) -> tuple[int, str]:
     """Run `work` in a child; return its exit code, 128 + n for signal n, and its word, "" if it was killed.
 
-    Job control applies to both processes.
+    Job control applies to both processes. `remains`: the state after the child was killed, for the notice.
     """
     modes = _get_modes()
     sys.stdout.flush()
@@ -39,7 +43,7 @@ def run_in_child(work: Callable[[], tuple[int, str]], notice: Callable[[str], No
         return code, word
     _restore(modes)
     if -code not in _FORWARDED:
-        notice(f"the screen was killed by {signal.Signals(-code).name}; nothing was merged and the session is waiting")
+        notice(f"the screen was killed by {signal.Signals(-code).name}; {remains}")
     return 128 - code, ""
 
 

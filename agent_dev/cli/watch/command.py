@@ -9,6 +9,7 @@ from agent_dev.cli.ask_session import ask_session
 from agent_dev.cli.commands.parser import add_color_argument, add_session_argument, make_parser
 from agent_dev.cli.console import write_stdout
 from agent_dev.cli.render.colour import Palette, choose_palette
+from agent_dev.cli.render.format import command_text
 from agent_dev.cli.watch.activity import ActivityReader
 from agent_dev.cli.watch.event_output import event_line, event_row, event_text
 from agent_dev.cli.watch.events import Event, EventKind
@@ -80,7 +81,7 @@ def _print_events(reader: ActivityReader, palette: Palette, *, as_json: bool) ->
 
 def _show(one: ListedSession, reader: ActivityReader, palette: Palette) -> int:
     """Show the live view until the user quits, or the session ends."""
-    view = LiveView(one.name, " ".join(map(str, one.record["command"])), one.record["started"])
+    view = LiveView(one.name, command_text(one.record["command"]), one.record["started"])
     end: Event | None = None
     try:
         with LiveScreen() as screen:

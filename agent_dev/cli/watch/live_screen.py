@@ -13,7 +13,7 @@ from typing import Self
 
 from agent_dev.linux import streams
 
-_QUIT = (b"q", b"Q", b"\x1b", b"")  # an empty read: the terminal was hung up
+_QUIT = (b"q", b"Q", b"\x1b")
 _OPEN = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"  # alternate screen, no cursor, no wrapping
 _CLOSE = "\x1b[m\x1b[?7h\x1b[?25h\x1b[?1049l"
 _FALLBACK = (80, 24)
@@ -71,16 +71,22 @@ class LiveScreen:
 
     def wait(self, seconds: float) -> bool:
         """Wait for a key or a signal; return whether the user quits."""
+        key = self.read_input(seconds)
+        if not key:
+            return key is None
+        return key[:1] in _QUIT and not (key[:1] == b"\x1b" and len(key) > 1)  # an arrow key is more than ESC
+
+    def read_input(self, seconds: float | None = None) -> bytes | None:
+        """Wait for input or a signal, at most some seconds; return the input, None if the terminal was hung up."""
         ready = select.select([0, self._wake], [], [], seconds)[0]
         if self._wake in ready:
             os.read(self._wake, 512)
         if 0 not in ready:
-            return False
+            return b""
         try:
-            key = os.read(0, 64)
+            return os.read(0, 64) or None
         except OSError:
-            return True  # hung up
-        return key[:1] in _QUIT and not (key[:1] == b"\x1b" and len(key) > 1)  # an arrow key is more than ESC
+            return None
 
     def _open(self) -> None:
         tty.setcbreak(0, termios.TCSANOW)

@@ -12,10 +12,11 @@ _STATUS = {"A": "added", "D": "deleted", "M": "edited", "T": "retyped"}
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit's id in hex and its subject. The agent wrote both."""
+    """A commit's id in hex and its subject. The agent wrote both. `is_imported`: the user has it, under this id or another."""
 
     id: str
     subject: str
+    is_imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,16 @@ class TreeChange:
     def kind(self) -> str:
         """The change as a word: added, deleted, edited or retyped."""
         return _STATUS.get(self.status, "edited")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCopy:
+    """A new file with the content of another one."""
+
+    path: bytes
+    old_path: bytes
+    old_mode: int
+    oid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +150,21 @@ def parse_diff(output: bytes) -> dict[str, tuple[TreeChange, ...]]:
         else:
             current = _decode(record.split(b" ")[0])
     return {oid: tuple(changes) for oid, changes in found.items()}
+
+
+def parse_copies(output: bytes) -> dict[str, tuple[TreeCopy, ...]]:
+    """Parse `git diff-tree --stdin -r -z --raw -C100% --diff-filter=C`: copies by commit id."""
+    found: dict[str, list[TreeCopy]] = {}
+    records = iter(output.split(b"\0"))
+    current = ""
+    for record in records:
+        if record.startswith(b":"):
+            mode, _, oid, *_ = record[1:].split(b" ")
+            old = next(records, b"")
+            found.setdefault(current, []).append(TreeCopy(next(records, b""), old, int(mode, 8), _decode(oid)))
+        elif record:
+            current = _decode(record.split(b" ")[0])
+    return {oid: tuple(copies) for oid, copies in found.items()}
 
 
 def parse_renames(output: bytes) -> dict[str, dict[bytes, bytes]]:

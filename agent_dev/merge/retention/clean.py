@@ -5,10 +5,12 @@ import time
 from dataclasses import dataclass, replace
 
 from agent_dev.fs.disk_usage import disk_usage
-from agent_dev.fs.rmtree import remove_tree
+from agent_dev.fs.rmtree import remove_session
 from agent_dev.fs.state_files import list_names
+from agent_dev.git import repository
 from agent_dev.merge.retention import pack
 from agent_dev.merge.retention.pack import PackedSession
+from agent_dev.session import made_work_trees
 from agent_dev.session.sessions import CommandContext
 from agent_dev.session.trash_retention import DAY, TrashEntry, select_for_removal
 
@@ -20,12 +22,15 @@ class CleanResult:
     removed: tuple[TrashEntry, ...]
     kept: tuple[TrashEntry, ...]
     sessions: tuple[PackedSession, ...] = ()  # merged sessions that were packed or removed
+    work_trees: tuple[str, ...] = ()  # paths of work trees made for sessions that were removed
 
 
 def clean_all(where: CommandContext, days: int, mib: int, *, is_all: bool, is_dry: bool) -> CleanResult:
     """Clean the trash, and pack or remove merged sessions."""
     packed = pack.pack_all(where, is_all=is_all, is_dry=is_dry)
-    return replace(clean_trash(where, days, mib, is_dry=is_dry), sessions=packed)
+    git = repository.find_location(where.cwd).git
+    made = made_work_trees.remove_unused(where.store, git, where.environ, is_dry=is_dry) if git else ()
+    return replace(clean_trash(where, days, mib, is_dry=is_dry), sessions=packed, work_trees=tuple(one.path for one in made))
 
 
 def clean_trash(where: CommandContext, days: int, mib: int, *, is_dry: bool) -> CleanResult:
@@ -34,7 +39,7 @@ def clean_trash(where: CommandContext, days: int, mib: int, *, is_dry: bool) -> 
     entries = tuple(_trash_entry(trash, name) for name in sorted(list_names(trash)))
     removed = select_for_removal(entries, time.time_ns() - days * DAY, mib << 20)
     for one in () if is_dry else removed:
-        remove_tree(f"{trash}/{one.name}")
+        remove_session(f"{trash}/{one.name}")
     names = {one.name for one in removed}
     return CleanResult(removed, tuple(one for one in entries if one.name not in names))
 

@@ -2,6 +2,8 @@
 
 import os
 
+from agent_dev.linux import signals
+
 SUSPEND, RESUME, FOREGROUND, END = b"s", b"r", b"f", b"e"  # commands to the relay; it replies to each with one byte
 
 
@@ -25,3 +27,16 @@ def is_in_foreground(fd: int) -> bool:
         return fd >= 0 and os.tcgetpgrp(fd) == os.getpgrp()
     except OSError:
         return False
+
+
+def move_to_foreground(group: int) -> None:
+    """Make a process group the foreground group of this session's terminal."""
+    before = signals.ignore(signals.TTOU)
+    try:
+        fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+        os.tcsetpgrp(fd, group)
+        os.close(fd)
+    except OSError:
+        return  # no terminal, or the group is gone
+    finally:
+        signals.restore(signals.TTOU, before)

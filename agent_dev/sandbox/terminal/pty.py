@@ -14,15 +14,15 @@ from agent_dev.sandbox.terminal.foreground import END, FOREGROUND, RESUME, SUSPE
 class Terminal:
     """Our controlling terminal, if any; if a standard stream refers to it, also the sandbox's pty and the relay."""
 
+    is_detachable = False  # then a stopped agent does not stop the launcher, and SIGHUP does not end it
+
     def __init__(self) -> None:
-        try:  # reopened: O_NONBLOCK belongs to the open file description, which others share
-            self._fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
-        except OSError:
-            self._fd = -1
+        self._fd = self._open_user_side()
         self._standard = tuple(fd for fd in range(3) if is_controlling(fd)) if self._fd >= 0 else ()
         self._master = self._slave = -1
         self._relay = 0
         self._command_fd = self._reply_fd = -1
+        self.may_copy = True  # whether the agent may write to the terminal's clipboard
         self._recording = -1  # descriptor of the file of a recording, until the relay has it
         # Otherwise the agent starts in the background of its terminal and stops when it reads: other programs of a pipeline
         # need the user's terminal unchanged, and a background job must stop as such.
@@ -30,6 +30,13 @@ class Terminal:
         self._is_foreground = self.starts_in_foreground
         if self._standard:
             self._open()
+
+    def _open_user_side(self) -> int:
+        """Return a descriptor of our controlling terminal, -1 if there is none."""
+        try:  # reopened: O_NONBLOCK belongs to the open file description, which others share
+            return os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:
+            return -1
 
     def _open(self) -> None:
         try:
@@ -88,10 +95,7 @@ class Terminal:
         self._relay = os.fork()
         if self._relay == 0:
             try:
-                from agent_dev.sandbox.terminal import relay  # not in the launcher, to start faster
-
-                ends = relay.RelayDescriptors(self._fd, self._master, commands, replies_w, self._recording)
-                relay.run(ends, relay.RelayProcesses(launcher, setup_pid, group, self._is_foreground))
+                self._run_relay((commands, replies_w), (launcher, setup_pid, group))
             finally:
                 os._exit(1)
         for fd in (commands, replies_w, self._master):
@@ -99,6 +103,23 @@ class Terminal:
         if self._recording >= 0:
             os.close(self.take_recording())
         self._master = -1  # only the relay has it: when that exits, the terminal inside is hung up
+
+    def _run_relay(self, pipes: tuple[int, int], processes: tuple[int, int, int]) -> None:
+        """Relay, in the relay's process. `pipes`: for commands and replies; `processes`: launcher, setup process, group."""
+        from agent_dev.sandbox.terminal import relay  # not in the launcher, to start faster
+
+        ends = relay.RelayDescriptors(self._fd, self._master, *pipes, self._recording)
+        relay.run(ends, relay.RelayProcesses(*processes, self._is_foreground, self.may_copy))
+
+    def describe_session(self, folder: str, name: str) -> None:
+        """Describe the session, before its relay starts, to a terminal that it can be detached from."""
+
+    def open_user_terminal(self) -> int:
+        """Return a descriptor of a standard stream that is a terminal, else -1."""
+        return next((fd for fd in range(3) if os.isatty(fd)), -1)
+
+    def confirm_start(self) -> None:
+        """Report that the agent is running to who waits for that."""
 
     @property
     def relay_pid(self) -> int:

@@ -9,8 +9,9 @@ import select
 import termios
 import time
 
-from agent_dev.linux import signals
+from agent_dev.linux import process, signals
 from agent_dev.sandbox.terminal.bell import OutputEnd
+from agent_dev.sandbox.terminal.clipboard import ClipboardFilter
 from agent_dev.sandbox.terminal.foreground import END, FOREGROUND, RESUME, SUSPEND, is_in_foreground
 from agent_dev.sandbox.terminal.modes import INPUT, Modes, as_raw, restore_after_shell
 from agent_dev.sandbox.terminal.reset import SAVE_TITLE, OutputScanner, TerminalState, reset_sequences
@@ -18,6 +19,8 @@ from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_dev.sandbox.terminal.recording import Recording
 
 _CHUNK = 1 << 16
@@ -40,25 +43,37 @@ class RelayDescriptors(Value):
 
 
 class RelayProcesses(Value):
-    """The launcher, the setup process, the sandbox's process group; whether the agent starts in the foreground."""
+    """The launcher, the setup process, the sandbox's process group; whether the agent starts in the foreground.
+
+    `may_copy`: the agent may write to the clipboard of the user's terminal.
+    """
 
     launcher: int
     setup_process: int
     group: int
     in_foreground: bool
+    may_copy: bool = True
 
 
-def run(ends: RelayDescriptors, job: RelayProcesses) -> None:
-    """Relay until the launcher ends it or exits itself. Never returns."""
+def run(
+    ends: RelayDescriptors,
+    job: RelayProcesses,
+    make: "Callable[[RelayDescriptors, RelayProcesses, int, int], Relay] | None" = None,
+    more: frozenset[int] = frozenset(),
+) -> None:
+    """Relay until the launcher ends it or exits itself. Never returns.
+
+    `make`: makes the relay, of another class than Relay; `more`: descriptors that stay open.
+    """
     for number in (signals.INT, signals.QUIT, signals.HUP, signals.TERM, signals.TSTP, signals.PIPE):
         signals.ignore(number)
     launcher = os.pidfd_open(job.launcher)
     if os.getppid() != job.launcher:
         os._exit(1)
-    _close_all_but({ends.user, ends.inner, ends.commands, ends.replies, launcher} | ({ends.recording} - {-1}))
+    process.close_all_but({ends.user, ends.inner, ends.commands, ends.replies, launcher, *more} | ({ends.recording} - {-1}))
     os.set_blocking(ends.inner, False)
     wakeup_fd, wakeup_w = os.pipe()
-    relay = Relay(ends, job, launcher, wakeup_fd)
+    relay = (make or Relay)(ends, job, launcher, wakeup_fd)
     signals.set_wakeup_fd(wakeup_w)
     signals.catch(signals.WINCH, lambda *_: relay.copy_size())
     signals.catch(signals.URG, lambda *_: relay.request_bell())  # ignored by default, so that it can come too early
@@ -67,18 +82,6 @@ def run(ends: RelayDescriptors, job: RelayProcesses) -> None:
         relay.finish_recording()
     finally:
         os._exit(0)
-
-
-def _close_all_but(fds: set[int]) -> None:
-    """Keep nothing of the launcher's open: its locks, pipes and standard streams."""
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in range(3):
-        os.dup2(null, standard)
-    start = 3
-    for fd in sorted(fds):
-        os.closerange(start, fd)
-        start = fd + 1
-    os.closerange(start, 4096)
 
 
 class Relay:
@@ -94,6 +97,7 @@ class Relay:
         self._pending_output: memoryview | bytes = b""  # may be a view of the buffer, which is not reused before it is written
         self._output = OutputScanner()
         self._output_end = OutputEnd()
+        self._clipboard = ClipboardFilter(may_write=job.may_copy)
         self._bell_deadline = 0.0  # set while a bell waits for a pause
         self._is_over = False  # nothing has the sandbox's terminal open any more
         self._deadline = 0.0  # set when the launcher ends the relay
@@ -202,9 +206,11 @@ class Relay:
         self._output_end.add(self._buffer, size)
         had_sequences = self._output.has_sequences
         self._output.scan(self._buffer, size)
-        if self._recording:
-            self._recording.add_output(bytes(self._views[0][:size]))
         self._pending_output = self._views[0][:size]
+        if self._clipboard.concerns(self._buffer, size):
+            self._pending_output = self._clipboard.filter(bytes(self._pending_output))
+        if self._recording:
+            self._recording.add_output(bytes(self._pending_output))
         if self._user_modes is None:
             self._pending_output = bytes(self._pending_output).replace(b"\r\n", b"\n")  # the user's terminal adds the CR again
         if self._output.has_sequences and not had_sequences:

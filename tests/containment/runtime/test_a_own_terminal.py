@@ -234,6 +234,25 @@ def test_a31_the_terminal_is_restored_although_the_shell_was_quicker(world: Mach
     assert person.stty() == before
 
 
+CLIPBOARD = r"\033]52;c;?\a \033]052;p;?\033\\\\ \033]52;c;aGk=\a"  # two requests for its content, and new content
+
+
+@row(
+    "read the clipboard by OSC 52, whose answer the terminal types, or replace it where `clipboard: false`",
+    "the relay process removes the request, and the new content unless it is allowed",
+)
+def test_a32_the_clipboard_is_not_read_and_is_written_only_if_allowed(world: Machine, person: Shell) -> None:
+    config = world.folder / "config.yaml"
+    config.write_text("clipboard: false\n")
+    for number, (option, copies) in enumerate((("", 1), (f"--config {config}", 0))):
+        start = len(person.raw)
+        person.run(f"{PROGRAM} --no-merge {option} -- printf '{CLIPBOARD} done-{number}'")
+        person.wait_raw(b"done-%d" % number, 60, start)
+        shown = bytes(person.raw[start:]).partition(b"\x1b[22;0t")[2]  # after the echo of the command
+        assert shown.count(b"]52;c;aGk=") == copies
+        assert b";?" not in shown
+
+
 def words(pid: int) -> list[str]:
     """Return the arguments of a process."""
     return Path(f"/proc/{pid}/cmdline").read_text().split("\0")

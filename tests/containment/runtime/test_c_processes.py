@@ -4,6 +4,7 @@ import errno
 import os
 import platform
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -270,6 +271,17 @@ def test_c10_no_device_node_can_be_created(processes: dict[str, Any]) -> None:
 @row("overwrite the program that runs the sandbox by `/proc/1/exe`", "the program is read-only and in use: refused")
 def test_c12_the_sandbox_program_is_not_overwritten(processes: dict[str, Any]) -> None:
     assert set(processes["helper"]) <= {"EROFS", "ETXTBSY", "EACCES", "ENOENT"}
+
+
+@row("change the mode of that program by `/proc/1/exe`, if the user owns it", "it is bound read-only: EROFS")
+def test_c40_the_sandbox_program_keeps_its_mode(shared: Machine, tmp_path: Path) -> None:
+    program = tmp_path / "bwrap"
+    shutil.copy(os.environ.get("AGENT_DEV_BWRAP") or shutil.which("bwrap") or "", program)
+    program.chmod(0o755)
+    before = program.stat()
+    found = shared.run_probe({"sections": ["program"]}, env={"AGENT_DEV_BWRAP": str(program)})
+    assert found["helper_attributes"] == dict.fromkeys(("mode", "time", "attribute"), "EROFS")
+    assert (program.stat().st_mode, program.stat().st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
 
 
 @row("run although the sandbox cannot be created", "it fails closed: exit code 125, and the agent is never started")

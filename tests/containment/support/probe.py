@@ -297,6 +297,24 @@ def helper(_: Any) -> Any:
     return found
 
 
+@attempt("program")
+def helper_attributes(_: Any) -> Any:
+    """Change the mode, the time and an attribute of the program that runs the sandbox."""
+    changes: dict[str, Callable[[], None]] = {
+        "mode": lambda: os.chmod("/proc/1/exe", 0o4700),
+        "time": lambda: os.utime("/proc/1/exe", (1, 1)),
+        "attribute": lambda: os.setxattr("/proc/1/exe", "user.agent", b"x"),
+    }
+    found = {}
+    for name, change in changes.items():
+        try:
+            change()
+            found[name] = "done"
+        except OSError as error:
+            found[name] = errno.errorcode[error.errno or 0]
+    return found
+
+
 @attempt("processes")
 def later(_: Any) -> Any:
     """Write to directories from which programs are run later."""

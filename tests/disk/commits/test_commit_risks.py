@@ -128,3 +128,32 @@ def test_risks_of_the_working_tree_apply_to_the_last_commit_only(session: GitSes
         session.commit(name, filtered=f"{name}\n")
     (session.agent / "filtered").write_bytes(b"\x7fELF" + b"\0" * 60)
     assert on_the_tab(session) == {"before": set(), "last": {(b"filtered", "program")}}
+
+
+@pytest.mark.parametrize("lines", ["", "harmless\n"])
+def test_a_renamed_file_has_the_risks_of_its_new_lines(session: GitSession, lines: str) -> None:
+    (session.agent / "old.conf").unlink()
+    session.commit("side", moved__conf=f"make\n{FETCHES}{lines}")
+    assert left(session) == {}
+
+
+def test_a_copied_file_has_the_risks_of_its_new_lines(session: GitSession) -> None:
+    session.commit("side", copied__conf=f"make\n{FETCHES}")
+    assert left(session) == {}
+
+
+def test_a_rename_with_a_new_risky_line_is_a_risk(session: GitSession) -> None:
+    (session.agent / "build.conf").unlink()
+    session.write("long.conf", "make\n" * 30 + FETCHES)
+    session.commit("side", again__conf="make\n" + FETCHES.replace("/x", "/y"))
+    assert "fetches-and-runs" in left(session)[b"again.conf"]
+
+
+def test_a_copy_of_a_file_of_another_commit_keeps_its_risks(session: GitSession) -> None:
+    session.commit("side", evil__conf=f"all\n{FETCHES}")
+    session.commit("side", fine__conf=f"all\n{FETCHES}")
+    session.run_agent_git("checkout", "-q", "-f", "main")
+    session.end()
+    report_ = session.inspect()
+    found = {path: {one.rule for one in risks} for risky in report_.risks.values() for path, risks in risky.items()}
+    assert found == {b"evil.conf": {"fetches-and-runs"}, b"fine.conf": {"fetches-and-runs"}}

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_dev.fs import durable
-from tests.harness import owner_view, trees
+from agent_dev.merge_engine import merge_execution
+from tests.harness import owner_view, trees, users
 from tests.harness.ended_session import EndedSession
 from tests.harness.trees import DIRECTORY, FILE, Node, Tree
 
@@ -110,6 +111,54 @@ def test_a_directory_with_attributes_is_removed_again_by_a_redo(tmp_path: Path) 
                 assert trees.read(session.real) == WITHOUT
 
 
+@pytest.mark.parametrize("attribute", ["system.posix_acl_access", "system.posix_acl_default"])
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_an_undo_restores_the_acls_of_removed_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attribute: str, *, is_beside: bool
+) -> None:
+    if is_beside:  # as if the state directory were on another file system
+        monkeypatch.setattr(merge_execution, "find_stage_path", lambda places, _: places[-1])
+    with EndedSession(tmp_path, FOLDERS, []) as first:
+        for path in ("replaced", "gone"):
+            os.setxattr(first.real / path, attribute, FOLDER_LIST)
+        before = owner_view.entries_below(first.real)
+        with EndedSession.another(first) as session:
+            trees.write_upper(session.upper, trees.upper_of(FOLDERS, WITHOUT))
+            session.merge_all()
+            session.undo()
+            assert owner_view.entries_below(session.real) == before
+
+
+def test_an_undo_restores_attributes_of_an_unreadable_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_execution, "find_stage_path", lambda places, _: places[-1])  # as on another file system
+
+    def act() -> None:
+        with EndedSession(folder, BASE, []) as first:
+            os.setxattr(first.real / "edited", "user.mine", b"1")
+            (first.real / "edited").chmod(0o200)
+            before = owner_view.entries_below(first.real)
+            with EndedSession.another(first) as session:
+                trees.write_upper(session.upper, trees.upper_of(BASE, AGENT))
+                os.setxattr(session.upper / "edited", "user.agents", b"1")
+                (session.upper / "edited").chmod(0o200)
+                session.merge_all()
+                after = owner_view.entries_below(session.real)
+                session.undo()
+                assert owner_view.entries_below(session.real) == before
+                session.redo()
+                assert owner_view.entries_below(session.real) == after
+
+    with users.ordinary_users_directory() as folder:
+        users.call_as_ordinary_user(act)
+
+
+def test_an_undo_keeps_new_directories_that_got_a_default_acl_from_the_user(tmp_path: Path) -> None:
+    with EndedSession(tmp_path, BASE, trees.upper_of(BASE, AGENT)) as session:
+        session.merge_all()
+        os.setxattr(session.real / "empty", "system.posix_acl_default", FOLDER_LIST)
+        assert [one.key.path for one in session.undo().skipped] == [b"empty"]
+
+
 def test_an_attribute_that_survived_an_undo_survives_the_next_merge(tmp_path: Path) -> None:
     base: Tree = {b"d": Node(DIRECTORY, b"", 0o755), b"d/a": Node(FILE, b"a")}
     agent = base | {b"d": Node(DIRECTORY, b"", 0o700)}
@@ -159,14 +208,13 @@ def test_an_undo_reverts_attributes_of_the_agent(tmp_path: Path) -> None:
         assert trees.read(session.real) == BASE
 
 
-def test_a_second_undo_skips_a_merge_that_cannot_be_undone_further(tmp_path: Path) -> None:
+def test_a_second_undo_stays_at_a_merge_that_cannot_be_undone_further(tmp_path: Path) -> None:
     with EndedSession(tmp_path, BASE, trees.upper_of(BASE, AGENT)) as session:
         older = session.merge(b"other").id
         newer = session.merge(b"edited", b"added").id
         (session.real / "edited").write_bytes(b"mine\n")
-        undone = session.undo()
-        assert (undone.merge, [one.key.path for one in undone.skipped]) == (newer, [b"edited"])
-        undone = session.undo()
-        assert (undone.merge, undone.skipped) == (older, ())
-        assert (session.real / "other").read_bytes() == b"one\n"
-        assert session.undo().skipped != ()  # without an older merge, the skipped file of the newer one is reported again
+        for earlier in ("", older):
+            undone = session.undo()
+            assert (undone.merge, undone.earlier) == (newer, earlier)
+            assert [one.key.path for one in undone.skipped] == [b"edited"]
+        assert (session.real / "other").read_bytes() == b"two\n"

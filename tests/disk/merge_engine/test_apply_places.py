@@ -1,5 +1,6 @@
 """A merge stages its content in the first directory from which a rename works; without one, nothing is changed."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,3 +97,20 @@ def test_without_a_staging_directory_nothing_changes_and_the_reason_is_reported(
     with pytest.raises(CannotMerge, match="no staging directory"):
         world.apply(world.put("x"))
     assert tree_of(world.real) == {b"x": OTHERS[FILE]}
+
+
+def test_a_file_with_attributes_that_cannot_be_stored_is_not_replaced(world: World) -> None:
+    place(world.real, {"x": OTHERS[FILE], "y": OTHERS[FILE]})
+    place(world.upper, {"x": SORTS[FILE], "y": SORTS[FILE]})
+    os.setxattr(world.real / "x", "user.mine", b"1")
+
+    def act() -> None:
+        syscalls.mount("ramfs", str(world.state), "ramfs", 0)  # stores no attributes
+        with World(world.folder) as again:
+            again.places = (f"{again.merge}/stage-0", f"{again.folder}/near")
+            with pytest.raises(CannotMerge, match="cannot store its attributes"):
+                again.apply(again.put("x"))
+            assert tree_of(again.real)[b"x"] == OTHERS[FILE]
+            assert again.apply(again.put("y")).stopped == {}
+
+    call_with_own_mounts(act)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.disk.merge_engine.apply_world import OTHERS, SORTS, LastInstant, World, key, place, tree_of
-from tests.harness import trees
+from tests.harness import owner_view, trees
 from tests.harness.ended_session import EndedSession
 from tests.harness.faults import faults
 from tests.harness.trees import DIRECTORY, FILE, Node, UpperEntry
@@ -153,6 +153,46 @@ def test_two_saves_around_a_removal_are_both_kept_and_the_next_one_works(world: 
     assert (list(done.stopped), done.taken) == ([key("x")], [key("y")])
 
 
+def test_a_kept_version_of_the_user_does_not_become_the_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = {b"x": OTHERS[FILE], b"y": OTHERS[FILE], b"z": OTHERS[FILE]}
+    with EndedSession(tmp_path, base, trees.upper_of(base, dict.fromkeys(base, SORTS[FILE]))) as one:
+        instant = LastInstant(monkeypatch, b"x")
+        instant.before.append(lambda: (one.real / "x").write_bytes(b"first save"))
+        instant.after.append(
+            lambda: ((one.real / "saving").write_bytes(b"second save"), (one.real / "saving").rename(one.real / "x"))
+        )
+        done = one.merge(b"x", b"y")
+        assert Path(done.conflicts[0].reason.rpartition(" kept as ")[2]).read_bytes() == b"first save"
+        assert (one.real / "x").read_bytes() == b"second save"
+        assert not (one.upper / "x").exists()
+
+
+def into_a_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "in").write_bytes(b"first save")
+
+
+@pytest.mark.parametrize("deed", [lambda path: path.write_bytes(b"first save"), into_a_directory])
+@pytest.mark.parametrize("step", ["put", "remove"])
+def test_a_version_kept_in_a_staging_directory_beside_the_tree_stays_there(
+    world: World, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Path], None], step: str
+) -> None:
+    place(world.real, {"x": OTHERS[FILE], "y": OTHERS[FILE]})
+    place(world.upper, {"x": SORTS[FILE], "y": SORTS[FILE]})
+    world.places = (f"{world.folder}/beside",)
+    instant = LastInstant(monkeypatch, b"x")
+    instant.before.append(lambda: deed(world.real / "x"))
+    instant.after.append(
+        lambda: ((world.real / "saving").write_bytes(b"second save"), (world.real / "saving").replace(world.real / "x"))
+    )
+    done = world.apply(getattr(world, step)("x"), world.put("y"))
+    kept = Path(done.stopped[key("x")].rpartition(" kept as ")[2])
+
+    assert (world.real / "x").read_bytes() == b"second save"
+    assert (kept / "in" if kept.is_dir() else kept).read_bytes() == b"first save"
+
+
 def test_an_emptied_directory_whose_mode_changed_during_the_merge_stays(tmp_path: Path) -> None:
     base = {b"d": Node(DIRECTORY, b"", 0o755), b"d/a": Node(FILE, b"a", 0o644)}
 
@@ -166,3 +206,27 @@ def test_an_emptied_directory_whose_mode_changed_during_the_merge_stays(tmp_path
         assert trees.read(one.real) == {b"d": Node(DIRECTORY, b"", 0o750)}
         one.undo()
         assert trees.read(one.real) == base | {b"d": Node(DIRECTORY, b"", 0o750)}
+
+
+@pytest.mark.parametrize("deed", [lambda path: path.chmod(0o2750), lambda path: os.setxattr(path, "user.mine", b"1")])
+@pytest.mark.parametrize("with_file", [True, False])
+def test_metadata_of_a_directory_set_just_before_its_removal_stay(
+    tmp_path: Path, deed: Callable[[Path], None], *, with_file: bool
+) -> None:
+    base: trees.Tree = {b"d": Node(DIRECTORY, b"", 0o755)} | ({b"d/a": Node(FILE, b"a", 0o644)} if with_file else {})
+
+    def act(call: str, _words: tuple[object, ...]) -> None:
+        if call == "rmdir" and not wanted:
+            deed(one.real / "d")
+            wanted.update(owner_view.entries_below(one.real))
+
+    wanted: owner_view.TreeEntries = {}
+    with EndedSession(tmp_path, base | {b"b": OTHERS[FILE]}, [UpperEntry(b"d", None), UpperEntry(b"b", None)]) as one:
+        with faults.with_hook(act):
+            done = one.merge_all()
+        assert owner_view.entries_below(one.real) == wanted
+        assert with_file or [(left.key.path, left.reason) for left in done.conflicts] == [
+            (b"d", "its mode, attributes or ACL were changed concurrently")
+        ]
+        one.undo()
+        assert owner_view.entries_below(one.real)[b"d"] == wanted[b"d"]

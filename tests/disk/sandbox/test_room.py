@@ -114,7 +114,8 @@ def test_systemd_creates_a_scope_where_no_cgroup_can_be_created(tmp_path: Path, 
     busctl.chmod(0o755)
     monkeypatch.setattr(cgroup_limits, "possible_parents", lambda _: ())
     monkeypatch.setattr(cgroups, "groups_of", lambda _: {"": f"{tmp_path}/agent-dev-7.scope"})
-    group = LimitGroups("7", {"memory": 5 << 20, "processes": 9, "time": 1}, str(busctl), {})
+    missing: list[str] = []
+    group = LimitGroups("7", {"memory": 5 << 20, "processes": 9, "time": 1}, str(busctl), {}, missing.extend)
     group.add_process(42, "inner")
     words = said.read_text().split()
     assert words[words.index("StartTransientUnit") :] == [
@@ -122,13 +123,16 @@ def test_systemd_creates_a_scope_where_no_cgroup_can_be_created(tmp_path: Path, 
         *("MemoryMax", "t", str(5 << 20), "TasksMax", "t", "9", "0"),
     ]
     assert group._groups.keys() == {"memory", "processes"}
+    assert not missing
 
 
 def test_without_a_usable_cgroup_nothing_is_limited_or_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroup_limits, "possible_parents", lambda _: (str(tmp_path),))  # not a cgroup
-    group = LimitGroups("7", {"memory": 5 << 20}, "", {})
+    missing: list[str] = []
+    group = LimitGroups("7", {"memory": 5 << 20, "processes": 9, "time": 1}, "", {}, missing.extend)
     group.add_process(os.getpid(), "inner")
     assert not group._groups
+    assert missing == ["memory", "processes"]
     assert list(tmp_path.iterdir()) == []
 
 

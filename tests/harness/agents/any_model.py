@@ -4,6 +4,7 @@ The model runs one shell command with the agent's own tool, then it says that it
 """
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
@@ -14,6 +15,8 @@ from tests.harness.agents.web import Listener, QuietHandler, TestServer
 Json = dict[str, Any]
 
 DONE = "All done."
+INSTRUCTIONS = b"You work in a sandbox (agent-dev)"
+_PATIENCE = 120  # seconds that an agent waits for the others
 _SHELL_TOOLS = (
     *("bash", "shell", "shell_command", "exec_command", "run_shell_command", "run_terminal_command", "run_command"),
     *("execute_command", "execute", "run_commands", "terminal", "execute_bash"),
@@ -39,13 +42,19 @@ class Asked:
 
 
 class AnyModel(TestServer):
-    """A model server as a context manager. `paths`: the requested paths; `has_called`: the command was run by a tool."""
+    """A model server as a context manager. `paths`: the requested paths; `has_called`: the command was run by a tool.
 
-    def __init__(self, command: str, text: str = "A title") -> None:
+    `has_instructions`: a request had the text that tells an agent how its sandbox works.
+    """
+
+    def __init__(self, command: str, text: str = "A title", *, agents: int = 1) -> None:
+        """`agents`: the tool is called once so many agents have asked for it, so that they run at the same time."""
+        self._agents = threading.Barrier(agents)
         self.command, self.text = command, text
         self.paths: list[str] = []
         self.tools: set[str] = set()
         self.has_called = False
+        self.has_instructions = False
         self.unanswered: list[str] = []
         super().__init__(_Listener(self))
 
@@ -58,6 +67,8 @@ class AnyModel(TestServer):
             self.has_called = True
             return DONE
         found = next((name for wanted in _SHELL_TOOLS for name in asked.tools if name.lower() == wanted), None)
+        if found is not None:
+            self._agents.wait(_PATIENCE)
         return DONE if found is None else Call(found, fill_in(asked.tools[found], self.command))
 
 
@@ -212,7 +223,9 @@ class _Handler(QuietHandler, BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         model, path = self.server.model, self.path.partition("?")[0]
-        body = json.loads(self._body() or b"{}")
+        text = self._body() or b"{}"
+        body = json.loads(text)
+        model.has_instructions |= INSTRUCTIONS in text
         model.paths.append(f"POST {self.path}")
         found = next((one for end, one in _PROTOCOLS.items() if path.endswith(end)), None)
         if found is None:

@@ -293,9 +293,15 @@ class RebuiltDisk:
         look, own_mark = walk._look, slots._mark
 
         def _look(
-            folder: int, name: bytes, path: bytes, opened: UnlockedDirectories | None = None, *, attributes: bool
+            folder: int,
+            name: bytes,
+            path: bytes,
+            opened: UnlockedDirectories | None = None,
+            *,
+            attributes: bool,
+            is_ours: bool = False,
         ) -> WalkedEntry:
-            found = look(folder, name, path, opened, attributes=attributes)
+            found = look(folder, name, path, opened, attributes=attributes, is_ours=is_ours)
             return replace(found, entry=self._as_recorded(found.entry))
 
         def _mark(status: os.stat_result) -> EntryMark:

@@ -18,17 +18,25 @@ use it: the repository's builds keep the system's. Your registry and its certifi
 
 `agent-dev -p PROMPT AGENT` gives any of them a prompt; without a terminal, the agent does this task and exits. `agent-dev resume`
 goes on with its conversation (`--fresh`: a new one). The login of an agent stays in the agent home (`home --reset --keep-login`
-keeps it).
+keeps it). `agent-dev home --import` copies files of your own, if you select them.
 
-| agent | package | needs | prompt | without a terminal | goes on with | as root | nests |
-|---|---|---|---|---|---|---|---|
+| agent | package | needs | prompt | without a terminal | goes on with | instructed | as root | nests |
+|---|---|---|---|---|---|---|---|---|
 """
 _NOTES = """\
 
-*As root*: it was seen to run as root. *Nests*: its own sandbox works inside this one; the profiles switch it off. Keys are not
-passed unless you say so: `--env ANTHROPIC_API_KEY`, or `env:` in `config.yaml`.
+*Instructed*: it learns how the sandbox works ([profiles.md](profiles.md#instructions-for-the-agent)). *As root*: it was seen
+to run as root. *Nests*: its own sandbox works inside this one; the profiles switch it off. Keys are not passed unless you say
+so: `--env ANTHROPIC_API_KEY`, or `env:` in `config.yaml`.
 
 | agent | variables with its keys | login | hosts |
+|---|---|---|---|
+"""
+_FILES = """\
+
+Files and directories of yours that `home --import` offers, relative to your home; [guide](guide.md#import-your-own-settings).
+
+| agent | memory, settings | skills, commands | servers, hooks, plugins: run by themselves |
 |---|---|---|---|
 """
 
@@ -38,7 +46,17 @@ def make_page() -> str:
     entries = {name: entry for name, entry in _entries() if entry.package}
     first = (_row(name, *_properties(one)) for name, one in entries.items())
     second = (_row(name, _list(one.keys), _list(one.login), ", ".join(one.hosts)) for name, one in entries.items())
-    return _HEAD + "\n".join(first) + "\n" + _NOTES + "\n".join(second) + "\n"
+    third = (
+        _row(
+            name,
+            _list((*one.memory, *one.settings)),
+            _list((*one.skills, *one.commands)),
+            _list((*one.servers, *one.hooks, *one.plugins)),
+        )
+        for name, one in entries.items()
+    )
+    tables = ((_HEAD, first), (_NOTES, second), (_FILES, third))
+    return "".join(head + "\n".join(rows) + "\n" for head, rows in tables)
 
 
 def _entries() -> list[tuple[str, AgentEntry]]:
@@ -58,7 +76,8 @@ def _row(*cells: str) -> str:
 
 def _properties(one: AgentEntry) -> tuple[str, ...]:
     words = (_code(one.prompt), _code(one.task or one.prompt), _code(one.resume))
-    return (_package(one), _needs(one), *words, _yes(one.runs_as_root), _yes(one.nests))
+    is_instructed = bool(one.instructions or one.instructions_set)
+    return (_package(one), _needs(one), *words, _yes(is_instructed), _yes(one.runs_as_root), _yes(one.nests))
 
 
 def _package(entry: AgentEntry) -> str:

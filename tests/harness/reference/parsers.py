@@ -105,7 +105,7 @@ def subcommands() -> tuple[Subcommand, ...]:
 def run_arguments() -> tuple[Argument, ...]:
     """Return the options before an agent's name."""
     rows = {word.rstrip(","): row for row in _rows(help_text.ALL) for word in row[0].split() if word.startswith("-")}
-    found = [_from_row(*row) for row in dict.fromkeys(rows[name] for name in run_options.TAKES_VALUE)]
+    found = [_from_row(*row) for row in dict.fromkeys(rows[name] for name in (*run_options.TAKES_VALUE, run_options.PLAIN))]
     return (*found, Argument(("--version",), "", "print the version", count=0), _HELP)
 
 

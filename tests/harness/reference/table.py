@@ -34,6 +34,9 @@ _WORDS = {
     ("", "--share"): SHARES,
     ("", "--limit"): tuple(f"{name}=" for name in limits.NAMES),
     ("policy", "--set"): ("guard", "strict", "off"),
+    ("init", "--policy"): ("guard", "strict", "off"),
+    ("init", "--home"): ("common", "agent", "project"),
+    ("init", "--limit"): tuple(f"{name}=" for name in limits.NAMES),
     ("run", "--direct"): ("btrfs", "snapper", "reflink", "copy"),
     ("sessions", ""): ("rename",),
 }
@@ -45,7 +48,7 @@ _FORMS: dict[int | str | None, str] = {0: "", "?": "optional", "=": "attached"} 
 def make_table() -> str:
     """Return the table as JSON, one option per line."""
     verbs = {one.name: _grammar(one) for one in subcommands()}
-    verbs["tx"]["options"] += [_option("", one) for one in run_arguments() if one.names[0] not in ("--version", "-h")]
+    verbs["tx"]["options"] += [_option("", one) for one in run_arguments() if one.names[0] not in ("--version", "-h", "--plain")]
     options = [_option("", one) for one in run_arguments()]
     rows = ",\n".join(f"{_json(name)}: {_verb_json(verb)}" for name, verb in verbs.items())
     return f'{{"options": {_list_json(options)},\n"verbs": {{\n{rows}}}}}\n'

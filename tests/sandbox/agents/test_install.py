@@ -113,6 +113,16 @@ def test_versions_are_listed_selected_and_upgraded(agent_dev: AgentDev, registry
     assert "newest version" in agent_dev("outdated", env=registry.environment).stderr
 
 
+def test_upgrade_without_a_name_upgrades_what_is_outdated(agent_dev: AgentDev, registry: Registry) -> None:
+    assert "every installed agent is the newest" in agent_dev("install", "--upgrade", env=registry.environment).stderr
+    assert agent_dev("install", "noder", "--version", "1.0.0", env=registry.environment).returncode == 0
+    assert agent_dev("install", "snake", env=registry.environment).returncode == 0
+    done = agent_dev("install", "--upgrade", env=registry.environment)
+    assert done.returncode == 0, done.stderr
+    assert "noder 1.2.0 is installed" in done.stderr
+    assert "installing snake" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
@@ -199,3 +209,15 @@ def test_variables_and_commands_name_the_home_and_the_repository(agent_dev: Agen
     write_profile(agent_dev, "place", text)
     home, root = agent_dev.home, agent_dev.repo
     assert agent_dev("place").stdout == f"{home}/x in {root} {root} {home}\n"
+
+
+def test_an_agent_gets_instructions_unless_they_are_off(agent_dev: AgentDev) -> None:
+    agent = "  instructions: [\"{instructions}\"]\n  instructions_set: {GUIDE: '{instructions_file}'}\n"
+    script = 'echo "$1" | head -n 1; test -z "$GUIDE" || head -n 1 "$GUIDE"; test -z "$GUIDE" || echo more >>"$GUIDE"'
+    write_profile(agent_dev, "reader", f"command: [sh, -c, '{script}', sh]\nagent:\n{agent}")
+    done = agent_dev("--no-merge", "reader")
+    assert done.stdout == "# You work in a sandbox (agent-dev)\n" * 2, done.stderr
+    assert done.returncode != 0, "the file can be written"
+    write_profile(agent_dev, "silent", "extends: reader\ninstructions: false\n")
+    assert agent_dev("silent").stdout == "\n"
+    assert agent_dev("status").returncode == 1, "the session has changes"

@@ -143,8 +143,8 @@ def test_an_undo_offers_to_revert_the_merge_and_keep_later_user_changes(changed:
     (changed.repo / "text").write_text(mine)
     done = changed("undo")
     assert (done.returncode, text(changed)) == (1, mine)
-    (offer,) = (line for line in done.stdout.splitlines() if line.startswith("skipped text: you changed it since"))
-    assert "--three-way" in offer
+    assert done.stdout.startswith("skipped text: you changed it since")
+    assert "to revert 1 skipped and keep your edits in it: agent-dev undo --three-way\n" in done.stdout
     assert json.loads(changed("undo", "--json").stdout)["mergeable"] == ["text"]
     done = changed("undo", "--three-way")
     assert (done.returncode, text(changed)) == (0, BEFORE.replace("line 27\n", "mine 27\n")), done.stderr

@@ -47,3 +47,22 @@ def test_a_first_start_writes_the_cache_that_the_test_homes_have(agent_dev: Agen
     assert agent_dev("--no-merge", "--", "touch", "new").returncode == 0
     assert agent_dev.changes() == {"new": "added"}
     assert [json.loads((kept / name).read_bytes()) for name in names] == before
+
+
+def test_show_accepts_its_flags_after_the_agent(agent_dev: AgentDev) -> None:
+    assert agent_dev.do("show", "bash", "--all") == agent_dev.do("show", "--all", "bash")
+    assert json.loads(agent_dev.do("show", "bash", "--json"))["version"] == 1
+    assert "bash -c --all" in agent_dev.do("show", "bash", "-c", "--all")
+    assert "sh --all" in agent_dev.do("show", "--", "sh", "--all")
+
+
+def test_each_profile_is_shown_and_a_missing_command_named(agent_dev: AgentDev) -> None:
+    names = [one["name"] for one in json.loads(agent_dev.do("profiles", "--json"))["profiles"]]
+    for name in names:
+        done = agent_dev("show", name)
+        is_shown = done.stdout.splitlines()[:1] == [f"profile           {name}"]
+        hint = "agent-dev: hint: to show the run of a program: agent-dev show -- COMMAND"
+        assert is_shown != (name == "default"), done
+        assert is_shown or done.stderr.splitlines()[-1] == hint
+    done = agent_dev("show", "claude")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "agent-dev: hint: agent-dev install claude")

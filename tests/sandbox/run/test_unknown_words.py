@@ -25,7 +25,7 @@ def expect_refused(agent_dev: AgentDev, words: tuple[str, ...], name: str, hint:
     assert nothing_was_made(agent_dev)
 
 
-@pytest.mark.parametrize("word", ["touch", "init", "reset", "rm", "npm", "nosuchword", "default", "policy.yaml", *PATHS])
+@pytest.mark.parametrize("word", ["touch", "reboot", "reset", "rm", "npm", "nosuchword", "default", "policy.yaml", *PATHS])
 @pytest.mark.parametrize("before", [(), ("run",), ("--no-merge",), ("run", "--direct")], ids=" ".join)
 def test_a_program_is_not_run_by_its_name(agent_dev: AgentDev, before: tuple[str, ...], word: str) -> None:
     (agent_dev.repo / "script.sh").write_text("#!/bin/sh\ntouch made\n")

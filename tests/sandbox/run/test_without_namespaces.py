@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.loop_disk import OTHER_TESTS_MOUNT
-from tests.harness.program import AgentDev
+from tests.harness.program import PYTHON, AgentDev
 
 BWRAP = os.environ.get("AGENT_DEV_BWRAP") or shutil.which("bwrap") or "bwrap"
 # As root, the tests run in a mount namespace of their own, so that a failure leaves no mounts on the machine.
@@ -54,3 +55,13 @@ def test_nothing_is_mounted_outside(agent_dev: AgentDev, program: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert not [line for line in {*after.splitlines()} - {*before.splitlines()} if not OTHER_TESTS_MOUNT.search(line)]
     assert after
+
+
+def test_a_network_of_its_own_works_in_namespaces_that_bubblewrap_made(agent_dev: AgentDev, program: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code = f"import socket; socket.create_connection(('127.0.0.1', {port})).close(); "
+        code += "print(socket.socket().connect_ex(('93.184.215.14', 1)) or 'captured')"
+        words = [*APART, program, "--no-merge", "--net", "allow", "--allow", f"localhost:{port}", "--", PYTHON, "-I", "-c", code]
+        done = subprocess.run(words, env=agent_dev.environment(), cwd=agent_dev.repo, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "captured\n"), done.stderr

@@ -38,3 +38,17 @@ def test_the_databases_socket_is_reachable_when_mounted(agent_dev: AgentDev, dat
         "--net", "none", "--ro", str(Path(database.socket_dir)), "--", *database.psql("select 6 * 7", by_socket=True)
     )
     assert done.stdout.strip() == "42", done.stderr
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_rule_about_localhost_reaches_the_database(agent_dev: AgentDev, database: Postgres, host: str) -> None:
+    words = [host if word == "127.0.0.1" else word for word in database.psql("select 6 * 7")]
+    done = agent_dev("--net", "allow", "--allow", f"localhost:{database.port}", "--", *words)
+    assert done.stdout.strip() == "42", done.stderr
+    refused = agent_dev("--net", "allow", "--", *words)
+    assert (refused.returncode, "refused" in refused.stderr) == (2, True)
+
+
+def test_a_rule_about_a_socket_reaches_the_database(agent_dev: AgentDev, database: Postgres) -> None:
+    done = agent_dev("--net", "allow", "--allow", f"unix:{database.socket}", "--", *database.psql("select 6 * 7", by_socket=True))
+    assert done.stdout.strip() == "42", done.stderr

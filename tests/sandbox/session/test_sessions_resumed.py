@@ -25,6 +25,16 @@ def test_the_users_later_edits_are_not_the_resumed_agents_changes(agent_dev: Age
     assert agent_dev.changes() == {"new": "added", "newer": "added"}
 
 
+def test_edits_in_a_directory_that_the_agent_made_unreadable_are_merged(agent_dev: AgentDev) -> None:
+    place = agent_dev.repo / "sub/app.py"
+    original = place.read_text()
+    agent_dev("--no-merge", "--", "sh", "-c", "echo agent >>sub/app.py; chmod 311 sub")
+    place.write_text(f"mine\n\n\n{original}")
+    agent_dev("--no-merge", "resume", "--", "touch", "new")
+    done = agent_dev("merge", "--all", "--include-risky")
+    assert place.read_text() == f"mine\n\n\n{original}agent\n", done.stderr
+
+
 def test_a_resumed_session_repeats_its_command(agent_dev: AgentDev) -> None:
     agent_dev("--", "sh", "-c", "echo x >>counted; wc -l <counted")
     assert agent_dev("resume").stdout == "2\n"

@@ -35,9 +35,9 @@ def test_every_option_of_every_parser_is_offered(verb: str) -> None:
 
 
 def test_every_option_of_a_run_and_of_tx_is_offered() -> None:
-    assert words("-") == {*run_options.TAKES_VALUE, "-h", "--help", "--version"}
+    assert words("-") == {*run_options.TAKES_VALUE, run_options.PLAIN, "-h", "--help", "--version"}
     assert words("tx -") == {*tx._TAKES_VALUE}
-    assert words("run -") == {"--direct", "-h", "--help"}
+    assert words("run -") == {"--detach", "--direct", "-h", "--help"}
     assert words("help -") == {"--all"}
 
 
@@ -63,8 +63,8 @@ def test_every_subcommand_is_offered_with_what_it_does() -> None:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("--net ", {"host", "none"}),
-        ("--net=", {"host", "none"}),
+        ("--net ", {"host", "none", "allow"}),
+        ("--net=", {"host", "none", "allow"}),
         ("merge --color ", set()),
         ("status --color ", {"auto", "always", "never"}),
         ("run --direct=", {"btrfs", "snapper", "reflink", "copy"}),

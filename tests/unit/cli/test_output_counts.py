@@ -1,5 +1,6 @@
 """Counts in printed messages: singular for one, no size rounded to zero, and all remaining changes counted."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from agent_dev.cli.render import commits, merge, undo
 from agent_dev.commits.importer import ImportResult
 from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.git.updates import RefUpdate
 from agent_dev.merge.merge import MergeResult
 from agent_dev.merge.undo import UndoResult
 from agent_dev.merge_engine.merge_plan import SkippedChange
@@ -55,7 +57,17 @@ def test_a_conflict_counts_as_left(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_redo_prints_no_unknown_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    undo.print_undo(UndoResult("m", ("/r",), KEYS[:1], ()), as_json=False, verb="merged again")
-    assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 change merged again"
-    undo.print_undo(UndoResult("m", ("/r",), KEYS[:1], (SkippedChange(KEYS[1], "it changed"),)), as_json=False, verb="undone")
-    assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 change undone, 1 skipped"
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(0))
+    undo.print_undo(UndoResult("m", ("/r",), KEYS[:1], (), name="p"), as_json=False, verb=undo.REDONE)
+    rows = [f"session p, merged {when}: 1 change merged again", "to revert it: agent-dev undo m"]
+    assert capsys.readouterr().out.splitlines()[1:] == rows
+    skipped = (SkippedChange(KEYS[1], "it changed"),)
+    undo.print_undo(UndoResult("m", ("/r",), KEYS[:1], skipped, name="p"), as_json=False, verb=undo.UNDONE)
+    rows = [f"session p, merged {when}: 1 change undone, 1 skipped", "to apply it again: agent-dev redo"]
+    assert capsys.readouterr().out.splitlines()[2:] == rows
+
+
+def test_a_branch_that_an_undo_reset_is_counted_too(capsys: pytest.CaptureFixture[str]) -> None:
+    moved = (RefUpdate("refs/heads/main", "1" * 40, "0" * 40),)
+    undo.print_undo(UndoResult("m", ("/r",), KEYS[:1], (), refs=moved, name="p"), as_json=False, verb=undo.UNDONE)
+    assert ": branch main, 1 change undone\n" in capsys.readouterr().out

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent_dev.cli.render.overview import ABOUT, InstalledAgents, Overview, next_command, overview_text
+from agent_dev.agents.startable import InstalledAgents
+from agent_dev.cli.render.overview import ABOUT, Overview, next_command, overview_text
 from agent_dev.session import store
 from agent_dev.session.sessions import ListedSession
 

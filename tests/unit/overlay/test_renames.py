@@ -32,6 +32,10 @@ def test_identical_files_are_paired_those_with_the_same_name_first() -> None:
     assert pairs({b"a/x": TEXT, b"a/y": TEXT}, {b"b/y": TEXT, b"b/x": TEXT, b"b/z": TEXT}) == {b"a/x": b"b/x", b"a/y": b"b/y"}
 
 
+def test_a_file_of_the_same_name_is_paired_before_an_earlier_path() -> None:
+    assert pairs({b"src/m": TEXT}, {b"lib/copy": TEXT, b"lib/m": TEXT}) == {b"src/m": b"lib/m"}
+
+
 def test_the_most_similar_files_are_paired() -> None:
     changed = TEXT.replace(b"line 3\n", b"three\n")
     deleted = {b"a": TEXT, b"b": TEXT.replace(b"line 3\n", b"3\n").replace(b"line 4\n", b"4\n")}

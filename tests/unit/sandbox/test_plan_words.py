@@ -14,6 +14,7 @@ WORDS: list[tuple[Mount, tuple[str | int, ...]]] = [
     (Bind("/t", "/s"), ("--ro-bind", "/s", "/t")),
     (Bind("/t", "/s", writable=True), ("--bind", "/s", "/t")),
     (Overlay("/t", "/l", "/u", "/w"), ("--overlay-src", "/l", "--overlay", "/u", "/w", "/t")),
+    (Overlay("/t", "/l", "/u", "/w", "/m"), ("--overlay-src", "/l", "--overlay-src", "/m", "--overlay", "/u", "/w", "/t")),
     (Scratch("/t", "/l"), ("--overlay-src", "/l", "--tmp-overlay", "/t")),
     (Tmpfs("/t", 5, "1777"), ("--perms", "1777", "--size", "5", "--tmpfs", "/t")),
     (Dev("/t"), ("--dev", "/t", "--remount-ro", "/t")),

@@ -10,7 +10,7 @@ from agent_dev.diff import hunks, merge3
 from agent_dev.diff.merge3 import ConflictSide, LineConflict, MergedRegion, RegionSource
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind
-from tui.model import conflict
+from tui.model import conflict, wrapping
 from tui.model.document import WHOLE_FILE, DiffOptions, Document, RowKind
 
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\r\n", b"\n", b"x", b"\0\n", b"\xff\n"]), max_size=14).map(b"".join)
@@ -96,3 +96,47 @@ def test_a_missing_final_newline_is_shown() -> None:
     merged = merge3.merge_lines(b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\nc")
     texts = [row.text for row in conflict.conflict_document(CHANGE, (), merged, (), DiffOptions()).rows]
     assert "\\ No newline at end of file: result, agent" in texts
+
+
+LONG = b"word " * 12
+
+
+def stacked(document: Document, at: int) -> list[bytes]:
+    """Return the lines of one side that are shown below the others."""
+    rows = [row for row in document.rows if row.kind is RowKind.STACKED and not row.wrap_index]
+    return [cell for row in rows if (cell := row.cells[at]) is not None]
+
+
+def test_lines_too_long_for_columns_are_shown_below_each_other() -> None:
+    merged = merge3.merge_lines(LONG + b"1\n", LONG + b"2\n", LONG + b"3\n")
+    shown = conflict.conflict_document(CHANGE, (), merged, (), DiffOptions(columns=80))
+    assert (stacked(shown, 0), stacked(shown, 1), stacked(shown, 2)) == ([LONG + b"2\n"], [], [LONG + b"3\n"])
+    assert [row.text for row in shown.rows if row.kind is RowKind.STACKED] == ["yours", "agent"]
+    answered = conflict.conflict_document(CHANGE, (), merged, (ConflictSide.AGENT,), DiffOptions(columns=80))
+    assert stacked(answered, 1) == [LONG + b"3\n"]
+    assert shown.max_width == len(LONG) + 1  # the diff can be scrolled to its end
+
+
+def test_lines_that_fit_are_shown_in_columns_and_others_if_wanted() -> None:
+    merged = merge3.merge_lines(b"1\n", b"2\n", b"3\n")
+    assert not stacked(conflict.conflict_document(CHANGE, (), merged, (), DiffOptions(columns=80)), 0)
+    long = merge3.merge_lines(LONG + b"1\n", LONG + b"2\n", LONG + b"3\n")
+    assert not stacked(conflict.conflict_document(CHANGE, (), long, (), DiffOptions(columns=80, is_split=True)), 0)
+    assert not stacked(conflict.conflict_document(CHANGE, (), long, (), DiffOptions(columns=200)), 0)
+
+
+def test_wrapped_lines_below_each_other_are_shown_in_full() -> None:
+    merged = merge3.merge_lines(LONG + b"1\n", LONG * 3 + b"2\n", LONG + b"3\n")
+    shown = conflict.conflict_document(CHANGE, (), merged, (), DiffOptions(columns=80, is_wrapped=True))
+    cells = wrapping.stacked_width(DiffOptions(columns=80))
+    rows = [row for row in shown.rows if row.kind is RowKind.STACKED and row.cells[0] is not None]
+    assert [row.wrap_index for row in rows] == list(range(-(-(len(LONG) * 3 + 1) // cells)))
+
+
+@given(LINES, LINES, LINES, st.data())
+def test_below_each_other_no_line_of_a_conflict_is_missing(base: bytes, mine: bytes, agent: bytes, data: st.DataObject) -> None:
+    merged = merge3.merge_lines(base, mine, agent)
+    answers = [data.draw(ANSWERS) if isinstance(one, LineConflict) else ConflictSide.AGENT for one in merged.choices]
+    shown = conflict.conflict_document(CHANGE, (), merged, answers, DiffOptions(columns=2, context=WHOLE_FILE))
+    result = [cell for cell in stacked(shown, 1) if cell]
+    assert joined(result, merged.line_end) == merged.resolve(answers)

@@ -95,3 +95,12 @@ def test_a_search_covers_the_entries() -> None:
     every = after(in_many(), PromptOpened(PromptKind.SEARCH), PromptEdited("COMMAND"), PromptClosed(is_accepted=True))
     assert [after(every, ChangeMoved(by)).cursor for by in (1, -1)] == [2, 0]
     assert "no" in after(in_many(), PromptOpened(PromptKind.SEARCH), PromptEdited("gone"), PromptClosed(is_accepted=True)).message
+
+
+def test_escape_returns_from_the_change_of_a_risk_to_the_risks() -> None:
+    opened = after(on(Tab.RISKS), EnterPressed())
+    assert (opened.tab, opened.pane) == (Tab.CHANGES, Pane.DIFF)
+    back = after(opened, EscapePressed())
+    assert (back.tab, back.pane) == (Tab.RISKS, Pane.LIST)
+    moved = after(opened, TabSelected(Tab.COMMANDS), TabSelected(Tab.CHANGES), EscapePressed())
+    assert moved.tab is Tab.CHANGES

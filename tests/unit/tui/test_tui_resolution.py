@@ -84,3 +84,14 @@ def test_a_commit_is_imported_with_all_its_edits() -> None:
 def test_the_heading_of_an_edit_has_a_checkbox(answers: tuple[ConflictSide | None, ...], boxes: list[bool | None]) -> None:
     shown = document(*answers)
     assert [shown.rows[row].is_applied for row in shown.hunk_rows] == boxes
+
+
+def test_a_text_from_the_editor_is_dropped_only_by_a_second_key() -> None:
+    edited = conflict.edited_document(CHANGE, (), MERGED, b"1\n\nby hand\n\n3\n", DiffOptions())
+    state = after(initial_state(changes(CHANGE))[0], DiffLoaded(edited), EnterPressed())
+    once, effects = update(state, ConflictResolved(YOURS))
+    assert (effects, resolutions(once)) == ((), None)
+    assert "press the key again" in once.message
+    moved = after(once, CursorMoved(1), ConflictResolved(YOURS))
+    assert resolutions(moved) is None  # another key in between
+    assert resolutions(after(once, ConflictResolved(YOURS))) == (AGENT, YOURS, AGENT)

@@ -41,6 +41,15 @@ def test_a_filter_accepts_every_letter_and_escape_cancels_it() -> None:
     assert len(after(kept, EscapePressed()).listing.group_of) == len(SHOP.changes)
 
 
+def test_all_selects_only_what_a_filter_lists() -> None:
+    listed = after(shop(), PromptOpened(PromptKind.FILTER), PromptEdited("src/a"), PromptClosed(is_accepted=True))
+    state = after(listed, AllToggled())
+    assert [one.path for one in state.selection.keys] == [b"src/a.py"]
+    assert "the filter hides others" in state.message
+    assert not after(state, AllToggled()).selection.keys
+    assert len(after(state, EscapePressed(), AllToggled()).selection.keys) > 1
+
+
 def test_typed_text_never_acts_as_a_key() -> None:
     state = after(shop(), PromptOpened(PromptKind.FILTER))
     for event in (Toggled(), AllToggled(), ApplyRequested(), QuitRequested(), EnterPressed()):

@@ -1,16 +1,22 @@
 """The subcommands `status`, `sessions` and `watch`. The first two import nothing of merging."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agent_dev.cli.commands.parser import Verb, add_color_argument, add_session_argument, make_parser
 from agent_dev.cli.commands.review.open_review import open_unjudged
 from agent_dev.cli.commands.review.session_commits import read_commits, read_submodule_changes
 from agent_dev.cli.render import changes as output
 from agent_dev.cli.render.colour import choose_palette
+from agent_dev.cli.review_notes import add_review_notes
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS
 from agent_dev.session import discarded, sessions, store
-from agent_dev.session.sessions import CommandContext
+from agent_dev.session.sessions import CommandContext, ListedSession
+
+if TYPE_CHECKING:
+    from agent_dev.session.shared_changes import SharedChange
 
 
 def _status(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
@@ -22,6 +28,7 @@ def _status(argv: list[str], context: CommandContext, _options: RunOptions) -> i
     palette = choose_palette(context.environ, args.color)
     one = sessions.find_session(context, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
     with open_unjudged(one, context) as review:
+        add_review_notes(review, context)
         made_commits = read_commits(review, context)
         contents = output.SessionContents(
             review.assess_with_counts(), made_commits, read_submodule_changes(review, context, made_commits)
@@ -45,8 +52,18 @@ def _sessions(argv: list[str], context: CommandContext, _options: RunOptions) ->
     if args.all:
         found = (*discarded.list_discarded(context.store), *found)
     palette = choose_palette(context.environ, args.color)
-    output.print_sessions(found, as_json=args.json, with_roots=args.all, palette=palette)
+    shared = _shared_changes(found, context)
+    output.print_sessions(found, shared, as_json=args.json, with_roots=args.all, palette=palette)
     return SUCCESS
+
+
+def _shared_changes(found: Sequence[ListedSession], context: CommandContext) -> "tuple[SharedChange, ...]":
+    """Return the files that several of the sessions have changed."""
+    if sum(one.state in sessions.OPEN for one in found) < 2:
+        return ()
+    from agent_dev.session import shared_changes  # rare
+
+    return shared_changes.find_shared_changes(found, context.environ)
 
 
 def _watch(argv: list[str], context: CommandContext, _options: RunOptions) -> int:

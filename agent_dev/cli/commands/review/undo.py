@@ -1,5 +1,6 @@
 """The subcommands `undo`, `redo` and `merges`."""
 
+import argparse
 import os
 
 from agent_dev.cli.commands.parser import Verb, make_parser
@@ -21,7 +22,9 @@ def _check(name: str, context: CommandContext) -> None:
 def _undo(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     about = "Revert a merge, except files that you changed since. Its changes return to the session."
     parser = make_parser("undo", about, "agent-dev undo")
-    parser.add_argument("merge", nargs="?", default="", metavar="MERGE", help="default: the newest merge here")
+    parser.add_argument(
+        "merge", nargs="?", default="", metavar="MERGE", help="one that agent-dev merges lists; default: the newest here"
+    )
     three_way = "in files that you changed since, revert the merge and keep your changes, unless they conflict"
     parser.add_argument("--three-way", action="store_true", help=three_way)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -29,22 +32,24 @@ def _undo(argv: list[str], context: CommandContext, _options: RunOptions) -> int
     _check(args.merge, context)
     with show_progress("undoing the merge"):
         result = undo.undo(context, args.merge, warn, is_three_way=args.three_way)
-    return _print_result(result, as_json=args.json, verb="undone")
+    return _print_result(result, args, output.UNDONE)
 
 
 def _redo(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     parser = make_parser("redo", "Apply an undone merge again.", "agent-dev redo")
-    parser.add_argument("merge", nargs="?", default="", metavar="MERGE", help="default: the merge undone last")
+    parser.add_argument(
+        "merge", nargs="?", default="", metavar="MERGE", help="one that agent-dev merges lists; default: the one undone last"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args(argv)
     _check(args.merge, context)
     with show_progress("merging again"):
         result = undo.redo(context, args.merge, warn)
-    return _print_result(result, as_json=args.json, verb="merged again")
+    return _print_result(result, args, output.REDONE)
 
 
-def _print_result(result: undo.UndoResult, *, as_json: bool, verb: str) -> int:
-    output.print_undo(result, as_json=as_json, verb=verb)
+def _print_result(result: undo.UndoResult, args: argparse.Namespace, verb: str) -> int:
+    output.print_undo(result, as_json=args.json, verb=verb, named=args.merge)
     return FAILURE if result.skipped else SUCCESS
 
 

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from agent_dev.run.job import Outcome, RunJob
 
 
-def alert_end(job: "RunJob", outcome: "Outcome") -> None:
-    """Alert the user of the end of a run, unless they have typed just now. It waits for nothing."""
-    terminal = next((fd for fd in range(3) if os.isatty(fd)), -1)
+def alert_end(job: "RunJob", outcome: "Outcome", terminal: int) -> None:
+    """Alert the user of the end of a run, unless they have typed just now. It waits for nothing.
+
+    `terminal`: a descriptor of the user's terminal, -1 for none.
+    """
     if terminal >= 0 and time.time() - os.fstat(terminal).st_atime < _ABSENT:
         return
     profile = job.prepared.settings.profile

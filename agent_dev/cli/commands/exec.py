@@ -1,0 +1,68 @@
+"""The subcommands `exec` and `shell`, which run a command in a session's sandbox."""
+
+from agent_dev.cli.ask_session import ask_running_session
+from agent_dev.cli.commands.parser import Verb, make_session_parser
+from agent_dev.cli.console import notify, warn
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import UsageError
+from agent_dev.run import exec as run_exec
+from agent_dev.run.request import RunRequest
+from agent_dev.session import sessions, store
+from agent_dev.session.sessions import CommandContext, ListedSession
+
+_KILLED = 128 + 9
+_ABOUT = """\
+{} in the sandbox of a running session, beside its agent.
+
+If the session has ended, the sandbox shows its files, and changes made there are thrown away."""
+
+
+def _exec(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    parser = make_session_parser("exec", _ABOUT.format("Run a command"), "agent-dev exec fix-login -- git status")
+    parser.usage = "agent-dev exec [-h] [SESSION] -- COMMAND [ARGS…]"
+    index = argv.index("--") if "--" in argv else len(argv)
+    args = parser.parse_args(argv[:index])
+    command = tuple(argv[index + 1 :])
+    if not command:
+        raise UsageError(message="exec: a command is missing", hint="agent-dev exec -- COMMAND")
+    return _run(_find(args.session, context, "exec"), command, context, options)
+
+
+def _shell(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    args = make_session_parser("shell", _ABOUT.format("Open your shell")).parse_args(argv)
+    return _run(_find(args.session, context, "shell"), (run_exec.shell_of(context.environ),), context, options)
+
+
+def _run(one: ListedSession, command: tuple[str, ...], context: CommandContext, options: RunOptions) -> int:
+    if one.state != store.RUNNING:
+        return _run_on_ended(one, command, context, options)
+    code = run_exec.exec_in_session(one, command, context)
+    if code is not None:
+        return code
+    warn(f"session {one.name} ended, and the command with it")
+    return _KILLED
+
+
+def _run_on_ended(one: ListedSession, command: tuple[str, ...], context: CommandContext, options: RunOptions) -> int:
+    from agent_dev.merge import session_access  # not needed to join a running session
+    from agent_dev.run.ended import look
+
+    locked = session_access.lock_ended(one)
+    try:
+        notify(f"session {one.name} has ended: changes made here are thrown away")
+        request = RunRequest((), options, context.environ, command=command)
+        return look.run_on_ended(locked, request, run_exec.working_directory(one.record, context.cwd), warn)
+    finally:
+        store.unlock_session(locked.session)
+
+
+def _find(name: str, context: CommandContext, verb: str) -> ListedSession:
+    """Return the named session, else the only one that runs, of several the one that the user selects, else the newest."""
+    if name:
+        return sessions.find_session(context, name)
+    found = [one for one in sessions.sessions_of_repository(context) if one.state in sessions.OPEN]
+    running = [one for one in found if one.state == store.RUNNING]
+    return found[-1] if found and not running else ask_running_session(context, verb, ("enter", "entered"))
+
+
+VERBS: dict[str, Verb] = {"exec": _exec, "shell": _shell}

@@ -1,0 +1,40 @@
+"""The subcommand `fork`, which copies an ended session."""
+
+from agent_dev.cli.commands.parser import Verb, make_session_parser
+from agent_dev.cli.console import notify
+from agent_dev.cli.options import check_session_name
+from agent_dev.cli.render.format import print_outcome
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import SUCCESS, UsageError
+from agent_dev.merge import session_access
+from agent_dev.run.ended import fork
+from agent_dev.session import sessions, store
+from agent_dev.session.sessions import CommandContext
+
+_ABOUT = """\
+Copy an ended session: a second one with the same files and commits, which is resumed and merged on its own.
+
+The agent home is shared: both continue the agent's last conversation."""
+
+
+def _fork(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    parser = make_session_parser("fork", _ABOUT)
+    parser.add_argument("--name", default="", metavar="NAME", help="the name of the copy: letters, digits, `.`, `-` and `_`")
+    args = parser.parse_args(argv)
+    name = args.name or options.name
+    if name:
+        check_session_name(name, "--name ", "--name second-try")
+    one = sessions.find_session(context, args.session, (store.WAITING, store.KILLED))
+    if one.state == store.RUNNING:
+        raise UsageError(message=f"session {one.name} is running: only an ended one is copied", hint=f"agent-dev stop {one.name}")
+    locked = session_access.lock_ended(one)
+    try:
+        copy = fork.fork_session(context, locked, name)
+    finally:
+        store.unlock_session(locked.session)
+    print_outcome(f"session {copy.name} is a copy of {one.name}")
+    notify(f"hint: agent-dev resume {copy.name}")
+    return SUCCESS
+
+
+VERBS: dict[str, Verb] = {"fork": _fork}

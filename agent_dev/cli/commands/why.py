@@ -1,0 +1,91 @@
+"""The subcommand `why`: what an agent sees, reaches and may run, and by which setting."""
+
+import argparse
+import os
+import re
+import shutil
+
+from agent_dev.cli.commands.parser import Verb, make_parser
+from agent_dev.cli.render.format import print_json, print_line
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import SUCCESS, UsageError
+from agent_dev.policy.load import load_policy
+from agent_dev.run import resume, show, why
+from agent_dev.run.prepare import prepare_run
+from agent_dev.run.request import AGENT_OR_COMMAND, COMMAND, PreparedRun, RunRequest
+from agent_dev.sanitize import visible
+from agent_dev.session import sessions
+from agent_dev.session.sessions import CommandContext
+
+_HOST = re.compile(r"(localhost|\[?[\w-]*[.:][\w.:-]*\]?)(:\d+)?")  # a name with a dot, or an address
+_HINT = "agent-dev why ~/.ssh/config"
+
+
+def _why(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    about = "Say whether an agent sees a path, reaches a host or may run a command, by which setting, and how to change that."
+    parser = make_parser("why", about, _HINT)
+    parser.usage = (
+        "agent-dev why [--agent AGENT] [--json] PATH|HOST[:PORT]|COMMAND [SESSION]\n"
+        + " " * 7
+        + "agent-dev why [SESSION] -- COMMAND…"
+    )
+    parser.add_argument("subject", nargs="?", default="", metavar="PATH|HOST|COMMAND", help="what to explain")
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help="as in this session; default: in a new run")
+    parser.add_argument(
+        "--agent", default="", metavar="AGENT", help="as in a new run of this agent; default: the default profile"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    index = argv.index("--") if "--" in argv else len(argv)
+    args = parser.parse_args(argv[:index])
+    command = tuple(argv[index + 1 :])
+    if command:
+        args.subject, args.session = "", args.session or args.subject
+    elif not args.subject:
+        raise UsageError(message="why: name a path, a host or a command", hint=_HINT)
+    prepared = _prepare(args, context, options)
+    _print(_explain(args.subject, command, prepared, context), as_json=args.json)
+    return SUCCESS
+
+
+def _prepare(args: argparse.Namespace, context: CommandContext, options: RunOptions) -> PreparedRun:
+    if args.session:
+        one = sessions.find_session(context, args.session)
+        return resume.prepare_again(one, RunRequest((), options, context.environ, COMMAND))
+    words, kind = ((args.agent,), AGENT_OR_COMMAND) if args.agent else (("true",), COMMAND)
+    return prepare_run(RunRequest(words, options, context.environ, kind))
+
+
+def _explain(subject: str, command: tuple[str, ...], prepared: PreparedRun, context: CommandContext) -> why.Explanation:
+    """Explain a path, which has a slash or exists here, a command, or else a host."""
+    path = os.path.join(context.cwd, os.path.expanduser(subject))
+    if not command and ("/" in subject or subject.startswith(("~", ".")) or os.path.lexists(path)):
+        folder, name = os.path.split(os.path.normpath(path))
+        full = os.path.join(os.path.realpath(folder), name)
+        return why.explain_path(full, prepared, show.preview_spec(prepared, context.environ))
+    if not command and _HOST.fullmatch(subject) and not shutil.which(subject):
+        return why.explain_host(subject, prepared)
+    prepared = prepared.replace(command=command or (subject,))
+    policy = load_policy(prepared.settings.profile.policy, prepared.machine.home, context.environ)
+    return why.explain_command(prepared, policy)
+
+
+def _print(found: why.Explanation, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "version": 1,
+                "subject": found.subject,
+                "state": found.state,
+                "text": found.text,
+                "origin": found.origin,
+                "changes": list(found.changes),
+            }
+        )
+        return
+    print_line(f"{visible(found.subject)}: {found.state}{': ' if found.text else ''}{visible(found.text)}")
+    print_line(f"because of  {visible(found.origin)}")
+    for index, change in enumerate(found.changes):
+        print_line(f"{'to change:  ' if not index else ' ' * 12}{visible(change)}")
+
+
+VERBS: dict[str, Verb] = {"why": _why}

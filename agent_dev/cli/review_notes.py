@@ -1,0 +1,50 @@
+"""Notes in a review: work trees of the agent, and files that other open sessions of the repository have changed, too."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agent_dev.agent_git import work_trees
+from agent_dev.errors import AgentDevError
+from agent_dev.linux import users
+from agent_dev.merge.review import Review
+from agent_dev.overlay.labels import format_count
+from agent_dev.session import sessions, shared_changes, store
+from agent_dev.session.sessions import CommandContext, ListedSession
+
+_FEW = 5  # files that are named
+
+
+def add_review_notes(review: Review, context: CommandContext) -> None:
+    """Add a note for each work tree and for each of the first files that other sessions have changed, and one about the rest."""
+    root, notes = str(review.record["root"]), work_tree_lines(review.session, review.record, context.environ)
+    found = [one for one in sessions.list_sessions(context.store) if not one.problem and one.record["root"] == root]
+    if sum(one.state in sessions.OPEN for one in found) > 1:
+        notes += shared_notes(found, review.session.id, context.environ)
+    if notes:
+        review.changes = replace(review.changes, notes=(*review.changes.notes, *notes))
+
+
+def work_tree_lines(session: store.Session, record: store.Record, environ: dict[str, str]) -> tuple[str, ...]:
+    """Return a line for each work tree that the agent of a session made with git; none if they cannot be read."""
+    try:
+        found = work_trees.find_work_trees(session, record, users.home_directory(environ), environ)
+    except (AgentDevError, OSError):
+        return ()
+    name = str(record.get("name") or session.id)
+    return tuple(
+        f"the agent made a work tree: {one.path_in(record['root'])} (agent-dev worktrees {name})" for one in found[:_FEW]
+    )
+
+
+def shared_notes(found: Sequence[ListedSession], session: str, environ: dict[str, str]) -> tuple[str, ...]:
+    """Return the notes of one session."""
+    names = {one.session.id: one.name for one in found}
+    root = next((str(one.record["root"]) for one in found if one.session.id == session), "")
+    shared = shared_changes.others_by_path(shared_changes.find_shared_changes(found, environ), session)
+    lines = [
+        f"{path.removeprefix(f'{root}/')} is also changed by {', '.join(names[other] for other in others)}"
+        for path, others in shared.items()
+    ]
+    rest = len(lines) - _FEW
+    more = (f"{format_count(rest, 'more file')} also changed by other sessions (agent-dev sessions --json)",) if rest > 0 else ()
+    return (*lines[:_FEW], *more)

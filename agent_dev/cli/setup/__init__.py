@@ -1,0 +1,1 @@
+"""Ask for settings and write config.yaml: `agent-dev init`."""

@@ -1,0 +1,38 @@
+"""The record of an import, in the state directory: from which version of the real home each item was copied, and as what."""
+
+import json
+import os
+import time
+
+from agent_dev.fs import state_files
+from agent_dev.home import index
+from agent_dev.home.importing.items import Imported
+
+_VERSION = 1
+_LARGEST = 64 << 20  # bytes
+
+
+def read(state: str, home: str) -> dict[str, Imported]:
+    """Return the imports into an agent home, by name; none if the record is missing or damaged."""
+    try:
+        with open(_path(state, home), "rb") as file:
+            document = json.loads(file.read(_LARGEST))
+        if document["version"] != _VERSION:
+            return {}
+        return {
+            name: Imported(int(row["time"]), dict(row["marks"]), dict(row["copies"])) for name, row in document["items"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def add(state: str, home: str, name: str, marks: dict[str, str], copies: dict[str, str]) -> None:
+    """Record an import of an item."""
+    rows = {one: {"time": row.time, "marks": row.marks, "copies": row.copies} for one, row in read(state, home).items()}
+    rows[name] = {"time": int(time.time()), "marks": marks, "copies": copies}
+    os.makedirs(f"{state}/homes", 0o700, exist_ok=True)
+    state_files.replace_file(_path(state, home), json.dumps({"version": _VERSION, "items": rows}).encode())
+
+
+def _path(state: str, home: str) -> str:
+    return f"{index.index_prefix(state, home)}.import"

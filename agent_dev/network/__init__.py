@@ -1,0 +1,1 @@
+"""A network of the sandbox's own, from which only what rules name can be reached."""

@@ -1,0 +1,71 @@
+"""Decide where a connection of the sandbox may go: its destination, the rule, and which of a name's addresses. Pure."""
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from agent_dev.config.network_rules import AddressRule, NameRule, RuleSet
+from agent_dev.network.addresses import embedded, is_private, is_public, may_reach
+from agent_dev.network.names import POOL, NameTable
+from agent_dev.network.packet_rules import GATE4, GATE6
+
+Address = IPv4Address | IPv6Address
+_OWN = frozenset(map(ip_address, (GATE4, GATE6)))
+NO_RULE = "no rule allows it"
+
+
+class Denied(Exception):
+    """A connection or request that is refused; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A name, or an address without one, and a port."""
+
+    name: str
+    address: Address
+    port: int
+
+    def __str__(self) -> str:
+        host = self.name or (f"[{self.address}]" if self.address.version == 6 else str(self.address))
+        return f"{host}:{self.port}"
+
+
+def destination(address: Address, port: int, names: NameTable) -> Destination:
+    """Return where a connection to an address inside was meant to go."""
+    return Destination(names.name_of(embedded(address)), address, port)
+
+
+def decide(rules: RuleSet, wanted: Destination) -> NameRule | AddressRule:
+    """Return the rule that allows a destination. Raises Denied."""
+    if wanted.address in _OWN:
+        raise Denied("the gateway itself")
+    if wanted.name:
+        denying = rules.denying(wanted.port, name=wanted.name)
+        allowing = rules.allowing(wanted.port, name=wanted.name)
+    else:
+        if embedded(wanted.address) in POOL and not rules.allowing(wanted.port, address=wanted.address):
+            raise Denied("an address that no name has")
+        denying = _denying_address(rules, wanted.port, wanted.address)
+        allowing = rules.allowing(wanted.port, address=wanted.address)
+    if denying is not None:
+        raise Denied(f"denied by the rule {denying.text}")
+    if allowing is None:
+        raise Denied(NO_RULE)
+    if isinstance(allowing, AddressRule) and not may_reach(allowing.network, wanted.address):
+        raise Denied(f"{NO_RULE}: it is not public, and {allowing.text} is wider than one private network")
+    return allowing
+
+
+def check_addresses(rules: RuleSet, rule: NameRule, wanted: Destination, found: tuple[Address, ...]) -> None:
+    """Check what a name leads to. Raises Denied if one address is not public: a mix of both is what DNS rebinding looks like."""
+    for address in found:
+        if not is_public(address) and not (rule.is_private and is_private(address)):
+            hint = "; `private: true` in its rule allows that" if is_private(address) and not rule.is_private else ""
+            raise Denied(f"the name leads to {address}, which is not public{hint}")
+        denying = _denying_address(rules, wanted.port, address)
+        if denying is not None:
+            raise Denied(f"the name leads to {address}, denied by the rule {denying.text}")
+
+
+def _denying_address(rules: RuleSet, port: int, address: Address) -> NameRule | AddressRule | None:
+    return rules.denying(port, address=address) or rules.denying(port, address=embedded(address))

@@ -1,0 +1,57 @@
+"""network.jsonl: the connections of a sandbox, one line each, in a hash chain as its commands (session/hash_chain)."""
+
+import asyncio
+import time
+from typing import Any
+
+from agent_dev.network.access import Destination
+from agent_dev.session.hash_chain import LogWriter
+
+ALLOW, DENY = "allow", "deny"
+_DELAY = 0.2  # seconds for which rows are collected
+_MAX_ROWS = 5000  # rows that wait
+
+
+class ConnectionLog:
+    """A log that is written a moment later, so that many connections cost one write."""
+
+    def __init__(self, path: str) -> None:
+        self._log = LogWriter(path)
+        self._rows: list[dict[str, Any]] = []
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Append a row."""
+        if not self._rows:
+            asyncio.get_running_loop().call_later(_DELAY, self.write)
+        self._rows.append(row)
+        if len(self._rows) >= _MAX_ROWS:
+            self.write()
+
+    def write(self) -> None:
+        """Write the rows that wait."""
+        rows, self._rows = self._rows, []
+        if rows:
+            self._log.write(rows)
+
+    def end(self) -> bytes:
+        """Write everything; return the end of the log: number of lines, the last one's chain, number of dropped lines."""
+        self.write()
+        end = self._log.end
+        return f"{end.count} {end.chain} {end.dropped}".encode()
+
+
+class Entry:
+    """The row of one connection, completed while it lasts."""
+
+    def __init__(self, wanted: Destination) -> None:
+        self._start = time.monotonic()
+        self.row: dict[str, Any] = {
+            "time": time.time_ns(),
+            "name": wanted.name,
+            "address": str(wanted.address),
+            "port": wanted.port,
+        }
+
+    def finish(self, **fields: Any) -> dict[str, Any]:
+        """Return the complete row."""
+        return {**self.row, **fields, "milliseconds": round(1000 * (time.monotonic() - self._start))}

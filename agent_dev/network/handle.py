@@ -1,0 +1,85 @@
+"""The launcher's handle on the gateway: start it, give it the sandbox's sockets, end it.
+
+The gateway is a separate process, forked early so that it loads while the sandbox is built.
+"""
+
+import _socket
+import os
+
+from agent_dev.config.network_rules import LocalRule, parse_rule
+from agent_dev.errors import CannotStart
+from agent_dev.linux import process, signals
+from agent_dev.network.namespace import prepare_namespace, send_fds
+from agent_dev.value import Value
+
+READY, FAILED, END = b"r", b"!", b"e"
+_HINT = "agent-dev doctor; without a network: --net none"
+
+
+class GatewayOptions(Value):
+    """The rules of a sandbox, as texts, and where its connections are logged."""
+
+    allow: tuple[str, ...]
+    deny: tuple[str, ...]
+    log: str  # the path of its log
+
+
+class GatewayHandle:
+    """The launcher's handle on the gateway. Attach it to a sandbox, then kill it."""
+
+    def __init__(self, options: GatewayOptions) -> None:
+        self._options = options
+        self._control, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        launcher = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                process.leave_launcher(launcher)
+                signals.ignore(signals.PIPE)
+                process.close_all_but({theirs.fileno()})
+                from agent_dev.network import service  # in this process alone
+
+                service.run(theirs, options)
+            except ImportError as error:
+                theirs.send(FAILED + str(error).encode("utf-8", "replace"))
+            finally:
+                os._exit(1)
+        theirs.close()
+
+    def attach(self, pid: int) -> None:
+        """Give the gateway the network of a process that bubblewrap made. Raises CannotStart; nothing may be started then."""
+        ports = tuple(rule.inside for rule in map(parse_rule, self._options.allow) if isinstance(rule, LocalRule))
+        try:
+            fds = prepare_namespace(pid, ports)
+            try:
+                message = self._control.recv(1 << 12)
+                if message != READY:
+                    reason = message.removeprefix(FAILED).decode("utf-8", "replace") or "the gateway process ended"
+                    raise CannotStart(message=f"the sandbox's network cannot be set up: {reason}", hint=_HINT)
+                send_fds(self._control, READY, fds)
+            finally:
+                for fd in fds:
+                    os.close(fd)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise CannotStart(message=f"the sandbox's network cannot be set up: {reason}", hint=_HINT) from None
+
+    def end(self) -> tuple[int, str, int] | None:
+        """End every connection and write the log; return the number of its lines, its last chain, the number of lost lines.
+
+        Return None if the gateway has died: the log has what was written before.
+        """
+        try:
+            self._control.send(END)
+            count, chain, dropped = self._control.recv(1 << 12).split()
+        except (OSError, ValueError):
+            return None
+        return int(count), chain.decode(), int(dropped)
+
+    def kill(self) -> None:
+        """End the gateway and every connection through it."""
+        if self.pid:
+            os.kill(self.pid, signals.KILL)
+            os.waitpid(self.pid, 0)
+            self._control.close()
+            self.pid = 0

@@ -1,0 +1,171 @@
+"""Prepare the network namespace that bubblewrap made: addresses, routes and rules, and sockets that the gateway gets.
+
+A helper process enters it while bubblewrap waits for the word to start the agent. Its maker, the user, owns the user namespace
+that owns it, and so has every capability there (user_namespaces(7)). The agent is in that user namespace or below, and has no
+capability in it: it can change nothing of this.
+
+    launcher ── forks ──▶ helper: setns, addresses, routes, rules, sockets ── descriptors ──▶ launcher ──▶ gateway
+"""
+
+import _socket
+import errno
+import fcntl
+import os
+import struct
+import sys
+
+from agent_dev.linux import signals, syscalls
+from agent_dev.network import netlink
+from agent_dev.network.packet_rules import DNS_PORT, GATE4, GATE6, GATE_PORT, OWN4, OWN6, ruleset
+
+_NS_GET_USERNS = 0xB701
+_MAX_SOCKETS = 200  # SCM_MAX_FD is 253
+_BACKLOG = 4096
+_PATIENCE = 10  # seconds
+_OK = b"+"
+_NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
+_FLAGS = netlink.REQUEST | netlink.ACK | netlink.CREATE | netlink.EXCLUDE
+_V6ONLY = 26
+_SOCK_DIAG = 4
+
+
+def prepare_namespace(pid: int, local_ports: tuple[int, ...]) -> list[int]:
+    """Prepare the network namespace of a process; return the gateway's sockets. Raises OSError.
+
+    They are one for sock_diag(7), TCP and DNS for IPv4, the same two for IPv6 if the kernel has it, then listeners of both for
+    each local port.
+    """
+    if 2 * len(local_ports) + 5 > _MAX_SOCKETS:
+        raise OSError(errno.EMFILE, "too many localhost rules")
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    child = os.fork()
+    if child == 0:
+        try:
+            _run_helper(pid, local_ports, theirs)
+        finally:
+            os._exit(1)
+    theirs.close()
+    try:
+        data, fds = receive_fds(ours)
+    finally:
+        ours.close()
+        os.waitpid(child, 0)
+    if data[:1] != _OK:
+        number, _, reason = data.decode("utf-8", "replace").partition("\0")
+        raise OSError(int(number or 0), reason or "the helper process died")
+    return fds
+
+
+def _run_helper(pid: int, local_ports: tuple[int, ...], report: _socket.socket) -> None:
+    signals.set_alarm(_PATIENCE)
+    try:
+        _enter(pid)
+        netlink.wait_until_up("lo")  # bubblewrap adds 127.0.0.1 before, and fails if it is there
+        send_fds(report, _OK, _prepare_here(local_ports))
+    except OSError as error:
+        report.send(b"%d\0" % (error.errno or 0) + (error.strerror or str(error)).encode("utf-8", "replace"))
+
+
+def try_support() -> None:
+    """Prepare a network namespace of this process, as a test of the machine. Raises OSError."""
+    syscalls.unshare(syscalls.NEWUSER | syscalls.NEWNET)
+    up = struct.pack("=BBHiII", 0, 0, 0, _socket.if_nametoindex("lo"), 1, 1)
+    netlink.send(netlink.ROUTE, [netlink.message(_NEW_LINK, netlink.REQUEST | netlink.ACK, up)], "lo")
+    _prepare_here(())
+
+
+def _prepare_here(local_ports: tuple[int, ...]) -> list[int]:
+    families = _families()
+    _make_interface(families)
+    netlink.send(netlink.NETFILTER, ruleset(), "nf_tables")
+    return _make_sockets(families, local_ports)
+
+
+def _enter(pid: int) -> None:
+    network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    if os.fstat(network).st_ino == os.stat("/proc/self/ns/net").st_ino:
+        raise OSError(errno.EINVAL, "the sandbox has no network namespace of its own")
+    owner = fcntl.ioctl(network, _NS_GET_USERNS)
+    syscalls.setns(owner, syscalls.NEWUSER)
+    syscalls.setns(network, syscalls.NEWNET)
+
+
+def _families() -> tuple[tuple[int, str, str], ...]:
+    """Return the address families of this namespace, each with the addresses of gateway and sandbox."""
+    four, six = (_socket.AF_INET, GATE4, OWN4), (_socket.AF_INET6, GATE6, OWN6)
+    try:
+        with open("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "rb", 0) as file:
+            return (four, six) if file.read(1) == b"0" else (four,)
+    except OSError:
+        return (four,)  # the kernel has no IPv6
+
+
+def _make_interface(families: tuple[tuple[int, str, str], ...]) -> None:
+    """Give lo addresses that are not loopback's, and a route for everything.
+
+    The routes exist only so that connect() finds a way: the rules redirect or refuse every packet.
+    """
+    lo = _socket.if_nametoindex("lo")
+    messages = [
+        netlink.message(_NEW_ADDRESS, _FLAGS, _address(family, address, lo))
+        for family, *addresses in families
+        for address in addresses
+    ]
+    messages += [netlink.message(_NEW_ROUTE, _FLAGS, _route(family, own, lo)) for family, _, own in families]
+    netlink.send(netlink.ROUTE, messages, "addresses and routes")
+
+
+def _address(family: int, address: str, interface: int) -> bytes:
+    packed = _socket.inet_pton(family, address)
+    no_dad = 2 if family == _socket.AF_INET6 else 0  # usable at once
+    header = struct.pack("=BBBBI", family, 8 * len(packed), no_dad, 0, interface)
+    return header + netlink.attribute(2, packed) + netlink.attribute(1, packed)  # IFA_LOCAL, IFA_ADDRESS
+
+
+def _route(family: int, own: str, interface: int) -> bytes:
+    scope = 0 if family == _socket.AF_INET6 else 253
+    header = struct.pack("=BBBBBBBBI", family, 0, 0, 0, 254, 4, scope, 1, 0)  # main table, static, unicast
+    return header + netlink.attribute(4, struct.pack("=I", interface)) + netlink.attribute(7, _socket.inet_pton(family, own))
+
+
+def _make_sockets(families: tuple[tuple[int, str, str], ...], local_ports: tuple[int, ...]) -> list[int]:
+    found = [_socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, _SOCK_DIAG).detach()]
+    for family, gate, _ in families:
+        found += [_listener(family, gate, GATE_PORT), _bound(family, _socket.SOCK_DGRAM, gate, DNS_PORT).detach()]
+    for port in local_ports:
+        found += [_listener(family, "::1" if family == _socket.AF_INET6 else "127.0.0.1", port) for family, *_ in families]
+    return found
+
+
+def _listener(family: int, address: str, port: int) -> int:
+    made = _bound(family, _socket.SOCK_STREAM, address, port)
+    made.listen(_BACKLOG)
+    return made.detach()
+
+
+def _bound(family: int, kind: int, address: str, port: int) -> _socket.socket:
+    made = _socket.socket(family, kind | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
+    made.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+    if family == _socket.AF_INET6:
+        made.setsockopt(_socket.IPPROTO_IPV6, _V6ONLY, 1)
+    made.bind((address, port))
+    return made
+
+
+def send_fds(connection: _socket.socket, data: bytes, fds: list[int]) -> None:
+    """Send descriptors with a message."""
+    packed = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
+    connection.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)])
+
+
+def receive_fds(connection: _socket.socket) -> tuple[bytes, list[int]]:
+    """Return a message and its descriptors."""
+    space = _socket.CMSG_SPACE(4 * _MAX_SOCKETS)
+    data, ancillary, _, _ = connection.recvmsg(1 << 16, space, _socket.MSG_CMSG_CLOEXEC)
+    fds = [
+        int.from_bytes(block[at : at + 4], sys.byteorder)
+        for level, kind, block in ancillary
+        if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS)
+        for at in range(0, len(block) // 4 * 4, 4)
+    ]
+    return data, fds

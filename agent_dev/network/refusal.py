@@ -1,0 +1,21 @@
+"""Refuse a connection at once, in words of its own protocol: a TLS alert, an HTTP response, or a reset."""
+
+from agent_dev.network.client_hello import TLS_HANDSHAKE
+from agent_dev.network.inspection import looks_like_http
+
+_TLS_ALERT = b"\x15\x03\x01\x00\x02\x02\x31"  # fatal, access_denied
+FIRST_BYTES = 16
+
+
+def refusal_bytes(first: bytes, text: str) -> bytes:
+    """Return the bytes that refuse a connection which began with `first`; b"" if only a reset does."""
+    if first[:1] == bytes((TLS_HANDSHAKE,)):
+        return _TLS_ALERT
+    return http_refusal(text) if looks_like_http(first) else b""
+
+
+def http_refusal(text: str) -> bytes:
+    """Return an HTTP response with a reason."""
+    body = text.encode("ascii", "backslashreplace") + b"\n"
+    head = b"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+    return head % len(body) + body

@@ -1,0 +1,42 @@
+"""The gateway's process: load, report that it is ready, receive the sockets, serve until the launcher ends it."""
+
+import _socket
+import asyncio
+import gc
+import os
+import socket
+
+from agent_dev.config.network_rules import RuleSet, parse_rules
+from agent_dev.network.connection_log import ConnectionLog
+from agent_dev.network.gateway import Gateway
+from agent_dev.network.handle import END, FAILED, READY, GatewayOptions
+from agent_dev.network.namespace import receive_fds
+from agent_dev.network.programs import ProgramFinder
+
+
+def run(control: _socket.socket, options: GatewayOptions) -> None:
+    """Serve a sandbox; return when the launcher closes its end."""
+    try:
+        rules = parse_rules(options.allow, options.deny)
+    except ValueError as error:
+        control.send(FAILED + str(error).encode("utf-8", "replace"))
+        return
+    gc.freeze()
+    control.send(READY)
+    _, fds = receive_fds(control)
+    if fds:
+        asyncio.run(_serve(control, rules, [socket.socket(fileno=fd) for fd in fds], ConnectionLog(options.log)))
+
+
+async def _serve(control: _socket.socket, rules: RuleSet, sockets: list[socket.socket], log: ConnectionLog) -> None:
+    """Serve until the launcher sends END or closes the control socket; then report the end of the log."""
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_reader(control.fileno(), ended.set)
+    diag, *others = sockets
+    gateway = Gateway(rules, others, log, ProgramFinder(diag))
+    gateway.start()
+    await ended.wait()
+    await gateway.close()
+    if control.recv(1) == END:
+        control.send(log.end())
+    os._exit(0)  # without waiting for connections or name resolution

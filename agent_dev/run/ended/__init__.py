@@ -1,0 +1,1 @@
+"""Ended sessions: open one for a look, or copy it."""

@@ -1,0 +1,194 @@
+"""Explain what an agent sees, reaches and may run, by which line of which file, and how to change that."""
+
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agent_dev.config.profile import BUILT_IN
+from agent_dev.errors import AgentDevError
+from agent_dev.path_patterns import PatternIndex
+from agent_dev.paths import expand, is_below, split_optional
+from agent_dev.policy.command_rules import Command, Policy, decide
+from agent_dev.run.prepare import locate_command
+from agent_dev.run.request import PreparedRun
+from agent_dev.sandbox import plan
+from agent_dev.sandbox.plan import Bind, Mask, MaskedView, Overlay, SessionSpec, Tmpfs
+
+VISIBLE, WRITABLE, MASKED, HIDDEN = "visible", "writable", "masked", "not visible"
+REACHABLE, UNREACHABLE = "reachable", "not reachable"
+MISSING = "not found"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_CONFIG = "config.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The state of a path, host or command: a word, a sentence, the setting with its origin, and how to change it."""
+
+    subject: str
+    state: str
+    text: str
+    origin: str
+    changes: tuple[str, ...] = ()
+
+
+def explain_path(path: str, prepared: PreparedRun, spec: SessionSpec) -> Explanation:
+    """Explain an absolute path, as seen in the sandbox of a prepared run."""
+    mounts = plan.build_plan(prepared.settings.profile, prepared.machine, spec).mounts
+    mount = next((one for one in reversed(mounts) if is_below(path, one.target)), None)
+    show: tuple[str, ...] = (f"agent-dev --ro {path} AGENT", f"ro: [{path}] in {_CONFIG}")
+    changes: tuple[str, ...] = ()
+    if mount is None or (isinstance(mount, Tmpfs) and mount.target != path):
+        state, text, changes = HIDDEN, "nothing shows it to the agent", show
+    elif isinstance(mount, Bind) and mount.source == prepared.agent_home:
+        state, text, changes = *_describe_in_home(path, mount), show
+    elif os.path.lexists(path) and not _exists(path, mount):
+        state, text, changes = HIDDEN, f"{mount.target} inside does not have it", show
+    elif _is_masked(path, mount, prepared, spec.empty_directory):
+        state, text = MASKED, "it is or could be a credential; an empty file or directory is in its place"
+    elif isinstance(mount, MaskedView) or (isinstance(mount, Bind) and not mount.writable):
+        state, text, changes = VISIBLE, "read-only", _ways_to_write(path, prepared)
+    else:
+        state, text = _describe_own(mount, prepared)
+    if state in (VISIBLE, WRITABLE) and not _exists(path, mount):
+        text = f"{text}; it does not exist"
+    return Explanation(path, state, text, _origin(path, state, prepared), changes)
+
+
+def _describe_in_home(path: str, mount: Bind) -> tuple[str, str]:
+    """Describe a path below the user's home, where the agent has a home of its own."""
+    other = mount.source + path[len(mount.target) :]
+    if os.path.lexists(other):
+        return WRITABLE, f"the agent's own, {other}" + ("; yours is not visible" if os.path.lexists(path) else "")
+    return HIDDEN, f"the agent has a home of its own, {mount.source}, which does not have it"
+
+
+def _ways_to_write(path: str, prepared: PreparedRun) -> tuple[str, ...]:
+    """Return how to make a read-only path writable; the system never is."""
+    if any(is_below(path, folder) for folder in prepared.machine.system):
+        return ()
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    return (f"agent-dev --overlay {folder} AGENT (reviewed)", f"agent-dev --rw {folder} AGENT (without review)")
+
+
+def _describe_own(mount: plan.Mount, prepared: PreparedRun) -> tuple[str, str]:
+    """Describe what is writable, or made by agent-dev."""
+    match mount:
+        case Bind():
+            return WRITABLE, "changes are made to your own file, without review"
+        case Overlay() if mount.target in prepared.caches:
+            return WRITABLE, "changes are discarded at the end of the run"
+        case Overlay():
+            return WRITABLE, "changes stay in the session until you apply them"
+        case Tmpfs():
+            return WRITABLE, "an empty directory in memory"
+        case _:
+            return VISIBLE, "made by agent-dev"
+
+
+def explain_command(prepared: PreparedRun, policy: Policy) -> Explanation:
+    """Explain whether the command of a prepared run exists inside, and what the policy decides about it."""
+    command = prepared.command
+    subject = shlex.join(command)
+    try:
+        inside, _ = locate_command(prepared)
+    except AgentDevError as error:
+        return Explanation(
+            subject, MISSING, str(error), "no directory of PATH inside has it", (error.hint,) if error.hint else ()
+        )
+    found = decide(policy, Command(command[0], command, prepared.cwd, prepared.machine.home))
+    origin = f"rule {found.rule} ({found.origin})" if found.rule else f"no rule of the policy {policy.name} matches"
+    changes = ("rules of your own: ~/.config/agent-dev/policy.yaml", f"policy: NAME in {_CONFIG}")
+    return Explanation(subject, found.decision, f"{inside}{f'; {found.message}' if found.message else ''}", origin, changes)
+
+
+def _is_masked(path: str, mount: plan.Mount, prepared: PreparedRun, empty_directory: str) -> bool:
+    if isinstance(mount, Mask) or (isinstance(mount, Bind) and mount.source == empty_directory):
+        return True
+    if not isinstance(mount, MaskedView):
+        return False
+    names = (entry.name for folder, entries in prepared.masked_views if folder == mount.target for entry in entries)
+    below = path[len(mount.target) + 1 :]
+    return any(below == name.rstrip("/") or (name.endswith("/") and below.startswith(name)) for name in names)
+
+
+def _exists(path: str, mount: plan.Mount | None) -> bool:
+    """Return whether a path exists where it comes from; only directories and files of the host are looked at."""
+    match mount:
+        case Bind(target, source):
+            return os.path.lexists(source + path[len(target) :])
+        case MaskedView() | Overlay():
+            return os.path.lexists(path)
+        case _:
+            return True
+
+
+def _origin(path: str, state: str, prepared: PreparedRun) -> str:
+    """Return the setting that decides about a path, with its file and line."""
+    profile, origins = prepared.settings.profile, prepared.settings.origins
+    if state == MASKED:
+        patterns = (pattern for pattern in profile.mask if _matches(pattern, path, prepared))
+        return next((f"mask: {pattern} ({origins.get(f'mask:{pattern}', BUILT_IN)})" for pattern in patterns), _built_in("masks"))
+    found = [(real, row) for real, row in _settings(prepared) if is_below(path, real)]
+    if found and state != HIDDEN:
+        return max(found, key=lambda one: len(one[0]))[1]
+    reason = next((f"not shown: {why}" for folder, why in prepared.hidden if is_below(path, folder)), "")
+    return reason or _built_in("what every agent sees" if state != HIDDEN else "only what a setting names is shown")
+
+
+def _built_in(text: str) -> str:
+    return f"{BUILT_IN}: {text}"
+
+
+def _settings(prepared: PreparedRun) -> Iterator[tuple[str, str]]:
+    """Yield each directory that a setting shows, and the setting with its origin."""
+    profile, origins, home = prepared.settings.profile, prepared.settings.origins, prepared.machine.home
+    yield prepared.location.root, "the directory of the run"
+    yield home, f"home: {profile.home} ({origins.get('home', BUILT_IN)})"
+    for field in ("tools", "caches", "ro", "rw", "overlay"):
+        for item in profile.as_dict()[field]:
+            real = os.path.realpath(expand(split_optional(item)[0], home))
+            yield real, f"{field}: {item} ({origins.get(f'{field}:{item}', BUILT_IN)})"
+
+
+def _matches(pattern: str, path: str, prepared: PreparedRun) -> bool:
+    index = PatternIndex(((pattern, 0),))
+    roots = (root for root in (prepared.location.root, *prepared.overlays) if is_below(path, root) and path != root)
+    return any(index.matching_path(os.fsencode(path[len(root) + 1 :])) for root in roots)
+
+
+def explain_host(host: str, prepared: PreparedRun) -> Explanation:
+    """Explain a host, with or without a port."""
+    net = prepared.settings.profile.net
+    origin = f"net: {net} ({prepared.settings.origins.get('net', BUILT_IN)})"
+    name = host.rpartition(":")[0].strip("[]") if "]:" in host or host.count(":") == 1 else host.strip("[]")
+    if net == "none":
+        text = "the agent has a loopback interface of its own" if name in _LOOPBACK else "the agent has no network"
+        return Explanation(host, UNREACHABLE, text, origin, ("agent-dev --net host AGENT", f"net: host in {_CONFIG}"))
+    if net == "allow":
+        return _explain_rules(host, name, prepared)
+    text = "the agent uses the host's network" + (", with the servers on its loopback" if name in _LOOPBACK else "")
+    return Explanation(host, REACHABLE, text, origin, ("agent-dev --net none AGENT", f"net: none in {_CONFIG}"))
+
+
+def _explain_rules(host: str, name: str, prepared: PreparedRun) -> Explanation:
+    """Explain a host with `net: allow`: the rule that decides, and where it is written. Without a port: 443."""
+    from agent_dev.config import network_rules  # only with such a network
+
+    profile, origins = prepared.settings.profile, prepared.settings.origins
+    _, colon, port = host.removeprefix(f"[{name}]").removeprefix(name).rpartition(":")
+    number = int(port) if colon and port.isascii() and port.isdecimal() else network_rules.HTTPS
+    rules = network_rules.parse_rules(profile.allow, profile.deny)
+    network = network_rules.parse_network(name)
+    wanted = {"address": network.network_address} if network else {"name": name.lower().removesuffix(".")}
+    denying, allowing = rules.denying(number, **wanted), rules.allowing(number, **wanted)
+    local = next((one for one in rules.allow if isinstance(one, network_rules.LocalRule) and one.inside == number), None)
+    found = denying or (local if name in _LOOPBACK else allowing)
+    field = "deny" if denying else "allow"
+    if found is None:
+        origin = f"net: allow ({origins.get('net', BUILT_IN)})"
+        rule = f"{name}:{number}"
+        return Explanation(host, UNREACHABLE, "no rule allows it", origin, (f"--allow {rule}", f"allow: [{rule!r}] in {_CONFIG}"))
+    origin = f"{field}: {found.text} ({origins.get(f'{field}:{found.text}', BUILT_IN)})"
+    return Explanation(host, UNREACHABLE if denying else REACHABLE, f"port {number}, through the gateway", origin)

@@ -1,0 +1,283 @@
+"""`net: allow`: programs reach exactly what rules name, in a small internet of the tests."""
+
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.internet import CLIENT, LOCAL_PORT, PORT, in_internet
+from tests.harness.program import PYTHON, AgentDev, children, wait_until
+
+API = "api.example.org"
+
+
+def run(program: AgentDev, code: str, *rules: str, **keywords: Any) -> Any:
+    """Run code inside, in the small internet, with some `allow` rules; return what it prints as JSON."""
+    options = [word for rule in rules for word in ("--allow", rule)]
+    return program.run_python_inside(
+        CLIENT + f"print(json.dumps({code}))", "--net", "allow", *options, before=in_internet(), **keywords
+    )
+
+
+def test_an_allowed_name_is_reached_by_tls_http_and_other_protocols(agent_dev: AgentDev) -> None:
+    code = f"[ask('{API}', 443), ask('{API}', 80), ask('{API}', 8080), ask('{API}', {PORT}), ask('six.example.org', {PORT})]"
+    found = run(agent_dev, code, f"{API}:80,443,8080,{PORT}", f"six.example.org:{PORT}")
+    assert [f"OUT GET / HTTP/1.1 host={API}" in answer for answer in found[:3]] == [True] * 3
+    assert found[3:] == ["OUT hello from 93.184.215.14\n", "OUT hello from 2606:2800:21f::16\n"]
+
+
+def test_a_rule_without_a_port_is_https_and_refusals_say_why(agent_dev: AgentDev) -> None:
+    code = f"[ask('{API}', 443), ask('{API}', 80), ask('files.example.org', 80), ask('files.example.org', 443), "
+    code += f"ask('{API}', 22, b'')]"
+    found = run(agent_dev, code, API)
+    assert "OUT" in found[0]
+    assert found[1].startswith("HTTP/1.1 403 ")
+    assert f"agent-dev: {API}:80: no rule allows it" in found[1]
+    assert "agent-dev: files.example.org:80: no rule allows it" in found[2]
+    assert found[3] == "TLSV1_ALERT_ACCESS_DENIED"
+    assert found[4] == "ECONNRESET"
+
+
+def test_a_wildcard_allows_names_below_it_and_deny_wins(agent_dev: AgentDev) -> None:
+    hosts = ("api.example.org", "files.example.org", "evil.example.net")
+    code = f"[ask(host, {PORT}) for host in {hosts}]"
+    found = run(agent_dev, code, f"*.example.org:{PORT}")
+    assert ["OUT" in answer for answer in found] == [True, True, False]
+    with_deny = agent_dev.run_python_inside(
+        CLIENT + f"print(json.dumps({code}))",
+        *("--net", "allow", "--allow", f"*.example.org:{PORT}", "--deny", "files.example.org"),
+        before=in_internet(),
+    )
+    assert ["OUT" in answer for answer in with_deny] == [True, False, False]
+
+
+def test_an_address_a_private_name_and_a_local_port_are_reached(agent_dev: AgentDev) -> None:
+    code = f"[ask('93.184.215.15', {PORT}), ask('2606:2800:21f::16', {PORT}), ask('corp.example.org', {PORT}), "
+    code += f"ask('localhost', {PORT}), ask('127.0.0.1', {LOCAL_PORT}), ask('10.9.8.7', {PORT})]"
+    rules = (f"93.184.215.0/24:{PORT}", f"[2606:2800:21f::16]:{PORT}", f"corp.example.org:{PORT} private")
+    found = run(agent_dev, code, *rules, f"localhost:{LOCAL_PORT} as {PORT}")
+    assert ["OUT" in answer for answer in found] == [True, True, True, True, False, False]
+    assert found[4:] == ["ECONNREFUSED", "ECONNRESET"]
+
+
+def test_a_unix_socket_is_reached_at_its_path(agent_dev: AgentDev, tmp_path: Path) -> None:
+    path = tmp_path / "service"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        code = f"import json, socket; s = socket.socket(socket.AF_UNIX); s.connect({str(path)!r}); print(json.dumps('connected'))"
+        assert agent_dev.run_python_inside(code, "--net", "allow", "--allow", f"unix:{path}") == "connected"
+    done = agent_dev("--net", "allow", "--allow", f"unix:{tmp_path}/missing", "--", "true")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "No such file" in done.stderr
+
+
+def test_a_server_of_the_agent_on_its_own_loopback_works(agent_dev: AgentDev) -> None:
+    code = "s = socket.create_server(('127.0.0.1', 3000)); c = socket.create_connection(('localhost', 3000)); "
+    code += "a, _ = s.accept(); a.sendall(b'own'); print(json.dumps(c.recv(9).decode()))"
+    assert agent_dev.run_python_inside(CLIENT + code, "--net", "allow") == "own"
+
+
+def test_http_pipelines_upgrades_and_half_closed_connections_work(agent_dev: AgentDev) -> None:
+    code = f"""
+def request(path, more=b"", host=b"{API}"):
+    return b"GET %b HTTP/1.1\\r\\nHost: %b\\r\\n%b\\r\\n" % (path, host, more)
+def talk(*pieces):
+    with socket.create_connection(("{API}", 80), 10) as one:
+        answers = []
+        for piece in pieces:
+            one.sendall(piece)
+            answers.append(one.recv(4000).decode())
+        one.shutdown(socket.SHUT_WR)
+        while data := one.recv(4000):
+            answers.append(data.decode())
+        return answers
+up = request(b"/upgrade", b"Connection: upgrade\\r\\nUpgrade: websocket\\r\\n")
+evil = request(b"/two", host=b"evil.example.net")
+print(json.dumps([talk(request(b"/one"), request(b"/two")), talk(up, b"ping"), talk(request(b"/one"), evil)]))
+"""
+    options = ("--net", "allow", "--allow", f"{API}:80")
+    plain, upgraded, denied = agent_dev.run_python_inside(CLIENT + code, *options, before=in_internet())
+    assert ["/one" in plain[0], "/two" in plain[1]] == [True, True]
+    assert upgraded == ["HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n", "ping"]
+    assert "/one" in denied[0]
+    assert denied[1].startswith("HTTP/1.1 403 ")
+    assert "evil.example.net" in denied[1]
+
+
+def test_large_transfers_arrive_whole(agent_dev: AgentDev) -> None:
+    code = f"""
+import hashlib, threading
+one = socket.create_connection(("{API}", 80), 20)
+one.sendall(b"GET /upgrade HTTP/1.1\\r\\nHost: {API}\\r\\nUpgrade: websocket\\r\\n\\r\\n")
+one.recv(4000)
+data = bytes(range(256)) * 40000
+threading.Thread(target=one.sendall, args=(data,)).start()
+found = hashlib.sha256()
+size = 0
+while size < len(data):
+    piece = one.recv(65536)
+    size += len(piece)
+    found.update(piece)
+print(json.dumps(found.hexdigest() == hashlib.sha256(data).hexdigest()))
+"""
+    assert agent_dev.run_python_inside(CLIENT + code, "--net", "allow", "--allow", f"{API}:80", before=in_internet())
+
+
+def test_idle_connections_do_not_starve_an_allowed_one(agent_dev: AgentDev) -> None:
+    code = f"""
+idle = [socket.create_connection(("{API}", 443), 10) for _ in range(500)]
+begin = time.monotonic()
+answer = ask("{API}", 443)
+print(json.dumps([answer, time.monotonic() - begin]))
+"""
+    answer, seconds = agent_dev.run_python_inside(CLIENT + code, "--net", "allow", "--allow", API, before=in_internet())
+    assert "OUT" in answer
+    assert seconds < 5
+
+
+def gateway_of(launcher: int) -> int:
+    """Return the launcher's child that holds the sandbox's sockets; 0 if there is none yet."""
+    for pid in children(launcher):
+        try:
+            maps = Path(f"/proc/{pid}/maps").read_text()
+        except OSError:
+            continue
+        if "_ssl" in maps:
+            return pid
+    return 0
+
+
+@pytest.mark.parametrize("victim", ["gateway", "launcher"])
+def test_nothing_is_reachable_without_the_gateway(agent_dev: AgentDev, victim: str) -> None:
+    code = (
+        CLIENT
+        + f"""
+print(ask("127.0.0.1", {PORT}), flush=True)
+sys.stdin.readline()
+print(ask("127.0.0.1", {PORT}), ask("example.org", 443), flush=True)
+"""
+    )
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        rule = f"localhost:{server.getsockname()[1]} as {PORT}"
+        with agent_dev.start("--net", "allow", "--allow", rule, "--no-merge", "--", PYTHON, "-I", "-c", code) as process:
+            assert process.stdout
+            assert process.stdin
+            connection, _ = server.accept()
+            connection.sendall(b"OUT")
+            connection.close()
+            assert process.stdout.readline() == "OUT\n"
+            gateway = wait_until(lambda: gateway_of(process.pid), "the gateway runs")
+            os.kill(gateway if victim == "gateway" else process.pid, signal.SIGKILL)
+            wait_until(
+                lambda: not Path(f"/proc/{gateway}/maps").exists() or not Path(f"/proc/{gateway}/maps").read_bytes(), "it is gone"
+            )
+            if victim == "gateway":
+                process.stdin.write("\n")
+                process.stdin.flush()
+                first, second = process.stdout.readline().split(maxsplit=1)
+                assert first in ("ECONNREFUSED", "ECONNRESET")  # the latter if the gateway had just accepted
+                assert "OUT" not in second
+            else:
+                assert process.stdout.readline() == ""
+
+
+def test_settings_come_from_files_and_show_says_from_where(agent_dev: AgentDev) -> None:
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
+    folder.mkdir(parents=True)
+    file = folder / "config.yaml"
+    file.write_text(
+        f"net: allow\nallow:\n  - api.example.org:{PORT}\n  - {{name: corp.example.org, ports: [{PORT}], private: true}}\n"
+    )
+    hosts = ("api.example.org", "corp.example.org", "files.example.org")
+    found = agent_dev.run_python_inside(
+        CLIENT + f"print(json.dumps([ask(host, {PORT}) for host in {hosts}]))", before=in_internet()
+    )
+    assert ["OUT" in answer for answer in found] == [True, True, False]
+    shown = agent_dev.do("show", "--", "true")
+    assert f"corp.example.org:{PORT} private" in shown
+    assert f"{file}:4" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("allow: [a b]", "config.yaml:1: allow: a b is not a host name"),
+        ("allow: example.org", "config.yaml:1: allow: must be a list, not text"),
+        ("allow: [{name: a.b, port: 3}]", "unknown key (did you mean ports?)"),
+        ("deny: ['localhost:80']", "cannot be denied"),
+        ("net: alow", "alow is not one of host, none, allow (did you mean allow?)"),
+    ],
+)
+def test_a_bad_rule_in_a_file_is_one_clear_line(agent_dev: AgentDev, text: str, problem: str) -> None:
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(text + "\n")
+    done = agent_dev("--", "true")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert problem in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        (("--net", "allow", "--allow", "a:b"), 2, "--allow: a:b: b is not a port"),
+        (("--net", "allow", "--deny", "unix:/x"), 2, "cannot be denied"),
+        (("--allow", "example.org"), 125, "--allow has no effect with net: host"),
+        (("--net", "none", "--deny", "example.org"), 125, "--deny has no effect with net: none"),
+        (("--net", "some"), 2, "expected host, none or allow"),
+    ],
+)
+def test_bad_options_are_one_clear_line(agent_dev: AgentDev, words: tuple[str, ...], code: int, problem: str) -> None:
+    done = agent_dev(*words, "--", "true")
+    assert (done.returncode, done.stdout) == (code, "")
+    assert problem in done.stderr
+
+
+def test_a_repository_grants_only_what_is_trusted_and_may_take_away(agent_dev: AgentDev) -> None:
+    file = agent_dev.repo / ".agent-dev.yaml"
+    file.write_text(f"net: allow\nallow: ['*.example.org:{PORT}']\ndeny: [files.example.org]\n")
+    hosts = ("api.example.org", "files.example.org", "corp.example.org")
+    code = CLIENT + f"print(json.dumps([ask(host, {PORT}) for host in {hosts}]))"
+
+    def reached(*words: str) -> list[bool]:
+        return ["OUT" in answer for answer in agent_dev.run_python_inside(code, *words, before=in_internet())]
+
+    assert reached("--net", "allow") == [False, False, False]
+    agent_dev.do("trust", "--yes")
+    assert reached() == [True, False, False]
+    file.write_text(file.read_text().replace("deny", "# deny"))
+    assert reached() == [False, False, False]
+    assert reached("--allow", f"files.example.org:{PORT}", "--allow", f"api.example.org:{PORT}") == [True, False, False]
+
+
+def test_a_network_that_cannot_be_made_starts_no_agent(agent_dev: AgentDev, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "sitecustomize.py").write_text("import sys; sys.modules['h11'] = None\n")
+    marker = tmp_path / "rw" / "started"
+    marker.parent.mkdir()
+    done = agent_dev("--net", "allow", "--rw", marker.parent, "--", "touch", marker, env={"PYTHONPATH": str(broken)})
+    assert (done.returncode, marker.exists()) == (125, False)
+    assert "the sandbox's network cannot be set up: import of h11" in done.stderr
+    assert agent_dev("--", "true", env={"PYTHONPATH": str(broken)}).returncode == 0
+
+
+def test_proxy_variables_are_not_passed(agent_dev: AgentDev) -> None:
+    code = "import json, os; print(json.dumps(os.environ.get('https_proxy')))"
+    env = {"https_proxy": "http://user:secret@proxy.example.org:3128"}
+    assert agent_dev.run_python_inside(code, "--net", "allow", env=env) is None
+    assert json.dumps(agent_dev.run_python_inside(code, env=env)) != "null"
+
+
+def test_an_ended_session_is_shown_with_its_own_rules(agent_dev: AgentDev) -> None:
+    words = ("--no-merge", "--net", "allow", "--allow", f"{API}:{PORT}", "--", "sh", "-c", "echo x > made")
+    assert agent_dev(*words, before=in_internet()).returncode == 0
+    code = f"print(json.dumps([ask(host, {PORT}) for host in ('{API}', 'files.example.org')]))"
+    done = agent_dev("exec", "--", PYTHON, "-I", "-c", CLIENT + code, before=in_internet())
+    assert done.returncode == 0, done.stderr
+    assert ["OUT" in answer for answer in json.loads(done.stdout)] == [True, False]

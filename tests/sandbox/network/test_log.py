@@ -1,0 +1,116 @@
+"""The log of connections: `log --network`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.harness.internet import CLIENT, PORT, in_internet
+from tests.harness.program import PYTHON, AgentDev
+
+API = "api.example.org"
+
+
+def logged(program: AgentDev, *words: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(program.do("log", "--network", *words, "--json"))["connections"]
+    return rows
+
+
+def visit(program: AgentDev, code: str) -> None:
+    """Run code in a session that is kept."""
+    words = (
+        "--net",
+        "allow",
+        "--allow",
+        f"{API}:80,{PORT}",
+        "--allow",
+        f"loop.example.org:{PORT}",
+        "--allow",
+        f"localhost:9 as {PORT}",
+    )
+    code = f"{CLIENT}\nopen('new', 'w').close()\n{code}"
+    done = program(*words, "--no-merge", "--", PYTHON, "-I", "-c", code, before=in_internet())
+    assert done.returncode == 0, done.stderr
+
+
+def test_connections_are_logged_with_their_reason_bytes_and_program(agent_dev: AgentDev) -> None:
+    visit(agent_dev, f"[ask('{API}', {PORT}), ask('{API}', 22, b''), ask('loop.example.org', {PORT}), ask('localhost', {PORT})]")
+    allowed, denied, looped, local = sorted(logged(agent_dev), key=lambda row: row["time"])  # each is logged when it ends
+    assert (allowed["name"], allowed["port"], allowed["decision"], allowed["rule"]) == (API, PORT, "allow", f"{API}:80,{PORT}")
+    assert (allowed["sent"], allowed["received"]) == (0, len("OUT hello from 93.184.215.14\n"))
+    assert (allowed["program"], allowed["pid"] > 1) == ("python3", True)
+    assert (denied["decision"], denied["why"]) == ("deny", "no rule allows it")
+    assert "127.0.0.1, which is not public" in looped["why"]
+    assert (local["name"], local["problem"]) == ("localhost", "Connection refused")
+    assert [row["name"] for row in logged(agent_dev, "--denied")] == [API, "loop.example.org"]
+    text = agent_dev.do("log", "--network")
+    assert f"allow  {API}:{PORT}  python3 (pid " in text
+    assert f"deny   {API}:22  python3 (pid " in text
+
+
+def test_a_request_that_is_denied_later_is_logged_so(agent_dev: AgentDev) -> None:
+    request = "GET / HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n"
+    code = f"""
+with socket.create_connection(("{API}", 80), 10) as one:
+    for host in ("{API}", "evil.example.net"):
+        one.sendall(("{request}" % host).encode())
+        one.recv(4000)
+"""
+    visit(agent_dev, code)
+    (row,) = logged(agent_dev)
+    assert (row["decision"], "evil.example.net" in row["why"], row["sent"] > 0) == ("deny", True, True)
+
+
+def test_a_connection_that_lasts_to_the_end_is_logged(agent_dev: AgentDev) -> None:
+    visit(
+        agent_dev,
+        f"one = socket.create_connection(('{API}', 80), 10); one.sendall(b'GET / HTTP/1.1\\r\\nHost: {API}\\r\\n\\r\\n'); "
+        "one.recv(100); os = __import__('os'); os._exit(0)",
+    )
+    (row,) = logged(agent_dev)
+    assert (row["decision"], row["received"] > 0) == ("allow", True)
+
+
+def test_tampering_with_the_log_is_reported(agent_dev: AgentDev) -> None:
+    visit(agent_dev, f"ask('{API}', {PORT}); ask('{API}', 22, b'')")
+    (folder,) = agent_dev.session_directories()
+    path = agent_dev.state / folder / "network.jsonl"
+    path.write_text(path.read_text().replace("no rule", "a rule"))
+    done = agent_dev("log", "--network")
+    assert done.returncode == 1
+    assert "tampered" in done.stderr
+
+
+def test_a_session_without_such_a_network_has_no_connections(agent_dev: AgentDev) -> None:
+    agent_dev.ended_session("touch new")
+    assert "has no connections" in agent_dev.do("log", "--network")
+    done = agent_dev("log", "--denied")
+    assert (done.returncode, "--denied needs --network" in done.stderr) == (2, True)
+
+
+def test_the_log_of_a_resumed_session_goes_on(agent_dev: AgentDev) -> None:
+    visit(agent_dev, f"ask('{API}', 22, b'')")
+    done = agent_dev("--no-merge", "resume", before=in_internet())
+    assert done.returncode == 0, done.stderr
+    assert [row["n"] for row in logged(agent_dev)] == [1, 2]
+
+
+def test_why_names_the_rule_that_decides(agent_dev: AgentDev) -> None:
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(
+        "net: allow\nallow:\n  - '*.example.org:22'\n  - localhost:5432\ndeny: [gist.example.org]\n"
+    )
+
+    def why(host: str) -> str:
+        return agent_dev("why", host).stdout
+
+    assert "config.yaml:3" in why("git.example.org:22")
+    assert "not reachable" in why("git.example.org:443")
+    assert "config.yaml:5" in why("gist.example.org:22")
+    assert "config.yaml:4" in why("localhost:5432")
+    assert "--allow 1.1.1.1:443" in why("1.1.1.1:443")
+
+
+def test_doctor_tests_what_such_a_network_needs(agent_dev: AgentDev) -> None:
+    lines = [line for line in agent_dev("doctor").stdout.splitlines() if "net: allow" in line]
+    assert ["works (tested)" in line for line in lines] == [True]

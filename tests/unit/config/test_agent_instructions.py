@@ -1,0 +1,50 @@
+"""The instructions that an agent gets about its sandbox."""
+
+import pytest
+
+from agent_dev.config.agent_instructions import FILE, FOLDER, agent_instructions, describe_sandbox
+from agent_dev.config.profile import Profile
+
+OPTIONS = ("instructions", ["--system", "{instructions}"])
+VARIABLES = ("instructions_set", (("SETTINGS", "{instructions_folder}/a.json"), ("READ", "{instructions_file}")))
+FILES = ("instructions_files", (("a.json", '{"read": "{instructions_file}"}'),))
+
+
+def test_a_profile_without_a_way_gets_no_instructions() -> None:
+    assert agent_instructions(Profile("x", agent=(("npm", "x"),)), "/repo").as_dict() == {
+        "options": (),
+        "variables": (),
+        "files": (),
+    }
+
+
+def test_options_hold_the_text_and_variables_the_paths() -> None:
+    profile = Profile("x", agent=(OPTIONS, VARIABLES, FILES))
+    found, text = agent_instructions(profile, "/repo"), describe_sandbox(profile, "/repo")
+    assert found.options == ("--system", text)
+    assert found.variables == (("SETTINGS", f"{FOLDER}/a.json"), ("READ", FILE))
+    assert dict(found.files) == {FILE: text.encode(), f"{FOLDER}/a.json": f'{{"read": "{FILE}"}}'.encode()}
+
+
+def test_a_variable_that_is_set_keeps_its_value() -> None:
+    profile = Profile("x", set=(("READ", "own.md"),), agent=(VARIABLES,))
+    assert dict(agent_instructions(profile, "/repo").variables) == {"SETTINGS": f"{FOLDER}/a.json"}
+
+
+def test_instructions_can_be_switched_off() -> None:
+    assert not agent_instructions(Profile("x", instructions=False, agent=(OPTIONS, VARIABLES, FILES)), "/repo").files
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected", "absent"),
+    [
+        (Profile("x", tx_inside=True), "`tx COMMAND`", "`net:"),
+        (Profile("x", net="none"), "`net: none`", "`tx COMMAND`"),
+        (Profile("x", policy="guard"), "A policy denies", "`tx COMMAND`"),
+        (Profile("x", policy="off"), "/repo is a copy-on-write view", "A policy denies"),
+    ],
+)
+def test_the_text_says_what_holds_in_this_sandbox(profile: Profile, expected: str, absent: str) -> None:
+    text = describe_sandbox(profile, "/repo")
+    assert expected in text
+    assert absent not in text

@@ -1,0 +1,1 @@
+"""A form of questions with listed answers: `agent-dev init`."""
