@@ -8,7 +8,7 @@ from agent_dev.network.access import Denied
 from agent_dev.network.client_hello import TLS_HANDSHAKE, ClientHelloReader
 
 HTTP, HTTPS = 80, 443
-# The registered ones (RFC 9110, WebDAV and others), and some that caches and media players use.
+# The registered ones (RFC 9110, RFC 4918 and others), and some that caches and media players use.
 _METHODS = tuple(
     method + b" "
     for method in (

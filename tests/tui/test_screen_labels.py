@@ -125,7 +125,7 @@ def test_the_tabs_fit_next_to_the_diff() -> None:
     assert rows[1].partition("│")[0].rstrip() == " [1] Changes 1,852 [2] Commits [3] Risks [4]"
     assert " [4] Commands 120" in text_after_keys(some, (200, 30)).splitlines()[1]
     assert text_after_keys(some, (150, 30), "2").splitlines()[1].startswith(" [1] Changes [2] Commits 2 [3] Risks [4] Commands")
-    assert text_after_keys(some, (40, 12)).splitlines()[1] == " [1] Changes 1,852 [2] [3] [4]"
+    assert text_after_keys(some, (40, 12)).splitlines()[1] == " [1] Changes 1,852 [2] Commits [3] [4]"
 
 
 def test_a_tiny_terminal_shows_rows_and_a_warning() -> None:

@@ -66,8 +66,8 @@ class LiveScreen:
             return
         clear = "\x1b[2J" if self._shown is None or self._shown[0] != shown[0] else ""
         body = "\r\n".join(f"\x1b[m{line}\x1b[m\x1b[K" for line in lines)
+        self._shown = shown  # before writing: a suspension during it requests another drawing
         streams.write_all(1, f"{clear}\x1b[H{body}".encode("utf-8", "replace"))
-        self._shown = shown
 
     def wait(self, seconds: float) -> bool:
         """Wait for a key or a signal; return whether the user quits."""
