@@ -69,6 +69,7 @@ LISTS = ("programs", "env", "tools", "caches", "path", "ro", "rw", "overlay", "m
 MAPPINGS = ("set", "limits", "agent")
 IMPORT_KINDS = ("memory", "settings", "skills", "commands", "servers", "hooks", "plugins")  # of files for `home --import`
 NETS = ("host", "none", "allow")
+GATEWAY_NETS = ("allow", "ask", "learn")  # with a network of the sandbox's own, behind a gateway (network/)
 NETS_BY_REACH = ("none", "allow", "host")  # each reaches more than the one before
 SHARES = ("ssh-agent", "gpg-agent", "dbus", "display", "docker")
 OFF = "off"

@@ -50,6 +50,7 @@ class Entry:
             "name": wanted.name,
             "address": str(wanted.address),
             "port": wanted.port,
+            "decision": ALLOW,
         }
 
     def finish(self, **fields: Any) -> dict[str, Any]:

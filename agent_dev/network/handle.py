@@ -17,8 +17,9 @@ _HINT = "agent-dev doctor; without a network: --net none"
 
 
 class GatewayOptions(Value):
-    """The rules of a sandbox, as texts, and where its connections are logged."""
+    """The mode and rules of a sandbox's network, as texts, and where its connections are logged."""
 
+    mode: str  # one of GATEWAY_NETS (config/profile.py)
     allow: tuple[str, ...]
     deny: tuple[str, ...]
     log: str  # the path of its log

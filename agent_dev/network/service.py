@@ -6,8 +6,11 @@ import gc
 import os
 import socket
 
-from agent_dev.config.network_rules import RuleSet, parse_rules
+from agent_dev.config.network_rules import parse_rules
+from agent_dev.network.connecting import DirectConnector
 from agent_dev.network.connection_log import ConnectionLog
+from agent_dev.network.deciding import RuleDecider
+from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
 from agent_dev.network.handle import END, FAILED, READY, GatewayOptions
 from agent_dev.network.namespace import receive_fds
@@ -25,18 +28,19 @@ def run(control: _socket.socket, options: GatewayOptions) -> None:
     control.send(READY)
     _, fds = receive_fds(control)
     if fds:
-        asyncio.run(_serve(control, rules, [socket.socket(fileno=fd) for fd in fds], ConnectionLog(options.log)))
+        forwarder = Forwarder(rules, ConnectionLog(options.log), RuleDecider(rules), DirectConnector())
+        asyncio.run(_serve(control, [socket.socket(fileno=fd) for fd in fds], forwarder))
 
 
-async def _serve(control: _socket.socket, rules: RuleSet, sockets: list[socket.socket], log: ConnectionLog) -> None:
+async def _serve(control: _socket.socket, sockets: list[socket.socket], forwarder: Forwarder) -> None:
     """Serve until the launcher sends END or closes the control socket; then report the end of the log."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_reader(control.fileno(), ended.set)
     diag, *others = sockets
-    gateway = Gateway(rules, others, log, ProgramFinder(diag))
+    gateway = Gateway(others, forwarder, ProgramFinder(diag))
     gateway.start()
     await ended.wait()
     await gateway.close()
     if control.recv(1) == END:
-        control.send(log.end())
+        control.send(forwarder.log.end())
     os._exit(0)  # without waiting for connections or name resolution

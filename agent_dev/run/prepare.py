@@ -5,7 +5,7 @@ import os
 from agent_dev import paths as agent_dev_paths
 from agent_dev.config import load
 from agent_dev.config.options import options_layer
-from agent_dev.config.profile import BUILT_IN, Profile, Settings
+from agent_dev.config.profile import BUILT_IN, GATEWAY_NETS, Profile, Settings
 from agent_dev.errors import (
     AgentNotInstalled,
     CommandNotFound,
@@ -81,7 +81,7 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
     )
     _refuse(prepared, request)
     prepared = _resolve_path(shown_paths.with_tools(prepared, with_masks=facts is None))
-    if profile.share or profile.net == "allow":
+    if profile.share or profile.net in GATEWAY_NETS:
         prepared = prepared.replace(shared_sockets=_shared(prepared, environ))
     if with_command:
         check_command(prepared, is_direct=bool(options.direct))
@@ -92,7 +92,7 @@ def _check_request(request: RunRequest, agent: str, settings: Settings) -> None:
     """Raise UsageError for options that have no effect with the profile's network, UnknownAgent for an unknown word."""
     profile = settings.profile
     flag = "--allow" if request.options.allow else "--deny" if request.options.deny else ""
-    if flag and profile.net != "allow":
+    if flag and profile.net not in GATEWAY_NETS:
         raise UsageError(message=f"{flag} has no effect with net: {profile.net}", hint="--net allow")
     if request.kind == AGENT:
         _require_known(agent, settings, request.options.profile_file)
@@ -371,6 +371,6 @@ def _shared(prepared: PreparedRun, environ: dict[str, str]) -> tuple[SharedSocke
 
     context = shared_sockets.SocketContext(environ, prepared.machine.uid, prepared.machine.home, prepared.untrusted_paths)
     profile = prepared.settings.profile
-    allowed = profile.allow if profile.net == "allow" else ()
+    allowed = profile.allow if profile.net in GATEWAY_NETS else ()
     paths = tuple(rule.removeprefix(SOCKET_PREFIX) for rule in allowed if rule.startswith(SOCKET_PREFIX))
     return (*shared_sockets.share_sockets(profile.share, context), *shared_sockets.share_paths(paths, context))

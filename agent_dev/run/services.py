@@ -2,6 +2,7 @@
 
 import os
 
+from agent_dev.config.profile import GATEWAY_NETS
 from agent_dev.errors import UnreadableSession, UnusableStateDirectory
 from agent_dev.git import repository
 from agent_dev.run import shown_paths
@@ -33,13 +34,14 @@ def start_supervisor(prepared: PreparedRun, session: store.Session, environ: dic
 
 
 def start_helpers(setup: launch.SetupProcess, prepared: PreparedRun, session: store.Session, environ: dict[str, str]) -> None:
-    """Start the supervisor, and with `net: allow` the gateway, early, so that they load while we plan."""
+    """Start the supervisor, and with a network of its own the gateway, early, so that they load while we plan."""
     setup.supervisor = start_supervisor(prepared, session, environ)
     profile = prepared.settings.profile
-    if profile.net == "allow":
+    if profile.net in GATEWAY_NETS:
         from agent_dev.network.handle import GatewayHandle, GatewayOptions  # only with a network of its own
 
-        setup.gateway = GatewayHandle(GatewayOptions(profile.allow, profile.deny, f"{session.folder}/network.jsonl"))
+        options = GatewayOptions(profile.net, profile.allow, profile.deny, f"{session.folder}/network.jsonl")
+        setup.gateway = GatewayHandle(options)
 
 
 def with_network_log(session: store.Session, record: store.Record, gateway: "NetworkGateway") -> store.Record:

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent_dev.config.profile import BUILT_IN
+from agent_dev.config.profile import BUILT_IN, GATEWAY_NETS
 from agent_dev.errors import AgentDevError
 from agent_dev.path_patterns import PatternIndex
 from agent_dev.paths import expand, is_below, split_optional
@@ -166,14 +166,14 @@ def explain_host(host: str, prepared: PreparedRun) -> Explanation:
     if net == "none":
         text = "the agent has a loopback interface of its own" if name in _LOOPBACK else "the agent has no network"
         return Explanation(host, UNREACHABLE, text, origin, ("agent-dev --net host AGENT", f"net: host in {_CONFIG}"))
-    if net == "allow":
+    if net in GATEWAY_NETS:
         return _explain_rules(host, name, prepared)
     text = "the agent uses the host's network" + (", with the servers on its loopback" if name in _LOOPBACK else "")
     return Explanation(host, REACHABLE, text, origin, ("agent-dev --net none AGENT", f"net: none in {_CONFIG}"))
 
 
 def _explain_rules(host: str, name: str, prepared: PreparedRun) -> Explanation:
-    """Explain a host with `net: allow`: the rule that decides, and where it is written. Without a port: 443."""
+    """Explain a host behind a gateway: the rule that decides, and where it is written. Without a port: 443."""
     from agent_dev.config import network_rules  # only with such a network
 
     profile, origins = prepared.settings.profile, prepared.settings.origins
@@ -187,7 +187,7 @@ def _explain_rules(host: str, name: str, prepared: PreparedRun) -> Explanation:
     found = denying or (local if name in _LOOPBACK else allowing)
     field = "deny" if denying else "allow"
     if found is None:
-        origin = f"net: allow ({origins.get('net', BUILT_IN)})"
+        origin = f"net: {profile.net} ({origins.get('net', BUILT_IN)})"
         rule = f"{name}:{number}"
         return Explanation(host, UNREACHABLE, "no rule allows it", origin, (f"--allow {rule}", f"allow: [{rule!r}] in {_CONFIG}"))
     origin = f"{field}: {found.text} ({origins.get(f'{field}:{found.text}', BUILT_IN)})"

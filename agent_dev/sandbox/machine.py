@@ -3,6 +3,7 @@
 import os
 import pwd
 
+from agent_dev.config.profile import GATEWAY_NETS
 from agent_dev.errors import CannotStart
 from agent_dev.fs import cache
 from agent_dev.linux.programs import find_program
@@ -34,7 +35,7 @@ def inspect_machine(environ: dict[str, str], untrusted: tuple[str, ...], net: st
         bwrap_version=version,
         links=links,
         system=system,
-        etc=etc.etc_mounts(environ, (*_users(user, user_home, shell), *(etc.own_network_files() if net == "allow" else ()))),
+        etc=etc.etc_mounts(environ, (*_users(user, user_home, shell), *(etc.own_network_files() if net in GATEWAY_NETS else ()))),
     )
 
 

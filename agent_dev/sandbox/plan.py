@@ -2,7 +2,7 @@
 
 from binascii import crc32
 
-from agent_dev.config.profile import Profile
+from agent_dev.config.profile import GATEWAY_NETS, Profile
 from agent_dev.environment import BASE_ENV, PROXY_ENV
 from agent_dev.git.git_dir import PrivateGitDir
 from agent_dev.paths import RUN, expand, is_below
@@ -281,10 +281,10 @@ def agent_home_path(profile: Profile, home: str, root: str) -> str:
 
 
 def network_key(profile: Profile) -> str:
-    """Return a key of the network that sessions with a profile use: the mode, with `allow` also the rules."""
-    if profile.net != "allow":
+    """Return a key of the network that sessions with a profile use: the mode, with a gateway also the rules."""
+    if profile.net not in GATEWAY_NETS:
         return profile.net
-    return f"allow-{crc32(repr((profile.allow, profile.deny)).encode('utf-8', 'surrogateescape')):08x}"
+    return f"{profile.net}-{crc32(repr((profile.allow, profile.deny)).encode('utf-8', 'surrogateescape')):08x}"
 
 
 def agent_homes_folder(profile: Profile, home: str) -> str:
@@ -303,7 +303,7 @@ def inside_path(profile: Profile, home: str) -> tuple[str, ...]:
 def allowed_env(profile: Profile, environ: dict[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the variables passed through from the user's environment: base set, proxies, the profile's and `--env` names.
 
-    With `net: allow` every connection is captured, and the gateway itself would use a proxy.
+    With a gateway every connection is captured, and the gateway itself would use a proxy.
     """
-    names = (*BASE_ENV, *(() if profile.net == "allow" else PROXY_ENV), *profile.env)
+    names = (*BASE_ENV, *(() if profile.net in GATEWAY_NETS else PROXY_ENV), *profile.env)
     return tuple((name, environ[name]) for name in dict.fromkeys(names) if name in environ)

@@ -1,0 +1,69 @@
+"""One captured connection of the sandbox, and what is done with its client: read its first bytes, refuse it, reset it."""
+
+import asyncio
+import errno
+import socket
+import struct
+from dataclasses import dataclass, field
+
+from agent_dev.network import refusal
+from agent_dev.network.access import Destination
+from agent_dev.network.connection_log import Entry
+from agent_dev.network.inspection import Inspection
+
+CHUNK = 65536
+_IDLE, _HELLO, _REFUSE = 300, 10, 0.5  # seconds
+
+
+@dataclass(slots=True)
+class Connection:
+    """A connection: where it was meant to go, its socket, its row of the log, and the first bytes that came."""
+
+    wanted: Destination
+    client: socket.socket
+    entry: Entry
+    received: bytearray = field(default_factory=bytearray)
+
+    def refusal_text(self, reason: str) -> str:
+        """Return a reason in a sentence for the client."""
+        return f"agent-dev: {self.wanted}: {reason}"
+
+
+async def read_first(connection: Connection, inspection: Inspection) -> bytes:
+    """Return a client's first bytes that may be forwarded; the beginning of all that came is kept. Raises Denied, OSError."""
+    loop, limit = asyncio.get_running_loop(), _IDLE
+    while True:
+        async with asyncio.timeout(limit):
+            data = await loop.sock_recv(connection.client, CHUNK)
+        if not data:
+            raise OSError(errno.ECONNRESET, "the client sent nothing complete")
+        connection.received += data[: refusal.FIRST_BYTES]
+        ready = inspection.feed(data)
+        if ready:
+            return ready
+        limit = _HELLO
+
+
+async def refuse(connection: Connection, reason: str) -> None:
+    """Refuse a connection in words, if its first bytes tell the protocol, and end it."""
+    loop, client = asyncio.get_running_loop(), connection.client
+    try:
+        async with asyncio.timeout(_REFUSE):
+            first = bytes(connection.received) or await loop.sock_recv(client, CHUNK)
+            words = refusal.refusal_bytes(first, connection.refusal_text(reason))
+            if words:
+                await loop.sock_sendall(client, words)
+                client.shutdown(socket.SHUT_WR)
+                while await loop.sock_recv(client, CHUNK):  # a reset now could overtake the words
+                    pass
+                return
+    except OSError:
+        pass  # the client says nothing, or is gone
+    reset(client)
+
+
+def reset(client: socket.socket) -> None:
+    """Close a connection with a reset instead of an orderly end."""
+    if client.fileno() >= 0:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()

@@ -1,0 +1,59 @@
+"""Handlers of allowed connections: each carries one from its first byte to its end."""
+
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from agent_dev.network import refusal
+from agent_dev.network.connection import Connection, read_first
+from agent_dev.network.connection_log import DENY
+from agent_dev.network.inspection import Inspection
+from agent_dev.network.relay import Relay
+
+OpenServer = Callable[[], Awaitable[socket.socket]]  # resolves, checks, connects; raises Denied, OSError
+
+
+class Handler(Protocol):
+    """Carries connections."""
+
+    async def handle(self, connection: Connection, open_server: OpenServer) -> None:
+        """Carry a connection to its end, and note in its row what there was to log.
+
+        Raises Denied if it is refused before the server has sent anything, and OSError.
+        """
+
+
+class RelayHandler:
+    """Copies both ways; to a name, what the client sends is inspected."""
+
+    async def handle(self, connection: Connection, open_server: OpenServer) -> None:
+        """Carry a connection to its end."""
+        wanted, first = connection.wanted, b""
+        inspection = Inspection(wanted.name, wanted.port) if wanted.name else None
+        if inspection and inspection.client_speaks_first:  # an idle client costs no connection outside
+            first = await read_first(connection, inspection)
+        await _relay(connection, await open_server(), first, inspection)
+
+
+class LocalHandler:
+    """Copies both ways between the sandbox and a port of this machine's loopback."""
+
+    async def handle(self, connection: Connection, open_server: OpenServer) -> None:
+        """Carry a connection to its end."""
+        await _relay(connection, await open_server(), b"", None)
+
+
+async def _relay(connection: Connection, server: socket.socket, first: bytes, inspection: Inspection | None) -> None:
+    relay, row = Relay(inspection), connection.entry.row
+
+    def late_refusal(why: str) -> bytes:
+        is_http = inspection is not None and inspection.protocol == "http"
+        return refusal.http_refusal(connection.refusal_text(why)) if is_http else b""
+
+    with server:
+        try:
+            await relay.run(connection.client, server, first, late_refusal)
+        finally:
+            row |= relay.counts
+            if relay.denied:
+                row |= {"decision": DENY, "why": str(relay.denied)}
