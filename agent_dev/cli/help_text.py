@@ -100,6 +100,9 @@ options, before AGENT
   --allow RULE         with --net allow: reach NAME[:PORT,…] (443), *.NAME,
                        ADDRESS[/BITS], localhost:PORT or unix:PATH
   --deny RULE          do not reach what a rule names; wins over --allow
+  --publish [OUTSIDE:]PORT|auto
+                       let this machine reach servers of the agent at its
+                       own loopback
   --ro PATH            mount PATH read-only
   --rw PATH            mount PATH writable, without review
   --overlay PATH       mount PATH with an overlay; review changes to it

@@ -16,6 +16,7 @@ _FIELDS = {
     "--net": "net",
     "--allow": "allow",
     "--deny": "deny",
+    "--publish": "publish",
     "--name": "name",
     "-p": "prompt",
     "--prompt": "prompt",
@@ -30,7 +31,7 @@ _FIELDS = {
     "--share": "share",
     "--limit": "limit",
 }
-_LISTS = ("ro", "rw", "overlay", "env", "share", "limit", "allow", "deny")  # repeatable
+_LISTS = ("ro", "rw", "overlay", "env", "share", "limit", "allow", "deny", "publish")  # repeatable
 _SWITCHES = {
     "--no-merge": ("merge", False),
     "--detachable": ("detachable", True),
@@ -85,7 +86,7 @@ def _check(name: str, value: str) -> None:
         raise UsageError(message=f"the value of {name} is empty", hint=_HINT)
     if name == "--limit":
         parse_limit_option(value)  # a usage error, not a failure of the run
-    if name in ("--env", "--share", "--allow", "--deny"):
+    if name in ("--env", "--share", "--allow", "--deny", "--publish"):
         _check_against_schema(name, value.partition("=")[0] if name == "--env" else value)
     if name == "--net" and value not in NETS:
         raise UsageError(message=f"--net {value}: expected {', '.join(NETS[:-1])} or {NETS[-1]}", hint="--net none")

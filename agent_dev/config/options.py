@@ -17,6 +17,7 @@ class RunOptions(Value):
     net: str = ""
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    publish: tuple[str, ...] = ()
     ro: tuple[str, ...] = ()
     rw: tuple[str, ...] = ()
     overlay: tuple[str, ...] = ()
@@ -45,6 +46,7 @@ def options_layer(options: RunOptions) -> Layer:
         "net": options.net,
         "allow": options.allow,
         "deny": options.deny,
+        "publish": options.publish,
         "ro": tuple(map(paths.absolute, options.ro)),
         "rw": tuple(map(paths.absolute, options.rw)),
         "overlay": tuple(map(paths.absolute, options.overlay)),

@@ -25,6 +25,7 @@ class Profile(Value):
     net: str = "host"  # host | none | allow
     allow: tuple[str, ...] = ()  # rules of what `net: allow` reaches (config/network_rules.py)
     deny: tuple[str, ...] = ()  # rules of what it does not reach, although `allow` names it
+    publish: tuple[str, ...] = ()  # ports of the sandbox that this machine reaches (config/published_ports.py)
     nested: bool = True  # whether the agent can make sandboxes of its own
     tools: tuple[str, ...] = ()  # directories below the real home, mounted read-only at the same path
     caches: tuple[str, ...] = ()  # directories below the real home, mounted with an overlay that is discarded
@@ -34,6 +35,7 @@ class Profile(Value):
     overlay: tuple[str, ...] = ()  # further roots, each with an overlay
     mask: tuple[str, ...] = ()  # patterns of files in the roots that the agent must not read
     share: tuple[str, ...] = ()  # sockets of the host
+    ssh: tuple[tuple[str, Any], ...] = ()  # what `share: ssh-agent` may be used for: SshRules in config/ssh_rules.py
     install: str = ""  # how to install the command, if `agent` has no package
     agent: tuple[tuple[str, Any], ...] = ()  # what is known about the agent: AgentEntry in config/agent_entry.py
     limits: tuple[tuple[str, int], ...] = ()  # name, as in config.limits → bytes, seconds or a count
@@ -65,8 +67,9 @@ class Profile(Value):
     commit_trailers: bool = False  # name agent and session in trailers of imported commits
 
 
-LISTS = ("programs", "env", "tools", "caches", "path", "ro", "rw", "overlay", "mask", "share", "tx_allow", "allow", "deny")
-MAPPINGS = ("set", "limits", "agent")
+_PATHS = ("tools", "caches", "path", "ro", "rw", "overlay")
+LISTS = ("programs", "env", *_PATHS, "mask", "share", "tx_allow", "allow", "deny", "publish")
+MAPPINGS = ("set", "limits", "agent", "ssh")
 IMPORT_KINDS = ("memory", "settings", "skills", "commands", "servers", "hooks", "plugins")  # of files for `home --import`
 NETS = ("host", "none", "allow")
 GATEWAY_NETS = ("allow", "ask", "learn")  # with a network of the sandbox's own, behind a gateway (network/)

@@ -8,7 +8,7 @@ from agent_dev.paths import split_optional
 FILE_NAME = ".agent-dev.yaml"
 _RESTRICTIVE = {"net": ("none", "allow"), "nested": (False,)}  # override everything but a flag
 _RESTRICTIVE_LISTS = ("mask", "deny")
-_KEYS = ("env", "set", "net", "allow", "deny", "nested", "ro", "rw", "overlay", "mask", "share", "merge")
+_KEYS = ("env", "set", "net", "allow", "deny", "publish", "nested", "ro", "rw", "overlay", "mask", "share", "merge")
 _GRANTS = {
     "env": "passes through your variable {}",
     "set": "sets the variable {}",
@@ -17,6 +17,7 @@ _GRANTS = {
     "overlay": "mounts {} with an overlay, so that you review changes to it",
     "share": "shares the socket of {}",
     "allow": "lets the agent reach {}, with net: allow",
+    "publish": "publishes the port {} of the sandbox on this machine",
 }
 
 

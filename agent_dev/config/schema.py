@@ -22,6 +22,9 @@ from agent_dev.config.validators import (
     check_path_entry,
     check_path_in_home,
     check_program_name,
+    check_published_port,
+    check_ssh_host,
+    check_ssh_key,
     check_variable_name,
     check_variables,
     describe_node,
@@ -154,6 +157,7 @@ _BOTH: "dict[str, Check]" = {
     "net": one_of(NETS),
     "allow": list_of(check_network_rule()),
     "deny": list_of(check_network_rule(is_deny=True)),
+    "publish": list_of(check_published_port),
     "nested": check_flag,
     "limits": check_limits,
     "tools": list_of(check_path_below_home),
@@ -164,6 +168,7 @@ _BOTH: "dict[str, Check]" = {
     "overlay": list_of(check_path),
     "mask": list_of(check_line),
     "share": list_of(one_of(SHARES)),
+    "ssh": lambda found, key, node: tuple(_fields(found, node, _SSH, {}, f"{key}.").items()),
     "merge": check_flag,
     "policy": check_line,
     "clipboard": check_flag,
@@ -171,6 +176,7 @@ _BOTH: "dict[str, Check]" = {
     "tx_inside": check_flag,
     "directory_renames": check_flag,
 }
+_SSH: "dict[str, Check]" = {"hosts": list_of(check_ssh_host), "keys": list_of(check_ssh_key), "sign_git": check_flag}
 _AGENT: "dict[str, Check]" = {  # AgentEntry, config/agent_entry.py
     **dict.fromkeys(("npm", "pypi", "node", "python"), check_line),
     **dict.fromkeys(("keys", "hosts", "resume", "prompt", "task", "bare", "leaves", "instructions"), list_of(check_line)),
@@ -221,6 +227,7 @@ _ITEMS: "dict[str, Check]" = {
     "share": one_of(SHARES),
     "allow": check_network_rule(),
     "deny": check_network_rule(is_deny=True),
+    "publish": check_published_port,
 }
 _COMMAND_RULE: "dict[str, Check]" = {
     "name": check_line,

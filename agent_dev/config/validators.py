@@ -311,6 +311,46 @@ def check_network_rule(*, is_deny: bool = False) -> "Check":
     return check
 
 
+def check_ssh_host(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return a host of `ssh.hosts`."""
+    text = check_line(found, key, node)
+    if text is None:
+        return None
+    from agent_dev.config import ssh_rules  # deferred: only with `ssh`
+
+    try:
+        ssh_rules.parse_host(text)
+    except ValueError as error:
+        found.add_problem(node, key, str(error))
+        return None
+    return text
+
+
+def check_ssh_key(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return a key of `ssh.keys`: a fingerprint, or the path of a public key."""
+    text = check_line(found, key, node)
+    if text is None or text.startswith(("SHA256:", "/", "~/")):
+        return text
+    found.add_problem(node, key, f"{text} is neither a fingerprint (SHA256:…, as `ssh-add -l` prints it) nor an absolute path")
+    return None
+
+
+def check_published_port(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return an entry of `publish`."""
+    is_port = isinstance(node, Scalar) and node.text.isascii() and node.text.isdecimal()
+    text = node.text if isinstance(node, Scalar) and is_port else check_line(found, key, node)
+    if text is None:
+        return None
+    from agent_dev.config import published_ports  # deferred: only with published ports
+
+    try:
+        published_ports.parse_published(text)
+    except ValueError as error:
+        found.add_problem(node, key, str(error))
+        return None
+    return text
+
+
 def _rule_of_mapping(found: CheckResults, key: str, node: Mapping) -> str | None:
     """Return the text of a rule that is written as a mapping."""
     checks: dict[str, Check] = {"name": check_line, "ports": list_of(number_between(1, 65535)), "private": check_flag}

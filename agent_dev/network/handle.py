@@ -9,7 +9,8 @@ import os
 from agent_dev.config.network_rules import LocalRule, parse_rule
 from agent_dev.errors import CannotStart
 from agent_dev.linux import process, signals
-from agent_dev.network.namespace import prepare_namespace, send_fds
+from agent_dev.network.namespace import NamespaceSpec, prepare_namespace
+from agent_dev.network.passing_fds import send_fds
 from agent_dev.value import Value
 
 READY, FAILED, END = b"r", b"!", b"e"
@@ -23,13 +24,17 @@ class GatewayOptions(Value):
     allow: tuple[str, ...]
     deny: tuple[str, ...]
     log: str  # the path of its log
+    publish: tuple[str, ...] = ()  # entries of `publish:`
+    published_file: str = ""  # where ports that `auto` finds are listed
 
 
 class GatewayHandle:
     """The launcher's handle on the gateway. Attach it to a sandbox, then kill it."""
 
     def __init__(self, options: GatewayOptions) -> None:
-        self._options = options
+        """Start the gateway. Raises CannotStart if a port to publish is in use."""
+        self._options, self._opener = options, 0
+        published = _open_published(options.publish) if options.publish else []
         self._control, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         launcher = os.getpid()
         self.pid = os.fork()
@@ -37,29 +42,33 @@ class GatewayHandle:
             try:
                 process.leave_launcher(launcher)
                 signals.ignore(signals.PIPE)
-                process.close_all_but({theirs.fileno()})
+                process.close_all_but({theirs.fileno(), *(fd for fd, _ in published)})
                 from agent_dev.network import service  # in this process alone
 
-                service.run(theirs, options)
+                service.run(theirs, options, published)
             except ImportError as error:
                 theirs.send(FAILED + str(error).encode("utf-8", "replace"))
             finally:
                 os._exit(1)
         theirs.close()
+        for fd, _ in published:
+            os.close(fd)
 
     def attach(self, pid: int) -> None:
         """Give the gateway the network of a process that bubblewrap made. Raises CannotStart; nothing may be started then."""
         ports = tuple(rule.inside for rule in map(parse_rule, self._options.allow) if isinstance(rule, LocalRule))
+        is_captured = self._options.mode != "none"
         try:
-            fds = prepare_namespace(pid, ports)
+            prepared = prepare_namespace(pid, NamespaceSpec(ports, is_captured, bool(self._options.publish)))
+            self._opener = prepared.opener
             try:
                 message = self._control.recv(1 << 12)
                 if message != READY:
                     reason = message.removeprefix(FAILED).decode("utf-8", "replace") or "the gateway process ended"
                     raise CannotStart(message=f"the sandbox's network cannot be set up: {reason}", hint=_HINT)
-                send_fds(self._control, READY, fds)
+                send_fds(self._control, READY, prepared.fds)
             finally:
-                for fd in fds:
+                for fd in prepared.fds:
                     os.close(fd)
         except OSError as error:
             reason = error.strerror or str(error)
@@ -79,8 +88,16 @@ class GatewayHandle:
 
     def kill(self) -> None:
         """End the gateway and every connection through it."""
+        for pid in filter(None, (self.pid, self._opener)):
+            os.kill(pid, signals.KILL)
+            os.waitpid(pid, 0)
         if self.pid:
-            os.kill(self.pid, signals.KILL)
-            os.waitpid(self.pid, 0)
             self._control.close()
-            self.pid = 0
+        self.pid = self._opener = 0
+
+
+def _open_published(texts: tuple[str, ...]) -> list[tuple[int, int]]:
+    from agent_dev.config.published_ports import fixed_ports  # only with published ports
+    from agent_dev.network.published import listeners
+
+    return listeners.open_listeners(fixed_ports(texts))

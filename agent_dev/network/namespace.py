@@ -12,14 +12,14 @@ import errno
 import fcntl
 import os
 import struct
-import sys
 
 from agent_dev.linux import signals, syscalls
 from agent_dev.network import netlink
 from agent_dev.network.packet_rules import DNS_PORT, GATE4, GATE6, GATE_PORT, OWN4, OWN6, ruleset
+from agent_dev.network.passing_fds import MAX_FDS, receive_fds, send_fds
+from agent_dev.value import Value
 
 _NS_GET_USERNS = 0xB701
-_MAX_SOCKETS = 200  # SCM_MAX_FD is 253
 _BACKLOG = 4096
 _PATIENCE = 10  # seconds
 _OK = b"+"
@@ -29,19 +29,35 @@ _V6ONLY = 26
 _SOCK_DIAG = 4
 
 
-def prepare_namespace(pid: int, local_ports: tuple[int, ...]) -> list[int]:
-    """Prepare the network namespace of a process; return the gateway's sockets. Raises OSError.
+class NamespaceSpec(Value):
+    """The parts of a network namespace that are prepared."""
 
-    They are one for sock_diag(7), TCP and DNS for IPv4, the same two for IPv6 if the kernel has it, then listeners of both for
-    each local port.
+    local_ports: tuple[int, ...] = ()  # of its loopback, that lead to this machine's
+    is_captured: bool = True  # its connections go to the gateway; otherwise they fail, as with `none`
+    has_opener: bool = False  # a process that makes sockets in it, for published ports
+
+
+class PreparedNamespace(Value):
+    """The gateway's sockets in a network namespace, and the pid of its opener, 0 without one.
+
+    They are one for sock_diag(7), with an opener the socket that leads to it, then if connections are captured, TCP and DNS for
+    IPv4, the same two for IPv6 if the kernel has it, and listeners of both for each local port.
     """
-    if 2 * len(local_ports) + 5 > _MAX_SOCKETS:
+
+    fds: list[int]
+    opener: int
+
+
+def prepare_namespace(pid: int, spec: NamespaceSpec) -> PreparedNamespace:
+    """Prepare the network namespace of a process. Raises OSError."""
+    if 2 * len(spec.local_ports) + 6 > MAX_FDS:
         raise OSError(errno.EMFILE, "too many localhost rules")
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    launcher = os.getpid()
     child = os.fork()
     if child == 0:
         try:
-            _run_helper(pid, local_ports, theirs)
+            _run_helper(pid, spec, theirs, launcher)
         finally:
             os._exit(1)
     theirs.close()
@@ -49,19 +65,29 @@ def prepare_namespace(pid: int, local_ports: tuple[int, ...]) -> list[int]:
         data, fds = receive_fds(ours)
     finally:
         ours.close()
-        os.waitpid(child, 0)
+    if data[:1] == _OK and spec.has_opener:
+        return PreparedNamespace(fds, child)
+    os.waitpid(child, 0)
     if data[:1] != _OK:
         number, _, reason = data.decode("utf-8", "replace").partition("\0")
         raise OSError(int(number or 0), reason or "the helper process died")
-    return fds
+    return PreparedNamespace(fds, 0)
 
 
-def _run_helper(pid: int, local_ports: tuple[int, ...], report: _socket.socket) -> None:
+def _run_helper(pid: int, spec: NamespaceSpec, report: _socket.socket, launcher: int) -> None:
     signals.set_alarm(_PATIENCE)
     try:
         _enter(pid)
         netlink.wait_until_up("lo")  # bubblewrap adds 127.0.0.1 before, and fails if it is there
-        send_fds(report, _OK, _prepare_here(local_ports))
+        diag, *others = _prepare_here(spec)
+        if not spec.has_opener:
+            send_fds(report, _OK, [diag, *others])
+            return
+        from agent_dev.network.published import opener  # only with published ports
+
+        requests, gateways = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        send_fds(report, _OK, [diag, gateways.detach(), *others])
+        opener.run(requests, launcher)
     except OSError as error:
         report.send(b"%d\0" % (error.errno or 0) + (error.strerror or str(error)).encode("utf-8", "replace"))
 
@@ -71,14 +97,17 @@ def try_support() -> None:
     syscalls.unshare(syscalls.NEWUSER | syscalls.NEWNET)
     up = struct.pack("=BBHiII", 0, 0, 0, _socket.if_nametoindex("lo"), 1, 1)
     netlink.send(netlink.ROUTE, [netlink.message(_NEW_LINK, netlink.REQUEST | netlink.ACK, up)], "lo")
-    _prepare_here(())
+    _prepare_here(NamespaceSpec())
 
 
-def _prepare_here(local_ports: tuple[int, ...]) -> list[int]:
+def _prepare_here(spec: NamespaceSpec) -> list[int]:
+    diag = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, _SOCK_DIAG).detach()
+    if not spec.is_captured:
+        return [diag]
     families = _families()
     _make_interface(families)
     netlink.send(netlink.NETFILTER, ruleset(), "nf_tables")
-    return _make_sockets(families, local_ports)
+    return [diag, *_make_sockets(families, spec.local_ports)]
 
 
 def _enter(pid: int) -> None:
@@ -129,7 +158,7 @@ def _route(family: int, own: str, interface: int) -> bytes:
 
 
 def _make_sockets(families: tuple[tuple[int, str, str], ...], local_ports: tuple[int, ...]) -> list[int]:
-    found = [_socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, _SOCK_DIAG).detach()]
+    found: list[int] = []
     for family, gate, _ in families:
         found += [_listener(family, gate, GATE_PORT), _bound(family, _socket.SOCK_DGRAM, gate, DNS_PORT).detach()]
     for port in local_ports:
@@ -150,22 +179,3 @@ def _bound(family: int, kind: int, address: str, port: int) -> _socket.socket:
         made.setsockopt(_socket.IPPROTO_IPV6, _V6ONLY, 1)
     made.bind((address, port))
     return made
-
-
-def send_fds(connection: _socket.socket, data: bytes, fds: list[int]) -> None:
-    """Send descriptors with a message."""
-    packed = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
-    connection.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, packed)])
-
-
-def receive_fds(connection: _socket.socket) -> tuple[bytes, list[int]]:
-    """Return a message and its descriptors."""
-    space = _socket.CMSG_SPACE(4 * _MAX_SOCKETS)
-    data, ancillary, _, _ = connection.recvmsg(1 << 16, space, _socket.MSG_CMSG_CLOEXEC)
-    fds = [
-        int.from_bytes(block[at : at + 4], sys.byteorder)
-        for level, kind, block in ancillary
-        if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS)
-        for at in range(0, len(block) // 4 * 4, 4)
-    ]
-    return data, fds

@@ -13,12 +13,12 @@ from agent_dev.network.deciding import RuleDecider
 from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
 from agent_dev.network.handle import END, FAILED, READY, GatewayOptions
-from agent_dev.network.namespace import receive_fds
+from agent_dev.network.passing_fds import receive_fds
 from agent_dev.network.programs import ProgramFinder
 
 
-def run(control: _socket.socket, options: GatewayOptions) -> None:
-    """Serve a sandbox; return when the launcher closes its end."""
+def run(control: _socket.socket, options: GatewayOptions, published: list[tuple[int, int]]) -> None:
+    """Serve a sandbox; return when the launcher closes its end. `published`: listening sockets, each with a port inside."""
     try:
         rules = parse_rules(options.allow, options.deny)
     except ValueError as error:
@@ -29,18 +29,31 @@ def run(control: _socket.socket, options: GatewayOptions) -> None:
     _, fds = receive_fds(control)
     if fds:
         forwarder = Forwarder(rules, ConnectionLog(options.log), RuleDecider(rules), DirectConnector())
-        asyncio.run(_serve(control, [socket.socket(fileno=fd) for fd in fds], forwarder))
+        asyncio.run(_serve(control, forwarder, [socket.socket(fileno=fd) for fd in fds], (options, published)))
 
 
-async def _serve(control: _socket.socket, sockets: list[socket.socket], forwarder: Forwarder) -> None:
+async def _serve(
+    control: _socket.socket,
+    forwarder: Forwarder,
+    sockets: list[socket.socket],
+    publishing: tuple[GatewayOptions, list[tuple[int, int]]],
+) -> None:
     """Serve until the launcher sends END or closes the control socket; then report the end of the log."""
     ended = asyncio.Event()
     asyncio.get_running_loop().add_reader(control.fileno(), ended.set)
     diag, *others = sockets
+    publisher = None
+    if publishing[0].publish:
+        from agent_dev.network.published import start  # only with published ports
+
+        opener, *others = others
+        publisher = start.start_publishing(*publishing, start.NamespaceSockets(diag, opener), forwarder.log)
     gateway = Gateway(others, forwarder, ProgramFinder(diag))
     gateway.start()
     await ended.wait()
     await gateway.close()
+    if publisher:
+        await publisher.close()
     if control.recv(1) == END:
         control.send(forwarder.log.end())
     os._exit(0)  # without waiting for connections or name resolution

@@ -43,7 +43,10 @@ def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedCon
         masked_files=masks,
         masked_directories=directories,
         empty_directory=shown_paths.empty_directory_path(prepared.store.path),
-        shared_mounts=tuple(mount for one in prepared.shared_sockets for mount in one.mounts),
+        shared_mounts=(
+            *(mount for one in prepared.shared_sockets for mount in one.mounts),
+            *_ssh_agent(prepared, f"{prepared.store.sessions}/{mounts.session}"),
+        ),
         ro=prepared.ro,
         rw=prepared.rw,
         control_socket=_control_socket(prepared, f"{prepared.store.sessions}/{mounts.session}"),
@@ -53,6 +56,16 @@ def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedCon
             *(pair for one in prepared.shared_sockets for pair in one.env),
         ),
     )
+
+
+def _ssh_agent(prepared: PreparedRun, folder: str) -> tuple[plan.Bind, ...]:
+    """Return the mount of the filter's socket, if the user's ssh-agent is behind one."""
+    if not prepared.ssh_agent:
+        return ()
+    from agent_dev.sandbox import shared_sockets  # already loaded
+    from agent_dev.ssh_agent import handle  # only with `ssh`
+
+    return (plan.Bind(shared_sockets.SSH_AGENT, f"{folder}/{handle.SOCKET_NAME}"),)
 
 
 def _files(prepared: PreparedRun, environ: dict[str, str]) -> tuple[tuple[str, bytes], ...]:

@@ -20,6 +20,7 @@ from agent_dev.run.request import RunRequest
 from agent_dev.sandbox import failure_hints, landlock_probe, machine, probe
 from agent_dev.sandbox.plan import agent_home_path, agent_homes_folder
 from agent_dev.session.sessions import CommandContext
+from agent_dev.ssh_agent import openssh
 
 _TIMEOUT = 60  # s
 
@@ -68,6 +69,7 @@ def run_checks(where: CommandContext, options: RunOptions) -> tuple[Finding, ...
         _limits(where, untrusted),
         _network(),
         _control_socket(),
+        _openssh(where, untrusted),
         *_bwrap(where, untrusted),
         _state(where),
     ]
@@ -152,6 +154,18 @@ def _network() -> Finding:
         return Finding("net: allow", "works (tested)")
     cure = "the kernel needs nf_tables with NAT and reject: sudo modprobe -a nft_chain_nat nft_nat nft_reject_inet"
     return Finding("net: allow", reason, FindingState.UNAVAILABLE, cure)
+
+
+def _openssh(where: CommandContext, untrusted: tuple[str, ...]) -> Finding:
+    """Check whether ssh tells its agent the host, as `ssh:` needs; it is optional."""
+    program = programs.find_program("ssh", where.environ, untrusted)
+    version = openssh.parse_version(openssh.read_version(program, where.environ)) if program else None
+    if version is None:
+        return Finding("OpenSSH", "not installed: `ssh:` cannot be used", FindingState.UNAVAILABLE)
+    text = ".".join(map(str, version))
+    if openssh.binds_sessions(version):
+        return Finding("OpenSSH", f"{text}, works with `ssh:`")
+    return Finding("OpenSSH", f"{text}: logins through `ssh:` need 8.9 or newer", FindingState.UNAVAILABLE)
 
 
 def _control_socket() -> Finding:

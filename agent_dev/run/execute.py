@@ -4,6 +4,7 @@ import os
 import time
 
 from agent_dev.agent_git import refs
+from agent_dev.config import published_ports
 from agent_dev.errors import DeniedByPolicy
 from agent_dev.linux import pid_namespace, programs
 from agent_dev.run import limits, merge_lock, services
@@ -31,10 +32,7 @@ def run_job(job: RunJob, setup: launch.SetupProcess, notice: "limits.Notice") ->
         return outcome
     finally:
         setup.terminal.finish()
-        if setup.supervisor is not None:
-            setup.supervisor.kill()
-        if setup.gateway is not None:
-            setup.gateway.kill()
+        setup.kill_helpers()
 
 
 def _run_sandbox(job: RunJob, setup: launch.SetupProcess, blocking: list[bool | None]) -> Outcome:
@@ -96,12 +94,17 @@ def _monitor_more(
     monitor: sandbox_monitor.SandboxMonitor,
     disks: "dict[str, os.statvfs_result]",
 ) -> None:
-    """Monitor what a run that ends immediately does not need: free disk space, and whether the agent is idle."""
+    """Monitor what a run that ends immediately does not need: free disk space, whether the agent is idle, its new ports."""
     monitor.disk_monitor = limits.disk_monitor(job, disks)
     if job.prepared.settings.profile.notify_idle_seconds:
         from agent_dev.run.alerts import idle_alert  # off by default
 
-        monitor.check_idle = idle_alert.idle_check(job, setup, sandbox)
+        if check := idle_alert.idle_check(job, setup, sandbox):
+            monitor.checks.append(check)
+    if published_ports.AUTO in job.prepared.settings.profile.publish and setup.gateway is not None:
+        from agent_dev.run.alerts import port_alert  # as above
+
+        monitor.checks.append(port_alert.port_check(job, setup))
 
 
 def _announce_end(job: RunJob, outcome: Outcome, seconds: float, setup: launch.SetupProcess) -> None:

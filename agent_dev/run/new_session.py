@@ -78,10 +78,7 @@ def _begin(
         refs.record_initial_refs(session, job.record)
         return execute.run_job(job, setup, notice)
     except BaseException as error:
-        if setup.supervisor is not None:
-            setup.supervisor.kill()
-        if setup.gateway is not None:
-            setup.gateway.kill()
+        setup.kill_helpers()
         if home:
             home.release()
         is_unborn = services.drop_unstarted(session)

@@ -82,7 +82,7 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
     _refuse(prepared, request)
     prepared = _resolve_path(shown_paths.with_tools(prepared, with_masks=facts is None))
     if profile.share or profile.net in GATEWAY_NETS:
-        prepared = prepared.replace(shared_sockets=_shared(prepared, environ))
+        prepared = _with_shared_sockets(prepared, environ)
     if with_command:
         check_command(prepared, is_direct=bool(options.direct))
     return prepared
@@ -365,7 +365,7 @@ def path_on_host(path: str, prepared: PreparedRun) -> str | None:
     return path if any(is_below(path, prefix) for prefix in system) else None
 
 
-def _shared(prepared: PreparedRun, environ: dict[str, str]) -> tuple[SharedSocket, ...]:
+def _with_shared_sockets(prepared: PreparedRun, environ: dict[str, str]) -> PreparedRun:
     from agent_dev.config.network_rules import SOCKET_PREFIX  # most runs share nothing
     from agent_dev.sandbox import shared_sockets
 
@@ -373,4 +373,9 @@ def _shared(prepared: PreparedRun, environ: dict[str, str]) -> tuple[SharedSocke
     profile = prepared.settings.profile
     allowed = profile.allow if profile.net in GATEWAY_NETS else ()
     paths = tuple(rule.removeprefix(SOCKET_PREFIX) for rule in allowed if rule.startswith(SOCKET_PREFIX))
-    return (*shared_sockets.share_sockets(profile.share, context), *shared_sockets.share_paths(paths, context))
+    shared, agent = shared_sockets.share_paths(paths, context), ""
+    names = profile.share
+    if profile.ssh and "ssh-agent" in names:
+        filtered, agent = shared_sockets.share_filtered_ssh_agent(context)
+        names, shared = tuple(name for name in names if name != "ssh-agent"), (filtered, *shared)
+    return prepared.replace(shared_sockets=(*shared_sockets.share_sockets(names, context), *shared), ssh_agent=agent)

@@ -55,6 +55,7 @@ class PreparedRun(Value):
     shared_sockets: tuple[SharedSocket, ...]
     hidden: tuple[tuple[str, str], ...]  # tool directories not shown, with reasons
     notices: tuple[str, ...]  # notices about untrusted settings of the repository
+    ssh_agent: str = ""  # the user's ssh-agent, if a filter is in front of it
     agent_files: tuple[tuple[str, bytes], ...] = ()  # generated files of the sandbox for this agent: path, content
     nested_repositories: tuple[NestedRepository, ...] = ()  # below the root, in direct mode
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_dev.checkpoint.timer_process import TimerSpec
+    from agent_dev.config.profile import Profile
     from agent_dev.git.passed_config_files import PassedConfig
     from agent_dev.run.job import Outcome, RunJob
     from agent_dev.sandbox.supervisor_interface import NetworkGateway
@@ -37,11 +38,23 @@ def start_helpers(setup: launch.SetupProcess, prepared: PreparedRun, session: st
     """Start the supervisor, and with a network of its own the gateway, early, so that they load while we plan."""
     setup.supervisor = start_supervisor(prepared, session, environ)
     profile = prepared.settings.profile
-    if profile.net in GATEWAY_NETS:
-        from agent_dev.network.handle import GatewayHandle, GatewayOptions  # only with a network of its own
+    try:
+        if profile.net in GATEWAY_NETS or (profile.net == "none" and profile.publish):
+            setup.gateway = _start_gateway(profile, session)
+        if prepared.ssh_agent:
+            from agent_dev.ssh_agent.handle import FilterOptions, SshFilter  # only with `ssh`
 
-        options = GatewayOptions(profile.net, profile.allow, profile.deny, f"{session.folder}/network.jsonl")
-        setup.gateway = GatewayHandle(options)
+            setup.ssh_filter = SshFilter(FilterOptions(profile.ssh, prepared.ssh_agent, prepared.machine.home, session.folder))
+    except BaseException:
+        setup.kill()
+        raise
+
+
+def _start_gateway(profile: "Profile", session: store.Session) -> "NetworkGateway":
+    from agent_dev.network.handle import GatewayHandle, GatewayOptions  # only with a network of its own
+
+    options = GatewayOptions(profile.net, profile.allow, profile.deny, f"{session.folder}/network.jsonl", profile.publish)
+    return GatewayHandle(options.replace(published_file=f"{session.folder}/{store.PUBLISHED}"))
 
 
 def with_network_log(session: store.Session, record: store.Record, gateway: "NetworkGateway") -> store.Record:
@@ -80,7 +93,22 @@ def start_notices(prepared: PreparedRun, request: RunRequest) -> tuple[str, ...]
     lines += [f"--overlay {path}: its commits stay in the session, only file changes are merged" for path in repositories]
     unset = (name for name in request.options.env if "=" not in name and name not in request.environ)
     lines += [f"--env {name}: not set in your environment, so not passed through" for name in unset]
+    if prepared.settings.profile.publish:
+        lines += _published_notices(prepared)
     return (*lines, *shown_paths.session_notices(prepared))
+
+
+def _published_notices(prepared: PreparedRun) -> "list[str]":
+    """Return notices about ports that others reach, or that are not published because the network is the host's."""
+    from agent_dev.config.published_ports import fixed_ports  # only with published ports
+
+    profile = prepared.settings.profile
+    wanted = [port for port in profile.publish if not port.endswith("?")]
+    if profile.net == "host":
+        text = f"publish {', '.join(wanted)}: no effect with net: host, where servers of the agent are on this machine's loopback"
+        return [text] if wanted else []
+    exposed = (port for port in fixed_ports(profile.publish) if not port.is_local)
+    return [f"publish {port.text}: other machines can connect to the agent's server, not only this one" for port in exposed]
 
 
 def report_hidden(job: "RunJob", notice: "Notice") -> None:

@@ -111,7 +111,7 @@ def _settings(prepared: PreparedRun) -> list[tuple[str, str, str]]:
         ("limit", f"{name}={format_limit(name, size)}", origins.get(f"limits:{name}", BUILT_IN)) for name, size in profile.limits
     ]
     for field in LISTS:
-        if field in ("ro", "rw", "overlay", "path", "mask", "share", "allow", "deny"):
+        if field in ("ro", "rw", "overlay", "path", "mask", "share", "allow", "deny", "publish"):
             rows += [(field, item, origins.get(f"{field}:{item}", BUILT_IN)) for item in profile.as_dict()[field]]
     return rows
 

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.sandbox.cgroup_limits import LimitGroups
     from agent_dev.sandbox.redirected_streams import RedirectedStreams
-    from agent_dev.sandbox.supervisor_interface import NetworkGateway, SupervisorHandle
+    from agent_dev.sandbox.supervisor_interface import NetworkGateway, SshAgentFilter, SupervisorHandle
 
 _SET_UID = 0o4000
 _KIND, _FILES = 0o170000, (0o100000, 0o040000, 0o060000)  # file, directory, block device
@@ -58,7 +58,8 @@ class SetupProcess:
         self.cgroup_name = cgroups.new_name()  # name of the sandbox's own control groups
         self.has_namespaces = namespaces
         self.supervisor: SupervisorHandle | None = None  # None without policy and directory renames
-        self.gateway: NetworkGateway | None = None  # only with `net: allow`
+        self.gateway: NetworkGateway | None = None  # only with a network of its own, or published ports
+        self.ssh_filter: SshAgentFilter | None = None  # only with `ssh`
         self.limit_groups: LimitGroups | None = None  # control groups for limits on the whole sandbox
         self.join_socket = ""  # where commands ask to join the sandbox
         launcher = os.getpid()
@@ -96,6 +97,12 @@ class SetupProcess:
             self._close()
         self.terminal.finish()
         self.finish_streams()
+
+    def kill_helpers(self) -> None:
+        """Kill the supervisor, the gateway and the filter of the ssh-agent."""
+        for helper in (self.supervisor, self.gateway, self.ssh_filter):
+            if helper is not None:
+                helper.kill()
 
     def has_own_cgroups(self) -> bool:
         """Return whether the sandbox has its own control groups wherever it could write others; waits for the setup process."""
@@ -161,6 +168,17 @@ def open_streams() -> "RedirectedStreams | None":
 
             return RedirectedStreams()
     return None
+
+
+def _wait_for_ssh_filter(setup: SetupProcess) -> None:
+    """Wait until the filter of the ssh-agent serves. Raises CannotStart, with nothing left behind."""
+    if setup.ssh_filter is None:
+        return
+    try:
+        setup.ssh_filter.wait_until_ready()
+    except BaseException:
+        setup.kill()
+        raise
 
 
 def build_sandbox(plan: SandboxPlan, program: str, overlays: str, empty: str, setup: SetupProcess) -> Sandbox:
@@ -335,6 +353,7 @@ def build_with_fallback(
 
     Raises SandboxSetupFailed with a hint that explains the failure on this machine.
     """
+    _wait_for_ssh_filter(setup)
     overlays = os.environ.get("AGENT_DEV_OVERLAY") or bwrap.default_overlay_mode(version)
     try:
         return build_sandbox(plan, program, overlays, empty, setup)

@@ -68,7 +68,7 @@ class SandboxMonitor:
         self.exit_code: int | None = None  # exit code of an ended agent, if bubblewrap did not report it
         self.disk_monitor: FreeSpace | None = None  # monitors free disk space
         self.end_reason = ""  # its reason for ending the agent
-        self.check_idle: Callable[[], None] | None = None  # alerts the user of an idle agent
+        self.checks: list[Callable[[], None]] = []  # called often: an idle agent, new ports
 
     def install_handlers(self) -> None:
         """Install the signal handlers for the time that the agent runs."""
@@ -123,8 +123,8 @@ class SandboxMonitor:
         self._end_with_agent(waited)
         if self._terminal.exists():
             self._follow_job()
-        if self.check_idle:
-            self.check_idle()
+        for check in self.checks:
+            check()
         self._since_check += waited
         if self._since_check >= _REPO_INTERVAL:
             self._since_check = 0

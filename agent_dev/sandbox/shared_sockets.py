@@ -8,6 +8,7 @@ from agent_dev.paths import RUN, is_below
 from agent_dev.sandbox.plan import Bind, Mount, Tmpfs
 from agent_dev.value import Value
 
+SSH_AGENT = f"{RUN}/ssh-agent"  # in the sandbox
 WARNINGS = {
     "ssh-agent": "the agent can log in wherever your keys can, while it runs",
     "gpg-agent": "the agent can sign and decrypt with your keys, while it runs",
@@ -39,15 +40,22 @@ def share_sockets(names: tuple[str, ...], context: SocketContext) -> tuple[Share
     return tuple(_MAKERS[name](context) for name in names)
 
 
+def share_filtered_ssh_agent(context: SocketContext) -> tuple[SharedSocket, str]:
+    """Return what the ssh-agent behind a filter adds, and the path of the user's own socket. Raises Refused as above."""
+    return SharedSocket((), (("SSH_AUTH_SOCK", SSH_AGENT),), ""), _ssh_agent_socket(context)
+
+
 def share_paths(paths: tuple[str, ...], context: SocketContext) -> tuple[SharedSocket, ...]:
     """Return the sockets of `unix:` rules, each at its own path. Raises Refused as above."""
     return tuple(SharedSocket((Bind(path, _socket("", path, f"unix:{path}", context)),), (), "") for path in paths)
 
 
 def _ssh_agent(context: SocketContext) -> SharedSocket:
-    inside = f"{RUN}/ssh-agent"
-    source = _socket("ssh-agent", context.environ.get("SSH_AUTH_SOCK", ""), "SSH_AUTH_SOCK", context)
-    return _shared("ssh-agent", (Bind(inside, source),), ("SSH_AUTH_SOCK", inside))
+    return _shared("ssh-agent", (Bind(SSH_AGENT, _ssh_agent_socket(context)),), ("SSH_AUTH_SOCK", SSH_AGENT))
+
+
+def _ssh_agent_socket(context: SocketContext) -> str:
+    return _socket("ssh-agent", context.environ.get("SSH_AUTH_SOCK", ""), "SSH_AUTH_SOCK", context)
 
 
 def _gpg_agent(context: SocketContext) -> SharedSocket:

@@ -1,4 +1,4 @@
-"""The interfaces of the supervisor and the gateway for the code that starts and ends a sandbox."""
+"""The interfaces of the supervisor, the gateway and the filter of the ssh-agent for the code that starts and ends a sandbox."""
 
 from agent_dev.value import Value
 
@@ -38,6 +38,15 @@ if TYPE_CHECKING:
 
         def kill(self) -> None:
             """Kill the supervisor."""
+
+    class SshAgentFilter(Protocol):
+        """The filter in front of the user's ssh-agent."""
+
+        def wait_until_ready(self) -> None:
+            """Wait until it serves. Raises CannotStart if it cannot."""
+
+        def kill(self) -> None:
+            """End it and every connection through it."""
 
     class NetworkGateway(Protocol):
         """The gateway of a sandbox with a network of its own."""

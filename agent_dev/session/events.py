@@ -16,6 +16,7 @@ from agent_dev.session import hash_chain, store
 from agent_dev.session.hash_chain import ChainEnd
 
 START, END, CHECKPOINT, ROLLBACK, TRANSACTION = "start", "end", "checkpoint", "rollback", "transaction"
+SSH = "ssh"  # a request to the filter of the ssh-agent
 INSIDE = "inside"  # a transaction by the agent in its own session
 _MOST_PROBLEMS, _LONGEST_PROBLEM = 10, 300
 

@@ -13,6 +13,7 @@ from agent_dev.value import Value
 VERSION = 1
 DEFAULT_SIMILARITY = 50  # percent of a renamed file's content that is the same, as in git
 JOIN_SOCKET = "join"  # in a session's folder: where commands ask to join the running sandbox
+PUBLISHED = "published.json"  # in a session's folder: its published ports, while it runs
 UNLOCKED_FILE = "opened"  # in a session's folder: the unlocked directories of its uppers (session/uppers)
 RUNNING, WAITING, MERGED, DISCARDED, KILLED = "running", "waiting", "merged", "discarded", "killed"
 

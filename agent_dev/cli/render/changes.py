@@ -40,6 +40,7 @@ from agent_dev.risk.commit_risks import SUBMODULE_MOVED
 from agent_dev.sandbox.attaching.state import is_detached
 from agent_dev.sanitize import visible
 from agent_dev.session import approvals
+from agent_dev.session.published import ListedPort, read_published, url_of
 from agent_dev.session.sessions import ListedSession
 from agent_dev.session.store import MERGED, RUNNING
 
@@ -98,10 +99,13 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
                 "changes": [_change(change, roots) for change in changes.changes],
                 "notes": list(changes.notes),
                 "commits": [_commit(commit, contents.pointers) for commit in contents.commits],
+                "published": [{**port.as_dict(), "url": url_of(port, one.name)} for port in _published(one)],
             }
         )
         return
     print_line(session_line(one, palette))
+    for port in _published(one):
+        print_line(f"published {url_of(port, one.name)}, port {port.inside} inside")
     _list(changes, roots, palette)
     for commit in contents.commits:
         mark = " (imported)" if commit.is_imported else ""
@@ -110,6 +114,10 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
             print_line(f"  {text}")
     for row in _next_commands(one, contents):
         print_line(row)
+
+
+def _published(one: ListedSession) -> Sequence[ListedPort]:
+    return read_published(one.session.folder) if one.state == RUNNING else ()
 
 
 def _next_commands(one: ListedSession, contents: SessionContents) -> Sequence[str]:

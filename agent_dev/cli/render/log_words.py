@@ -35,6 +35,9 @@ def describe_connection(row: Row) -> str:
     program = f"  {row['program']} (pid {row.get('pid')})" if row.get("program") else ""
     if row.get("decision") == "deny":
         return f"deny   {target}{program}  {row.get('why')}"
+    if row.get("published"):
+        end = row.get("problem") or f"{row.get('sent')} bytes sent, {row.get('received')} received{_after(row)}"
+        return f"in     {target}  from port {row['published']}  {end}"
     if row.get("problem"):
         return f"failed {target}{program}  {row['problem']}"
     return f"allow  {target}{program}  {row.get('sent')} bytes sent, {row.get('received')} received{_after(row)}"
@@ -66,6 +69,10 @@ def _transaction(row: Row) -> str:
 def _inside(row: Row) -> str:
     problem = f": {row['problem']}" if row.get("problem") else ""
     return f"transaction inside {row.get('verdict')}: {_argv(row.get('command'))}{problem}"
+
+
+def _ssh(row: Row) -> str:
+    return f"ssh-agent {'refused' if row.get('decision') == 'deny' else 'allowed'}: {row.get('text')}"
 
 
 def _merge(verb: str) -> Callable[[Row], str]:
@@ -102,6 +109,7 @@ _EVENTS: dict[str, Callable[[Row], str]] = {
     "rollback": _rollback,
     "transaction": _transaction,
     "inside": _inside,
+    "ssh": _ssh,
     "merge": _merge("merged"),
     "undo": _merge("undone:"),
     "redo": _merge("merged again:"),

@@ -62,9 +62,7 @@ def _run_in_temporary_session(prepared: PreparedRun, listed: ListedSession, requ
             return _execute(job, setup, notice)
         finally:
             setup.terminal.finish()
-            for helper in (setup.supervisor, setup.gateway):
-                if helper is not None:
-                    helper.kill()
+            setup.kill_helpers()
     finally:
         if home is not None:
             home.release()

@@ -1,0 +1,1 @@
+"""Published ports: servers inside that this machine reaches on its own loopback."""

@@ -1,0 +1,30 @@
+"""The opener: a process in the sandbox's network that makes sockets there for the gateway, and does nothing else.
+
+A socket belongs to the network of the process that made it. The gateway connects those that it gets to servers inside.
+"""
+
+import _socket
+import os
+
+from agent_dev.linux import process, signals
+from agent_dev.network.passing_fds import send_fds
+
+IPV4, IPV6 = b"4", b"6"  # requests
+MADE, FAILED = b"+", b"!"  # responses
+_KIND = _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
+_FAMILIES = {IPV4: _socket.AF_INET, IPV6: _socket.AF_INET6}
+
+
+def run(requests: _socket.socket, launcher: int) -> None:
+    """Answer requests until the gateway has ended, or the launcher."""
+    signals.set_alarm(0)
+    process.leave_launcher(launcher)
+    process.close_all_but({requests.fileno()})
+    while family := requests.recv(1):
+        try:
+            made = _socket.socket(_FAMILIES[family], _KIND).detach()
+        except (OSError, KeyError):
+            requests.send(FAILED)
+        else:
+            send_fds(requests, MADE, [made])
+            os.close(made)

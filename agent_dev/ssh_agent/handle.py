@@ -1,0 +1,67 @@
+"""The launcher's handle on the filter of the ssh-agent: a process, forked early so that it loads while the sandbox is built."""
+
+import _socket
+import os
+
+from agent_dev.errors import CannotStart
+from agent_dev.linux import process, signals, unix_socket
+from agent_dev.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+READY, FAILED = b"r", b"!"
+SOCKET_NAME = "ssh-agent"  # in the session's folder
+_BACKLOG = 32
+
+
+class FilterOptions(Value):
+    """The values of `ssh:`, the socket of the user's ssh-agent, the user's home and the session's folder."""
+
+    rules: "tuple[tuple[str, Any], ...]"
+    agent: str
+    home: str
+    folder: str
+
+
+class SshFilter:
+    """The launcher's handle on the filter. Wait until it is ready, then kill it."""
+
+    def __init__(self, options: FilterOptions) -> None:
+        self._path = f"{options.folder}/{SOCKET_NAME}"
+        listener = unix_socket.listen_at(self._path, _socket.SOCK_STREAM, _BACKLOG)
+        self._control, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        launcher = os.getpid()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                process.leave_launcher(launcher)
+                signals.ignore(signals.PIPE)
+                process.close_all_but({theirs.fileno(), listener})
+                from agent_dev.ssh_agent import server  # in this process alone
+
+                server.run(theirs, listener, options)
+            except ImportError as error:
+                theirs.send(FAILED + str(error).encode("utf-8", "replace"))
+            finally:
+                os._exit(1)
+        theirs.close()
+        os.close(listener)
+
+    def wait_until_ready(self) -> None:
+        """Wait until it serves. Raises CannotStart if it cannot; nothing may be started then."""
+        message = self._control.recv(1 << 12)
+        if message != READY:
+            reason = message.removeprefix(FAILED).decode("utf-8", "replace") or "its process ended"
+            hint = "connect to the host once outside, so that it is known; `ssh:` names the hosts"
+            raise CannotStart(message=f"share ssh-agent: {reason}", hint=hint)
+
+    def kill(self) -> None:
+        """End the filter and every connection through it."""
+        if self.pid:
+            os.kill(self.pid, signals.KILL)
+            os.waitpid(self.pid, 0)
+            self._control.close()
+            unix_socket.remove_socket(self._path)
+            self.pid = 0
