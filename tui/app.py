@@ -38,6 +38,7 @@ from tui.events import Event, LinesCounted, Resized, Result
 from tui.keys.bindings import REVIEW_BINDINGS
 from tui.keys.key_names import descriptions_by_binding, keys_by_binding
 from tui.model.tabs import Tab, TabEntry
+from tui.page_text import commits
 from tui.screens.pages import (
     conflicts_screen,
     deletions_screen,
@@ -57,7 +58,7 @@ from tui.source import Draft, Ending, ReviewedSession
 from tui.state import ScreenPage, State, draft_of
 from tui.terminal.driver import WakeableDriver
 from tui.terminal.terminal_setup import prepare_terminal
-from tui.text import commits, labels
+from tui.text import labels
 from tui.theme import DARK, LIGHT, ScreenSettings
 from tui.update.dispatch import initial_state, update
 from tui.workers import Worker

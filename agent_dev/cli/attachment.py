@@ -17,7 +17,12 @@ from agent_dev.sanitize import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent_dev.run.job import Outcome
     from agent_dev.session.sessions import ListedSession
+
+    Review = Callable[[Outcome, RunRequest], int]  # shows the changes of a run, and returns its exit code
 
 _KILLED = 128 + 9
 
@@ -28,7 +33,7 @@ def keys_of(options: RunOptions, environ: dict[str, str]) -> tuple[Key, Key]:
     return parse_detach_key(load.load_settings(request).profile.detach_key)
 
 
-def finish_attachment(attachment: client.Attachment, greeting: Greeting, request: RunRequest) -> int:
+def finish_attachment(attachment: client.Attachment, greeting: Greeting, request: RunRequest, review: "Review") -> int:
     """Say how an attachment ended; if the agent has ended, review its changes. Return the exit code."""
     name = greeting.name
     if attachment.end == client.DETACHED:
@@ -44,7 +49,7 @@ def finish_attachment(attachment: client.Attachment, greeting: Greeting, request
         warn(f"session {name}: its launcher was killed; agent-dev sessions")
         return _KILLED
     _wait_for_exit(greeting.launcher)
-    return finish_run(parse_result(attachment.result), greeting.session, request)
+    return finish_run(parse_result(attachment.result), greeting.session, request, review)
 
 
 def _end_line() -> None:
@@ -67,7 +72,7 @@ def _wait_for_exit(pid: int) -> None:
     os.close(fd)
 
 
-def finish_run(result: RunResult, session: str, request: RunRequest) -> int:
+def finish_run(result: RunResult, session: str, request: RunRequest, review: "Review") -> int:
     """Show the launcher's messages, and review the changes as after any run; return the agent's exit code."""
     for line in result.messages.splitlines():
         os.write(2, f"{visible(line)}\n".encode())
@@ -75,25 +80,24 @@ def finish_run(result: RunResult, session: str, request: RunRequest) -> int:
         warn(visible(result.fields["limit_notice"]))
     if not (result.fields.get("changes") or result.fields.get("commits") or _is_kept(result)):
         return result.code
-    from agent_dev.cli.post_run_review import review_run  # loads the review, for a session with changes
-    from agent_dev.merge import session_access
+    from agent_dev.merge import session_access  # for a session with changes
     from agent_dev.session import sessions
 
     context = sessions.command_context(request.options, request.environ)
     locked = session_access.lock_ended(sessions.find_session(context, session))
     outcome = result.outcome(locked.session)
     remove_result(locked.session.folder)
-    return review_run(outcome, request) if outcome else result.code
+    return review(outcome, request) if outcome else result.code
 
 
 def _is_kept(result: RunResult) -> bool:
     return bool(result.fields.get("refs") or result.fields.get("kept_notice"))
 
 
-def review_ended(one: "ListedSession", request: RunRequest) -> int | None:
+def review_ended(one: "ListedSession", request: RunRequest, review: "Review") -> int | None:
     """Review a session whose agent ended while it was detached; None if it was reviewed already."""
     result = kept_result(one.session.folder)
     if result is None:
         return None
     notify(f"session {one.name} ended while it was detached, exit code {result.code}")
-    return finish_run(result, one.session.id, request)
+    return finish_run(result, one.session.id, request, review)

@@ -1,10 +1,17 @@
-"""Write to the user's terminal."""
+"""Write to the user's terminal, and report errors there."""
 
 import os
 import sys
 
-from agent_dev.errors import AgentDevError
+from agent_dev.errors import FAILURE, AgentDevError, describe_system_error
 from agent_dev.sanitize import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OUT_OF_MEMORY = -1  # in place of an exit code
+_OUTPUT_MODULES = ("agent_dev.cli.",)  # write to stdout
 
 _is_quiet = False
 
@@ -60,3 +67,43 @@ def report_error(error: AgentDevError) -> None:
         warn(line)
     if error.hint:
         warn(f"hint: {visible(error.hint)}")
+
+
+def guard(call: "Callable[[], int]") -> tuple[int, bool]:
+    """Return the exit code of a call whose errors are reported here, and whether a failure of the output was reported."""
+    try:
+        return call(), False
+    except AgentDevError as error:
+        report_error(error)
+        return error.code, False
+    except KeyboardInterrupt:
+        return 130, False
+    except BrokenPipeError:
+        return 141, False
+    except (OSError, ImportError) as error:
+        return FAILURE, _report_failure(error)
+    except (MemoryError, SystemError):
+        return OUT_OF_MEMORY, False
+
+
+def _report_failure(error: OSError | ImportError) -> bool:
+    """Report a system failure that no command explained, such as a full disk; return whether it is the output."""
+    if isinstance(error, OSError) and _is_output_failure(error):
+        report_output_failure(error)
+        return True
+    reason, hint = describe_system_error(error)
+    report_error(AgentDevError(message=reason, hint=hint))
+    return False
+
+
+def report_output_failure(error: OSError) -> None:
+    """Report that stdout could not be written."""
+    warn(f"cannot write the output: {error.strerror}")
+
+
+def _is_output_failure(error: OSError) -> bool:
+    """Return whether writing to stdout failed: this package opens files by name and writes to nothing else."""
+    trace, module = error.__traceback__, ""
+    while trace is not None:
+        module, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
+    return not error.filename and module.startswith(_OUTPUT_MODULES)

@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agent_dev.cli.attachment import Review
     from agent_dev.run.job import Outcome
 
     Start = Callable[[RunRequest], Outcome]
@@ -31,10 +32,11 @@ _MISSING = b"m"  # from the launcher: the agent is not installed
 _FORWARDED = (signals.INT, signals.QUIT, signals.TERM)
 
 
-def run(request: RunRequest, start: "Start", guard: "Guard") -> int:
+def run(request: RunRequest, start: "Start", guard: "Guard", review: "Review") -> int:
     """Run an agent until it ends or the user detaches; return its exit code, 0 when detached.
 
-    `start` runs it to its end, in the launcher; `guard` reports the errors of a call and returns its exit code.
+    `start` runs it to its end, in the launcher; `guard` reports the errors of a call and returns its exit code;
+    `review` shows the changes if the agent has ended.
     """
     options = request.options
     if options.record:
@@ -52,13 +54,13 @@ def run(request: RunRequest, start: "Start", guard: "Guard") -> int:
             os._exit(code)
     theirs.close()
     try:
-        return _follow(ours, pid, request)
+        return _follow(ours, pid, request, review)
     except AgentNotInstalled as error:
         from agent_dev.cli import offer_install  # rare
 
         if not offer_install.offer_install(str(error.values["agent"]), options, request.environ):
             raise
-    return run(request, start, guard)
+    return run(request, start, guard, review)
 
 
 class _Launcher:
@@ -92,7 +94,7 @@ class _Launcher:
         return code
 
 
-def _follow(connection: _socket.socket, pid: int, request: RunRequest) -> int:
+def _follow(connection: _socket.socket, pid: int, request: RunRequest, review: "Review") -> int:
     """Attach to the session when it has started. Raises AgentNotInstalled."""
     saved = [(number, signals.catch(number, lambda n, _: os.kill(pid, n))) for number in _FORWARDED]
     try:
@@ -114,7 +116,7 @@ def _follow(connection: _socket.socket, pid: int, request: RunRequest) -> int:
             return 0
     else:
         attachment = client.attach(greeted, keys_of(request.options, request.environ), is_first=True)
-    return finish_attachment(attachment, greeted.greeting, request)
+    return finish_attachment(attachment, greeted.greeting, request, review)
 
 
 def _wait_for_start(connection: _socket.socket, pid: int) -> tuple[bytes, client.Connection | None]:

@@ -4,29 +4,25 @@ import os
 import sys
 
 from agent_dev import debug
-from agent_dev.cli.console import notify, report_error, silence, warn, write_stdout
+from agent_dev.cli.console import OUT_OF_MEMORY, guard, notify, report_output_failure, silence, warn, write_stdout
 from agent_dev.cli.options import parse
 from agent_dev.config.detachable import may_detach
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import (
     FAILURE,
     SYSTEM_ERRORS,
-    AgentDevError,
     AgentNotInstalled,
     AgentNotStarted,
     RunUsageError,
     UnknownAgent,
     UsageError,
     agent_not_started,
-    describe_system_error,
 )
 from agent_dev.run.request import AGENT, COMMAND, RunRequest
 from agent_dev.sanitize import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from agent_dev.run.job import Outcome
 
 VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that implements them
@@ -51,10 +47,8 @@ VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that impl
     "init": ("init",),
 }
 _VERBS = {word: area for area, argv in VERB_GROUPS.items() for word in argv}
-_OUTPUT_MODULES = ("agent_dev.cli.",)  # to stdout
 _PLAIN_VERBS = ("run", "tx", "help", "completion")  # subcommands without a repository, or without argparse
 SUBCOMMANDS = (*_VERBS, *_PLAIN_VERBS)
-OUT_OF_MEMORY = -1  # in place of an exit code
 MIN_ADDRESS_SPACE = 64 << 20  # bytes of address space: twice what any command needs in a small repository
 NO_MEMORY = b"agent-dev: out of memory\nagent-dev: hint: free memory, or raise the limit: ulimit -v\n"
 RESERVED_VERBS = ("network",)
@@ -185,7 +179,7 @@ def _run_agent(request: RunRequest) -> int:
     if may_detach(request.options, request.environ):
         from agent_dev.cli import detachable  # few runs
 
-        return detachable.run(request, _run_to_end, guard)
+        return detachable.run(request, _run_to_end, guard, _review)
     try:
         outcome = _run_to_end(request)
     except AgentNotInstalled as error:
@@ -198,6 +192,10 @@ def _run_agent(request: RunRequest) -> int:
         warn(visible(outcome.limit_notice))
     if not outcome.is_kept:
         return outcome.exit_code
+    return _review(outcome, request)
+
+
+def _review(outcome: "Outcome", request: RunRequest) -> int:
     from agent_dev.cli.post_run_review import review_run  # not on the launch path
 
     return review_run(outcome, request)
@@ -253,48 +251,9 @@ def _flush(code: int, *, is_reported: bool) -> int:
         return 141
     except OSError as error:
         if not is_reported:
-            _report_output_failure(error)
+            report_output_failure(error)
         return code or FAILURE
     return code
-
-
-def _report_output_failure(error: OSError) -> None:
-    warn(f"cannot write the output: {error.strerror}")
-
-
-def _is_output_failure(error: OSError) -> bool:
-    """Return whether writing to stdout failed: this package opens files by name and writes to nothing else."""
-    trace, module = error.__traceback__, ""
-    while trace is not None:
-        module, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
-    return not error.filename and module.startswith(_OUTPUT_MODULES)
-
-
-def _report_failure(error: OSError | ImportError) -> bool:
-    """Report a system failure that no command explained, such as a full disk; return whether it is the output."""
-    if isinstance(error, OSError) and _is_output_failure(error):
-        _report_output_failure(error)
-        return True
-    reason, hint = describe_system_error(error)
-    report_error(AgentDevError(message=reason, hint=hint))
-    return False
-
-
-def guard(call: "Callable[[], int]") -> tuple[int, bool]:
-    """Return the exit code of a call whose errors are reported here, and whether a failure of the output was reported."""
-    try:
-        return call(), False
-    except AgentDevError as error:
-        report_error(error)
-        return error.code, False
-    except KeyboardInterrupt:
-        return 130, False
-    except BrokenPipeError:
-        return 141, False
-    except (OSError, ImportError) as error:
-        return FAILURE, _report_failure(error)
-    except (MemoryError, SystemError):
-        return OUT_OF_MEMORY, False
 
 
 def main() -> None:

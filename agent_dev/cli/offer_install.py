@@ -1,20 +1,29 @@
-"""Ask on a terminal whether to install an agent that is missing."""
+"""Install an agent, and ask on a terminal whether to install one that is missing."""
 
 import os
 import sys
 
-from agent_dev.agents.catalogue import find_agent
+from agent_dev.agents import catalogue
+from agent_dev.agents.catalogue import Agent
+from agent_dev.agents.install import install_agent
+from agent_dev.agents.install_script import DOES_NOT_START, NEEDS_PROGRAM
 from agent_dev.cli import typeahead
-from agent_dev.cli.commands.install import install_one
+from agent_dev.cli.console import notify, warn
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS
+from agent_dev.errors import FAILURE, SUCCESS
+from agent_dev.sanitize import visible
+
+_REASONS = {
+    NEEDS_PROGRAM: "a program that it needs is missing",
+    DOES_NOT_START: "this version does not start; another one: --version VERSION",
+}
 
 
 def offer_install(name: str, options: RunOptions, environ: dict[str, str]) -> bool:
     """Offer to install an agent; return whether it is installed now. Off a terminal nothing is asked or installed."""
     if not (os.isatty(0) and os.isatty(2)):
         return False
-    agent = find_agent(name, options, environ)
+    agent = catalogue.find_agent(name, options, environ)
     if agent is None:
         return False
     typeahead.drop_typeahead()
@@ -24,3 +33,15 @@ def offer_install(name: str, options: RunOptions, environ: dict[str, str]) -> bo
     if not answer or answer.strip().lower() not in ("", "y", "yes"):
         return False
     return install_one(agent, "", options, environ) == SUCCESS
+
+
+def install_one(agent: Agent, version: str, options: RunOptions, environ: dict[str, str]) -> int:
+    """Install an agent and say so; return the exit code: 0, or 1 if it is not usable afterwards."""
+    notify(f"installing {agent.name} ({agent.entry.package}) in {agent.home}")
+    code = install_agent(agent, version, options, environ, notify)
+    if code:
+        warn(f"{agent.name} is not installed: {_REASONS.get(code, f'the installation ended with status {code}')}")
+        return FAILURE
+    installed = catalogue.find_agent(agent.name, options, environ) or agent
+    notify(f"{agent.name} {visible(installed.version)} is installed; to start it: agent-dev {agent.name}")
+    return SUCCESS

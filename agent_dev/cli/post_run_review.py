@@ -6,15 +6,14 @@ After any review, do what the user wants with the rest of the session: keep it, 
 from contextlib import closing
 
 from agent_dev.cli import review_notes
-from agent_dev.cli.console import is_quiet, notify, warn
+from agent_dev.cli.console import guard, is_quiet, notify, warn
 from agent_dev.cli.render import changes
 from agent_dev.cli.screen import frontend
 from agent_dev.config.detachable import is_foreground_terminal, may_detach
 from agent_dev.config.options import RunOptions
 from agent_dev.diff.review_note import format_notes
 from agent_dev.errors import SUCCESS, AgentDevError
-from agent_dev.merge import saved_selection, session_access
-from agent_dev.merge.retention import expire
+from agent_dev.merge import expire, saved_selection, session_access
 from agent_dev.merge.review import open_review
 from agent_dev.overlay.labels import format_count
 from agent_dev.run.job import Outcome
@@ -104,10 +103,10 @@ def end_session(end: frontend.ReviewEnd, session: str, context: CommandContext, 
 def resume_session(one: ListedSession, request: RunRequest) -> int:
     """Run a session again, show its changes, and return the agent's exit code. Raises AgentDevError if it never started."""
     if _is_detachable(one, request):
-        from agent_dev.cli import detachable, main  # few runs
+        from agent_dev.cli import detachable  # few runs
 
         options = request.options.replace(detachable=True)
-        return detachable.run(request.replace(options=options), lambda given: _resume(one, given), main.guard)
+        return detachable.run(request.replace(options=options), lambda given: _resume(one, given), guard, review_run)
     outcome = _resume(one, request)
     if outcome.limit_notice:
         warn(visible(outcome.limit_notice))

@@ -108,7 +108,7 @@ def _resolution(text: str, review: Review, context: CommandContext) -> tuple[Key
     key = resolve_paths([path], review, context)[0]
     if side != "edit":
         return key, ConflictSide(side)
-    from agent_dev.merge import editor  # rare
+    from agent_dev.cli import editor  # rare
 
     return key, editor.resolve_in_editor(review, key, context.environ)
 

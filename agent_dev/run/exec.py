@@ -4,7 +4,7 @@ import os
 
 from agent_dev.environment import BASE_ENV
 from agent_dev.paths import is_below
-from agent_dev.sandbox.joining import client
+from agent_dev.run import join
 from agent_dev.sandbox.joining.service import JoinRequest
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext, ListedSession
@@ -20,7 +20,7 @@ def exec_in_session(one: ListedSession, command: tuple[str, ...], context: Comma
     cwd = working_directory(one.record, context.cwd)
     env = tuple((name, context.environ[name]) for name in BASE_ENV if name in context.environ)
     request = JoinRequest(command, cwd, env, in_foreground=False)
-    return client.run_joined(
+    return join.run_joined(
         f"{one.session.folder}/{store.JOIN_SOCKET}", request, one.record["init"], may_copy=one.record.get("clipboard", True)
     )
 

@@ -17,10 +17,12 @@ BWRAP_FAILED = (1, 125)  # exit codes of bubblewrap or the setup process when th
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from agent_dev.run.request import Notice
+
     EndedRun = tuple[sandbox_monitor.SandboxMonitor, launch.SetupProcess, launch.Sandbox]
 
 
-def run_job(job: RunJob, setup: launch.SetupProcess, notice: "limits.Notice") -> Outcome:
+def run_job(job: RunJob, setup: launch.SetupProcess, notice: "Notice") -> Outcome:
     """Start the sandbox, wait for its end, and finish the session. `notice` shows a line to the user before the agent starts."""
     merge_lock.block_merges(job.merge_lock)
     limits.add_limit_groups(job, setup, notice)

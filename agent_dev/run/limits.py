@@ -9,14 +9,12 @@ from agent_dev.sandbox import launch, sandbox_monitor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from agent_dev.fs.disk_space import FreeSpace
     from agent_dev.run.job import RunJob
+    from agent_dev.run.request import Notice
     from agent_dev.session.store import Store
 
     Disks = dict[str, os.statvfs_result]
-    Notice = Callable[[str], None]
 
 _WHOLE_SANDBOX = ("memory", "processes")
 _EXIT_SIGXFSZ = 128 + 25  # the exit code of a program that reached the file-size limit

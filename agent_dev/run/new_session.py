@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent_dev.run.run import Notice
+    from agent_dev.run.request import Notice
 
 
 def start_and_wait(

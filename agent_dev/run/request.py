@@ -9,9 +9,13 @@ from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_dev.git.nested_repositories import NestedRepository
     from agent_dev.sandbox.shared_sockets import SharedSocket
     from agent_dev.sandbox.terminal.pty import Terminal
+
+    Notice = Callable[[str], None]  # shows a line to the user
 else:
     NestedRepository = SharedSocket = object
 

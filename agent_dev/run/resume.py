@@ -27,7 +27,7 @@ _NOTES = "AGENT_DEV_REVIEW_NOTES"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.run.run import Notice
+    from agent_dev.run.request import Notice
 
 
 def resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_job.Outcome:

@@ -8,9 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_dev.run.job import Outcome
-    from agent_dev.run.request import PreparedRun, RunRequest
-
-    Notice = Callable[[str], None]
+    from agent_dev.run.request import Notice, PreparedRun, RunRequest
 
 
 def run(
@@ -28,9 +26,9 @@ def run(
         raise agent_not_started(error) from None
     try:
         if request.options.record:
-            from agent_dev.sandbox.terminal import recording  # rare
+            from agent_dev.sandbox.terminal import recording_file  # rare
 
-            recording.begin(setup.terminal, request.options.record)
+            recording_file.begin(setup.terminal, request.options.record)
         try:
             from agent_dev.run import new_session  # most of the launch path, while the setup process works
         except SYSTEM_ERRORS as error:
@@ -39,7 +37,7 @@ def run(
     except BaseException:
         setup.kill()
         if request.options.record:
-            from agent_dev.sandbox.terminal import recording  # rare
+            from agent_dev.sandbox.terminal import recording_file  # rare
 
-            recording.remove_unused(setup.terminal, request.options.record)
+            recording_file.remove_unused(setup.terminal, request.options.record)
         raise

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from agent_dev.config.profile import Profile
     from agent_dev.git.passed_config_files import PassedConfig
     from agent_dev.run.job import Outcome, RunJob
+    from agent_dev.run.request import Notice
     from agent_dev.sandbox.supervisor_interface import NetworkGateway
     from agent_dev.supervisor.handle import Supervisor
-
-    Notice = Callable[[str], None]
 
 
 def start_supervisor(prepared: PreparedRun, session: store.Session, environ: dict[str, str]) -> "Supervisor | None":

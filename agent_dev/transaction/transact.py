@@ -26,8 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent_dev.run.request import PreparedRun
-    from agent_dev.run.run import Notice
+    from agent_dev.run.request import Notice, PreparedRun
 
 
 def run_commands(spec: TransactionSpec, notice: "Notice") -> TransactionAttempt:

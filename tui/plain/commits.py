@@ -2,10 +2,11 @@
 
 from agent_dev.overlay.labels import RISK_SIGN, display_path, format_count
 from tui.model.tabs import ImportMode, TabEntry
+from tui.page_text import commits
 from tui.plain import review as plain
 from tui.plain.prompt import LineIO, Questioner, QuestionsQuit
 from tui.source import OperationResult, ReviewedSession
-from tui.text import commits, labels
+from tui.text import labels
 
 _MODES = {"y": ImportMode.ONTO_BRANCH, "s": ImportMode.SQUASHED, "b": ImportMode.NEW_BRANCH}
 _IMPORT_HELP = (

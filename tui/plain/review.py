@@ -36,10 +36,10 @@ from tui.model import conflict
 from tui.model.change_list import ChangeRow, HeadingRow, Section
 from tui.model.document import ChangePart, Document, RowKind
 from tui.model.totals import format_totals
+from tui.page_text.summary import apply_question
 from tui.plain.prompt import LineIO, Questioner, QuestionsQuit
 from tui.source import Draft, Ending, ReviewedSession
 from tui.state import ScreenPage, draft_of
-from tui.text.summary import apply_question
 from tui.update import line_selection
 from tui.update.dispatch import initial_state, update
 from tui.update.line_selection import SelectionState

@@ -12,12 +12,12 @@ from tui.keys.key_names import KeysByBinding
 from tui.model.document import PageLine, Tone
 from tui.model.note_rows import NOTE_SIGN
 from tui.model.tabs import Tab
+from tui.page_text import commits
+from tui.page_text.summary import apply_question, apply_summary, deletions_page, risky_changes_page
 from tui.screens.question import PageScreen, QuestionScreen, ResultScreen, lines_as_pieces
 from tui.source import ReviewedSession
 from tui.state import State
-from tui.text import commits
 from tui.text.cells import clean_text, wrap
-from tui.text.summary import apply_question, apply_summary, deletions_page, risky_changes_page
 from tui.update.questions import IMPORT_MODES
 from tui.widgets.paint import Piece
 

@@ -19,9 +19,9 @@ from tui.model.change_list import ChangeRow
 from tui.model.document import Tone
 from tui.model.tabs import Tab
 from tui.model.totals import format_totals
+from tui.page_text import commits
 from tui.source import ReviewedSession
 from tui.state import ScreenPage, State
-from tui.text import commits
 from tui.text.cells import clean_text, crop, crop_start, crop_words, width
 from tui.update import resolution
 from tui.widgets import change_list, diff_view

@@ -1,1 +1,1 @@
-"""Texts and labels of the screen."""
+"""Labels of the screen, and text in terminal cells."""

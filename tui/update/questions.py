@@ -24,9 +24,9 @@ from tui.events import (
     SendBackRequested,
 )
 from tui.model.tabs import ImportMode, Tab
+from tui.page_text import commits
 from tui.source import Ending
 from tui.state import Prompt, ScreenPage, State, Transition, with_selection
-from tui.text import commits
 from tui.update import navigation
 
 IMPORT_MODES = tuple(ImportMode)  # answers to "how to import", after No

@@ -1,9 +1,11 @@
 """The subcommand `attach`, which attaches the terminal to a session."""
 
+from typing import TYPE_CHECKING
+
 from agent_dev.cli import run_result
 from agent_dev.cli.ask_session import ask_session
 from agent_dev.cli.attachment import finish_attachment, keys_of, review_ended
-from agent_dev.cli.commands.parser import Verb, make_session_parser
+from agent_dev.cli.parser import Verb, make_session_parser
 from agent_dev.config.detachable import is_foreground_terminal
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import AgentDevError, NoSession, SessionBusy, UsageError
@@ -11,6 +13,9 @@ from agent_dev.run.request import RunRequest
 from agent_dev.sandbox.attaching import client, protocol, state
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
+
+if TYPE_CHECKING:
+    from agent_dev.run.job import Outcome
 
 _ENDED = (store.WAITING, store.KILLED)
 
@@ -46,7 +51,7 @@ def _find_session(context: CommandContext) -> ListedSession:
 
 
 def _review(one: ListedSession, request: RunRequest) -> int:
-    code = review_ended(one, request) if one.state in _ENDED else None
+    code = review_ended(one, request, _review_run) if one.state in _ENDED else None
     if code is None:
         raise AgentDevError(message=f"session {one.name} is not running: it is {one.state}", hint=f"agent-dev merge {one.name}")
     return code
@@ -66,7 +71,13 @@ def _attach_to(one: ListedSession, request: RunRequest, *, takes_over: bool) -> 
         raise AgentDevError(message=f"session {one.name} has just ended", hint="agent-dev sessions")
     connection.settimeout(None)
     attachment = client.attach(greeted, keys_of(request.options, request.environ), is_first=False)
-    return finish_attachment(attachment, greeted.greeting, request)
+    return finish_attachment(attachment, greeted.greeting, request, _review_run)
+
+
+def _review_run(outcome: "Outcome", request: RunRequest) -> int:
+    from agent_dev.cli.post_run_review import review_run  # loads the review, for a session with changes
+
+    return review_run(outcome, request)
 
 
 VERBS: dict[str, Verb] = {"attach": _attach}

@@ -8,8 +8,8 @@ from contextlib import nullcontext
 
 from agent_dev.backup import jobs
 from agent_dev.backup.jobs import BackupJob, JobResult
-from agent_dev.cli.commands.parser import Parser, Verb, make_parser
 from agent_dev.cli.console import notify, warn
+from agent_dev.cli.parser import Parser, Verb, make_parser
 from agent_dev.cli.render.format import print_line, print_outcome
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError

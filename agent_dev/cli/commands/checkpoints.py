@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from agent_dev.checkpoint import deleted_files, history, operations, rollback
-from agent_dev.cli.commands.parser import Verb, add_color_argument, add_session_argument, make_parser, relative_to_root
 from agent_dev.cli.console import warn
+from agent_dev.cli.parser import Verb, add_color_argument, add_session_argument, make_parser, relative_to_root
 from agent_dev.cli.render import checkpoints as output
 from agent_dev.cli.render.colour import choose_palette
 from agent_dev.cli.render.format import print_line, session_line

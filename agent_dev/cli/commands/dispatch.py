@@ -3,8 +3,8 @@
 import gc
 from importlib import import_module
 
-from agent_dev.cli.commands.parser import Verb
 from agent_dev.cli.console import warn
+from agent_dev.cli.parser import Verb
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, CannotStart, RecoveryRequired
 from agent_dev.merge_engine import pending_marks

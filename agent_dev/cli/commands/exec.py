@@ -1,8 +1,8 @@
 """The subcommands `exec` and `shell`, which run a command in a session's sandbox."""
 
 from agent_dev.cli.ask_session import ask_running_session
-from agent_dev.cli.commands.parser import Verb, make_session_parser
 from agent_dev.cli.console import notify, warn
+from agent_dev.cli.parser import Verb, make_session_parser
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import UsageError
 from agent_dev.run import exec as run_exec

@@ -1,8 +1,8 @@
 """The subcommand `fork`, which copies an ended session."""
 
-from agent_dev.cli.commands.parser import Verb, make_session_parser
 from agent_dev.cli.console import notify
 from agent_dev.cli.options import check_session_name
+from agent_dev.cli.parser import Verb, make_session_parser
 from agent_dev.cli.render.format import print_outcome
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError

@@ -7,8 +7,8 @@ import sys
 from agent_dev.agents import catalogue
 from agent_dev.cli import typeahead
 from agent_dev.cli.commands import home_import
-from agent_dev.cli.commands.parser import Verb, make_parser
 from agent_dev.cli.console import warn
+from agent_dev.cli.parser import Verb, make_parser
 from agent_dev.cli.render import home as output
 from agent_dev.config import load, validators
 from agent_dev.config.options import RunOptions

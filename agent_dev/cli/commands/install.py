@@ -4,22 +4,17 @@ import argparse
 
 from agent_dev.agents import catalogue
 from agent_dev.agents.catalogue import Agent
-from agent_dev.agents.install import install_agent, newest_version
-from agent_dev.agents.install_script import DOES_NOT_START, NEEDS_PROGRAM
-from agent_dev.cli.commands.parser import Verb, make_parser
-from agent_dev.cli.console import notify, warn
+from agent_dev.agents.install import newest_version
+from agent_dev.cli.console import notify
+from agent_dev.cli.offer_install import install_one
+from agent_dev.cli.parser import Verb, make_parser
 from agent_dev.cli.render.format import format_table, print_line
 from agent_dev.config import validators
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import FAILURE, SUCCESS, UsageError
+from agent_dev.errors import SUCCESS, UsageError
 from agent_dev.progress import show_progress
 from agent_dev.sanitize import visible
 from agent_dev.session.sessions import CommandContext
-
-_REASONS = {
-    NEEDS_PROGRAM: "a program that it needs is missing",
-    DOES_NOT_START: "this version does not start; another one: --version VERSION",
-}
 
 
 def _install(argv: list[str], context: CommandContext, options: RunOptions) -> int:
@@ -62,18 +57,6 @@ def _install_one(agent: Agent, args: argparse.Namespace, options: RunOptions, co
         notify(f"{agent.name} {visible(agent.version)} is installed already; agent-dev install --upgrade {agent.name}")
         return SUCCESS
     return install_one(agent, args.version, options, context.environ)
-
-
-def install_one(agent: Agent, version: str, options: RunOptions, environ: dict[str, str]) -> int:
-    """Install an agent and say so; return the exit code: 0, or 1 if it is not usable afterwards."""
-    notify(f"installing {agent.name} ({agent.entry.package}) in {agent.home}")
-    code = install_agent(agent, version, options, environ, notify)
-    if code:
-        warn(f"{agent.name} is not installed: {_REASONS.get(code, f'the installation ended with status {code}')}")
-        return FAILURE
-    installed = catalogue.find_agent(agent.name, options, environ) or agent
-    notify(f"{agent.name} {visible(installed.version)} is installed; to start it: agent-dev {agent.name}")
-    return SUCCESS
 
 
 def _list(options: RunOptions, context: CommandContext) -> int:

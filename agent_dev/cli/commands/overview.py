@@ -3,8 +3,8 @@
 import os
 
 from agent_dev.agents.startable import InstalledAgents, find_installed
-from agent_dev.cli.commands.parser import Verb
 from agent_dev.cli.console import write_stdout
+from agent_dev.cli.parser import Verb
 from agent_dev.cli.render.overview import Overview, overview_text, state_rows
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, CannotUndo

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_dev.cli import typeahead
-from agent_dev.cli.commands.parser import Verb, make_parser
 from agent_dev.cli.console import notify, warn
+from agent_dev.cli.parser import Verb, make_parser
 from agent_dev.cli.render.format import print_json, print_line
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError

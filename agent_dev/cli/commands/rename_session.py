@@ -1,7 +1,7 @@
 """The subcommand `sessions rename`."""
 
-from agent_dev.cli.commands.parser import add_session_argument, make_parser
 from agent_dev.cli.options import check_session_name
+from agent_dev.cli.parser import add_session_argument, make_parser
 from agent_dev.cli.render.format import print_outcome
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS

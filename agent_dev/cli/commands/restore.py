@@ -3,8 +3,8 @@
 import os
 import time
 
-from agent_dev.cli.commands.parser import Verb, make_parser
 from agent_dev.cli.console import notify, warn
+from agent_dev.cli.parser import Verb, make_parser
 from agent_dev.cli.render import merge
 from agent_dev.cli.render.format import print_json, print_line, print_wrapped
 from agent_dev.config.options import RunOptions

@@ -1,7 +1,7 @@
 """The subcommands that end or resume a session."""
 
 from agent_dev.cli.ask_session import ask_running_session, ask_session
-from agent_dev.cli.commands.parser import Verb, make_parser, make_session_parser
+from agent_dev.cli.parser import Verb, make_parser, make_session_parser
 from agent_dev.cli.render.format import command_rows, print_outcome
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from agent_dev.cli.commands.parser import Verb, make_parser
+from agent_dev.cli.parser import Verb, make_parser
 from agent_dev.cli.render import machine as output
 from agent_dev.config import load
 from agent_dev.config.options import RunOptions

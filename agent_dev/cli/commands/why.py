@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from agent_dev.cli.commands.parser import Verb, make_parser
+from agent_dev.cli.parser import Verb, make_parser
 from agent_dev.cli.render.format import print_json, print_line
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError

@@ -2,7 +2,7 @@
 
 from agent_dev.agent_git import work_trees
 from agent_dev.agent_git.work_trees import AgentWorkTree
-from agent_dev.cli.commands.parser import Verb, make_session_parser
+from agent_dev.cli.parser import Verb, make_session_parser
 from agent_dev.cli.render.format import print_json, print_line
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError

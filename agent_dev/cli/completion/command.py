@@ -17,7 +17,7 @@ _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 def run(argv: list[str]) -> int:
     """Run `agent-dev completion ARGUMENTS` and return the exit code. Raises UsageError."""
-    from agent_dev.cli.commands.parser import make_parser  # argparse, which `complete` does without
+    from agent_dev.cli.parser import make_parser  # argparse, which `complete` does without
 
     about = (
         "Print the completion script of a shell: for subcommands, options, profiles, sessions and merges.\n"

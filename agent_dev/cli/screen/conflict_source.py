@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from agent_dev.cli import editor
 from agent_dev.cli.render import commits as output
 from agent_dev.commits import merge_conflicts, saved_resolutions
 from agent_dev.commits.importer import ImportResult
@@ -11,7 +12,6 @@ from agent_dev.diff.merge3 import LineMerge
 from agent_dev.errors import FAILURE, AgentDevError
 from agent_dev.fs.entry import Key
 from agent_dev.git.merge_tree_conflict import ConflictResolution, ConflictResolutions, PathConflict
-from agent_dev.merge import editor
 from agent_dev.merge.merge import Notify
 from agent_dev.merge.resolution_codec import FileResolution
 from agent_dev.overlay.changes import Change, ChangeSet, Risk

@@ -9,6 +9,7 @@ from hashlib import sha256
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from agent_dev.cli import editor
 from agent_dev.cli.render import merge as merging
 from agent_dev.cli.screen import commits_reader
 from agent_dev.cli.screen.conflict_source import ConflictSource, try_import
@@ -18,7 +19,7 @@ from agent_dev.diff.merge3 import ConflictSide, LineMerge
 from agent_dev.diff.partial_selection import LineSelection
 from agent_dev.errors import FAILURE, AgentDevError, AgentExited
 from agent_dev.fs.entry import FileType, Key
-from agent_dev.merge import editor, merge, reconcile, running_session
+from agent_dev.merge import merge, reconcile, running_session
 from agent_dev.merge import saved_selection as drafts
 from agent_dev.merge.review import MAX_DIFF_SIZE, Review
 from agent_dev.merge_engine.merge_plan import SkippedChange

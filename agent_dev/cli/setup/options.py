@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from agent_dev import paths
 from agent_dev.agents import catalogue
-from agent_dev.cli.commands.parser import make_parser
 from agent_dev.cli.options import from_options
+from agent_dev.cli.parser import make_parser
 from agent_dev.cli.setup.questions import HOMES
 from agent_dev.config import validators
 from agent_dev.config.new_config import Answers

@@ -6,8 +6,8 @@ import sys
 import time
 
 from agent_dev.cli.ask_session import ask_session
-from agent_dev.cli.commands.parser import add_color_argument, add_session_argument, make_parser
 from agent_dev.cli.console import write_stdout
+from agent_dev.cli.parser import add_color_argument, add_session_argument, make_parser
 from agent_dev.cli.render.colour import Palette, choose_palette
 from agent_dev.cli.render.format import command_text
 from agent_dev.cli.watch.activity import ActivityReader

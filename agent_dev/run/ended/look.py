@@ -24,7 +24,7 @@ _KILLED = 137  # the exit code if bubblewrap was killed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.run.run import Notice
+    from agent_dev.run.request import Notice
 
 
 def run_on_ended(listed: ListedSession, request: RunRequest, cwd: str, notice: "Notice") -> int:

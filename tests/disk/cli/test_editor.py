@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.cli.editor import view_file
 from agent_dev.errors import CommandFailed
-from agent_dev.merge.editor import view_file
 
 SCRIPT = """#!/bin/sh
 for word; do echo "$word" >>"$SEEN"; done

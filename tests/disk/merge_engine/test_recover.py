@@ -10,8 +10,7 @@ import pytest
 from agent_dev.config.profile import Profile
 from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired
 from agent_dev.fs import durable
-from agent_dev.merge import history, undo
-from agent_dev.merge.retention import expire
+from agent_dev.merge import expire, history, undo
 from agent_dev.merge_engine import pending_marks
 from agent_dev.session.sessions import CommandContext
 from agent_dev.session.store import Store

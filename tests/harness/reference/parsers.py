@@ -10,8 +10,8 @@ from unittest import mock
 from agent_dev.cli import help_text, main, tx
 from agent_dev.cli import options as run_options
 from agent_dev.cli.commands.dispatch import _verb
-from agent_dev.cli.commands.parser import Parser
 from agent_dev.cli.completion import command as completion_command
+from agent_dev.cli.parser import Parser
 from agent_dev.config.options import RunOptions
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext

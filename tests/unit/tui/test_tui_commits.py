@@ -34,8 +34,8 @@ from tui.events import (
 )
 from tui.model.tabs import ImportMode, RiskyPath, Tab
 from tui.model.tabs import TabEntry as Row
+from tui.page_text import commits
 from tui.state import ScreenPage, State
-from tui.text import commits
 from tui.update.dispatch import initial_state, update
 
 FILE = Entry(FileType.FILE)

@@ -14,8 +14,8 @@ from tests.unit.tui.tui_states import after, change, changes, key
 from tui.effects import Resolutions
 from tui.events import AllToggled, ChangeUpdated, ConflictResolved
 from tui.model import outcome
+from tui.page_text.summary import apply_question, apply_summary
 from tui.state import State
-from tui.text.summary import apply_question, apply_summary
 from tui.update.dispatch import initial_state
 
 FILE = Entry(FileType.FILE)

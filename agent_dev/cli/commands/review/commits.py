@@ -3,7 +3,7 @@
 from contextlib import closing
 
 from agent_dev.cli.commands.open_session import find_with_commits, locked_session
-from agent_dev.cli.commands.parser import Verb, make_session_parser
+from agent_dev.cli.parser import Verb, make_session_parser
 from agent_dev.commits.prefetch import start_queries
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError

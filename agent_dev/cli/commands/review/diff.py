@@ -6,10 +6,10 @@ import re
 
 from agent_dev.checkpoint import compare
 from agent_dev.cli import selection_flags
-from agent_dev.cli.commands.parser import Verb, add_color_argument, make_parser, relative_to_root
 from agent_dev.cli.commands.review import diff_commits
 from agent_dev.cli.commands.review.open_review import open_for_reading
 from agent_dev.cli.console import warn
+from agent_dev.cli.parser import Verb, add_color_argument, make_parser, relative_to_root
 from agent_dev.cli.render import changes as output
 from agent_dev.cli.render import checkpoints as history_output
 from agent_dev.cli.render import colour, pager

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from agent_dev.cli.commands.open_session import find_with_commits, locked_session
-from agent_dev.cli.commands.parser import relative_to_root
+from agent_dev.cli.parser import relative_to_root
 from agent_dev.cli.render import pager
 from agent_dev.commits.commit_patch import diff_commits, resolve_commit
 from agent_dev.commits.prefetch import RunningQueries, start_queries

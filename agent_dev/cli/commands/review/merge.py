@@ -5,15 +5,14 @@ import os
 from dataclasses import replace
 
 from agent_dev.cli import commit_flags, selection_flags
-from agent_dev.cli.commands.parser import Verb, add_session_argument, make_parser
 from agent_dev.cli.commands.review.open_review import open_locked
 from agent_dev.cli.console import notify, warn
+from agent_dev.cli.parser import Verb, add_session_argument, make_parser
 from agent_dev.cli.render import merge as output
 from agent_dev.cli.screen import frontend
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
-from agent_dev.merge import merge, select_by_options
-from agent_dev.merge.retention import expire
+from agent_dev.merge import expire, merge, select_by_options
 from agent_dev.merge.review import Review
 from agent_dev.merge_engine.merge_plan import MergePlan
 from agent_dev.overlay.labels import display_path

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent_dev.cli.commands.parser import Verb, add_color_argument, add_session_argument, make_parser
 from agent_dev.cli.commands.review.open_review import open_unjudged
 from agent_dev.cli.commands.review.session_commits import read_commits, read_submodule_changes
+from agent_dev.cli.parser import Verb, add_color_argument, add_session_argument, make_parser
 from agent_dev.cli.render import changes as output
 from agent_dev.cli.render.colour import choose_palette
 from agent_dev.cli.review_notes import add_review_notes

@@ -3,8 +3,8 @@
 import argparse
 import os
 
-from agent_dev.cli.commands.parser import Verb, make_parser
 from agent_dev.cli.console import warn
+from agent_dev.cli.parser import Verb, make_parser
 from agent_dev.cli.render import undo as output
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
