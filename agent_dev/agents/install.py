@@ -11,7 +11,7 @@ from agent_dev.agents.registries import find_registries
 from agent_dev.config.options import RunOptions
 from agent_dev.linux import users
 from agent_dev.run import run
-from agent_dev.run.job import Outcome
+from agent_dev.run.job import RunOutcome
 from agent_dev.run.request import COMMAND, RunRequest
 from agent_dev.session import removal
 
@@ -55,7 +55,7 @@ def _run_inside(
         return outcome.exit_code
 
 
-def _remove(outcome: Outcome) -> None:
+def _remove(outcome: RunOutcome) -> None:
     removal.remove_session_now(outcome.session)
 
 

@@ -26,7 +26,7 @@ class PathDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _TreeSide:
     """The nodes of one side, and a function that opens one of its files."""
 
     tables: dict[str, dict[str, Node]]
@@ -51,7 +51,7 @@ def compare_checkpoints(one: ListedSession, first: int, second: int, paths: tupl
             lower.close()
 
 
-def _checkpoint_side(session: store.Session, number: int) -> _Side:
+def _checkpoint_side(session: store.Session, number: int) -> _TreeSide:
     tables = checkpoint_store.read_tables(session, checkpoint_store.find_checkpoint(session, number))
 
     def open_file(_compare_root: int, node: Node) -> int:
@@ -60,10 +60,10 @@ def _checkpoint_side(session: store.Session, number: int) -> _Side:
         except OSError as error:
             raise DamagedCheckpoint(number=number, reason=f"{node.path}: {error.strerror}") from None
 
-    return _Side(tables, open_file)
+    return _TreeSide(tables, open_file)
 
 
-def _current_side(session: store.Session, record: store.Record) -> _Side:
+def _current_side(session: store.Session, record: store.Record) -> _TreeSide:
     def open_file(number: int, node: Node) -> int:
         upper = dir_tree.Tree(session.root(number, "").upper)
         try:
@@ -71,11 +71,11 @@ def _current_side(session: store.Session, record: store.Record) -> _Side:
         finally:
             upper.close()
 
-    return _Side(checkpoint_store.current_nodes(session, record), open_file)
+    return _TreeSide(checkpoint_store.current_nodes(session, record), open_file)
 
 
 def _compare_root(
-    number: int, lower: live_session.LowerLayer, sides: tuple[_Side, _Side], paths: tuple[str, ...]
+    number: int, lower: live_session.LowerLayer, sides: tuple[_TreeSide, _TreeSide], paths: tuple[str, ...]
 ) -> Iterator[PathDifference]:
     tables = [side.tables.get(f"root-{number}", {}) for side in sides]
     area = {*tables[0], *tables[1]}
@@ -117,7 +117,7 @@ def _pairs(node: Node) -> list[tuple[str, str, str]]:
     return [one.rpartition("=") for one in node.attributes.split(",") if one]
 
 
-def _read(node: Node | None, lower: live_session.LowerLayer, side: _Side, number: int) -> bytes | None:
+def _read(node: Node | None, lower: live_session.LowerLayer, side: _TreeSide, number: int) -> bytes | None:
     if node is None or node.size > patch_write.MAX_SIDE_SIZE:
         return None
     if node.kind == restore_plan.SYMLINK:

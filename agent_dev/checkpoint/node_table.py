@@ -17,7 +17,7 @@ ROOT = "."  # the key of the root's own node: a piece of one unnamed node
 Pieces = dict[str, bytes]  # by the directory's path
 
 
-class Piece(NamedTuple):
+class TablePiece(NamedTuple):
     """The nodes directly in one directory, a column per field; texts are joined by NUL, numbers are packed.
 
     A column with a number that is too large is joined, too.
@@ -67,7 +67,7 @@ class Piece(NamedTuple):
         return map(partial(tuple.__new__, Node), zip(*columns, strict=True))  # Node._make does the same at four times the cost
 
 
-EMPTY_PIECE = Piece(0, 0, 0, "", "", *(b"",) * 5, "", "", *(b"",) * 3)
+EMPTY_PIECE = TablePiece(0, 0, 0, "", "", *(b"",) * 5, "", "", *(b"",) * 3)
 
 
 def encode_piece(nodes: Sequence[Node]) -> bytes:
@@ -88,9 +88,9 @@ def _encode_column(kind: str, values: Sequence[Any]) -> str | bytes:
         return "\0".join(map(str, values))
 
 
-def decode_piece(data: bytes) -> Piece:
+def decode_piece(data: bytes) -> TablePiece:
     """Decode the result of `encode_piece`."""
-    return Piece._make(marshal.loads(data))  # noqa: S302  (the digest of the table was verified)
+    return TablePiece._make(marshal.loads(data))  # noqa: S302  (the digest of the table was verified)
 
 
 def _decode_column(kind: str, column: str | bytes) -> "Sequence[str] | Sequence[int]":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agent_dev.checkpoint import content_pool, node_table, restore_plan
-from agent_dev.checkpoint.node_table import ROOT, Piece, Pieces
+from agent_dev.checkpoint.node_table import ROOT, Pieces, TablePiece
 from agent_dev.checkpoint.restore_plan import Node
 from agent_dev.fs import fork_map, unreadable
 from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, TOO_DEEP
@@ -197,11 +197,11 @@ class _Walk:
         finally:
             os.close(folder_fd)
 
-    def _known(self, path: str) -> Piece:
+    def _known(self, path: str) -> TablePiece:
         piece = self.known.get(path)
         return node_table.EMPTY_PIECE if piece is None else node_table.decode_piece(piece)
 
-    def _put(self, path: str, piece: bytes) -> Piece:
+    def _put(self, path: str, piece: bytes) -> TablePiece:
         found = node_table.decode_piece(piece)
         self.taken.pieces[path] = piece
         self.taken.files += found.files

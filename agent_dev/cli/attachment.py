@@ -6,7 +6,7 @@ import select
 from agent_dev.cli.console import notify, warn
 from agent_dev.cli.run_result import RunResult, kept_result, parse_result, remove_result
 from agent_dev.config import load
-from agent_dev.config.detach_key import Key, parse_detach_key
+from agent_dev.config.detach_key import TerminalKey, parse_detach_key
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS
 from agent_dev.linux import users
@@ -19,15 +19,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent_dev.run.job import Outcome
+    from agent_dev.run.job import RunOutcome
     from agent_dev.session.sessions import ListedSession
 
-    Review = Callable[[Outcome, RunRequest], int]  # shows the changes of a run, and returns its exit code
+    Review = Callable[[RunOutcome, RunRequest], int]  # shows the changes of a run, and returns its exit code
 
 _KILLED = 128 + 9
 
 
-def keys_of(options: RunOptions, environ: dict[str, str]) -> tuple[Key, Key]:
+def keys_of(options: RunOptions, environ: dict[str, str]) -> tuple[TerminalKey, TerminalKey]:
     """Return the detach key of the settings."""
     request = load.SettingsRequest("", users.home_directory(environ), environ, options.config)
     return parse_detach_key(load.load_settings(request).profile.detach_key)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_dev.cli.attachment import Review
-    from agent_dev.run.job import Outcome
+    from agent_dev.run.job import RunOutcome
 
-    Start = Callable[[RunRequest], Outcome]
+    Start = Callable[[RunRequest], RunOutcome]
     Guard = Callable[[Callable[[], int]], tuple[int, bool]]
 
 _MISSING = b"m"  # from the launcher: the agent is not installed
@@ -68,7 +68,7 @@ class _Launcher:
 
     def __init__(self, request: RunRequest, connection: _socket.socket) -> None:
         self._request, self._connection = request, connection
-        self._outcome: Outcome | None = None
+        self._outcome: RunOutcome | None = None
 
     def run(self, start: "Start", guard: "Guard") -> int:
         """Run the agent and report the result; return the exit code."""
@@ -119,7 +119,7 @@ def _follow(connection: _socket.socket, pid: int, request: RunRequest, review: "
     return finish_attachment(attachment, greeted.greeting, request, review)
 
 
-def _wait_for_start(connection: _socket.socket, pid: int) -> tuple[bytes, client.Connection | None]:
+def _wait_for_start(connection: _socket.socket, pid: int) -> tuple[bytes, client.ServerConnection | None]:
     """Return the first message, and the connection if it is a greeting; b"" and None if the launcher has exited."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)

@@ -23,7 +23,7 @@ from agent_dev.sanitize import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.run.job import Outcome
+    from agent_dev.run.job import RunOutcome
 
 VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that implements them
     "review.status": ("status", "sessions", "watch"),
@@ -195,13 +195,13 @@ def _run_agent(request: RunRequest) -> int:
     return _review(outcome, request)
 
 
-def _review(outcome: "Outcome", request: RunRequest) -> int:
+def _review(outcome: "RunOutcome", request: RunRequest) -> int:
     from agent_dev.cli.post_run_review import review_run  # not on the launch path
 
     return review_run(outcome, request)
 
 
-def _run_to_end(request: RunRequest) -> "Outcome":
+def _run_to_end(request: RunRequest) -> "RunOutcome":
     try:
         from agent_dev.run import run as command
 

@@ -16,7 +16,7 @@ from agent_dev.errors import SUCCESS, AgentDevError
 from agent_dev.merge import expire, saved_selection, session_access
 from agent_dev.merge.review import open_review
 from agent_dev.overlay.labels import format_count
-from agent_dev.run.job import Outcome
+from agent_dev.run.job import RunOutcome
 from agent_dev.run.request import COMMAND, RunRequest
 from agent_dev.sanitize import visible
 from agent_dev.session import sessions, store
@@ -24,7 +24,7 @@ from agent_dev.session.sessions import CommandContext, ListedSession
 from tui.source import Ending
 
 
-def review_run(outcome: Outcome, request: RunRequest) -> int:
+def review_run(outcome: RunOutcome, request: RunRequest) -> int:
     """Show the changes of a session and offer to merge them; return the agent's exit code, whatever happens here."""
     try:
         _offer(outcome, request)
@@ -37,7 +37,7 @@ def review_run(outcome: Outcome, request: RunRequest) -> int:
     return outcome.exit_code
 
 
-def _offer(outcome: Outcome, request: RunRequest) -> None:
+def _offer(outcome: RunOutcome, request: RunRequest) -> None:
     if outcome.refreshes:
         times = "once" if outcome.refreshes == 1 else f"{outcome.refreshes} times"
         notify(f"the repository changed {times} during the run; the agent's view was refreshed")
@@ -113,7 +113,7 @@ def resume_session(one: ListedSession, request: RunRequest) -> int:
     return review_run(outcome, request) if outcome.is_kept else outcome.exit_code
 
 
-def _resume(one: ListedSession, request: RunRequest) -> Outcome:
+def _resume(one: ListedSession, request: RunRequest) -> RunOutcome:
     from agent_dev.run import resume  # the launch path: not needed by a review
 
     outcome = resume.resume(session_access.lock_ended(one), request, notify)
@@ -130,7 +130,7 @@ def _is_detachable(one: ListedSession, request: RunRequest) -> bool:
     return was_detachable and all(map(is_foreground_terminal, range(3)))
 
 
-def print_next_commands(outcome: Outcome) -> None:
+def print_next_commands(outcome: RunOutcome) -> None:
     """Print the exact commands to inspect, merge and discard the session."""
     lines = [("diff", "show the changes"), ("merge", "select and apply changes")] if outcome.changes else []
     if outcome.commits:

@@ -3,7 +3,7 @@
 import os
 
 from agent_dev.fs import fast_json, state_files
-from agent_dev.run.job import Outcome
+from agent_dev.run.job import RunOutcome
 from agent_dev.session.store import Session
 from agent_dev.value import Value
 
@@ -26,12 +26,12 @@ class RunResult(Value):
         """Return the result as JSON."""
         return fast_json.dumps(self.as_dict())
 
-    def outcome(self, session: Session) -> Outcome | None:
+    def outcome(self, session: Session) -> RunOutcome | None:
         """Return the outcome, with the session that holds its changes."""
-        return Outcome(session=session, **self.fields) if self.fields else None
+        return RunOutcome(session=session, **self.fields) if self.fields else None
 
 
-def make_result(code: int, messages: bytes, outcome: Outcome | None) -> RunResult:
+def make_result(code: int, messages: bytes, outcome: RunOutcome | None) -> RunResult:
     """Return the result of a run. `outcome`: None if it failed."""
     fields = {name: value for name, value in outcome.as_dict().items() if name not in _LOCAL} if outcome else {}
     return RunResult(code, messages.decode("utf-8", "replace"), fields)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from agent_dev.commits.prefetch import RunningQueries, start_queries
-from agent_dev.commits.report import AgentWorkTree, find_uncommitted
+from agent_dev.commits.report import OverlayView, find_uncommitted
 from agent_dev.errors import CommandFailed
 from agent_dev.fs.entry import Key
 from agent_dev.git.formats.commit_format import ParsedCommit
@@ -29,7 +29,7 @@ def _find(review: Review, queries: RunningQueries) -> dict[Key, str]:
     if not commits:
         return {}
     moved = {file.path: file for file in queries.finish_diff()}
-    uncommitted = frozenset(find_uncommitted(AgentWorkTree(review), queries, moved))
+    uncommitted = frozenset(find_uncommitted(OverlayView(review), queries, moved))
     last = last_commits(commits, queries.head_commit)
     found = {}
     for change in review.folded.changes:

@@ -21,7 +21,7 @@ from agent_dev.session import store
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class RefDestination:
     """The update of a ref; `is_here`: it is the checked-out branch. `reason` and `next_command`: as in ImportResult."""
 
     update: RefUpdate
@@ -76,7 +76,7 @@ def format_import_options(options: ImportOptions) -> str:
     return "".join(args)
 
 
-def plan_branch(work: ImportContext, branch: AgentBranch) -> Destination:
+def plan_branch(work: ImportContext, branch: AgentBranch) -> RefDestination:
     """Return the destination of an agent's branch. Raises CannotImport, UsageError or ConflictError."""
     if work.options.branch_name:
         return _new_branch(work, branch)
@@ -89,16 +89,16 @@ def plan_branch(work: ImportContext, branch: AgentBranch) -> Destination:
     if not is_here and _is_checked_out(work, branch.name):
         return _keep_as_ref(work, branch, "the branch is checked out in another work tree")
     if _is_ancestor(work, current, branch.tip):
-        return Destination(RefUpdate(branch.name, current, _fast_forward(work, branch, current)), is_here)
+        return RefDestination(RefUpdate(branch.name, current, _fast_forward(work, branch, current)), is_here)
     return _diverged(work, branch, current, is_here=is_here)
 
 
-def _missing_branch(work: ImportContext, branch: AgentBranch) -> Destination:
+def _missing_branch(work: ImportContext, branch: AgentBranch) -> RefDestination:
     """Return the destination of a branch that the user does not have: a new one, or one without a commit."""
     if not branch.name.startswith(HEADS):
         return _keep_as_ref(work, branch, "" if work.options.commit_args[0] else "the session started with a detached HEAD")
     if not branch.before and work.user_git.read_head_branch() == branch.name:
-        return Destination(RefUpdate(branch.name, "", _fast_forward(work, branch, "")), is_here=True)
+        return RefDestination(RefUpdate(branch.name, "", _fast_forward(work, branch, "")), is_here=True)
     return _keep_as_ref(work, branch, "" if work.options.commit_args[0] else "the branch was deleted")
 
 
@@ -113,12 +113,12 @@ def _nothing_remains(branch: AgentBranch) -> CannotImport:
     return CannotImport(message=f"{name} is unchanged: your resolutions leave nothing of the agent's commits", hint="")
 
 
-def _diverged(work: ImportContext, branch: AgentBranch, current: str, *, is_here: bool) -> Destination:
+def _diverged(work: ImportContext, branch: AgentBranch, current: str, *, is_here: bool) -> RefDestination:
     if work.options.onto_current:
         new = _rebase_or_merge(work, branch, current)
         if new == current:
             raise _nothing_remains(branch) if work.options.resolutions else _no_new_commits(work, branch)
-        return Destination(RefUpdate(branch.name, current, new), is_here)
+        return RefDestination(RefUpdate(branch.name, current, new), is_here)
     reason = "the branch has new commits" if current != branch.before else "the agent dropped commits that the branch has"
     return _keep_as_ref(
         work, branch, reason, next_=f"agent-dev merge {work.label} --commits{format_commits_value(work.options)} --onto-current"
@@ -144,7 +144,7 @@ def _is_checked_out(work: ImportContext, name: str) -> bool:
     return f"branch {name}".encode("utf-8", "surrogateescape") in output.split(b"\0")
 
 
-def _keep_as_ref(work: ImportContext, branch: AgentBranch, reason: str = "", next_: str = "") -> Destination:
+def _keep_as_ref(work: ImportContext, branch: AgentBranch, reason: str = "", next_: str = "") -> RefDestination:
     if work.options.squash or work.options.onto_current:
         cause = reason or f"{branch.name} is not a branch of yours"
         raise CannotImport(message=f"{cause}; nothing was imported", hint=next_ or "import it as a new branch: --as NAME")
@@ -154,10 +154,10 @@ def _keep_as_ref(work: ImportContext, branch: AgentBranch, reason: str = "", nex
         raise CannotImport(
             message=f"{reason or 'already imported'}; {name} has these commits", hint=next_ or f"git branch NAME {name}"
         )
-    return Destination(RefUpdate(name, old, branch.tip), reason=reason, next_command=next_ or f"git branch NAME {name}")
+    return RefDestination(RefUpdate(name, old, branch.tip), reason=reason, next_command=next_ or f"git branch NAME {name}")
 
 
-def _new_branch(work: ImportContext, branch: AgentBranch) -> Destination:
+def _new_branch(work: ImportContext, branch: AgentBranch) -> RefDestination:
     name = f"{HEADS}{work.options.branch_name}"
     code, _, _ = work.user_git.run("check-ref-format", "--branch", work.options.branch_name)
     if code:
@@ -165,7 +165,7 @@ def _new_branch(work: ImportContext, branch: AgentBranch) -> Destination:
     if work.user_git.read_refs(name):
         raise CannotImport(message=f"the branch {work.options.branch_name} exists already", hint="use another name: --as NAME")
     start = branch.before or find_fork_point(work, branch.tip)
-    return Destination(RefUpdate(name, "", _fast_forward(work, branch, start)))
+    return RefDestination(RefUpdate(name, "", _fast_forward(work, branch, start)))
 
 
 def find_fork_point(work: ImportContext, tip: str) -> str:
@@ -260,7 +260,7 @@ def _read_picks(work: ImportContext, picks: PickedCommits) -> list[ParsedCommit]
     return commits
 
 
-def plan_picks(work: ImportContext, picks: PickedCommits, before: Mapping[str, str]) -> Destination:
+def plan_picks(work: ImportContext, picks: PickedCommits, before: Mapping[str, str]) -> RefDestination:
     """Return the destination of selected commits: the branch that the session started on. Raises as `plan_branch`."""
     commits = _read_picks(work, picks)
     if not commits or not _is_linear(tuple(commits)):
@@ -280,7 +280,7 @@ def plan_picks(work: ImportContext, picks: PickedCommits, before: Mapping[str, s
     new = _pick(work, commits, current)
     if new == current:
         raise CannotImport(message="the branch has all of these commits already", hint="list the commits: agent-dev commits")
-    return Destination(RefUpdate(head, current, new), is_here, imported_commits=tuple(one.id for one in commits))
+    return RefDestination(RefUpdate(head, current, new), is_here, imported_commits=tuple(one.id for one in commits))
 
 
 def _fork_of_picks(work: ImportContext, commits: list[ParsedCommit]) -> str:

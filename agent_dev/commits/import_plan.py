@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from agent_dev.commits.lfs_contents import LfsContentFinder
 from agent_dev.commits.merge_conflicts import ConflictDetails
-from agent_dev.commits.report import SYMLINK, AgentWorkTree, git_mode, is_same_blob
+from agent_dev.commits.report import SYMLINK, OverlayView, git_mode, is_same_blob
 from agent_dev.fs.entry import Entry, FileType, Key, parents_of
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.conversion import NO_CONVERSION, Conversion, smudge
@@ -57,11 +57,11 @@ class ImportInputs:
     resolutions: ConflictResolutions = field(default_factory=dict)
     lfs_contents: LfsContentFinder | None = None  # of Git LFS
     blobs: dict[str, bytes] = field(default_factory=dict)
-    tree: AgentWorkTree = field(init=False)
+    tree: OverlayView = field(init=False)
     umask: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tree = AgentWorkTree(self.review)
+        self.tree = OverlayView(self.review)
         self.umask = os.umask(0o022)
         os.umask(self.umask)
 

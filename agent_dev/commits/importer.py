@@ -7,7 +7,7 @@ from functools import partial
 from agent_dev.agent_git import commits, current_refs, program, quarantine, refs
 from agent_dev.agent_git.changes import HEADS, OPERATION_MARKERS
 from agent_dev.commits import destinations, gitlinks, lfs_and_submodules, merge_conflicts, risks, targets, worktree
-from agent_dev.commits.destinations import Destination, ImportContext
+from agent_dev.commits.destinations import ImportContext, RefDestination
 from agent_dev.commits.import_plan import FilePlan, ImportInputs, IndexStat
 from agent_dev.commits.lfs_and_submodules import ExtraObjects, SubmoduleImport
 from agent_dev.commits.lfs_contents import LfsContentFinder
@@ -154,7 +154,7 @@ def _end_ids(picks: PickedCommits) -> Iterator[str]:
 
 def _execute(
     work: ImportContext,
-    target: Destination,
+    target: RefDestination,
     extras: ExtraObjects,
     added: tuple[ParsedCommit, ...],
     context: tuple[store.Store, Notify],
@@ -211,7 +211,7 @@ def _refuse_files(work: ImportContext, files: FilePlan, result: ImportResult) ->
 
 def _import(
     work: ImportContext,
-    target: Destination,
+    target: RefDestination,
     extras: ExtraObjects,
     plan: tuple[FilePlan, user_index.IndexCopy | None, Entry | None],
     context: tuple[store.Store, Notify],

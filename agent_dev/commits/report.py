@@ -63,7 +63,7 @@ def finish_report(review: Review, queries: RunningQueries | None) -> CommitRepor
     """Return the result of `create_report`, from queries that run already."""
     if queries is None:
         return CommitReport(GitChanges())
-    git_changes, repo, tree = queries.finish_read(), queries.repo, AgentWorkTree(review)
+    git_changes, repo, tree = queries.finish_read(), queries.repo, OverlayView(review)
     pairs = inspected_blobs(git_changes.commits)
     with _start_read(repo, pairs) as finish_texts:
         try:
@@ -118,7 +118,7 @@ def _worktree_only(commit: ParsedCommit, at_head: Mapping[bytes, str] | None, te
     )
 
 
-class AgentWorkTree:
+class OverlayView:
     """The work tree as the agent saw it: its own files over the root's."""
 
     def __init__(self, review: Review) -> None:
@@ -181,7 +181,7 @@ def git_mode(entry: Entry) -> int:
     return 0o100755 if entry.mode & 0o100 else 0o100644
 
 
-def find_uncommitted(tree: AgentWorkTree, queries: RunningQueries, moved: Mapping[bytes, TreeChange]) -> tuple[bytes, ...]:
+def find_uncommitted(tree: OverlayView, queries: RunningQueries, moved: Mapping[bytes, TreeChange]) -> tuple[bytes, ...]:
     """Return the paths where the work tree differs from its last commit. `moved`: the files that the commits changed."""
     repo, end = queries.repo, queries.head_commit
     expected: dict[bytes, TreeBlob] = {
@@ -215,7 +215,7 @@ def list_tree(repo: BareRepository, commit: str, paths: list[bytes]) -> dict[byt
 
 
 def _find_user_edits(
-    tree: AgentWorkTree, repo: BareRepository, git_changes: GitChanges, start: str
+    tree: OverlayView, repo: BareRepository, git_changes: GitChanges, start: str
 ) -> dict[str, tuple[bytes, ...]]:
     """Return, by commit, the paths that contain uncommitted edits of the user from the session's start."""
     dirty = _find_dirty(tree, repo, {file.path for commit in git_changes.commits for file in commit.changed_files}, start)
@@ -238,7 +238,7 @@ def _find_user_edits(
     return {oid: tuple(sorted(paths)) for oid, paths in holding.items()}
 
 
-def _find_dirty(tree: AgentWorkTree, repo: BareRepository, paths: set[bytes], start: str) -> dict[bytes, tuple[bytes, bytes]]:
+def _find_dirty(tree: OverlayView, repo: BareRepository, paths: set[bytes], start: str) -> dict[bytes, tuple[bytes, bytes]]:
     """Return, by path, the first commit's content and the user's uncommitted one at the start."""
     stored = [path for path in sorted(paths) if tree.review.lower_snapshot.stored_path(0, path) is not None]
     at_start = list_tree(repo, start, stored) if stored and start else {}

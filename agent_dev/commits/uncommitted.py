@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_dev.commits.prefetch import RunningQueries
-from agent_dev.commits.report import GITLINK, SYMLINK, AgentWorkTree, TreeBlob, list_tree, read_blobs
+from agent_dev.commits.report import GITLINK, SYMLINK, OverlayView, TreeBlob, list_tree, read_blobs
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.merge.review import Review
 from agent_dev.overlay.changes import Change, ChangeKind
@@ -23,7 +23,7 @@ class UncommittedFile:
 
 def read_uncommitted(review: Review, queries: RunningQueries, paths: Sequence[bytes]) -> Iterator[UncommittedFile]:
     """Yield uncommitted files with their patches against the last commit. Raises CommandFailed."""
-    repo, tree = queries.repo, AgentWorkTree(review)
+    repo, tree = queries.repo, OverlayView(review)
     committed = list_tree(repo, queries.head_commit, list(paths)) if queries.head_commit else {}
     sides = {path: committed.get(path) for path in paths}
     texts = read_blobs(repo, [side[1] for side in sides.values() if side is not None and side[0] != GITLINK])

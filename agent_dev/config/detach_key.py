@@ -5,7 +5,7 @@ from agent_dev.value import Value
 _WITH_CTRL = "abcdefghijklmnopqrstuvwxyz\\]^_"
 
 
-class Key(Value):
+class TerminalKey(Value):
     """A key: its character, in lower case with Ctrl; whether Ctrl is held; whether it is released."""
 
     character: str
@@ -13,7 +13,7 @@ class Key(Value):
     is_release: bool = False
 
 
-def parse_detach_key(text: str) -> tuple[Key, Key]:
+def parse_detach_key(text: str) -> tuple[TerminalKey, TerminalKey]:
     """Return the two keys that a text such as `ctrl-a d` names. Raises ValueError."""
     words = text.split()
     if len(words) != 2:
@@ -24,7 +24,7 @@ def parse_detach_key(text: str) -> tuple[Key, Key]:
     return first, second
 
 
-def _parse_key(word: str) -> Key:
+def _parse_key(word: str) -> TerminalKey:
     name = word.lower().removeprefix("ctrl-")
     has_ctrl = name != word.lower()
     character = name if has_ctrl else word
@@ -32,4 +32,4 @@ def _parse_key(word: str) -> Key:
         raise ValueError(f"{word} is not a key such as ctrl-a or d")
     if has_ctrl and character not in _WITH_CTRL:
         raise ValueError(f"{word}: terminals have no such key")
-    return Key(character, has_ctrl)
+    return TerminalKey(character, has_ctrl)

@@ -13,7 +13,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 _FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/~_")
 
 
-class Answers(Value):
+class NewSettings(Value):
     """Settings that `agent-dev init` asks for; the defaults are those of agent-dev."""
 
     home: str = "~/aihome"
@@ -25,7 +25,7 @@ class Answers(Value):
     ro: tuple[str, ...] = ()
 
 
-DEFAULTS = Answers()
+DEFAULTS = NewSettings()
 KEYS = DEFAULTS.__match_args__
 _ABOUT = {
     "home": "The home directory of the agents. {profile} or {project} in the path: one for each agent or repository.",
@@ -44,12 +44,12 @@ _EXAMPLES = {
 }
 
 
-def config_text(answers: Answers) -> str:
+def config_text(answers: NewSettings) -> str:
     """Return a commented config.yaml. Defaults are comments, so that a profile can have other ones."""
     return _HEADER + "".join(f"\n{_block(answers, key)}" for key in KEYS)
 
 
-def changed_text(old: str, before: Answers, answers: Answers) -> str:
+def changed_text(old: str, before: NewSettings, answers: NewSettings) -> str:
     """Return an existing config.yaml, whose settings are `before`, with the answers; comments and other keys stay.
 
     The caller parses the result: unusual YAML can make it invalid.
@@ -69,12 +69,12 @@ def changed_text(old: str, before: Answers, answers: Answers) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _block(answers: Answers, key: str) -> str:
+def _block(answers: NewSettings, key: str) -> str:
     rows = _setting(answers, key) or _example(key)
     return "".join(f"{row}\n" for row in (f"# {_ABOUT[key]}", *rows))
 
 
-def _setting(answers: Answers, key: str) -> list[str]:
+def _setting(answers: NewSettings, key: str) -> list[str]:
     """Return the lines that set a key; none for the default."""
     value = getattr(answers, key)
     if value == getattr(DEFAULTS, key):

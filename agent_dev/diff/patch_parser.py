@@ -51,7 +51,7 @@ def parse_patch(text: bytes) -> tuple[FilePatch, ...]:
     A type change has two entries for one path. Raises InvalidPatch for invalid patches and for edited copies, which
     `git diff --no-renames` writes as additions.
     """
-    reader = _Reader(split_lines(text))
+    reader = _PatchReader(split_lines(text))
     found: list[FilePatch] = []
     while not reader.is_at_end:
         if reader.starts_with(b"diff --git ") or reader.has_names():
@@ -64,7 +64,7 @@ def parse_patch(text: bytes) -> tuple[FilePatch, ...]:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _PatchReader:
     """The lines of a patch and the current position."""
 
     lines: list[bytes]
@@ -98,7 +98,7 @@ class _Header:
     copied: dict[bytes, bytes] = field(default_factory=dict)  # as well
 
 
-def _parse_file(reader: _Reader) -> FilePatch:
+def _parse_file(reader: _PatchReader) -> FilePatch:
     header = _Header()
     names: list[bytes | None] = []
     common = None
@@ -133,7 +133,7 @@ def _parse_file(reader: _Reader) -> FilePatch:
     )
 
 
-def _parse_extended_header(reader: _Reader, header: _Header) -> None:
+def _parse_extended_header(reader: _PatchReader, header: _Header) -> None:
     """Parse git's lines between `diff --git` and the names."""
     while not reader.is_at_end and not reader.has_names() and not reader.starts_with(b"diff --git ", b"@@ -"):
         line = reader.next_line().rstrip(b"\r\n")
@@ -148,20 +148,20 @@ def _parse_extended_header(reader: _Reader, header: _Header) -> None:
         header.is_binary = header.is_binary or line.startswith((b"Binary files ", b"GIT binary patch"))
 
 
-def _parse_path(reader: _Reader, text: bytes) -> bytes:
+def _parse_path(reader: _PatchReader, text: bytes) -> bytes:
     path = _unquote_optional(text)
     if not path:
         raise reader.error("not a file name in git's format", back=1)
     return path
 
 
-def _parse_mode(reader: _Reader, digits: bytes) -> int:
+def _parse_mode(reader: _PatchReader, digits: bytes) -> int:
     if len(digits) != 6 or any(digit not in b"01234567" for digit in digits):
         raise reader.error("not a mode", back=1)
     return int(digits, 8)
 
 
-def _parse_hunk(reader: _Reader) -> PatchHunk:
+def _parse_hunk(reader: _PatchReader) -> PatchHunk:
     start, old_left, new_left = _parse_hunk_header(reader)
     found: list[tuple[bytes, bytes]] = []
     while old_left or new_left or reader.starts_with(NO_NEWLINE):
@@ -184,7 +184,7 @@ def _parse_hunk(reader: _Reader) -> PatchHunk:
     return PatchHunk(start, tuple(found))
 
 
-def _parse_hunk_header(reader: _Reader) -> tuple[int, int, int]:
+def _parse_hunk_header(reader: _PatchReader) -> tuple[int, int, int]:
     """Parse `@@ -start,count +start,count @@`; return the old start from 0 and both counts."""
     fields = reader.next_line().split(b" ")
     if len(fields) < 4 or not fields[3].startswith(b"@@") or fields[2][:1] != b"+":
@@ -193,7 +193,7 @@ def _parse_hunk_header(reader: _Reader) -> tuple[int, int, int]:
     return max(0, old_start - 1) if old_count else old_start, old_count, new_count
 
 
-def _parse_range(reader: _Reader, text: bytes) -> tuple[int, int]:
+def _parse_range(reader: _PatchReader, text: bytes) -> tuple[int, int]:
     start, comma, count = text.partition(b",")
     if not start.isdigit() or (comma and not count.isdigit()) or len(text) > 40:
         raise reader.error("not a hunk header", back=1)
@@ -203,7 +203,7 @@ def _parse_range(reader: _Reader, text: bytes) -> tuple[int, int]:
 # --- names ---
 
 
-def _parse_name(reader: _Reader, text: bytes) -> bytes | None:
+def _parse_name(reader: _PatchReader, text: bytes) -> bytes | None:
     """Return the path of a `---` or `+++` line without prefix; None for /dev/null."""
     text = text.rstrip(b"\r\n").partition(b"\t")[0]  # git appends a tab to a name with a space, diff a timestamp
     name = _unquote_optional(text)

@@ -310,7 +310,7 @@ def _select_backup(run_snapshot: RunSnapshot, name: str) -> RunSnapshot:
     raise UsageError(message=f"snapshot {run_snapshot.id} has no backup {name}", hint="agent-dev restore --list")
 
 
-def run_direct(request: RunRequest, notice: merge.Notify) -> job.Outcome:
+def run_direct(request: RunRequest, notice: merge.Notify) -> job.RunOutcome:
     """Run an agent in the real tree. Raises AgentDevError; without a snapshot nothing is started."""
     found: list[tuple[RunSnapshot, PreparedRun, int]] = []
 

@@ -42,7 +42,7 @@ class CopyRequest(Value):
         return f"{self.links_dir}.elsewhere"
 
 
-class CopyResult:
+class PrivateCopy:
     """The directories shown next to the copy, as pairs of a host path and a sandbox path: object stores and LFS objects.
 
     `removed_secrets`: names of files and settings that hold passwords or tokens and are not copied.
@@ -58,12 +58,12 @@ def create_private_copy(request: CopyRequest, target: str) -> PrivateGitDir:
     """Create the private copy; `target` is its mount point in the sandbox, empty if it lies in an upper layer."""
     os.mkdir(request.copy, 0o755)
     os.makedirs(request.links_dir, 0o700, exist_ok=True)
-    result = CopyResult()
+    result = PrivateCopy()
     _copy_git_dir(request.source, request.copy, request, request.store_name, result)
     return PrivateGitDir(request.copy, target, tuple(result.stores), tuple(result.lfs_stores), tuple(result.removed_secrets))
 
 
-def _copy_git_dir(source: str, copy: str, request: CopyRequest, name: str, result: CopyResult) -> None:
+def _copy_git_dir(source: str, copy: str, request: CopyRequest, name: str, result: PrivateCopy) -> None:
     ref_files = _read_reftable(source, request)
     skips_index = (
         source == request.source and request.linked_git_dir and not any(is_below(source, root) for root in request.roots)
@@ -94,7 +94,7 @@ def _read_reftable(source: str, request: CopyRequest) -> dict[str, bytes]:
     return reftable.read_as_files(reftable.ReftableReader(request.program, request.environ), source)
 
 
-def _write_refs(copy: str, files: dict[str, bytes], result: CopyResult) -> None:
+def _write_refs(copy: str, files: dict[str, bytes], result: PrivateCopy) -> None:
     for name in ("heads", "tags"):
         os.makedirs(f"{copy}/refs/{name}", 0o755)
     for name, data in files.items():
@@ -106,7 +106,7 @@ def _write_refs(copy: str, files: dict[str, bytes], result: CopyResult) -> None:
             _write(f"{copy}/{name}", _strip_secrets(name, data, result) if name.startswith("logs/") else data)
 
 
-def _without_stash(data: bytes, result: CopyResult) -> bytes:
+def _without_stash(data: bytes, result: PrivateCopy) -> bytes:
     """Return packed refs without the user's stash."""
     stripped = secret_removal.remove_stash(data)
     if stripped is not data:
@@ -119,7 +119,7 @@ def _is_stash(name: str) -> bool:
     return name in (secret_removal.STASH, f"logs/{secret_removal.STASH}")
 
 
-def _strip_secrets(name: str, data: bytes, result: CopyResult) -> bytes:
+def _strip_secrets(name: str, data: bytes, result: PrivateCopy) -> bytes:
     cleaned, removed = secret_removal.remove_secrets(name, data)
     result.removed_secrets |= dict.fromkeys(removed)
     return cleaned or b""
@@ -129,7 +129,7 @@ def _is_index(name: str) -> bool:
     return name == "index" or name.startswith("sharedindex.")
 
 
-def _copy_modules(source: str, copy: str, request: CopyRequest, name: str, result: CopyResult) -> None:
+def _copy_modules(source: str, copy: str, request: CopyRequest, name: str, result: PrivateCopy) -> None:
     """Copy the git dirs of submodules, at any depth of names with slashes."""
     if not os.path.isdir(f"{source}/modules"):
         return
@@ -148,7 +148,7 @@ def _copy_modules(source: str, copy: str, request: CopyRequest, name: str, resul
             pending += [f"{path}/{entry.name}" for entry in below if entry.is_dir(follow_symlinks=False)]
 
 
-def _copy_entry(entry: os.DirEntry[str], copy: str, result: CopyResult) -> None:
+def _copy_entry(entry: os.DirEntry[str], copy: str, result: PrivateCopy) -> None:
     if entry.is_symlink():
         os.symlink(os.readlink(entry.path), copy)
     elif entry.is_dir(follow_symlinks=False):
@@ -162,7 +162,7 @@ def _copy_entry(entry: os.DirEntry[str], copy: str, result: CopyResult) -> None:
             _copy_text(entry.path, copy, result)
 
 
-def _copy_text(source: str, copy: str, result: CopyResult) -> None:
+def _copy_text(source: str, copy: str, result: PrivateCopy) -> None:
     """Copy a file without passwords and tokens; omit it if nothing else is in it."""
     data = object_links.read_file(source)
     cleaned, removed = secret_removal.remove_secrets(os.path.basename(source), data)
@@ -195,7 +195,7 @@ def copy_file(source: str, copy: str) -> None:
         os.close(fd)
 
 
-def _copy_refs(source: str, copy: str, request: CopyRequest, result: CopyResult) -> None:
+def _copy_refs(source: str, copy: str, request: CopyRequest, result: PrivateCopy) -> None:
     """Write all refs as one packed-refs; symbolic refs and refs that git keeps loose stay files."""
     os.mkdir(f"{copy}/refs", 0o755)
     if os.path.isfile(f"{source}/refs/heads") or os.path.isdir(f"{source}/reftable"):
@@ -283,7 +283,7 @@ def _pack(loose: dict[str, bytes], data: bytes) -> CachedRefs:
     return CachedRefs(os.fsencode("# pack-refs with: sorted \n" + lines), loose_refs)
 
 
-def _copy_entries(source: str, copy: str, result: CopyResult) -> None:
+def _copy_entries(source: str, copy: str, result: PrivateCopy) -> None:
     for entry in object_links.list_directory(source):
         if not os.path.lexists(f"{copy}/{entry.name}"):
             _copy_entry(entry, f"{copy}/{entry.name}", result)
@@ -301,7 +301,7 @@ def _collect_refs(source: str, name: str, found: dict[str, bytes], scan: RefScan
         found |= {f"{name}/{file}": data for file, data in object_links.read_small_files(folder, files).items()}
 
 
-def _copy_logs(source: str, copy: str, result: CopyResult) -> None:
+def _copy_logs(source: str, copy: str, result: PrivateCopy) -> None:
     if not os.path.isdir(f"{source}/logs"):
         return
     names = _list_files(f"{source}/logs", "logs", _MANY_LOGS + 1)
@@ -329,7 +329,7 @@ def _list_files(folder: str, name: str, limit: int) -> list[str]:
     return found
 
 
-def _copy_worktrees(source: str, copy: str, request: CopyRequest, name: str, result: CopyResult) -> None:
+def _copy_worktrees(source: str, copy: str, request: CopyRequest, name: str, result: PrivateCopy) -> None:
     """Copy the git dirs of linked work trees; index and submodules only of those visible in the sandbox."""
     entries = [entry for entry in object_links.list_directory(f"{source}/worktrees") if entry.is_dir(follow_symlinks=False)]
     if entries:
@@ -363,7 +363,7 @@ def _is_visible(git_dir: str, request: CopyRequest) -> bool:
     return bool(link) and any(is_below(path, root) for root in request.roots)
 
 
-def _link_objects(source: str, copy: str, request: CopyRequest, name: str, result: CopyResult) -> None:
+def _link_objects(source: str, copy: str, request: CopyRequest, name: str, result: PrivateCopy) -> None:
     """Give the copy an empty object store with hard-linked alternates, and LFS objects next to them."""
     os.makedirs(f"{copy}/objects/info")
     os.mkdir(f"{copy}/objects/pack")
@@ -383,7 +383,7 @@ def _link_objects(source: str, copy: str, request: CopyRequest, name: str, resul
     _write(f"{copy}/objects/info/alternates", os.fsencode("".join(f"{store}\n" for store in inside)))
 
 
-def _show_lfs(git_dir: str, request: CopyRequest, name: str, result: CopyResult) -> None:
+def _show_lfs(git_dir: str, request: CopyRequest, name: str, result: PrivateCopy) -> None:
     """Show LFS objects where git-lfs looks for those of an alternate (git-lfs: fs.go, ObjectReferencePaths)."""
     if os.path.isdir(f"{git_dir}/lfs/objects"):
         store = f"{git_dir}/lfs/objects"

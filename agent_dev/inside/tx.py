@@ -11,7 +11,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # defined above in the combined script
-    from agent_dev.inside.tx_options import TxOptions, UsageError  # noqa: TC004
+    from agent_dev.inside.tx_options import TxOptions, TxUsageError  # noqa: TC004
     from agent_dev.inside.tx_process import (  # noqa: TC004
         TimedOut,
         become_subreaper,
@@ -66,7 +66,7 @@ exit status: the command's; 1 if a validation failed or a limit was reached, 124
 after a timeout, 125 if not started"""
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The control socket refused a request, and why."""
 
 
@@ -79,13 +79,13 @@ class ControlClient:
         self._received = b""
 
     def request(self, verb: str, text: str = "") -> int:
-        """Send a request; return the checkpoint in the reply. Raises Refused, OSError."""
+        """Send a request; return the checkpoint in the reply. Raises RequestRefused, OSError."""
         request = f"{verb} {text}".strip() if text.isprintable() else f"{verb} {text!a}"
         self._socket.sendall(request.encode("utf-8", "replace")[:_MAX_REQUEST].decode("utf-8", "ignore").encode() + b"\n")
         return self._wait_for_result()
 
     def commit(self, paths: str) -> int:
-        """Commit everything, or only some percent-encoded paths. Raises Refused, OSError."""
+        """Commit everything, or only some percent-encoded paths. Raises RequestRefused, OSError."""
         self._socket.sendall(f"commit {paths}".rstrip().encode() + b"\n")
         return self._wait_for_result()
 
@@ -95,14 +95,14 @@ class ControlClient:
             if reply == "ok":
                 return int(value)
             if reply != "wait":
-                raise Refused(value)
+                raise RequestRefused(value)
             print_message("waiting for another transaction to end")
 
     def _read_reply(self) -> str:
         while b"\n" not in self._received:
             chunk = self._socket.recv(4096)
             if not chunk:
-                raise Refused("the control socket was closed")
+                raise RequestRefused("the control socket was closed")
             self._received += chunk
         line, _, self._received = self._received.partition(b"\n")
         return line.decode("utf-8", "replace")
@@ -131,12 +131,12 @@ def main(arguments: "list[str]") -> int:
         return 0 if is_requested else _USAGE
     try:
         return action(rest)
-    except UsageError as error:
+    except TxUsageError as error:
         reason, *hints = error.args
         print_message(f"{verb}: {reason}")
         print_message(f"hint: {hints[0] if hints else f'agent-dev {verb} --help'}")
         return _NOT_STARTED if verb == "tx" else _USAGE
-    except Refused as error:
+    except RequestRefused as error:
         print_message(str(error))
         return _FAILED
     except OSError as error:
@@ -147,14 +147,14 @@ def main(arguments: "list[str]") -> int:
 def checkpoint(arguments: "list[str]") -> int:
     """Take a checkpoint."""
     if arguments and (len(arguments) != 2 or arguments[0] not in ("-m", "--message")):
-        raise UsageError("the only option is -m TEXT")
+        raise TxUsageError("the only option is -m TEXT")
     return print_line(f"checkpoint {ControlClient().request('checkpoint', arguments[1] if arguments else '')}")
 
 
 def roll_back(arguments: "list[str]") -> int:
     """Roll back to a checkpoint."""
     if len(arguments) != 1 or not (arguments[0].isascii() and arguments[0].isdigit()):
-        raise UsageError("expected the number of one checkpoint")
+        raise TxUsageError("expected the number of one checkpoint")
     return print_line(f"rolled back to checkpoint {ControlClient().request('rollback', arguments[0])}")
 
 
@@ -192,7 +192,7 @@ def run_transaction(command: "list[str]", options: "TxOptions") -> "tuple[int, d
     attempt = Attempt(command, options)
     try:
         attempt.run()
-    except Refused as error:
+    except RequestRefused as error:
         attempt.fail("", f"not started: {error}", _NOT_STARTED)
     except OSError as error:
         attempt.fail("", f"not started: control socket: {error.strerror}", _NOT_STARTED)
@@ -241,9 +241,9 @@ class Attempt:
         self.cause, self.reason, self.code = cause, reason, code
 
     def run(self) -> None:
-        """Begin, run and end the transaction. Raises Refused, OSError when nothing was run."""
+        """Begin, run and end the transaction. Raises RequestRefused, OSError when nothing was run."""
         if len(" ".join(self.options.paths)) > _MAX_REQUEST:
-            raise Refused("too many paths for one request")
+            raise RequestRefused("too many paths for one request")
         time_left = min(filter(None, (self.options.timeout, self.options.time_limit)), default=0)
         if time_left:
             become_subreaper()
@@ -292,14 +292,14 @@ class Attempt:
         try:
             client.request("rollback")
             self.reason = f"rolled back to checkpoint {self.start_checkpoint}: {self.reason}"
-        except (Refused, OSError) as error:
+        except (RequestRefused, OSError) as error:
             self.reason = f"not rolled back to checkpoint {self.start_checkpoint}: {error} ({self.reason})"
 
     def _has_committed(self, client: ControlClient) -> bool:
         """Commit; return whether nothing is left to do: committed, or no longer open."""
         try:
             client.commit(" ".join(self.options.paths))
-        except Refused as error:
+        except RequestRefused as error:
             self.fail("control socket", str(error), _FAILED)
         except OSError as error:
             self.fail("control socket", f"control socket: {error.strerror}", _FAILED)

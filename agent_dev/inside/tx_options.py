@@ -34,7 +34,7 @@ _JOBS_REFUSED = (
 _MAX_LIST = 1 << 24  # characters
 
 
-class UsageError(Exception):
+class TxUsageError(Exception):
     """Invalid arguments: the reason, and a hint other than the help if there is one."""
 
 
@@ -50,19 +50,19 @@ class TxOptions:
         self.is_json = self.is_first = self.has_jobs = False
 
     def parse(self, arguments: "list[str]") -> "list[str]":
-        """Parse the options; return the command. Raises UsageError for invalid arguments."""
+        """Parse the options; return the command. Raises TxUsageError for invalid arguments."""
         remaining = list(arguments)
         try:
             while option := next_option(remaining, _TAKES_VALUE):
                 self._set_option(*option)
         except InvalidOption as error:
             reason = f"{error.option} needs {_VALUES.get(error.option, 'a value')}"
-            raise UsageError(reason if error.is_known else f"unknown option {error.option!a}") from None
+            raise TxUsageError(reason if error.is_known else f"unknown option {error.option!a}") from None
         remaining = remaining[1:] if remaining[:1] == ["--"] else remaining
         if (self.is_first or self.has_jobs) and not self.list_file:
-            raise UsageError("--jobs and --first require --many")
+            raise TxUsageError("--jobs and --first require --many")
         if bool(remaining) == bool(self.list_file):
-            raise UsageError("--many FILE takes no command" if remaining else "no command given")
+            raise TxUsageError("--many FILE takes no command" if remaining else "no command given")
         return remaining
 
     def _set_option(self, name: str, value: str) -> None:
@@ -91,7 +91,7 @@ class TxOptions:
     def _set_jobs(self, value: str) -> bool:
         self.has_jobs = value.isascii() and value.isdigit() and bool(value.strip("0"))
         if self.has_jobs and value.lstrip("0") != "1":
-            raise UsageError(f"--jobs {value}: {_JOBS_REFUSED[0]}", _JOBS_REFUSED[1])
+            raise TxUsageError(f"--jobs {value}: {_JOBS_REFUSED[0]}", _JOBS_REFUSED[1])
         return self.has_jobs
 
     def _set_limit(self, name: str, value: str) -> bool:
@@ -105,19 +105,19 @@ class TxOptions:
         return limit > 0
 
     def read_commands(self) -> "list[str]":
-        """Return the commands in the file. Raises UsageError."""
+        """Return the commands in the file. Raises TxUsageError."""
         try:
             is_stdin = self.list_file == "-"  # kept open: the next opened file would become stdin
             with open(0 if is_stdin else self.list_file, encoding="utf-8", closefd=not is_stdin) as file:
                 text = file.read(_MAX_LIST + 1)
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not a text file"
-            raise UsageError(f"--many {self.list_file}: {reason}") from None
+            raise TxUsageError(f"--many {self.list_file}: {reason}") from None
         if len(text) > _MAX_LIST:
-            raise UsageError(f"--many {self.list_file}: file too large")
+            raise TxUsageError(f"--many {self.list_file}: file too large")
         lines = [line for line in map(str.strip, text.split("\n")) if line and not line.startswith("#")]
         if not lines or any("\0" in line for line in lines):
-            raise UsageError(f"--many {self.list_file}: no command in the file")
+            raise TxUsageError(f"--many {self.list_file}: no command in the file")
         return lines
 
 

@@ -8,7 +8,7 @@ from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay.labels import type_name
 
 
-class Outcome(StrEnum):
+class Verdict(StrEnum):
     """The decision about a path."""
 
     USE_AGENT = "clean-agent"  # the agent's entry (or its deletion) replaces the real one
@@ -19,13 +19,13 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PathDecision:
     """The outcome; for a conflict the reason in one short sentence, else the mode and attributes of the result.
 
     `mode` is 12 bits (the plan strips setuid, setgid and sticky). Both are meaningless if the result is a deletion.
     """
 
-    verdict: Outcome
+    verdict: Verdict
     why: str = ""
     mode: int = 0
     attributes: tuple[tuple[str, bytes], ...] = ()
@@ -46,7 +46,7 @@ def decide(
     digests: Digests = Digests(),  # noqa: B008  (a constant)
     *,
     is_text: bool = True,
-) -> Decision:
+) -> PathDecision:
     """Decide about one path from the base version, the real tree's entry and the agent's entry (None: does not exist).
 
     `is_text`: no side is binary or too large. Times, inodes and link counts are ignored. Contents of a directory are decided path
@@ -77,7 +77,7 @@ def decide(
     if _is_same(own, new) or _is_same(was, new):
         return _already(own)
     if _is_same(was, own):
-        return _decided(Outcome.USE_AGENT, new)
+        return _decided(Verdict.USE_AGENT, new)
     return _both_changed(was, own, new, is_text=is_text)
 
 
@@ -103,7 +103,7 @@ def _is_same(one: _Version | None, other: _Version | None) -> bool:
     return one == other and (one is None or one.content is not None)
 
 
-def _both_changed(base: _Version | None, yours: _Version | None, agent: _Version | None, *, is_text: bool) -> Decision:
+def _both_changed(base: _Version | None, yours: _Version | None, agent: _Version | None, *, is_text: bool) -> PathDecision:
     if yours is None:
         return _conflict("you deleted it, the agent changed it")
     if agent is None:
@@ -119,7 +119,7 @@ def _history(base: _Version | None) -> str:
     return f"it was a {type_name(base.type)}" if base else "both added it"
 
 
-def _new_on_both(base: _Version | None, yours: _Version, agent: _Version) -> Decision:
+def _new_on_both(base: _Version | None, yours: _Version, agent: _Version) -> PathDecision:
     """Decide about two entries of one type that replaced another type or no entry."""
     if yours.type is FileType.DIRECTORY:
         return _already(yours)
@@ -132,7 +132,7 @@ def _new_on_both(base: _Version | None, yours: _Version, agent: _Version) -> Dec
     return _conflict(f"{_history(base)}{', both replaced it' if base else ''}, with different {differing}")
 
 
-def _one_type(base: _Version, yours: _Version, agent: _Version, *, is_text: bool) -> Decision:
+def _one_type(base: _Version, yours: _Version, agent: _Version, *, is_text: bool) -> PathDecision:
     """Decide about three entries of one type: bytes, mode and attributes separately."""
     why = _obstacle(base, yours, agent)
     if why:
@@ -143,12 +143,12 @@ def _one_type(base: _Version, yours: _Version, agent: _Version, *, is_text: bool
         attributes=yours.attributes if agent.attributes == base.attributes else agent.attributes,
     )
     if agent.content in (base.content, yours.content):
-        return _already(yours) if merged == yours else _decided(Outcome.KEEP_YOURS, merged)
+        return _already(yours) if merged == yours else _decided(Verdict.KEEP_YOURS, merged)
     if yours.content == base.content:
-        return _decided(Outcome.USE_AGENT, merged)
+        return _decided(Verdict.USE_AGENT, merged)
     if yours.type is FileType.SYMLINK:
         return _conflict("both changed the link's target")
-    return _decided(Outcome.MERGE_TEXT, merged) if is_text else _conflict("both changed it, and it is not a text file")
+    return _decided(Verdict.MERGE_TEXT, merged) if is_text else _conflict("both changed it, and it is not a text file")
 
 
 def _obstacle(base: _Version, yours: _Version, agent: _Version) -> str:
@@ -160,13 +160,13 @@ def _obstacle(base: _Version, yours: _Version, agent: _Version) -> str:
     return "both changed its attributes" if len({base.attributes, yours.attributes, agent.attributes}) == 3 else ""
 
 
-def _already(yours: _Version | None) -> Decision:
-    return _decided(Outcome.ALREADY_APPLIED, yours)
+def _already(yours: _Version | None) -> PathDecision:
+    return _decided(Verdict.ALREADY_APPLIED, yours)
 
 
-def _decided(verdict: Outcome, result: _Version | None) -> Decision:
-    return Decision(verdict, "", result.mode, result.attributes) if result else Decision(verdict)
+def _decided(verdict: Verdict, result: _Version | None) -> PathDecision:
+    return PathDecision(verdict, "", result.mode, result.attributes) if result else PathDecision(verdict)
 
 
-def _conflict(why: str) -> Decision:
-    return Decision(Outcome.CONFLICT, why)
+def _conflict(why: str) -> PathDecision:
+    return PathDecision(Verdict.CONFLICT, why)

@@ -7,7 +7,7 @@ from agent_dev.diff import hunks, merge3
 from agent_dev.diff.binary import is_binary
 from agent_dev.diff.merge3 import ConflictSide, LineMerge
 from agent_dev.fs.entry import Entry, FileType
-from agent_dev.merge.decision import Decision, Digests, Outcome, decide
+from agent_dev.merge.decision import Digests, PathDecision, Verdict, decide
 from agent_dev.merge_engine.merge_plan import ReconciledContent, RemainderBase
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 
@@ -48,18 +48,18 @@ def reconcile_change(change: Change, now: Entry | None, sides: ThreeVersions) ->
     decision = decide(change.before, now, change.after, sides.digests(), is_text=sides.is_text)
     reconciled = replace(change, conflict=None, resolution=Resolution.BOTH, yours=now)
     match decision.verdict:
-        case Outcome.ALREADY_APPLIED:
+        case Verdict.ALREADY_APPLIED:
             return Reconciliation(None)
-        case Outcome.USE_AGENT:
+        case Verdict.USE_AGENT:
             return Reconciliation(
                 replace(reconciled, resolution=Resolution.TIMES) if _has_same_metadata(change.before, now) else reconciled,
                 _result(change, decision, sides.agent),
             )
-        case Outcome.KEEP_YOURS:
+        case Verdict.KEEP_YOURS:
             return Reconciliation(reconciled, _result(change, decision, sides.yours))
-        case Outcome.MERGE_TEXT:
+        case Verdict.MERGE_TEXT:
             return _merge_text(change, reconciled, decision, sides)
-        case Outcome.CONFLICT:
+        case Verdict.CONFLICT:
             return Reconciliation(replace(change, conflict=decision.why, yours=now))
 
 
@@ -70,18 +70,21 @@ def _has_same_metadata(before: Entry | None, now: Entry | None) -> bool:
     return (before.type, before.mode, before.attributes) == (now.type, now.mode, now.attributes)
 
 
-def _result(change: Change, decision: Decision, content: bytes | None) -> ReconciledContent | None:
+def _result(change: Change, decision: PathDecision, content: bytes | None) -> ReconciledContent | None:
     """Return the content to apply; None for the agent's own entry."""
     after = change.after
     if after is None or after.type not in (FileType.FILE, FileType.DIRECTORY):
         return None
-    is_agents = decision.verdict is Outcome.USE_AGENT and (after.mode, after.attributes) == (decision.mode, decision.attributes)
+    is_agents = decision.verdict is Verdict.USE_AGENT and (after.mode, after.attributes) == (
+        decision.mode,
+        decision.attributes,
+    )
     if is_agents or (content is None and after.type is FileType.FILE):
         return None
     return ReconciledContent(content or b"", decision.mode, decision.attributes)
 
 
-def _merge_text(change: Change, reconciled: Change, decision: Decision, sides: ThreeVersions) -> Reconciliation:
+def _merge_text(change: Change, reconciled: Change, decision: PathDecision, sides: ThreeVersions) -> Reconciliation:
     merged = merge3.merge_lines(sides.base or b"", sides.yours or b"", sides.agent or b"")
     if merged.is_clean:
         return Reconciliation(reconciled, ReconciledContent(merged.resolve(), decision.mode, decision.attributes), merged)

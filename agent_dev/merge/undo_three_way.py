@@ -11,7 +11,7 @@ from agent_dev.diff import hunks, merge3
 from agent_dev.fs import acl, durable
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.merge import conclude
-from agent_dev.merge.decision import Outcome, decide
+from agent_dev.merge.decision import Verdict, decide
 from agent_dev.merge.reconcile import ThreeVersions
 from agent_dev.merge_engine import merge_execution, staging
 from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, Substitute, entry_mark
@@ -86,13 +86,13 @@ def _separate(was: _ReplacedFile, now: Entry, sides: ThreeVersions) -> Separated
     base, yours, before = sides.base or b"", sides.yours or b"", sides.agent or b""
     decision = decide(replace(was.before, mode=was.left.mode), now, was.before, sides.digests(), is_text=sides.is_text)
     match decision.verdict:
-        case Outcome.CONFLICT:
+        case Verdict.CONFLICT:
             return f": {decision.why}"
-        case Outcome.USE_AGENT:
+        case Verdict.USE_AGENT:
             return SeparatedEdit(before, decision.mode, now, base, was.left)
-        case Outcome.ALREADY_APPLIED | Outcome.KEEP_YOURS:
+        case Verdict.ALREADY_APPLIED | Verdict.KEEP_YOURS:
             return SeparatedEdit(yours, decision.mode, now, base, was.left)
-        case Outcome.MERGE_TEXT:
+        case Verdict.MERGE_TEXT:
             merged = merge3.merge_lines(base, yours, before)
             if merged.is_clean:
                 return SeparatedEdit(merged.resolve(), decision.mode, now, base, was.left)

@@ -49,14 +49,14 @@ def find_whole_directories(plan: MergePlan, root: int, upper: dir_tree.Tree, rea
     for path in sorted(created):
         above = path.rpartition(b"/")[0]
         if above not in created and real.entry_at(path, attributes=False) is None:
-            yield from (one for one in _Search(root, wanted).below(upper.directory(above), path) if one.members)
+            yield from (one for one in _DirectorySearch(root, wanted).below(upper.directory(above), path) if one.members)
 
 
 def _is_plain(step: PutEntry) -> bool:
     return step.expected is None and step.content is None
 
 
-class _Search:
+class _DirectorySearch:
     def __init__(self, root: int, wanted: _Wanted) -> None:
         self._root = root
         self._wanted = wanted

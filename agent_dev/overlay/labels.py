@@ -18,7 +18,7 @@ RISK_SIGN = "!"
 BLOCKED_SIGN = "✗"
 
 
-class Outcome(StrEnum):
+class MergeOutcome(StrEnum):
     """The outcome of a change to a path that the user changed too."""
 
     MERGED = "merges both"
@@ -26,11 +26,11 @@ class Outcome(StrEnum):
     REPLACED_YOURS = "replaces yours"
 
 
-def outcome_of(change: Change, *, is_agents: bool) -> Outcome:
+def outcome_of(change: Change, *, is_agents: bool) -> MergeOutcome:
     """Return the outcome of a combined change; `is_agents`: all its conflicts are resolved with the agent's version."""
     if change.is_session_only:
-        return Outcome.KEPT_YOURS
-    return Outcome.REPLACED_YOURS if is_agents else Outcome.MERGED
+        return MergeOutcome.KEPT_YOURS
+    return MergeOutcome.REPLACED_YOURS if is_agents else MergeOutcome.MERGED
 
 
 def origin_key(change: Change) -> Key | None:

@@ -35,7 +35,7 @@ DISPLAY_FORMAT = PatchFormat(is_exact=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _PatchSide:
     """One side of a patch of one path; `mode` is None if the path does not exist there."""
 
     name: bytes
@@ -124,12 +124,12 @@ def _git_mode(entry: Entry | None) -> str | None:
 
 def _sides(
     paths: tuple[bytes, bytes], modes: tuple[str | None, str | None], data: tuple[bytes | None, bytes | None]
-) -> tuple[_Side, _Side]:
+) -> tuple[_PatchSide, _PatchSide]:
     old, new = (quote_path(start + path) for start, path in zip((b"a/", b"b/"), paths, strict=True))
-    return _Side(old, modes[0], data[0] or b""), _Side(new, modes[1], data[1] or b"")
+    return _PatchSide(old, modes[0], data[0] or b""), _PatchSide(new, modes[1], data[1] or b"")
 
 
-def _file_patch(before: _Side, after: _Side, form: PatchFormat) -> bytes:
+def _file_patch(before: _PatchSide, after: _PatchSide, form: PatchFormat) -> bytes:
     is_moved = _without_prefix(before.name) != _without_prefix(after.name)
     head = [*_mode_lines(before.mode, after.mode), *(_rename_lines(before, after) if is_moved else ())]
     is_same = before.data == after.data
@@ -146,7 +146,7 @@ def _file_patch(before: _Side, after: _Side, form: PatchFormat) -> bytes:
     return b"".join([_first_line(before, after, is_alone=False), *head, names, body])
 
 
-def _first_line(before: _Side, after: _Side, *, is_alone: bool) -> bytes:
+def _first_line(before: _PatchSide, after: _PatchSide, *, is_alone: bool) -> bytes:
     """Return the first line of a patch. If no other line has the names, a name with a space must be quoted for git to find it."""
     names = [b'"%b"' % name if is_alone and b" " in name and name[:1] != b'"' else name for name in (before.name, after.name)]
     return b"diff --git %s %s\n" % tuple(names)
@@ -158,7 +158,7 @@ def _patch_without_content(path: bytes, modes: tuple[str | None, str | None]) ->
     return b"".join([_first_line(before, after, is_alone=False), *_mode_lines(*modes), *_binary(before, after, DISPLAY_FORMAT)])
 
 
-def _binary(before: _Side, after: _Side, form: PatchFormat) -> Iterable[bytes]:
+def _binary(before: _PatchSide, after: _PatchSide, form: PatchFormat) -> Iterable[bytes]:
     if form.is_exact:
         return format_binary_patch(before.data, after.data)
     return (b"Binary files %s and %s differ\n" % (before.shown, after.shown),)
@@ -172,7 +172,7 @@ def _mode_lines(old: str | None, new: str | None) -> list[bytes]:
     return [f"old mode {old}\n".encode(), f"new mode {new}\n".encode()] if old != new else []
 
 
-def _rename_lines(before: _Side, after: _Side) -> list[bytes]:
+def _rename_lines(before: _PatchSide, after: _PatchSide) -> list[bytes]:
     percent = 100 if before.data == after.data else _similarity(before.data, after.data)
     rows = (b"rename from %s\n", before.name), (b"rename to %s\n", after.name)
     return [b"similarity index %d%%\n" % percent, *(text % _without_prefix(name) for text, name in rows)]
@@ -193,7 +193,7 @@ def _without_prefix(name: bytes) -> bytes:
     return b'"' + name[3:] if name.startswith(b'"') else name[2:]
 
 
-def _index_line(before: _Side, after: _Side, *, is_sha256: bool) -> bytes:
+def _index_line(before: _PatchSide, after: _PatchSide, *, is_sha256: bool) -> bytes:
     zero = "0" * (64 if is_sha256 else 40)
     old, new = (blob_id(side.data, is_sha256=is_sha256) if side.mode else zero for side in (before, after))
     mode = f" {after.mode}" if before.mode == after.mode else ""

@@ -92,7 +92,7 @@ class Command(Value):
     home: str = ""
 
 
-class Decision(Value):
+class CommandDecision(Value):
     """The decision on a command, and the rule that made it ("": none, so the command is allowed)."""
 
     decision: str = ALLOW
@@ -101,7 +101,7 @@ class Decision(Value):
     origin: str = ""
 
 
-ALLOWED = Decision()
+ALLOWED = CommandDecision()
 
 
 class Policy:
@@ -141,7 +141,7 @@ def _has_program(rule: CommandRule, program: str) -> bool:
     return not rule.programs or any(matches_stars(program, pattern) for pattern in rule.programs)
 
 
-def decide(policy: Policy, command: Command) -> Decision:
+def decide(policy: Policy, command: Command) -> CommandDecision:
     """Return the decision of the first matching rule; for a command in a wrapper (`env`, `xargs`) the stricter one of both."""
     found = _first(policy, command)
     inner = unwrap(command)
@@ -155,7 +155,7 @@ def decide(policy: Policy, command: Command) -> Decision:
     return found
 
 
-def _first(policy: Policy, command: Command) -> Decision:
+def _first(policy: Policy, command: Command) -> CommandDecision:
     names = {command.program.rpartition("/")[2], command.argv[0].rpartition("/")[2] if command.argv else ""}
     for name in sorted(names):
         rules = policy.rules_for(name) if name else ()
@@ -163,7 +163,7 @@ def _first(policy: Policy, command: Command) -> Decision:
             line = _Line(name, command)
             for rule in rules:
                 if line.meets(rule):
-                    return Decision(rule.decision, rule.name, rule.message, rule.origin)
+                    return CommandDecision(rule.decision, rule.name, rule.message, rule.origin)
     return ALLOWED
 
 

@@ -8,7 +8,7 @@ from agent_dev.overlay.changes import Risk
 
 
 @dataclass(frozen=True, slots=True)
-class DiffRow:
+class PageRow:
     """A row of a diff side by side: the old and the new line with their numbers, from 1; None for no line."""
 
     old_number: int
@@ -23,7 +23,7 @@ class DiffHunk:
     """A hunk: its `@@` line and its rows."""
 
     header: str
-    rows: tuple[DiffRow, ...]
+    rows: tuple[PageRow, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ _NO_SPACE = "not shown: the diffs before it fill this page"
 
 
 @dataclass(slots=True)
-class _Budget:
+class _PageBudget:
     """The number of bytes that diffs may still take on the page."""
 
     left: int
@@ -106,7 +106,7 @@ def create_page(
         (*changes.problems, *problems),
         changes.notes,
         _group_risks(ordered, roots),
-        _change_sections(review, shown, _Budget(_DIFF_BYTES)),
+        _change_sections(review, shown, _PageBudget(_DIFF_BYTES)),
         len(ordered),
         len(shown),
         commits,
@@ -154,7 +154,7 @@ def _group_risks(ordered: Sequence[Change], roots: Sequence[str]) -> tuple[RiskG
 # Changes
 
 
-def _change_sections(review: Review, changes: Iterable[Change], budget: _Budget) -> Iterator[ChangeSection]:
+def _change_sections(review: Review, changes: Iterable[Change], budget: _PageBudget) -> Iterator[ChangeSection]:
     roots, notes = review.record["roots"], saved_selection.load_notes(review.session.folder)
     for number, change in enumerate(changes, 1):
         view = _three_way(review, change, budget)
@@ -183,7 +183,7 @@ def _notes(change: Change, notes: Sequence[ReviewNote]) -> Iterator[tuple[str, s
             yield f"note to the agent{line}", note.text
 
 
-def _three_way(review: Review, change: Change, budget: _Budget) -> ThreeWayView:
+def _three_way(review: Review, change: Change, budget: _PageBudget) -> ThreeWayView:
     """Return the three versions of a change in conflict; nothing if it has no lines to compare."""
     found = review.reconciliations.get(change.key)
     if not change.conflict or found is None or found.merged is None:
@@ -225,7 +225,7 @@ def _describe_entry(entry: Entry | None) -> str:
     return f"{type_name(entry.type)}{size}, mode {entry.mode:04o}"
 
 
-def _diff(review: Review, change: Change, budget: _Budget) -> tuple[Diff, tuple[tuple[str, str], ...]]:
+def _diff(review: Review, change: Change, budget: _PageBudget) -> tuple[Diff, tuple[tuple[str, str], ...]]:
     """Return the diff of a change, and hashes of contents that have no lines to show."""
     sides = [entry if entry is not None and entry.type is FileType.FILE else None for entry in (change.before, change.after)]
     if change.kind is ChangeKind.METADATA or not any(sides):
@@ -285,13 +285,13 @@ def _hash_file(review: Review, key: Key, size: int) -> str:
 def list_commits(report: CommitReport, repo: BareRepository | None, notes: Iterable[str]) -> CommitList:
     """Return the commits of a session with their patches. `notes`: other changes of its git directory."""
     commits = report.changes.commits
-    budget = _Budget(_COMMIT_BYTES)
+    budget = _PageBudget(_COMMIT_BYTES)
     sections = tuple(_commit_section(commit, report, repo, budget) for commit in commits[:_MAX_COMMITS]) if repo else ()
     more = ("… and older commits",) if report.changes.is_truncated else ()
     return CommitList(sections, (*more, *notes), len(commits))
 
 
-def _commit_section(commit: ParsedCommit, report: CommitReport, repo: BareRepository, budget: _Budget) -> CommitSection:
+def _commit_section(commit: ParsedCommit, report: CommitReport, repo: BareRepository, budget: _PageBudget) -> CommitSection:
     files, reason = _commit_files(commit, report, repo, budget)
     return CommitSection(
         commit.id,
@@ -321,7 +321,7 @@ def _commit_notes(commit: ParsedCommit, report: CommitReport) -> Iterator[str]:
 
 
 def _commit_files(
-    commit: ParsedCommit, report: CommitReport, repo: BareRepository, budget: _Budget
+    commit: ParsedCommit, report: CommitReport, repo: BareRepository, budget: _PageBudget
 ) -> tuple[tuple[CommitFile, ...], str]:
     """Return the files of a commit, and why there is no patch."""
     risks = report.risks.get(commit.id, {})
@@ -361,7 +361,7 @@ def _patch_labels(patch: FilePatch) -> Iterator[str]:
         yield "renamed"
 
 
-def _patch_diff(patch: FilePatch, change: TreeChange | None, budget: _Budget) -> Diff:
+def _patch_diff(patch: FilePatch, change: TreeChange | None, budget: _PageBudget) -> Diff:
     if patch.is_binary:
         ids = f", blob {change.old_oid} → {change.new_oid}" if change is not None else ""
         return Diff(reason=f"binary file{ids}")

@@ -16,7 +16,7 @@ from agent_dev.review_page.content import (
     CommitSection,
     Diff,
     DiffHunk,
-    DiffRow,
+    PageRow,
     ReviewPage,
     RiskGroup,
     ThreeWayRow,
@@ -206,7 +206,7 @@ def _hunk(hunk: DiffHunk) -> Iterator[str]:
         yield _row(row)
 
 
-def _row(row: DiffRow) -> str:
+def _row(row: PageRow) -> str:
     old = _cell(row.old_number, row.old, "deleted" if row.is_changed else "same")
     return f"<tr>{old}{_cell(row.new_number, row.new, 'added' if row.is_changed else 'same')}</tr>\n"
 

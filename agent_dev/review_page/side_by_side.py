@@ -5,7 +5,7 @@ from itertools import islice, zip_longest
 
 from agent_dev.diff.hunks import ContextHunk, find_context_hunks, split_lines
 from agent_dev.diff.patch_parser import PatchHunk
-from agent_dev.review_page.content import Diff, DiffHunk, DiffRow
+from agent_dev.review_page.content import Diff, DiffHunk, PageRow
 
 _SignedLine = tuple[bytes, bytes]  # a sign (space, - or +) and a line
 
@@ -52,7 +52,7 @@ def _signed_lines(hunk: ContextHunk, old: Sequence[bytes], new: Sequence[bytes])
     yield from ((b" ", line) for line in old[position : hunk.old_start + hunk.old_lines])
 
 
-def _paired(lines: Iterable[_SignedLine], old_start: int, new_start: int) -> Iterator[DiffRow]:
+def _paired(lines: Iterable[_SignedLine], old_start: int, new_start: int) -> Iterator[PageRow]:
     """Yield the rows of a hunk whose first lines have these indices; deleted lines are beside the added ones after them."""
     old, new = old_start + 1, new_start + 1
     deleted: list[bytes] = []
@@ -68,10 +68,10 @@ def _paired(lines: Iterable[_SignedLine], old_start: int, new_start: int) -> Ite
         old, new = old + len(deleted), new + len(added)
         deleted, added = ([line], []) if sign == b"-" else ([], [])
         if sign == b" " and line:
-            yield DiffRow(old, line, new, line, is_changed=False)
+            yield PageRow(old, line, new, line, is_changed=False)
             old, new = old + 1, new + 1
 
 
-def _changed_rows(deleted: Sequence[bytes], added: Sequence[bytes], old: int, new: int) -> Iterator[DiffRow]:
+def _changed_rows(deleted: Sequence[bytes], added: Sequence[bytes], old: int, new: int) -> Iterator[PageRow]:
     for index, (before, after) in enumerate(zip_longest(deleted, added)):
-        yield DiffRow(old + index, before, new + index, after)
+        yield PageRow(old + index, before, new + index, after)

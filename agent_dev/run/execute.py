@@ -8,7 +8,7 @@ from agent_dev.config import published_ports
 from agent_dev.errors import DeniedByPolicy
 from agent_dev.linux import pid_namespace, programs
 from agent_dev.run import limits, merge_lock, services
-from agent_dev.run.job import Outcome, RunJob
+from agent_dev.run.job import RunJob, RunOutcome
 from agent_dev.sandbox import launch, sandbox_monitor
 from agent_dev.session import removal, store
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     EndedRun = tuple[sandbox_monitor.SandboxMonitor, launch.SetupProcess, launch.Sandbox]
 
 
-def run_job(job: RunJob, setup: launch.SetupProcess, notice: "Notice") -> Outcome:
+def run_job(job: RunJob, setup: launch.SetupProcess, notice: "Notice") -> RunOutcome:
     """Start the sandbox, wait for its end, and finish the session. `notice` shows a line to the user before the agent starts."""
     merge_lock.block_merges(job.merge_lock)
     limits.add_limit_groups(job, setup, notice)
@@ -37,7 +37,7 @@ def run_job(job: RunJob, setup: launch.SetupProcess, notice: "Notice") -> Outcom
         setup.kill_helpers()
 
 
-def _run_sandbox(job: RunJob, setup: launch.SetupProcess, blocking: list[bool | None]) -> Outcome:
+def _run_sandbox(job: RunJob, setup: launch.SetupProcess, blocking: list[bool | None]) -> RunOutcome:
     facts, listener = job.prepared.machine, services.open_control_socket(job)
     setup.terminal.may_copy = job.prepared.settings.profile.clipboard
     setup.join_socket = f"{job.session.folder}/{store.JOIN_SOCKET}"
@@ -109,7 +109,7 @@ def _monitor_more(
         monitor.checks.append(port_alert.port_check(job, setup))
 
 
-def _announce_end(job: RunJob, outcome: Outcome, seconds: float, setup: launch.SetupProcess) -> None:
+def _announce_end(job: RunJob, outcome: RunOutcome, seconds: float, setup: launch.SetupProcess) -> None:
     shortest = job.prepared.settings.profile.notify_end_seconds
     if shortest and seconds >= shortest and not outcome.end_signal:
         from agent_dev.run.alerts import end_alert  # after a long run
@@ -146,12 +146,12 @@ def _is_blocking(fd: int) -> bool | None:
         return None  # closed
 
 
-def _finish_session(job: RunJob, record: store.Record, snapshot_pid: int | None, code: int, ran: "EndedRun") -> Outcome:
+def _finish_session(job: RunJob, record: store.Record, snapshot_pid: int | None, code: int, ran: "EndedRun") -> RunOutcome:
     monitor, setup, sandbox = ran
     supervisor = setup.supervisor
     name = str(record["name"] or job.session.id)
     merge = job.prepared.settings.profile.merge and not monitor.end_signal
-    outcome = Outcome(code, job.session, name, 0, 0, merge, monitor.refreshes, monitor.end_signal, 0, monitor.has_timed_out)
+    outcome = RunOutcome(code, job.session, name, 0, 0, merge, monitor.refreshes, monitor.end_signal, 0, monitor.has_timed_out)
     outcome = outcome.replace(kept_notice=record.get("undone", ""))
     store.make_uppers_accessible(job.session, len(record["roots"]))
     is_kept = (

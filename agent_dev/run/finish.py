@@ -13,7 +13,7 @@ from agent_dev.session import removal, store
 
 
 @dataclass(frozen=True, slots=True)
-class SessionContents:
+class KeptContents:
     """The contents of a finished session; all 0: it was removed."""
 
     changes: int
@@ -30,7 +30,7 @@ def finish_session(
     code: int,
     environ: dict[str, str],
     remains: Callable[[], str],
-) -> SessionContents:
+) -> KeptContents:
     """Finish an ended session. `snapshot_pid`: the process that takes the lower snapshot.
 
     A session whose changes were all undone at its end is kept, and so is one with a notice from `remains`: its checkpoints still
@@ -59,7 +59,7 @@ def has_merge(session: store.Session) -> bool:
         return False
 
 
-def _count(session: store.Session, record: store.Record, environ: dict[str, str]) -> SessionContents:
+def _count(session: store.Session, record: store.Record, environ: dict[str, str]) -> KeptContents:
     """Count what a session holds; one that cannot be read counts as one change, so that it is kept."""
     moved_refs = _count_moved_refs(session, record, environ)
     try:
@@ -67,12 +67,12 @@ def _count(session: store.Session, record: store.Record, environ: dict[str, str]
         changes, seen = len(review.folded.changes) + len(review.changes.problems), review.findings()
         review.close()
     except AgentDevError:
-        return SessionContents(1, 0, moved_refs)
+        return KeptContents(1, 0, moved_refs)
     try:
         commit_count = len(commits.list_commits(session, record, environ)) if refs.have_refs_changed(session, record) else 0
     except AgentDevError:
-        return SessionContents(changes, 0, moved_refs or 1, review_cache=seen)  # unreadable HEAD: kept
-    return SessionContents(changes, commit_count, moved_refs, review_cache=seen)
+        return KeptContents(changes, 0, moved_refs or 1, review_cache=seen)  # unreadable HEAD: kept
+    return KeptContents(changes, commit_count, moved_refs, review_cache=seen)
 
 
 def _count_moved_refs(session: store.Session, record: store.Record, environ: dict[str, str]) -> int:

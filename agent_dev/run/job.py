@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agent_dev.overlay.lower_snapshot_request import PriorChanges
 
 
-class Outcome(Value):
+class RunOutcome(Value):
     """The outcome of a run: its exit code, and the number of changes, commits and refs kept (all 0: session removed)."""
 
     exit_code: int

@@ -12,7 +12,7 @@ from agent_dev.home.mount_points import HomeLease
 from agent_dev.linux import programs
 from agent_dev.run import execute, private_git, services, shown_paths
 from agent_dev.run.compose import SessionMounts, compose_spec
-from agent_dev.run.job import Outcome, RunJob
+from agent_dev.run.job import RunJob, RunOutcome
 from agent_dev.run.prepare import prepare_run
 from agent_dev.run.request import COMMAND, PreparedRun, RunRequest
 from agent_dev.sandbox import bwrap, launch, plan
@@ -34,7 +34,7 @@ def start_and_wait(
     setup: launch.SetupProcess,
     notice: "Notice",
     before: "Callable[[PreparedRun], PreparedRun | None] | None",
-) -> Outcome:
+) -> RunOutcome:
     """Create a session and run its agent to the end. Raises AgentDevError if it never started."""
     prepared, query, claim = _prepare(request, notice, before)
     return _begin(prepared, query, claim, request, setup, notice)
@@ -67,7 +67,7 @@ def _begin(
     request: RunRequest,
     setup: launch.SetupProcess,
     notice: "Notice",
-) -> Outcome:
+) -> RunOutcome:
     session = store.create_session(prepared.store)
     home = None
     try:

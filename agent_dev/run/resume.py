@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agent_dev.run.request import Notice
 
 
-def resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_job.Outcome:
+def resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_job.RunOutcome:
     """Run an ended session again. Raises AgentDevError if the agent never started; the session is unchanged then."""
     if listed.record["options"].get("direct"):
         raise Refused(
@@ -42,7 +42,7 @@ def resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_
         raise agent_not_started(error) from None
 
 
-def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_job.Outcome:
+def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_job.RunOutcome:
     launch.close_inherited()
     prepared = prepare_again(listed, request)
     query = new_session.start_git_query(prepared, request.environ)

@@ -7,13 +7,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agent_dev.run.job import Outcome
+    from agent_dev.run.job import RunOutcome
     from agent_dev.run.request import Notice, PreparedRun, RunRequest
 
 
 def run(
     request: "RunRequest", notice: "Notice", before: "Callable[[PreparedRun], PreparedRun | None] | None" = None
-) -> "Outcome":
+) -> "RunOutcome":
     """Run an agent in a new session. `notice` shows a line to the user. Raises AgentDevError if it never started.
 
     `before`: called before anything starts; if it returns a PreparedRun, that one is run instead.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agent_dev.checkpoint.timer_process import TimerSpec
     from agent_dev.config.profile import Profile
     from agent_dev.git.passed_config_files import PassedConfig
-    from agent_dev.run.job import Outcome, RunJob
+    from agent_dev.run.job import RunJob, RunOutcome
     from agent_dev.run.request import Notice
     from agent_dev.sandbox.supervisor_interface import NetworkGateway
     from agent_dev.supervisor.handle import Supervisor
@@ -239,7 +239,7 @@ def take_last_checkpoint(job: "RunJob", record: store.Record) -> str:
     return ""
 
 
-def log_end(job: "RunJob", record: store.Record, outcome: "Outcome") -> None:
+def log_end(job: "RunJob", record: store.Record, outcome: "RunOutcome") -> None:
     """Log how the run ended in the session; also its start, if it ended before that was logged."""
     from agent_dev.session import events  # after the agent
 

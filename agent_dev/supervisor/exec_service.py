@@ -205,7 +205,7 @@ class ExecService:
                 self.uninteresting[name] = result
         return result
 
-    def _decide(self, call: "ExecCall") -> command_rules.Decision:
+    def _decide(self, call: "ExecCall") -> command_rules.CommandDecision:
         return command_rules.decide(self.policy, command_rules.Command(call.program, call.argv, call.cwd, self.options.home))
 
     def _allow(self, call: "ExecCall", previous: "ExecCall | None") -> None:
@@ -216,7 +216,7 @@ class ExecService:
         else:
             self.rows.close_pidfd(call)
 
-    def _apply(self, call: "ExecCall", decision: command_rules.Decision, previous: "ExecCall | None") -> None:
+    def _apply(self, call: "ExecCall", decision: command_rules.CommandDecision, previous: "ExecCall | None") -> None:
         if decision.decision != config_words.ALLOW and not notify.exists_inside(call, call.cwd):
             self.listener.allow(call.id)  # does not exist in this directory of PATH: fails by itself
             return
@@ -322,7 +322,7 @@ class ExecService:
 
     # questions
 
-    def _ask(self, call: "ExecCall", decision: command_rules.Decision, row: "Row") -> None:
+    def _ask(self, call: "ExecCall", decision: command_rules.CommandDecision, row: "Row") -> None:
         from agent_dev.session import approvals  # only if a rule asks
 
         deadline = time.monotonic() + self.options.answer_seconds

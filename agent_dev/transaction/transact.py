@@ -71,7 +71,7 @@ def _make_path_check(paths: tuple[str, ...]) -> "Callable[[PreparedRun], None]":
     return check
 
 
-def _attempt(outcome: "job.Outcome", steps: tuple[CommandStep, ...], cause: str, reason: str) -> TransactionAttempt:
+def _attempt(outcome: "job.RunOutcome", steps: tuple[CommandStep, ...], cause: str, reason: str) -> TransactionAttempt:
     codes = {"": 0, "timeout": EXIT_TIMED_OUT, "validation": EXIT_REFUSED, "policy": EXIT_REFUSED, "limit": EXIT_REFUSED}
     session = outcome.session if outcome.is_kept else None
     result = TransactionResult(
@@ -90,8 +90,8 @@ def _attempt(outcome: "job.Outcome", steps: tuple[CommandStep, ...], cause: str,
 
 
 def _run_step(
-    previous: "job.Outcome | None", request: RunRequest, notice: "Notice", check: "Callable[[PreparedRun], None] | None" = None
-) -> "tuple[job.Outcome, CommandStep]":
+    previous: "job.RunOutcome | None", request: RunRequest, notice: "Notice", check: "Callable[[PreparedRun], None] | None" = None
+) -> "tuple[job.RunOutcome, CommandStep]":
     """Run in the overlay of the previous step, or in a new one if that changed nothing."""
     started = time.monotonic_ns()
     if previous is not None and previous.is_kept:
@@ -105,7 +105,7 @@ def _run_step(
     return outcome, CommandStep(request.arguments, outcome.exit_code, (time.monotonic_ns() - started) // 1_000_000)
 
 
-def _failure(outcome: "job.Outcome", timeout: int) -> tuple[str, str]:
+def _failure(outcome: "job.RunOutcome", timeout: int) -> tuple[str, str]:
     if outcome.limit_notice and outcome.exit_code:
         return "limit", outcome.limit_notice
     if outcome.has_timed_out:

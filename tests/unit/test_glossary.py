@@ -31,6 +31,7 @@ TEXT = re.compile(
 NAME = re.compile(
     r"(?:^|_)(?:clash(?:es)?|twins?|farm|wish|door|doorkeeper|wall|told|chosen|settled?|shut|handed|brought|keeper|meanwhile|mine)(?:_|$)"
 )
+SHARED_CLASS_NAMES = {"Entry"}  # an entry on the disk, and one of the connection log
 OPENING = re.compile(r"(?:What|How|Which|Being|Who|Whether)\b")
 
 
@@ -97,6 +98,15 @@ def test_docstrings_begin_with_no_question_word() -> None:
 def test_pages_use_the_glossary(path: Path) -> None:
     pieces = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
     assert found(path, iter(pieces), TEXT) == []
+
+
+def test_a_class_name_means_one_thing() -> None:
+    classes: dict[str, list[str]] = {}
+    for path in PROGRAM:
+        for node in ast.iter_child_nodes(nodes(path)[0]):
+            if isinstance(node, ast.ClassDef):  # a message of a widget is an inner class, and belongs to its name
+                classes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: places for name, places in classes.items() if len(places) > 1 and name not in SHARED_CLASS_NAMES} == {}
 
 
 def test_tests_state_a_law_in_seventy_characters() -> None:

@@ -3,10 +3,10 @@
 from agent_dev.diff.merge3 import ConflictSide, LineConflict, LineMerge, Resolutions
 from agent_dev.overlay import labels
 from agent_dev.overlay.changes import Change, Resolution
-from agent_dev.overlay.labels import Outcome, format_count
+from agent_dev.overlay.labels import MergeOutcome, format_count
 
 
-def outcome_of(change: Change) -> Outcome:
+def outcome_of(change: Change) -> MergeOutcome:
     """Return the outcome of a combined change."""
     return labels.outcome_of(change, is_agents=change.resolution is Resolution.AGENT and not change.is_from_commit)
 
@@ -21,7 +21,7 @@ def describe_outcome(change: Change, merged: LineMerge | None, answers: Resoluti
     if change.is_session_only:
         return "keeps yours: the agent's change is dropped from the session"
     if merged is None or merged.is_clean:
-        if outcome_of(change) is Outcome.REPLACED_YOURS:
+        if outcome_of(change) is MergeOutcome.REPLACED_YOURS:
             return "replaces yours with the agent's version (undo restores yours)"
         return "you changed it too: both changes are merged without conflict"
     if not answers or None in answers:

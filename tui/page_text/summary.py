@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from agent_dev.diff.merge3 import LineMerge
 from agent_dev.fs.entry import FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind
-from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, Outcome, display_path, format_count, path_text
+from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, MergeOutcome, display_path, format_count, path_text
 from tui.model import outcome, totals
 from tui.model.document import PageLine, Tone
 from tui.state import State
@@ -42,22 +42,22 @@ def apply_summary(state: State, roots: Sequence[str], commits: int, cells: int, 
     applied, page = changes_to_apply(state), _Page(roots, cells)
     kept = [change for change in _selected(state) if change.is_session_only]
     both = [change for change in applied if change.is_combined]
-    by_outcome: dict[Outcome, list[Change]] = {one: [] for one in Outcome}
+    by_outcome: dict[MergeOutcome, list[Change]] = {one: [] for one in MergeOutcome}
     for change in both:
         by_outcome[outcome.outcome_of(change)].append(change)
     describe = _outcome(state, merged)
     choices = state.selection.partial
     parts = [*page.section("Risky", filter(_is_risky, applied), _risks, Tone.RISK)]
     parts += page.section("Partly selected", (c for c in applied if c.key in choices), _part_of(state), Tone.CHANGED)
-    parts += page.section(Outcome.REPLACED_YOURS.capitalize(), by_outcome[Outcome.REPLACED_YOURS], describe, Tone.ERROR)
-    parts += page.section(Outcome.MERGED.capitalize(), by_outcome[Outcome.MERGED], describe, Tone.CHANGED)
+    parts += page.section(MergeOutcome.REPLACED_YOURS.capitalize(), by_outcome[MergeOutcome.REPLACED_YOURS], describe, Tone.ERROR)
+    parts += page.section(MergeOutcome.MERGED.capitalize(), by_outcome[MergeOutcome.MERGED], describe, Tone.CHANGED)
     deleted = (c for c in applied if _is_deleted(c) and c.key not in choices)
     parts += page.section("Deleted", deleted, _nothing, Tone.REMOVED)
     parts += page.section("Modes", filter(labels.describe_mode, applied), labels.describe_mode, Tone.CHANGED)
     parts += page.section("Links", filter(_is_link, applied), _target, Tone.CHANGED)
     parts += page.section("Type changes", filter(_is_retyped, applied), labels.describe_kind, Tone.CHANGED)
     parts += page.section("Files", filter(_is_plain, applied), _nothing, Tone.PLAIN)
-    parts += page.section(Outcome.KEPT_YOURS.capitalize(), kept, describe, Tone.CHANGED)
+    parts += page.section(MergeOutcome.KEPT_YOURS.capitalize(), kept, describe, Tone.CHANGED)
     parts += page.section("Conflicts", (c for c in state.changes.changes if c.conflict), _reason, Tone.ERROR)
     parts += page.section("Cannot be merged", (c for c in state.changes.changes if c.obstacle), _reason, Tone.ERROR)
     return (*_totals(state, applied, roots), *parts, *_not_applied(state, commits))

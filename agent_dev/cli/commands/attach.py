@@ -15,7 +15,7 @@ from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
 
 if TYPE_CHECKING:
-    from agent_dev.run.job import Outcome
+    from agent_dev.run.job import RunOutcome
 
 _ENDED = (store.WAITING, store.KILLED)
 
@@ -74,7 +74,7 @@ def _attach_to(one: ListedSession, request: RunRequest, *, takes_over: bool) -> 
     return finish_attachment(attachment, greeted.greeting, request, _review_run)
 
 
-def _review_run(outcome: "Outcome", request: RunRequest) -> int:
+def _review_run(outcome: "RunOutcome", request: RunRequest) -> int:
     from agent_dev.cli.post_run_review import review_run  # loads the review, for a session with changes
 
     return review_run(outcome, request)

@@ -12,7 +12,7 @@ from agent_dev.cli.render import home_import as output
 from agent_dev.config import validators
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
-from agent_dev.home.importing.copy_items import CopyResult, copy_items
+from agent_dev.home.importing.copy_items import CopiedItems, copy_items
 from agent_dev.home.importing.items import LOGIN, SAME, Item, LeftOut, Offer
 from agent_dev.home.importing.offer import Importer
 from agent_dev.home.importing.source import CHANGED
@@ -74,7 +74,7 @@ def _copy_selected(args: argparse.Namespace, importer: Importer, offer: Offer) -
     selected = _select_by_options(args, offer) if is_by_options else _ask_selection(importer, offer, is_update=args.update)
     if not selected:
         if args.json:
-            output.print_copied(offer, CopyResult((), ()))
+            output.print_copied(offer, CopiedItems((), ()))
         notify("nothing is selected; nothing was copied")
         return SUCCESS
     planned, missing = _plan(importer, selected)

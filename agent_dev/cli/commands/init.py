@@ -8,7 +8,7 @@ from agent_dev.cli.parser import Verb
 from agent_dev.cli.render import machine as output
 from agent_dev.cli.render.format import print_line
 from agent_dev.cli.setup import config_file, options, questions
-from agent_dev.cli.setup.ask import Decision, ask_user
+from agent_dev.cli.setup.ask import SetupDecision, ask_user
 from agent_dev.cli.setup.config_file import ConfigFile
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, AgentDevError
@@ -30,7 +30,7 @@ def _init(argv: list[str], context: CommandContext, run_options: RunOptions) -> 
         write_stdout((file.changed(answers) if args.update and file.text else None) or text)
         return SUCCESS
     existing = questions.UPDATE if args.update else questions.BESIDE
-    decision = Decision(answers, agents, questions.WRITE if file.text is None else existing)
+    decision = SetupDecision(answers, agents, questions.WRITE if file.text is None else existing)
     if not args.non_interactive:
         code, decision = ask_user(decision, file, run_options, context, is_plain=args.plain)
         if code:
@@ -42,7 +42,7 @@ def _init(argv: list[str], context: CommandContext, run_options: RunOptions) -> 
     return SUCCESS if path else FAILURE
 
 
-def _write(file: ConfigFile, decision: Decision) -> str:
+def _write(file: ConfigFile, decision: SetupDecision) -> str:
     """Write the file and say so; return its path, "" if nothing was to be written."""
     if decision.action == questions.NOTHING:
         notify("nothing was written")

@@ -28,13 +28,13 @@ class Expected(Value):
 
 def find_expected(typed: "list[str]", table: "Table") -> Expected:
     """Return what can be typed in place of the last of the arguments, which may be empty."""
-    line = _Line(table)
+    line = _TypedLine(table)
     for argument in typed[:-1]:
         line.read(argument)
     return line.expect(typed[-1] if typed else "")
 
 
-class _Line:
+class _TypedLine:
     """The part of a command line before the cursor, read argument by argument."""
 
     def __init__(self, table: "Table") -> None:

@@ -11,7 +11,7 @@ _MAX_REVIEWS, _MAX_AGENTS = 2, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MenuEntry:
     """An entry: its key ("" for none), its label, and the arguments of `agent-dev` that it runs."""
 
     key: str
@@ -24,51 +24,51 @@ class Entry:
         return " ".join(("agent-dev", *self.arguments))
 
 
-def menu_entries(overview: Overview, *, has_merge: bool) -> tuple[Entry, ...]:
+def menu_entries(overview: Overview, *, has_merge: bool) -> tuple[MenuEntry, ...]:
     """Return at most ten entries; `has_merge`: a merge of this repository can be undone."""
     first = [*_questions(overview), *_sessions(overview)]
     last = [*_install(overview)]
-    last += [Entry("u", "undo the last merge", ("undo",))] if has_merge else []
-    last += [Entry("s", "settings", ("init",)), Entry("h", "help", ("--help",))]
+    last += [MenuEntry("u", "undo the last merge", ("undo",))] if has_merge else []
+    last += [MenuEntry("s", "settings", ("init",)), MenuEntry("h", "help", ("--help",))]
     starts = [*_starts(overview)][: MAX_ENTRIES - len(first) - len(last)]
     return (*first, *starts, *last)
 
 
-def _questions(overview: Overview) -> Iterator[Entry]:
+def _questions(overview: Overview) -> Iterator[MenuEntry]:
     for name in [*overview.questions][:1]:
-        yield Entry("a", f"answer the command that waits in {name}", ("approve", "--session", name))
+        yield MenuEntry("a", f"answer the command that waits in {name}", ("approve", "--session", name))
 
 
-def _sessions(overview: Overview) -> Iterator[Entry]:
+def _sessions(overview: Overview) -> Iterator[MenuEntry]:
     """Yield the review of the newest sessions that wait, and the resumption of the newest one."""
     waiting = [one for one in reversed(overview.sessions) if one.state in (store.WAITING, store.KILLED)]
     for key, one in zip("r", waiting, strict=False):
-        yield Entry(key, f"review session {one.name}", ("merge", one.name))
+        yield MenuEntry(key, f"review session {one.name}", ("merge", one.name))
     for one in waiting[1:_MAX_REVIEWS]:
-        yield Entry("", f"review session {one.name}", ("merge", one.name))
+        yield MenuEntry("", f"review session {one.name}", ("merge", one.name))
     for one in [one for one in waiting if not one.record.get("options", {}).get("direct")][:1]:
-        yield Entry("c", f"continue session {one.name}", ("resume", one.name))
+        yield MenuEntry("c", f"continue session {one.name}", ("resume", one.name))
     for one in [one for one in reversed(overview.sessions) if one.state == store.RUNNING][:1]:
-        yield Entry("w", f"watch session {one.name}", ("watch", one.name))
+        yield MenuEntry("w", f"watch session {one.name}", ("watch", one.name))
 
 
-def _starts(overview: Overview) -> Iterator[Entry]:
+def _starts(overview: Overview) -> Iterator[MenuEntry]:
     installed = overview.agents.installed
     agents = coding_agents(overview.agents)[:_MAX_AGENTS]
     for number, name in enumerate(agents, 1):
-        yield Entry(str(number), f"start {name}", (name,))
+        yield MenuEntry(str(number), f"start {name}", (name,))
     if "bash" in installed:
-        yield Entry("b", "start a shell in the sandbox", ("bash",))
+        yield MenuEntry("b", "start a shell in the sandbox", ("bash",))
     if not agents and not overview.agents.problem:
-        yield Entry("d", "try a scripted agent, no account", ("demo",))
+        yield MenuEntry("d", "try a scripted agent, no account", ("demo",))
 
 
-def _install(overview: Overview) -> Iterator[Entry]:
+def _install(overview: Overview) -> Iterator[MenuEntry]:
     agents = overview.agents
     if agents.problem:
-        yield Entry("t", "test what this machine supports", ("doctor",))
+        yield MenuEntry("t", "test what this machine supports", ("doctor",))
     elif coding_agents(agents):
-        yield Entry("i", "list the agents that can be installed", ("install", "--list"))
+        yield MenuEntry("i", "list the agents that can be installed", ("install", "--list"))
     else:
         name = FIRST_AGENT if FIRST_AGENT in agents.missing or not agents.missing else agents.missing[0]
-        yield Entry("i", f"install {name}", ("install", name))
+        yield MenuEntry("i", f"install {name}", ("install", name))

@@ -5,7 +5,7 @@ import sys
 
 from agent_dev.cli import typeahead
 from agent_dev.cli.console import write_stdout
-from agent_dev.cli.menu.entries import Entry
+from agent_dev.cli.menu.entries import MenuEntry
 from agent_dev.cli.menu.view import Menu, menu_lines, press
 from agent_dev.cli.watch.live_screen import LiveScreen
 
@@ -17,7 +17,7 @@ def can_show_menu(environ: dict[str, str]) -> bool:
     return environ.get("TERM", "dumb") not in ("", "dumb") and os.isatty(0) and os.isatty(1)
 
 
-def select_entry(entries: tuple[Entry, ...], state: list[str]) -> Entry | None:
+def select_entry(entries: tuple[MenuEntry, ...], state: list[str]) -> MenuEntry | None:
     """Let the user select an entry; None if the user leaves the menu. Input from before the first paint is dropped."""
     menu = Menu(entries)
     with LiveScreen() as screen:
@@ -33,7 +33,7 @@ def select_entry(entries: tuple[Entry, ...], state: list[str]) -> Entry | None:
     return menu.selected
 
 
-def run_entry(entry: Entry, environ: dict[str, str]) -> None:
+def run_entry(entry: MenuEntry, environ: dict[str, str]) -> None:
     """Print the command and run it in place of this process, with the options that this one got."""
     write_stdout(f"$ {entry.command}\n")
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:], *entry.arguments], environ)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agent_dev.cli.menu.entries import Entry
+from agent_dev.cli.menu.entries import MenuEntry
 from agent_dev.sanitize import visible
 
 UP, DOWN, ENTER, QUIT = "up", "down", "enter", "quit"
@@ -30,10 +30,10 @@ _LABEL = 44  # columns of a label, before the command
 class Menu:
     """The entries and the cursor; `is_closed`: the user left the menu. `selected`: the entry to run."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[MenuEntry, ...]
     cursor: int = 0
     is_closed: bool = False
-    selected: Entry | None = None
+    selected: MenuEntry | None = None
 
 
 def press(menu: Menu, data: bytes) -> Menu:
@@ -90,7 +90,7 @@ def menu_lines(menu: Menu, state: Sequence[str], size: tuple[int, int]) -> list[
     return [*lines, f"{_DIM}{_cut(_FOOTER, columns)}{_NORMAL}"][:rows]
 
 
-def _entry_line(one: Entry, columns: int, *, is_cursor: bool) -> str:
+def _entry_line(one: MenuEntry, columns: int, *, is_cursor: bool) -> str:
     label = f"{'>' if is_cursor else ' '} {one.key or ' '}  {visible(one.label)}"
     command = visible(one.command)
     text = _cut(label, columns)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_dev.cli.render import pager
-from agent_dev.cli.render.colour import PLAIN, Palette, Tone
+from agent_dev.cli.render.colour import PLAIN, OutputTone, Palette
 from agent_dev.cli.render.commits import describe_submodules, submodule_as_json
 from agent_dev.cli.render.format import (
     MAX_ROWS,
@@ -109,7 +109,7 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
     _list(changes, roots, palette)
     for commit in contents.commits:
         mark = " (imported)" if commit.is_imported else ""
-        print_line(f"{palette.paint(f'commit {commit.id[:10]}', Tone.CHANGED)} {visible(commit.subject)}{mark}")
+        print_line(f"{palette.paint(f'commit {commit.id[:10]}', OutputTone.CHANGED)} {visible(commit.subject)}{mark}")
         for text in describe_submodules(contents.pointers, commit.id):
             print_line(f"  {text}")
     for row in _next_commands(one, contents):

@@ -13,7 +13,7 @@ from agent_dev.checkpoint.restore_plan import is_git_path
 from agent_dev.checkpoint.rollback import RollbackResult
 from agent_dev.cli.render import pager
 from agent_dev.cli.render.changes import describe_omitted
-from agent_dev.cli.render.colour import PLAIN, Palette, Tone
+from agent_dev.cli.render.colour import PLAIN, OutputTone, Palette
 from agent_dev.cli.render.format import (
     change_row,
     format_table,
@@ -179,7 +179,7 @@ def print_log(one: ListedSession, found: LogContents, *, kind: str, as_json: boo
     for row in sorted(found.rows, key=_row_time):  # the start may be logged after the first checkpoint
         text = _DESCRIBE[kind](row, one.record["root"])
         time_ns = row.get("time")
-        when = palette.paint(_when(time_ns), Tone.DIM) + "  " if isinstance(time_ns, int) else ""
+        when = palette.paint(_when(time_ns), OutputTone.DIM) + "  " if isinstance(time_ns, int) else ""
         print_line(f"{when}{visible(text)}".rstrip())
     if found.dropped:
         print_line(f"{found.dropped:,} more were not logged: the log or the disk was full")

@@ -11,7 +11,7 @@ HELP = "auto (on a terminal), always or never"
 _END = "\x1b[m"
 
 
-class Tone(StrEnum):
+class OutputTone(StrEnum):
     """The meaning of a coloured text, as the start of its escape sequence."""
 
     STRONG = "\x1b[1m"
@@ -28,7 +28,7 @@ class Palette(Value):
 
     is_coloured: bool = False
 
-    def paint(self, text: str, tone: Tone | None) -> str:
+    def paint(self, text: str, tone: OutputTone | None) -> str:
         """Return a text in a tone; it must not contain escape sequences."""
         return f"{tone}{text}{_END}" if self.is_coloured and tone is not None and text else text
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_dev.cli.console import is_quiet
-from agent_dev.cli.render.colour import PLAIN, Palette, Tone
+from agent_dev.cli.render.colour import PLAIN, OutputTone, Palette
 from agent_dev.cli.wrapping import wrap_line
 from agent_dev.fs.entry import FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution
@@ -30,9 +30,9 @@ from agent_dev.session.store import KILLED, RUNNING, WAITING, Record
 if TYPE_CHECKING:
     from agent_dev.merge_engine.merge_plan import SkippedChange  # imports all of merging
 
-_TONES = {ChangeKind.ADDED: Tone.ADDED, ChangeKind.DELETED: Tone.REMOVED}
+_TONES = {ChangeKind.ADDED: OutputTone.ADDED, ChangeKind.DELETED: OutputTone.REMOVED}
 MAX_ROWS = 30  # rows shown; the others are counted
-STATE_TONES = {RUNNING: Tone.ADDED, WAITING: Tone.CHANGED, KILLED: Tone.REMOVED}
+STATE_TONES = {RUNNING: OutputTone.ADDED, WAITING: OutputTone.CHANGED, KILLED: OutputTone.REMOVED}
 _COLUMNS = 80
 SHORTEST_COMMAND = 12  # characters that are shown even if the line becomes too long
 _FEW = 3  # ignored changes that are shown anyway
@@ -61,7 +61,7 @@ def print_outcome(text: str) -> None:
         print_wrapped(text)
 
 
-def print_wrapped(text: str, palette: Palette = PLAIN, tone: Tone | None = None) -> None:
+def print_wrapped(text: str, palette: Palette = PLAIN, tone: OutputTone | None = None) -> None:
     """Write one row of a list to stdout in a tone, wrapped at words if a terminal is too narrow."""
     for part in _wrapped(text) if sys.stdout.isatty() else (text,):
         print_line(palette.paint(part, tone))
@@ -207,12 +207,12 @@ def _with_directories(shown: list[Change], directories: Mapping[Key, _RenamedDir
 def _row(one: _Row, roots: Sequence[str], palette: Palette) -> str:
     if isinstance(one, Change):
         return change_row(one, roots, palette)
-    head = palette.paint(f"{SIGNS[ChangeKind.RENAMED]} {ChangeKind.RENAMED:<8}", Tone.CHANGED)
-    origin = palette.paint(f"(from {visible(display_path(one.old, roots))}/)", Tone.DIM)
+    head = palette.paint(f"{SIGNS[ChangeKind.RENAMED]} {ChangeKind.RENAMED:<8}", OutputTone.CHANGED)
+    origin = palette.paint(f"(from {visible(display_path(one.old, roots))}/)", OutputTone.DIM)
     inserted, deleted = sum(change.insertions or 0 for change in one.files), sum(change.deletions or 0 for change in one.files)
     lines = f" +{inserted} -{deleted}" if inserted or deleted else ""
     held = one.total - len(one.files)
-    risk = palette.paint(f" {RISK_SIGN} {held} need{'s' * (held == 1)} review", Tone.RISK) if held else ""
+    risk = palette.paint(f" {RISK_SIGN} {held} need{'s' * (held == 1)} review", OutputTone.RISK) if held else ""
     new = display_path(one.new, roots) or "."
     return f"{head} {visible(new)}/ {origin} {format_count(one.total, 'file')}{lines}{risk}"
 
@@ -222,10 +222,10 @@ def _row(one: _Row, roots: Sequence[str], palette: Palette) -> str:
 
 def change_row(change: Change, roots: Sequence[str], palette: Palette = PLAIN) -> str:
     """Return the line of one change."""
-    tone = _TONES.get(change.kind, Tone.CHANGED)
+    tone = _TONES.get(change.kind, OutputTone.CHANGED)
     parts = [palette.paint(f"{SIGNS[change.kind]} {kind_name(change):<8}", tone), visible(display_path(change.key, roots))]
     if origin := origin_name(change):
-        parts.append(palette.paint(f"(from {visible(origin)})", Tone.DIM))
+        parts.append(palette.paint(f"(from {visible(origin)})", OutputTone.DIM))
     if change.type is not FileType.FILE:
         parts.append(f"({type_name(change.type)})")
     if change.insertions is not None and (change.insertions or change.deletions or not change.renamed_from):
@@ -235,9 +235,9 @@ def change_row(change: Change, roots: Sequence[str], palette: Palette = PLAIN) -
     if change.is_combined:
         parts.append(f"({outcome_of(change, is_agents=change.resolution is Resolution.AGENT)})")
     if change.known_risks:
-        parts.append(palette.paint(f"{RISK_SIGN} " + ", ".join(risk.rule for risk in change.known_risks), Tone.RISK))
+        parts.append(palette.paint(f"{RISK_SIGN} " + ", ".join(risk.rule for risk in change.known_risks), OutputTone.RISK))
     if change.conflict or change.obstacle:
-        parts.append(palette.paint(f"{BLOCKED_SIGN} {visible(change.conflict or change.obstacle or '')}", Tone.REMOVED))
+        parts.append(palette.paint(f"{BLOCKED_SIGN} {visible(change.conflict or change.obstacle or '')}", OutputTone.REMOVED))
     return " ".join(parts)
 
 

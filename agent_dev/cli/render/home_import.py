@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 
 from agent_dev.cli.render.format import format_table, print_json, print_limited, print_line, print_outcome, print_wrapped
-from agent_dev.home.importing.copy_items import CopyResult
+from agent_dev.home.importing.copy_items import CopiedItems
 from agent_dev.home.importing.items import DIFFERS, SAME, SECRET, Edit, Item, LeftOut, Offer
 from agent_dev.overlay.labels import format_count, format_size
 from agent_dev.sanitize import visible
@@ -99,7 +99,7 @@ def describe_plan(items: Sequence[Item]) -> str:
     return f"copy {format_count(len(items), 'item')}{f', {secrets} with secrets,' if secrets else ''} to {where}"
 
 
-def print_result(planned: Sequence[Item], result: CopyResult) -> None:
+def print_result(planned: Sequence[Item], result: CopiedItems) -> None:
     """Print what was copied, what was dropped from it, and what failed."""
     shown = {item.name: item.edits for item in planned}
     for item in result.copied:
@@ -110,7 +110,7 @@ def print_result(planned: Sequence[Item], result: CopyResult) -> None:
     print_outcome(f"copied {len(result.copied)} of {format_count(len(planned), 'item')}; agent-dev home --diff shows them")
 
 
-def print_copied(offer: Offer, result: CopyResult) -> None:
+def print_copied(offer: Offer, result: CopiedItems) -> None:
     """Print the items, and which of them were copied, as JSON."""
     copied = [{"name": item.name, "edits": _edits_as_json(item)} for item in result.copied]
     failed = [{"path": one.path, "reason": one.reason} for one in result.failed]

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 
-from agent_dev.cli.render.colour import ALWAYS, AUTO, Palette, Tone, choose_palette
+from agent_dev.cli.render.colour import ALWAYS, AUTO, OutputTone, Palette, choose_palette
 from agent_dev.sanitize import visible
 from agent_dev.value import Value
 
 _PAGER = "less"
 _LESS = "FRX"  # as git: quit if it fits, raw colours, no alternate screen
-_TONES = {"+": Tone.ADDED, "-": Tone.REMOVED, "@": Tone.HEADING}
+_TONES = {"+": OutputTone.ADDED, "-": OutputTone.REMOVED, "@": OutputTone.HEADING}
 
 
 class PatchStyle(Value):
@@ -83,4 +83,4 @@ def _lines(patch: bytes, *, is_coloured: bool) -> Iterator[str]:
     for raw in patch.removesuffix(b"\n").split(b"\n"):
         line = visible(raw, tab="\t")
         is_head = line.startswith("diff --git ") or (is_head and not line.startswith("@@ "))
-        yield palette.paint(line, Tone.STRONG if is_head else _TONES.get(line[:1]))
+        yield palette.paint(line, OutputTone.STRONG if is_head else _TONES.get(line[:1]))

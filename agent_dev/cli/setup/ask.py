@@ -10,7 +10,7 @@ from agent_dev.agents.startable import find_installed
 from agent_dev.cli.console import warn
 from agent_dev.cli.setup import config_file, questions
 from agent_dev.cli.setup.config_file import ConfigFile
-from agent_dev.config.new_config import Answers
+from agent_dev.config.new_config import NewSettings
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.session.sessions import CommandContext
@@ -20,17 +20,17 @@ _TITLE = "agent-dev init"
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class SetupDecision:
     """The user's decision: the settings, the agents, and whether and where config.yaml is written."""
 
-    answers: Answers
+    answers: NewSettings
     agents: tuple[str, ...]
     action: str
 
 
 def ask_user(
-    first: Decision, file: ConfigFile, options: RunOptions, context: CommandContext, *, is_plain: bool
-) -> tuple[int, Decision]:
+    first: SetupDecision, file: ConfigFile, options: RunOptions, context: CommandContext, *, is_plain: bool
+) -> tuple[int, SetupDecision]:
     """Return the exit code and the user's decision. Raises UsageError without a terminal."""
     if not (os.isatty(0) and os.isatty(2)):
         raise UsageError(message="init asks questions, and this is not a terminal", hint="agent-dev init --non-interactive")
@@ -44,8 +44,8 @@ def ask_user(
     )
     code, picks = _show_form(form, context, is_plain=is_plain)
     if picks is None:
-        return code or FAILURE, Decision(first.answers, first.agents, questions.NOTHING)
-    return SUCCESS, Decision(questions.picked_answers(picks, first.answers), picks["agents"], picks["write"][0])
+        return code or FAILURE, SetupDecision(first.answers, first.agents, questions.NOTHING)
+    return SUCCESS, SetupDecision(questions.picked_answers(picks, first.answers), picks["agents"], picks["write"][0])
 
 
 def _show_form(form: Form, context: CommandContext, *, is_plain: bool) -> tuple[int, Picks | None]:
@@ -73,7 +73,7 @@ def _has_screen(environ: dict[str, str]) -> bool:
     return can_show_screen(environ, sys.stdin, sys.__stderr__) and 0 not in os.get_terminal_size(0)
 
 
-def _preview(file: ConfigFile, answers: Answers, picks: Picks) -> tuple[str, ...]:
+def _preview(file: ConfigFile, answers: NewSettings, picks: Picks) -> tuple[str, ...]:
     """Return the file that will be written."""
     changed = file.changed(answers) if picks["write"] == (questions.UPDATE,) else None
     return tuple((changed or config_file.new_text(answers)).splitlines())

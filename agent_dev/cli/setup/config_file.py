@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.config import load, strict_yaml
-from agent_dev.config.new_config import DEFAULTS, KEYS, Answers, changed_text, config_text
+from agent_dev.config.new_config import DEFAULTS, KEYS, NewSettings, changed_text, config_text
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import AgentDevError, InvalidConfiguration
 from agent_dev.linux import streams, users
@@ -21,14 +21,14 @@ class ConfigFile:
     path: str
     text: str | None
     fields: dict[str, object]
-    answers: Answers
+    answers: NewSettings
 
     @property
     def new_path(self) -> str:
         """The path of a new file next to it."""
         return f"{self.path}.new"
 
-    def changed(self, answers: Answers) -> str | None:
+    def changed(self, answers: NewSettings) -> str | None:
         """Return its text with other answers; None if that cannot be done without a loss."""
         text = changed_text(self.text or "", self.answers, answers)
         parsed = strict_yaml.parse_data(self.path, "config", text.encode())
@@ -54,13 +54,13 @@ def read_config(options: RunOptions, environ: dict[str, str]) -> ConfigFile:
     return ConfigFile(path, data.decode(), parsed.fields, answers_of(parsed.fields))
 
 
-def answers_of(fields: dict[str, object]) -> Answers:
+def answers_of(fields: dict[str, object]) -> NewSettings:
     """Return the fields of config.yaml that `init` asks for."""
     found: dict[str, Any] = {name: value for name, value in fields.items() if name in KEYS}
-    return Answers(**found)
+    return NewSettings(**found)
 
 
-def new_text(answers: Answers) -> str:
+def new_text(answers: NewSettings) -> str:
     """Return a new config.yaml. Raises InvalidConfiguration if agent-dev would not accept it."""
     text = config_text(answers)
     parsed = strict_yaml.parse_data("config.yaml", "config", text.encode("utf-8", "surrogateescape"))

@@ -10,7 +10,7 @@ from agent_dev.cli.options import from_options
 from agent_dev.cli.parser import make_parser
 from agent_dev.cli.setup.questions import HOMES
 from agent_dev.config import validators
-from agent_dev.config.new_config import Answers
+from agent_dev.config.new_config import NewSettings
 from agent_dev.config.options import RunOptions, parse_limit_option
 from agent_dev.config.profile import NETS, OFF, SHARES
 from agent_dev.errors import UsageError
@@ -39,7 +39,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def answers_with_options(args: argparse.Namespace, before: Answers, environ: dict[str, str]) -> Answers:
+def answers_with_options(args: argparse.Namespace, before: NewSettings, environ: dict[str, str]) -> NewSettings:
     """Return the settings with those of the options. Raises UsageError."""
     from_options([("--env", name) for name in args.env])  # checks them
     if valued := [name for name in args.env if "=" in name]:
@@ -50,7 +50,7 @@ def answers_with_options(args: argparse.Namespace, before: Answers, environ: dic
         if not os.path.lexists(paths.expand(path, home)):
             raise UsageError(message=f"--ro {path}: does not exist", hint="agent-dev init --ro PATH")
     limits = dict(before.limits) | dict(map(parse_limit_option, args.limit))
-    answers = Answers(
+    answers = NewSettings(
         home=HOMES.get(args.home, args.home and _below_home(args.home, home)) or before.home,
         net=args.net or before.net,
         limits=tuple(limits.items()),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent_dev.config.limits import format_limit, parse_limit
-from agent_dev.config.new_config import Answers
+from agent_dev.config.new_config import NewSettings
 from agent_dev.config.profile import NETS
 from tui.setup.form import Choice, Picks, Preview, Question
 
@@ -50,7 +50,7 @@ class Facts:
     has_config: bool
 
 
-def make_questions(facts: Facts, answers: Answers, preview: Preview) -> tuple[Question, ...]:
+def make_questions(facts: Facts, answers: NewSettings, preview: Preview) -> tuple[Question, ...]:
     """Return the questions; values that are set already and no usual answer are offered, too."""
     return (
         Question(
@@ -88,7 +88,7 @@ def make_questions(facts: Facts, answers: Answers, preview: Preview) -> tuple[Qu
     )
 
 
-def initial_picks(facts: Facts, answers: Answers, agents: tuple[str, ...]) -> Picks:
+def initial_picks(facts: Facts, answers: NewSettings, agents: tuple[str, ...]) -> Picks:
     """Return what is selected at first."""
     limits = dict(answers.limits)
     return {
@@ -102,7 +102,7 @@ def initial_picks(facts: Facts, answers: Answers, agents: tuple[str, ...]) -> Pi
     }
 
 
-def picked_answers(picks: Picks, before: Answers) -> Answers:
+def picked_answers(picks: Picks, before: NewSettings) -> NewSettings:
     """Return the settings; limits that are not asked for stay."""
     limits = dict(before.limits)
     for name in ("memory", "time"):
@@ -113,7 +113,7 @@ def picked_answers(picks: Picks, before: Answers) -> Answers:
     carried = [one.partition(":")[::2] for one in picks["carry"]]
     env, share, ro = (tuple(item for kind, item in carried if kind == key) for key in ("env", "share", "ro"))
     ordered = tuple((name, limits[name]) for name in {**dict(before.limits), **limits} if name in limits)
-    return Answers(picks["home"][0], picks["net"][0], ordered, picks["policy"][0], env, share, ro)
+    return NewSettings(picks["home"][0], picks["net"][0], ordered, picks["policy"][0], env, share, ro)
 
 
 def next_step(agents: tuple[str, ...], installed: tuple[str, ...], *, is_repository: bool) -> str:
@@ -135,13 +135,13 @@ def _with(choices: tuple[Choice, ...], value: str) -> tuple[Choice, ...]:
     return choices if value in [one.value for one in choices] else (*choices, Choice(value, value, "as it is now"))
 
 
-def _limits(name: str, texts: tuple[str, ...], answers: Answers) -> tuple[Choice, ...]:
+def _limits(name: str, texts: tuple[str, ...], answers: NewSettings) -> tuple[Choice, ...]:
     now = dict(answers.limits).get(name)
     choices = (Choice("", "no limit"), *(Choice(text, text) for text in texts))
     return choices if now is None else _with(choices, format_limit(name, now))
 
 
-def _carried(facts: Facts, answers: Answers) -> tuple[Choice, ...]:
+def _carried(facts: Facts, answers: NewSettings) -> tuple[Choice, ...]:
     choices = [Choice(f"env:{name}", f"variable {name}", f"a secret: the key of {agent}") for name, agent in facts.keys.items()]
     choices += [Choice(f"share:{name}", f"socket {name}", _SOCKETS[name]) for name in facts.sockets if name in _SOCKETS]
     labels = {"env": "variable", "share": "socket", "ro": "read-only path"}

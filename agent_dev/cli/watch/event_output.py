@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Mapping
 
-from agent_dev.cli.render.colour import Palette, Tone
+from agent_dev.cli.render.colour import OutputTone, Palette
 from agent_dev.cli.watch.events import Event, EventKind
 from agent_dev.config.decisions import ALLOW, DENY
 from agent_dev.overlay.changes import ChangeKind
@@ -13,13 +13,13 @@ from agent_dev.sanitize import visible
 
 _MAX_TEXT = 1000  # characters of a line's text
 _TONES = {
-    EventKind.APPROVAL: Tone.RISK,
-    EventKind.CHECKPOINT: Tone.HEADING,
-    EventKind.REVERTED: Tone.DIM,
-    EventKind.MORE: Tone.DIM,
-    EventKind.EXIT: Tone.DIM,
-    EventKind.SESSION: Tone.STRONG,
-    EventKind.END: Tone.STRONG,
+    EventKind.APPROVAL: OutputTone.RISK,
+    EventKind.CHECKPOINT: OutputTone.HEADING,
+    EventKind.REVERTED: OutputTone.DIM,
+    EventKind.MORE: OutputTone.DIM,
+    EventKind.EXIT: OutputTone.DIM,
+    EventKind.SESSION: OutputTone.STRONG,
+    EventKind.END: OutputTone.STRONG,
 }
 
 
@@ -34,11 +34,11 @@ def event_row(event: Event) -> str:
     return json.dumps({"event": str(event.kind), "time": event.time, **event.details})
 
 
-def event_tone(event: Event) -> Tone | None:
+def event_tone(event: Event) -> OutputTone | None:
     """Return the tone of an event."""
     is_refused = event.details.get("decision") == DENY or event.details.get("answer") in ("no", "none")
     failed = event.kind is EventKind.EXIT and event.details.get("exit") not in (None, 0)
-    return Tone.REMOVED if is_refused or failed else _TONES.get(event.kind)
+    return OutputTone.REMOVED if is_refused or failed else _TONES.get(event.kind)
 
 
 def event_text(event: Event) -> str:

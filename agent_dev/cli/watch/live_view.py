@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_dev.cli.render.colour import Palette, Tone
+from agent_dev.cli.render.colour import OutputTone, Palette
 from agent_dev.cli.watch.activity import waiting_argv
 from agent_dev.cli.watch.event_output import describe_verdict, event_tone, sign_of
 from agent_dev.cli.watch.events import Event, EventKind
@@ -17,7 +17,7 @@ _MAX_APPROVALS, _MAX_CHECKPOINTS = 4, 3  # rows
 _MIN_ROWS = 3  # of changes and of commands, before the other gets more
 _SHORT = 16  # rows: a lower screen has neither empty lines nor checkpoints, and fewer approvals
 _LONGEST = 4000  # characters of a text that are cleaned
-_TONES = {"+": Tone.ADDED, "-": Tone.REMOVED}
+_TONES = {"+": OutputTone.ADDED, "-": OutputTone.REMOVED}
 _KEYS = "q quit    agent-dev approve answers, agent-dev status lists all changes"
 
 Section = tuple[str, list[str]]  # heading, rows
@@ -79,9 +79,9 @@ def screen_lines(view: LiveView, columns: int, rows: int, palette: Palette) -> l
     commands = _commands(view, columns, palette, for_commands)
     lines = [_header(view, columns, palette)]
     for heading, body in (s for s in (approvals, changes, commands, checkpoints) if s[1]):
-        lines += [*[""] * gap, palette.paint(crop(heading, columns), Tone.HEADING), *body]
+        lines += [*[""] * gap, palette.paint(crop(heading, columns), OutputTone.HEADING), *body]
     lines = lines[: max(0, rows - 1)]
-    return [*lines, *[""] * (rows - 1 - len(lines)), palette.paint(crop(_KEYS, columns), Tone.DIM)]
+    return [*lines, *[""] * (rows - 1 - len(lines)), palette.paint(crop(_KEYS, columns), OutputTone.DIM)]
 
 
 def _header(view: LiveView, columns: int, palette: Palette) -> str:
@@ -92,7 +92,7 @@ def _header(view: LiveView, columns: int, palette: Palette) -> str:
     free = columns - len(right) - 2
     text = f"{crop(left, free)}" if free > 0 else ""
     padding = " " * max(2, columns - width(text) - len(right))
-    return palette.paint(crop(f"{text}{padding}{right}" if text else left, columns), Tone.STRONG)
+    return palette.paint(crop(f"{text}{padding}{right}" if text else left, columns), OutputTone.STRONG)
 
 
 def _approvals(view: LiveView, columns: int, palette: Palette, most: int) -> Section:
@@ -102,7 +102,7 @@ def _approvals(view: LiveView, columns: int, palette: Palette, most: int) -> Sec
         until = row.get("until")
         left = f"  {max(0, until - now) // 10**9} s left" if isinstance(until, int) else ""
         text = crop(f"  {number}  {_clean(' '.join(waiting_argv(row)))}", columns - len(left))
-        rows.append(palette.paint(text + left if columns > len(left) else text, Tone.RISK))
+        rows.append(palette.paint(text + left if columns > len(left) else text, OutputTone.RISK))
     if len(waiting) > most > 1:
         rows.append(crop(f"  and {len(waiting) - most} more", columns))
     return f"Waiting for your answer {len(waiting)}  (agent-dev approve)", rows
@@ -115,7 +115,7 @@ def _changes(view: LiveView, columns: int, palette: Palette, most: int) -> Secti
         sign, kind = sign_of(event), str(event.details["kind"])
         start = f"  {sign} {kind:<8}  "
         path = crop_start(_clean(event.text), columns - width(start))
-        rows.append(palette.paint(crop(start + path, columns), _TONES.get(sign, Tone.CHANGED)))
+        rows.append(palette.paint(crop(start + path, columns), _TONES.get(sign, OutputTone.CHANGED)))
     if not rows and most > 0:
         rows = [crop("  comparing…" if view.change_count is None else "  none", columns)]
     return f"Changes {'' if view.change_count is None else view.change_count}".rstrip(), rows
@@ -129,7 +129,7 @@ def _commands(view: LiveView, columns: int, palette: Palette, most: int) -> Sect
         left = f"  {describe_verdict(event.details)}{_clean(event.text)}"
         right = "" if code in (None, 0) else f"  exit {code}"
         text = crop(left, columns - len(right)) + right if columns > len(right) else crop(left, columns)
-        rows.append(palette.paint(text, Tone.REMOVED if right else event_tone(event)))
+        rows.append(palette.paint(text, OutputTone.REMOVED if right else event_tone(event)))
     return f"Commands {view.command_count}", rows or ([crop("  none logged", columns)] if most > 0 else [])
 
 

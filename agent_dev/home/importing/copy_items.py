@@ -13,14 +13,14 @@ from agent_dev.home.importing.target import Changed
 
 
 @dataclass(frozen=True, slots=True)
-class CopyResult:
+class CopiedItems:
     """The items that were copied, with the edits of their copies, and the paths that were not, with the reasons."""
 
     copied: tuple[Item, ...]
     failed: tuple[LeftOut, ...]
 
 
-def copy_items(importer: Importer, items: Sequence[Item]) -> CopyResult:
+def copy_items(importer: Importer, items: Sequence[Item]) -> CopiedItems:
     """Copy items as they were listed; what changed since is not copied."""
     names = tuple(item.name for item in items)
     copied: list[Item] = []
@@ -36,7 +36,7 @@ def copy_items(importer: Importer, items: Sequence[Item]) -> CopyResult:
             copied.append(item)
             target = importer.targets[item.home]
             record.add(importer.context.store.path, item.home, item.name, item.marks, target.copies(item))
-    return CopyResult(tuple(copied), tuple(failed))
+    return CopiedItems(tuple(copied), tuple(failed))
 
 
 def _files(item: Item) -> Iterable[str]:

@@ -9,10 +9,10 @@ _ABSENT = 15  # seconds without input; the kernel updates a terminal's access ti
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.run.job import Outcome, RunJob
+    from agent_dev.run.job import RunJob, RunOutcome
 
 
-def alert_end(job: "RunJob", outcome: "Outcome", terminal: int) -> None:
+def alert_end(job: "RunJob", outcome: "RunOutcome", terminal: int) -> None:
     """Alert the user of the end of a run, unless they have typed just now. It waits for nothing.
 
     `terminal`: a descriptor of the user's terminal, -1 for none.
@@ -32,7 +32,7 @@ def alert_end(job: "RunJob", outcome: "Outcome", terminal: int) -> None:
     send_notification(settings, TITLE, text)
 
 
-def _describe(job: "RunJob", outcome: "Outcome") -> str:
+def _describe(job: "RunJob", outcome: "RunOutcome") -> str:
     program = os.path.basename(str(job.record["command"][0]))
     ended = f"{program} has ended" if not outcome.exit_code else f"{program} has ended, exit code {outcome.exit_code},"
     place = os.path.basename(str(job.record["root"]).rstrip("/"))

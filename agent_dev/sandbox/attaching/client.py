@@ -6,7 +6,7 @@ import select
 import termios
 import time
 
-from agent_dev.config.detach_key import Key
+from agent_dev.config.detach_key import TerminalKey
 from agent_dev.errors import CannotStart
 from agent_dev.linux import signals
 from agent_dev.sandbox.attaching import protocol
@@ -25,7 +25,7 @@ _REDRAW_DELAY = 0.05  # seconds for which a program inside sees another size, so
 _FORWARDED = (signals.INT, signals.QUIT, signals.TERM, signals.TSTP)
 
 
-class Connection(Value):
+class ServerConnection(Value):
     """A connection to an attach server: its socket, the greeting, descriptors of pty and history."""
 
     socket: _socket.socket
@@ -41,20 +41,20 @@ class Attachment(Value):
     result: bytes = b""
 
 
-def receive_greeting(connection: _socket.socket) -> tuple[bytes, Connection | None]:
+def receive_greeting(connection: _socket.socket) -> tuple[bytes, ServerConnection | None]:
     """Return the server's first message, and the connection if that greets us; b"" if the server is gone."""
     try:
         message, fds = protocol.receive_fds(connection)
     except OSError:
         return b"", None
     greeting = protocol.parse_greeting(message)
-    return message, Connection(connection, greeting, *fds) if greeting and fds else None
+    return message, ServerConnection(connection, greeting, *fds) if greeting and fds else None
 
 
-def attach(connection: Connection, keys: tuple[Key, Key], *, is_first: bool) -> Attachment:
+def attach(connection: ServerConnection, keys: tuple[TerminalKey, TerminalKey], *, is_first: bool) -> Attachment:
     """Relay until the end of the attachment; the user's terminal is restored then. `is_first`: nothing is to be redrawn."""
     terminal = ClientTerminal(connection, keys, is_first=is_first)
-    client = _Client(connection, terminal)
+    client = _ClientProcess(connection, terminal)
     try:
         return client.run()
     finally:
@@ -64,7 +64,7 @@ def attach(connection: Connection, keys: tuple[Key, Key], *, is_first: bool) -> 
 class ClientTerminal(Terminal):
     """The user's terminal, relayed to the pty of a session."""
 
-    def __init__(self, connection: Connection, keys: tuple[Key, Key], *, is_first: bool) -> None:
+    def __init__(self, connection: ServerConnection, keys: tuple[TerminalKey, TerminalKey], *, is_first: bool) -> None:
         self._connection, self._keys, self._is_first = connection, keys, is_first
         super().__init__()
         self.may_copy = connection.greeting.may_copy
@@ -93,7 +93,7 @@ class ClientTerminal(Terminal):
         self._close()
 
 
-class AttachedRelay(relay.Relay):
+class AttachedRelay(relay.TerminalRelay):
     """A relay of a client: it keeps the history, draws the screen, and looks for the detach key."""
 
     def __init__(self, *parts: object, history: History, keys: DetachKey, is_first: bool) -> None:
@@ -142,10 +142,10 @@ class AttachedRelay(relay.Relay):
             super()._run_command(command)
 
 
-class _Client:
+class _ClientProcess:
     """The client's own process, which hears from the server and the user's shell."""
 
-    def __init__(self, connection: Connection, terminal: ClientTerminal) -> None:
+    def __init__(self, connection: ServerConnection, terminal: ClientTerminal) -> None:
         self._socket, self._launcher, self._terminal = connection.socket, connection.greeting.launcher, terminal
         self._launcher_fd = _open_pid(self._launcher)
         self._wakeup, wakeup_w = os.pipe()

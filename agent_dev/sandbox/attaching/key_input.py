@@ -5,7 +5,7 @@ Programs can switch terminals to other encodings of keys: kitty's keyboard proto
 
 import re
 
-from agent_dev.config.detach_key import Key
+from agent_dev.config.detach_key import TerminalKey
 
 _ENCODED = re.compile(rb"\x1b\[(\d+)(?::\d*)*(?:;(\d+)(?::(\d))?)?(?:;[\d:]*)?u|\x1b\[27;(\d+);(\d+)~|.", re.DOTALL)
 _SHIFT, _CTRL, _LOCKS = 1, 4, 64 | 128  # modifiers, caps and num lock
@@ -16,7 +16,7 @@ _MODIFIER_KEYS = range(57358, 57455)  # of kitty's: keys that are only modifiers
 class DetachKey:
     """Finds the detach key in input. The first of its keys twice in a row sends that key once."""
 
-    def __init__(self, first: Key, second: Key) -> None:
+    def __init__(self, first: TerminalKey, second: TerminalKey) -> None:
         self._first, self._second = first, second
         self._held = b""  # the first key, until the next
         self._plain = bytes([ord(first.character.upper()) & 0x1F])
@@ -41,7 +41,7 @@ class DetachKey:
         return passed, False
 
 
-def _decode(match: "re.Match[bytes]") -> Key | None:
+def _decode(match: "re.Match[bytes]") -> TerminalKey | None:
     """Return the key that some input encodes; None for other input."""
     if match[1] is not None:
         code, modifiers, event = int(match[1]), int(match[2] or 1), match[3]
@@ -49,10 +49,10 @@ def _decode(match: "re.Match[bytes]") -> Key | None:
         code, modifiers, event = int(match[5]), int(match[4]), None
     else:
         byte = match[0][0]
-        return Key(chr(byte | 0x40).lower(), has_ctrl=True) if byte < 0x20 else Key(chr(byte))
+        return TerminalKey(chr(byte | 0x40).lower(), has_ctrl=True) if byte < 0x20 else TerminalKey(chr(byte))
     if code in _MODIFIER_KEYS or event == _RELEASE:
-        return Key("", is_release=True)
+        return TerminalKey("", is_release=True)
     held = (modifiers - 1) & ~_LOCKS
     if held & ~_SHIFT not in (0, _CTRL) or code > 0x10FFFF:
         return None
-    return Key(chr(code), has_ctrl=bool(held & _CTRL))
+    return TerminalKey(chr(code), has_ctrl=bool(held & _CTRL))

@@ -21,7 +21,7 @@ _KEPT = 16  # colours, or sets of keyboard flags, that add up
 _MAX_TITLE = 200  # bytes
 
 
-class Sequence(Value):
+class EscapeSequence(Value):
     """An escape sequence: `[` (CSI), `]` (OSC) or nothing (a short one), its parameters, its last byte, and all of it."""
 
     kind: bytes
@@ -30,7 +30,7 @@ class Sequence(Value):
     data: bytes
 
 
-def parse_sequences(output: bytes) -> "Iterator[tuple[bytes, Sequence | None]]":
+def parse_sequences(output: bytes) -> "Iterator[tuple[bytes, EscapeSequence | None]]":
     """Yield pairs of plain text and the sequence after it; None for one that is unfinished, or sends data to the terminal."""
     start = 0
     for match in _SEQUENCE.finditer(output):
@@ -39,12 +39,12 @@ def parse_sequences(output: bytes) -> "Iterator[tuple[bytes, Sequence | None]]":
     yield output[start:], None
 
 
-def _sequence(match: "re.Match[bytes]") -> Sequence | None:
+def _sequence(match: "re.Match[bytes]") -> EscapeSequence | None:
     if match[2] is not None:
-        return Sequence(b"[", match[1], match[2], match[0])
+        return EscapeSequence(b"[", match[1], match[2], match[0])
     if match[3] is not None:
-        return Sequence(b"]", match[3], b"", match[0])
-    return Sequence(b"", match[4], match[5], match[0]) if match[5] is not None else None
+        return EscapeSequence(b"]", match[3], b"", match[0])
+    return EscapeSequence(b"", match[4], match[5], match[0]) if match[5] is not None else None
 
 
 def modes_after(output: bytes) -> bytes:
@@ -70,7 +70,7 @@ class _Modes:
         """Return the sequences that set them."""
         return b"".join((*self._single.values(), *self._keyboard, *self._colours))
 
-    def add(self, sequence: Sequence) -> None:
+    def add(self, sequence: EscapeSequence) -> None:
         """Add a sequence, if it sets a mode."""
         kind, parameters, final = sequence.kind, sequence.parameters, sequence.final
         if kind == b"[":

@@ -58,12 +58,12 @@ class RelayProcesses(Value):
 def run(
     ends: RelayDescriptors,
     job: RelayProcesses,
-    make: "Callable[[RelayDescriptors, RelayProcesses, int, int], Relay] | None" = None,
+    make: "Callable[[RelayDescriptors, RelayProcesses, int, int], TerminalRelay] | None" = None,
     more: frozenset[int] = frozenset(),
 ) -> None:
     """Relay until the launcher ends it or exits itself. Never returns.
 
-    `make`: makes the relay, of another class than Relay; `more`: descriptors that stay open.
+    `make`: makes the relay, of another class than TerminalRelay; `more`: descriptors that stay open.
     """
     for number in (signals.INT, signals.QUIT, signals.HUP, signals.TERM, signals.TSTP, signals.PIPE):
         signals.ignore(number)
@@ -73,7 +73,7 @@ def run(
     process.close_all_but({ends.user, ends.inner, ends.commands, ends.replies, launcher, *more} | ({ends.recording} - {-1}))
     os.set_blocking(ends.inner, False)
     wakeup_fd, wakeup_w = os.pipe()
-    relay = (make or Relay)(ends, job, launcher, wakeup_fd)
+    relay = (make or TerminalRelay)(ends, job, launcher, wakeup_fd)
     signals.set_wakeup_fd(wakeup_w)
     signals.catch(signals.WINCH, lambda *_: relay.copy_size())
     signals.catch(signals.URG, lambda *_: relay.request_bell())  # ignored by default, so that it can come too early
@@ -84,7 +84,7 @@ def run(
         os._exit(0)
 
 
-class Relay:
+class TerminalRelay:
     """Copies both ways. The user's terminal is raw exactly while input goes to the sandbox."""
 
     def __init__(self, ends: RelayDescriptors, job: RelayProcesses, launcher: int, wakeup_fd: int) -> None:

@@ -32,7 +32,7 @@ def test_each_change_has_its_notes(session: EndedSession) -> None:
     try:
         saved_selection.save(review, SavedSelection(EMPTY_SELECTION, frozenset(), None, {}, NOTES))
         sections = {
-            one.path: one.facts for one in gather._change_sections(review, review.changes.changes, gather._Budget(10_000))
+            one.path: one.facts for one in gather._change_sections(review, review.changes.changes, gather._PageBudget(10_000))
         }
     finally:
         review.close()

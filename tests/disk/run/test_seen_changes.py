@@ -31,7 +31,7 @@ def session(tmp_path: Path) -> Iterator[EndedSession]:
         yield made
 
 
-def settled(session: EndedSession) -> finish.SessionContents:
+def settled(session: EndedSession) -> finish.KeptContents:
     return finish._count(session.session, store.read_record(session.session), ENVIRON)
 
 

@@ -4,14 +4,14 @@ import pytest
 
 from agent_dev.cli.setup import questions
 from agent_dev.cli.setup.questions import Facts, initial_picks, make_questions, next_step, picked_answers
-from agent_dev.config.new_config import DEFAULTS, Answers
+from agent_dev.config.new_config import DEFAULTS, NewSettings
 from agent_dev.config.profile import NETS
 from tui.setup.form import Question
 
 FACTS = Facts(
     (("claude", "@a/claude"), ("codex", "@o/codex")), ("codex",), {"A_KEY": "claude"}, ("ssh-agent",), "/c.yaml", has_config=False
 )
-UNUSUAL = Answers(
+UNUSUAL = NewSettings(
     home="/srv/home",
     net="none",
     limits=(("time", 90), ("tmp", 1 << 30), ("memory", 3 << 30)),
@@ -22,12 +22,12 @@ UNUSUAL = Answers(
 )
 
 
-def asked(answers: Answers, facts: Facts = FACTS) -> dict[str, Question]:
+def asked(answers: NewSettings, facts: Facts = FACTS) -> dict[str, Question]:
     return {one.name: one for one in make_questions(facts, answers, lambda _: ())}
 
 
 @pytest.mark.parametrize("answers", [DEFAULTS, UNUSUAL])
-def test_answering_nothing_changes_nothing(answers: Answers) -> None:
+def test_answering_nothing_changes_nothing(answers: NewSettings) -> None:
     picks = initial_picks(FACTS, answers, ())
     assert picked_answers(picks, answers) == answers
     for name, question in asked(answers).items():
@@ -49,7 +49,7 @@ def test_keys_and_sockets_are_offered_and_not_selected() -> None:
     assert [one.value for one in choices] == ["env:A_KEY", "share:ssh-agent"]
     assert initial_picks(FACTS, DEFAULTS, ())["carry"] == ()
     picks = {**initial_picks(FACTS, DEFAULTS, ()), "carry": ("env:A_KEY", "share:ssh-agent"), "memory": ("8G",), "time": ("",)}
-    assert picked_answers(picks, DEFAULTS) == Answers(env=("A_KEY",), share=("ssh-agent",), limits=(("memory", 8 << 30),))
+    assert picked_answers(picks, DEFAULTS) == NewSettings(env=("A_KEY",), share=("ssh-agent",), limits=(("memory", 8 << 30),))
 
 
 def test_limits_can_be_removed_and_others_stay() -> None:

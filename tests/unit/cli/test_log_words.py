@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_dev.cli.render.colour import Palette, Tone
+from agent_dev.cli.render.colour import OutputTone, Palette
 from agent_dev.cli.render.log_words import describe_command, describe_event
 
 
@@ -56,6 +56,6 @@ def test_commands_are_described(row: dict[str, object], text: str) -> None:
 
 
 def test_text_is_painted_only_in_colour() -> None:
-    assert Palette(is_coloured=True).paint("x", Tone.ADDED) == "\x1b[32mx\x1b[m"
-    assert Palette().paint("x", Tone.ADDED) == "x"
+    assert Palette(is_coloured=True).paint("x", OutputTone.ADDED) == "\x1b[32mx\x1b[m"
+    assert Palette().paint("x", OutputTone.ADDED) == "x"
     assert Palette(is_coloured=True).paint("x", None) == "x"

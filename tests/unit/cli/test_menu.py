@@ -3,14 +3,14 @@
 import pytest
 
 from agent_dev.agents.startable import InstalledAgents
-from agent_dev.cli.menu.entries import MAX_ENTRIES, Entry, menu_entries
+from agent_dev.cli.menu.entries import MAX_ENTRIES, MenuEntry, menu_entries
 from agent_dev.cli.menu.view import Menu, menu_lines, press
 from agent_dev.cli.render.overview import next_command
 from agent_dev.session import store
 from tests.unit.cli.test_overview import BUILT_IN, KILLED, RUNNING, A, B, listed, overview
 
 MANY = InstalledAgents(("bash", *(f"agent-{number}" for number in range(9))))
-ENTRIES = (Entry("r", "review", ("merge",)), Entry("", "other", ("status",)), Entry("h", "help", ("--help",)))
+ENTRIES = (MenuEntry("r", "review", ("merge",)), MenuEntry("", "other", ("status",)), MenuEntry("h", "help", ("--help",)))
 STATES = [
     overview(),
     overview(A),
@@ -122,5 +122,5 @@ def test_a_large_terminal_shows_the_state_the_entries_and_the_commands() -> None
 
 
 def test_control_characters_of_names_are_escaped() -> None:
-    lines = menu_lines(Menu((Entry("r", "review \x1b[31m", ("merge", "\x1b[31m")),)), [], (80, 24))
+    lines = menu_lines(Menu((MenuEntry("r", "review \x1b[31m", ("merge", "\x1b[31m")),)), [], (80, 24))
     assert not any("\x1b[31m" in line for line in lines)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_dev.cli.setup.config_file import ConfigFile, answers_of, new_text
 from agent_dev.config import strict_yaml
 from agent_dev.config.limits import NAMES
-from agent_dev.config.new_config import DEFAULTS, KEYS, Answers, changed_text, config_text
+from agent_dev.config.new_config import DEFAULTS, KEYS, NewSettings, changed_text, config_text
 from agent_dev.config.profile import NETS, SHARES
 from agent_dev.errors import InvalidConfiguration
 
@@ -17,7 +17,7 @@ WORDS = st.text("abcNOYonf0123456789 #:'\"{}[]&*!|>%@,?-_.~é", min_size=1, max_
 PATHS = WORDS.map(lambda word: f"~/x{word}")
 PLAIN = st.text("abcdeFGH", min_size=1, max_size=5)
 ANSWERS = st.builds(
-    Answers,
+    NewSettings,
     home=st.sampled_from(("~/aihome", "~/aihomes/{project}", "/srv/a b: #c")),
     net=st.sampled_from(NETS),
     limits=st.lists(st.tuples(st.sampled_from(NAMES), st.integers(2**26, 2**29)), unique_by=lambda one: one[0]).map(tuple),
@@ -56,7 +56,7 @@ def config(text: str) -> ConfigFile:
 
 
 @given(ANSWERS)
-def test_the_strict_loader_reads_back_the_answers(answers: Answers) -> None:
+def test_the_strict_loader_reads_back_the_answers(answers: NewSettings) -> None:
     fields, problems = parsed(config_text(answers))
     assert problems == ()
     assert answers_of(fields) == answers
@@ -74,19 +74,20 @@ def test_every_key_is_described_and_every_example_is_valid() -> None:
 
 @pytest.mark.parametrize("value", ["off", "no", "1e3", "a: b", "#x", "it's", "- x", "{a}", "é", "~"])
 def test_values_that_yaml_reads_as_something_else_are_quoted(value: str) -> None:
-    assert parsed(config_text(Answers(policy=value))) == ({"policy": value}, ())
+    assert parsed(config_text(NewSettings(policy=value))) == ({"policy": value}, ())
 
 
 @pytest.mark.parametrize(
-    "answers", [Answers(home="relative"), Answers(home="~/a\nnet: none"), Answers(policy="a\tb"), Answers(policy="")]
+    "answers",
+    [NewSettings(home="relative"), NewSettings(home="~/a\nnet: none"), NewSettings(policy="a\tb"), NewSettings(policy="")],
 )
-def test_invalid_answers_are_refused(answers: Answers) -> None:
+def test_invalid_answers_are_refused(answers: NewSettings) -> None:
     with pytest.raises(InvalidConfiguration):
         new_text(answers)
 
 
 @given(ANSWERS, ANSWERS)
-def test_a_written_file_can_be_changed_to_any_answers(before: Answers, after: Answers) -> None:
+def test_a_written_file_can_be_changed_to_any_answers(before: NewSettings, after: NewSettings) -> None:
     changed = config(config_text(before)).changed(after)
     assert changed is not None
     assert answers_of(parsed(changed)[0]) == after
@@ -96,7 +97,7 @@ def test_a_written_file_can_be_changed_to_any_answers(before: Answers, after: An
 
 
 def test_changing_answers_back_restores_the_file() -> None:
-    other = Answers(net="none", limits=(("time", 3600),), share=("dbus",))
+    other = NewSettings(net="none", limits=(("time", 3600),), share=("dbus",))
     changed = config(config_text(DEFAULTS)).changed(other)
     assert changed == config_text(other)
     assert config(changed).changed(DEFAULTS) == config_text(DEFAULTS)
@@ -104,7 +105,7 @@ def test_changing_answers_back_restores_the_file() -> None:
 
 def test_other_keys_and_all_comments_stay() -> None:
     file = config(OLD)
-    after = Answers(net="none", env=("A",), limits=(("memory", 1 << 31),), policy="strict")
+    after = NewSettings(net="none", env=("A",), limits=(("memory", 1 << 31),), policy="strict")
     changed = file.changed(after)
     assert changed is not None
     fields, problems = parsed(changed)
@@ -123,11 +124,11 @@ def test_an_unchanged_key_stays_as_it_is_written() -> None:
 
 def test_a_change_that_would_lose_another_key_is_not_made() -> None:
     file = config(OLD)
-    changed = ConfigFile(file.path, OLD, {**file.fields, "state": "/srv/state"}, file.answers).changed(Answers())
+    changed = ConfigFile(file.path, OLD, {**file.fields, "state": "/srv/state"}, file.answers).changed(NewSettings())
     assert changed is None
-    assert file.changed(Answers()) is not None
+    assert file.changed(NewSettings()) is not None
 
 
 @pytest.mark.parametrize("text", ["{net: none, theme: x}\n", "? net\n: none\n", "--- {net: none}\n"])
 def test_a_file_in_another_style_is_not_changed(text: str) -> None:
-    assert config(text).changed(Answers(net="host")) is None
+    assert config(text).changed(NewSettings(net="host")) is None

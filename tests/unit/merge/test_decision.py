@@ -5,10 +5,10 @@ from itertools import product
 import pytest
 
 from agent_dev.fs.entry import Entry, FileType
-from agent_dev.merge.decision import Decision, Digests, Outcome, decide
+from agent_dev.merge.decision import Digests, PathDecision, Verdict, decide
 
 FILE, DIR, SYMLINK = FileType.FILE, FileType.DIRECTORY, FileType.SYMLINK
-CLEAN_AGENT, ALREADY, KEEP_MINE, MERGE_TEXT, CONFLICT = Outcome
+CLEAN_AGENT, ALREADY, KEEP_MINE, MERGE_TEXT, CONFLICT = Verdict
 TAG, TAG2 = (("user.tag", b"1"),), (("user.tag", b"2"),)
 
 Version = tuple[Entry | None, bytes | None]  # an entry, and the digest of a file's content
@@ -41,7 +41,7 @@ DEVICE: Version = (Entry(FileType.DEVICE), None)
 EVERY = (NONE, A, B, C, A_X, B_X, A_P, B_P, A_TAG, A_TAG2, B_TAG, UNKNOWN, L, M, N, D, D_P, D_G, FIFO, FIFO_P, SOCKET, DEVICE)
 
 
-def decided(base: Version, mine: Version, agent: Version, *, is_text: bool = True) -> Decision:
+def decided(base: Version, mine: Version, agent: Version, *, is_text: bool = True) -> PathDecision:
     digests = Digests(base[1], mine[1], agent[1])
     return decide(base[0], mine[0], agent[0], digests, is_text=is_text)
 
@@ -105,7 +105,7 @@ def decided(base: Version, mine: Version, agent: Version, *, is_text: bool = Tru
         (A, B_X, C_X, MERGE_TEXT, 0o755),
     ],
 )
-def test_compatible_changes_are_merged(base: Version, mine: Version, agent: Version, verdict: Outcome, mode: int) -> None:
+def test_compatible_changes_are_merged(base: Version, mine: Version, agent: Version, verdict: Verdict, mode: int) -> None:
     decision = decided(base, mine, agent)
     assert (decision.verdict, decision.mode, decision.why) == (verdict, mode, "")
 
@@ -163,18 +163,18 @@ def test_compatible_changes_are_merged(base: Version, mine: Version, agent: Vers
     ],
 )
 def test_incompatible_changes_conflict(base: Version, mine: Version, agent: Version, why: str) -> None:
-    assert decided(base, mine, agent) == Decision(CONFLICT, why)
+    assert decided(base, mine, agent) == PathDecision(CONFLICT, why)
 
 
 def test_two_edits_of_a_binary_file_conflict() -> None:
-    assert decided(A, B, C, is_text=False) == Decision(CONFLICT, "both changed it, and it is not a text file")
+    assert decided(A, B, C, is_text=False) == PathDecision(CONFLICT, "both changed it, and it is not a text file")
 
 
 @pytest.mark.parametrize(
     ("mine", "agent", "verdict"),
     [(A, B, CLEAN_AGENT), (B, B, ALREADY), (B, A, ALREADY), (A_X, B, CLEAN_AGENT), (B, A_X, KEEP_MINE), (A, NONE, CLEAN_AGENT)],
 )
-def test_one_edit_of_a_binary_file_is_applied(mine: Version, agent: Version, verdict: Outcome) -> None:
+def test_one_edit_of_a_binary_file_is_applied(mine: Version, agent: Version, verdict: Verdict) -> None:
     assert decided(A, mine, agent, is_text=False).verdict is verdict
 
 

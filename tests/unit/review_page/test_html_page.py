@@ -19,7 +19,7 @@ from agent_dev.review_page.content import (
     CommitSection,
     Diff,
     DiffHunk,
-    DiffRow,
+    PageRow,
     ReviewPage,
     RiskGroup,
     ThreeWayHunk,
@@ -48,7 +48,7 @@ def page(text: str) -> ReviewPage:
     """Return a page with a text of the agent at every place."""
     data = text.encode("utf-8", "surrogatepass")
     risk = Risk(text, text, text or "x")
-    rows = (DiffRow(1, data, 1, data + b"\n", is_changed=False), DiffRow(2, data, 2, None), DiffRow(3, None, 3, data))
+    rows = (PageRow(1, data, 1, data + b"\n", is_changed=False), PageRow(2, data, 2, None), PageRow(3, None, 3, data))
     diff = Diff((DiffHunk(text, rows),), 3, text or "x")
     cells = ((1, data), (2, None), (3, data + b"\n"))
     view = ThreeWayView((ThreeWayHunk(text, is_conflict=True, rows=(ThreeWayRow(*cells), ThreeWayRow(*cells[::-1]))),), 3)

@@ -8,7 +8,7 @@ from agent_dev.diff.patch_parser import parse_patch
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.overlay.patch_write import change_patch
-from agent_dev.review_page.content import Diff, DiffRow
+from agent_dev.review_page.content import Diff, PageRow
 from agent_dev.review_page.side_by_side import compare_texts, convert_patch
 
 ENDLESS = 1 << 30
@@ -16,7 +16,7 @@ LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"-- x\n", b"++ y\n", 
 CONTENT = st.builds(lambda lines, last: b"".join(lines) + last, LINES, st.sampled_from([b"", b"end"]))
 
 
-def rows(diff: Diff) -> list[DiffRow]:
+def rows(diff: Diff) -> list[PageRow]:
     return [row for hunk in diff.hunks for row in hunk.rows]
 
 

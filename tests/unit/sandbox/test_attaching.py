@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.config.detach_key import Key, parse_detach_key
+from agent_dev.config.detach_key import TerminalKey, parse_detach_key
 from agent_dev.sandbox.attaching.history import BANK, History, create_memory
 from agent_dev.sandbox.attaching.key_input import DetachKey
 from agent_dev.sandbox.attaching.modes import modes_after
@@ -71,7 +71,7 @@ def test_other_texts_are_no_detach_key(text: str) -> None:
 
 
 def test_a_key_is_parsed() -> None:
-    assert parse_detach_key("Ctrl-A D") == (Key("a", has_ctrl=True), Key("D"))
+    assert parse_detach_key("Ctrl-A D") == (TerminalKey("a", has_ctrl=True), TerminalKey("D"))
 
 
 QUERIES = {

@@ -9,7 +9,7 @@ from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.merge.reconcile import Reconciliation, ThreeVersions, reconcile_change, resolve_regions
 from agent_dev.merge_engine.merge_plan import RemainderBase
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
-from agent_dev.overlay.labels import Outcome
+from agent_dev.overlay.labels import MergeOutcome
 from tests.unit.tui.tui_states import after, change, changes, key
 from tui.effects import Resolutions
 from tui.events import AllToggled, ChangeUpdated, ConflictResolved
@@ -64,12 +64,12 @@ def test_a_dropped_change_and_an_import_have_their_own_result_lines() -> None:
 @pytest.mark.parametrize(
     ("resolution", "expected"),
     [
-        (Resolution.YOURS, Outcome.KEPT_YOURS),
-        (Resolution.AGENT, Outcome.REPLACED_YOURS),
-        (Resolution.BOTH, Outcome.MERGED),
+        (Resolution.YOURS, MergeOutcome.KEPT_YOURS),
+        (Resolution.AGENT, MergeOutcome.REPLACED_YOURS),
+        (Resolution.BOTH, MergeOutcome.MERGED),
     ],
 )
-def test_each_outcome_has_a_label_in_the_list(resolution: Resolution, expected: Outcome) -> None:
+def test_each_outcome_has_a_label_in_the_list(resolution: Resolution, expected: MergeOutcome) -> None:
     assert outcome.outcome_of(replace(TOGETHER, resolution=resolution)) is expected
 
 
