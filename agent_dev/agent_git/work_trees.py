@@ -44,9 +44,9 @@ class AgentWorkTree:
 def find_work_trees(
     session: store.Session, record: store.Record, home: str, environ: dict[str, str]
 ) -> tuple[AgentWorkTree, ...]:
-    """Return the work trees that the agent made and that still exist; `home`: the user's, where the agent home is inside.
+    """Return the work trees that the agent made and that still exist.
 
-    Raises CommandFailed if the refs cannot be read.
+    `home`: the path of the user's home, where the sandbox has the agent home. Raises CommandFailed if the refs cannot be read.
     """
     folder, git = refs.find_private_git_dir(session, record), record.get("git")
     if folder is None or git is None or not are_real_directories(folder, "worktrees"):

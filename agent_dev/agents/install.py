@@ -1,4 +1,4 @@
-"""Install agents: in the sandbox, in an empty directory, with the host's network; only the agent home keeps something."""
+"""Install agents in the sandbox, in an empty directory, with the host's network. Only changes of the agent home are kept."""
 
 import contextlib
 import os
@@ -34,11 +34,11 @@ def newest_version(agent: Agent, options: RunOptions, environ: dict[str, str]) -
 def _run_inside(
     agent: Agent, command: tuple[str, ...], options: RunOptions, environ: dict[str, str], notice: Callable[[str], None]
 ) -> int:
-    """Run a command in a session of an empty directory with an agent's home; whatever it writes there is dropped."""
+    """Run a command in a session of an empty directory with an agent's home; what it writes there is not kept."""
     with tempfile.TemporaryDirectory(prefix="agent-dev-install-") as folder:
         own = find_registries(users.home_directory(environ), environ)
         if own.left_out:
-            notice(f"not passed, because of the passwords in them: {', '.join(own.left_out)}")
+            notice(f"not passed, because they contain passwords: {', '.join(own.left_out)}")
         inside = options.replace(
             directory=folder,
             home=agent.home,

@@ -19,7 +19,7 @@ def describe_only_copy(session: store.Session, record: store.Record, untrusted: 
     for about in reversed(checkpoint_store.list_checkpoints(session)):
         if about.cause not in checkpoint_store.AUTOMATIC_CAUSES and _has_changes(session, record, about, untrusted, environ):
             commands = f"agent-dev deleted, agent-dev rollback {about.number}"
-            return f"no changes are left, but checkpoint {about.number} holds some ({commands})"
+            return f"no changes are left, but checkpoint {about.number} contains some ({commands})"
     return ""
 
 

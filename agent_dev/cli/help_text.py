@@ -39,7 +39,7 @@ run
   [OPTIONS] AGENT [ARGS…]    run an agent: a profile, or a listed program
   [OPTIONS] -- COMMAND       run a command
   [OPTIONS] run NAME         run a profile that is named like a subcommand
-  run --direct[=PROVIDER]    run in the real tree, behind a snapshot
+  run --direct[=PROVIDER]    run in the real tree, after a snapshot
   restore [SNAPSHOT]         restore the tree from before a run with --direct
   tx [OPTIONS] -- COMMAND    apply the changes of a command if it succeeds
 
@@ -77,7 +77,7 @@ sessions
 settings and maintenance
   init                       ask for settings and write config.yaml
   install AGENT…             install agents in the agent home; --list
-  outdated                   list agents of which there is a newer version
+  outdated                   list agents that have a newer version
   why PATH|HOST              say why an agent sees or reaches it, or not
   show AGENT                 show the sandbox and the settings of a run
   profiles                   list the profiles
@@ -137,7 +137,7 @@ usage: agent-dev [OPTIONS] run AGENT [ARGS…]
 Run an agent as `agent-dev AGENT` does, even if its profile is named like a
 subcommand (agent-dev profiles lists them).
 
-  --direct[=PROVIDER]  run in the real tree, behind a snapshot that agent-dev
+  --direct[=PROVIDER]  run in the real tree, after a snapshot that agent-dev
                        restore returns to; PROVIDER is btrfs, snapper, reflink
                        or copy (default: the best available)
   --detach             start detached: agent-dev attach shows the screen

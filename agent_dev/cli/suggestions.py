@@ -29,4 +29,4 @@ def unknown_word_hint(request: RunRequest, subcommands: tuple[str, ...]) -> str:
     home = users.home_directory(request.environ)
     profiles = [name for name, _, _ in load.list_profiles(home, request.environ) if name != load.DEFAULT_PROFILE]
     similar = similar_word(word, (*subcommands, *profiles))
-    return f"did you mean agent-dev {similar}? a program: {program}" if similar else f"to run a program: {program}"
+    return f"did you mean agent-dev {similar}? To run a program: {program}" if similar else f"to run a program: {program}"

@@ -20,7 +20,7 @@ def parse_detach_key(text: str) -> tuple[TerminalKey, TerminalKey]:
         raise ValueError("expected two keys, such as ctrl-a d")
     first, second = map(_parse_key, words)
     if not first.has_ctrl:
-        raise ValueError("the first key must be with ctrl, such as ctrl-a d")
+        raise ValueError("the first key must be a ctrl key, such as ctrl-a d")
     return first, second
 
 

@@ -1,1 +1,1 @@
-"""Direct mode: an agent works in the real tree behind a snapshot."""
+"""Direct mode: an agent works in the real tree, and a snapshot is taken first."""

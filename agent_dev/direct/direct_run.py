@@ -1,4 +1,4 @@
-"""Direct mode: run an agent in the real tree behind a snapshot, and find snapshots to restore."""
+"""Direct mode: take a snapshot and run an agent in the real tree; find snapshots to restore."""
 
 import fcntl
 import json

@@ -136,7 +136,7 @@ def check_home(home_path: str, context: CommandContext) -> None:
     """Raise Refused for a directory that cannot be an agent home."""
     home = users.home_directory(context.environ)
     if is_below(home, home_path) or is_below(context.store.path, home_path) or is_below(context.root, home_path):
-        raise Refused(message=f"{home_path} holds more than an agent home", hint="move it away by hand")
+        raise Refused(message=f"{home_path} contains more than an agent home", hint="move it away by hand")
 
 
 def _lock(state: str, home_path: str) -> int:

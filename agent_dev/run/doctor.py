@@ -142,9 +142,11 @@ def _limits(where: CommandContext, untrusted: tuple[str, ...]) -> Finding:
     """Check whether a memory limit can hold for a whole sandbox; it is optional."""
     busctl = programs.find_program("busctl", where.environ, untrusted) or ""
     if probe.has_limit_groups(busctl, where.environ):
-        return Finding("limits", "hold for the whole sandbox (tested)")
-    cure = "a systemd user session, or a delegated control group, lets it hold for the whole sandbox"
-    return Finding("limits", "a memory limit holds per process: no control group can be created", FindingState.UNAVAILABLE, cure)
+        return Finding("limits", "apply to the whole sandbox (tested)")
+    cure = "a systemd user session, or a delegated control group, lets it apply to the whole sandbox"
+    return Finding(
+        "limits", "a memory limit applies per process: no control group can be created", FindingState.UNAVAILABLE, cure
+    )
 
 
 def _network() -> Finding:

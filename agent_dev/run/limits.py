@@ -42,9 +42,9 @@ def missing_group_notices(missing: tuple[str, ...], limits: dict[str, int], *, i
 
     found = []
     if "memory" in missing:
-        found.append(f"memory={format_limit('memory', limits['memory'])} holds per process: no control group can be created")
+        found.append(f"memory={format_limit('memory', limits['memory'])} applies per process: no control group can be created")
     if "processes" in missing and is_root:  # the kernel exempts root from RLIMIT_NPROC
-        found.append(f"processes={limits['processes']} does not hold for root: no control group can be created")
+        found.append(f"processes={limits['processes']} does not apply to root: no control group can be created")
     return tuple(found)
 
 

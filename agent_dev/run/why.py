@@ -44,7 +44,7 @@ def explain_path(path: str, prepared: PreparedRun, spec: SessionSpec) -> Explana
     elif isinstance(mount, Bind) and mount.source == prepared.agent_home:
         state, text, changes = *_describe_in_home(path, mount), show
     elif os.path.lexists(path) and not _exists(path, mount):
-        state, text, changes = HIDDEN, f"{mount.target} inside does not have it", show
+        state, text, changes = HIDDEN, f"{mount.target} inside does not contain it", show
     elif _is_masked(path, mount, prepared, spec.empty_directory):
         state, text = MASKED, "it is or could be a credential; an empty file or directory is in its place"
     elif isinstance(mount, MaskedView) or (isinstance(mount, Bind) and not mount.writable):
@@ -57,11 +57,11 @@ def explain_path(path: str, prepared: PreparedRun, spec: SessionSpec) -> Explana
 
 
 def _describe_in_home(path: str, mount: Bind) -> tuple[str, str]:
-    """Describe a path below the user's home, where the agent has a home of its own."""
+    """Describe a path below the user's home, where the agent has its own home."""
     other = mount.source + path[len(mount.target) :]
     if os.path.lexists(other):
         return WRITABLE, f"the agent's own, {other}" + ("; yours is not visible" if os.path.lexists(path) else "")
-    return HIDDEN, f"the agent has a home of its own, {mount.source}, which does not have it"
+    return HIDDEN, f"the agent has its own home, {mount.source}, which does not contain it"
 
 
 def _ways_to_write(path: str, prepared: PreparedRun) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ def explain_command(prepared: PreparedRun, policy: Policy) -> Explanation:
         inside, _ = locate_command(prepared)
     except AgentDevError as error:
         return Explanation(
-            subject, MISSING, str(error), "no directory of PATH inside has it", (error.hint,) if error.hint else ()
+            subject, MISSING, str(error), "no directory of the sandbox's PATH contains it", (error.hint,) if error.hint else ()
         )
     found = decide(policy, Command(command[0], command, prepared.cwd, prepared.machine.home))
     origin = f"rule {found.rule} ({found.origin})" if found.rule else f"no rule of the policy {policy.name} matches"

@@ -56,7 +56,7 @@ def make_work_tree(location: SessionLocation, name: str, environ: dict[str, str]
     made = repository.find_git_dir(path) if code == 0 else None
     if made is None:
         hint = f"git -C {location.root} worktree add {'' if exists else f'-b {name} '}{path}"
-        raise Refused(message=f"--worktree {name}: git cannot make {path}", hint=f"see why: {hint}")
+        raise Refused(message=f"--worktree {name}: git cannot create {path}", hint=f"see why: {hint}")
     start = "" if exists else git.run("rev-parse", f"refs/heads/{name}")[1]
     with open(f"{made.folder}/{_MARK}", "wb") as file:
         file.write(checksummed_json.dumps({"path": path, "branch": name, "start": start}))

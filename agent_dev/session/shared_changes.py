@@ -90,7 +90,7 @@ class _Search:
                         yield SharedChange(os.path.join(self._root, os.fsdecode(path)), changed)
 
     def _ignored(self, paths: dict[bytes, dict[str, bool]]) -> frozenset[bytes]:
-        """Return the paths that git ignores; a slash says of one that the user does not have that it is a directory."""
+        """Return the paths that git ignores; a final slash marks a directory that the user does not have."""
         asked = sorted(path + b"/" * any(kinds.values()) for path, kinds in paths.items())
         ignored = check_ignore.find_ignored(self._root, asked, self._untrusted, self._environ)
         return frozenset(path.rstrip(b"/") for path in ignored)

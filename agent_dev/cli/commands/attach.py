@@ -61,7 +61,7 @@ def _attach_to(one: ListedSession, request: RunRequest, *, takes_over: bool) -> 
     try:
         connection = state.request_attachment(one.session.folder, takes_over=takes_over)
     except OSError:
-        message = f"session {one.name} cannot be attached: it was not started with --detachable"
+        message = f"session {one.name} cannot be attached to: it was not started with --detachable"
         raise AgentDevError(message=message, hint=f"agent-dev watch {one.name}") from None
     reply, greeted = client.receive_greeting(connection)
     if reply == protocol.ATTACHED:

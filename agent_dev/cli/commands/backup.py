@@ -51,7 +51,7 @@ def _parser() -> Parser:
     parser = make_parser("backup", about, "agent-dev backup every ~/src/shop --to /mnt/backups/shop")
     parser.add_argument("how", choices=("once", "every"), metavar="once|every", help="back up once, or periodically until killed")
     parser.add_argument("source", metavar="DIR", help="the directory to back up")
-    parser.add_argument("--to", required=True, metavar="DIR", help="the directory that holds the backups")
+    parser.add_argument("--to", required=True, metavar="DIR", help="the directory for the backups")
     parser.add_argument(
         "--exclude",
         action="append",

@@ -12,9 +12,9 @@ from agent_dev.session.sessions import CommandContext, ListedSession
 
 _KILLED = 128 + 9
 _ABOUT = """\
-{} in the sandbox of a running session, beside its agent.
+{} in the sandbox of a running session, next to its agent.
 
-If the session has ended, the sandbox shows its files, and changes made there are thrown away."""
+If the session has ended, the sandbox shows its files, and changes made there are not kept."""
 
 
 def _exec(argv: list[str], context: CommandContext, options: RunOptions) -> int:
@@ -45,13 +45,13 @@ def _run(one: ListedSession, command: tuple[str, ...], context: CommandContext, 
 
 def _run_on_ended(one: ListedSession, command: tuple[str, ...], context: CommandContext, options: RunOptions) -> int:
     from agent_dev.merge import session_access  # not needed to join a running session
-    from agent_dev.run.ended import look
+    from agent_dev.run.ended import run_command
 
     locked = session_access.lock_ended(one)
     try:
-        notify(f"session {one.name} has ended: changes made here are thrown away")
+        notify(f"session {one.name} has ended: changes made here are not kept")
         request = RunRequest((), options, context.environ, command=command)
-        return look.run_on_ended(locked, request, run_exec.working_directory(one.record, context.cwd), warn)
+        return run_command.run_on_ended(locked, request, run_exec.working_directory(one.record, context.cwd), warn)
     finally:
         store.unlock_session(locked.session)
 

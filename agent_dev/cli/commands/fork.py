@@ -12,7 +12,7 @@ from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext
 
 _ABOUT = """\
-Copy an ended session: a second one with the same files and commits, which is resumed and merged on its own.
+Copy an ended session. The copy has the same files and commits, and is resumed and merged on its own.
 
 The agent home is shared: both continue the agent's last conversation."""
 
@@ -26,7 +26,9 @@ def _fork(argv: list[str], context: CommandContext, options: RunOptions) -> int:
         check_session_name(name, "--name ", "--name second-try")
     one = sessions.find_session(context, args.session, (store.WAITING, store.KILLED))
     if one.state == store.RUNNING:
-        raise UsageError(message=f"session {one.name} is running: only an ended one is copied", hint=f"agent-dev stop {one.name}")
+        raise UsageError(
+            message=f"session {one.name} is running: only ended ones can be copied", hint=f"agent-dev stop {one.name}"
+        )
     locked = session_access.lock_ended(one)
     try:
         copy = fork.fork_session(context, locked, name)

@@ -24,16 +24,16 @@ _LARGEST = 1 << 20  # days, or MiB
 
 
 def _home(argv: list[str], context: CommandContext, options: RunOptions) -> int:
-    about = "Show the files of the agent home that run automatically, or its changes; reset it; or copy files of yours to it."
+    about = "Show which files of the agent home run automatically, or its changes; reset it; or copy files of yours to it."
     parser = make_parser("home", about, "agent-dev home --reset --keep-login")
     parser.add_argument(
-        "agents", nargs="*", default=[], metavar="AGENT", help="the agent whose home is meant, if profiles have separate homes"
+        "agents", nargs="*", default=[], metavar="AGENT", help="the agent whose home to use, if profiles have separate homes"
     )
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--diff", action="store_true", help="list the changes since the last session started")
     group.add_argument("--reset", action="store_true", help="move the home to the trash")
     group.add_argument(
-        "--import", action="store_true", dest="importing", help="list what of your own agents could be copied to it, and ask"
+        "--import", action="store_true", dest="importing", help="list which files of your own agents can be copied to it, and ask"
     )
     parser.add_argument("--keep-login", action="store_true", help="with --reset: keep the agents' logins")
     home_import.add_arguments(parser)

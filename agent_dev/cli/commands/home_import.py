@@ -90,7 +90,7 @@ def _copy_selected(args: argparse.Namespace, importer: Importer, offer: Offer) -
 
 
 def _plan(importer: Importer, selected: Sequence[Item]) -> tuple[list[Item], list[LeftOut]]:
-    """Return the items as they are if only these are copied, and those of which nothing is left then."""
+    """Return the items as they will be if only these are copied, and those that cannot be copied then."""
     again = importer.offer(tuple(item.name for item in selected))
     found = {(item.home, item.name): item for item in again.items}
     reasons = {one.path: one.reason for one in again.left_out}
@@ -151,7 +151,7 @@ def _confirm(items: Sequence[Item]) -> bool:
     if not (os.isatty(0) and os.isatty(2)):
         raise UsageError(message="cannot ask for confirmation: stdin is not a terminal", hint=f"{_HINT} --all-safe --yes")
     if any(item.kind == LOGIN for item in items):
-        notify("a copied login can log out the one in your home, where tokens are renewed")
+        notify("if its tokens are renewed, a copied login can log out the one in your home")
     answer = _ask(f"{output.describe_plan(items)}? [y/N] ")
     return answer is not None and answer.strip().lower() in ("y", "yes")
 

@@ -56,7 +56,7 @@ def _write(file: ConfigFile, decision: SetupDecision) -> str:
             old = config_file.replace(file, text)
             notify(f"changed {file.path}; the old one is {os.path.basename(old)}")
             return file.path
-        warn(f"{file.path} cannot be changed without a loss, and stays as it is")
+        warn(f"{file.path} cannot be changed without losing something, and was left as it is")
     path = file.path if decision.action == questions.WRITE else file.new_path
     config_file.write_new(path, config_file.new_text(decision.answers))
     notify(f"wrote {path}{'' if path == file.path else ', which does not apply: config.yaml is another file'}")

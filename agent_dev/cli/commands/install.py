@@ -21,7 +21,7 @@ def _install(argv: list[str], context: CommandContext, options: RunOptions) -> i
     parser = make_parser("install", "Install agents in the sandbox, into the agent home.", "agent-dev install claude")
     parser.add_argument("agents", nargs="*", metavar="AGENT", help="an agent: agent-dev install --list")
     parser.add_argument("--list", action="store_true", help="list the agents that can be installed")
-    parser.add_argument("--upgrade", action="store_true", help="install the newest version; without AGENT: of every outdated one")
+    parser.add_argument("--upgrade", action="store_true", help="install the newest version; without AGENT: of all outdated ones")
     parser.add_argument("--version", default="", metavar="VERSION", help="install this version")
     args = parser.parse_args(argv)
     if args.list:
@@ -39,7 +39,7 @@ def _install(argv: list[str], context: CommandContext, options: RunOptions) -> i
 def _upgrade_all(options: RunOptions, context: CommandContext) -> int:
     outdated = [agent for agent, newest in _find_outdated(options, context) if newest]
     if not outdated:
-        notify("every installed agent is the newest version")
+        notify("all installed agents are up to date")
     return max((install_one(agent, "", options, context.environ) for agent in outdated), default=SUCCESS)
 
 
@@ -48,7 +48,7 @@ def _find(name: str, options: RunOptions, context: CommandContext) -> Agent:
     if agent is None:
         names = [one.name for one in catalogue.list_agents(options, context.environ)]
         similar = validators.closest_match(name, names)
-        raise UsageError(message=f"{name} is no agent that can be installed", hint=f"agent-dev install {similar or '--list'}")
+        raise UsageError(message=f"{name} is not an agent that can be installed", hint=f"agent-dev install {similar or '--list'}")
     return agent
 
 
@@ -70,7 +70,7 @@ def _list(options: RunOptions, context: CommandContext) -> int:
 
 
 def _outdated(argv: list[str], context: CommandContext, options: RunOptions) -> int:
-    make_parser("outdated", "List the installed agents of which there is a newer version.", "agent-dev outdated").parse_args(argv)
+    make_parser("outdated", "List the installed agents that have a newer version.", "agent-dev outdated").parse_args(argv)
     if not any(agent.version for agent in catalogue.list_agents(options, context.environ)):
         notify("no agent is installed in the agent home; agent-dev install --list")
         return SUCCESS
@@ -78,7 +78,7 @@ def _outdated(argv: list[str], context: CommandContext, options: RunOptions) -> 
     rows = [(agent.name, visible(agent.version), visible(newest) or "unknown") for agent, newest in found]
     for line in format_table([("agent", "installed", "newest"), *rows]) if rows else ():
         print_line(line)
-    notify("agent-dev install --upgrade" if rows else "every installed agent is the newest version")
+    notify("agent-dev install --upgrade" if rows else "all installed agents are up to date")
     return SUCCESS
 
 

@@ -14,7 +14,7 @@ _HOME_LABELS = {
     "common": Choice(HOMES["common"], "one home for all", "each agent finds its login and history in every repository"),
     "agent": Choice(HOMES["agent"], "one home per agent", "an agent cannot read the logins of the others"),
     "project": Choice(
-        HOMES["project"], "one home per repository", "nothing passes from one repository to another; log in in each"
+        HOMES["project"], "one home per repository", "nothing passes from one repository to another; log in once in each"
     ),
 }
 _NET_LABELS = {
@@ -56,7 +56,7 @@ def make_questions(facts: Facts, answers: NewSettings, preview: Preview) -> tupl
         Question(
             "agents",
             "Agents",
-            "Which agents do you use? They are installed by a command afterwards.",
+            "Which agents do you use? The next step shows the command that installs them.",
             _agents(facts),
             is_multiple=True,
         ),
@@ -73,14 +73,14 @@ def make_questions(facts: Facts, answers: NewSettings, preview: Preview) -> tupl
             _with(tuple(_NET_LABELS.get(one, Choice(one, one)) for one in NETS), answers.net),
         ),
         Question("memory", "Memory", "How much memory can a run use?", _limits("memory", _MEMORY, answers)),
-        Question("time", "Time", "How long can a run take? Then the agent is ended.", _limits("time", _TIME, answers)),
+        Question("time", "Time", "How long may a run take? Then the agent is stopped.", _limits("time", _TIME, answers)),
         Question(
             "policy", "Command policy", "Rules for the commands that an agent starts.", _with(_POLICY_LABELS, answers.policy)
         ),
         Question(
             "carry",
-            "Carry in",
-            "What of yours do all agents get? Nothing is the safest. For files: agent-dev home --import.",
+            "Pass through",
+            "Which variables, sockets and paths do all agents get? None is the safest. For files: agent-dev home --import.",
             _carried(facts, answers),
             is_multiple=True,
         ),

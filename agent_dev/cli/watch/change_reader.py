@@ -1,4 +1,4 @@
-"""Compare a running session with the repository again and again, at little cost while nothing changes."""
+"""Compare a running session with the repository repeatedly, at little cost while nothing changes."""
 
 import os
 import time

@@ -116,7 +116,7 @@ class SourceHome:
             if entry.type is not FileType.DIRECTORY:
                 yield path, entry
             elif name == ".git" or depth == 20:
-                self._leave(path, "a git directory" if name == ".git" else "nested too deep")
+                self._leave(path, "a git directory" if name == ".git" else "nested too deeply")
             else:
                 yield from self._below(path, depth + 1)
 

@@ -1,1 +1,1 @@
-"""Ended sessions: open one for a look, or copy it."""
+"""Ended sessions: run a command on the files of one, or copy it."""

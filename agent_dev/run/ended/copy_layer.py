@@ -93,7 +93,7 @@ class _LayerCopier:
 
 
 def _overlay_attributes(found: WalkedEntry) -> list[tuple[str, bytes]]:
-    """Return the overlay's attributes that mean something: not those about files of the layers below, which it can do without."""
+    """Return the overlay attributes that a copy needs: not those that refer to files of lower layers."""
     return [(f"user.overlay.{name}", value) for name, value in found.overlay if name not in HARMLESS_OVERLAY_ATTRIBUTES]
 
 

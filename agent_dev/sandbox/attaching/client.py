@@ -42,7 +42,7 @@ class Attachment(Value):
 
 
 def receive_greeting(connection: _socket.socket) -> tuple[bytes, ServerConnection | None]:
-    """Return the server's first message, and the connection if that greets us; b"" if the server is gone."""
+    """Return the server's first message, and the connection if it is a greeting; b"" if the server is gone."""
     try:
         message, fds = protocol.receive_fds(connection)
     except OSError:

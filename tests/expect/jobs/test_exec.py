@@ -101,7 +101,7 @@ def test_a_shell_of_an_ended_session_has_job_control(shell: Shell) -> None:
     shell.run("exec 9>&-; until ad sessions | grep -q waiting; do :; done; clear")
     before = shell.stty()
     shell.send("ad shell\r")
-    shell.wait_for("changes made here are thrown away")
+    shell.wait_for("changes made here are not kept")
     shell.wait_for("@sandbox:")
     shell.send("sleep 7763\r")
     poll_until(lambda: sleepers("7763"), 10.0)

@@ -14,7 +14,7 @@ OWN = "# mine\ntheme: agent-dev-light\nnet: none # for now\n"
 PLAIN_ANSWERS = (
     ("mistral-vibe", "2"),
     ("Agent home.", "3"),
-    *((title, "") for title in ("Network.", "Memory.", "Time.", "Command policy.", "Carry in.")),
+    *((title, "") for title in ("Network.", "Memory.", "Time.", "Command policy.", "Pass through.")),
     ("write nothing", "1"),
 )
 

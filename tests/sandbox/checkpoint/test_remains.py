@@ -15,7 +15,7 @@ def kept(agent_dev: AgentDev) -> bool:
 
 def test_a_file_created_and_deleted_by_the_agent_is_restored_from_the_trash(agent_dev: AgentDev) -> None:
     done = agent_dev("--no-merge", "bash", "-c", "mkdir own; echo work >own/file; rm -r own")
-    assert re.search("no changes are left, but checkpoint [12] holds some", done.stderr)
+    assert re.search("no changes are left, but checkpoint [12] contains some", done.stderr)
     assert agent_dev("deleted", "--restore", "own").returncode == 0
     assert agent_dev.changes() == {"own/file": "added"}
     assert agent_dev("merge", "--all").returncode == 0
@@ -24,7 +24,7 @@ def test_a_file_created_and_deleted_by_the_agent_is_restored_from_the_trash(agen
 
 def test_a_discarded_edit_is_restored(agent_dev: AgentDev) -> None:
     done = agent_dev("--no-merge", "bash", "-c", "echo edit >>README.md; git checkout -- README.md")
-    number = re.findall(r"checkpoint (\d+) holds some", done.stderr)[0]
+    number = re.findall(r"checkpoint (\d+) contains some", done.stderr)[0]
     assert agent_dev("rollback", number).returncode == 0
     assert agent_dev.changes() == {"README.md": "edited"}
 

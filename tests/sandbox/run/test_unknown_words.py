@@ -54,12 +54,12 @@ def test_the_hint_is_a_command_to_type(agent_dev: AgentDev, word: str, quoted: s
     ],
 )
 def test_a_word_of_similar_spelling_or_meaning_is_suggested(agent_dev: AgentDev, word: str, meant: str) -> None:
-    expect_refused(agent_dev, (word,), word, f"did you mean agent-dev {meant}? a program: agent-dev -- {word}")
+    expect_refused(agent_dev, (word,), word, f"did you mean agent-dev {meant}? To run a program: agent-dev -- {word}")
 
 
 def test_a_profile_of_the_user_is_suggested(agent_dev: AgentDev) -> None:
     settings(agent_dev, review="command: echo\n", gardener="command: echo\n")
-    hint = "did you mean agent-dev gardener? a program: agent-dev -- gardner"
+    hint = "did you mean agent-dev gardener? To run a program: agent-dev -- gardner"
     expect_refused(agent_dev, ("gardner",), "gardner", hint)
     assert agent_dev("review", "mine").stdout == "mine\n"
 

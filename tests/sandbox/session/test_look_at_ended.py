@@ -34,7 +34,7 @@ def snapshot(agent_dev: AgentDev) -> tuple[dict[str, str], ...]:
 def test_the_files_and_commits_of_the_session_are_shown(ended: AgentDev) -> None:
     done = ended("exec", "one", "--", "sh", "-c", "cat made folder/below/file; ls old; ls a; git log --format=%s -1; pwd")
     assert done.stdout == f"made\nmore\ntext\nnew\nby the agent\n{ended.repo}\n"
-    assert "session one has ended: changes made here are thrown away" in done.stderr
+    assert "session one has ended: changes made here are not kept" in done.stderr
     assert ended("exec", "one", "--", "cat", str(ended.home / ".config/tool/settings")).stdout == "key\n"
 
 

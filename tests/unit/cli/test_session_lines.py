@@ -76,9 +76,9 @@ def test_other_paths_are_counted_as_changes(path: str) -> None:
     ("missing", "is_root", "texts"),
     [
         ((), True, ()),
-        (("memory",), False, ("memory=1G holds per process: no control group can be created",)),
+        (("memory",), False, ("memory=1G applies per process: no control group can be created",)),
         (("processes",), False, ()),
-        (("processes",), True, ("processes=9 does not hold for root: no control group can be created",)),
+        (("processes",), True, ("processes=9 does not apply to root: no control group can be created",)),
     ],
 )
 def test_a_limit_without_a_control_group_is_named(missing: tuple[str, ...], texts: tuple[str, ...], *, is_root: bool) -> None:

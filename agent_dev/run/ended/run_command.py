@@ -1,4 +1,4 @@
-"""Run a command on the files of an ended session and throw its changes away: the session and the agent home stay as they are.
+"""Run a command on the files of an ended session and do not keep its changes: the session and the agent home stay as they are.
 
 The sandbox is that of the session, with one more layer in each overlay: the session's upper is read-only, above it is an upper of
 a temporary session without a record. That one is listed nowhere, and removed at the end or by the next command.
