@@ -26,6 +26,9 @@ class Profile(Value):
     allow: tuple[str, ...] = ()  # rules of what `net: allow` reaches (config/network_rules.py)
     deny: tuple[str, ...] = ()  # rules of what it does not reach, although `allow` names it
     publish: tuple[str, ...] = ()  # ports of the sandbox that this machine reaches (config/published_ports.py)
+    upstream_proxy: str = ""  # the proxy that the gateway connects through; empty: that of the environment; none: no proxy
+    no_proxy: tuple[str, ...] = ()  # hosts that it reaches without the proxy
+    upstream_ca: str = ""  # a file with certificates of authorities that agents trust besides the system's
     nested: bool = True  # whether the agent can make sandboxes of its own
     tools: tuple[str, ...] = ()  # directories below the real home, mounted read-only at the same path
     caches: tuple[str, ...] = ()  # directories below the real home, mounted with an overlay that is discarded
@@ -68,7 +71,7 @@ class Profile(Value):
 
 
 _PATHS = ("tools", "caches", "path", "ro", "rw", "overlay")
-LISTS = ("programs", "env", *_PATHS, "mask", "share", "tx_allow", "allow", "deny", "publish")
+LISTS = ("programs", "env", *_PATHS, "mask", "share", "tx_allow", "allow", "deny", "publish", "no_proxy")
 MAPPINGS = ("set", "limits", "agent", "ssh")
 IMPORT_KINDS = ("memory", "settings", "skills", "commands", "servers", "hooks", "plugins")  # of files for `home --import`
 NETS = ("host", "none", "allow")

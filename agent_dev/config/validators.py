@@ -335,6 +335,21 @@ def check_ssh_key(found: CheckResults, key: str, node: Node) -> str | None:
     return None
 
 
+def check_proxy(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return the URL of a proxy, or `none`; no problem shows its password."""
+    text = check_line(found, key, node)
+    if text is None:
+        return None
+    from agent_dev.config import upstream_proxy  # deferred: only with a proxy
+
+    try:
+        upstream_proxy.parse_proxy(text)
+    except ValueError as error:
+        found.add_problem(node, key, str(error))
+        return None
+    return text
+
+
 def check_published_port(found: CheckResults, key: str, node: Node) -> str | None:
     """Return an entry of `publish`."""
     is_port = isinstance(node, Scalar) and node.text.isascii() and node.text.isdecimal()

@@ -18,12 +18,19 @@ _LOOPBACK = ("127.0.0.1", "::1")
 class Connector(Protocol):
     """Connects to a destination, whose addresses were checked."""
 
+    async def addresses(self, rules: RuleSet, rule: NameRule | AddressRule, wanted: Destination) -> tuple[Address, ...]:
+        """Return the addresses of an allowed destination, which were checked. Raises Denied, OSError."""
+
     async def connect(self, wanted: Destination, addresses: tuple[Address, ...]) -> socket.socket:
         """Return a connection. Raises OSError."""
 
 
 class DirectConnector:
     """Connects to the first of a destination's addresses that accepts."""
+
+    async def addresses(self, rules: RuleSet, rule: NameRule | AddressRule, wanted: Destination) -> tuple[Address, ...]:
+        """Return the addresses of an allowed destination. Raises Denied if one must not be reached, OSError."""
+        return await checked_addresses(rules, rule, wanted)
 
     async def connect(self, wanted: Destination, addresses: tuple[Address, ...]) -> socket.socket:
         """Return a connection. Raises OSError."""
@@ -35,20 +42,25 @@ async def connect_local(port: int) -> socket.socket:
     return await _connect_first(_LOOPBACK, port)
 
 
+async def connect_to_host(host: str, port: int) -> socket.socket:
+    """Return a connection to a host that the user has set, at whatever address. Raises OSError."""
+    return await _connect_first(tuple(map(str, await _resolve(host, port))), port)
+
+
 async def checked_addresses(rules: RuleSet, rule: NameRule | AddressRule, wanted: Destination) -> tuple[Address, ...]:
     """Return the addresses of a destination that a rule allows. Raises Denied if one must not be reached, OSError."""
     if not isinstance(rule, NameRule):
         return (wanted.address,)
-    found = await _resolve(wanted)
+    found = await _resolve(wanted.name, wanted.port)
     access.check_addresses(rules, rule, wanted, found)
     return found
 
 
-async def _resolve(wanted: Destination) -> tuple[Address, ...]:
+async def _resolve(name: str, port: int) -> tuple[Address, ...]:
     """Return a name's addresses. Raises OSError."""
     async with asyncio.timeout(_RESOLVE):
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(wanted.name, wanted.port, type=socket.SOCK_STREAM)
+            found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
         except (socket.gaierror, UnicodeError) as error:
             raise OSError(f"the name is not resolved: {error}") from None
     return tuple(dict.fromkeys(ipaddress.ip_address(str(row[4][0]).partition("%")[0]) for row in found))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from agent_dev.config.network_rules import AddressRule, LocalRule, NameRule, RuleSet
 from agent_dev.network.access import Denied
-from agent_dev.network.connecting import Connector, checked_addresses, connect_local, failure_reason
+from agent_dev.network.connecting import Connector, connect_local, failure_reason
 from agent_dev.network.connection import Connection, refuse
 from agent_dev.network.connection_log import DENY, ConnectionLog
 from agent_dev.network.deciding import Decider
@@ -58,7 +58,7 @@ class Forwarder:
             self._log(connection)
 
     async def _open_server(self, connection: Connection, rule: NameRule | AddressRule) -> socket.socket:
-        addresses = await checked_addresses(self.rules, rule, connection.wanted)
+        addresses = await self.connector.addresses(self.rules, rule, connection.wanted)
         return await self.connector.connect(connection.wanted, addresses)
 
     async def _refuse(self, connection: Connection, error: Denied) -> None:

@@ -9,23 +9,12 @@ import os
 from agent_dev.config.network_rules import LocalRule, parse_rule
 from agent_dev.errors import CannotStart
 from agent_dev.linux import process, signals
+from agent_dev.network.gateway_options import GatewayOptions
 from agent_dev.network.namespace import NamespaceSpec, prepare_namespace
 from agent_dev.network.passing_fds import send_fds
-from agent_dev.value import Value
 
 READY, FAILED, END = b"r", b"!", b"e"
 _HINT = "agent-dev doctor; without a network: --net none"
-
-
-class GatewayOptions(Value):
-    """The mode and rules of a sandbox's network, as texts, and where its connections are logged."""
-
-    mode: str  # one of GATEWAY_NETS (config/profile.py)
-    allow: tuple[str, ...]
-    deny: tuple[str, ...]
-    log: str  # the path of its log
-    publish: tuple[str, ...] = ()  # entries of `publish:`
-    published_file: str = ""  # where ports that `auto` finds are listed
 
 
 class GatewayHandle:

@@ -7,12 +7,13 @@ import os
 import socket
 
 from agent_dev.config.network_rules import parse_rules
-from agent_dev.network.connecting import DirectConnector
+from agent_dev.network.connecting import Connector, DirectConnector
 from agent_dev.network.connection_log import ConnectionLog
 from agent_dev.network.deciding import RuleDecider
 from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
-from agent_dev.network.handle import END, FAILED, READY, GatewayOptions
+from agent_dev.network.gateway_options import GatewayOptions
+from agent_dev.network.handle import END, FAILED, READY
 from agent_dev.network.passing_fds import receive_fds
 from agent_dev.network.programs import ProgramFinder
 
@@ -28,8 +29,18 @@ def run(control: _socket.socket, options: GatewayOptions, published: list[tuple[
     control.send(READY)
     _, fds = receive_fds(control)
     if fds:
-        forwarder = Forwarder(rules, ConnectionLog(options.log), RuleDecider(rules), DirectConnector())
+        forwarder = Forwarder(rules, ConnectionLog(options.log), RuleDecider(rules), _connector(options))
         asyncio.run(_serve(control, forwarder, [socket.socket(fileno=fd) for fd in fds], (options, published)))
+
+
+def _connector(options: GatewayOptions) -> Connector:
+    if not options.proxy:
+        return DirectConnector()
+    from agent_dev.config.upstream_proxy import parse_proxy  # only with a proxy
+    from agent_dev.network.upstream.connector import UpstreamConnector
+
+    proxy = parse_proxy(options.proxy)
+    return UpstreamConnector(proxy, options.no_proxy) if proxy else DirectConnector()
 
 
 async def _serve(

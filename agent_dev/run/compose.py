@@ -45,6 +45,7 @@ def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedCon
         empty_directory=shown_paths.empty_directory_path(prepared.store.path),
         shared_mounts=(
             *(mount for one in prepared.shared_sockets for mount in one.mounts),
+            *_certificates(prepared)[0],
             *_ssh_agent(prepared, f"{prepared.store.sessions}/{mounts.session}"),
         ),
         ro=prepared.ro,
@@ -54,8 +55,18 @@ def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedCon
         env=(
             *plan.allowed_env(prepared.settings.profile, environ),
             *(pair for one in prepared.shared_sockets for pair in one.env),
+            *_certificates(prepared)[1],
         ),
     )
+
+
+def _certificates(prepared: PreparedRun) -> tuple[tuple[plan.Bind, ...], tuple[tuple[str, str], ...]]:
+    """Return mounts and variables for authorities that the system does not trust."""
+    if not prepared.trust_bundle:
+        return (), ()
+    from agent_dev.network.upstream import certificates  # most users have none
+
+    return certificates.trust_mounts(prepared.trust_bundle), certificates.trust_variables()
 
 
 def _ssh_agent(prepared: PreparedRun, folder: str) -> tuple[plan.Bind, ...]:
@@ -63,9 +74,9 @@ def _ssh_agent(prepared: PreparedRun, folder: str) -> tuple[plan.Bind, ...]:
     if not prepared.ssh_agent:
         return ()
     from agent_dev.sandbox import shared_sockets  # already loaded
-    from agent_dev.ssh_agent import handle  # only with `ssh`
+    from agent_dev.ssh_agent.filter_options import SOCKET_NAME  # only with `ssh`
 
-    return (plan.Bind(shared_sockets.SSH_AGENT, f"{folder}/{handle.SOCKET_NAME}"),)
+    return (plan.Bind(shared_sockets.SSH_AGENT, f"{folder}/{SOCKET_NAME}"),)
 
 
 def _files(prepared: PreparedRun, environ: dict[str, str]) -> tuple[tuple[str, bytes], ...]:

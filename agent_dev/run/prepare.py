@@ -81,8 +81,7 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
     )
     _refuse(prepared, request)
     prepared = _resolve_path(shown_paths.with_tools(prepared, with_masks=facts is None))
-    if profile.share or profile.net in GATEWAY_NETS:
-        prepared = _with_shared_sockets(prepared, environ)
+    prepared = _with_authorities(_with_shared_sockets(prepared, environ))
     if with_command:
         check_command(prepared, is_direct=bool(options.direct))
     return prepared
@@ -366,11 +365,13 @@ def path_on_host(path: str, prepared: PreparedRun) -> str | None:
 
 
 def _with_shared_sockets(prepared: PreparedRun, environ: dict[str, str]) -> PreparedRun:
+    profile = prepared.settings.profile
+    if not profile.share and profile.net not in GATEWAY_NETS:
+        return prepared
     from agent_dev.config.network_rules import SOCKET_PREFIX  # most runs share nothing
     from agent_dev.sandbox import shared_sockets
 
     context = shared_sockets.SocketContext(environ, prepared.machine.uid, prepared.machine.home, prepared.untrusted_paths)
-    profile = prepared.settings.profile
     allowed = profile.allow if profile.net in GATEWAY_NETS else ()
     paths = tuple(rule.removeprefix(SOCKET_PREFIX) for rule in allowed if rule.startswith(SOCKET_PREFIX))
     shared, agent = shared_sockets.share_paths(paths, context), ""
@@ -379,3 +380,13 @@ def _with_shared_sockets(prepared: PreparedRun, environ: dict[str, str]) -> Prep
         filtered, agent = shared_sockets.share_filtered_ssh_agent(context)
         names, shared = tuple(name for name in names if name != "ssh-agent"), (filtered, *shared)
     return prepared.replace(shared_sockets=(*shared_sockets.share_sockets(names, context), *shared), ssh_agent=agent)
+
+
+def _with_authorities(prepared: PreparedRun) -> PreparedRun:
+    profile, machine = prepared.settings.profile, prepared.machine
+    if not profile.upstream_ca:
+        return prepared
+    from agent_dev.network.upstream import certificates, settings  # most users have none
+
+    path, data = settings.read_authorities(profile, machine.home, prepared.untrusted_paths)
+    return prepared.replace(upstream_ca=path, trust_bundle=certificates.make_bundle(data, prepared.cache_folder))

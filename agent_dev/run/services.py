@@ -3,6 +3,7 @@
 import os
 
 from agent_dev.config.profile import GATEWAY_NETS
+from agent_dev.environment import PROXY_ENV
 from agent_dev.errors import UnreadableSession, UnusableStateDirectory
 from agent_dev.git import repository
 from agent_dev.run import shown_paths
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_dev.checkpoint.timer_process import TimerSpec
-    from agent_dev.config.profile import Profile
     from agent_dev.git.passed_config_files import PassedConfig
     from agent_dev.run.job import RunJob, RunOutcome
     from agent_dev.run.request import Notice
@@ -39,9 +39,10 @@ def start_helpers(setup: launch.SetupProcess, prepared: PreparedRun, session: st
     profile = prepared.settings.profile
     try:
         if profile.net in GATEWAY_NETS or (profile.net == "none" and profile.publish):
-            setup.gateway = _start_gateway(profile, session)
+            setup.gateway = _start_gateway(prepared, session, environ)
         if prepared.ssh_agent:
-            from agent_dev.ssh_agent.handle import FilterOptions, SshFilter  # only with `ssh`
+            from agent_dev.ssh_agent.filter_options import FilterOptions  # only with `ssh`
+            from agent_dev.ssh_agent.handle import SshFilter
 
             setup.ssh_filter = SshFilter(FilterOptions(profile.ssh, prepared.ssh_agent, prepared.machine.home, session.folder))
     except BaseException:
@@ -49,11 +50,20 @@ def start_helpers(setup: launch.SetupProcess, prepared: PreparedRun, session: st
         raise
 
 
-def _start_gateway(profile: "Profile", session: store.Session) -> "NetworkGateway":
-    from agent_dev.network.handle import GatewayHandle, GatewayOptions  # only with a network of its own
+def _start_gateway(prepared: PreparedRun, session: store.Session, environ: dict[str, str]) -> "NetworkGateway":
+    from agent_dev.network.gateway_options import GatewayOptions  # only with a network of its own
+    from agent_dev.network.handle import GatewayHandle
 
+    profile = prepared.settings.profile
     options = GatewayOptions(profile.net, profile.allow, profile.deny, f"{session.folder}/network.jsonl", profile.publish)
-    return GatewayHandle(options.replace(published_file=f"{session.folder}/{store.PUBLISHED}"))
+    options = options.replace(published_file=f"{session.folder}/{store.PUBLISHED}", upstream_ca=prepared.upstream_ca)
+    has_variables = any(environ.get(name) for name in PROXY_ENV)
+    if profile.net != "none" and (profile.upstream_proxy or has_variables):
+        from agent_dev.network.upstream.settings import find_proxy  # most machines have no proxy
+
+        proxy, exceptions = find_proxy(profile, environ)
+        options = options.replace(proxy=proxy, no_proxy=exceptions)
+    return GatewayHandle(options)
 
 
 def with_network_log(session: store.Session, record: store.Record, gateway: "NetworkGateway") -> store.Record:

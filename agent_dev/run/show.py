@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from agent_dev import environment
 from agent_dev import paths as agent_dev_paths
 from agent_dev.config.limits import format_limit
-from agent_dev.config.profile import BUILT_IN, LISTS
+from agent_dev.config.profile import BUILT_IN, GATEWAY_NETS, LISTS
 from agent_dev.errors import AgentDevError, CannotStart
 from agent_dev.git.git_dir import PrivateGitDir
+from agent_dev.network.upstream.settings import describe_proxy
 from agent_dev.run import mask_report, new_session, private_git
 from agent_dev.run.compose import SessionMounts, compose_spec
 from agent_dev.run.prepare import check_command, prepare_run
@@ -35,7 +36,7 @@ def preview_run(request: RunRequest) -> RunPreview:
     sandbox_plan = plan.build_plan(prepared.settings.profile, prepared.machine, parts)
     left_out = private_git.left_out_notice(private_git.preview_copy(prepared))
     rows = (
-        *_settings(prepared),
+        *_settings(prepared, request.environ),
         *((("git", left_out, ""),) if left_out else ()),
         *_exposures(prepared, parts),
         *_environment(prepared, sandbox_plan.env),
@@ -92,7 +93,14 @@ def preview_spec(prepared: PreparedRun, environ: dict[str, str]) -> SessionSpec:
     return spec.replace(control_socket=None)  # a shell line has no control server
 
 
-def _settings(prepared: PreparedRun) -> list[tuple[str, str, str]]:
+def _upstream(prepared: PreparedRun, environ: dict[str, str]) -> list[tuple[str, str, str]]:
+    """Return the rows about the proxy and the authorities, without a password."""
+    proxy = describe_proxy(prepared.settings, environ) if prepared.settings.profile.net in GATEWAY_NETS else None
+    authorities = [("upstream_ca", prepared.upstream_ca, prepared.settings.origins.get("upstream_ca", BUILT_IN))]
+    return [*([("upstream_proxy", *proxy)] if proxy else []), *(authorities if prepared.upstream_ca else [])]
+
+
+def _settings(prepared: PreparedRun, environ: dict[str, str]) -> list[tuple[str, str, str]]:
     profile, origins = prepared.settings.profile, prepared.settings.origins
     rows = [
         ("profile", profile.name, ""),
@@ -107,11 +115,12 @@ def _settings(prepared: PreparedRun) -> list[tuple[str, str, str]]:
         ("bwrap", f"{prepared.machine.bwrap} {'.'.join(map(str, prepared.machine.bwrap_version))}", ""),
     ]
     rows += [("repository", notice, "") for notice in prepared.notices]
+    rows += _upstream(prepared, environ)
     rows += [
         ("limit", f"{name}={format_limit(name, size)}", origins.get(f"limits:{name}", BUILT_IN)) for name, size in profile.limits
     ]
     for field in LISTS:
-        if field in ("ro", "rw", "overlay", "path", "mask", "share", "allow", "deny", "publish"):
+        if field in ("ro", "rw", "overlay", "path", "mask", "share", "allow", "deny", "publish", "no_proxy"):
             rows += [(field, item, origins.get(f"{field}:{item}", BUILT_IN)) for item in profile.as_dict()[field]]
     return rows
 

@@ -5,24 +5,9 @@ import os
 
 from agent_dev.errors import CannotStart
 from agent_dev.linux import process, signals, unix_socket
-from agent_dev.value import Value
+from agent_dev.ssh_agent.filter_options import FAILED, READY, SOCKET_NAME, FilterOptions
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-READY, FAILED = b"r", b"!"
-SOCKET_NAME = "ssh-agent"  # in the session's folder
 _BACKLOG = 32
-
-
-class FilterOptions(Value):
-    """The values of `ssh:`, the socket of the user's ssh-agent, the user's home and the session's folder."""
-
-    rules: "tuple[tuple[str, Any], ...]"
-    agent: str
-    home: str
-    folder: str
 
 
 class SshFilter:

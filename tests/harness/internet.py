@@ -21,6 +21,7 @@ from pathlib import Path
 
 from agent_dev.linux import syscalls
 from agent_dev.network import netlink
+from tests.harness.proxies import serve_proxies
 
 ROOT = Path(__file__).parents[2]
 NAMES = {  # name: addresses that it leads to
@@ -126,10 +127,10 @@ class _Server(socketserver.ThreadingTCPServer):
             pass  # the client is gone, or does not speak TLS
 
 
-def _serve() -> list[_Server]:
+def _serve() -> "list[socketserver.BaseServer]":
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(os.environ[_CERTIFICATE])
-    servers = []
+    servers: list[socketserver.BaseServer] = [*serve_proxies()]
     for address in sorted({one for found in NAMES.values() for one in found}):
         servers += [_Server(address, port, _Web) for port in (80, 8080)]
         servers.append(_Server(address, PORT, _Hello))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent_dev.config.network_rules import LocalRule, parse_rules
 from agent_dev.config.published_ports import AUTO
 from agent_dev.network.connection_log import ConnectionLog
-from agent_dev.network.handle import GatewayOptions
+from agent_dev.network.gateway_options import GatewayOptions
 from agent_dev.network.published.automatic import AutomaticPorts
 from agent_dev.network.published.listening import listening_ports
 from agent_dev.network.published.port_list import PortList

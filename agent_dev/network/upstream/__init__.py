@@ -1,0 +1,1 @@
+"""Connections of the gateway through a proxy: HTTP CONNECT and SOCKS5."""
