@@ -12,7 +12,7 @@ from agent_dev.ssh_agent.filter_options import FAILED, READY, FilterOptions
 from agent_dev.ssh_agent.known_hosts import fingerprints, known_hosts_files, read_host_keys
 from agent_dev.ssh_agent.messages import EXTENSION, FAILURE, LIST, MAX_SIZE, SUCCESS, Malformed, pack, pack_keys, parse_keys
 from agent_dev.ssh_agent.signatures import is_signed
-from agent_dev.ssh_agent.visit import FilterRules, Refused, Visit
+from agent_dev.ssh_agent.visit import FilterRules, SshRequestRefused, Visit
 
 _MAX_CONNECTIONS = 32
 _MAX_LOGGED = 1000  # lines in the session's log
@@ -82,7 +82,7 @@ def _answer(visit: Visit, request: bytes, agent: socket.socket, log: Log) -> byt
         response = _ask(agent, request)
         if request[0] == LIST:
             return pack_keys([one for one in parse_keys(response) if visit.may_use(one[0])])
-    except Refused as error:
+    except SshRequestRefused as error:
         log("deny", str(error))
         return FAILURE
     except Malformed as error:

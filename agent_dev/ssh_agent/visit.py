@@ -14,7 +14,7 @@ from agent_dev.ssh_agent.messages import GitSignature, Login, Malformed, Reader
 Verify = Callable[[bytes, bytes, bytes], bool]  # key, signature, data
 
 
-class Refused(Exception):
+class SshRequestRefused(Exception):
     """A request that is refused; the text is the reason."""
 
 
@@ -44,34 +44,34 @@ class Visit:
         return self._rules.may_use(key)
 
     def check(self, request: bytes) -> str:
-        """Return what a request is for, in words; "" for a list of keys. Raises Refused, Malformed."""
+        """Return what a request is for, in words; "" for a list of keys. Raises SshRequestRefused, Malformed."""
         reader = Reader(request)
         kind = reader.byte()
         if kind == messages.LIST:
             reader.end()
             if self._is_spoilt:
-                raise Refused("the keys, for a host that is not allowed")
+                raise SshRequestRefused("the keys, for a host that is not allowed")
             return ""
         if kind == messages.EXTENSION:
             return self._bind(reader)
         if kind == messages.SIGN:
             return self._sign(reader)
-        raise Refused(f"a request of another kind: {kind}")
+        raise SshRequestRefused(f"a request of another kind: {kind}")
 
     def _bind(self, reader: Reader) -> str:
         if reader.string() != messages.SESSION_BIND:
-            raise Refused("an extension other than session-bind")
+            raise SshRequestRefused("an extension other than session-bind")
         binding, was_bound = messages.parse_binding(reader), bool(self._session)
         self._is_spoilt = True
         if was_bound:
-            raise Refused("a second host on one connection: a jump, or a forwarded agent")
+            raise SshRequestRefused("a second host on one connection: a jump, or a forwarded agent")
         self._session = binding.session or b"-"
         if binding.is_forwarding:
-            raise Refused("forwarding the agent to a host")
+            raise SshRequestRefused("forwarding the agent to a host")
         if binding.key not in self._rules.hosts:
-            raise Refused(f"a host whose key {messages.fingerprint(binding.key)} is of none of the allowed ones")
+            raise SshRequestRefused(f"a host whose key {messages.fingerprint(binding.key)} is of none of the allowed ones")
         if not binding.session or not self._verify(binding.key, binding.signature, binding.session):
-            raise Refused("a host whose key did not sign the session")
+            raise SshRequestRefused("a host whose key did not sign the session")
         self._host_key, self._is_spoilt = binding.key, False
         return f"connect to {self._rules.hosts[binding.key][0].host}"
 
@@ -79,26 +79,26 @@ class Visit:
         key, data, _flags = reader.string(), reader.string(), reader.number()
         reader.end()
         if not self._rules.may_use(key):
-            raise Refused(f"the key {messages.fingerprint(key)}, which `keys` does not name")
+            raise SshRequestRefused(f"the key {messages.fingerprint(key)}, which `keys` does not name")
         try:
             meaning = messages.parse_signed(data, key)
         except Malformed as error:
-            raise Refused(f"a signature for another purpose ({error})") from None
+            raise SshRequestRefused(f"a signature for another purpose ({error})") from None
         if isinstance(meaning, GitSignature):
             if not (self._rules.signs_git and meaning.purpose == b"git"):
-                raise Refused(f"a signature for {meaning.purpose.decode('ascii', 'replace')!r}")
+                raise SshRequestRefused(f"a signature for {meaning.purpose.decode('ascii', 'replace')!r}")
             return "sign a commit or tag"
         return self._check_login(meaning)
 
     def _check_login(self, login: Login) -> str:
         if not self._host_key:
-            raise Refused("a login without a session binding: OpenSSH 8.9 or newer sends one")
+            raise SshRequestRefused("a login without a session binding: OpenSSH 8.9 or newer sends one")
         if self._is_spoilt or not hmac.compare_digest(login.session, self._session):
-            raise Refused("a login to another host than the connection is bound to")
+            raise SshRequestRefused("a login to another host than the connection is bound to")
         if login.host_key not in (b"", self._host_key):
-            raise Refused("a login bound to another host key")
+            raise SshRequestRefused("a login bound to another host key")
         user = login.user.decode("utf-8", "replace")
         host = next((one for one in self._rules.hosts[self._host_key] if one.user in ("", user)), None)
         if host is None:
-            raise Refused(f"a login as {user!r}, a user that no entry of `hosts` names")
+            raise SshRequestRefused(f"a login as {user!r}, a user that no entry of `hosts` names")
         return f"log in as {user} to {host.host}"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agent_dev.config.ssh_rules import SshHost
 from agent_dev.ssh_agent.messages import Malformed, fingerprint, pack, pack_keys, parse_keys
-from agent_dev.ssh_agent.visit import FilterRules, Refused, Visit
+from agent_dev.ssh_agent.visit import FilterRules, SshRequestRefused, Visit
 
 HOST_KEY, KEY, SESSION = b"host key", b"user key", b"session"
 RULES = FilterRules({HOST_KEY: (SshHost("git.example.org", user="git"),)}, frozenset({fingerprint(KEY)}), signs_git=True)
@@ -38,7 +38,7 @@ def check(*requests: bytes, rules: FilterRules = RULES) -> str:
     for request in before:
         try:
             visit.check(request)
-        except Refused:
+        except SshRequestRefused:
             pass
     return visit.check(last)
 
@@ -85,19 +85,19 @@ def test_what_the_rules_name_is_allowed(requests: tuple[bytes, ...], text: str) 
     ],
 )
 def test_everything_else_is_refused(requests: tuple[bytes, ...], reason: str) -> None:
-    with pytest.raises(Refused, match=reason):
+    with pytest.raises(SshRequestRefused, match=reason):
         check(*requests)
 
 
 def test_without_leave_git_signatures_are_refused() -> None:
-    with pytest.raises(Refused, match="a signature for 'git'"):
+    with pytest.raises(SshRequestRefused, match="a signature for 'git'"):
         check(sign(signature_for(b"git")), rules=FilterRules({}, frozenset(), signs_git=False))
 
 
 @given(st.binary(min_size=1, max_size=300) | st.binary(max_size=60).map(lambda data: b"\x1b" + data) | st.binary().map(sign))
 def test_no_message_has_another_outcome_than_refusal(data: bytes) -> None:
     if data != b"\x0b":
-        with pytest.raises((Refused, Malformed)):
+        with pytest.raises((SshRequestRefused, Malformed)):
             check(data)
 
 
