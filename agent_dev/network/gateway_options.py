@@ -1,6 +1,8 @@
-"""Options of the gateway."""
+"""The options of the gateway, and its messages to and from the launcher."""
 
 from agent_dev.value import Value
+
+READY, FAILED, END = b"r", b"!", b"e"
 
 
 class GatewayOptions(Value):

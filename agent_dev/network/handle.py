@@ -9,11 +9,10 @@ import os
 from agent_dev.config.network_rules import LocalRule, parse_rule
 from agent_dev.errors import CannotStart
 from agent_dev.linux import process, signals
-from agent_dev.network.gateway_options import GatewayOptions
+from agent_dev.network.gateway_options import END, FAILED, READY, GatewayOptions
 from agent_dev.network.namespace import NamespaceSpec, prepare_namespace
 from agent_dev.network.passing_fds import send_fds
 
-READY, FAILED, END = b"r", b"!", b"e"
 _HINT = "agent-dev doctor; without a network: --net none"
 
 

@@ -12,8 +12,7 @@ from agent_dev.network.connection_log import ConnectionLog
 from agent_dev.network.deciding import RuleDecider
 from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
-from agent_dev.network.gateway_options import GatewayOptions
-from agent_dev.network.handle import END, FAILED, READY
+from agent_dev.network.gateway_options import END, FAILED, READY, GatewayOptions
 from agent_dev.network.passing_fds import receive_fds
 from agent_dev.network.programs import ProgramFinder
 
