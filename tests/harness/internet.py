@@ -21,7 +21,7 @@ from pathlib import Path
 
 from agent_dev.linux import syscalls
 from agent_dev.network import netlink
-from tests.harness.proxies import serve_proxies
+from tests.harness.servers.proxies import serve_proxies
 
 ROOT = Path(__file__).parents[2]
 NAMES = {  # name: addresses that it leads to

@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness.internet import CLIENT, LOCAL_PORT, PORT, in_internet, make_certificate
 from tests.harness.program import AgentDev
-from tests.harness.proxies import HTTP_PORT, PASSWORD, SOCKS_PORT, USER
+from tests.harness.servers.proxies import HTTP_PORT, PASSWORD, SOCKS_PORT, USER
 
 API, INNER = "api.example.org", "inner.example.org"
 RIGHT = f"{USER}:{quote(PASSWORD)}"

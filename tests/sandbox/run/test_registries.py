@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.program import PYTHON, AgentDev, tree
-from tests.harness.registry import Registry
+from tests.harness.servers.registry import Registry
 from tests.sandbox.run.test_work import needs, work
 
 QUIET = "--no-audit --no-fund --no-update-notifier"

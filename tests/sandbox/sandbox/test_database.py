@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.postgres import Postgres, postgres
 from tests.harness.program import AgentDev
+from tests.harness.servers.postgres import Postgres, postgres
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.harness.program import AgentDev
-from tests.harness.sshd import Sshd, make_key, ssh_agent, sshd, user
+from tests.harness.servers.sshd import Sshd, make_key, ssh_agent, sshd, user
 
 _SSH = "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
 

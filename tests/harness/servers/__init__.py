@@ -1,0 +1,1 @@
+"""Servers for tests: proxies, an SSH server, package registries, a database."""
