@@ -25,6 +25,7 @@ TEXT = re.compile(
     | told | tells\ of | let(?:s|ting)?\ go | meanwhile | would\ be\ gone | ended\ with\ (?:[0-9]|exit)
     | now\ or\ again | speaks\ JSON | chosen | settled? | settling
     | shut(?!\ down) | mine | keeper
+    | behind\ a\ snapshot | thrown\ away | carr(?:y|ies)\ in | again\ and\ again
     )\b""",
     re.VERBOSE | re.IGNORECASE,
 )

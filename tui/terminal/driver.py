@@ -41,7 +41,7 @@ class WakeableDriver(LinuxDriver):
     def _get_terminal_size(self) -> tuple[int, int]:
         """Return columns and rows; those that the rest of Textual assumes if the terminal does not know its size.
 
-        The original takes 24 rows where Rich takes 25, and Textual would redraw the screen again and again.
+        The original takes 24 rows where Rich takes 25, and Textual would redraw the screen repeatedly.
         """
         columns, rows = os.get_terminal_size(self.fileno)
         return columns or _COLUMNS, rows or _ROWS
