@@ -15,7 +15,7 @@ _SYSTEM = (
     "/etc/ssl/ca-bundle.pem",
 )
 _VARIABLES = (
-    "SSL_CERT_FILE",  # OpenSSL, Python, Ruby, Go
+    "SSL_CERT_FILE",  # also Python, Ruby and Go
     "NODE_EXTRA_CA_CERTS",
     "REQUESTS_CA_BUNDLE",
     "CURL_CA_BUNDLE",

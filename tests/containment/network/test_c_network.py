@@ -3,25 +3,16 @@
 import socket
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
 
 import pytest
 
+from tests.containment.network.attempts import API, EVIL, attempt
 from tests.containment.rows import row
 from tests.containment.support.world import Machine
-from tests.harness.internet import CLIENT, LOCAL_PORT, PORT, in_internet
+from tests.harness.internet import LOCAL_PORT, PORT
 from tests.harness.program import PYTHON, wait_until
 
-API, EVIL = "api.example.org", "evil.example.net"
-RULES = (f"{API}:80,443,{PORT}", *(f"{name}.example.org:{PORT}" for name in ("rebound", "meta", "loop", "corp")))
 GET = b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n"
-
-
-def attempt(world: Machine, code: str, *options: str) -> Any:
-    """Run code inside, in the small internet; it assigns `result`."""
-    words = [word for rule in RULES for word in ("--allow", rule)]
-    code = f"{CLIENT}\n{code}\nprint(json.dumps(result))"
-    return world.program.run_python_inside(code, "--net", "allow", *words, *options, before=in_internet())
 
 
 def test_the_attempts_would_succeed_where_a_rule_allows_them(world: Machine) -> None:

@@ -5,15 +5,20 @@ from ipaddress import ip_network
 from typing import Any
 
 from agent_dev.config.network_rules import AddressRule, RuleSet
+from agent_dev.config.ssh_rules import SshHost
 from agent_dev.home import mount_points
 from agent_dev.network import access, dns, inspection, namespace, packet_rules
+from agent_dev.network.published import automatic
 from agent_dev.sandbox import plan
+from agent_dev.ssh_agent import known_hosts, signatures
 
 _FILE = "tests/containment/network/test_c_network.py"
+_MORE = "tests/containment/network/test_c_network_more.py"
+_SSH = "tests/containment/network/test_c_ssh_agent.py"
 Mutation = tuple[Callable[[], None], str]
 
 
-def _patched(owner: Any, name: str, value: Callable[..., Any]) -> Callable[[], None]:
+def _patched(owner: Any, name: str, value: Any) -> Callable[[], None]:
     return lambda: setattr(owner, name, value)
 
 
@@ -48,6 +53,16 @@ def _with_host_network() -> None:
     vars(plan)["build_plan"] = built
 
 
+class _EveryHost(dict[bytes, Any]):
+    """Host keys of which every one is allowed."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+    def __missing__(self, _: bytes) -> tuple[SshHost, ...]:
+        return (SshHost("any"),)
+
+
 NETWORK_MUTATIONS: dict[str, Mutation] = {
     "the name in TLS": (_patched(inspection.TlsInspector, "feed", lambda _, data: data), f"{_FILE} -k c60"),
     "the host of each HTTP request": (_patched(inspection.HttpInspector, "_check", lambda *_: None), f"{_FILE} -k c61"),
@@ -61,4 +76,17 @@ NETWORK_MUTATIONS: dict[str, Mutation] = {
     "privileged ports of the gateway": (_with_open_ports, f"{_FILE} -k c66"),
     "a network of its own": (_with_host_network, f"{_FILE} -k c67"),
     "one home per set of rules": (_patched(mount_points, "_can_lock", lambda *_: True), f"{_FILE} -k c68"),
+    "the protocol of the first bytes": (
+        _patched(inspection.Inspection, "_select", lambda *_: inspection.Opaque()),
+        f"{_MORE} -k c80",
+    ),
+    "rules about addresses in every spelling": (_with_all_addresses, f"{_MORE} -k c81"),
+    "rules about addresses for every kind of socket": (_with_all_addresses, f"{_MORE} -k c82"),
+    "strict requests": (_patched(inspection.HttpInspector, "_check", lambda *_: None), f"{_MORE} -k c83"),
+    "DNS over TCP without other records": (_patched(dns, "_answer", lambda *_: (0, bytes(4))), f"{_MORE} -k c84"),
+    "a network for each session": (_with_host_network, f"{_MORE} -k c85"),
+    "other numbers for known services": (_patched(automatic, "outside_ports", lambda inside: (inside, 0)), f"{_MORE} -k c86"),
+    "an environment without proxies": (_patched(plan, "GATEWAY_NETS", ()), f"{_MORE} -k c87"),
+    "hosts of the ssh-agent": (_patched(known_hosts, "read_host_keys", lambda *_: _EveryHost()), f"{_SSH} -k c90"),
+    "signatures of hosts": (_patched(signatures, "is_signed", lambda *_: True), f"{_SSH} -k c91"),
 }
