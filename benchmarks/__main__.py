@@ -14,6 +14,7 @@ from benchmarks import (
     large,
     many_files,
     merging,
+    network,
     peers,
     renames,
     report,
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, Callable[[WorkingDirectory], tuple[Section, ...]]] = {
     "checkpoints": checkpoints.run,
     "screen": screen.run,
     "terminal": terminal.run,
+    "network": network.run,
     "peers": peers.run,
     "imports": imports.run,
 }

@@ -1,0 +1,177 @@
+"""A network of the sandbox's own against the host's: start, connections, throughput, many connections at once.
+
+The servers and the gateway share one machine, so the throughput compares two copies through sockets with one.
+"""
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import measure, process
+from benchmarks.measure import Figures, Row, Section
+from benchmarks.working_directory import WorkingDirectory, repository
+
+_MIB = 1024
+_CONNECTIONS, _IDLE = 1000, 2048
+_PYTHON = "/usr/bin/python3"
+_START_LIMIT = 5.0  # ms more than with `host`
+# Inside: the port of a server that sends a byte to each client, then what is asked for. Prints milliseconds by label as JSON.
+_CLIENT = """
+import json, os, resource, selectors, socket, sys, time
+port, count, idle, mib = map(int, sys.argv[1:5])
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+def ask(size):
+    with socket.create_connection(("127.0.0.1", port), 60) as one:
+        one.sendall(size.to_bytes(8, "big"))
+        left = size
+        buffer = bytearray(1 << 20)
+        while left:
+            got = one.recv_into(buffer, min(left, len(buffer)))
+            if not got:
+                raise SystemExit("the server ended")
+            left -= got
+def timed(label, run):
+    begin = time.perf_counter()
+    run()
+    found[label] = 1000 * (time.perf_counter() - begin)
+found = {}
+timed("first", lambda: ask(1))
+times = []
+for _ in range(200):
+    begin = time.perf_counter()
+    ask(1)
+    times.append(1000 * (time.perf_counter() - begin))
+times.sort()
+found["p50"], found["p95"] = times[len(times) // 2], times[len(times) * 95 // 100]
+timed("transfer", lambda: ask(mib << 20))
+def many():
+    waiting = selectors.DefaultSelector()
+    for _ in range(count):
+        one = socket.socket()
+        one.setblocking(False)
+        one.connect_ex(("127.0.0.1", port))
+        waiting.register(one, selectors.EVENT_WRITE)
+    left = count
+    while left:
+        for key, events in waiting.select(60):
+            if events & selectors.EVENT_WRITE:
+                key.fileobj.send((1).to_bytes(8, "big"))
+                waiting.modify(key.fileobj, selectors.EVENT_READ)
+            else:
+                if not key.fileobj.recv(1):
+                    raise SystemExit("a connection was lost")
+                waiting.unregister(key.fileobj)
+                key.fileobj.close()
+                left -= 1
+timed("many", many)
+held = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(idle)]
+timed("beside idle", lambda: ask(1))
+print(json.dumps(found))
+"""
+
+
+def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+    """Measure starts, and what a client inside sees."""
+    repo = repository(ground.folder / "network", ground.env, {"file": b"x\n"})
+    with contextlib.chdir(repo):
+        return _starts(ground), _clients(ground)
+
+
+def _starts(ground: WorkingDirectory) -> Section:
+    env = ground.env_with(ground.bwraps[-1])
+    nets: dict[str, tuple[str, ...]] = {"host": (), "none": (), "allow": ("--allow", "example.org")}
+    subjects = [
+        measure.program(f"--net {name}", (ground.program, "--net", name, *more, "--", "true"), env) for name, more in nets.items()
+    ]
+    found = measure.in_turns(subjects, measure.rounds(2), within=60)
+    times = {name: by_label["start"] for name, by_label in found.items()}
+    host = times["--net host"]
+    limit = measure.spread(host).median + _START_LIMIT
+    rows = tuple(
+        Row(name, measure.spread(figures), "host", measure.ratio(figures, host), limit=limit if "allow" in name else None)
+        for name, figures in times.items()
+    )
+    about = f"From exec to exit of `agent-dev -- true`. The goal of `allow` is {_START_LIMIT:.0f} ms more than `host`."
+    return Section("A network of the sandbox's own: start", about, rows, (measure.fastest(times, "--net host"),))
+
+
+def _clients(ground: WorkingDirectory) -> Section:
+    env = ground.env_with(ground.bwraps[-1])
+    with _server() as port:
+        words = (_PYTHON, "-I", "-c", _CLIENT, str(port), str(_CONNECTIONS), str(_IDLE), str(_MIB))
+        host = (ground.program, "--net", "host", "--", *words)
+        allow = (ground.program, "--net", "allow", "--allow", f"localhost:{port}", "--", *words)
+        subjects = [
+            measure.Subject("host", lambda: json.loads(process.output(host, env))),
+            measure.Subject("allow", lambda: json.loads(process.output(allow, env))),
+        ]
+        found = measure.in_turns(subjects, measure.rounds(12), 1, within=120)
+    return Section(
+        "A network of the sandbox's own: connections",
+        f"A Python client inside, a server on this machine's loopback, by a `localhost:PORT` rule. *First*: the first connection "
+        f"of the sandbox; p50 and p95 of 200 more, each with one byte back; {_MIB} MiB; {_CONNECTIONS} connections at once; one "
+        f"connection beside {_IDLE} idle ones.",
+        _rows(found),
+    )
+
+
+def _rows(found: dict[str, Figures]) -> tuple[Row, ...]:
+    limits = {"first": 80.0, "p50": 2.0, "p95": 5.0, "many": 1000.0, "beside idle": 1000.0}
+    names = {"many": f"{_CONNECTIONS} connections", "transfer": f"{_MIB} MiB", "beside idle": f"beside {_IDLE} idle"}
+    rows = []
+    for label, figures in found["allow"].items():
+        bare, name = found["host"][label], names.get(label, label)
+        rows.append(Row(f"{name}, `host`", measure.spread(bare)))
+        is_transfer = label == "transfer"
+        rows.append(
+            Row(
+                f"{name}, `allow`",
+                measure.spread(figures),
+                "host",
+                measure.ratio(figures, bare),
+                1 / 0.35 if is_transfer else None,
+                limits.get(label),
+            )
+        )
+    return tuple(rows)
+
+
+@contextlib.contextmanager
+def _server() -> Iterator[int]:
+    """Run a server in a process of its own: it reads a number of 8 bytes, and sends so many bytes."""
+    with subprocess.Popen(
+        (sys.executable, "-m", "benchmarks.network"), cwd=Path(__file__).parents[1], stdout=subprocess.PIPE
+    ) as one:
+        assert one.stdout
+        try:
+            yield int(one.stdout.readline())
+        finally:
+            one.kill()
+
+
+def _answer(client: socket.socket) -> None:
+    block = bytes(1 << 20)
+    with client:
+        left = int.from_bytes(client.recv(8, socket.MSG_WAITALL), "big")
+        while left:
+            left -= client.send(memoryview(block)[: min(left, len(block))])
+
+
+def serve() -> None:
+    """Serve on a free port, which is printed, until killed."""
+    threading.stack_size(128 << 10)
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as server:
+        print(server.getsockname()[1], flush=True)
+        while True:
+            client, _ = server.accept()
+            threading.Thread(target=_answer, args=(client,), daemon=True).start()
+
+
+if __name__ == "__main__":
+    serve()
