@@ -35,7 +35,7 @@ def freeze(session: store.Session, record: store.Record) -> Iterator[Callable[[]
     A sandbox without a group is not frozen, nor is one in which a command waits for the user's answer: that cannot freeze.
     """
     folder = _group_of(record.get("init", 0))
-    if not folder or _has_threads() or approvals.list_questions(session.folder):
+    if not folder or _has_threads() or approvals.count_by_kind(session.folder)[0]:
         yield bool  # bool() is False: nothing is frozen
         return
     status_read, status_write = os.pipe()

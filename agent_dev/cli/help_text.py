@@ -72,7 +72,7 @@ sessions
   rollback CHECKPOINT        roll a session or some paths back
   deleted                    list deleted files; --restore PATH restores one
   log                        show the log; --commands, --network, --changes
-  approve [NUMBER]           approve or deny a command that waits for an answer
+  approve [NUMBER]           approve or deny commands and connections that wait
 
 settings and maintenance
   init                       ask for settings and write config.yaml
@@ -94,11 +94,12 @@ settings and maintenance
 options, before AGENT
   -C DIR               work in DIR
   --home DIR           the agent home (~/aihome)
-  --net host|none|allow
-                       the host's network (host), no network, or only what
-                       rules allow
-  --allow RULE         with --net allow: reach NAME[:PORT,…] (443), *.NAME,
-                       ADDRESS[/BITS], localhost:PORT or unix:PATH
+  --net host|none|allow|ask|learn
+                       the host's network (host), no network, only what rules
+                       allow, also what you approve, or every public name,
+                       which makes rules
+  --allow RULE         with a network by rules: reach NAME[:PORT,…] (443),
+                       *.NAME, ADDRESS[/BITS], localhost:PORT or unix:PATH
   --deny RULE          do not reach what a rule names; wins over --allow
   --publish [OUTSIDE:]PORT|auto
                        let this machine reach servers of the agent at its

@@ -12,7 +12,7 @@ class AgentEntry:
 
     `npm`, `pypi`: its package, one of them or none. `node`, `python`: the lowest version it needs, or LOWEST-HIGHEST. `keys`:
     variables with its keys. `login`: files of its login. `memory` to `plugins`: files of the user's that `home --import` offers;
-    `PATH#KEY` is one key of a file. `hosts`: what it talks to.
+    `PATH#KEY` is one key of a file. `hosts`: network rules of what it talks to; `telemetry`: of what it sends reports to.
     `resume`: words that continue its last conversation. `prompt`: words that start it with a prompt. `task`: words that do a
     prompt without a terminal, and exit. `bare`: subcommands without its standing options. `leaves`: patterns of files that it
     leaves in the repository. `instructions`, `instructions_set`, `instructions_files`: options, variables and files by which it
@@ -33,6 +33,7 @@ class AgentEntry:
     hooks: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    telemetry: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
     prompt: tuple[str, ...] = ()
     task: tuple[str, ...] = ()

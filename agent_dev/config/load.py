@@ -5,7 +5,7 @@ import stat
 import sys
 
 from agent_dev import __version__
-from agent_dev.config.profile import Layer, Settings, merge_layers
+from agent_dev.config.profile import GATEWAY_NETS, Layer, Settings, merge_layers
 from agent_dev.errors import InvalidConfiguration
 from agent_dev.fs import cache
 from agent_dev.paths import expand
@@ -15,6 +15,7 @@ from agent_dev.value import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+REMEMBERED_KIND = "network"  # rules that answers of the user's made
 DEFAULT_PROFILE = "default"  # the profile of an agent without one, and the lowest layer
 _NOT_PROFILES = ("policy", "risks")
 _FORMAT = 1  # of the cache
@@ -54,6 +55,7 @@ def load_settings(request: SettingsRequest) -> Settings:
     """Return the settings of an agent. Raises InvalidConfiguration with one line for each problem in any of the files.
 
     Lowest layer first: built in, the repository, shipped profiles, config.yaml, the user's own profiles, environment, flags.
+    With a gateway, rules that the user's answers made and the hosts of the agent are added.
     A word without a profile gets the profile or config.yaml that lists it in `programs`, else `default`, without a command. A
     `--profile` file gives the profile its name.
     """
@@ -72,14 +74,34 @@ def load_settings(request: SettingsRequest) -> Settings:
     shipped = [file for file in chain if os.path.dirname(file.path) == files.folders[1]]
     own = [file for file in chain if file not in shipped]
     files_above = (*(file for file in shipped if file is not base), *config, *own)
-    made = merge_layers(name, (lowest, request.repository, *(file.layer() for file in files_above), *highest))
-    if request.repository.fields:
-        from agent_dev.config.repository_settings import apply_restrictions  # deferred: most repositories have no settings
+    layers = (lowest, request.repository, *(file.layer() for file in files_above))
+    made = _merge(name, (*layers, *highest), request)
+    if made.profile.net in GATEWAY_NETS:
+        from agent_dev.config.agent_hosts import add_agent_hosts  # deferred: only with a gateway
 
-        made = apply_restrictions(made, request.repository, request.flags)
+        remembered = _remembered(files, name, request)
+        made = add_agent_hosts(_merge(name, (*layers, *remembered, *highest), request))
     if name == request.agent or request.profile_file:
         return made
     return made.replace(profile=made.profile.replace(command=(), install=""))  # the profile's command is another one
+
+
+def _merge(name: str, layers: tuple[Layer, ...], request: SettingsRequest) -> Settings:
+    made = merge_layers(name, layers)
+    if not request.repository.fields:
+        return made
+    from agent_dev.config.repository_settings import apply_restrictions  # deferred: most repositories have no settings
+
+    return apply_restrictions(made, request.repository, request.flags)
+
+
+def _remembered(files: "SettingsFiles", name: str, request: SettingsRequest) -> tuple[Layer, ...]:
+    """Return the rules that the user's answers made for a profile. Raises InvalidConfiguration."""
+    file = files.read(remembered_path(request.home, request.environ, name), REMEMBERED_KIND)
+    if not request.is_read_only:
+        files.save()
+    files.check()
+    return (file.layer(),) if file else ()
 
 
 def list_profiles(home: str, environ: dict[str, str]) -> tuple[tuple[str, str, str], ...]:
@@ -114,6 +136,11 @@ def config_folder(home: str, environ: dict[str, str]) -> str:
     """Return the directory of the user's settings."""
     base = environ.get("XDG_CONFIG_HOME", "")
     return (base if base.startswith("/") else home + "/.config") + "/agent-dev"
+
+
+def remembered_path(home: str, environ: dict[str, str], profile: str) -> str:
+    """Return the path of the network rules that the user's answers made for a profile."""
+    return f"{config_folder(home, environ)}/network/{profile}.yaml"
 
 
 def settings_paths(home: str, environ: dict[str, str], explicit: str = "") -> tuple[str, ...]:

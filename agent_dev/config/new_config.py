@@ -29,7 +29,7 @@ DEFAULTS = NewSettings()
 KEYS = DEFAULTS.__match_args__
 _ABOUT = {
     "home": "The home directory of the agents. {profile} or {project} in the path: one for each agent or repository.",
-    "net": f"The network of the agents: {' or '.join(NETS)}.",
+    "net": f"The network of the agents: {', '.join(NETS[:-1])} or {NETS[-1]}.",
     "limits": "Limits of a run: tmp, memory, processes, file-size, open-files, time, free-disk.",
     "policy": 'The rules for commands that an agent starts: guard, strict, "off", or a set of policy.yaml.',
     "env": "Variables of your environment that agents get, for example API keys.",

@@ -1,12 +1,12 @@
 """Settings of a repository: the allowed keys, those that restrict the agent, and those that grant something."""
 
 from agent_dev.config import schema
-from agent_dev.config.profile import NETS_BY_REACH, Layer, Settings
+from agent_dev.config.profile import GATEWAY_NETS, NETS_BY_REACH, Layer, Settings
 from agent_dev.config.validators import CheckedFile, Node
 from agent_dev.paths import split_optional
 
 FILE_NAME = ".agent-dev.yaml"
-_RESTRICTIVE = {"net": ("none", "allow"), "nested": (False,)}  # override everything but a flag
+_RESTRICTIVE = {"net": ("none", *GATEWAY_NETS), "nested": (False,)}  # override everything but a flag
 _RESTRICTIVE_LISTS = ("mask", "deny")
 _KEYS = ("env", "set", "net", "allow", "deny", "publish", "nested", "ro", "rw", "overlay", "mask", "share", "merge")
 _GRANTS = {
@@ -16,12 +16,18 @@ _GRANTS = {
     "rw": "lets the agent write {} directly, without review",
     "overlay": "mounts {} with an overlay, so that you review changes to it",
     "share": "shares the socket of {}",
-    "allow": "lets the agent reach {}, with net: allow",
+    "allow": "lets the agent reach {}, unless its network is net: host or none",
     "publish": "publishes the port {} of the sandbox on this machine",
 }
 
 
-_LIMITS = {"none": "removes the network", "allow": "limits the network to your `allow:` rules", False: "forbids nested sandboxes"}
+_LIMITS = {
+    "none": "removes the network",
+    "allow": "limits the network to your `allow:` rules",
+    "ask": "limits the network to your `allow:` rules and to what you approve",
+    "learn": "limits the network to names that lead to public addresses",
+    False: "forbids nested sandboxes",
+}
 
 
 def check(document: Node | None) -> CheckedFile:

@@ -53,6 +53,11 @@ def check_config(document: Node | None) -> CheckedFile:
     return check_document(document, CONFIG, dict.fromkeys(_ONLY_PROFILE, "belongs in a profile, not in config.yaml"))
 
 
+def check_remembered_rules(document: Node | None) -> CheckedFile:
+    """Check a file of network rules that answers of the user's made."""
+    return check_document(document, {name: _BOTH[name] for name in ("allow", "deny")}, {})
+
+
 def check_risk_rules(document: Node | None, choices: dict[str, tuple[str, ...]]) -> CheckedFile:
     """Check a file of risk rules: a mapping of names to rules. `choices`: the allowed values of enumerated keys."""
     found = CheckResults()
@@ -183,7 +188,9 @@ _BOTH: "dict[str, Check]" = {
 _SSH: "dict[str, Check]" = {"hosts": list_of(check_ssh_host), "keys": list_of(check_ssh_key), "sign_git": check_flag}
 _AGENT: "dict[str, Check]" = {  # AgentEntry, config/agent_entry.py
     **dict.fromkeys(("npm", "pypi", "node", "python"), check_line),
-    **dict.fromkeys(("keys", "hosts", "resume", "prompt", "task", "bare", "leaves", "instructions"), list_of(check_line)),
+    **dict.fromkeys(("keys", "resume", "prompt", "task", "bare", "leaves", "instructions"), list_of(check_line)),
+    "hosts": list_of(check_network_rule()),
+    "telemetry": list_of(check_network_rule(is_deny=True)),
     **dict.fromkeys(("login", *IMPORT_KINDS), list_of(check_path_in_home)),
     "instructions_set": check_variables,
     "instructions_files": check_file_texts,

@@ -36,7 +36,9 @@ class ParsedFile(Value):
 
 
 def parse(path: str, kind: str, choices: "dict[str, tuple[str, ...]] | None" = None) -> ParsedFile:
-    """Read and check a file or pipe that holds a `profile`, `config`, `rules` or a `policy`. Never raises: see `problems`.
+    """Read and check a file or pipe that holds a `profile`, `config`, `rules`, a `policy` or `network` rules.
+
+    Never raises: see `problems`.
 
     `choices`: the allowed values of enumerated fields of `rules`.
     """
@@ -71,6 +73,8 @@ def _check(kind: str, tree: Node | None, choices: dict[str, tuple[str, ...]]) ->
         from agent_dev.config import repository_settings  # deferred: rarely needed
 
         return repository_settings.check(tree)
+    if kind == "network":
+        return schema.check_remembered_rules(tree)
     return schema.check_profile(tree) if kind == "profile" else schema.check_config(tree)
 
 

@@ -1,8 +1,23 @@
-"""Files and folders of our own in the state directory: names in a folder, and files that are replaced as a whole."""
+"""Files and folders of our own: names in a folder, files that are replaced as a whole, and a lock for reading and replacing."""
 
+import fcntl
 import os
 
 from agent_dev.linux import streams
+
+
+class DirectoryLock:
+    """An exclusive lock on a directory (flock(2)) for a `with` block; waits for it. Raises OSError."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        self._fd = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
 
 
 def list_names(folder: str) -> list[str]:

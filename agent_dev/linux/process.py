@@ -66,6 +66,33 @@ def write_to_stderr(pid: int, text: str) -> None:
         os._exit(0)
 
 
+def start_writing_to_stderr(pid: int, text: str, network: int) -> int:
+    """Write a line to a process's stderr as `write_to_stderr`, without waiting; return the pid of the child that does it.
+
+    Nothing is written if the process is not in the network namespace with that inode, or if a full-screen program runs there.
+    """
+    child = os.fork()
+    if child:
+        return child
+    try:
+        signals.set_alarm(1)
+        pidfd = os.pidfd_open(pid)
+        if os.stat(f"/proc/{pid}/ns/net").st_ino == network:
+            stderr = syscalls.pidfd_getfd(pidfd, 2)
+            if not os.isatty(stderr) or _is_line_by_line(stderr):
+                os.write(stderr, text.encode("utf-8", "replace"))
+    finally:
+        os._exit(0)
+
+
+def _is_line_by_line(terminal: int) -> bool:
+    """Return whether a terminal is in canonical mode: no full-screen program uses it."""
+    import termios  # only in the child of start_writing_to_stderr
+
+    flags = termios.tcgetattr(terminal)[3]
+    return bool(flags & termios.ICANON)
+
+
 def close_all_but(fds: set[int]) -> None:
     """Close every other descriptor; standard streams that are not among them become /dev/null."""
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)

@@ -17,6 +17,10 @@ class Denied(Exception):
     """A connection or request that is refused; the text is the reason."""
 
 
+class NoRule(Denied):
+    """No rule decides about a destination that could be allowed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Destination:
     """A name, or an address without one, and a port."""
@@ -36,7 +40,7 @@ def destination(address: Address, port: int, names: NameTable) -> Destination:
 
 
 def decide(rules: RuleSet, wanted: Destination) -> NameRule | AddressRule:
-    """Return the rule that allows a destination. Raises Denied."""
+    """Return the rule that allows a destination. Raises Denied, NoRule."""
     if wanted.address in _OWN:
         raise Denied("the gateway itself")
     if wanted.name:
@@ -50,10 +54,21 @@ def decide(rules: RuleSet, wanted: Destination) -> NameRule | AddressRule:
     if denying is not None:
         raise Denied(f"denied by the rule {denying.text}")
     if allowing is None:
-        raise Denied(NO_RULE)
+        raise NoRule(NO_RULE)
     if isinstance(allowing, AddressRule) and not may_reach(allowing.network, wanted.address):
         raise Denied(f"{NO_RULE}: it is not public, and {allowing.text} is wider than one private network")
     return allowing
+
+
+def is_undecided(rules: RuleSet, wanted: Destination) -> bool:
+    """Return whether no rule decides about a destination that could be allowed."""
+    try:
+        decide(rules, wanted)
+    except NoRule:
+        return True
+    except Denied:
+        return False
+    return False
 
 
 def check_addresses(rules: RuleSet, rule: NameRule, wanted: Destination, found: tuple[Address, ...]) -> None:

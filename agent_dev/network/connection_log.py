@@ -5,11 +5,13 @@ import time
 from typing import Any
 
 from agent_dev.network.access import Destination
+from agent_dev.network.learned import allow_rules
 from agent_dev.session.hash_chain import LogWriter
 
 ALLOW, DENY = "allow", "deny"
 _DELAY = 0.2  # seconds for which rows are collected
 _MAX_ROWS = 5000  # rows that wait
+_MAX_LEARNED = 2000  # names with a port
 
 
 class ConnectionLog:
@@ -18,6 +20,8 @@ class ConnectionLog:
     def __init__(self, path: str) -> None:
         self._log = LogWriter(path)
         self._rows: list[dict[str, Any]] = []
+        self.denied = 0
+        self.learned: dict[tuple[str, int], None] = {}  # names and ports that `learn` allowed, and that were reached
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row."""
@@ -26,6 +30,10 @@ class ConnectionLog:
         self._rows.append(row)
         if len(self._rows) >= _MAX_ROWS:
             self.write()
+        if row["decision"] == DENY:
+            self.denied += 1
+        elif row.get("learned") and not row.get("problem") and len(self.learned) < _MAX_LEARNED:
+            self.learned[row["name"], row["port"]] = None
 
     def write(self) -> None:
         """Write the rows that wait."""
@@ -34,10 +42,10 @@ class ConnectionLog:
             self._log.write(rows)
 
     def end(self) -> bytes:
-        """Write everything; return the end of the log: number of lines, the last one's chain, number of dropped lines."""
+        """Write everything; return a report for the launcher (`handle.GatewayReport`)."""
         self.write()
         end = self._log.end
-        return f"{end.count} {end.chain} {end.dropped}".encode()
+        return "\n".join((f"{end.count} {end.chain} {end.dropped} {self.denied}", *allow_rules(self.learned))).encode()
 
 
 class Entry:

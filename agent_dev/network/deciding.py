@@ -1,14 +1,20 @@
-"""Deciders: which rule allows a captured connection. One per mode of the network."""
+"""Deciders: which rule allows a captured connection. One per mode of the network; `ask` has its own package (asking)."""
 
+from ipaddress import ip_network
 from typing import Protocol
 
 from agent_dev.config.network_rules import AddressRule, NameRule, RuleSet
 from agent_dev.network import access
+from agent_dev.network.access import Denied, Destination, NoRule
 from agent_dev.network.connection import Connection
 
 
 class Decider(Protocol):
     """Decides about connections."""
+
+    @property
+    def rules(self) -> RuleSet:
+        """The rules in force now."""
 
     async def decide(self, connection: Connection) -> NameRule | AddressRule:
         """Return the rule that allows a connection. Raises Denied."""
@@ -18,8 +24,35 @@ class RuleDecider:
     """Decides by rules alone: the mode `allow`."""
 
     def __init__(self, rules: RuleSet) -> None:
-        self._rules = rules
+        self.rules = rules
 
     async def decide(self, connection: Connection) -> NameRule | AddressRule:
         """Return the rule that allows a connection. Raises Denied."""
-        return access.decide(self._rules, connection.wanted)
+        return access.decide(self.rules, connection.wanted)
+
+
+class LearnDecider:
+    """Allows every name that no rule denies, and marks those without a rule: the mode `learn`.
+
+    Where a name leads is checked as for every rule that is not private.
+    """
+
+    def __init__(self, rules: RuleSet) -> None:
+        self.rules = rules
+
+    async def decide(self, connection: Connection) -> NameRule | AddressRule:
+        """Return the rule that allows a connection. Raises Denied."""
+        try:
+            return access.decide(self.rules, connection.wanted)
+        except NoRule:
+            if not connection.wanted.name:
+                raise Denied("an address without a name, and no rule allows it") from None
+        connection.entry.row["learned"] = True
+        return rule_for(connection.wanted)
+
+
+def rule_for(wanted: Destination) -> NameRule | AddressRule:
+    """Return the rule for exactly one destination."""
+    if wanted.name:
+        return NameRule(str(wanted), wanted.name, (wanted.port,))
+    return AddressRule(str(wanted), ip_network(wanted.address), (wanted.port,))

@@ -5,47 +5,49 @@ Each step has one object, which can be replaced: a Decider, a Connector, and a H
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from agent_dev.config.network_rules import AddressRule, LocalRule, NameRule, RuleSet
+from agent_dev.config.network_rules import AddressRule, LocalRule, NameRule
 from agent_dev.network.access import Denied
+from agent_dev.network.asking.caller_notes import CallerNotes
 from agent_dev.network.connecting import Connector, connect_local, failure_reason
 from agent_dev.network.connection import Connection, refuse
 from agent_dev.network.connection_log import DENY, ConnectionLog
 from agent_dev.network.deciding import Decider
-from agent_dev.network.handling import Handler, LocalHandler, OpenServer, RelayHandler
+from agent_dev.network.handling import Handler, LocalHandler, RelayHandler
 
 
 @dataclass(frozen=True, slots=True)
 class Forwarder:
     """Forwards the connections of one sandbox."""
 
-    rules: RuleSet
     log: ConnectionLog
     decider: Decider
     connector: Connector
+    notes: CallerNotes
     handlers: Mapping[str, Handler] = field(default_factory=dict)  # by name; of others `RelayHandler`
 
     async def forward(self, connection: Connection) -> None:
         """Forward a connection to a name or address. Raises OSError."""
-        try:
-            rule = await self.decider.decide(connection)
-        except Denied as error:
-            await self._refuse(connection, error)
-            return
-        connection.entry.row["rule"] = rule.text
-        handler = self.handlers.get(connection.wanted.name) or RelayHandler()
-        await self._carry(connection, handler, lambda: self._open_server(connection, rule))
+        await self._log_end(connection, self._decide_and_carry(connection))
 
     async def forward_local(self, connection: Connection, rule: LocalRule) -> None:
         """Forward a connection to a port of the host's loopback. Raises OSError."""
         connection.entry.row["rule"] = rule.text
-        await self._carry(connection, LocalHandler(), lambda: connect_local(rule.port))
+        await self._log_end(connection, LocalHandler().handle(connection, lambda: connect_local(rule.port)))
 
-    async def _carry(self, connection: Connection, handler: Handler, open_server: OpenServer) -> None:
+    async def _decide_and_carry(self, connection: Connection) -> None:
+        rule = await self.decider.decide(connection)
+        connection.entry.row["rule"] = rule.text
+        handler = self.handlers.get(connection.wanted.name) or RelayHandler()
+        await handler.handle(connection, lambda: self._open_server(connection, rule))
+
+    async def _log_end(self, connection: Connection, carried: Coroutine[Any, Any, None]) -> None:
+        """Carry a connection to its end, log it, and refuse it if it is denied."""
         try:
-            await handler.handle(connection, open_server)
+            await carried
         except Denied as error:
             await self._refuse(connection, error)
         except OSError as error:
@@ -58,11 +60,14 @@ class Forwarder:
             self._log(connection)
 
     async def _open_server(self, connection: Connection, rule: NameRule | AddressRule) -> socket.socket:
-        addresses = await self.connector.addresses(self.rules, rule, connection.wanted)
-        return await self.connector.connect(connection.wanted, addresses)
+        addresses = await self.connector.addresses(self.decider.rules, rule, connection.wanted)
+        server = await self.connector.connect(connection.wanted, addresses)
+        connection.entry.row["server"] = server.getpeername()[0]
+        return server
 
     async def _refuse(self, connection: Connection, error: Denied) -> None:
         self._log(connection, decision=DENY, why=str(error))
+        self.notes.tell(connection, f"{connection.wanted}: {error}")
         await refuse(connection, str(error))
 
     def _log(self, connection: Connection, **fields: str) -> None:

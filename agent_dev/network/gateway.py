@@ -22,13 +22,15 @@ from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.names import NameTable
 from agent_dev.network.packet_rules import DNS_PORT, GATE4, GATE6
 from agent_dev.network.programs import ProgramFinder
+from agent_dev.network.rate import RateLimit
 
 _MAX_CONNECTIONS = 4096
 _SPARE_FILES = 64
 _AT_ONCE = 64  # connections or queries handled before others get their turn
 _ORIGINAL_DESTINATION = 80  # SO_ORIGINAL_DST, IP6T_SO_ORIGINAL_DST
 _DNS_STREAM, _CLOSE = 30, 2  # seconds
-_MAX_LOOKUPS = 16  # connections at once for which the program is looked up
+_LOOKUPS = 32, 50  # of programs: a burst, then so many a second
+_QUERIES = 4000, 2000  # DNS queries: as above
 
 
 class Gateway:
@@ -36,8 +38,9 @@ class Gateway:
 
     def __init__(self, sockets: list[socket.socket], forwarder: Forwarder, finder: ProgramFinder) -> None:
         self._sockets, self._forwarder, self._finder = sockets, forwarder, finder
-        self._local = {rule.inside: rule for rule in forwarder.rules.allow if isinstance(rule, LocalRule)}
+        self._local = {rule.inside: rule for rule in forwarder.decider.rules.allow if isinstance(rule, LocalRule)}
         self._names = NameTable()
+        self._lookups, self._queries = RateLimit(*_LOOKUPS), RateLimit(*_QUERIES)
         self._tasks: set[asyncio.Task[None]] = set()
         self._max_connections = min(_MAX_CONNECTIONS, (_raise_file_limit() - _SPARE_FILES) // 2)
 
@@ -63,11 +66,15 @@ class Gateway:
         for _ in range(_AT_ONCE):
             try:
                 query, client = server.recvfrom(CHUNK)
-                reply = dns.answer_query(query, self._names)
+                reply = self._answer(query)
                 if reply:
                     server.sendto(reply, client)
             except OSError:
                 return  # no more queries, or the client is gone
+
+    def _answer(self, query: bytes) -> bytes | None:
+        """Return the answer to a DNS query; None for none, also of queries beyond the rate limit."""
+        return dns.answer_query(query, self._names) if self._queries.take() else None
 
     def _on_connections(self, server: socket.socket) -> None:
         for _ in range(_AT_ONCE):
@@ -114,7 +121,7 @@ class Gateway:
             async with asyncio.timeout(_DNS_STREAM):
                 while True:
                     (size,) = struct.unpack(">H", await reader.readexactly(2))
-                    reply = dns.answer_query(await reader.readexactly(size), self._names)
+                    reply = self._answer(await reader.readexactly(size))
                     if reply is None:
                         return
                     writer.write(struct.pack(">H", len(reply)) + reply)
@@ -123,9 +130,9 @@ class Gateway:
             writer.close()
 
     def _connection(self, wanted: Destination, client: socket.socket) -> Connection:
-        """Return a connection, with its program unless there are many at once."""
+        """Return a connection, with its program unless there are many."""
         entry = Entry(wanted)
-        if len(self._tasks) <= _MAX_LOOKUPS:
+        if self._lookups.take():
             pid, program = self._finder.find(client, str(wanted.address), wanted.port)
             entry.row |= {"pid": pid, "program": program} if pid else {}
         return Connection(wanted, client, entry)

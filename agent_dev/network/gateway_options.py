@@ -1,17 +1,25 @@
 """The options of the gateway, and its messages to and from the launcher."""
 
+from agent_dev.notification import NotificationSettings
 from agent_dev.value import Value
 
 READY, FAILED, END = b"r", b"!", b"e"
+LOG = "network.jsonl"  # in the folder of the session
 
 
 class GatewayOptions(Value):
-    """The mode and rules of a sandbox's network, as texts, and where its connections are logged."""
+    """The mode and rules of a sandbox's network, as texts, and how the user is asked.
 
-    mode: str  # one of GATEWAY_NETS (config/profile.py)
+    `folder`: the session's, with the log and the questions. `remembered`: the profile's file of rules that answers made.
+    """
+
+    mode: str  # one of GATEWAY_NETS (config/profile.py); "none" for published ports alone
     allow: tuple[str, ...]
     deny: tuple[str, ...]
-    log: str  # the path of its log
+    folder: str
+    remembered: str
+    ask_seconds: int
+    notifications: NotificationSettings
     publish: tuple[str, ...] = ()  # entries of `publish:`
     proxy: str = ""  # the URL of the proxy to connect through; "": none
     no_proxy: tuple[str, ...] = ()  # hosts that are reached without it

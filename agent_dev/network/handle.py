@@ -12,7 +12,9 @@ from agent_dev.linux import process, signals
 from agent_dev.network.gateway_options import END, FAILED, READY, GatewayOptions
 from agent_dev.network.namespace import NamespaceSpec, prepare_namespace
 from agent_dev.network.passing_fds import send_fds
+from agent_dev.sandbox.supervisor_interface import GatewayReport
 
+_MAX_REPORT = 1 << 20
 _HINT = "agent-dev doctor; without a network: --net none"
 
 
@@ -42,8 +44,11 @@ class GatewayHandle:
         for fd, _ in published:
             os.close(fd)
 
-    def attach(self, pid: int) -> None:
-        """Give the gateway the network of a process that bubblewrap made. Raises CannotStart; nothing may be started then."""
+    def attach(self, pid: int, relay: int) -> None:
+        """Give the gateway the network of a process that bubblewrap made, and the relay of its terminal (a pid, 0 for none).
+
+        Raises CannotStart; nothing may be started then.
+        """
         ports = tuple(rule.inside for rule in map(parse_rule, self._options.allow) if isinstance(rule, LocalRule))
         is_captured = self._options.mode != "none"
         try:
@@ -54,7 +59,7 @@ class GatewayHandle:
                 if message != READY:
                     reason = message.removeprefix(FAILED).decode("utf-8", "replace") or "the gateway process ended"
                     raise CannotStart(message=f"the sandbox's network cannot be set up: {reason}", hint=_HINT)
-                send_fds(self._control, READY, prepared.fds)
+                send_fds(self._control, READY + str(relay).encode(), prepared.fds)
             finally:
                 for fd in prepared.fds:
                     os.close(fd)
@@ -62,17 +67,15 @@ class GatewayHandle:
             reason = error.strerror or str(error)
             raise CannotStart(message=f"the sandbox's network cannot be set up: {reason}", hint=_HINT) from None
 
-    def end(self) -> tuple[int, str, int] | None:
-        """End every connection and write the log; return the number of its lines, its last chain, the number of lost lines.
-
-        Return None if the gateway has died: the log has what was written before.
-        """
+    def end(self) -> GatewayReport | None:
+        """End every connection and write the log. Return None if the gateway has died: the log has what was written before."""
         try:
             self._control.send(END)
-            count, chain, dropped = self._control.recv(1 << 12).split()
+            first, *learned = self._control.recv(_MAX_REPORT).decode().split("\n")
+            count, chain, dropped, denied = first.split()
         except (OSError, ValueError):
             return None
-        return int(count), chain.decode(), int(dropped)
+        return GatewayReport(int(count), chain, int(dropped), int(denied), tuple(learned))
 
     def kill(self) -> None:
         """End the gateway and every connection through it."""

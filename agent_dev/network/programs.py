@@ -19,7 +19,7 @@ class ProgramFinder:
     def __init__(self, diag: socket.socket) -> None:
         diag.settimeout(0.2)
         self._diag = diag
-        self._namespace = 0
+        self.namespace = 0  # its inode, once a program was found in it
         self._recent: tuple[str, ...] = ()  # pids found lately
 
     def find(self, client: socket.socket, address: str, port: int) -> tuple[int, str]:
@@ -52,11 +52,11 @@ class ProgramFinder:
     def _holder(self, pid: str, wanted: str) -> tuple[int, str] | None:
         try:
             namespace = os.stat(f"/proc/{pid}/ns/net").st_ino
-            if self._namespace and namespace != self._namespace:
+            if self.namespace and namespace != self.namespace:
                 return None
             for fd in os.listdir(f"/proc/{pid}/fd"):
                 if os.readlink(f"/proc/{pid}/fd/{fd}") == wanted:
-                    self._namespace = namespace
+                    self.namespace = namespace
                     with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
                         return int(pid), file.read().strip()
         except OSError:

@@ -6,30 +6,51 @@ import gc
 import os
 import socket
 
-from agent_dev.config.network_rules import parse_rules
+from agent_dev.network.asking.caller_notes import CallerNotes
+from agent_dev.network.asking.decider import AskDecider
+from agent_dev.network.asking.live_rules import LiveRules
+from agent_dev.network.asking.questions import Questions
 from agent_dev.network.connecting import Connector, DirectConnector
 from agent_dev.network.connection_log import ConnectionLog
-from agent_dev.network.deciding import RuleDecider
+from agent_dev.network.deciding import Decider, LearnDecider, RuleDecider
 from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
-from agent_dev.network.gateway_options import END, FAILED, READY, GatewayOptions
+from agent_dev.network.gateway_options import END, FAILED, LOG, READY, GatewayOptions
 from agent_dev.network.passing_fds import receive_fds
 from agent_dev.network.programs import ProgramFinder
+from agent_dev.session import approvals
+from agent_dev.session.alerts import Alerts
 
 
 def run(control: _socket.socket, options: GatewayOptions, published: list[tuple[int, int]]) -> None:
     """Serve a sandbox; return when the launcher closes its end. `published`: listening sockets, each with a port inside."""
     try:
-        rules = parse_rules(options.allow, options.deny)
+        live = LiveRules(options.allow, options.deny, options.folder, options.remembered)
     except ValueError as error:
         control.send(FAILED + str(error).encode("utf-8", "replace"))
         return
+    approvals.remove_all(options.folder)
     gc.freeze()
     control.send(READY)
-    _, fds = receive_fds(control)
-    if fds:
-        forwarder = Forwarder(rules, ConnectionLog(options.log), RuleDecider(rules), _connector(options))
-        asyncio.run(_serve(control, forwarder, [socket.socket(fileno=fd) for fd in fds], (options, published)))
+    message, fds = receive_fds(control)
+    if not fds:
+        return
+    sockets = [socket.socket(fileno=fd) for fd in fds]
+    finder = ProgramFinder(sockets[0])
+    notes, connector = CallerNotes(finder), _connector(options)
+    relay = int(message.removeprefix(READY))
+    decider = _ask_decider(options, live, notes, connector, relay) if options.mode == "ask" else _decider(options, live)
+    forwarder = Forwarder(ConnectionLog(f"{options.folder}/{LOG}"), decider, connector, notes)
+    asyncio.run(_serve(control, forwarder, sockets, finder, (options, published)))
+
+
+def _decider(options: GatewayOptions, live: LiveRules) -> Decider:
+    return LearnDecider(live.current) if options.mode == "learn" else RuleDecider(live.current)
+
+
+def _ask_decider(options: GatewayOptions, live: LiveRules, notes: CallerNotes, connector: Connector, relay: int) -> AskDecider:
+    questions = Questions(options.folder, options.ask_seconds, Alerts(options.notifications, relay), notes)
+    return AskDecider(live, questions, connector)
 
 
 def _connector(options: GatewayOptions) -> Connector:
@@ -46,6 +67,7 @@ async def _serve(
     control: _socket.socket,
     forwarder: Forwarder,
     sockets: list[socket.socket],
+    finder: ProgramFinder,
     publishing: tuple[GatewayOptions, list[tuple[int, int]]],
 ) -> None:
     """Serve until the launcher sends END or closes the control socket; then report the end of the log."""
@@ -58,7 +80,7 @@ async def _serve(
 
         opener, *others = others
         publisher = start.start_publishing(*publishing, start.NamespaceSockets(diag, opener), forwarder.log)
-    gateway = Gateway(others, forwarder, ProgramFinder(diag))
+    gateway = Gateway(others, forwarder, finder)
     gateway.start()
     await ended.wait()
     await gateway.close()

@@ -30,6 +30,8 @@ def run_job(job: RunJob, setup: launch.SetupProcess, notice: "Notice") -> RunOut
     start = time.monotonic()
     try:
         outcome = _run_sandbox(job, setup, blocking)
+        for line in outcome.network_notices:
+            notice(line)
         _announce_end(job, outcome, time.monotonic() - start, setup)
         return outcome
     finally:
@@ -43,7 +45,7 @@ def _run_sandbox(job: RunJob, setup: launch.SetupProcess, blocking: list[bool | 
     setup.join_socket = f"{job.session.folder}/{store.JOIN_SOCKET}"
     setup.terminal.describe_session(job.session.folder, str(job.record["name"] or job.session.id))
     sandbox = launch.build_with_fallback(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty_file, setup)
-    launch.attach_gateway(sandbox, setup.gateway)
+    launch.attach_gateway(sandbox, setup.gateway, setup.terminal)
     record: store.Record = {
         **job.record,
         "init": sandbox.init_pid,
@@ -167,8 +169,9 @@ def _finish_session(job: RunJob, record: store.Record, snapshot_pid: int | None,
         outcome = outcome.replace(denied=tally.denied)
         if is_kept and supervisor.has_policy:
             record = command_policy.with_policy_log(f"{job.session.folder}/commands.jsonl", record, job.prepared, tally)
-    if is_kept and setup.gateway is not None:
-        record = services.with_network_log(job.session, record, setup.gateway)
+    if setup.gateway is not None:
+        record, lines = services.end_gateway(job, record, setup.gateway, is_kept=is_kept)
+        outcome = outcome.replace(network_notices=lines)
     if not is_kept:
         if snapshot_pid is not None:
             _cancel_snapshot(snapshot_pid)

@@ -3,7 +3,6 @@
 import os
 
 from agent_dev.config.profile import GATEWAY_NETS
-from agent_dev.environment import PROXY_ENV
 from agent_dev.errors import UnreadableSession, UnusableStateDirectory
 from agent_dev.git import repository
 from agent_dev.run import shown_paths
@@ -33,13 +32,17 @@ def start_supervisor(prepared: PreparedRun, session: store.Session, environ: dic
     return command_policy.start_supervisor(prepared, session, environ)
 
 
-def start_helpers(setup: launch.SetupProcess, prepared: PreparedRun, session: store.Session, environ: dict[str, str]) -> None:
+def start_helpers(
+    setup: launch.SetupProcess, prepared: PreparedRun, session: store.Session, environ: dict[str, str], *, can_ask: bool = True
+) -> None:
     """Start the supervisor, and with a network of its own the gateway, early, so that they load while we plan."""
     setup.supervisor = start_supervisor(prepared, session, environ)
     profile = prepared.settings.profile
     try:
         if profile.net in GATEWAY_NETS or (profile.net == "none" and profile.publish):
-            setup.gateway = _start_gateway(prepared, session, environ)
+            from agent_dev.run import network_gateway  # only with a network of its own
+
+            setup.gateway = network_gateway.start_gateway(prepared, session, environ, can_ask=can_ask)
         if prepared.ssh_agent:
             from agent_dev.ssh_agent.filter_options import FilterOptions  # only with `ssh`
             from agent_dev.ssh_agent.handle import SshFilter
@@ -50,32 +53,17 @@ def start_helpers(setup: launch.SetupProcess, prepared: PreparedRun, session: st
         raise
 
 
-def _start_gateway(prepared: PreparedRun, session: store.Session, environ: dict[str, str]) -> "NetworkGateway":
-    from agent_dev.network.gateway_options import GatewayOptions  # only with a network of its own
-    from agent_dev.network.handle import GatewayHandle
+def end_gateway(
+    job: "RunJob", record: store.Record, gateway: "NetworkGateway", *, is_kept: bool
+) -> tuple[store.Record, tuple[str, ...]]:
+    """End a gateway; return the session's record with the end of its log, and what the user should know."""
+    if not is_kept and job.prepared.settings.profile.net not in ("ask", "learn"):
+        return record, ()  # its log goes with the session
+    from agent_dev.run import network_gateway  # loaded already
 
-    profile = prepared.settings.profile
-    options = GatewayOptions(profile.net, profile.allow, profile.deny, f"{session.folder}/network.jsonl", profile.publish)
-    options = options.replace(published_file=f"{session.folder}/{store.PUBLISHED}", upstream_ca=prepared.upstream_ca)
-    has_variables = any(environ.get(name) for name in PROXY_ENV)
-    if profile.net != "none" and (profile.upstream_proxy or has_variables):
-        from agent_dev.network.upstream.settings import find_proxy  # most machines have no proxy
-
-        proxy, exceptions = find_proxy(profile, environ)
-        options = options.replace(proxy=proxy, no_proxy=exceptions)
-    return GatewayHandle(options)
-
-
-def with_network_log(session: store.Session, record: store.Record, gateway: "NetworkGateway") -> store.Record:
-    """Return the session's record with the end of the log of its connections."""
-    end = gateway.end()
-    if end is None:
-        return record
-    from agent_dev.session import events  # after the run
-    from agent_dev.session.hash_chain import ChainEnd  # as above
-
-    log = events.extend_log_record(f"{session.folder}/network.jsonl", record.get("network"), ChainEnd(*end))
-    return {**record, "network": log}
+    report = gateway.end()
+    record = network_gateway.record_log(job.session, record, report) if is_kept and report else record
+    return record, network_gateway.end_notices(report, is_kept=is_kept)
 
 
 def recover_merge(prepared: PreparedRun, environ: dict[str, str], notice: "Notice") -> None:
@@ -104,6 +92,10 @@ def start_notices(prepared: PreparedRun, request: RunRequest) -> tuple[str, ...]
     lines += [f"--env {name}: not set in your environment, so not passed through" for name in unset]
     if prepared.settings.profile.publish:
         lines += _published_notices(prepared)
+    if prepared.settings.profile.net in GATEWAY_NETS:
+        from agent_dev.run import network_gateway  # only with a network of its own
+
+        lines += network_gateway.start_hints(prepared.settings.profile.allow)
     return (*lines, *shown_paths.session_notices(prepared))
 
 

@@ -276,14 +276,17 @@ def _child_of_bwrap(status: int) -> int:
     return int(output.split(b'"child-pid":')[1].split(b",")[0].split(b"}")[0])
 
 
-def attach_gateway(sandbox: Sandbox, gateway: "NetworkGateway | None") -> None:
-    """Give a gateway the network of a sandbox that is built. Raises CannotStart, with nothing left of the sandbox."""
+def attach_gateway(sandbox: Sandbox, gateway: "NetworkGateway | None", terminal: Terminal) -> None:
+    """Give a gateway the network of a sandbox that is built, and the relay of its terminal.
+
+    Raises CannotStart, with nothing left of the sandbox.
+    """
     if gateway is None:
         return
     try:
         child = _child_in_namespace(sandbox)
         if child:  # otherwise bubblewrap failed; the run reports it when it ends
-            gateway.attach(child)
+            gateway.attach(child, terminal.relay_pid)
     except BaseException:
         kill_sandbox(sandbox)
         os.close(sandbox.hold_fd)

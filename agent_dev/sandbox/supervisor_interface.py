@@ -13,6 +13,16 @@ class CommandLogSummary(Value):
     digest: str = ""  # digest of the rules
 
 
+class GatewayReport(Value):
+    """The gateway's report at the end: its log's lines, the last one's chain, lost lines, denied connections, learned rules."""
+
+    count: int
+    chain: str
+    dropped: int
+    denied: int
+    learned: tuple[str, ...]
+
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
@@ -51,11 +61,11 @@ if TYPE_CHECKING:
     class NetworkGateway(Protocol):
         """The gateway of a sandbox with a network of its own."""
 
-        def attach(self, pid: int) -> None:
-            """Give it the network of a process that bubblewrap made. Raises CannotStart."""
+        def attach(self, pid: int, relay: int) -> None:
+            """Give it the network of a process that bubblewrap made, and a terminal's relay. Raises CannotStart."""
 
-        def end(self) -> tuple[int, str, int] | None:
-            """End every connection and write the log; return its end, None if the gateway has died."""
+        def end(self) -> "GatewayReport | None":
+            """End every connection and write the log; return a report, None if the gateway has died."""
 
         def kill(self) -> None:
             """End it and every connection through it."""

@@ -1,22 +1,30 @@
-"""Commands that wait for the user's answer: a file per question in the session's folder, and one for the answer."""
+"""Commands and connections that wait for the user's answer: a file per question in the session's folder, one for the answer."""
 
 import json
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
-from agent_dev.fs.state_files import replace_file
+from agent_dev.fs.state_files import DirectoryLock, replace_file
+from agent_dev.linux import pid_namespace, process
 
+CONNECTION = "connection"  # the `kind` of a question about a connection; one about a command has none
+YES, NO, SESSION, ALWAYS = "yes", "no", "session", "always"  # answers; the last two are about connections alone
+_ANSWERS = (YES, NO, SESSION, ALWAYS)
 _FOLDER = "asks"
 _LAST = "last"  # the last number, kept across runs, so that no answer matches another question
+_ASKER = "asker"  # pid and start time of the process that waits for the answer
 
 
 def add_question(folder: str, row: dict[str, Any]) -> int:
-    """Write a question; return its number."""
+    """Write a question of this process; return its number, which no other question of the session has."""
     os.makedirs(f"{folder}/{_FOLDER}", 0o700, exist_ok=True)
-    number = _last(folder) + 1
-    replace_file(f"{folder}/{_FOLDER}/{_LAST}", str(number).encode())
-    replace_file(f"{folder}/{_FOLDER}/{number}.json", json.dumps(row).encode())
+    asker = [os.getpid(), pid_namespace.start_time_of(os.getpid())]
+    with DirectoryLock(f"{folder}/{_FOLDER}"):
+        number = _last(folder) + 1
+        replace_file(f"{folder}/{_FOLDER}/{_LAST}", str(number).encode())
+        replace_file(f"{folder}/{_FOLDER}/{number}.json", json.dumps({**row, _ASKER: asker}).encode())
     return number
 
 
@@ -38,11 +46,14 @@ def remove_all(folder: str) -> None:
         return
     for name in names:
         if name != _LAST:
-            os.unlink(f"{folder}/{_FOLDER}/{name}")
+            try:
+                os.unlink(f"{folder}/{_FOLDER}/{name}")
+            except FileNotFoundError:
+                continue  # another process of this run removes them, too
 
 
 def list_questions(folder: str) -> dict[int, dict[str, Any]]:
-    """Return the unanswered questions of a session by number."""
+    """Return the unanswered questions of a session by number, without those of processes that have died."""
     try:
         names = os.listdir(f"{folder}/{_FOLDER}")
     except FileNotFoundError:
@@ -53,24 +64,48 @@ def list_questions(folder: str) -> dict[int, dict[str, Any]]:
         if kind == "json" and f"{number}.answer" not in names:
             try:
                 with open(f"{folder}/{_FOLDER}/{name}", encoding="utf-8") as file:
-                    found[int(number)] = json.load(file)
+                    row = json.load(file)
             except (OSError, ValueError):
                 continue  # just answered
+            if _is_awaited(row.pop(_ASKER, None)):
+                found[int(number)] = row
     return dict(sorted(found.items()))
 
 
-def write_answer(folder: str, number: int, *, is_yes: bool) -> None:
+def _is_awaited(asker: object) -> bool:
+    """Return whether the process that asked still runs."""
+    match asker:
+        case [int() as pid, str() as start_time]:
+            return pid_namespace.start_time_of(pid) == start_time and not process.is_exiting(pid)
+        case _:
+            return False
+
+
+def count_by_kind(folder: str) -> tuple[int, int]:
+    """Return the numbers of commands and of connections that wait."""
+    rows = list_questions(folder).values()
+    connections = sum(map(is_connection, rows))
+    return len(rows) - connections, connections
+
+
+def is_connection(row: Mapping[str, Any]) -> bool:
+    """Return whether a question is about a connection."""
+    return row.get("kind") == CONNECTION
+
+
+def write_answer(folder: str, number: int, answer: str) -> None:
     """Answer a question."""
-    replace_file(f"{folder}/{_FOLDER}/{number}.answer", b"yes" if is_yes else b"no")
+    replace_file(f"{folder}/{_FOLDER}/{number}.answer", answer.encode())
 
 
-def read_answer(folder: str, number: int) -> bool | None:
-    """Return the answer; None while there is none."""
+def read_answer(folder: str, number: int) -> str:
+    """Return the answer; "" while there is none."""
     try:
         with open(f"{folder}/{_FOLDER}/{number}.answer", encoding="utf-8") as file:
-            return file.read() == "yes"
+            found = file.read()
     except FileNotFoundError:
-        return None
+        return ""
+    return found if found in _ANSWERS else NO
 
 
 def remove_question(folder: str, number: int) -> None:

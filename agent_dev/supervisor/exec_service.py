@@ -26,7 +26,7 @@ _MAX_CAUSE = 200  # characters of the command line in a checkpoint's cause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.supervisor.alerts import Alerts
+    from agent_dev.session.alerts import Alerts
     from agent_dev.supervisor.log_buffer import Row
     from agent_dev.supervisor.notify import ExecCall, Notification
 
@@ -339,31 +339,31 @@ class ExecService:
 
     def _alert(self, argv: tuple[str, ...]) -> None:
         from agent_dev.notification import NotificationSettings  # as above
-        from agent_dev.supervisor.alerts import Alerts
+        from agent_dev.session.alerts import Alerts
 
         if self.alerts is None:
             options = self.options
             settings = NotificationSettings(options.alerts, options.alert_command, options.environ, options.untrusted)
             self.alerts = Alerts(settings, self.relay_pid)
-        self.alerts.alert(argv)
+        self.alerts.alert_command(argv)
 
     def _check_answers(self) -> None:
         from agent_dev.session import approvals  # as above
 
         for number, question in [*self.questions.items()]:
             answer = approvals.read_answer(self.options.folder, number)
-            has_expired = answer is None and time.monotonic() >= question.until
-            if answer is None and not has_expired and self.listener.is_valid(question.call.id):
+            has_expired = not answer and time.monotonic() >= question.until
+            if not answer and not has_expired and self.listener.is_valid(question.call.id):
                 continue
             del self.questions[number]
             approvals.remove_question(self.options.folder, number)
-            row = {**question.row, "answer": "none" if answer is None else ("yes" if answer else "no")}
+            row = {**question.row, "answer": answer or "none"}
             message = row.pop("message")
             row["waited"] = self._hold_time(row)
-            if answer:
+            if answer == approvals.YES:
                 self._await_end(row, 4 * _MAX_AWAITED)
                 self.listener.allow(question.call.id)
-            elif answer is not None or has_expired:  # otherwise the caller is gone
+            elif answer or has_expired:  # otherwise the caller is gone
                 reason = "no answer in time." if has_expired else "denied by the user."
                 self._deny(question.call, f"{reason} {message}".strip(), row)
             self.rows.add(row)

@@ -1,9 +1,10 @@
 """The subcommands about a session's checkpoints and log."""
 
+import argparse
 from dataclasses import replace
 
 from agent_dev.checkpoint import deleted_files, history, operations, rollback
-from agent_dev.cli.console import warn
+from agent_dev.cli.console import warn, write_stdout
 from agent_dev.cli.parser import Verb, add_color_argument, add_session_argument, make_parser, relative_to_root
 from agent_dev.cli.render import checkpoints as output
 from agent_dev.cli.render.colour import choose_palette
@@ -11,6 +12,7 @@ from agent_dev.cli.render.format import print_line, session_line
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.merge import session_access
+from agent_dev.network.learned import profile_text
 from agent_dev.progress import show_progress
 from agent_dev.sanitize import visible
 from agent_dev.session import sessions, store
@@ -120,21 +122,9 @@ def _checkpoint_number(argument: str) -> int:
 
 
 def _log(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
-    about = "Show a session's log: start, checkpoints, rollbacks, merges, end. Tampering with the log is reported."
-    parser = make_parser("log", about, "agent-dev log --changes")
-    add_session_argument(parser)
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--commands", action="store_true", help="show the commands that the agent started (needs a policy)")
-    group.add_argument("--network", action="store_true", help="show the connections of the sandbox (needs net: allow)")
-    group.add_argument("--changes", action="store_true", help="show the changed paths per checkpoint")
-    parser.add_argument("--denied", action="store_true", help="with --network: only connections that were denied")
-    parser.add_argument("--json", action="store_true", help=_JSON)
-    add_color_argument(parser)
-    args = parser.parse_args(argv)
-    if args.denied and not args.network:
-        raise UsageError(message="--denied needs --network", hint="agent-dev log --network --denied")
+    args = _parse_log(argv)
     one = sessions.find_session(context, args.session, (*sessions.OPEN, store.MERGED) if args.session else sessions.OPEN)
-    if not (args.session or args.json):
+    if not (args.session or args.json or args.as_profile):
         print_line(session_line(one))
     if args.changes:
         _report_damaged(one)
@@ -146,11 +136,34 @@ def _log(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     found = read(one)
     if args.denied:
         found = replace(found, rows=tuple(row for row in found.rows if row.get("decision") == "deny"))
-    palette = choose_palette(context.environ, args.color)
-    output.print_log(one, found, kind=kind, as_json=args.json, palette=palette)
+    if args.as_profile:
+        write_stdout(profile_text(found.rows))
+    else:
+        output.print_log(one, found, kind=kind, as_json=args.json, palette=choose_palette(context.environ, args.color))
     if found.problem:
         warn(f"the log of session {one.name} was tampered with: {found.problem}")
     return FAILURE if found.problem else SUCCESS
+
+
+def _parse_log(argv: list[str]) -> argparse.Namespace:
+    about = "Show a session's log: start, checkpoints, rollbacks, merges, end. Tampering with the log is reported."
+    parser = make_parser("log", about, "agent-dev log --changes")
+    add_session_argument(parser)
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--commands", action="store_true", help="show the commands that the agent started (needs a policy)")
+    group.add_argument("--network", action="store_true", help="show the connections of the sandbox (net: allow, ask, learn)")
+    group.add_argument("--changes", action="store_true", help="show the changed paths per checkpoint")
+    parser.add_argument("--denied", action="store_true", help="with --network: only connections that were denied")
+    parser.add_argument(
+        "--as-profile", action="store_true", help="with --network: print the settings, in YAML, that allow what was reached"
+    )
+    parser.add_argument("--json", action="store_true", help=_JSON)
+    add_color_argument(parser)
+    args = parser.parse_args(argv)
+    for flag, is_given in (("--denied", args.denied), ("--as-profile", args.as_profile)):
+        if is_given and not args.network:
+            raise UsageError(message=f"{flag} needs --network", hint=f"agent-dev log --network {flag}")
+    return args
 
 
 def _deleted(argv: list[str], context: CommandContext, _options: RunOptions) -> int:

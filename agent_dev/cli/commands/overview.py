@@ -22,9 +22,9 @@ def _overview(_argv: list[str], context: CommandContext, options: RunOptions) ->
         home=users.home_directory(context.environ),
         sessions=found,
         questions={
-            one.name: count
+            one.name: counts
             for one in found
-            if one.state == store.RUNNING and (count := len(approvals.list_questions(one.session.folder)))
+            if one.state == store.RUNNING and any(counts := approvals.count_by_kind(one.session.folder))
         },
         agents=find_installed(context.cwd, options, context.environ) if is_repository or found else InstalledAgents(),
         is_repository=is_repository,

@@ -36,7 +36,7 @@ def menu_entries(overview: Overview, *, has_merge: bool) -> tuple[MenuEntry, ...
 
 def _questions(overview: Overview) -> Iterator[MenuEntry]:
     for name in [*overview.questions][:1]:
-        yield MenuEntry("a", f"answer the command that waits in {name}", ("approve", "--session", name))
+        yield MenuEntry("a", f"approve or deny what waits in {name}", ("approve", "--in", name))
 
 
 def _sessions(overview: Overview) -> Iterator[MenuEntry]:

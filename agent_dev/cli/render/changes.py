@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_dev.cli.render import pager
+from agent_dev.cli.render import pager, question_words
 from agent_dev.cli.render.colour import PLAIN, OutputTone, Palette
 from agent_dev.cli.render.commits import describe_submodules, submodule_as_json
 from agent_dev.cli.render.format import (
@@ -253,8 +253,8 @@ def _listed(one: ListedSession, *, with_root: bool) -> tuple[str, ...]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.record["started"] // 10**9))
     root = short_path(str(one.record["root"])) if with_root else ""
     session_id = one.session.id if with_root and one.record.get("name") else ""
-    waiting = count_questions(one)
-    note = f"{format_count(waiting, 'command')} waiting (agent-dev approve)" if waiting else ""
+    waiting = approvals.count_by_kind(one.session.folder) if one.state == RUNNING else (0, 0)
+    note = f"{question_words.count_questions(*waiting)} waiting (agent-dev approve)" if any(waiting) else ""
     shown_state = f"{one.state}, detached" if _is_detached(one) else one.state
     return one.name, shown_state, when, command_text(one.record["command"]), session_id, root, note
 
@@ -265,5 +265,5 @@ def _is_detached(one: ListedSession) -> bool:
 
 
 def count_questions(one: ListedSession) -> int:
-    """Return the number of commands of a session that wait for the user's answer."""
+    """Return the number of commands and connections of a session that wait for the user's answer."""
     return len(approvals.list_questions(one.session.folder)) if one.state == RUNNING else 0

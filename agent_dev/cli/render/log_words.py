@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from agent_dev.overlay.labels import format_count
 
 Row = Mapping[str, object]
+_ANSWERS = {"yes": "  approved once", "session": "  approved for the session", "always": "  always approved"}
 
 
 def describe_event(row: Row) -> str:
@@ -33,6 +34,7 @@ def describe_connection(row: Row) -> str:
     host = str(row.get("name") or row.get("address"))
     target = f"[{host}]:{row.get('port')}" if ":" in host else f"{host}:{row.get('port')}"
     program = f"  {row['program']} (pid {row.get('pid')})" if row.get("program") else ""
+    program += _ANSWERS.get(str(row.get("answer")), "  learned" if row.get("learned") else "")
     if row.get("decision") == "deny":
         return f"deny   {target}{program}  {row.get('why')}"
     if row.get("published"):

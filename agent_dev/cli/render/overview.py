@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent_dev.agents.startable import InstalledAgents
 from agent_dev.cli.render.format import command_text, cut_text, format_table
+from agent_dev.cli.render.question_words import count_questions
 from agent_dev.sanitize import visible
 from agent_dev.session import store
 from agent_dev.session.sessions import ListedSession
@@ -27,12 +28,12 @@ _NOT_CODING_AGENTS = ("bash", "demo")
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The state of a directory. `questions`: commands that wait for an approval, by session."""
+    """The state of a directory. `questions`: the numbers of commands and connections that wait for an approval, by session."""
 
     root: str
     home: str
     sessions: tuple[ListedSession, ...]
-    questions: Mapping[str, int]
+    questions: Mapping[str, tuple[int, int]]
     agents: InstalledAgents
     is_repository: bool
 
@@ -52,7 +53,7 @@ def is_known(overview: Overview) -> bool:
 
 
 def state_rows(overview: Overview) -> list[str]:
-    """Return the state: the sessions, the commands that wait for an approval, the agents."""
+    """Return the state: the sessions, what waits for an approval, the agents."""
     if not is_known(overview):
         return ABOUT.splitlines()[:2]
     root = overview.root
@@ -60,7 +61,7 @@ def state_rows(overview: Overview) -> list[str]:
     rows = [
         visible(place),
         *(f"  {row}" for row in _sessions(overview.sessions)),
-        *(f"  approvals  {_number(count, 'command waits', 'commands wait')} in {name}" for name, count in _first(overview)),
+        *(f"  approvals  {count_questions(*counts)} {_wait(counts)} in {name}" for name, counts in _first(overview)),
         *(f"  {row}" for row in _agents(overview.agents)),
     ]
     return [cut_text(row, _WIDTH) for row in rows]
@@ -72,7 +73,7 @@ def next_command(overview: Overview) -> tuple[str, str]:
     waiting = [one.name for one in overview.sessions if one.state in (store.WAITING, store.KILLED)]
     is_only = len(overview.sessions) == 1  # then the command needs no name
     if overview.questions:
-        return "agent-dev approve" + ("" if is_only else f" --session {next(iter(overview.questions))}"), "answer the command"
+        return "agent-dev approve" + ("" if is_only else f" --in {next(iter(overview.questions))}"), "approve or deny what waits"
     if waiting:
         return "agent-dev merge" + ("" if is_only else f" {waiting[-1]}"), "select and apply its changes"
     if running:
@@ -96,8 +97,12 @@ def coding_agents(agents: InstalledAgents) -> list[str]:
     return [name for name in agents.installed if name not in _NOT_CODING_AGENTS]
 
 
-def _first(overview: Overview) -> list[tuple[str, int]]:
+def _first(overview: Overview) -> list[tuple[str, tuple[int, int]]]:
     return [*overview.questions.items()][:_MAX_SESSIONS]
+
+
+def _wait(counts: tuple[int, int]) -> str:
+    return "waits" if sum(counts) == 1 else "wait"
 
 
 def _sessions(found: Sequence[ListedSession]) -> Iterator[str]:

@@ -20,6 +20,9 @@ _HOME_LABELS = {
 _NET_LABELS = {
     "host": Choice("host", "the host's network", "an agent reaches its model, and also services on this machine"),
     "none": Choice("none", "no network", "for commands and agents with a local model inside"),
+    "allow": Choice("allow", "by rules", "the hosts of the agent's profile, and what `allow:` names"),
+    "ask": Choice("ask", "by rules and questions", "as by rules; another host waits until you run agent-dev approve"),
+    "learn": Choice("learn", "every public name", "nothing private; the end of a run prints rules for what was reached"),
 }
 _POLICY_LABELS = (
     Choice("guard", "guard", "takes checkpoints before risky commands, denies disastrous ones"),
@@ -70,7 +73,7 @@ def make_questions(facts: Facts, answers: NewSettings, preview: Preview) -> tupl
             "net",
             "Network",
             "What can agents reach?",
-            _with(tuple(_NET_LABELS.get(one, Choice(one, one)) for one in NETS), answers.net),
+            _with(tuple(_NET_LABELS[one] for one in NETS), answers.net),
         ),
         Question("memory", "Memory", "How much memory can a run use?", _limits("memory", _MEMORY, answers)),
         Question("time", "Time", "How long may a run take? Then the agent is stopped.", _limits("time", _TIME, answers)),

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_dev.cli.render.log_words import describe_event
+from agent_dev.cli.render.question_words import question_argv, short_question
 from agent_dev.cli.watch.change_reader import ChangeReader
 from agent_dev.cli.watch.events import Event, EventKind
 from agent_dev.cli.watch.log_tail import LogTail
 from agent_dev.errors import UnreadableSession
-from agent_dev.redact import mask_secrets
 from agent_dev.session import approvals, store
 from agent_dev.session import events as session_events
 from agent_dev.session.sessions import ListedSession, current_state
@@ -18,11 +18,12 @@ from agent_dev.session.sessions import ListedSession, current_state
 _PATIENCE = 2.0  # seconds that the launcher has to log the end after it recorded that
 _REMOVED = "removed"  # the state of a session that ended without changes
 _ROW_KEYS = ("pid", "argv", "cwd", "decision", "rule", "answer", "exit", "duration", "checkpoint", "problem")
+_COMMAND_KEYS, _CONNECTION_KEYS = ("cwd", "rule", "until"), ("name", "address", "port", "program", "pid", "until")
 _NEXT = {store.WAITING: "merge", store.KILLED: "merge", store.DISCARDED: "undiscard"}
 
 
 class ActivityReader:
-    """Reads what is new in a session. `waiting`: the commands that wait for an answer now, by number."""
+    """Reads what is new in a session. `waiting`: the questions that wait for an answer now, by number."""
 
     def __init__(self, one: ListedSession, environ: dict[str, str]) -> None:
         self._one, self._folder = one, one.session.folder
@@ -118,9 +119,9 @@ class ActivityReader:
         found = []
         for number in new:
             row = self.waiting[number]
-            argv = waiting_argv(row)
-            details = {"number": number, "argv": argv, **{name: row.get(name) for name in ("cwd", "rule", "until")}}
-            found.append(Event(EventKind.APPROVAL, _time(row), shlex.join(argv), details))
+            names = _CONNECTION_KEYS if approvals.is_connection(row) else _COMMAND_KEYS
+            details = {"number": number, "argv": question_argv(row), **{name: row.get(name) for name in names}}
+            found.append(Event(EventKind.APPROVAL, _time(row), short_question(row), details))
         return found
 
     def _end_event(self, state: str, record: store.Record) -> Event:
@@ -131,12 +132,6 @@ class ActivityReader:
         text += ", without changes" if state == _REMOVED else f", {state}"
         details = {"session": self._one.session.id, "state": state, "exit": exit_code, "next": command}
         return Event(EventKind.END, time.time_ns(), text, details)
-
-
-def waiting_argv(row: Mapping[str, Any]) -> list[str]:
-    """Return the arguments of a command that waits for an answer, without secrets."""
-    argv = row.get("argv")
-    return [*mask_secrets(tuple(map(str, argv)))] if isinstance(argv, list) else []
 
 
 def _command_event(row: dict[str, Any]) -> Event | None:

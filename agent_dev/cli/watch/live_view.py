@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_dev.cli.render.colour import OutputTone, Palette
-from agent_dev.cli.watch.activity import waiting_argv
+from agent_dev.cli.render.question_words import short_question
 from agent_dev.cli.watch.event_output import describe_verdict, event_tone, sign_of
 from agent_dev.cli.watch.events import Event, EventKind
 from tui.text.cells import clean_text, crop, crop_start, width
@@ -101,7 +101,7 @@ def _approvals(view: LiveView, columns: int, palette: Palette, most: int) -> Sec
     for number, row in waiting[:most]:
         until = row.get("until")
         left = f"  {max(0, until - now) // 10**9} s left" if isinstance(until, int) else ""
-        text = crop(f"  {number}  {_clean(' '.join(waiting_argv(row)))}", columns - len(left))
+        text = crop(f"  {number}  {_clean(short_question(row))}", columns - len(left))
         rows.append(palette.paint(text + left if columns > len(left) else text, OutputTone.RISK))
     if len(waiting) > most > 1:
         rows.append(crop(f"  and {len(waiting) - most} more", columns))

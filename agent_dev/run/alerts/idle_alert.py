@@ -7,7 +7,7 @@ import os
 import time
 
 from agent_dev.notification import TITLE, NotificationSettings, short_text
-from agent_dev.supervisor.alerts import Alerts
+from agent_dev.session.alerts import Alerts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import os
 
 from agent_dev.notification import NotificationSettings, short_text
 from agent_dev.session import published, store
-from agent_dev.supervisor.alerts import Alerts
+from agent_dev.session.alerts import Alerts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def _run_in_temporary_session(prepared: PreparedRun, listed: ListedSession, requ
         job = _job(prepared, listed, temporary, home, request)
         setup = launch.SetupProcess()
         try:
-            services.start_helpers(setup, prepared, temporary, request.environ)
+            services.start_helpers(setup, prepared, temporary, request.environ, can_ask=False)
             return _execute(job, setup, notice)
         finally:
             setup.terminal.finish()
@@ -133,7 +133,7 @@ def _execute(job: RunJob, setup: launch.SetupProcess, notice: "Notice") -> int:
     facts, blocking = job.prepared.machine, execute.blocking_modes()
     limits.add_limit_groups(job, setup, notice)
     sandbox = launch.build_with_fallback(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty_file, setup)
-    launch.attach_gateway(sandbox, setup.gateway)
+    launch.attach_gateway(sandbox, setup.gateway, setup.terminal)
     monitor = sandbox_monitor.SandboxMonitor(sandbox, setup.terminal, limits.monitor_options(job))
     monitor.install_handlers()
     monitor.disk_monitor = limits.disk_monitor(job, limits.free_space(job))

@@ -47,7 +47,7 @@ def run(ends: ServerDescriptors, greeting: Greeting) -> None:
     server = AttachServer(ends, greeting, launcher)
     wakeup, wakeup_w = os.pipe()
     signals.set_wakeup_fd(wakeup_w)
-    signals.catch(signals.URG, lambda *_: None)  # the bell (supervisor/alerts)
+    signals.catch(signals.URG, lambda *_: None)  # the bell (session/alerts)
     try:
         server.serve(wakeup)
     finally:

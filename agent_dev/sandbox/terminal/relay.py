@@ -224,7 +224,7 @@ class TerminalRelay:
     # the bell
 
     def request_bell(self) -> None:
-        """Ring the bell of the user's terminal at the next pause of the output (supervisor/alerts)."""
+        """Ring the bell of the user's terminal at the next pause of the output (session/alerts)."""
         self._bell_deadline = time.monotonic() + _BELL_PATIENCE
 
     def _ring(self) -> None:

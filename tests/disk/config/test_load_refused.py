@@ -7,7 +7,7 @@ from tests.disk.config.load_world import User
 
 REFUSED = [
     ("comand: x", "1: comand: unknown key (did you mean command?)"),
-    ("net: hots", "1: net: hots is not one of host, none, allow (did you mean host?)"),
+    ("net: hots", "1: net: hots is not one of host, none, allow, ask, learn (did you mean host?)"),
     ("net: no", '1: net: no without quotes is false: write "no"'),
     ("about: on", '1: about: on without quotes is true: write "on"'),
     ("about: y", '1: about: y without quotes is true: write "y"'),
@@ -79,8 +79,8 @@ def test_all_problems_of_all_files_are_reported_together(user: User) -> None:
         "…/profiles/mine.yaml:3: ro: must be a list, not text",
         "…/profiles/base.yaml:2: env: A-B is not a variable name: letters, digits and _, not beginning with a digit",
         "…/profiles/base.yaml:1: extends: there is no profile gone",
-        "AGENT_DEV_NET: hots is not one of host, none, allow (did you mean host?)",
-        "--net: nine is not one of host, none, allow (did you mean none?)",
+        "AGENT_DEV_NET: hots is not one of host, none, allow, ask, learn (did you mean host?)",
+        "--net: nine is not one of host, none, allow, ask, learn (did you mean none?)",
         "--env: C D is not a variable name: letters, digits and _, not beginning with a digit",
         "--env: 1 is not a variable name: letters, digits and _, not beginning with a digit",
     ]

@@ -27,7 +27,7 @@ def test_profiles_are_listed_with_their_descriptions(user: User) -> None:
     assert list(found) == sorted([*SHIPPED_NAMES, "a b", "broken", "risks"])
     assert found["claude"] == (str(own), "Mine.")
     assert found["codex"][0] == str(SHIPPED / "codex.yaml")
-    assert found["broken"][1] == f"{user.config}/profiles/broken.yaml:1: net: x is not one of host, none, allow"
+    assert found["broken"][1] == f"{user.config}/profiles/broken.yaml:1: net: x is not one of host, none, allow, ask, learn"
     assert found["a b"][1] == found["risks"][1] == "is ignored: not a valid profile name (letters, digits, ., _ and -)"
 
 

@@ -40,7 +40,7 @@ def test_a_running_session_can_be_stopped(agent_dev: AgentDev) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         assert "long" in completed(agent_dev, "stop", "")
-        assert "long" in completed(agent_dev, "approve", "--session", "")
+        assert "long" in completed(agent_dev, "approve", "--in", "")
 
 
 def test_discarded_and_merged_sessions_are_offered_where_they_count(waiting: AgentDev) -> None:

@@ -62,7 +62,7 @@ def test_a_command_that_waits_for_an_approval_is_shown(guarded: AgentDev) -> Non
     with asking(guarded, "touch asked") as process:
         rows = shown(guarded)
         assert rows[2] == f"  approvals  1 command waits in {guarded.sessions()[0]['session']}"
-        assert "  next  agent-dev approve    answer the command" in rows
+        assert "  next  agent-dev approve    approve or deny what waits" in rows
         assert guarded("approve", "1").returncode == 0
         process.communicate(timeout=60)
 

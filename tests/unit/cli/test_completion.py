@@ -63,8 +63,8 @@ def test_every_subcommand_is_offered_with_what_it_does() -> None:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("--net ", {"host", "none", "allow"}),
-        ("--net=", {"host", "none", "allow"}),
+        ("--net ", {"host", "none", "allow", "ask", "learn"}),
+        ("--net=", {"host", "none", "allow", "ask", "learn"}),
         ("merge --color ", set()),
         ("status --color ", {"auto", "always", "never"}),
         ("run --direct=", {"btrfs", "snapper", "reflink", "copy"}),
@@ -111,7 +111,7 @@ def test_values_and_arguments_have_their_words(line: str, offered: set[str]) -> 
         ("diff ", ("session", "files")),
         ("diff one two ", ("session", "files")),
         ("stop ", ("running",)),
-        ("approve --session ", ("running",)),
+        ("approve --in ", ("running",)),
         ("undiscard ", ("discarded",)),
         ("sessions rename ", ("session",)),
         ("sessions rename one ", ()),

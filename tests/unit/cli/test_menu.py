@@ -14,7 +14,7 @@ ENTRIES = (MenuEntry("r", "review", ("merge",)), MenuEntry("", "other", ("status
 STATES = [
     overview(),
     overview(A),
-    overview(A, B, RUNNING, KILLED, questions={"r": 2}, agents=MANY),
+    overview(A, B, RUNNING, KILLED, questions={"r": (2, 0)}, agents=MANY),
     overview(RUNNING, agents=BUILT_IN),
     overview(agents=BUILT_IN),
     overview(agents=InstalledAgents(problem="bubblewrap is missing")),
@@ -46,8 +46,8 @@ def test_a_free_repository_offers_its_agents_first() -> None:
 
 
 def test_questions_come_first_then_reviews_of_the_newest_sessions() -> None:
-    found = commands(A, B, RUNNING, questions={"r": 1}, has_merge=True)
-    assert found[:5] == ["approve --session r", "merge b", "merge a", "resume b", "watch r"]
+    found = commands(A, B, RUNNING, questions={"r": (1, 0)}, has_merge=True)
+    assert found[:5] == ["approve --in r", "merge b", "merge a", "resume b", "watch r"]
     assert found[5:] == ["claude", "bash", "install --list", "undo", "init", "--help"][:5] or len(found) == MAX_ENTRIES
     assert "undo" in found
 

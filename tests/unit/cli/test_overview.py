@@ -19,7 +19,7 @@ def listed(name: str, state: str, command: tuple[str, ...] = ("claude",), proble
 
 def overview(
     *sessions: ListedSession,
-    questions: dict[str, int] | None = None,
+    questions: dict[str, tuple[int, int]] | None = None,
     agents: InstalledAgents = CLAUDE,
     root: str = f"{HOME}/src/shop",
     is_repository: bool = True,
@@ -47,8 +47,8 @@ DAMAGED = listed("d", "damaged", problem="no record")
         (overview(RUNNING, DAMAGED), "status r"),
         (overview(A, RUNNING), "merge a"),
         (overview(DAMAGED), "claude"),
-        (overview(RUNNING, questions={"r": 1}), "approve"),
-        (overview(A, RUNNING, questions={"r": 2}), "approve --session r"),
+        (overview(RUNNING, questions={"r": (1, 0)}), "approve"),
+        (overview(A, RUNNING, questions={"r": (2, 0)}), "approve --in r"),
     ],
 )
 def test_the_next_command_follows_from_the_state(state: Overview, command: str) -> None:
@@ -57,7 +57,7 @@ def test_the_next_command_follows_from_the_state(state: Overview, command: str) 
 
 
 def test_the_state_is_shown_with_running_sessions_first() -> None:
-    text = overview_text(overview(A, RUNNING, B, DAMAGED, questions={"r": 1}, agents=BUILT_IN))
+    text = overview_text(overview(A, RUNNING, B, DAMAGED, questions={"r": (1, 0)}, agents=BUILT_IN))
     rows = [row.split("  2001-09-09")[0].rstrip() for row in text.splitlines()]
     assert rows == [
         "~/src/shop",
@@ -68,7 +68,7 @@ def test_the_state_is_shown_with_running_sessions_first() -> None:
         "  approvals  1 command waits in r",
         "  agents     bash, demo; not installed: claude, codex",
         "",
-        "  next  agent-dev approve --session r    answer the command",
+        "  next  agent-dev approve --in r    approve or deny what waits",
         "  help  agent-dev --help",
     ]
 
@@ -86,7 +86,9 @@ def test_an_empty_state_is_shown_in_a_few_lines() -> None:
 def test_the_text_fits_on_a_small_screen() -> None:
     many = [listed(f"{'name' * 30}{n}", store.RUNNING, ("x" * 200,)) for n in range(40)]
     names = tuple(f"agent-{n}" for n in range(50))
-    state = overview(*many, questions={one.name: 3 for one in many}, agents=InstalledAgents(names, names), root=f"/{'d' * 200}")
+    state = overview(
+        *many, questions={one.name: (2, 1) for one in many}, agents=InstalledAgents(names, names), root=f"/{'d' * 200}"
+    )
     text = overview_text(state)
     assert "\n  and 32 more: agent-dev sessions\n" in text
     for shown in (text, ABOUT):

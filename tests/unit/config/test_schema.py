@@ -88,8 +88,8 @@ BAD = [
     ("home", text("~me/x"), "home: ~me/x is not absolute: begin it with / or ~/"),
     ("home", text("~/../x"), "home: ~/../x contains ..: write the path that it resolves to"),
     ("home", EMPTY, "home: has no value"),
-    ("net", text("hots"), "net: hots is not one of host, none, allow (did you mean host?)"),
-    ("net", text("xyz"), "net: xyz is not one of host, none, allow"),
+    ("net", text("hots"), "net: hots is not one of host, none, allow, ask, learn (did you mean host?)"),
+    ("net", text("xyz"), "net: xyz is not one of host, none, allow, ask, learn"),
     ("net", plain("no", "false"), 'net: no without quotes is false: write "no"'),
     ("tools", listed("/opt/x"), "tools: /opt/x is not below the home: begin it with ~/"),
     ("caches", listed("~"), "caches: ~ is not below the home: begin it with ~/"),
@@ -193,7 +193,7 @@ def test_other_alerts_are_refused(node: Node, problem: str) -> None:
 @pytest.mark.parametrize(
     ("field", "word", "value", "problem"),
     [
-        ("net", "--net", "hots", "--net: hots is not one of host, none, allow (did you mean host?)"),
+        ("net", "--net", "hots", "--net: hots is not one of host, none, allow, ask, learn (did you mean host?)"),
         ("home", "AGENT_DEV_HOME", "x", "AGENT_DEV_HOME: x is not absolute: begin it with / or ~/"),
         ("env", "--env", "A B", "--env: A B is not a variable name: letters, digits and _, not beginning with a digit"),
         ("set", "--env", "1", "--env: 1 is not a variable name: letters, digits and _, not beginning with a digit"),

@@ -1,4 +1,4 @@
-"""Alert the user of a command that waits for an answer: the terminal's bell, and a notification."""
+"""Alert the user of a command or connection that waits for an answer: the terminal's bell, and a notification."""
 
 import os
 import time
@@ -7,7 +7,8 @@ from agent_dev.linux import signals
 from agent_dev.notification import BELL, NotificationSettings, send_notification, short_text
 from agent_dev.redact import mask_secrets
 
-_TITLE = "agent-dev: a command waits for your approval"
+_COMMAND_TITLE = "agent-dev: a command waits for your approval"
+_CONNECTION_TITLE = "agent-dev: a connection waits for your approval"
 _PAUSE = 2.0  # seconds between two alerts; `agent-dev approve` lists the others
 
 
@@ -23,9 +24,13 @@ class Alerts:
             except OSError:
                 return  # the terminal was hung up
 
-    def alert(self, argv: tuple[str, ...]) -> None:
+    def alert_command(self, argv: tuple[str, ...]) -> None:
         """Alert the user of a command."""
-        self.announce(_TITLE, short_text(" ".join(mask_secrets(argv))))
+        self.announce(_COMMAND_TITLE, short_text(" ".join(mask_secrets(argv))))
+
+    def alert_connection(self, target: str) -> None:
+        """Alert the user of a connection."""
+        self.announce(_CONNECTION_TITLE, short_text(target))
 
     def announce(self, title: str, text: str) -> None:
         """Alert the user of something else, with a harmless text."""

@@ -1,0 +1,1 @@
+"""The mode `ask`: connections that wait for the user's answer."""

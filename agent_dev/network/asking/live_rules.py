@@ -1,0 +1,79 @@
+"""The rules of a running sandbox: those of its settings, and those that the user's answers add while it runs.
+
+Answers for the session are kept in its folder, for when it is resumed; those for always in a file of the profile.
+"""
+
+import json
+import os
+
+from agent_dev.config.network_rules import RuleSet, parse_rules
+from agent_dev.config.remembered_rules import ALLOW, DENY, RememberedRules, read_rules
+from agent_dev.errors import InvalidConfiguration
+from agent_dev.fs.state_files import replace_file
+
+_SESSION_FILE = "network-rules.json"
+_MAX_SIZE = 1 << 20  # bytes
+
+
+class LiveRules:
+    """Rules that grow."""
+
+    def __init__(self, allow: tuple[str, ...], deny: tuple[str, ...], folder: str, remembered: str) -> None:
+        """Take the rules of the settings, the session's folder and the profile's file. Raises ValueError."""
+        self._allow, self._deny = allow, deny
+        self._folder, self._remembered = folder, remembered
+        self._session = read_session_rules(folder)
+        self._always = RememberedRules()  # those at the start are in the settings
+        self._seen = self._signature()
+        self.current: RuleSet = self._parsed()
+
+    def add_for_session(self, field: str, rule: str) -> None:
+        """Add a rule to `allow` or `deny` for this session."""
+        before = getattr(self._session, field)
+        if rule in before:
+            return
+        self._session = self._session.replace(**{field: (*before, rule)})
+        self.current = self._parsed()
+        lists = {ALLOW: self._session.allow, DENY: self._session.deny}
+        try:
+            replace_file(f"{self._folder}/{_SESSION_FILE}", json.dumps(lists).encode())
+        except OSError:
+            return  # a full disk: it holds as long as this run
+
+    def read_changes(self) -> None:
+        """Read the profile's file again if it has changed; a damaged one adds nothing."""
+        now = self._signature()
+        if now == self._seen:
+            return
+        self._seen = now
+        try:
+            self._always = read_rules(self._remembered)
+        except (InvalidConfiguration, OSError):
+            return
+        self.current = self._parsed()
+
+    def _signature(self) -> tuple[int, ...]:
+        try:
+            status = os.stat(self._remembered)
+        except OSError:
+            return ()
+        return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+    def _parsed(self) -> RuleSet:
+        more = (self._session, self._always)
+        return parse_rules(
+            dict.fromkeys((*self._allow, *(rule for one in more for rule in one.allow))),
+            dict.fromkeys((*self._deny, *(rule for one in more for rule in one.deny))),
+        )
+
+
+def read_session_rules(folder: str) -> RememberedRules:
+    """Return the rules that answers made for a session; a damaged file has none, so the user is asked again."""
+    try:
+        with open(f"{folder}/{_SESSION_FILE}", "rb") as file:
+            lists = json.loads(file.read(_MAX_SIZE))
+        found = RememberedRules(*(tuple(map(str, lists[field])) for field in (ALLOW, DENY)))
+        parse_rules(found.allow, found.deny)
+    except (OSError, ValueError, KeyError, TypeError):
+        return RememberedRules()
+    return found
