@@ -125,4 +125,5 @@ def _added(before: "Items", more: "Items") -> "Items":
 
 
 def _origin(layer: Layer, field: str, item: object) -> str:
-    return layer.origins.get(f"{field}:{item}", layer.origins.get(field, BUILT_IN))
+    found = (layer.origins.get(name) for name in (f"{field}:{item}", f"{field}.{item}", field))
+    return next(filter(None, found), BUILT_IN)

@@ -27,7 +27,7 @@ class RememberedRules(Value):
 
 def read_rules(path: str) -> RememberedRules:
     """Return the rules of a file, none if it does not exist. Raises InvalidConfiguration."""
-    if not os.path.lexists(path):
+    if not os.path.exists(path):
         return RememberedRules()
     from agent_dev.config import strict_yaml  # deferred: yaml takes 13 ms, and the gateway reads only a file that has changed
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from agent_dev.config.network_rules import AddressRule, LocalRule, NameRule
 from agent_dev.network.access import Denied
-from agent_dev.network.asking.caller_notes import CallerNotes
 from agent_dev.network.connecting import Connector, connect_local, failure_reason
 from agent_dev.network.connection import Connection, refuse
 from agent_dev.network.connection_log import DENY, ConnectionLog
-from agent_dev.network.deciding import Decider
+from agent_dev.network.deciding.caller_notes import CallerNotes
+from agent_dev.network.deciding.deciders import Decider
 from agent_dev.network.handling import Handler, LocalHandler, RelayHandler
 
 

@@ -6,13 +6,13 @@ import gc
 import os
 import socket
 
-from agent_dev.network.asking.caller_notes import CallerNotes
-from agent_dev.network.asking.decider import AskDecider
-from agent_dev.network.asking.live_rules import LiveRules
-from agent_dev.network.asking.questions import Questions
 from agent_dev.network.connecting import Connector, DirectConnector
 from agent_dev.network.connection_log import ConnectionLog
-from agent_dev.network.deciding import Decider, LearnDecider, RuleDecider
+from agent_dev.network.deciding.asking import AskDecider
+from agent_dev.network.deciding.caller_notes import CallerNotes
+from agent_dev.network.deciding.deciders import Decider, LearnDecider, RuleDecider
+from agent_dev.network.deciding.live_rules import LiveRules
+from agent_dev.network.deciding.questions import Questions
 from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
 from agent_dev.network.gateway_options import END, FAILED, LOG, READY, GatewayOptions

@@ -150,12 +150,12 @@ def _limits(where: CommandContext, untrusted: tuple[str, ...]) -> Finding:
 
 
 def _network() -> Finding:
-    """Check what `net: allow` needs; it is optional."""
+    """Check what a network of the sandbox's own needs; it is optional."""
     reason = probe.error_in_child(namespace.try_support)
     if not reason:
-        return Finding("net: allow", "works (tested)")
+        return Finding("net: allow, ask", "works (tested)")
     cure = "the kernel needs nf_tables with NAT and reject: sudo modprobe -a nft_chain_nat nft_nat nft_reject_inet"
-    return Finding("net: allow", reason, FindingState.UNAVAILABLE, cure)
+    return Finding("net: allow, ask", reason, FindingState.UNAVAILABLE, cure)
 
 
 def _openssh(where: CommandContext, untrusted: tuple[str, ...]) -> Finding:

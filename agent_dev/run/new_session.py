@@ -176,4 +176,5 @@ def _record(prepared: PreparedRun, request: RunRequest, parts: SessionSpec) -> s
         "started": time.time_ns(),
         "launcher": os.getpid(),
         "clipboard": prepared.settings.profile.clipboard,
+        "net": services.net_record(prepared),
     }

@@ -73,7 +73,7 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
             session=session,
             plan=sandbox_plan,
             spec=parts,
-            record=_resumed_record(record, parts.command),
+            record=_resumed_record(record, parts.command, prepared),
             home=home,
             environ=request.environ,
             touched=touched,
@@ -132,7 +132,7 @@ def _unpack(
     return unpacked
 
 
-def _resumed_record(record: store.Record, command: tuple[str, ...]) -> store.Record:
+def _resumed_record(record: store.Record, command: tuple[str, ...], prepared: PreparedRun) -> store.Record:
     return {
         **record,
         "state": store.RUNNING,
@@ -141,6 +141,7 @@ def _resumed_record(record: store.Record, command: tuple[str, ...]) -> store.Rec
         "undone": "",
         "is_restore": False,  # from now on an agent changes it
         "command": list(command),
+        "net": services.net_record(prepared),
     }
 
 

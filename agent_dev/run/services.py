@@ -40,7 +40,7 @@ def start_helpers(
     profile = prepared.settings.profile
     try:
         if profile.net in GATEWAY_NETS or (profile.net == "none" and profile.publish):
-            from agent_dev.run import network_gateway  # only with a network of its own
+            from agent_dev.run.network import gateway as network_gateway  # only with a network of its own
 
             setup.gateway = network_gateway.start_gateway(prepared, session, environ, can_ask=can_ask)
         if prepared.ssh_agent:
@@ -53,13 +53,20 @@ def start_helpers(
         raise
 
 
+def net_record(prepared: PreparedRun) -> "store.NetRecord":
+    """Return the session record's entry for the network: the rules count only with a gateway."""
+    profile = prepared.settings.profile
+    allow, deny = (profile.allow, profile.deny) if profile.net in GATEWAY_NETS else ((), ())
+    return {"mode": profile.net, "allow": list(allow), "deny": list(deny)}
+
+
 def end_gateway(
     job: "RunJob", record: store.Record, gateway: "NetworkGateway", *, is_kept: bool
 ) -> tuple[store.Record, tuple[str, ...]]:
     """End a gateway; return the session's record with the end of its log, and what the user should know."""
     if not is_kept and job.prepared.settings.profile.net not in ("ask", "learn"):
         return record, ()  # its log goes with the session
-    from agent_dev.run import network_gateway  # loaded already
+    from agent_dev.run.network import gateway as network_gateway  # loaded already
 
     report = gateway.end()
     record = network_gateway.record_log(job.session, record, report) if is_kept and report else record
@@ -93,7 +100,7 @@ def start_notices(prepared: PreparedRun, request: RunRequest) -> tuple[str, ...]
     if prepared.settings.profile.publish:
         lines += _published_notices(prepared)
     if prepared.settings.profile.net in GATEWAY_NETS:
-        from agent_dev.run import network_gateway  # only with a network of its own
+        from agent_dev.run.network import gateway as network_gateway  # only with a network of its own
 
         lines += network_gateway.start_hints(prepared.settings.profile.allow)
     return (*lines, *shown_paths.session_notices(prepared))

@@ -158,8 +158,8 @@ def _matches(pattern: str, path: str, prepared: PreparedRun) -> bool:
     return any(index.matching_path(os.fsencode(path[len(root) + 1 :])) for root in roots)
 
 
-def explain_host(host: str, prepared: PreparedRun) -> Explanation:
-    """Explain a host, with or without a port."""
+def explain_host(host: str, prepared: PreparedRun, folder: str = "") -> Explanation:
+    """Explain a host, with or without a port. `folder`: of the session, if it is about one."""
     net = prepared.settings.profile.net
     origin = f"net: {net} ({prepared.settings.origins.get('net', BUILT_IN)})"
     name = host.rpartition(":")[0].strip("[]") if "]:" in host or host.count(":") == 1 else host.strip("[]")
@@ -167,28 +167,8 @@ def explain_host(host: str, prepared: PreparedRun) -> Explanation:
         text = "the agent has a loopback interface of its own" if name in _LOOPBACK else "the agent has no network"
         return Explanation(host, UNREACHABLE, text, origin, ("agent-dev --net host AGENT", f"net: host in {_CONFIG}"))
     if net in GATEWAY_NETS:
-        return _explain_rules(host, name, prepared)
+        from agent_dev.run.network import why_host  # only with such a network
+
+        return Explanation(host, *why_host.explain_by_rules(host, name, prepared, folder))
     text = "the agent uses the host's network" + (", with the servers on its loopback" if name in _LOOPBACK else "")
     return Explanation(host, REACHABLE, text, origin, ("agent-dev --net none AGENT", f"net: none in {_CONFIG}"))
-
-
-def _explain_rules(host: str, name: str, prepared: PreparedRun) -> Explanation:
-    """Explain a host behind a gateway: the rule that decides, and where it is written. Without a port: 443."""
-    from agent_dev.config import network_rules  # only with such a network
-
-    profile, origins = prepared.settings.profile, prepared.settings.origins
-    _, colon, port = host.removeprefix(f"[{name}]").removeprefix(name).rpartition(":")
-    number = int(port) if colon and port.isascii() and port.isdecimal() else network_rules.HTTPS
-    rules = network_rules.parse_rules(profile.allow, profile.deny)
-    network = network_rules.parse_network(name)
-    wanted = {"address": network.network_address} if network else {"name": name.lower().removesuffix(".")}
-    denying, allowing = rules.denying(number, **wanted), rules.allowing(number, **wanted)
-    local = next((one for one in rules.allow if isinstance(one, network_rules.LocalRule) and one.inside == number), None)
-    found = denying or (local if name in _LOOPBACK else allowing)
-    field = "deny" if denying else "allow"
-    if found is None:
-        origin = f"net: {profile.net} ({origins.get('net', BUILT_IN)})"
-        rule = f"{name}:{number}"
-        return Explanation(host, UNREACHABLE, "no rule allows it", origin, (f"--allow {rule}", f"allow: [{rule!r}] in {_CONFIG}"))
-    origin = f"{field}: {found.text} ({origins.get(f'{field}:{found.text}', BUILT_IN)})"
-    return Explanation(host, UNREACHABLE if denying else REACHABLE, f"port {number}, through the gateway", origin)

@@ -67,7 +67,7 @@ def list_questions(folder: str) -> dict[int, dict[str, Any]]:
                     row = json.load(file)
             except (OSError, ValueError):
                 continue  # just answered
-            if _is_awaited(row.pop(_ASKER, None)):
+            if number.isdecimal() and isinstance(row, dict) and _is_awaited(row.pop(_ASKER, None)):
                 found[int(number)] = row
     return dict(sorted(found.items()))
 

@@ -43,6 +43,13 @@ if TYPE_CHECKING:
         set: str
         digest: str
 
+    class NetRecord(TypedDict):
+        """The network of a session: its mode, and the rules at the start of its last run."""
+
+        mode: str
+        allow: list[str]
+        deny: list[str]
+
     class LogRecord(TypedDict):
         """The end of a log: its lines, the chain of the last one, and the lines dropped when it was full."""
 
@@ -70,6 +77,7 @@ if TYPE_CHECKING:
         is_restore: bool  # a restore of direct mode: `.git` is the user's own, and is merged
         policy: PolicyRecord
         commands: LogRecord
+        net: NetRecord
         network: LogRecord
         events: LogRecord
         rename_similarity: int  # percent of a renamed file's content that is the same

@@ -200,7 +200,7 @@ def test_ctrl_d_leaves_a_question_unanswered(asking: AgentDev) -> None:
             terminal.wait_quiet()
             terminal.keys("ctrl+d")
             assert terminal.wait_exit() == 0
-            assert "not answered: the command still waits" in terminal.text()
+            assert "not answered: it still waits" in terminal.text()
         assert asking.sessions()[0]["approvals"] == 1
 
 

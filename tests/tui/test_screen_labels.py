@@ -128,6 +128,20 @@ def test_the_tabs_fit_next_to_the_diff() -> None:
     assert text_after_keys(some, (40, 12)).splitlines()[1] == " [1] Changes 1,852 [2] Commits [3] [4]"
 
 
+def test_the_network_tab_shows_connections_with_their_details() -> None:
+    some = Sample()
+    rows = (
+        Row("deny   evil.example:443  curl (pid 7)  no rule allows it", ("denied: no rule allows it",), is_risky=True),
+        Row("allow  api.example:443  node (pid 8)", ("bytes sent: 5",)),
+    )
+    some.tabs = {**some.tabs, Tab.NETWORK: rows}
+    shown = text_after_keys(some, (80, 24), "5")
+    assert "[5] Network 2" in shown.splitlines()[1]
+    assert shown.index("deny   evil.example:443") < shown.index("allow  api.example:443")
+    assert "bytes sent: 5" in text_after_keys(some, (80, 24), "5", "down", "enter")
+    assert "[5]" not in text_after_keys(Sample(), (80, 24))
+
+
 def test_a_tiny_terminal_shows_rows_and_a_warning() -> None:
     rows = text_after_keys(Sample(), (20, 5)).splitlines()
     assert any(row.startswith("▌[ ]") for row in rows)

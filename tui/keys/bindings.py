@@ -95,6 +95,7 @@ REVIEW_BINDINGS: dict[str, tuple[str, str, Event | None]] = {
     "tab.commits": ("2", "Commits tab", TabSelected(Tab.COMMITS)),
     "tab.risks": ("3", "Risks tab", TabSelected(Tab.RISKS)),
     "tab.commands": ("4", "Commands tab", TabSelected(Tab.COMMANDS)),
+    "tab.network": ("5", "Network tab", TabSelected(Tab.NETWORK)),
     "cancel": ("escape", "cancel range or search; back; quit", EscapePressed()),
 }
 

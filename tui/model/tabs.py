@@ -14,6 +14,7 @@ class Tab(StrEnum):
     COMMITS = "commits"
     RISKS = "risks"
     COMMANDS = "commands"
+    NETWORK = "network"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from agent_dev.run.prepare import prepare_run
 from agent_dev.run.request import AGENT_OR_COMMAND, COMMAND, PreparedRun, RunRequest
 from agent_dev.sanitize import visible
 from agent_dev.session import sessions
-from agent_dev.session.sessions import CommandContext
+from agent_dev.session.sessions import CommandContext, ListedSession
 
 _HOST = re.compile(r"(localhost|\[?[\w-]*[.:][\w.:-]*\]?)(:\d+)?")  # a name with a dot, or an address
 _HINT = "agent-dev why ~/.ssh/config"
@@ -42,20 +42,23 @@ def _why(argv: list[str], context: CommandContext, options: RunOptions) -> int:
         args.subject, args.session = "", args.session or args.subject
     elif not args.subject:
         raise UsageError(message="why: name a path, a host or a command", hint=_HINT)
-    prepared = _prepare(args, context, options)
-    _print(_explain(args.subject, command, prepared, context), as_json=args.json)
+    one = sessions.find_session(context, args.session) if args.session else None
+    prepared = _prepare(args, one, context, options)
+    folder = one.session.folder if one else ""
+    _print(_explain(args.subject, command, prepared, context, folder), as_json=args.json)
     return SUCCESS
 
 
-def _prepare(args: argparse.Namespace, context: CommandContext, options: RunOptions) -> PreparedRun:
-    if args.session:
-        one = sessions.find_session(context, args.session)
+def _prepare(args: argparse.Namespace, one: ListedSession | None, context: CommandContext, options: RunOptions) -> PreparedRun:
+    if one:
         return resume.prepare_again(one, RunRequest((), options, context.environ, COMMAND))
     words, kind = ((args.agent,), AGENT_OR_COMMAND) if args.agent else (("true",), COMMAND)
     return prepare_run(RunRequest(words, options, context.environ, kind))
 
 
-def _explain(subject: str, command: tuple[str, ...], prepared: PreparedRun, context: CommandContext) -> why.Explanation:
+def _explain(
+    subject: str, command: tuple[str, ...], prepared: PreparedRun, context: CommandContext, folder: str
+) -> why.Explanation:
     """Explain a path, which has a slash or exists here, a command, or else a host."""
     path = os.path.join(context.cwd, os.path.expanduser(subject))
     if not command and ("/" in subject or subject.startswith(("~", ".")) or os.path.lexists(path)):
@@ -63,7 +66,7 @@ def _explain(subject: str, command: tuple[str, ...], prepared: PreparedRun, cont
         full = os.path.join(os.path.realpath(folder), name)
         return why.explain_path(full, prepared, show.preview_spec(prepared, context.environ))
     if not command and _HOST.fullmatch(subject) and not shutil.which(subject):
-        return why.explain_host(subject, prepared)
+        return why.explain_host(subject, prepared, folder)
     prepared = prepared.replace(command=command or (subject,))
     policy = load_policy(prepared.settings.profile.policy, prepared.machine.home, context.environ)
     return why.explain_command(prepared, policy)

@@ -96,6 +96,8 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
                 "state": one.state,
                 "running": one.state == RUNNING,
                 "exit": one.record.get("exit"),
+                "net": one.record.get("net"),
+                "approvals": count_questions(one),
                 "changes": [_change(change, roots) for change in changes.changes],
                 "notes": list(changes.notes),
                 "commits": [_commit(commit, contents.pointers) for commit in contents.commits],
@@ -123,7 +125,8 @@ def _published(one: ListedSession) -> Sequence[ListedPort]:
 def _next_commands(one: ListedSession, contents: SessionContents) -> Sequence[str]:
     """Return the next command for a session: what a user would most likely do with it."""
     if one.state == RUNNING:
-        return command_rows("to see it live", f"agent-dev watch {one.name}")
+        asked = command_rows("to answer what waits", f"agent-dev approve --in {one.name}") if count_questions(one) else ()
+        return (*asked, *command_rows("to see it live", f"agent-dev watch {one.name}"))
     if one.state == MERGED:
         return command_rows("to see its merges", "agent-dev merges")
     if contents.changes.changes:

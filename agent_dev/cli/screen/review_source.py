@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_dev.cli import editor
 from agent_dev.cli.render import merge as merging
-from agent_dev.cli.screen import commits_reader
+from agent_dev.cli.screen import commits_reader, connections_reader
 from agent_dev.cli.screen.conflict_source import ConflictSource, try_import
 from agent_dev.diff import partial_selection as choices
 from agent_dev.diff.hunks import find_hunks
@@ -312,7 +312,12 @@ def _shown_risks(changes: ChangeSet) -> ChangeSet:
 
 def _tabs(review: Review) -> dict[Tab, tuple[TabEntry, ...]]:
     """Return the tabs besides Changes that are not empty."""
-    found = {Tab.COMMITS: commits_reader.list_commits(review), Tab.COMMANDS: _commands(review.session.folder)}
+    folder = review.session.folder
+    found = {
+        Tab.COMMITS: commits_reader.list_commits(review),
+        Tab.COMMANDS: _commands(folder),
+        Tab.NETWORK: connections_reader.list_connections(folder),
+    }
     return {tab: rows for tab, rows in found.items() if rows}
 
 

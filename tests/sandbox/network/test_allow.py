@@ -210,7 +210,7 @@ def test_settings_come_from_files_and_show_says_from_where(agent_dev: AgentDev) 
         ("allow: example.org", "config.yaml:1: allow: must be a list, not text"),
         ("allow: [{name: a.b, port: 3}]", "unknown key (did you mean ports?)"),
         ("deny: ['localhost:80']", "cannot be denied"),
-        ("net: alow", "alow is not one of host, none, allow (did you mean allow?)"),
+        ("net: alow", "alow is not one of host, none, allow, ask, learn (did you mean allow?)"),
     ],
 )
 def test_a_bad_rule_in_a_file_is_one_clear_line(agent_dev: AgentDev, text: str, problem: str) -> None:
@@ -229,7 +229,7 @@ def test_a_bad_rule_in_a_file_is_one_clear_line(agent_dev: AgentDev, text: str, 
         (("--net", "allow", "--deny", "unix:/x"), 2, "cannot be denied"),
         (("--allow", "example.org"), 125, "--allow has no effect with net: host"),
         (("--net", "none", "--deny", "example.org"), 125, "--deny has no effect with net: none"),
-        (("--net", "some"), 2, "expected host, none or allow"),
+        (("--net", "some"), 2, "expected host, none, allow, ask or learn"),
     ],
 )
 def test_bad_options_are_one_clear_line(agent_dev: AgentDev, words: tuple[str, ...], code: int, problem: str) -> None:

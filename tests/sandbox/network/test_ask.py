@@ -13,6 +13,7 @@ from tests.harness.internet import CLIENT, PORT, in_internet
 from tests.harness.program import PYTHON, AgentDev, children, wait_until
 
 API, FILES = "api.example.org", "files.example.org"
+PATIENT = CLIENT.replace("(host, port), 10)", "(host, port), 100)")  # as long as a question waits
 # Asks several at once: a line with pairs of host and port is answered by a line with the answers.
 TALK = """
 from concurrent.futures import ThreadPoolExecutor
@@ -62,7 +63,7 @@ class Agent:
 @contextmanager
 def agent(program: AgentDev, *words: str, net: str = "ask") -> Iterator[Agent]:
     options = ("--net", net, "--no-merge", *words)
-    with program.start(*options, "--", PYTHON, "-I", "-c", CLIENT + TALK, before=in_internet()) as process:
+    with program.start(*options, "--", PYTHON, "-I", "-c", PATIENT + TALK, before=in_internet()) as process:
         yield Agent(program, process)
 
 

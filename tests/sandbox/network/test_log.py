@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.harness.internet import CLIENT, PORT, in_internet
 from tests.harness.program import PYTHON, AgentDev
 
@@ -109,6 +111,27 @@ def test_why_names_the_rule_that_decides(agent_dev: AgentDev) -> None:
     assert "config.yaml:5" in why("gist.example.org:22")
     assert "config.yaml:4" in why("localhost:5432")
     assert "--allow 1.1.1.1:443" in why("1.1.1.1:443")
+
+
+@pytest.mark.parametrize(
+    ("net", "host", "state"),
+    [
+        ("allow", "new.example.org", "not reachable: no rule allows it"),
+        ("ask", "new.example.org", "asks you: no rule allows it"),
+        ("ask", "10.1.2.3:22", "not reachable: no rule allows it, and it is not public"),
+        ("ask", "93.184.215.14:22", "asks you: "),
+        ("ask", "localhost:99", "not reachable: no rule allows it"),
+        ("ask", "api.anthropic.com", "reachable: port 443"),
+        ("learn", "new.example.org:22", "reachable: no rule names it: it is learned"),
+        ("learn", "93.184.215.14", "not reachable: no rule allows it"),
+        ("learn", "93.184.215.14:22", "not reachable: no rule allows it"),
+    ],
+)
+def test_why_explains_a_host_without_a_rule_in_every_mode(agent_dev: AgentDev, net: str, host: str, state: str) -> None:
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text("command: [sh]\nagent: {hosts: [api.anthropic.com]}\n")
+    assert f"{host}: {state}" in agent_dev("--net", net, "why", "--agent", "mine", host).stdout
 
 
 def test_doctor_tests_what_such_a_network_needs(agent_dev: AgentDev) -> None:

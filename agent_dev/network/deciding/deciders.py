@@ -1,4 +1,4 @@
-"""Deciders: which rule allows a captured connection. One per mode of the network; `ask` has its own package (asking)."""
+"""Deciders: which rule allows a captured connection. One per mode of the network."""
 
 from ipaddress import ip_network
 from typing import Protocol

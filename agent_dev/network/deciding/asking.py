@@ -8,12 +8,12 @@ from agent_dev.config.remembered_rules import ALLOW, DENY
 from agent_dev.network import access
 from agent_dev.network.access import Denied, Destination, NoRule
 from agent_dev.network.addresses import is_public
-from agent_dev.network.asking.live_rules import LiveRules
-from agent_dev.network.asking.questions import GONE, NONE, Questions
 from agent_dev.network.connecting import Connector, failure_reason
 from agent_dev.network.connection import Connection
 from agent_dev.network.connection_log import DENY as DENIED
-from agent_dev.network.deciding import rule_for
+from agent_dev.network.deciding.deciders import rule_for
+from agent_dev.network.deciding.live_rules import LiveRules
+from agent_dev.network.deciding.questions import GONE, NONE, Questions
 from agent_dev.session import approvals
 
 _NO_ANSWER = {NONE: "nobody has approved it in time", GONE: "it gave up before an answer"}

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agent_dev.network.access import Denied, Destination
-from agent_dev.network.asking.caller_notes import CallerNotes
 from agent_dev.network.connection import Connection
+from agent_dev.network.deciding.caller_notes import CallerNotes
 from agent_dev.session import approvals
 from agent_dev.session.alerts import Alerts
 
@@ -21,7 +21,7 @@ _ESTABLISHED, _CLOSE = 1, 7  # states of a TCP connection
 
 
 @dataclass(slots=True)
-class _Question:
+class _ConnectionQuestion:
     """A question, and the connections that wait for its answer."""
 
     number: int
@@ -38,7 +38,7 @@ class Questions:
 
     def __init__(self, folder: str, seconds: int, alerts: Alerts, notes: CallerNotes) -> None:
         self._folder, self._seconds, self._alerts, self._notes = folder, seconds, alerts, notes
-        self._open: dict[str, _Question] = {}
+        self._open: dict[str, _ConnectionQuestion] = {}
         self._polling: asyncio.Task[None] | None = None
 
     async def ask(self, connection: Connection) -> str:
@@ -53,7 +53,7 @@ class Questions:
             self._polling = asyncio.get_running_loop().create_task(self._poll())
         return await asyncio.shield(question.answer)
 
-    def _add(self, connection: Connection) -> _Question:
+    def _add(self, connection: Connection) -> _ConnectionQuestion:
         wanted, row = connection.wanted, connection.entry.row
         if len(self._open) >= _MAX_QUESTIONS:
             raise Denied("no rule allows it, and too many questions wait for the user")
@@ -74,7 +74,7 @@ class Questions:
         program = f"  {fields['program']}" if fields["program"] else ""
         self._alerts.alert_connection(f"{wanted}{program}")
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        return _Question(number, wanted, time.monotonic() + self._seconds, answer)
+        return _ConnectionQuestion(number, wanted, time.monotonic() + self._seconds, answer)
 
     async def _poll(self) -> None:
         """Check for answers as long as there are questions."""
@@ -89,7 +89,7 @@ class Questions:
                     approvals.remove_question(self._folder, question.number)
         self._polling = None
 
-    def _answer(self, question: _Question) -> str:
+    def _answer(self, question: _ConnectionQuestion) -> str:
         """Return the answer, or what stands for it; "" while there is none."""
         answer = approvals.read_answer(self._folder, question.number)
         if answer:

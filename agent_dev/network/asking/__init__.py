@@ -1,1 +1,0 @@
-"""The mode `ask`: connections that wait for the user's answer."""

@@ -1,0 +1,48 @@
+"""Explain a host behind a gateway: the rule that decides, and where it is written."""
+
+from agent_dev.config import network_rules
+from agent_dev.config.network_rules import HTTPS, LocalRule
+from agent_dev.config.profile import BUILT_IN
+from agent_dev.network.addresses import is_public
+from agent_dev.network.deciding.live_rules import read_session_rules
+from agent_dev.run.request import PreparedRun
+
+REACHABLE, UNREACHABLE, ASKED = "reachable", "not reachable", "asks you"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_CONFIG = "config.yaml"
+_SESSION_ORIGIN = "your answer for the session"
+
+Found = tuple[str, str, str, tuple[str, ...]]  # state, text, origin, changes
+
+
+def explain_by_rules(host: str, name: str, prepared: PreparedRun, folder: str) -> Found:
+    """Explain a host with its port, without one 443. `name`: the host alone; `folder`: of a session, "" for a new one."""
+    _, colon, digits = host.removeprefix(f"[{name}]").removeprefix(name).rpartition(":")
+    port = int(digits) if colon and digits.isascii() and digits.isdecimal() else HTTPS
+    profile, session = prepared.settings.profile, read_session_rules(folder)
+    rules = network_rules.parse_rules((*profile.allow, *session.allow), (*profile.deny, *session.deny))
+    network = network_rules.parse_network(name)
+    wanted = {"address": network.network_address} if network else {"name": name.lower().removesuffix(".")}
+    denying, allowing = rules.denying(port, **wanted), rules.allowing(port, **wanted)
+    local = next((one for one in rules.allow if isinstance(one, LocalRule) and one.inside == port), None)
+    found = denying or (local if name in _LOOPBACK else allowing)
+    if found is not None:
+        field = "deny" if denying else "allow"
+        given = dict.fromkeys((f"{field}:{rule}" for rule in getattr(session, field)), _SESSION_ORIGIN)
+        origin = {**given, **prepared.settings.origins}.get(f"{field}:{found.text}", BUILT_IN)
+        text = f"port {port}, through the gateway"
+        return UNREACHABLE if denying else REACHABLE, text, f"{field}: {found.text} ({origin})", ()
+    state, text = _without_rule(profile.net, name, is_public_target=network is None or is_public(network.network_address))
+    rule = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+    origin = f"net: {profile.net} ({prepared.settings.origins.get('net', BUILT_IN)})"
+    return state, text, origin, (f"--allow {rule}", f"allow: [{rule!r}] in {_CONFIG}")
+
+
+def _without_rule(net: str, name: str, *, is_public_target: bool) -> tuple[str, str]:
+    """Return the state of a host that no rule names, and why."""
+    is_asked_about = name not in _LOOPBACK and is_public_target
+    if net == "ask" and is_asked_about:
+        return ASKED, "no rule allows it: the connection waits for `agent-dev approve`, if it leads to public addresses"
+    if net == "learn" and is_asked_about and any(one.isalpha() for one in name.rpartition(".")[2]) and ":" not in name:
+        return REACHABLE, "no rule names it: it is learned, if it leads to public addresses"
+    return UNREACHABLE, "no rule allows it" if is_public_target else "no rule allows it, and it is not public"

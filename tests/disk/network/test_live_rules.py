@@ -1,0 +1,54 @@
+"""The rules of a running sandbox: answers are added, kept for the session, and read from the profile's file."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_dev.config.remembered_rules import ALLOW, DENY, remember
+from agent_dev.network.deciding.live_rules import LiveRules, read_session_rules
+
+NAME = "a.example"
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[str, str]:
+    """Return a session's folder and the path of the profile's file."""
+    (tmp_path / "session").mkdir()
+    return f"{tmp_path}/session", f"{tmp_path}/network/mine.yaml"
+
+
+def allows(live: LiveRules, name: str = NAME, port: int = 443) -> bool:
+    return bool(live.current.allowing(port, name=name)) and not live.current.denying(port, name=name)
+
+
+def test_answers_for_the_session_hold_in_its_next_run(places: tuple[str, str]) -> None:
+    live = LiveRules((), (), *places)
+    live.add_for_session(ALLOW, f"{NAME}:443")
+    assert allows(live)
+    assert not allows(live, port=22)
+    assert allows(LiveRules((), (), *places))
+    live.add_for_session(DENY, f"{NAME}:443")
+    assert not allows(LiveRules((), (), *places))
+
+
+def test_a_rule_that_another_session_remembers_is_read(places: tuple[str, str]) -> None:
+    live = LiveRules((), (), *places)
+    remember(places[1], ALLOW, f"{NAME}:443")
+    assert not allows(live)
+    live.read_changes()
+    assert allows(live)
+    Path(places[1]).write_text("allow: {")
+    live.read_changes()
+    assert allows(live)
+    Path(places[1]).write_text("")
+    live.read_changes()
+    assert not allows(live)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "7", '{"allow": 7, "deny": []}', '{"allow": ["a b"], "deny": []}', '{"allow": []}']
+)
+def test_a_damaged_file_of_a_session_has_no_rules(places: tuple[str, str], text: str) -> None:
+    Path(places[0], "network-rules.json").write_text(text)
+    assert read_session_rules(places[0]) == read_session_rules("/nowhere")
+    assert not allows(LiveRules((), (), *places))
