@@ -169,6 +169,10 @@ class RefusedCommits(AgentDevError):
     """the agent's commits are refused: {reason}"""
 
 
+class BadBundle(AgentDevError):
+    """the bundle is refused: {reason}"""
+
+
 class CannotImport(AgentDevError):
     """{message}"""
 

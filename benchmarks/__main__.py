@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 
 from benchmarks import (
+    bundles,
     checkpoints,
     commands,
     commits,
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Callable[[WorkingDirectory], tuple[Section, ...]]] = {
     "much": many_files.run,
     "growth": growth.run,
     "commits": commits.run,
+    "bundles": bundles.run,
     "reviews": reviews.run,
     "tools": tools.run,
     "transactions": transactions.run,

@@ -64,6 +64,8 @@ sessions
   sessions rename S NAME     rename a session that has ended
   resume [SESSION]           run the agent of a session again
   fork [SESSION]             copy an ended session; --name names the copy
+  bundle [SESSION] FILE      write a session as one file; --show FILE checks one
+  import FILE                make a session of a bundle; --signed-by WHO
   stop [SESSION]             stop a running session
   discard [SESSION]          move a session to the trash
   undiscard [SESSION]        restore a session from the trash

@@ -42,6 +42,7 @@ VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that impl
     "why": ("why",),
     "exec": ("exec", "shell"),
     "fork": ("fork",),
+    "bundle": ("bundle", "import"),
     "worktrees": ("worktrees",),
     "home": ("home", "trust", "clean", "config"),
     "install": ("install", "outdated"),

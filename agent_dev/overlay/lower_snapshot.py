@@ -316,6 +316,11 @@ class LowerSnapshot:
         """Return whether a file had the content of a blob that git's index named when the session began."""
         return self._content_location(root, path).startswith("@")
 
+    def blob_of(self, root: int, path: bytes) -> tuple[str, str] | None:
+        """Return the object store and the id of the blob that has a path's content; None if it is not known to be in git."""
+        store, mark, oid = self._content_location(root, path).partition(":")
+        return (self._stores[int(store[1:])], oid) if mark and store.startswith("@") else None
+
     def content(self, root: int, path: bytes) -> bytes | None:
         """Return the content of a file from the stored copy or git's blob; None if neither is certain.
 

@@ -42,6 +42,7 @@ from agent_dev.review_page.content import (
 )
 from agent_dev.review_page.side_by_side import compare_texts, convert_patch
 from agent_dev.review_page.three_way import cells, compare_versions
+from agent_dev.session.origin import describe_origin
 from agent_dev.session.sessions import ListedSession
 
 _MAX_CHANGES = 2000
@@ -99,6 +100,7 @@ def create_page(
     shown = ordered[:_MAX_CHANGES]
     facts = [("session", one.session.id), ("state", one.state), ("command", " ".join(map(str, review.record["command"])))]
     facts += [("directory", root) for root in roots]
+    facts += [("imported", origin)] if (origin := describe_origin(review.record)) else []
     return ReviewPage(
         one.name,
         tuple(facts),

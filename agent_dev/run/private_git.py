@@ -101,11 +101,12 @@ def _copy(job: CopyJob, git: repository.WorkTreeGitDir, number: int, *, has_obje
     )
     git_dir = private_copy.create_private_copy(spec, "" if is_in_upper else git.common)
     if is_in_upper:
-        _make_opaque(copy, session)
+        make_opaque(copy, session)
     return git_dir
 
 
-def _make_opaque(copy: str, session: store.Session) -> None:
+def make_opaque(copy: str, session: store.Session) -> None:
+    """Let a private git directory in an upper layer hide the user's. Raises UnusableStateDirectory."""
     try:
         os.setxattr(copy, "user.overlay.opaque", b"y")
     except OSError as error:

@@ -57,6 +57,13 @@ if TYPE_CHECKING:
         chain: str
         dropped: int
 
+    class ImportedRecord(TypedDict):
+        """Where an imported session comes from: the host by its own account, the signer ("" unsigned), what was left out."""
+
+        host: str
+        signer: str
+        left_out: list[str]
+
     class OptionalFields(TypedDict, total=False):
         """The fields that a record gains later or only sometimes."""
 
@@ -83,6 +90,7 @@ if TYPE_CHECKING:
         rename_similarity: int  # percent of a renamed file's content that is the same
         packed: bool  # reduced to what an undo needs
         packed_copies: list[int]  # `copies` before packing
+        imported: ImportedRecord  # of a session that came as a bundle
 
     class Record(OptionalFields):
         """session.json. Times in ns since 1970; `stores` are pairs of (host directory, path inside)."""

@@ -40,6 +40,7 @@ from agent_dev.risk.commit_risks import SUBMODULE_MOVED
 from agent_dev.sandbox.attaching.state import is_detached
 from agent_dev.sanitize import visible
 from agent_dev.session import approvals
+from agent_dev.session.origin import describe_origin, origin_as_json
 from agent_dev.session.published import ListedPort, read_published, url_of
 from agent_dev.session.sessions import ListedSession
 from agent_dev.session.store import MERGED, RUNNING
@@ -98,6 +99,7 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
                 "exit": one.record.get("exit"),
                 "net": one.record.get("net"),
                 "approvals": count_questions(one),
+                "imported": origin_as_json(one.record),
                 "changes": [_change(change, roots) for change in changes.changes],
                 "notes": list(changes.notes),
                 "commits": [_commit(commit, contents.pointers) for commit in contents.commits],
@@ -108,6 +110,8 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
     print_line(session_line(one, palette))
     for port in _published(one):
         print_line(f"published {url_of(port, one.name)}, port {port.inside} inside")
+    if origin := describe_origin(one.record):
+        print_line(f"imported: {origin}")
     _list(changes, roots, palette)
     for commit in contents.commits:
         mark = " (imported)" if commit.is_imported else ""
@@ -214,6 +218,7 @@ def print_sessions(
                 "started": one.record.get("started"),
                 "exit": one.record.get("exit"),
                 "approvals": count_questions(one),
+                "imported": origin_as_json(one.record),
                 "problem": one.problem or None,
             }
             for one in found
@@ -258,6 +263,7 @@ def _listed(one: ListedSession, *, with_root: bool) -> tuple[str, ...]:
     session_id = one.session.id if with_root and one.record.get("name") else ""
     waiting = approvals.count_by_kind(one.session.folder) if one.state == RUNNING else (0, 0)
     note = f"{question_words.count_questions(*waiting)} waiting (agent-dev approve)" if any(waiting) else ""
+    note = ", ".join(text for text in (describe_origin(one.record), note) if text)
     shown_state = f"{one.state}, detached" if _is_detached(one) else one.state
     return one.name, shown_state, when, command_text(one.record["command"]), session_id, root, note
 

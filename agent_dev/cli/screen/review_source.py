@@ -28,6 +28,7 @@ from agent_dev.overlay.labels import RISK_SIGN
 from agent_dev.overlay.selection import Selection
 from agent_dev.policy.command_risks import find_command_risks
 from agent_dev.session import store
+from agent_dev.session.origin import describe_origin
 from agent_dev.session.sessions import CommandContext
 from tui.model.tabs import ImportMode, Tab, TabEntry
 from tui.model.totals import LineCount
@@ -61,7 +62,8 @@ class ReviewSource:
         self.session = str(record.get("name") or review.session.id)
         self.root = str(record["root"])
         self.roots: tuple[str, ...] = tuple(record["roots"])
-        self.command = tuple(map(str, record["command"]))
+        origin = describe_origin(record)
+        self.command = (*([f"[{origin}]"] if origin else ()), *map(str, record["command"]))
         self.tabs = _tabs(review)
         self._fits = dict(review.reconciliations)  # as opened: a conflict can be resolved again, differently
         self._conflicts = {change.key: change for change in review.changes.changes if change.conflict}

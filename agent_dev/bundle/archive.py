@@ -1,0 +1,139 @@
+"""The archive of a bundle: a plain tar of regular files, written and read in its strictest form.
+
+The members follow from the manifest, in a fixed order. The reader compares each header with the one that the writer would
+write: no name, mode, owner, time or type of an archive is ever used.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from agent_dev.errors import BadBundle
+
+BLOCK = 512
+CHUNK = 1 << 20
+END = bytes(2 * BLOCK)
+MANIFEST, SIGNATURE, PACK = "manifest.json", "manifest.json.sig", "git.pack"
+MAX_MANIFEST, MAX_SIGNATURE = 128 << 20, 64 << 10  # bytes
+
+
+class Source(Protocol):
+    """A stream that a bundle is read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes; none at the end."""
+
+
+class Target(Protocol):
+    """A stream that a bundle is written to."""
+
+    def write(self, data: bytes, /) -> object:
+        """Write all bytes."""
+
+
+def header(name: str, size: int) -> bytes:
+    """Return the tar header (ustar) of a regular file: only name and size differ. Raises BadBundle if one does not fit."""
+    encoded = name.encode("ascii", "replace")
+    if len(encoded) > 99 or not 0 <= size < 8**11:
+        raise BadBundle(reason=f"the size of {name} does not fit a tar header")
+    numbers = b"%07o\0%07o\0%07o\0%011o\0%011o\0        0" % (0o644, 0, 0, size, 0)
+    fields = (encoded.ljust(100, b"\0") + numbers + bytes(100) + b"ustar\x0000").ljust(BLOCK, b"\0")
+    return b"%b%06o\0 %b" % (fields[:148], sum(fields), fields[156:])
+
+
+def write_member(target: Target, name: str, data: bytes) -> None:
+    """Write a member that is in memory."""
+    target.write(header(name, len(data)) + data + bytes(-len(data) % BLOCK))
+
+
+def write_stream(target: Target, name: str, size: int, pieces: Iterator[bytes]) -> None:
+    """Write a member from pieces that have `size` bytes together."""
+    target.write(header(name, size))
+    for piece in pieces:
+        target.write(piece)
+    target.write(bytes(-size % BLOCK))
+
+
+def blob_name(digest: str) -> str:
+    """Return the name of the member with the content of this SHA-256."""
+    return f"blobs/{digest}"
+
+
+def log_name(log: str) -> str:
+    """Return the name of the member with a log."""
+    return f"log/{log}.jsonl"
+
+
+class ArchiveReader:
+    """Reads the members of a bundle in order, and no byte more than they declare. Every method raises BadBundle."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def first(self, name: str, limit: int) -> bytes:
+        """Return a member whose size only its header tells."""
+        size = _declared_size(self._exactly(BLOCK), name)
+        if size > limit:
+            raise BadBundle(reason=f"its {name} is larger than {limit >> 10} KiB")
+        return self._content(size)
+
+    def signature(self) -> tuple[bytes, bytes]:
+        """Return the signature, or b"" if the bundle has none, and then the header that stands in its place."""
+        block = self._exactly(BLOCK)
+        if block[: len(SIGNATURE) + 1] != SIGNATURE.encode() + b"\0":
+            return b"", block
+        size = _declared_size(block, SIGNATURE)
+        if not 0 < size <= MAX_SIGNATURE:
+            raise BadBundle(reason="its signature is too large")
+        return self._content(size), self._exactly(BLOCK)
+
+    def member(self, name: str, size: int, digest: str, write: Callable[[bytes], object], block: bytes = b"") -> None:
+        """Read the next member, which must have this name, size and SHA-256. `block`: its header, if it was read."""
+        if (block or self._exactly(BLOCK)) != header(name, size):
+            raise BadBundle(reason=f"{name} is not where its manifest says")
+        seen, left = hashlib.sha256(), size
+        while left:
+            piece = self._some(min(left, CHUNK))
+            left -= len(piece)
+            seen.update(piece)
+            write(piece)
+        if any(self._exactly(-size % BLOCK)):
+            raise BadBundle(reason="there is data between two files")
+        if seen.hexdigest() != digest:
+            raise BadBundle(reason=f"the content of {name} is not what its manifest says")
+
+    def end(self, block: bytes = b"") -> None:
+        """Read the end of the archive; nothing may follow."""
+        if (block or self._exactly(BLOCK)) + self._exactly(BLOCK) != END or self._source.read(1):
+            raise BadBundle(reason="there is more in it than its manifest says")
+
+    def _content(self, size: int) -> bytes:
+        data = self._exactly(size)
+        if any(self._exactly(-size % BLOCK)):
+            raise BadBundle(reason="there is data between two files")
+        return data
+
+    def _exactly(self, size: int) -> bytes:
+        pieces, left = [], size
+        while left:
+            piece = self._some(min(left, CHUNK))
+            pieces.append(piece)
+            left -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _some(self, size: int) -> bytes:
+        piece = self._source.read(size)
+        if not piece:
+            raise BadBundle(reason="it is incomplete")
+        return piece
+
+
+def _declared_size(block: bytes, name: str) -> int:
+    """Return the size in a header that is otherwise the expected one. Raises BadBundle."""
+    try:
+        size = int(block[124:135], 8)
+    except ValueError:
+        size = -1
+    if size < 0 or block != header(name, size):
+        raise BadBundle(reason="it is not a bundle of agent-dev" if name == MANIFEST else f"{name} is damaged")
+    return size

@@ -1,0 +1,239 @@
+"""Import a bundle: a session over the repository here, which is reviewed, merged and resumed like one that ran here.
+
+The manifest is checked before anything is written, and so is the space. Everything is written into the folder of a new session,
+which has no record until it is complete and durable: whatever ends this process, the next command removes the rest.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from agent_dev.agent_git.program import find_git
+from agent_dev.bundle import archive, base_builder, commits_import, upper_builder
+from agent_dev.bundle import manifest as manifests
+from agent_dev.bundle.archive import ArchiveReader, Source
+from agent_dev.errors import BadBundle, CommandFailed, Refused
+from agent_dev.fs import checksummed_json, durable
+from agent_dev.fs.rmtree import remove_tree
+from agent_dev.git import repository
+from agent_dev.git.git_dir import PrivateGitDir
+from agent_dev.overlay.labels import format_size
+from agent_dev.run import private_git
+from agent_dev.sandbox import plan
+from agent_dev.session import removal, store
+from agent_dev.session.sessions import CommandContext
+
+_ENTRY_SIZE = 8192  # bytes on disk of an entry besides its content, at most
+FindSigner = Callable[[bytes, bytes], str]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBundle:
+    """A bundle whose manifest was read and checked. `signer`: the principal, or "" for an unsigned bundle."""
+
+    reader: ArchiveReader
+    manifest: dict[str, Any]
+    size: int
+    signer: str
+    _next: bytes  # the header after the manifest and the signature
+
+    @property
+    def host(self) -> str:
+        """The host that it says it was made on."""
+        return str(self.manifest["made"]["host"])
+
+    @property
+    def disk_size(self) -> int:
+        """The bytes that an import needs on disk, at most."""
+        git, entries = self.manifest["git"], sum(len(root["entries"]) for root in self.manifest["roots"])
+        logs = sum(row["size"] for row in self.manifest["logs"].values())
+        pack = git["size"] if git else 0
+        return int(2 * (sum(self.manifest["blobs"].values()) + pack) + logs + self.size + entries * _ENTRY_SIZE)
+
+    def read_members(self, folder: str | None) -> None:
+        """Read and check the rest; `folder`: where the members are written, None: nowhere. Raises BadBundle, OSError."""
+        block = self._next
+        for name, size, digest in _members(self.manifest):
+            if folder is None:
+                self.reader.member(name, size, digest, lambda _: None, block)
+            else:
+                fd = os.open(f"{folder}/{_file_name(name)}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                try:
+                    self.reader.member(name, size, digest, lambda piece, fd=fd: durable.write(fd, piece), block)  # type: ignore[misc]
+                finally:
+                    os.close(fd)
+            block = b""
+        self.reader.end(block)
+
+
+def _members(manifest: dict[str, Any]) -> list[tuple[str, int, str]]:
+    """Return the members that follow the manifest, in order: name, size, SHA-256."""
+    git, logs = manifest["git"], manifest["logs"]
+    members = [(archive.PACK, git["size"], git["digest"])] if git and git["size"] else []
+    members += [(archive.log_name(name), logs[name]["size"], logs[name]["digest"]) for name in manifests.LOGS if name in logs]
+    return members + [(archive.blob_name(digest), size, digest) for digest, size in sorted(manifest["blobs"].items())]
+
+
+def _file_name(member: str) -> str:
+    """Return the file in a new folder that a member is written to; members have fixed names or are digests."""
+    return member.rpartition("/")[2]
+
+
+def open_bundle(source: Source, find_signer: FindSigner) -> OpenBundle:
+    """Read a bundle up to its manifest and signature, and check both. `find_signer` gets the signed bytes and the signature.
+
+    Raises BadBundle.
+    """
+    reader = ArchiveReader(source)
+    data = reader.first(archive.MANIFEST, archive.MAX_MANIFEST)
+    try:
+        value = checksummed_json.loads(data)
+    except (ValueError, MemoryError):
+        raise BadBundle(reason="its manifest is damaged") from None
+    manifests.check_manifest(value)
+    if data != checksummed_json.dumps(value):
+        raise BadBundle(reason="its manifest is not written as agent-dev writes it")
+    signature, block = reader.signature()
+    return OpenBundle(reader, value, len(data), find_signer(data, signature) if signature else "", block)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """Parameters of an import: the session's name, and the directories of further roots in the bundle's order."""
+
+    name: str = ""
+    further_roots: tuple[str, ...] = ()
+    max_size: int = 0  # bytes on disk; 0: the free space
+
+
+def import_bundle(bundle: OpenBundle, context: CommandContext, request: ImportRequest) -> store.Session:
+    """Make an unlocked, waiting session of a bundle. Raises AgentDevError; then nothing of it is left."""
+    roots = _roots(bundle, context, request)
+    _require_space(bundle, context.store, request)
+    session = store.create_session(context.store)
+    try:
+        _fill(session, bundle, context, request, roots)
+    except OSError as error:
+        removal.remove_session_now(session.replace(lock=-1))
+        raise _as_refusal(error) from None
+    except BaseException:
+        removal.remove_session_now(session.replace(lock=-1))
+        raise
+    finally:
+        store.unlock_session(session)
+    return session.replace(lock=-1)
+
+
+def _as_refusal(error: OSError) -> Refused:
+    return Refused(message=f"the bundle cannot be imported: {error.strerror}; nothing was changed", hint="agent-dev clean")
+
+
+def _roots(bundle: OpenBundle, context: CommandContext, request: ImportRequest) -> tuple[str, ...]:
+    """Return the directories here of the bundle's roots. Raises Refused."""
+    wanted = bundle.manifest["roots"]
+    if len(wanted) != 1 + len(request.further_roots):
+        names = ", ".join(f"--overlay {root['name']}" for root in wanted[1:]) or "no --overlay"
+        raise Refused(message=f"the bundle has {len(wanted)} roots", hint=f"name the directory of each further one: {names}")
+    roots = (context.root, *map(os.path.realpath, request.further_roots))
+    for path in roots[1:]:
+        if not os.path.isdir(path):
+            raise Refused(message=f"--overlay {path} is not a directory")
+    repository.refuse_embedded_git_dir(repository.SessionLocation(context.root, repository.find_git_dir(context.root)))
+    return roots
+
+
+def _require_space(bundle: OpenBundle, place: store.Store, request: ImportRequest) -> None:
+    folder = place.path
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    found = os.statvfs(folder)
+    free = found.f_bavail * found.f_frsize
+    limit = min(request.max_size or free, free)
+    if bundle.disk_size > limit:
+        kind = "are free" if limit == free else "are allowed"
+        raise Refused(
+            message=f"the bundle needs {format_size(bundle.disk_size)}, but {format_size(limit)} {kind}", hint="agent-dev clean"
+        )
+    entries = sum(len(root["entries"]) for root in bundle.manifest["roots"]) + len(bundle.manifest["blobs"])
+    if found.f_files and entries > found.f_favail:
+        raise Refused(message=f"the bundle needs {entries} inodes, but {found.f_favail} are free", hint="agent-dev clean")
+
+
+def _fill(
+    session: store.Session, bundle: OpenBundle, context: CommandContext, request: ImportRequest, roots: tuple[str, ...]
+) -> None:
+    value, blobs = bundle.manifest, f"{session.folder}/blobs"
+    os.mkdir(blobs, 0o700)
+    bundle.read_members(blobs)
+    gits = list(map(repository.find_git_dir, roots))
+    record = _record(bundle, context, request, roots)
+    try:
+        program = find_git(record, context.environ)
+    except CommandFailed:
+        if any(gits):
+            raise
+        program = ""
+    uses = Counter(row["digest"] for root in value["roots"] for row in root["entries"] if row["type"] == "file")
+    uses += Counter(row["digest"] for root in value["roots"] for row in root["base"] if row.get("digest") in value["blobs"])
+    for number, (path, root) in enumerate(zip(roots, value["roots"], strict=True)):
+        upper = store.add_root(session, number, path).upper
+        upper_builder.build_upper(upper, root["entries"], blobs, uses)
+    stores = tuple((path, f"{git.common}/objects" if git else "") for path, git in zip(roots, gits, strict=True))
+    base_builder.write_base(base_builder.BaseRequest(session.lower_snapshot, blobs, program, stores), value["roots"], uses)
+    copies = tuple(
+        commits_import.copy_git_dir(session, commits_import.RootGit(number, path, git), roots, program, context.environ)
+        for number, (path, git) in enumerate(zip(roots, gits, strict=True))
+        if git is not None and git.common not in {other.common for other in gits[:number] if other}
+    )
+    _record_git(record, gits[0], copies, session, roots)
+    pack = f"{blobs}/{archive.PACK}"
+    commits = value["git"] and commits_import.CommitsImport(value["git"], pack if os.path.exists(pack) else "", program)
+    commits_import.import_commits(session, record, commits, context.environ)
+    _take_logs(session, blobs, value["logs"])
+    remove_tree(blobs)
+    removal.remove_work_directories(session)
+    durable.sync_file_system_of(session.folder)
+    store.write_record(session, record, is_durable=True)
+    store.sync_record(session)
+
+
+def _record(bundle: OpenBundle, context: CommandContext, request: ImportRequest, roots: tuple[str, ...]) -> store.Record:
+    value, user_home = bundle.manifest, context.environ.get("HOME", "")
+    home = os.path.realpath(plan.agent_home_path(context.profile, user_home, context.root))
+    options: dict[str, object] = {"merge": True} | ({"overlay": list(roots[1:])} if roots[1:] else {})
+    record: store.Record = {
+        **store.BLANK,
+        **value["session"],
+        "state": store.WAITING,
+        "name": request.name,
+        "root": roots[0],
+        "roots": list(roots),
+        "cwd": roots[0],
+        "options": options,
+        "agent_home": home,
+        "homes": home,
+        "launched": time.time_ns(),
+        "imported": {"host": bundle.host, "signer": bundle.signer, "left_out": value["left_out"]},
+    }
+    return record
+
+
+def _record_git(
+    record: store.Record,
+    git: repository.WorkTreeGitDir | None,
+    copies: tuple[PrivateGitDir, ...],
+    session: store.Session,
+    roots: tuple[str, ...],
+) -> None:
+    """Add to a record what a run records of its git directories."""
+    places = tuple(session.root(number, path) for number, path in enumerate(roots))
+    record.update(private_git.record_fields(git, copies, places, is_direct=False))  # type: ignore[typeddict-item]
+
+
+def _take_logs(session: store.Session, blobs: str, logs: dict[str, Any]) -> None:
+    """Move the logs into the session; like those of a run here, they are verified when they are read."""
+    for name in logs:
+        os.rename(f"{blobs}/{name}.jsonl", f"{session.folder}/{name}.jsonl")

@@ -1,0 +1,271 @@
+"""The manifest of a bundle: checks of every value, since it may have been written by anyone.
+
+Nothing is written before the whole manifest is checked. An entry's path is below its root, in a directory that comes before it,
+and not in a git directory; so a tree that is built from it in order never leaves the new, empty directory it is built in.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agent_dev.errors import BadBundle
+
+FORMAT, VERSION = "agent-dev bundle", 1
+LOGS = ("commands", "events", "network")
+MAX_ENTRIES, MAX_ROOTS, MAX_REFS = 500_000, 64, 20_000
+MAX_LOG = 128 << 20  # bytes
+MAX_SIZE = 1 << 40  # bytes of one file
+_MAX_TIME = 1 << 63
+_MAX_PATH, _MAX_NAME, _MAX_TARGET = 4096, 255, 4095
+_MAX_ATTRIBUTES, _MAX_ATTRIBUTE = 64, 1 << 17
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII).fullmatch
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII).fullmatch
+_HEX = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII).fullmatch
+_REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+").fullmatch
+_SESSION_NAME = re.compile(r"[A-Za-z0-9._-]{0,100}", re.ASCII).fullmatch
+_CONTENT, _SPECIAL = ("file",), ("fifo", "socket")
+UPPER_TYPES = ("dir", "file", "symlink", "whiteout", *_SPECIAL)
+BASE_TYPES = ("dir", "file", "symlink", *_SPECIAL)
+_UPPER_KEYS = frozenset(("path", "type", "mode", "mtime", "size", "digest", "target", "opaque", "attributes"))
+_BASE_KEYS = frozenset(("path", "type", "mode", "size", "digest", "blob", "target", "attributes"))
+_FIELDS = frozenset(("format", "version", "made", "session", "roots", "git", "logs", "blobs", "left_out", "task"))
+
+
+def check_manifest(manifest: Any) -> None:
+    """Check every value of a manifest. Raises BadBundle for the first that no export writes."""
+    try:
+        _check(manifest)
+    except (KeyError, TypeError, AttributeError, UnicodeEncodeError) as error:
+        raise BadBundle(reason=f"a value in its manifest is missing or of another type ({error})") from None
+
+
+def require(is_met: bool, reason: str) -> None:  # noqa: FBT001  (reads as an assertion)
+    """Raise BadBundle unless a condition is met."""
+    if not is_met:
+        raise BadBundle(reason=reason)
+
+
+def _check(manifest: Any) -> None:
+    require(isinstance(manifest, Mapping) and manifest.get("format") == FORMAT, "it is not a bundle of agent-dev")
+    version = manifest.get("version")
+    require(version == VERSION, f"it has format {version!r}, and this agent-dev reads format {VERSION}")
+    require(manifest.keys() <= _FIELDS, "its manifest has unknown fields")
+    blobs = manifest["blobs"]
+    require(isinstance(blobs, dict), "its list of files")
+    for digest, size in blobs.items():
+        require(bool(_SHA256(digest)) and is_count(size, MAX_SIZE), f"the file {digest[:80]!r}")
+    _check_roots(manifest["roots"], blobs)
+    _check_git(manifest["git"])
+    _check_logs(manifest["logs"])
+    _check_session(manifest["session"])
+    _check_made(manifest["made"])
+    left_out = manifest["left_out"]
+    require(isinstance(left_out, list) and len(left_out) <= 100 and all(_is_text(one) for one in left_out), "what it leaves out")
+    if "task" in manifest:
+        _check_task(manifest["task"])
+
+
+def _check_roots(roots: Any, blobs: Mapping[str, int]) -> None:
+    require(isinstance(roots, list) and 1 <= len(roots) <= MAX_ROOTS, "its roots")
+    require(sum(len(root["entries"]) + len(root["base"]) for root in roots) <= MAX_ENTRIES, "too many entries")
+    used: set[str] = set()
+    for root in roots:
+        require(root.keys() == {"name", "entries", "base", "complete"}, "a root with unknown fields")
+        require(_is_text(root["name"]) and isinstance(root["complete"], bool), "a root's name")
+        _check_entries(root["entries"], blobs, used)
+        _check_base(root["base"], blobs, used)
+    require(used == blobs.keys(), "it holds files that belong to no path")
+
+
+def _check_entries(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
+    """Check the entries of an upper layer; each lies in a directory that comes before it."""
+    require(isinstance(rows, list), "its entries")
+    folders, seen = {b""}, set()
+    for row in rows:
+        path, kind = _path(row, UPPER_TYPES, _UPPER_KEYS)
+        require(path.rpartition(b"/")[0] in folders, f"{path[:80]!r} is in no directory of the bundle")
+        require(path not in seen, f"{path[:80]!r} is in it twice")
+        seen.add(path)
+        if kind == "dir":
+            folders.add(path)
+        require(row.get("opaque") is None or (kind == "dir" and row["opaque"] is True), f"{path[:80]!r} cannot be opaque")
+        if kind == "whiteout":
+            require(len(row) == 2, f"the deletion of {path[:80]!r} has further values")
+            continue
+        _check_common(path, row)
+        require(is_count(row["mtime"], _MAX_TIME), f"the time of {path[:80]!r}")
+        if kind == "file":
+            digest = row["digest"]
+            require(isinstance(digest, str) and blobs.get(digest, -1) == row["size"], f"the content of {path[:80]!r} is missing")
+            used.add(digest)
+        else:
+            require("digest" not in row and "size" not in row, f"{path[:80]!r} cannot have content")
+
+
+def _check_base(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
+    """Check the base versions of paths."""
+    require(isinstance(rows, list), "its base versions")
+    seen = set()
+    for row in rows:
+        path, _ = _path(row, BASE_TYPES, _BASE_KEYS)
+        require(path not in seen, f"the base version of {path[:80]!r} is in it twice")
+        seen.add(path)
+        _check_common(path, row)
+        require(is_count(row["size"], _MAX_TIME), f"the size of {path[:80]!r}")
+        digest, blob = row.get("digest"), row.get("blob")
+        require(row["type"] == "file" or (digest is None and blob is None), f"{path[:80]!r} cannot have content")
+        require(digest is None or (isinstance(digest, str) and bool(_SHA256(digest))), f"the digest of {path[:80]!r}")
+        require(blob is None or (isinstance(blob, str) and bool(_OBJECT_ID(blob))), f"the blob of {path[:80]!r}")
+        if digest in blobs:
+            require(blobs[digest] == row["size"], f"the size of {path[:80]!r}")
+            used.add(digest)
+
+
+def _path(row: Any, types: tuple[str, ...], keys: frozenset[str]) -> tuple[bytes, str]:
+    """Return the path and the type of an entry."""
+    require(isinstance(row, dict) and isinstance(row.get("path"), str), "an entry without a path")
+    path: bytes = row["path"].encode("utf-8", "surrogateescape")
+    require(_is_below(path), f"{path[:80]!r} is not a path below a root")
+    kind = row["type"]
+    require(isinstance(kind, str) and kind in types, f"{path[:80]!r} is of an unknown type")
+    require(row.keys() <= keys, f"{path[:80]!r} has unknown fields")
+    return path, kind
+
+
+def _is_below(path: bytes) -> bool:
+    """Return whether a path is normalized, below a root and not in a git directory."""
+    if len(path) >= _MAX_PATH or b"\0" in path:
+        return False
+    parts = path.split(b"/")
+    if max(map(len, parts)) > _MAX_NAME:
+        return False
+    if b"" in parts or b"." in parts or b".." in parts:
+        return False
+    return b".git" not in path.lower() or not any(part.lower() == b".git" for part in parts)
+
+
+def _check_common(path: bytes, row: dict[str, Any]) -> None:
+    require(is_count(row["mode"], 0o7777), f"the mode of {path[:80]!r}")
+    target = row.get("target")
+    require((row["type"] == "symlink") == (target is not None), f"{path[:80]!r} cannot have a target")
+    if target is not None:
+        raw = target.encode("utf-8", "surrogateescape")
+        require(0 < len(raw) <= _MAX_TARGET and b"\0" not in raw, f"the target of {path[:80]!r}")
+    attributes = row.get("attributes")
+    if attributes is not None:
+        _check_attributes(path, attributes)
+
+
+def _check_attributes(path: bytes, attributes: Any) -> None:
+    require(isinstance(attributes, dict) and len(attributes) <= _MAX_ATTRIBUTES, f"the attributes of {path[:80]!r}")
+    for name, value in attributes.items():
+        is_own = name.startswith("user.") and not name.startswith("user.overlay.") and "\0" not in name
+        require(is_own and 5 < len(name.encode("utf-8", "surrogateescape")) <= _MAX_NAME, f"the attribute {name[:80]!r}")
+        is_value = isinstance(value, str) and len(value) <= _MAX_ATTRIBUTE and bool(_HEX(value))
+        require(is_value, f"the attribute {name[:80]!r}")
+
+
+def _check_git(git: Any) -> None:
+    if git is None:
+        return
+    require(git.keys() == {"format", "before", "after", "size", "digest"}, "what it says of commits")
+    require(git["format"] in ("sha1", "sha256") and is_count(git["size"], MAX_SIZE), "what it says of commits")
+    require(bool(_SHA256(git["digest"])), "the digest of its commits")
+    length = 40 if git["format"] == "sha1" else 64
+    for side in ("before", "after"):
+        refs = git[side]
+        require(isinstance(refs, dict) and len(refs) <= MAX_REFS, "its refs")
+        for name, value in refs.items():
+            require(_is_head(name, value, length) or (is_ref(name) and is_id(value, length)), f"the ref {name[:80]!r}")
+
+
+def _is_head(name: str, value: Any, length: int) -> bool:
+    if name != "HEAD" or not isinstance(value, str):
+        return False
+    branch = value.removeprefix("ref: ")
+    return is_id(value, length) if branch == value else branch.startswith("refs/heads/") and is_ref(branch)
+
+
+def is_id(value: Any, length: int) -> bool:
+    """Return whether a value is an object id of this length."""
+    return isinstance(value, str) and len(value) == length and bool(_OBJECT_ID(value))
+
+
+def is_ref(name: str) -> bool:
+    """Return whether git accepts a ref's name (git-check-ref-format(1))."""
+    parts = name.split("/")
+    is_odd = any(part.startswith((".", "-")) or part.endswith((".lock", ".")) or not part for part in parts)
+    sizes = [len(part.encode("utf-8", "surrogateescape")) for part in parts]
+    return bool(_REF(name)) and not is_odd and max(sizes) < 250 and sum(sizes) < 1000 and ".." not in name and "@{" not in name
+
+
+def _check_logs(logs: Any) -> None:
+    require(isinstance(logs, dict) and logs.keys() <= set(LOGS), "its logs")
+    for row in logs.values():
+        require(row.keys() == {"size", "digest"} and is_count(row["size"], MAX_LOG) and bool(_SHA256(row["digest"])), "its logs")
+
+
+def _check_made(made: Any) -> None:
+    require(made.keys() == {"host", "program"} and all(_is_text(one) for one in made.values()), "who made it")
+
+
+def _check_task(task: Any) -> None:
+    """Check what a worker says of its task; the result is read by transaction/remote."""
+    require(task.keys() == {"id", "result"} and _is_text(task["id"]) and isinstance(task["result"], dict), "its task")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= 300 and "\0" not in value
+
+
+def is_count(value: Any, most: int) -> bool:
+    """Return whether a value is an integer from 0 to `most`."""
+    return type(value) is int and 0 <= value <= most
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, list) and len(value) < 10_000 and all(isinstance(one, str) and "\0" not in one for one in value)
+
+
+def _is_log_end(value: Any) -> bool:
+    if not isinstance(value, dict) or value.keys() != {"count", "chain", "dropped"}:
+        return False
+    return is_count(value["count"], 1 << 40) and is_count(value["dropped"], 1 << 40) and bool(_SHA256(value["chain"]))
+
+
+def _is_policy(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {"set", "digest"} and all(_is_text(one) for one in value.values())
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(_SESSION_NAME(value))
+
+
+def _is_time(value: Any) -> bool:
+    return is_count(value, _MAX_TIME)
+
+
+SESSION_FIELDS: dict[str, Callable[[Any], bool]] = {  # the fields of a session's record that a bundle carries
+    "name": _is_name,
+    "profile": lambda value: _is_text(value) and "/" not in value,
+    "command": _is_words,
+    "words": _is_words,
+    "is_command": lambda value: isinstance(value, bool),
+    "started": _is_time,
+    "launched": _is_time,
+    "ended": _is_time,
+    "exit": lambda value: is_count(value, 255),
+    "policy": _is_policy,
+    "commands": _is_log_end,
+    "events": _is_log_end,
+    "network": _is_log_end,
+    "rename_similarity": lambda value: is_count(value, 100),
+}
+
+
+def _check_session(fields: Any) -> None:
+    require(isinstance(fields, dict) and fields.keys() <= SESSION_FIELDS.keys(), "a field of its session is unknown")
+    for name, value in fields.items():
+        require(SESSION_FIELDS[name](value), f"the {name} of its session")
+    for name in ("name", "profile", "command", "words", "is_command", "started"):
+        require(name in fields, f"the {name} of its session is missing")

@@ -1,0 +1,59 @@
+"""Print what a bundle holds."""
+
+from collections import Counter
+
+from agent_dev.bundle.importing import OpenBundle
+from agent_dev.cli.render.format import command_text, print_json, print_line
+from agent_dev.overlay.labels import format_size
+from agent_dev.sanitize import visible
+
+_SHOWN = 1000  # paths
+
+
+def describe_signer(signer: str) -> str:
+    """Return `signed by WHO` or `unsigned`."""
+    return f"signed by {visible(signer)}" if signer else "unsigned"
+
+
+def print_bundle(bundle: OpenBundle, *, as_json: bool) -> None:
+    """Print a bundle's session, origin and paths, or the same as JSON."""
+    value = bundle.manifest
+    session, git = value["session"], value["git"]
+    refs = sorted(name for name, to in git["after"].items() if git["before"].get(name) != to and name != "HEAD") if git else []
+    if as_json:
+        rows = [
+            {"root": number, "path": one["path"], "type": one["type"]}
+            for number, root in enumerate(value["roots"])
+            for one in root["entries"]
+        ]
+        print_json(
+            {
+                "version": 1,
+                "name": session["name"] or None,
+                "command": session["command"],
+                "host": bundle.host,
+                "signer": bundle.signer or None,
+                "roots": [root["name"] for root in value["roots"]],
+                "entries": rows,
+                "refs": refs,
+                "left_out": value["left_out"],
+                "bytes": sum(value["blobs"].values()),
+            }
+        )
+        return
+    print_line(f"session {session['name'] or '(no name)'}: {command_text(session['command'])}")
+    print_line(f"{describe_signer(bundle.signer)}, from {visible(bundle.host)}, agent-dev {visible(value['made']['program'])}")
+    print_line(f"{format_size(sum(value['blobs'].values()))} of files, logs: {', '.join(sorted(value['logs'])) or 'none'}")
+    for name in refs:
+        print_line(f"ref {visible(name)}")
+    for root in value["roots"]:
+        counts = Counter(str(one["type"]) for one in root["entries"])
+        print_line(
+            f"root {visible(root['name'])}: {', '.join(f'{count} {kind}' for kind, count in sorted(counts.items())) or 'empty'}"
+        )
+        for one in root["entries"][:_SHOWN]:
+            print_line(f"  {one['type']:<9} {visible(one['path'])}")
+        if len(root["entries"]) > _SHOWN:
+            print_line(f"  {len(root['entries']) - _SHOWN} more (--json)")
+    for text in value["left_out"]:
+        print_line(f"not in it: {visible(text)}")
