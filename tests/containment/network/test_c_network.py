@@ -251,3 +251,20 @@ def test_c68_sessions_with_different_rules_share_no_home(world: Machine, rule: s
         done = world.program("--net", "allow", "--allow", rule, "--no-merge", "--", "true")
         assert done.returncode == (0 if rule == "api.example.org" else 125), done.stderr
         process.communicate(timeout=60)
+
+
+@row(
+    "reach what is not public with `net: learn` or `ask`, or answer a question of one's own",
+    "both check every address as a rule would, before a question is asked; questions and answers are files outside the sandbox",
+)
+def test_c69_learn_and_ask_open_nothing_that_is_not_public(world: Machine) -> None:
+    folder = str(world.program.state)
+    code = f"""
+import os
+names = [ask(f"{{name}}.example.org", {PORT}, b"") for name in ("rebound", "meta", "loop", "corp")]
+literals = [ask(one, {PORT}, b"") for one in ("10.9.8.7", "169.254.169.254", "::ffff:10.9.8.7", "28.9.9.9")]
+result = [*names, *literals, os.path.exists({folder!r})]
+"""
+    for net in ("learn", "ask"):
+        assert attempt(world, code, "--net", net) == [*["ECONNRESET"] * 8, False]
+    assert "OUT" in attempt(world, f"result = ask('files.example.org', {PORT})", "--net", "learn")

@@ -76,6 +76,7 @@ NETWORK_MUTATIONS: dict[str, Mutation] = {
     "privileged ports of the gateway": (_with_open_ports, f"{_FILE} -k c66"),
     "a network of its own": (_with_host_network, f"{_FILE} -k c67"),
     "one home per set of rules": (_patched(mount_points, "_can_lock", lambda *_: True), f"{_FILE} -k c68"),
+    "checked addresses without a rule": (_patched(access, "check_addresses", lambda *_: None), f"{_FILE} -k c69"),
     "the protocol of the first bytes": (
         _patched(inspection.Inspection, "_select", lambda *_: inspection.Opaque()),
         f"{_MORE} -k c80",

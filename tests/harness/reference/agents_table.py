@@ -45,7 +45,7 @@ def make_page() -> str:
     """Return the page."""
     entries = {name: entry for name, entry in _entries() if entry.package}
     first = (_row(name, *_properties(one)) for name, one in entries.items())
-    second = (_row(name, _list(one.keys), _list(one.login), ", ".join(one.hosts)) for name, one in entries.items())
+    second = (_row(name, _list(one.keys), _list(one.login), _hosts(one)) for name, one in entries.items())
     third = (
         _row(
             name,
@@ -57,6 +57,11 @@ def make_page() -> str:
     )
     tables = ((_HEAD, first), (_NOTES, second), (_FILES, third))
     return "".join(head + "\n".join(rows) + "\n" for head, rows in tables)
+
+
+def _hosts(one: AgentEntry) -> str:
+    """Return the hosts that are allowed, and those of telemetry, which are denied."""
+    return ", ".join(one.hosts) + (f"; denied: {', '.join(one.telemetry)}" if one.telemetry else "")
 
 
 def _entries() -> list[tuple[str, AgentEntry]]:
