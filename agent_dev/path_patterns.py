@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from typing import NamedTuple
 
 from agent_dev.wildcard import matches_sequence, matches_stars
 
@@ -30,31 +31,43 @@ def _without_windows_aliases(text: str) -> str:
     return _TRAILING_DOTS.sub("", _STREAM.sub("", text.replace("\\", "/")))
 
 
+class FoldedPath(NamedTuple):
+    """A folded path, its names, and the index keys of all patterns that can match it."""
+
+    text: str
+    names: list[str]
+    keys: set[str]
+
+
 class PatternIndex:
     """Numbered patterns, indexed by a name that a matching path must contain; most paths contain none of them."""
 
     def __init__(self, patterns: tuple[tuple[str, int], ...]) -> None:
-        self._by_name: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+        self._by_name: dict[str, list[tuple[str, tuple[str, ...], int]]] = {}
         for pattern, number in patterns:
             folded = fold_path(pattern.encode("utf-8", "surrogateescape"))
-            self._by_name.setdefault(_name(folded), []).append((segments(folded), number))
+            self._by_name.setdefault(_name(folded), []).append((_literal(folded), segments(folded), number))
 
     def matching_path(self, path: bytes) -> set[int]:
         """Return the numbers of the patterns that match a path."""
-        return self.matching_names(*folded_names(path))
+        return self.matching_folded(fold_names(path))
 
-    def matching_names(self, parts: list[str], keys: set[str]) -> set[int]:
-        """Match a path that `folded_names` has folded already; for several lookups of one path."""
+    def matching_folded(self, path: FoldedPath) -> set[int]:
+        """Match a path that `fold_names` has folded already; for several lookups of one path."""
         found: set[int] = set()
-        for key in keys & self._by_name.keys():
-            found.update(number for pattern, number in self._by_name[key] if number not in found and matches(parts, pattern))
+        for key in path.keys & self._by_name.keys():
+            for literal, pattern, number in self._by_name[key]:
+                # the literal first: that is ten times as fast, and few paths contain it
+                if literal in path.text and number not in found and matches(path.names, pattern):
+                    found.add(number)
         return found
 
 
-def folded_names(path: bytes) -> tuple[list[str], set[str]]:
-    """Return the folded names of a path, and the index keys of all patterns that can match it."""
-    parts = fold_path(path).split("/")
-    return parts, {"", *parts, *_wild_names(parts[-1])}
+def fold_names(path: bytes) -> FoldedPath:
+    """Return a path as `matching_folded` takes it."""
+    text = fold_path(path)
+    names = text.split("/")
+    return FoldedPath(text, names, {"", *names, *_wild_names(names[-1])})
 
 
 def segments(pattern: str) -> tuple[str, ...]:
@@ -101,6 +114,11 @@ def _name(pattern: str) -> str:
         return f"*.{extension}"
     is_stem = last.endswith(".*") and not set(last[:-1]) & set("*?")
     return last if is_stem else ""
+
+
+def _literal(pattern: str) -> str:
+    """Return a text that every matching path contains: the longest part of a pattern's names without wildcards."""
+    return max(pattern.replace("*", "/").replace("?", "/").split("/"), key=len)
 
 
 def _wild_names(name: str) -> list[str]:

@@ -182,6 +182,7 @@ def _run_agent(request: RunRequest) -> int:
         from agent_dev.cli import detachable  # few runs
 
         return detachable.run(request, _run_to_end, guard, _review)
+    request = request.replace(reviews_next=True)
     try:
         outcome = _run_to_end(request)
     except AgentNotInstalled as error:

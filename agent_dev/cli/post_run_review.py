@@ -34,21 +34,21 @@ def review_run(outcome: RunOutcome, request: RunRequest) -> int:
     except OSError as error:
         warn(f"cannot read the session now: {error.strerror}")
         print_next_commands(outcome)
+    _finish_checkpoint(outcome)  # if the review could not be opened
     return outcome.exit_code
 
 
 def _offer(outcome: RunOutcome, request: RunRequest) -> None:
-    if outcome.refreshes:
-        times = "once" if outcome.refreshes == 1 else f"{outcome.refreshes} times"
-        notify(f"the repository changed {times} during the run; the agent's view was refreshed")
-    for message in filter(None, (outcome.kept_notice, outcome.checkpoint_error)):
-        warn(message)
+    _print_notices(outcome)
     context = sessions.command_context(request.options, request.environ)
     end = frontend.ReviewEnd(outcome.exit_code)
     review = open_review(outcome.session, context.environ, with_risks=False, seen=outcome.review_cache)
+    if outcome.last_checkpoint is not None:
+        review.wait_until_free = outcome.last_checkpoint.wait
     try:
         if (outcome.changes or outcome.commits) and outcome.opens_review and frontend.has_screen(request.environ):
             end = frontend.review_session(review, context)
+            _finish_checkpoint(outcome)
             expire.expire_merges(context, notify)
         elif not is_quiet():
             changes.print_summary(review, len(review.folded.changes), outcome.commits)
@@ -60,8 +60,25 @@ def _offer(outcome: RunOutcome, request: RunRequest) -> None:
             print_next_commands(outcome)
     finally:
         review.close()
+        _finish_checkpoint(outcome)
         store.unlock_session(outcome.session)
     end_session(end, outcome.session.id, context, request.options)
+
+
+def _print_notices(outcome: RunOutcome) -> None:
+    if outcome.refreshes:
+        times = "once" if outcome.refreshes == 1 else f"{outcome.refreshes} times"
+        notify(f"the repository changed {times} during the run; the agent's view was refreshed")
+    for message in filter(None, (outcome.kept_notice, outcome.checkpoint_error)):
+        warn(message)
+
+
+def _finish_checkpoint(outcome: RunOutcome) -> None:
+    """Wait for the checkpoint of the end, and warn once if there is none."""
+    if outcome.last_checkpoint is not None and not outcome.last_checkpoint.is_finished:
+        error = outcome.last_checkpoint.finish()
+        if error:
+            warn(error)
 
 
 def review_all(context: CommandContext, options: RunOptions, *, is_plain: bool) -> int:
@@ -107,7 +124,7 @@ def resume_session(one: ListedSession, request: RunRequest) -> int:
 
         options = request.options.replace(detachable=True)
         return detachable.run(request.replace(options=options), lambda given: _resume(one, given), guard, review_run)
-    outcome = _resume(one, request)
+    outcome = _resume(one, request.replace(reviews_next=True))
     if outcome.limit_notice:
         warn(visible(outcome.limit_notice))
     return review_run(outcome, request) if outcome.is_kept else outcome.exit_code

@@ -8,7 +8,7 @@ from agent_dev.session.store import Session
 from agent_dev.value import Value
 
 _FILE = "result.json"  # in the session's folder
-_LOCAL = ("session", "review_cache")  # fields of an outcome that only its own process can use
+_LOCAL = ("session", "review_cache", "last_checkpoint")  # fields of an outcome that only its own process can use
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

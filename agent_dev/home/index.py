@@ -9,8 +9,9 @@ import fcntl
 import json
 import os
 
-from agent_dev.fs import background_removal, walk
+from agent_dev.fs import walk
 from agent_dev.home.autostart import AUTOSTART_PATTERNS, FileMark
+from agent_dev.home.index_paths import index_prefix
 from agent_dev.path_patterns import PatternIndex
 
 _VERSION = 1
@@ -19,36 +20,8 @@ _LARGEST = 256 << 20
 _CLOCK = 20_000_000  # ns: the largest delay of a file's timestamp
 
 
-def index_prefix(state: str, home: str) -> str:
-    """Return the path of a home's indexes, without suffix."""
-    found = os.stat(home)
-    return f"{state}/homes/{found.st_dev:x}-{found.st_ino:x}"
-
-
-def start_indexing(state: str, home: str, launched: int) -> None:
-    """Write the index in a background process; `read_previous` waits for its lock.
-
-    `launched`: the start of the session, in ns since 1970.
-    """
-    prefix = index_prefix(state, home)
-    lock = os.open(f"{prefix}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return  # another session's index is being written and will include these changes
-
-    def work(_: int) -> None:
-        os.closerange(3, lock)
-        os.closerange(lock + 1, 4096)  # including locks
-        os.nice(10)
-        _write(prefix, home, launched)
-
-    background_removal.run_in_background(work)
-    os.close(lock)
-
-
-def _write(prefix: str, home: str, launched: int) -> None:
+def write_index(prefix: str, home: str, launched: int) -> None:
+    """Index a home. `launched`: the start of the session that ended. Raises OSError."""
     rows = {path: [*mark.identity, mark.text] for path, mark in read_home(home).items()}
     data = json.dumps({"version": _VERSION, "marks": rows}).encode()
     temp = f"{prefix}.new"

@@ -11,7 +11,7 @@ from agent_dev.config.options import RunOptions, options_layer
 from agent_dev.config.profile import Profile
 from agent_dev.errors import HomeBusy, Refused
 from agent_dev.fs import dir_tree
-from agent_dev.home import index
+from agent_dev.home import index, index_paths
 from agent_dev.home.autostart import LOGIN_KEYS, OTHER_LOGINS, AutostartRules, HomeChange, compare_marks, is_program
 from agent_dev.linux import streams, syscalls, users
 from agent_dev.paths import expand, is_below
@@ -142,7 +142,7 @@ def check_home(home_path: str, context: CommandContext) -> None:
 def _lock(state: str, home_path: str) -> int:
     """Lock a home exclusively; sessions share the lock."""
     os.makedirs(f"{state}/homes", 0o700, exist_ok=True)
-    lock = os.open(index.index_prefix(state, home_path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(index_paths.index_prefix(state, home_path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + _BUSY_TIMEOUT
     while not _try_lock(lock):
         if time.monotonic() > deadline:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from agent_dev import __version__, path_patterns, wildcard
@@ -149,7 +150,7 @@ class RiskAssessor:
         candidates = [one for one in self._review.changes.changes if not one.is_ignored]
         if len(candidates) <= _MAX_FILES_AT_ONCE and sum(map(_size, candidates)) <= _MAX_BYTES_AT_ONCE:
             return self.assess()
-        keys = [one.key for one in candidates if self._is_risky_by_name(one)][:_MAX_FILES_AT_ONCE]
+        keys = islice((one.key for one in candidates if self._is_risky_by_name(one)), _MAX_FILES_AT_ONCE)
         return self.assess((*keys, *(one.key for one in candidates[:most])))
 
     def _is_risky_by_name(self, change: Change) -> bool:

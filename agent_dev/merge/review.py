@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,10 @@ class ReviewFindings:
     reconciliations: "dict[Key, Reconciliation]"
 
 
+def _is_free() -> None:
+    """Do nothing: nobody else reads the session."""
+
+
 @dataclass(slots=True)
 class Review:
     """An open session for review and selection. `close` closes its descriptors."""
@@ -51,6 +55,7 @@ class Review:
     environ: dict[str, str]
     reconciliations: "dict[Key, Reconciliation]" = field(default_factory=dict)  # of paths that the user changed too
     is_running: bool = False  # its agent may still write
+    wait_until_free: Callable[[], None] = _is_free  # called before anything changes the session
     _assessor: "RiskAssessor | None" = None
     _folded: tuple[ChangeSet, ChangeSet] | None = None  # the changes, and the same folded
 
@@ -223,8 +228,14 @@ def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
         hidden = check_ignore.find_ignored(
             review.real_trees[number].path, [change.key.path for change in changes], untrusted, environ
         )
-        found += (replace(change, is_ignored=change.key.path in hidden, risks=_UNASSESSED) for change in changes)
+        found += (_unassessed(change, is_ignored=change.key.path in hidden) for change in changes)
     return ChangeSet(tuple(found), tuple(problems), review.lower_snapshot.notes)
+
+
+def _unassessed(change: Change, *, is_ignored: bool) -> Change:
+    """Return a change as not assessed; most are the same already, and a copy of each would take as long as reading them."""
+    is_same = change.risks == _UNASSESSED and change.is_ignored == is_ignored
+    return change if is_same else replace(change, is_ignored=is_ignored, risks=_UNASSESSED)
 
 
 def _root_changes(review: Review, number: int, problems: list[str]) -> tuple[Change, ...]:
@@ -241,7 +252,8 @@ def _root_changes(review: Review, number: int, problems: list[str]) -> tuple[Cha
     same = frozenset(path for path in interpret.files_to_compare(upper, base) if _is_same(review, number, base[path], path))
     if review.record.get("is_restore"):
         same = frozenset(path for path in same if acl.read_below(upper_tree, path) == acl.read_below(real_tree, path))
-    changes = interpret.interpret(number, upper, base, same, with_git=bool(review.record.get("is_restore")))
+    with_git = bool(review.record.get("is_restore"))
+    changes = interpret.interpret(number, upper, base, same, with_git=with_git, risks=_UNASSESSED)
     problems += map(_hidden_deletion, interpret.unknown_deletions(upper, base))
     state = interpret.ComparedEntries(base, entries_at(real_tree, (change.key.path for change in changes)), doubtful)
     if collisions := case_folding.case_collisions(real_tree, state.real, state.base):

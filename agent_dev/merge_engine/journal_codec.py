@@ -8,6 +8,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from agent_dev.fs.entry import FileType, Key
@@ -206,6 +207,7 @@ def _mark_row(mark: EntryMark | None) -> list[Any] | None:
     return [*row, [[name, value.hex()] for name, value in mark.attributes]] if mark.attributes else row
 
 
+@lru_cache(maxsize=1)  # an undo reads the same journal five times: to find it, to open it, to repair it
 def decode(data: bytes) -> Journal:
     """Decode a journal. Raises CorruptJournalError for damage that no crash causes.
 

@@ -122,7 +122,7 @@ def _restore_entry(upper: dir_tree.Tree, real: dir_tree.Tree, stage: Stage, one:
         _restore_mode(upper, one)
     elif one.is_whole:
         _restore_directory(upper, real, stage, one)
-    elif not _ensure_parents(upper, real, one.path) or upper.entry_at(one.path) is not None:
+    elif not _ensure_parents(upper, real, one.path) or upper.entry_at(one.path, attributes=False) is not None:
         return _is_already_restored(upper, stage, one)
     elif one.slot is None:
         _whiteout(upper, one.path)
@@ -161,7 +161,7 @@ def _restore_directory(upper: dir_tree.Tree, real: dir_tree.Tree, stage: Stage, 
 def move_from_slot(upper: dir_tree.Tree, real: dir_tree.Tree, stage: Stage, path: bytes, slot: str) -> bool:
     """Move a slot's entry into an upper; return False if the session has another one by now."""
     folder, _, name = path.rpartition(b"/")
-    if not _ensure_parents(upper, real, path) or upper.entry_at(path) is not None:
+    if not _ensure_parents(upper, real, path) or upper.entry_at(path, attributes=False) is not None:
         return False
     parent = upper.directory(folder)
     _with_write_access(parent, partial(durable.rename_new, stage.fd, slot.encode(), parent, name))
@@ -171,7 +171,7 @@ def move_from_slot(upper: dir_tree.Tree, real: dir_tree.Tree, stage: Stage, path
 def _ensure_parents(upper: dir_tree.Tree, real: dir_tree.Tree, path: bytes) -> bool:
     """Create the directories above a path like the real ones; return whether it can be reached."""
     for folder in parents_of(path):
-        found = upper.entry_at(folder)
+        found = upper.entry_at(folder, attributes=False)
         if found is None:
             real_entry = real.entry_at(folder)
             above, _, name = folder.rpartition(b"/")

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_dev.fs.entry import TOO_DEEP, Entry, FileType, Key, WalkedEntry, parents_of
-from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.overlay.changes import Change, ChangeKind, Risk
 from agent_dev.paths import GIT, is_under_git
 
 OBSTACLES = {
@@ -36,6 +36,7 @@ class _UpperState:
     same: frozenset[bytes]
     upper: Mapping[bytes, Entry]  # without whiteouts
     parents: frozenset[bytes]  # directories of the upper layer that are not empty
+    risks: tuple[Risk, ...] = ()  # of every change
     changes: dict[bytes, Change] = field(default_factory=dict)
     retyped: set[bytes] = field(default_factory=set)  # directories that replaced another type
     opaque: list[bytes] = field(default_factory=list)
@@ -50,7 +51,8 @@ class _UpperState:
     def add(self, path: bytes, kind: ChangeKind, before: Entry | None, after: Entry | None) -> None:
         if path not in self.changes:
             obstacle = OBSTACLES.get(after.type) if after else None
-            self.changes[path] = Change(Key(self.root, path), kind, before, after, self._requires(path), obstacle=obstacle)
+            key = Key(self.root, path)
+            self.changes[path] = Change(key, kind, before, after, self._requires(path), obstacle=obstacle, risks=self.risks)
 
     def _requires(self, path: bytes) -> tuple[Key, ...]:
         if not self.retyped:
@@ -59,7 +61,13 @@ class _UpperState:
 
 
 def interpret(
-    root: int, upper: Sequence[WalkedEntry], base: Mapping[bytes, Entry], same: frozenset[bytes], *, with_git: bool = False
+    root: int,
+    upper: Sequence[WalkedEntry],
+    base: Mapping[bytes, Entry],
+    same: frozenset[bytes],
+    *,
+    with_git: bool = False,
+    risks: tuple[Risk, ...] = (),
 ) -> tuple[Change, ...]:
     """Return the changes of one root, sorted by path.
 
@@ -74,6 +82,7 @@ def interpret(
         same=same,
         upper={item.path: item.entry for item in alive},
         parents=frozenset(item.path.rpartition(b"/")[0] for item in alive),
+        risks=risks,
     )
     for item in upper:
         if not with_git and is_under_git(item.path) == GIT:
@@ -97,7 +106,8 @@ def _add_unread_directory(reading: _UpperState, item: WalkedEntry) -> None:
     """Add a directory that was not read, because it is too deep, as one change that cannot be merged."""
     before = reading.base.get(item.path)
     kind = ChangeKind.EDITED if before else ChangeKind.ADDED
-    reading.changes[item.path] = Change(Key(reading.root, item.path), kind, before, item.entry, obstacle=f"{TOO_DEEP} merged")
+    key, obstacle = Key(reading.root, item.path), f"{TOO_DEEP} merged"
+    reading.changes[item.path] = Change(key, kind, before, item.entry, obstacle=obstacle, risks=reading.risks)
 
 
 def _add_root_git(reading: _UpperState, item: WalkedEntry) -> None:
@@ -121,7 +131,7 @@ def _collapse_git(reading: _UpperState) -> dict[bytes, Change]:
 def _git_row(reading: _UpperState, git: bytes) -> Change:
     before, after = reading.base.get(git), reading.upper.get(git)
     kind = ChangeKind.ADDED if before is None else ChangeKind.DELETED if after is None else ChangeKind.EDITED
-    return Change(Key(reading.root, git), kind, before, after, obstacle=UNDER_GIT_REASON)
+    return Change(Key(reading.root, git), kind, before, after, obstacle=UNDER_GIT_REASON, risks=reading.risks)
 
 
 def _without_git(keys: tuple[Key, ...]) -> tuple[Key, ...]:
@@ -243,6 +253,14 @@ class ComparedEntries:
     base: Mapping[bytes, Entry]
     real: Mapping[bytes, Entry | None]
     doubtful: frozenset[bytes] = frozenset()
+    _folder_conflicts: dict[bytes, str | None] = field(default_factory=dict)  # cached: most changes share their directories
+
+    def folder_conflict(self, folder: bytes) -> str | None:
+        """Return how a directory, or one above it, differs from the base in a way that no change can be compared with."""
+        if folder not in self._folder_conflicts:
+            reasons = (_folder_conflict(one, self.base.get(one), self.real.get(one)) for one in (*parents_of(folder), folder))
+            self._folder_conflicts[folder] = next(filter(None, reasons), None)
+        return self._folder_conflicts[folder]
 
 
 def conflict_reason(change: Change, state: ComparedEntries) -> str | None:
@@ -264,15 +282,14 @@ def incomparable_reason(change: Change, state: ComparedEntries) -> str | None:
     """Return why a change cannot be compared with the real tree at all; None if it can."""
     if change.key.path in state.doubtful:
         return "it changed since the session started, and its base version is unknown"
-    return _parent_conflict(change.key.path, state)
+    folder = change.key.path.rpartition(b"/")[0]
+    return state.folder_conflict(folder) if folder else None
 
 
-def _parent_conflict(path: bytes, state: ComparedEntries) -> str | None:
-    for folder in parents_of(path):
-        before, now = state.base.get(folder), state.real.get(folder)
-        name = folder.decode("utf-8", "replace")
-        if now is None and before is not None:
-            return f"{name} was removed since the session started"
-        if now is not None and now.type is not FileType.DIRECTORY and (before is None or before.identity != now.identity):
-            return f"{name} is not a directory any more"
+def _folder_conflict(folder: bytes, before: Entry | None, now: Entry | None) -> str | None:
+    name = folder.decode("utf-8", "replace")
+    if now is None and before is not None:
+        return f"{name} was removed since the session started"
+    if now is not None and now.type is not FileType.DIRECTORY and (before is None or before.identity != now.identity):
+        return f"{name} is not a directory any more"
     return None

@@ -384,6 +384,10 @@ class SnapshotEntries(MutableMapping[bytes, Entry]):
             made = self._made[path] = _entry(self._table.row(path))
         return made
 
+    def get(self, path: bytes, default: Any = None) -> Any:
+        """Return the entry of a path; without the exception that the inherited method catches for each new file."""
+        return self[path] if path in self._table else default
+
     def __contains__(self, path: object) -> bool:
         return path in self._table
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay import symlinks
 from agent_dev.overlay.changes import Change, ChangeKind, Risk, is_mostly_emptied
-from agent_dev.path_patterns import PatternIndex, fold_path, folded_names
+from agent_dev.path_patterns import PatternIndex, fold_names, fold_path
 from agent_dev.risk import shadowed_modules
 from agent_dev.risk.content import CONTENT_CHECKS, MAX_INSPECTED_SIZE, differs_outside_keys, has_new_line
 from agent_dev.risk.harmless_lines import LINE_FILTERS, differs_in_other_lines
@@ -104,11 +104,11 @@ def find_risks(
     as_new = (new, bytes if origin else lambda: to_utf8(read())) if has_content else None
     as_edit = (new, lambda: to_utf8(read())) if has_content else None
     alike = index.alike(change.key.path, origin.path) if origin else frozenset()
-    applicable = index.applicable(change.kind, change.type, is_embedded=is_embedded)
+    applicable = index.applicable(change.kind, change.type, is_embedded=is_embedded, has_content=bool(after))
     found = []
-    for number in index.candidates(change.key.path):
+    for number in index.candidates(change.key.path, applicable):
         rule, (one, sides) = rules[number], (compared, as_edit) if number in alike else (change, as_new)
-        if number in applicable and _meets(rule, one, after, sides, leaves):
+        if _meets(rule, one, after, sides, leaves):
             found.append(Risk(rule.name, rule.why, rule.check))
     return tuple(found)
 
@@ -194,8 +194,9 @@ class _Index:
 
     def __init__(self, rules: tuple[RiskRule, ...]) -> None:
         self.rules = rules
-        self._applicable: dict[tuple[ChangeKind, FileType, bool], frozenset[int]] = {}
-        self.known: dict[bytes, list[int]] = {}  # each commit that changes a path looks it up again
+        self._applicable: dict[tuple[ChangeKind, FileType, bool, bool], frozenset[int]] = {}
+        self._all = frozenset(range(len(rules)))
+        self.known: dict[tuple[bytes, frozenset[int]], list[int]] = {}  # each commit that changes a path looks it up again
         self.pathless = [number for number, rule in enumerate(rules) if not rule.paths]
         self.patterns = PatternIndex(tuple((pattern, number) for number, rule in enumerate(rules) for pattern in rule.paths))
         self.exempt = tuple(
@@ -206,19 +207,20 @@ class _Index:
             for unless in dict.fromkeys(rule.unless for rule in rules if rule.unless)
         )
 
-    def applicable(self, kind: ChangeKind, type_: FileType, *, is_embedded: bool) -> frozenset[int]:
-        """Return the numbers of the rules for changes of this kind and type."""
-        key = (kind, type_, is_embedded)
+    def applicable(self, kind: ChangeKind, type_: FileType, *, is_embedded: bool, has_content: bool) -> frozenset[int]:
+        """Return the numbers of the rules for changes of this kind and type; without content those that do not search it."""
+        key = (kind, type_, is_embedded, has_content)
         if key not in self._applicable:
             matching = ((n, rule) for n, rule in enumerate(self.rules) if kind in rule.kinds and type_ in rule.types)
-            self._applicable[key] = frozenset(n for n, rule in matching if is_embedded or not rule.in_repository)
+            searching = ((n, rule) for n, rule in matching if has_content or not (rule.content or rule.adds or rule.lines))
+            self._applicable[key] = frozenset(n for n, rule in searching if is_embedded or not rule.in_repository)
         return self._applicable[key]
 
-    def candidates(self, path: bytes) -> list[int]:
-        """Return the numbers of the rules for this path, in order."""
-        if path not in self.known:
-            self.known[path] = self._candidates(path)
-        return self.known[path]
+    def candidates(self, path: bytes, applicable: frozenset[int]) -> list[int]:
+        """Return the numbers of the applicable rules for this path, in order."""
+        if (path, applicable) not in self.known:
+            self.known[path, applicable] = self._candidates(path, applicable)
+        return self.known[path, applicable]
 
     def alike(self, path: bytes, origin: bytes) -> frozenset[int]:
         """Return the numbers of the rules for which a file moved or copied to `path` is as new as its difference.
@@ -226,14 +228,14 @@ class _Index:
         A rule with paths is not one of them if the origin has another name, or is farther from the root, where fewer tools
         read it.
         """
-        found = frozenset(self.candidates(path)) & frozenset(self.candidates(origin))
+        found = frozenset(self.candidates(path, self._all)) & frozenset(self.candidates(origin, self._all))
         return found if path.count(b"/") >= origin.count(b"/") else found & frozenset(self.pathless)
 
-    def _candidates(self, path: bytes) -> list[int]:
-        parts, keys = folded_names(path)
-        found = {*self.pathless, *self.patterns.matching_names(parts, keys)}
+    def _candidates(self, path: bytes, applicable: frozenset[int]) -> list[int]:
+        folded = fold_names(path)
+        found = applicable & {*self.pathless, *self.patterns.matching_folded(folded)}
         for patterns, numbers in self.exempt:
-            if not numbers.isdisjoint(found) and patterns.matching_names(parts, keys):
+            if not numbers.isdisjoint(found) and patterns.matching_folded(folded):
                 found -= numbers
         return sorted(found)
 

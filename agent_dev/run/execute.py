@@ -13,6 +13,7 @@ from agent_dev.sandbox import launch, sandbox_monitor
 from agent_dev.session import removal, store
 
 SHORT_RUN = 20  # ms: a shorter run without changes needs no lower snapshot and no durable record
+_MAX_BUILD = 400  # ms for bubblewrap to build the sandbox; then the services start anyway
 BWRAP_FAILED = (1, 125)  # exit codes of bubblewrap or the setup process when the agent never started
 
 TYPE_CHECKING = False
@@ -60,7 +61,7 @@ def _run_sandbox(job: RunJob, setup: launch.SetupProcess, blocking: list[bool | 
     services_pids = (0, 0)
     disks = limits.free_space(job)
     launch.start_agent(sandbox)
-    if not monitor.has_ended_within(SHORT_RUN):
+    if not _ends_at_once(monitor):
         setup.terminal.confirm_start()
         snapshot_pid = _begin_snapshot(job, record) if snapshot_pid is None else snapshot_pid
         services_pids = services.start_services(job, record, listener)
@@ -87,8 +88,22 @@ def _run_sandbox(job: RunJob, setup: launch.SetupProcess, blocking: list[bool | 
             launch.reap(sandbox)
         job.home.release()
         services.log_end(job, record, outcome)
-        outcome = outcome.replace(checkpoint_error=services.take_last_checkpoint(job, record))
+        outcome = services.with_last_checkpoint(job, record, outcome)
     return outcome
+
+
+def _ends_at_once(monitor: sandbox_monitor.SandboxMonitor) -> bool:
+    """Return whether the run ends within SHORT_RUN after the agent has started.
+
+    If all processors are busy, bubblewrap takes longer than that to build the sandbox: our services would delay it further.
+    """
+    for _ in range(_MAX_BUILD // SHORT_RUN):
+        is_started = monitor.is_agent_started()
+        if monitor.has_ended_within(SHORT_RUN):
+            return True
+        if is_started:
+            return False
+    return False
 
 
 def _monitor_more(
@@ -121,10 +136,10 @@ def _announce_end(job: RunJob, outcome: RunOutcome, seconds: float, setup: launc
 
 def _index_home(job: RunJob, launched: int) -> None:
     """Index the agent home, for `agent-dev home --diff`."""
-    from agent_dev.home import index  # after the agent, and not for a run that ended immediately
+    from agent_dev.home import index_process  # after the agent, and not for a run that ended immediately
 
     try:
-        index.start_indexing(job.prepared.store.path, job.home.path, launched)
+        index_process.start_indexing(job.prepared.store.path, job.home.path, launched)
     except OSError:
         return  # full disk, or home removed: the next diff reports missing data
 

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.merge.review import ReviewFindings
     from agent_dev.overlay.lower_snapshot_request import PriorChanges
+    from agent_dev.run.last_checkpoint import LastCheckpoint
 
 
 class RunOutcome(Value):
@@ -30,6 +31,7 @@ class RunOutcome(Value):
     limit_notice: str = ""  # the limit that ended it
     checkpoint_error: str = ""  # why there is no checkpoint of the end
     kept_notice: str = ""  # why it is kept without changes: all were undone at its end, or only checkpoints hold some
+    last_checkpoint: "LastCheckpoint | None" = None  # still being taken; nothing may change the session before it is finished
     review_cache: "ReviewFindings | None" = None  # its changes, for the next opening
 
     @property
@@ -52,6 +54,7 @@ class RunJob(Value):
     deadline: int = 0
     merge_lock: int = -1
     has_checkpoints: bool = True
+    reviews_next: bool = False  # as in the request
     name_claim: int = -1  # on its name, until the record has it
 
     @property

@@ -126,6 +126,7 @@ def _job(
         deadline=request.deadline,
         merge_lock=request.merge_lock,
         has_checkpoints=request.has_checkpoints,
+        reviews_next=request.reviews_next,
     )
 
 

@@ -35,6 +35,7 @@ class RunRequest(Value):
     review_notes: bytes = b""  # notes of the review, a file for the agent of a resumed session
     terminal: "Terminal | None" = None  # of a session that can be detached; None: the user's
     has_checkpoints: bool = True  # False for a transaction: if it fails it is kept whole, otherwise merged
+    reviews_next: bool = False  # the caller opens the review next, and ends the last checkpoint (`RunOutcome.last_checkpoint`)
     command: tuple[str, ...] = ()  # runs instead of the agent, with the agent's settings
 
 

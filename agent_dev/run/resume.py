@@ -80,10 +80,9 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
             deadline=request.deadline,
             merge_lock=request.merge_lock,
             has_checkpoints=request.has_checkpoints,
+            reviews_next=request.reviews_next,
         )
-        setup = launch.SetupProcess(terminal=request.terminal)
-        services.start_helpers(setup, prepared, session, request.environ)
-        return execute.run_job(job, setup, notice)
+        return _start(job, request, notice)
     except BaseException as error:
         home.release()
         has_run = store.read_record(session).get("launched") != record.get("launched")
@@ -92,6 +91,12 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
             reason, hint = describe_system_error(error)
             raise AgentDevError(message=reason, hint=hint) from None
         raise
+
+
+def _start(job: run_job.RunJob, request: RunRequest, notice: "Notice") -> run_job.RunOutcome:
+    setup = launch.SetupProcess(terminal=request.terminal)
+    services.start_helpers(setup, job.prepared, job.session, request.environ)
+    return execute.run_job(job, setup, notice)
 
 
 def _with_notes(parts: plan.SessionSpec, notes: bytes, notice: "Notice") -> plan.SessionSpec:

@@ -233,10 +233,19 @@ def finish_rollback(job: "RunJob", record: store.Record, setup_pid: int) -> stor
     return {**record, "undone": session_access.finish_interrupted_work(job.session)}
 
 
-def take_last_checkpoint(job: "RunJob", record: store.Record) -> str:
-    """Take the checkpoint at the end; return why it failed, empty if it did not or none was wanted."""
+def with_last_checkpoint(job: "RunJob", record: store.Record, outcome: "RunOutcome") -> "RunOutcome":
+    """Take the checkpoint at the end of a run, while the review opens if it opens next; return the outcome with it."""
     if not _has_checkpoints(job):
-        return ""
+        return outcome
+    from agent_dev.run import last_checkpoint  # after the agent
+
+    if job.reviews_next and last_checkpoint.may_run_beside_review(outcome.review_cache):
+        return outcome.replace(last_checkpoint=last_checkpoint.LastCheckpoint(lambda: _take_last_checkpoint(job, record)))
+    return outcome.replace(checkpoint_error=_take_last_checkpoint(job, record))
+
+
+def _take_last_checkpoint(job: "RunJob", record: store.Record) -> str:
+    """Take the checkpoint; return why it failed, "" if it did not."""
     from agent_dev.checkpoint import checkpoint_store, timer_process  # after the agent
     from agent_dev.errors import CheckpointFailed
 

@@ -112,6 +112,10 @@ class SandboxMonitor:
             self._step(wait)
         return False
 
+    def is_agent_started(self) -> bool:
+        """Return whether bubblewrap has built the sandbox and forked the agent."""
+        return self._find_agent() != 0
+
     def wait(self) -> None:
         """Wait until every process of the sandbox is gone."""
         while not self.has_ended_within(1 << 30):

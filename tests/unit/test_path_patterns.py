@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from agent_dev.path_patterns import ANY_DEPTH, fold_path, matches
+from agent_dev.path_patterns import ANY_DEPTH, PatternIndex, fold_path, matches, segments
 
 _WORDS = {"*": ".*", "?": "."}
 _NAMES = ["".join(letters) for length in range(5) for letters in product("ab", repeat=length)]
@@ -43,3 +43,12 @@ def test_names_that_other_file_systems_treat_as_equal_are_folded(name: str) -> N
 @pytest.mark.parametrize("name", ["..", "../..", "a::b.txt", "a:b", ".gitx", "x. y", "...", "a/.b"])
 def test_other_names_are_not_folded(name: str) -> None:
     assert fold_path(name.encode()) == name
+
+
+@pytest.mark.parametrize("pattern", ["*a*b", "a?b", "?", "*", "**", "b/", "/a/*b", "a/**/b", "a*/", "*.b", "a.*", "**/a?/b"])
+def test_the_index_finds_the_paths_that_the_pattern_matches(pattern: str) -> None:
+    paths = ["/".join(names) for count in (1, 2, 3) for names in product(("a", "b", "ab", "a.b", "aab"), repeat=count)]
+    index = PatternIndex(((pattern, 7),))
+    assert [path for path in paths if index.matching_path(path.encode())] == [
+        path for path in paths if matches(path.split("/"), segments(pattern))
+    ]

@@ -232,6 +232,7 @@ class ReviewSource:
 
     def merge(self, selection: Selection, on_progress: ProgressCallback) -> OperationResult:
         """Apply the selection, except changes that differ from what was shown."""
+        self._review.wait_until_free()
         with self._lock:
             self.result = replace(self._merge(selection, on_progress), has_rest=self._has_rest())
         return self.result
@@ -275,6 +276,7 @@ class ReviewSource:
     def import_commits(self, ids: Sequence[str], strategy: ImportMode, name: str) -> OperationResult:
         """Import commits."""
         self._conflict_source = None
+        self._review.wait_until_free()
         with self._lock:
             try:
                 retry = commits_reader.make_importer(

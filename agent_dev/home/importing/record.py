@@ -5,7 +5,7 @@ import os
 import time
 
 from agent_dev.fs import state_files
-from agent_dev.home import index
+from agent_dev.home import index_paths
 from agent_dev.home.importing.items import Imported
 
 _VERSION = 1
@@ -35,4 +35,4 @@ def add(state: str, home: str, name: str, marks: dict[str, str], copies: dict[st
 
 
 def _path(state: str, home: str) -> str:
-    return f"{index.index_prefix(state, home)}.import"
+    return f"{index_paths.index_prefix(state, home)}.import"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.home import index
+from agent_dev.home import index, index_paths, index_process
 from tests.harness.program import wait_until
 
 
@@ -28,7 +28,7 @@ def began() -> int:
 def ended(home: Path, launched: int) -> set[str]:
     """End a session; return the paths that its home contained before, according to the index."""
     state = str(home.parent / "state")
-    index.start_indexing(state, str(home), launched)
+    index_process.start_indexing(state, str(home), launched)
     held = index.read_previous(state, str(home))
     assert held is not None
     os.wait()
@@ -56,7 +56,7 @@ def test_an_index_written_during_a_session_hides_none_of_its_changes(home: Path)
 def test_a_partly_written_index_is_removed_with_its_home(home: Path) -> None:
     state = str(home.parent / "state")
     ended(home, began())
-    where = index.index_prefix(state, str(home))
+    where = index_paths.index_prefix(state, str(home))
     lock = os.open(f"{where}.lock", os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)
     pid = os.fork()

@@ -64,6 +64,14 @@ def test_selected_changes_are_applied_and_progress_is_reported(session: EndedSes
     assert told[-1][0] == told[-1][1]
 
 
+def test_nothing_is_applied_while_a_checkpoint_reads_the_session(session: EndedSession, review: Review) -> None:
+    seen: list[bytes] = []
+    review.wait_until_free = lambda: seen.append((session.real / "x").read_bytes())
+    ReviewSource(review, session.store).merge(whole(b"x"), silent)
+
+    assert (seen, (session.real / "x").read_bytes()) == ([BASE], AGENT)
+
+
 def test_a_change_that_differs_from_what_was_shown_is_not_applied(session: EndedSession, source: ReviewSource) -> None:
     source.read_content(X)
     (session.upper / "x").write_bytes(AGENT + b"and an edit that nobody saw\n")
