@@ -22,6 +22,7 @@ from benchmarks import (
     reviews,
     screen,
     startup,
+    steps,
     terminal,
     tools,
     transactions,
@@ -32,6 +33,7 @@ from benchmarks.working_directory import PROJECT, WorkingDirectory, working_dire
 
 BENCHMARKS: dict[str, Callable[[WorkingDirectory], tuple[Section, ...]]] = {
     "startup": startup.run,
+    "steps": steps.run,
     "large": large.run,
     "inside": inside.run,
     "merging": merging.run,

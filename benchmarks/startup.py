@@ -9,7 +9,7 @@ from benchmarks.working_directory import Bwrap, WorkingDirectory, repository
 
 TITLE = "Start-up"
 TARGET = 6.0  # times plain bubblewrap
-_PLAIN = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
+PLAIN = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
 _TRUE = "/usr/bin/true"
 
 
@@ -50,13 +50,13 @@ def _with(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> Section:
 
 def _subjects(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> list[Subject]:
     env = ground.env_with(bwrap)
-    commands = {"true": (_TRUE,), "bwrap": (bwrap.path, *_PLAIN, _TRUE)}
+    commands = {"true": (_TRUE,), "bwrap": (bwrap.path, *PLAIN, _TRUE)}
     if bwrap.has_overlay:
         upper, work = ground.folder / f"upper-{bwrap}", ground.folder / f"work-{bwrap}"
         upper.mkdir()
         work.mkdir()
         overlay = ("--overlay-src", str(repo), "--overlay", str(upper), str(work), str(repo))
-        commands["bwrap --overlay"] = (bwrap.path, *_PLAIN, *overlay, _TRUE)
+        commands["bwrap --overlay"] = (bwrap.path, *PLAIN, *overlay, _TRUE)
     commands["agent-dev -- true"] = (ground.program, "--", "true")
     return [measure.program(name, argv, env) for name, argv in commands.items()]
 

@@ -94,8 +94,13 @@ def may_match(pattern: "re.Pattern[bytes]", data: bytes) -> bool:
     """
     if data.isascii():
         return False
-    letters = [letter for letter in set(data.decode("utf-8", "surrogateescape")) if ord(letter) > 0x7F]
-    return any("\ud800" <= letter <= "\udfff" or _takes_part(pattern, letter) for letter in letters)
+    return any("\ud800" <= letter <= "\udfff" or _takes_part(pattern, letter) for letter in _letters(data))
+
+
+@lru_cache(maxsize=2)  # several patterns are tried on the text and on its new lines
+def _letters(data: bytes) -> frozenset[str]:
+    """Return the different non-ASCII characters of a text."""
+    return frozenset(letter for letter in set(data.decode("utf-8", "surrogateescape")) if ord(letter) > 0x7F)
 
 
 @lru_cache(maxsize=1 << 15)
