@@ -8,9 +8,9 @@ from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from agent_dev.checkpoint.last_checkpoint import LastCheckpoint
     from agent_dev.merge.review import ReviewFindings
     from agent_dev.overlay.lower_snapshot_request import PriorChanges
-    from agent_dev.run.last_checkpoint import LastCheckpoint
 
 
 class RunOutcome(Value):

@@ -237,9 +237,10 @@ def with_last_checkpoint(job: "RunJob", record: store.Record, outcome: "RunOutco
     """Take the checkpoint at the end of a run, while the review opens if it opens next; return the outcome with it."""
     if not _has_checkpoints(job):
         return outcome
-    from agent_dev.run import last_checkpoint  # after the agent
+    from agent_dev.checkpoint import last_checkpoint  # after the agent
 
-    if job.reviews_next and last_checkpoint.may_run_beside_review(outcome.review_cache):
+    seen = outcome.review_cache  # None if directories had to be made readable
+    if job.reviews_next and seen is not None and last_checkpoint.may_run_beside_review(seen.changes.changes):
         return outcome.replace(last_checkpoint=last_checkpoint.LastCheckpoint(lambda: _take_last_checkpoint(job, record)))
     return outcome.replace(checkpoint_error=_take_last_checkpoint(job, record))
 

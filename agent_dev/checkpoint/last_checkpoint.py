@@ -8,23 +8,21 @@ from agent_dev.linux import streams, syscalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from agent_dev.merge.review import ReviewFindings
+    from agent_dev.overlay.changes import Change
 
 _NICE = 5  # the user waits for the review, not for the checkpoint
 _KILLED = "no checkpoint of the end: its process was killed"
 _OWNER_READ = 0o400
 
 
-def may_run_beside_review(seen: "ReviewFindings | None") -> bool:
-    """Return whether the checkpoint and the review can read the session at once.
+def may_run_beside_review(changes: "Iterable[Change]") -> bool:
+    """Return whether the checkpoint and the review of these changes can read the session at once.
 
     Both make an unreadable file readable for a moment, and one would take the other's mode for the agent's.
     """
-    if seen is None:
-        return False
-    entries = (change.after for change in seen.changes.changes if change.after is not None)
+    entries = (change.after for change in changes if change.after is not None)
     return all(one.mode & _OWNER_READ for one in entries if one.type in (FileType.FILE, FileType.DIRECTORY))
 
 

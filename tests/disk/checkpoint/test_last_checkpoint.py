@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.checkpoint.last_checkpoint import LastCheckpoint, may_run_beside_review
 from agent_dev.fs.entry import Entry, FileType, Key
-from agent_dev.merge.review import ReviewFindings
-from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
-from agent_dev.run.last_checkpoint import LastCheckpoint, may_run_beside_review
+from agent_dev.overlay.changes import Change, ChangeKind
 
 
 def pipe() -> tuple[int, int]:
@@ -54,6 +53,5 @@ def test_a_killed_checkpoint_is_reported() -> None:
 def test_unreadable_entries_are_not_read_by_two_processes(type_: FileType) -> None:
     readable = Change(Key(0, b"a"), ChangeKind.ADDED, None, Entry(type_, 0o600))
     unreadable = Change(Key(0, b"b"), ChangeKind.ADDED, None, Entry(type_, 0o200))
-    assert may_run_beside_review(ReviewFindings(ChangeSet((readable,)), {}))
-    assert not may_run_beside_review(ReviewFindings(ChangeSet((readable, unreadable)), {}))
-    assert not may_run_beside_review(None), "it is unknown what is unreadable"
+    assert may_run_beside_review([readable])
+    assert not may_run_beside_review([readable, unreadable])
