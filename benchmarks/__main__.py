@@ -10,7 +10,6 @@ from benchmarks import (
     commands,
     commits,
     growth,
-    imports,
     inside,
     large,
     many_files,
@@ -22,7 +21,6 @@ from benchmarks import (
     reviews,
     screen,
     startup,
-    steps,
     terminal,
     tools,
     transactions,
@@ -33,7 +31,7 @@ from benchmarks.working_directory import PROJECT, WorkingDirectory, working_dire
 
 BENCHMARKS: dict[str, Callable[[WorkingDirectory], tuple[Section, ...]]] = {
     "startup": startup.run,
-    "steps": steps.run,
+    "steps": startup.run_steps,
     "large": large.run,
     "inside": inside.run,
     "merging": merging.run,
@@ -51,7 +49,7 @@ BENCHMARKS: dict[str, Callable[[WorkingDirectory], tuple[Section, ...]]] = {
     "terminal": terminal.run,
     "network": network.run,
     "peers": peers.run,
-    "imports": imports.run,
+    "imports": startup.run_imports,
 }
 PAGE = PROJECT / "docs/benchmarks.md"
 

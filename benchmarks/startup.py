@@ -1,16 +1,22 @@
-"""Start-up: `agent-dev -- true` against bubblewrap alone, including the session, the overlay and the lower snapshot."""
+"""Start-up: `agent-dev -- true` against bubblewrap alone, the processor time of its steps, and its imports."""
 
 import contextlib
+import re
+import time
 from pathlib import Path
 
 from benchmarks import measure, process
-from benchmarks.measure import Row, Section, Subject
+from benchmarks.measure import Figures, Row, Section, Subject
 from benchmarks.working_directory import Bwrap, WorkingDirectory, repository
 
 TITLE = "Start-up"
 TARGET = 6.0  # times plain bubblewrap
-PLAIN = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
+_PLAIN = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
 _TRUE = "/usr/bin/true"
+_MODULES = "agent_dev.cli.main, agent_dev.run.run, agent_dev.run.new_session"
+_CLOCK = f"import time as _t; _s = _t.perf_counter_ns(); import {_MODULES}; print((_t.perf_counter_ns() - _s) / 1e6)"
+_HEAVY = ("textual", "pygit2", "rich", "yaml", "argparse", "json", "re", "subprocess", "pathlib", "dataclasses", "typing")
+_UNSUPERVISED = 'policy: "off"\ndirectory_renames: false\n'
 
 
 def run(ground: WorkingDirectory) -> tuple[Section, ...]:
@@ -19,6 +25,40 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
     repo = repository(ground.folder / "startup", ground.env, files)
     with contextlib.chdir(repo):
         return tuple(_with(bwrap, ground, repo) for bwrap in ground.bwraps)
+
+
+def run_steps(ground: WorkingDirectory) -> tuple[Section, ...]:
+    """Measure programs that contain one step more than the one before."""
+    repo = repository(ground.folder / "steps", ground.env, {f"file{n}": b"x\n" for n in range(200)})
+    config = ground.folder / "unsupervised.yaml"
+    config.write_text(_UNSUPERVISED)
+    bwrap = ground.bwraps[0]
+    commands = {
+        "an interpreter without `site`": (ground.python, "-I", "-S", "-c", "pass"),
+        "an interpreter": (ground.python, "-c", "pass"),
+        "and the imports of a start": (ground.python, "-c", f"import os, {_MODULES}; os._exit(0)"),
+        f"bubblewrap {bwrap} alone": (bwrap.path, *_PLAIN, _TRUE),
+        "a start without the supervisor": (ground.program, "--config", str(config), "--", "true"),
+        "a start": (ground.program, "--", "true"),
+        "a run of 0.3 s, with all its services": (ground.program, "--", "sleep", "0.3"),
+    }
+    with contextlib.chdir(repo):
+        found = measure.in_turns([_used(name, argv, ground) for name, argv in commands.items()], measure.rounds(2))
+    figures: Figures = {name: by_what["used"] for name, by_what in found.items()}
+    rows = tuple(Row(name, measure.spread(times)) for name, times in figures.items())
+    about = (
+        "Processor time in ms of each program with its children. The supervisor answers commands and renames; a "
+        "run of more than 20 ms also takes the lower snapshot, starts the checkpoint timer and makes its record durable."
+    )
+    return (Section("The steps of a start", about, rows),)
+
+
+def _used(name: str, argv: tuple[str, ...], ground: WorkingDirectory) -> Subject:
+    def once() -> dict[str, float]:
+        time.sleep(measure.REST)
+        return {"used": process.processor_time(argv, ground.env)}
+
+    return Subject(name, once)
 
 
 def _with(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> Section:
@@ -50,13 +90,13 @@ def _with(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> Section:
 
 def _subjects(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> list[Subject]:
     env = ground.env_with(bwrap)
-    commands = {"true": (_TRUE,), "bwrap": (bwrap.path, *PLAIN, _TRUE)}
+    commands = {"true": (_TRUE,), "bwrap": (bwrap.path, *_PLAIN, _TRUE)}
     if bwrap.has_overlay:
         upper, work = ground.folder / f"upper-{bwrap}", ground.folder / f"work-{bwrap}"
         upper.mkdir()
         work.mkdir()
         overlay = ("--overlay-src", str(repo), "--overlay", str(upper), str(work), str(repo))
-        commands["bwrap --overlay"] = (bwrap.path, *PLAIN, *overlay, _TRUE)
+        commands["bwrap --overlay"] = (bwrap.path, *_PLAIN, *overlay, _TRUE)
     commands["agent-dev -- true"] = (ground.program, "--", "true")
     return [measure.program(name, argv, env) for name, argv in commands.items()]
 
@@ -70,3 +110,44 @@ def _expect_warm(ground: WorkingDirectory) -> None:
     sessions = list((home / ".local/state/agent-dev/sessions").iterdir())
     if sessions:
         raise process.ProgramFailed(f"`agent-dev -- true` left a session: {sessions[0]}")
+
+
+def run_imports(ground: WorkingDirectory) -> tuple[Section, ...]:
+    """Time the imports in new interpreters, and list the imports of one real start."""
+    bare = (ground.python, "-c", "pass")
+    clock = (ground.python, "-c", _CLOCK)
+    subjects = [
+        Subject("the launch path's imports", lambda: {"import": float(process.output(clock, ground.env))}),
+        Subject("python -c pass", lambda: {"import": process.elapsed_time(bare, ground.env)}),
+    ]
+    found = measure.in_turns(subjects, measure.rounds())
+    rows = tuple(Row(name, measure.spread(figures["import"])) for name, figures in found.items())
+    about = f"`import {_MODULES}` in a new interpreter, compared with the start and exit of an interpreter."
+    return (Section("Imports", about, rows, _remarks(ground)),)
+
+
+def _remarks(ground: WorkingDirectory) -> tuple[str, ...]:
+    own, others = _imported(ground)
+    heavy = [name for name in _HEAVY if name in others]
+    listed = ", ".join(others) or "nothing that Python had not imported already"
+    return (
+        f"A real start (`agent-dev -- true`) imported {len(own)} modules of agent-dev, and: {listed}.",
+        f"Of {', '.join(_HEAVY)}: {', '.join(heavy) or 'none'}.",
+    )
+
+
+def _imported(ground: WorkingDirectory) -> tuple[list[str], list[str]]:
+    """Return the imports of a start beyond the bare interpreter's: agent-dev's modules, and others."""
+    repo = repository(ground.folder / "imports", ground.env, {"a": b"a\n"})
+    env = ground.env | {"PYTHONPROFILEIMPORTTIME": "1"}
+    with contextlib.chdir(repo):
+        outputs = [process.output((ground.program, "--", "true"), env, errors=True) for _ in range(10)]
+    bare = _imported_names(process.output((ground.python, "-c", "pass"), env, errors=True))
+    # A slow run takes its lower snapshot while the agent runs, with more imports; only those before the agent count.
+    names = sorted(min(map(_imported_names, outputs), key=len) - bare)
+    own = [name for name in names if name.startswith("agent_dev")]
+    return own, [name for name in names if name not in own]
+
+
+def _imported_names(output: str) -> set[str]:
+    return set(re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", output, re.MULTILINE))
