@@ -1,28 +1,28 @@
 """The use of an agent home by sessions: created on first use, shared, with mount points created before and removed after.
 
-Sessions with different networks never use one home at the same time: through a socket or FIFO there, one could use the other's
-network. No mount, Landlock rule or filter of this kernel separates them.
-
 A mount point is never removed while another session uses the home: the kernel would detach that session's mount. So each session
 holds a shared lock, kept in the state directory where no agent can reach it.
 """
 
 import fcntl
 import os
-import time
 
 from agent_dev.errors import Refused
 from agent_dev.fs import safe_mkdir
+from agent_dev.home.network_lease import NetworkLease, SharedPaths
 from agent_dev.sandbox.plan import Bind, SandboxPlan
 
-_TIMEOUT, _INTERVAL = 0.5, 0.02  # seconds to wait for a session that is just ending
+_ONLY_HOME = SharedPaths()
 
 
 class HomeLease:
     """The use of an agent home by one session."""
 
-    def __init__(self, state: str, path: str, net: str) -> None:
-        """Use a home in a session with this network mode. Raises Refused while a session with the other mode uses it."""
+    def __init__(self, state: str, path: str, net: str, shared: SharedPaths = _ONLY_HOME) -> None:
+        """Use a home in a session with this network, which sees other paths of the host without an overlay.
+
+        Raises Refused while a session with another network uses one of them.
+        """
         self.path = path
         create_home(path)
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK) and os.stat(path).st_uid == os.getuid():
@@ -32,16 +32,11 @@ class HomeLease:
         name = f"{found.st_dev:x}-{found.st_ino:x}"
         self._lock = _lock_file(state, name)
         fcntl.flock(self._lock, fcntl.LOCK_SH)
-        self._net = _lock_file(state, f"{name}.net-{net}")
-        fcntl.flock(self._net, fcntl.LOCK_SH)
-        for other in _others(state, f"{name}.net-", net):
-            if not _can_lock(state, f"{name}.net-{other}"):
-                self._close()
-                mode = {"none": "without network", "host": "with network"}.get(other, "with another network")
-                raise Refused(
-                    message=f"a session {mode} uses the agent home {path}; sharing it would connect the two",
-                    hint="use another home: --home DIR, or `home: ~/aihomes/{profile}`",
-                )
+        try:
+            self._net = NetworkLease(state, net, shared.replace(written=(path, *shared.written)))
+        except BaseException:
+            self._close()
+            raise
 
     def prepare(self, points: tuple[str, ...], plan: SandboxPlan) -> tuple[str, ...]:
         """Create the mount points of a plan below the home without following links; return those that were missing."""
@@ -77,16 +72,16 @@ class HomeLease:
             pass  # in use by another session; the last one removes the points of all
         else:
             self._remove_points()
-        fcntl.flock(self._net, fcntl.LOCK_UN)
+        self._net.release()
         self._close()
 
     def hand_over_to_child(self) -> None:
         """Leave the release to a child process, which shares the lock: close this descriptor of it."""
-        fcntl.flock(self._net, fcntl.LOCK_UN)  # for the child, too: nothing runs any more
+        self._net.release()  # for the child, too: nothing runs any more
         self._close()
 
     def _close(self) -> None:
-        for fd in (self._fd, self._lock, self._net):
+        for fd in (self._fd, self._lock):
             os.close(fd)
         self._fd = -1
 
@@ -132,28 +127,6 @@ def create_home(path: str) -> None:
         os.makedirs(path, 0o700)
     except OSError as error:
         raise Refused(message=f"cannot create the agent home {path}: {error.strerror}", hint="--home DIR") from None
-
-
-def _others(state: str, prefix: str, net: str) -> list[str]:
-    """Return the other networks that sessions have used a home with."""
-    return [name[len(prefix) :] for name in os.listdir(f"{state}/homes") if name.startswith(prefix) and name != prefix + net]
-
-
-def _can_lock(state: str, name: str) -> bool:
-    """Return whether no session holds a lock; wait a moment for one that is ending."""
-    lock, deadline = _lock_file(state, name), time.monotonic() + _TIMEOUT
-    try:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    return False
-                time.sleep(_INTERVAL)
-            else:
-                return True
-    finally:
-        os.close(lock)
 
 
 def _lock_file(state: str, name: str) -> int:

@@ -72,7 +72,7 @@ def _begin(
     home = None
     try:
         services.start_helpers(setup, prepared, session, request.environ)
-        home = HomeLease(prepared.store.path, prepared.agent_home, plan.network_key(prepared.settings.profile))
+        home = services.use_home(prepared, is_direct=bool(request.options.direct))
         job = _job(prepared, session, home, query, request).replace(name_claim=claim)
         services.report_hidden(job, notice)
         refs.record_initial_refs(session, job.record)

@@ -10,7 +10,6 @@ from agent_dev.fs import dir_tree, walk
 from agent_dev.fs.entry import CorruptUpperError
 from agent_dev.git import passed_config_files
 from agent_dev.git.git_dir import PrivateGitDir
-from agent_dev.home.mount_points import HomeLease
 from agent_dev.overlay.lower_snapshot_request import PriorChanges
 from agent_dev.paths import RUN
 from agent_dev.run import execute, new_session, services, shown_paths
@@ -56,7 +55,7 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
     removal.remove_work_directories(session)
     for number in range(len(touched)):
         store.recreate_work(session, number)
-    home = HomeLease(prepared.store.path, prepared.agent_home, plan.network_key(prepared.settings.profile))
+    home = services.use_home(prepared)
     try:
         roots = tuple(session.root(number, path) for number, path in enumerate((prepared.location.root, *prepared.overlays)))
         passed = new_session.passed_git_config(query, request.environ, prepared)

@@ -5,10 +5,12 @@ import os
 from agent_dev.config.profile import GATEWAY_NETS
 from agent_dev.errors import UnreadableSession, UnusableStateDirectory
 from agent_dev.git import repository
+from agent_dev.home.mount_points import HomeLease
+from agent_dev.home.network_lease import SharedPaths
 from agent_dev.run import shown_paths
 from agent_dev.run.request import PreparedRun, RunRequest
 from agent_dev.sandbox import launch
-from agent_dev.sandbox.plan import SessionSpec
+from agent_dev.sandbox.plan import SessionSpec, network_key
 from agent_dev.session import removal, startup_state, store
 
 TYPE_CHECKING = False
@@ -152,6 +154,13 @@ def direct_spec(parts: SessionSpec, prepared: PreparedRun, passed: "PassedConfig
         ro=(*parts.ro, *gitdir_files, *passed.included_files),
         control_socket=None,
     )
+
+
+def use_home(prepared: PreparedRun, *, is_direct: bool = False) -> HomeLease:
+    """Use the agent home of a run. Raises Refused while a session with another network sees what this one writes."""
+    direct = (prepared.location.root,) if is_direct else ()
+    shared = SharedPaths(written=(*prepared.rw, *direct), read=(*prepared.ro, *prepared.tools))
+    return HomeLease(prepared.store.path, prepared.agent_home, network_key(prepared.settings.profile), shared)
 
 
 def open_control_socket(job: "RunJob") -> int:

@@ -16,8 +16,10 @@ from typing import Any
 from agent_dev.control import protocol
 from agent_dev.fs import disk_space
 from agent_dev.git import nested_repositories, secret_removal
-from agent_dev.home import mount_points
+from agent_dev.home import network_lease
+from agent_dev.home.network_lease import SharedPaths
 from agent_dev.linux import cgroups, syscalls, user_limits
+from agent_dev.run import services
 from agent_dev.sandbox import bwrap, credentials, landlock_probe, launch, plan, seccomp, setup_process, tool_credentials
 from agent_dev.sandbox import landlock as rules
 from agent_dev.sandbox.attaching.host_terminal import HostTerminal
@@ -230,8 +232,12 @@ MUTATIONS["half of the per-user limits"] = (
     "tests/containment/runtime/test_c_shared.py -k c37",
 )
 MUTATIONS["one network per home"] = (
-    _returning(mount_points, "_can_lock", result=True),
+    _returning(network_lease, "_find_conflict", result=("", "")),
     "tests/containment/runtime/test_b_home.py -k b25",
+)
+MUTATIONS["one network per written directory"] = (
+    _returning(services, "SharedPaths", SharedPaths()),
+    "tests/containment/runtime/test_b_home.py -k b26",
 )
 MUTATIONS["end of the sandbox with the agent"] = (
     _returning(SandboxMonitor, "_end_with_agent"),

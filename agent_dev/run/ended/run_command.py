@@ -54,7 +54,7 @@ def _run_in_temporary_session(prepared: PreparedRun, listed: ListedSession, requ
     temporary = store.create_session(prepared.store)
     home = None
     try:
-        home = HomeLease(prepared.store.path, prepared.agent_home, plan.network_key(prepared.settings.profile))
+        home = services.use_home(prepared)
         job = _job(prepared, listed, temporary, home, request)
         setup = launch.SetupProcess()
         try:
