@@ -9,8 +9,13 @@ _MAX_SIZE = 8 << 20  # bytes; neither git nor a person writes larger text files
 _URL, _AT = b"://", b"@"
 _URL_DELIMITERS = frozenset(b"/ \t\r\n\"'<>\\")  # end of a URL's authority
 _PRIVATE_KEY = b" PRIVATE KEY-----"
+# Files that contain nothing but logins: of curl (`http.cookieFile`), ftp, git-svn.
+_LOGIN_FILES = frozenset((".netrc", "_netrc", "netrc", ".authinfo"))
+_COOKIES = (b"# Netscape HTTP Cookie File", b"# HTTP Cookie File")
 _SECRET_KEYS = frozenset(("extraheader", "pass", "smtppass", "passphrase"))
-_SECRET_SUFFIXES = ("password", "passwd", "token", "secret", "apikey")
+_SECRET_SUFFIXES = ("password", "passwd", "token", "secret", "apikey", "api-key", "accesskey")
+_SECRET_PARAMETERS = ("token", "password", "api_key", "apikey", "secret", "key", "sig")  # ends of names in the query of a URL
+_PASSWORD_OPTIONS = (b"sshpass -p", b"--password ", b"--password=", b"--token ", b"--token=")  # of a command
 _TOKENS = (b"ghp_", b"gho_", b"ghs_", b"ghu_", b"github_pat_", b"glpat-", b"authorization:", b"private-token:")
 
 
@@ -21,7 +26,7 @@ def remove_secrets(name: str, data: bytes) -> tuple[bytes | None, tuple[str, ...
     """
     if len(data) > _MAX_SIZE or not data:
         return data, ()
-    if _PRIVATE_KEY in data:
+    if _PRIVATE_KEY in data or _is_login_file(name, data):
         return None, (name,)
     if _is_config(data):
         return _strip_settings(data)
@@ -53,6 +58,15 @@ def remove_stash(packed: bytes) -> bytes:
     if b" refs/stash\n" not in packed:
         return packed
     return b"".join(line for line in packed.splitlines(keepends=True) if not line.endswith(b" refs/stash\n"))
+
+
+def _is_login_file(name: str, data: bytes) -> bool:
+    """Return whether a file is a netrc, a cookie jar, or a login of Subversion."""
+    if name in _LOGIN_FILES or data.startswith(_COOKIES):
+        return True
+    fields = data[:4096].partition(b"\n")[0].split(b"\t")
+    is_cookie = len(fields) == 7 and fields[1] in (b"TRUE", b"FALSE") and fields[3] in (b"TRUE", b"FALSE")
+    return is_cookie or (data.startswith(b"K ") and b"\npassword\nV " in data)
 
 
 def _is_config(data: bytes) -> bool:
@@ -129,7 +143,15 @@ def _is_secret(name: str, value: bytes) -> bool:
     if key in _SECRET_KEYS or key.endswith(_SECRET_SUFFIXES) or any(one in low for one in _TOKENS):
         return True
     is_inline = name.startswith("credential.") and key == "helper" and value.strip().startswith((b"!", b'"!'))
-    return is_inline and (b"password" in low or b"token" in low)
+    if is_inline and (b"password" in low or b"token" in low):
+        return True
+    return _has_secret_parameter(low) or any(one in low for one in _PASSWORD_OPTIONS)
+
+
+def _has_secret_parameter(value: bytes) -> bool:
+    address, _, query = value.partition(b"?")
+    names = [_text(one.partition(b"=")[0]) for one in query.split(b"&") if b"=" in one]
+    return _URL in address and any(name.endswith(_SECRET_PARAMETERS) for name in names)
 
 
 def _text(data: bytes) -> str:

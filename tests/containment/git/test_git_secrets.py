@@ -17,6 +17,7 @@ SETTINGS = {
     "http.proxy": f"http://ada:{TOKEN}@proxy.invalid:3128",
     "http.https://example.invalid/.extraheader": f"Authorization: Bearer {TOKEN}",
     "sendemail.smtppass": TOKEN,
+    "remote.mirror.url": f"https://example.invalid/shop.git?private_token={TOKEN}",
     "imap.pass": TOKEN,
     "credential.helper": "!f() { echo password=" + TOKEN + "; }; f",
     "submodule.lib.url": f"https://{TOKEN}@example.invalid/lib.git",
@@ -33,6 +34,7 @@ def tokens(agent_dev: AgentDev) -> AgentDev:
         agent_dev.git("config", "--add", key, value)
     git = agent_dev.repo / ".git"
     (git / "git-credentials").write_text(f"https://ada:{TOKEN}@example.invalid\n")
+    (git / "netrc").write_text(f"machine example.invalid login ada password {TOKEN}\n")
     (git / "deploy_key").write_text(f"-----BEGIN OPENSSH PRIVATE KEY-----\n{TOKEN}\n")
     (git / "more").write_text(f"[http]\n\textraHeader = X: {TOKEN}\n")
     agent_dev.git("config", "include.path", "more")

@@ -35,6 +35,15 @@ CONFIG = b"""\
 [alias]
 \tci = !curl -H 'Private-Token: TOKEN' https://example.invalid
 \tst = status
+[remote "mirror"]
+\turl = https://example.invalid/shop.git?a=1&private_token=TOKEN
+[bugzilla]
+\tapi-key = TOKEN
+[core]
+\tsshCommand = sshpass -p TOKEN ssh
+[diff "x"]
+\ttextconv = show --token=TOKEN
+\tcommand = show?monkey=1 --tokens
 """
 GONE = {
     "a comment",
@@ -49,6 +58,10 @@ GONE = {
     "github.oauthtoken",
     "credential.helper",
     "alias.ci",
+    "remote.mirror.url",
+    "bugzilla.api-key",
+    "core.sshcommand",
+    "diff.x.textconv",
 }
 
 
@@ -67,6 +80,7 @@ def test_every_secret_of_a_config_is_removed_and_nothing_else() -> None:
         b"smtpUser = ada",
         b"helper = cache --timeout 60",
         b"st = status",
+        b"command = show?monkey=1 --tokens",
     ):
         assert kept in cleaned
 
@@ -98,6 +112,20 @@ def test_content_without_secrets_is_unchanged(data: bytes) -> None:
 )
 def test_other_files_lose_the_users_of_urls_and_key_files_are_excluded(data: bytes, after: bytes | None) -> None:
     assert remove_secrets("git-credentials", data) == (after, ("git-credentials",))
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("netrc", b"machine example.invalid login ada password TOKEN\n"),
+        (".netrc", b"machine example.invalid login ada password TOKEN\n"),
+        ("cookies", b"# Netscape HTTP Cookie File\n.example.invalid\tTRUE\t/\tTRUE\t0\ts\tTOKEN\n"),
+        ("jar", b"example.invalid\tFALSE\t/\tTRUE\t0\ts\tTOKEN\n"),
+        ("0a1b", b"K 8\npasstype\nV 6\nsimple\nK 8\npassword\nV 5\nTOKEN\nEND\n"),
+    ],
+)
+def test_files_with_nothing_but_logins_are_excluded(name: str, data: bytes) -> None:
+    assert remove_secrets(name, data) == (None, (name,))
 
 
 @given(st.binary(max_size=300) | st.text('a:/@ []"\\\n=#x', max_size=120).map(str.encode))
