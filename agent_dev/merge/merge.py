@@ -26,7 +26,7 @@ from agent_dev.merge_engine import (
     staging,
 )
 from agent_dev.merge_engine.journal import NextAction, Operation, PhaseResult
-from agent_dev.merge_engine.merge_plan import MergePlan, PutEntry, SkippedChange
+from agent_dev.merge_engine.merge_plan import MergePlan, PutEntry, RemoveEntry, SkippedChange
 from agent_dev.overlay.changes import MAX_FEW_DELETIONS, Change, ChangeKind, with_requirements
 from agent_dev.overlay.selection import Selection
 from agent_dev.session import store
@@ -153,16 +153,16 @@ def preview(review: Review, planned: MergePlan) -> MergeResult:
         planned.skipped,
         planned.conflicts,
         is_session_empty=False,
-        hard_linked=_hard_linked(planned, set(planned.selected)),
+        hard_linked=_hard_linked(planned, set(planned.selected), review),
     )
 
 
-def _hard_linked(planned: MergePlan, done: set[Key]) -> tuple[Key, ...]:
-    """Return the replaced files that have other hard links in the real tree: the other names keep the old content."""
-    puts = (step for step in planned.steps if isinstance(step, merge_plan.PutEntry) and step.key in done)
-    return tuple(
-        one.key for one in puts if one.expected is not None and one.expected.type is FileType.FILE and one.expected.links > 1
-    )
+def _hard_linked(planned: MergePlan, done: set[Key], review: Review) -> tuple[Key, ...]:
+    """Return the replaced and renamed files with other hard links in the real tree: the other names keep the old content."""
+    renamed = done & set(review.changes.renames.values())
+    replaced = [(step.key, step.expected) for step in planned.steps if isinstance(step, PutEntry) and step.key in done]
+    moved = [(step.key, step.expected) for step in planned.steps if isinstance(step, RemoveEntry) and step.key in renamed]
+    return tuple(key for key, was in (*replaced, *moved) if was is not None and was.type is FileType.FILE and was.links > 1)
 
 
 def apply_plan(
@@ -247,7 +247,7 @@ def _carry_out(review: Review, planned: MergePlan, state_dir: store.Store, notic
             merging.close()
             if merging.journal.next_action is NextAction.DISCARD:
                 _remove_preparations(merging, state_dir)
-    split = _hard_linked(planned, {change.key for change in taken})
+    split = _hard_linked(planned, {change.key for change in taken}, review)
     partly = sum(isinstance(step, PutEntry) and step.part is not None and step.key in done for step in planned.steps)
     conflicts = (*planned.conflicts, *not_applied)
     return MergeResult(merge_id if is_done else "", taken, planned.skipped, conflicts, is_all, split, partly)

@@ -9,6 +9,7 @@ from agent_dev.cli.render import merge as merging
 from agent_dev.fs.entry import FileType, Key
 from agent_dev.merge import merge
 from agent_dev.merge.select_by_options import SelectionRequest, select_requested
+from tests.harness import trees
 from tests.harness.ended_session import EndedSession
 from tests.harness.trees import FIFO, FILE, SYMLINK, Node, UpperEntry
 
@@ -58,3 +59,13 @@ def test_a_merge_that_splits_a_hard_link_reports_it(tmp_path: Path, capsys: pyte
 def test_a_file_with_one_link_is_not_reported(tmp_path: Path) -> None:
     with EndedSession(tmp_path, {b"x": Node(FILE, b"old")}, [UpperEntry(b"x", Node(FILE, b"new"))]) as one:
         assert one.merge_all().hard_linked == ()
+
+
+@pytest.mark.parametrize("is_renamed", [True, False])
+def test_a_renamed_hard_link_is_reported_and_a_deleted_one_is_not(tmp_path: Path, *, is_renamed: bool) -> None:
+    content = Node(FILE, b"one line of several\n" * 9)
+    with EndedSession(tmp_path, {b"x": content}, []) as first:
+        os.link(first.real / "x", first.real / "twin")
+        with EndedSession.another(first) as one:
+            trees.write_upper(one.upper, [UpperEntry(b"x", None), *([UpperEntry(b"y", content)] if is_renamed else [])])
+            assert one.merge_all().hard_linked == ((Key(0, b"x"),) if is_renamed else ())
