@@ -103,10 +103,10 @@ def _rows(shared: SharedPaths) -> dict[str, list[str]]:
 
 def _find_conflict(others: list[list[list[str]]], net: str, rows: dict[str, list[str]]) -> tuple[str, str]:
     """Return the network of another session, and the path that must not be shared with it; empty if there is none."""
-    for first, *theirs in others:
+    for first, *other in others:
         if first != [net]:
-            for path, mine in rows.items():
-                if any("w" in (mine[0], row[0]) and (mine[1] in row or row[1] in mine) for row in theirs):
+            for path, own in rows.items():
+                if any("w" in (own[0], row[0]) and (own[1] in row or row[1] in own) for row in other):
                     return "".join(first), path
     return "", ""
 

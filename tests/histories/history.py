@@ -216,7 +216,7 @@ class Player:
         before, view = self.real, self.world.shown(one)
         try:
             with self._interference() as met:
-                done = self.world.merge(one, paths, sides, part)
+                done, parted = self.world.merge(one, paths, sides, part)
         except (RecoveryRequired, UnknownOutcome, UnreadableSession) as error:
             raise Violation(f"merge: {type(error).__name__}: {error.message}") from error
         except AgentDevError:
@@ -238,8 +238,8 @@ class Player:
         dropped = {change.key.path for change in done.applied if change.is_session_only}
         over = [*dropped, *(taken.keys() & met.paths)]  # changed by the user right after they were merged
         one.refused |= {path: view[path] for path in over if path in view}
-        for run in () if part else one.runs:
-            run.merged.update(taken)
+        for run in one.runs:
+            run.merged.update(taken.keys() - parted)
         if done.id:
             one.version += 1
             version = -1 if met.paths else one.version  # the earlier list of changes may be outdated

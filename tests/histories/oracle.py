@@ -304,6 +304,15 @@ def has_list_of(found: TreeEntry | None, wanted: TreeEntry | None, was: TreeEntr
     return lists[0] == lists[1] and (found.type, found.content, own(found)) == (wanted.type, wanted.content, own(wanted))
 
 
+def is_folder_redone(merge: Merge, path: bytes, was: TreeEntry | None, now: TreeEntry | None) -> bool:
+    """Return whether a directory is the merge's with the attributes that the user set since the undo."""
+    undone, after = merge.undone.get(path), merge.after.get(path)
+    if not (is_folder(undone) and is_folder(was) and is_folder(now) and is_folder(after)):
+        return False
+    added = {*was.attributes} - {*undone.attributes}
+    return now.mode == after.mode and {*now.attributes} == {*after.attributes} | added
+
+
 def check_redo(merge: Merge, before: TreeEntries, after: TreeEntries, left: frozenset[bytes]) -> None:
     """Check that a redo restored the merge's result, or the state before its undo, and changed nothing else."""
     changed = moved(merge.before, merge.after)
@@ -311,12 +320,14 @@ def check_redo(merge: Merge, before: TreeEntries, after: TreeEntries, left: froz
         demand(path in changed, f"redo changed {path!r}, which the merge had not: {shown(before.get(path))}")
         is_right = after.get(path) in (merge.after.get(path), merge.stood.get(path))
         is_right = is_right or has_list_of(after.get(path), merge.after.get(path), before.get(path))
+        is_right = is_right or is_folder_redone(merge, path, before.get(path), after.get(path))
         demand(is_right, f"redo: {path!r} is {shown(after.get(path))}, was {shown(merge.after.get(path))} after the merge")
     for path in changed:
         was, now = before.get(path), after.get(path)
         is_users = was not in (merge.before.get(path), merge.after.get(path))
         if is_users and was != merge.undone.get(path):
-            demand(now == was, f"redo: the user's {path!r}, {shown(was)}, became {shown(now)}")
+            is_kept = now == was or is_folder_redone(merge, path, was, now)
+            demand(is_kept, f"redo: the user's {path!r}, {shown(was)}, became {shown(now)}")
         elif now not in (merge.after.get(path), merge.stood.get(path)) and not has_list_of(now, merge.after.get(path), was):
             is_told = is_near(path, left) or path not in merge.back  # a redo skips paths that are still applied
             demand(is_told and now == was, f"redo: {path!r} is {shown(now)}, and that was not reported")

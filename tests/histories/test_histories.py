@@ -301,6 +301,20 @@ FOUND = {
         Step("merge all", (), 0, (("rename", b"d/e", b"-x"),), 11),
         Step("undo"),
     ),
+    "the user changes the mode of a directory that a partial selection applied": (
+        Step("user", (("write", b"d/a", b"<u000003>"), ("write", b"c", b"<u000006>"), ("chmod", b"d/a", 0o500))),
+        Step("run", (("chmod", b"d", 0o600), ("remove", b"c", b"<a000001>"), ("unset", b"d/a", b"<a000002>"))),
+        Step("merge part"),
+        Step("user", (("chmod", b"d", 0o777),)),
+    ),
+    "a redo keeps what the user set on a directory since the undo": (
+        Step("user", (("write", b"n/x", b"<u000001>"),)),
+        Step("run", (("chmod", b"n", 0o777),)),
+        Step("merge all"),
+        Step("undo"),
+        Step("user", (("attribute", b"n", b"<u000002>"),)),
+        Step("redo"),
+    ),
 }
 
 

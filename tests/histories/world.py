@@ -179,9 +179,14 @@ class World:
         self.reviewed(one, look)
         return found
 
-    def merge(self, one: Session, paths: frozenset[bytes], sides: dict[bytes, str], part: int) -> MergeResult:
-        """Merge some paths, with conflicts resolved as in `sides`; `part`: of the first file with hunks, select only some."""
-        done: list[MergeResult] = []
+    def merge(
+        self, one: Session, paths: frozenset[bytes], sides: dict[bytes, str], part: int
+    ) -> tuple[MergeResult, frozenset[bytes]]:
+        """Merge some paths, with conflicts resolved as in `sides`; return the result, and the path that was merged in part.
+
+        `part`: of the first file with hunks, select only some.
+        """
+        done: list[tuple[MergeResult, frozenset[bytes]]] = []
 
         def act(review: Review) -> None:
             known = review.changes.by_key()
@@ -195,7 +200,7 @@ class World:
             wish = SelectionRequest(paths=chosen, resolutions=tuple(settled), parts=tuple(parts))
             selection, asked = select_by_options.select_requested(review, wish)
             planned = merge.plan_selection(review, selection, asked)
-            done.append(merge.apply_plan(review, planned, self.store))
+            done.append((merge.apply_plan(review, planned, self.store), frozenset(key.path for key, _ in parts)))
 
         self.reviewed(one, act)
         return done[0]
