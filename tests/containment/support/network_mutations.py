@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_dev.config.network_rules import AddressRule, RuleSet
 from agent_dev.config.ssh_rules import SshHost
-from agent_dev.home import mount_points
+from agent_dev.home import network_lease
 from agent_dev.network import access, dns, inspection, namespace, packet_rules
 from agent_dev.network.published import automatic
 from agent_dev.sandbox import plan
@@ -75,7 +75,7 @@ NETWORK_MUTATIONS: dict[str, Mutation] = {
     "DNS without other records": (_patched(dns, "_answer", lambda *_: (0, bytes(4))), f"{_FILE} -k c65"),
     "privileged ports of the gateway": (_with_open_ports, f"{_FILE} -k c66"),
     "a network of its own": (_with_host_network, f"{_FILE} -k c67"),
-    "one home per set of rules": (_patched(mount_points, "_can_lock", lambda *_: True), f"{_FILE} -k c68"),
+    "one home per set of rules": (_patched(network_lease, "_find_conflict", lambda *_: ("", "")), f"{_FILE} -k c68"),
     "checked addresses without a rule": (_patched(access, "check_addresses", lambda *_: None), f"{_FILE} -k c69"),
     "the protocol of the first bytes": (
         _patched(inspection.Inspection, "_select", lambda *_: inspection.Opaque()),
