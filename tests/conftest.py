@@ -83,6 +83,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes more than five seconds; not in a run of a share of the tests")
     config.addinivalue_line("markers", "real_agents: downloads agents; only if AGENT_DEV_TEST_AGENTS asks for them")
     config.addinivalue_line("markers", "only_chromium: of what needs a browser, Chromium; not in a run without one")
+    config.addinivalue_line(
+        "markers", "only_redis: of what needs a Redis server, whose package starts a service; not in a run without"
+    )
     config.addinivalue_line("markers", "only_sshd: of what needs an OpenSSH server; not in a run without one that can work")
 
 
@@ -92,6 +95,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "only_root": os.getuid() == 0,
         "only_new_bwrap": has_new_bwrap(),
         "only_sshd": has_sshd(),
+        "only_redis": bool(shutil.which("redis-server")),
         "only_chromium": bool(find_chromium()),
         "slow": scale.SCALE >= 100,
         "real_agents": bool(os.environ.get("AGENT_DEV_TEST_AGENTS")),

@@ -8,7 +8,10 @@ Network = IPv4Network | IPv6Network
 
 # Metadata services outside of link-local ranges: Azure's wire server, Alibaba's, Oracle's, EC2's over IPv6.
 _METADATA = frozenset(map(ip_address, ("168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254")))
-_PRIVATE = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.18.0.0/15", "fc00::/7")))
+# Not routed in the Internet: private use, shared (CGNAT), benchmarks, documentation.
+_OWN_RANGES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.18.0.0/15", "fc00::/7")
+_EXAMPLES = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
+_PRIVATE = tuple(map(ip_network, (*_OWN_RANGES, *_EXAMPLES)))
 _NAT64, _LOCAL_NAT64 = IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48")
 _COMPATIBLE = IPv6Network("::/96")
 _LOW = 0xFFFFFFFF

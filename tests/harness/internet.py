@@ -38,11 +38,11 @@ PORT, LOCAL_PORT = 7000, 8081
 _CERTIFICATE = "AGENT_DEV_TEST_CERTIFICATE"
 
 
-def make_certificate(folder: Path) -> Path:
-    """Make a certificate for all names and its key; return the file."""
+def make_certificate(folder: Path, *names: str) -> Path:
+    """Make a certificate for some names, or all of this internet, and its key; return the file."""
     path = folder / "site.pem"
     words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-    words += ["-subj", "/CN=internet", "-addext", "subjectAltName=" + ",".join(f"DNS:{name}" for name in NAMES)]
+    words += ["-subj", "/CN=internet", "-addext", "subjectAltName=" + ",".join(f"DNS:{name}" for name in names or NAMES)]
     subprocess.run([*words, "-keyout", folder / "key.pem", "-out", path], check=True, capture_output=True)
     path.write_text(path.read_text() + (folder / "key.pem").read_text())
     path.chmod(0o644)

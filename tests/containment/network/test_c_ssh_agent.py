@@ -11,6 +11,8 @@ from tests.containment.support.world import Machine
 from tests.harness.servers.ssh_world import SSH, SshWorld, ssh_world
 from tests.harness.servers.sshd import user
 
+pytestmark = pytest.mark.only_sshd
+
 
 @pytest.fixture
 def servers(world: Machine, tmp_path: Path) -> Iterator[SshWorld]:

@@ -42,13 +42,16 @@ class Postgres:
 
 
 @contextmanager
-def postgres() -> Iterator[Postgres]:
-    """Start a server with new data as an ordinary user; stop it and remove its data at the end."""
+def postgres(certificate: Path | None = None) -> Iterator[Postgres]:
+    """Start a server with new data as an ordinary user; stop it and remove its data at the end.
+
+    `certificate`: a file with a certificate and its key, for TLS.
+    """
     if shutil.which("psql") is None:
         raise RuntimeError("psql is not installed")
     work = Path(tempfile.mkdtemp(prefix="postgres-"))
     try:
-        server = _start(work)
+        server = _start(work, certificate)
         try:
             yield server
         finally:
@@ -57,7 +60,7 @@ def postgres() -> Iterator[Postgres]:
         shutil.rmtree(work)
 
 
-def _start(work: Path) -> Postgres:
+def _start(work: Path, certificate: Path | None) -> Postgres:
     data, sockets, port = work / "data", work / "sockets", _free_port()
     sockets.mkdir()
     work.chmod(0o755)
@@ -68,6 +71,11 @@ def _start(work: Path) -> Postgres:
     fresh = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
     _run([_program("initdb"), "-D", data, *fresh], owner, work)
     options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={sockets} -c fsync=off"
+    if certificate is not None:
+        copy = Path(shutil.copy(certificate, work / "certificate.pem"))
+        copy.chmod(0o600)
+        os.chown(copy, owner.pw_uid, owner.pw_gid)
+        options += f" -c ssl=on -c ssl_cert_file={copy} -c ssl_key_file={copy}"
     waiting: list[str | Path] = ["-w", "-t", str(PATIENCE), "-l", work / "log", "-o", options]
     _run([_program("pg_ctl"), "start", "-D", data, *waiting], owner, work)
     return Postgres(port, sockets, int((data / "postmaster.pid").read_text().splitlines()[0]))

@@ -9,6 +9,8 @@ from tests.harness.program import AgentDev
 from tests.harness.servers.ssh_world import SshWorld, ssh_world
 from tests.harness.servers.sshd import sshd, user
 
+pytestmark = pytest.mark.only_sshd
+
 
 @pytest.fixture
 def world(agent_dev: AgentDev, tmp_path: Path) -> Iterator[SshWorld]:
