@@ -14,7 +14,6 @@ from benchmarks import (
     large,
     many_files,
     merging,
-    network,
     peers,
     renames,
     report,
@@ -26,6 +25,7 @@ from benchmarks import (
     transactions,
 )
 from benchmarks.measure import Section
+from benchmarks.net import gateway
 from benchmarks.process import ProgramFailed
 from benchmarks.working_directory import PROJECT, WorkingDirectory, working_directory
 
@@ -47,7 +47,7 @@ BENCHMARKS: dict[str, Callable[[WorkingDirectory], tuple[Section, ...]]] = {
     "checkpoints": checkpoints.run,
     "screen": screen.run,
     "terminal": terminal.run,
-    "network": network.run,
+    "network": gateway.run,
     "peers": peers.run,
     "imports": startup.run_imports,
 }

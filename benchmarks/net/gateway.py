@@ -146,7 +146,7 @@ def _rows(found: dict[str, Figures]) -> tuple[Row, ...]:
 def _server() -> Iterator[int]:
     """Run a server in a process of its own: it reads a number of 8 bytes, and sends so many bytes."""
     with subprocess.Popen(
-        (sys.executable, "-m", "benchmarks.network"), cwd=Path(__file__).parents[1], stdout=subprocess.PIPE
+        (sys.executable, "-m", "benchmarks.net.gateway"), cwd=Path(__file__).parents[2], stdout=subprocess.PIPE
     ) as one:
         assert one.stdout
         try:
