@@ -14,16 +14,15 @@ from benchmarks import (
     large,
     many_files,
     merging,
-    peers,
     renames,
     report,
     reviews,
     screen,
     startup,
     terminal,
-    tools,
     transactions,
 )
+from benchmarks.comparison import peers, tools
 from benchmarks.measure import Section
 from benchmarks.net import gateway
 from benchmarks.process import ProgramFailed
