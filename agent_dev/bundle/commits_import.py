@@ -17,7 +17,7 @@ from agent_dev.git.repository import WorkTreeGitDir
 from agent_dev.run import private_git
 from agent_dev.session import store
 
-_PACKS = ("", "heads", "tags")
+_REF_FOLDERS = ("", "heads", "tags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _head_commit(values: Mapping[str, str]) -> str:
 def _write_refs(folder: str, head: str, values: Mapping[str, str]) -> None:
     """Write all refs as one packed-refs, and HEAD."""
     remove_tree(f"{folder}/refs")
-    for name in _PACKS:
+    for name in _REF_FOLDERS:
         os.mkdir(f"{folder}/refs/{name}", 0o755)
     rows = sorted((os.fsencode(name), value) for name, value in values.items() if name != "HEAD")
     lines = [b"%b %b\n" % (value.encode("ascii"), name) for name, value in rows]

@@ -59,7 +59,7 @@ class SessionExport:
         uppers.close_trees(self._session, self._uppers)
 
     def collect(self, task: dict[str, Any] | None = None) -> Collected:
-        """Read everything except large files. `task`: what a worker says of it. Raises AgentDevError, OSError."""
+        """Read everything except large files. `task`: the task for which the session ran. Raises AgentDevError, OSError."""
         contents, base = Contents(), LowerSnapshot(self._session.lower_snapshot)
         left_out: list[str] = []
         try:

@@ -210,7 +210,7 @@ def _check_made(made: Any) -> None:
 
 
 def _check_task(task: Any) -> None:
-    """Check what a worker says of its task; the result is read by transaction/remote."""
+    """Check the task for which a bundle was made; its result is checked by its reader."""
     require(task.keys() == {"id", "result"} and _is_text(task["id"]) and isinstance(task["result"], dict), "its task")
 
 

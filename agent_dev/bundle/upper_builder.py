@@ -9,7 +9,7 @@ from agent_dev.bundle.manifest import require
 from agent_dev.fs import durable
 from agent_dev.fs.dir_tree import Tree
 
-_KEPT_MODE = 0o1777  # as an agent can set it: no setuid, no setgid
+_KEPT_MODE, _KEPT_DIRECTORY_MODE = 0o1777, 0o3777  # setuid and setgid of files are dropped
 Row = dict[str, Any]
 
 
@@ -73,7 +73,6 @@ def _file(row: Row, name: bytes, parent: int, blobs: str, uses: dict[str, int]) 
 
 
 def _finish_directory(tree: Tree, path: bytes, row: Row) -> None:
-    tree.close_directories()
     folder, _, name = path.rpartition(b"/")
     fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=tree.directory(folder))
     try:
@@ -81,7 +80,7 @@ def _finish_directory(tree: Tree, path: bytes, row: Row) -> None:
             durable.set_attribute(fd, "user.overlay.opaque", b"y")
         _set_attributes(fd, row)
         durable.set_time(fd, row["mtime"])
-        durable.chmod(fd, row["mode"] & _KEPT_MODE)
+        durable.chmod(fd, row["mode"] & _KEPT_DIRECTORY_MODE)
     finally:
         os.close(fd)
 

@@ -89,6 +89,14 @@ def test_attributes_modes_and_times_are_carried(tmp_path: Path) -> None:
         assert (found.stat().st_mode & 0o7777, found.stat().st_mtime_ns) == (0o640, 12345678901)
 
 
+def test_the_setgid_bit_of_a_directory_is_no_change(tmp_path: Path) -> None:
+    shared = {b"d": Node(DIRECTORY, b"", 0o2755), b"d/x": Node(FILE, b"x\n")}
+    one, other = both(tmp_path, shared, shared | {b"d/y": Node(FILE, b"y\n")})
+    with one, other:
+        assert one.kinds() == other.kinds()
+        assert other.kinds().keys() == {b"d/y"}
+
+
 def test_equal_files_of_the_agent_stay_separate(tmp_path: Path) -> None:
     one, other = both(tmp_path, BEFORE, AFTER)
     with one, other:
