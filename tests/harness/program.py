@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.harness.json_documents import check_document
+
 PROGRAM = Path(os.environ.get("AGENT_DEV_TEST_PROGRAM") or Path(sys.executable).with_name("agent-dev"))
 PYTHON = "/usr/bin/python3"  # also exists in the sandbox
 PATIENCE = 20.0  # seconds for something that should happen immediately, on a busy machine
@@ -133,8 +135,8 @@ class AgentDev:
         before: tuple[str, ...] = (),
         timeout: float = 60,
     ) -> subprocess.CompletedProcess[str]:
-        """Run `agent-dev WORDS` to the end. `before`: a command that runs it."""
-        return subprocess.run(
+        """Run `agent-dev WORDS` to the end; check a JSON document against its schema. `before`: a command that runs it."""
+        done = subprocess.run(
             [*before, PROGRAM, *words],
             cwd=cwd or self.repo,
             env=self.environment(env),
@@ -146,6 +148,9 @@ class AgentDev:
             timeout=timeout,
             check=False,
         )
+        if "--json" in words:
+            check_document(words, done.stdout)
+        return done
 
     @contextmanager
     def start(

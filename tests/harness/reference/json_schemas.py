@@ -1,0 +1,517 @@
+"""The JSON Schema of each `--json` document: `docs/json/NAME.schema.json` is written from the declarations here.
+
+The published schemas permit further keys, because keys may be added within a version. The tests validate against a strict form
+without further keys, so that no key stays undeclared.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parents[3] / "docs" / "json"
+Schema = dict[str, Any]
+
+STRING: Schema = {"type": "string"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+INTEGER: Schema = {"type": "integer"}
+BOOLEAN: Schema = {"type": "boolean"}
+ANY: Schema = {}
+_OPTIONAL = "?"  # the end of a key that may be missing
+
+
+def nullable(schema: Schema) -> Schema:
+    """Return a schema that also permits null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def list_of(schema: Schema) -> Schema:
+    """Return the schema of a list."""
+    return {"type": "array", "items": schema}
+
+
+def one_of(*words: str) -> Schema:
+    """Return the schema of a closed set of words."""
+    return {"enum": list(words)}
+
+
+def mapping(**keys: Schema) -> Schema:
+    """Return the schema of an object whose keys are all required."""
+    return entries(keys)
+
+
+def entries(keys: dict[str, Schema]) -> Schema:
+    """Return the schema of an object; a key that ends with `?` may be missing."""
+    properties = {key.removesuffix(_OPTIONAL): schema for key, schema in keys.items()}
+    return {"type": "object", "properties": properties, "required": [key for key in keys if not key.endswith(_OPTIONAL)]}
+
+
+def document(**keys: Schema) -> Schema:
+    """Return the schema of a whole document."""
+    return entries({"version": {"const": 1}, **keys})
+
+
+PATHS = list_of(STRING)
+REASONS = list_of(mapping(path=STRING, reason=STRING))
+RISKS = list_of(mapping(rule=STRING, reason=STRING))
+SUBJECTS = list_of(mapping(id=STRING, subject=STRING))
+KIND = one_of("added", "copied", "edited", "deleted", "renamed", "retyped", "metadata")
+TYPE = one_of("file", "dir", "symlink", "fifo", "socket", "device")
+DECISION = one_of("allow", "deny", "checkpoint", "transact", "ask")
+STATE = one_of("running", "waiting", "killed", "merged", "discarded", "damaged")
+SUBMODULE = mapping(commit=STRING, path=STRING, before=nullable(STRING), after=nullable(STRING), log=nullable(SUBJECTS))
+REFS = list_of(mapping(name=STRING, before=nullable(STRING), after=nullable(STRING)))
+PUBLISHED = list_of(mapping(inside=COUNT, address=STRING, outside=COUNT, url=STRING))
+MERGE_RESULT = document(
+    session=STRING,
+    merge=nullable(STRING),
+    dry_run=BOOLEAN,
+    applied=PATHS,
+    skipped=REASONS,
+    conflicts=REASONS,
+    problems=PATHS,
+    split_links=PATHS,
+)
+UNDO_RESULT = document(
+    merge=STRING, session=STRING, time=INTEGER, refs=REFS, paths=PATHS, skipped=REASONS, mergeable=PATHS, kept=PATHS
+)
+CHECKPOINT = {
+    "checkpoint": COUNT,
+    "time": INTEGER,
+    "cause": STRING,
+    "message": nullable(STRING),
+    "changed": COUNT,
+    "files": COUNT,
+    "bytes": COUNT,
+    "copied": COUNT,
+    "problems": PATHS,
+}
+STEPS = list_of(mapping(command=list_of(STRING), exit=nullable(INTEGER), milliseconds=COUNT))
+TRANSACTION = {
+    "state": one_of("merged", "failed", "not started"),
+    "exit": INTEGER,
+    "cause?": nullable(STRING),
+    "reason?": nullable(STRING),
+    "session?": nullable(STRING),
+    "merge?": nullable(STRING),
+    "applied?": PATHS,
+    "skipped?": REASONS,
+    "unchanged?": PATHS,
+    "commits?": COUNT,
+    "steps?": STEPS,
+}
+PERSON = mapping(name=STRING, email=STRING, time=INTEGER, zone=STRING)
+EDITS = list_of(mapping(action=one_of("rewritten", "dropped"), where=STRING, text=STRING))
+RESTORED = document(session=STRING, to=nullable(COUNT), before=COUNT, paths=PATHS, problems=PATHS)
+ENTRIES = list_of(mapping(name=STRING, bytes=COUNT))
+
+
+def _log(kind: str, row: Schema) -> Schema:
+    return document(session=STRING, **{kind: list_of(row)}, left_out=COUNT, problem=nullable(STRING))
+
+
+SCHEMAS: dict[str, Schema] = {
+    "status": document(
+        session=STRING,
+        root=STRING,
+        state=STATE,
+        running=BOOLEAN,
+        exit=nullable(INTEGER),
+        changes=list_of(
+            entries(
+                {
+                    "path": STRING,
+                    "kind": KIND,
+                    "from": nullable(STRING),
+                    "type": TYPE,
+                    "ignored": BOOLEAN,
+                    "binary": BOOLEAN,
+                    "insertions": nullable(COUNT),
+                    "deletions": nullable(COUNT),
+                    "risks": RISKS,
+                    "conflict": nullable(STRING),
+                    "three_way": BOOLEAN,
+                }
+            )
+        ),
+        notes=list_of(STRING),
+        commits=list_of(
+            mapping(
+                id=STRING,
+                subject=STRING,
+                imported=BOOLEAN,
+                risks=list_of(
+                    entries(
+                        {
+                            "rule": STRING,
+                            "reason": STRING,
+                            "commit?": STRING,
+                            "path?": STRING,
+                            "before?": nullable(STRING),
+                            "after?": nullable(STRING),
+                            "log?": nullable(SUBJECTS),
+                        }
+                    )
+                ),
+            )
+        ),
+        published=PUBLISHED,
+    ),
+    "merge": MERGE_RESULT,
+    "restore": MERGE_RESULT,
+    "merge-commits": document(
+        session=STRING,
+        merge=nullable(STRING),
+        dry_run=BOOLEAN,
+        ref=nullable(STRING),
+        before=nullable(STRING),
+        after=nullable(STRING),
+        commits=SUBJECTS,
+        applied=PATHS,
+        three_way=PATHS,
+        conflicts=REASONS,
+        risky=list_of(mapping(commit=nullable(STRING), path=STRING, risks=list_of(STRING))),
+        reason=nullable(STRING),
+        hint=nullable(STRING),
+        lfs=COUNT,
+        rejected_lfs=list_of(STRING),
+        skipped=REASONS,
+        split_links=PATHS,
+        submodules=list_of(mapping(path=STRING, commit=STRING, ref=nullable(STRING), reason=nullable(STRING))),
+    ),
+    "restore-list": document(
+        snapshots=list_of(
+            mapping(
+                snapshot=STRING,
+                root=STRING,
+                command=list_of(STRING),
+                provider=one_of("btrfs", "snapper", "reflink", "copy"),
+                path=STRING,
+                id=STRING,
+                post=nullable(STRING),
+                disabled=list_of(mapping(path=STRING, name=STRING)),
+                started=INTEGER,
+                ended=nullable(INTEGER),
+                backups=list_of(mapping(backup=STRING, path=STRING, time=INTEGER)),
+            )
+        )
+    ),
+    "backup": entries(
+        {
+            "version": {"const": 1},
+            "backup": nullable(STRING),
+            "error?": STRING,
+            "path?": STRING,
+            "files?": COUNT,
+            "linked?": COUNT,
+            "copied?": COUNT,
+            "problems?": PATHS,
+            "removed?": list_of(STRING),
+        }
+    ),
+    "tx": document(**TRANSACTION),
+    "tx-many": document(
+        state=one_of("merged", "failed", "not started"),
+        exit=INTEGER,
+        jobs=list_of(entries({**TRANSACTION, "line": COUNT})),
+    ),
+    "undo": UNDO_RESULT,
+    "redo": UNDO_RESULT,
+    "merges": document(
+        merges=list_of(
+            mapping(
+                merge=STRING,
+                session=STRING,
+                name=STRING,
+                roots=PATHS,
+                time=INTEGER,
+                state=one_of("merged", "undone", "partly undone", "damaged"),
+                changes=list_of(entries({"path": STRING, "kind": KIND, "from": nullable(STRING)})),
+                refs=REFS,
+                problem=nullable(STRING),
+            )
+        )
+    ),
+    "sessions": document(
+        sessions=list_of(
+            mapping(
+                session=STRING,
+                name=nullable(STRING),
+                state=STATE,
+                detached=BOOLEAN,
+                root=nullable(STRING),
+                command=nullable(list_of(STRING)),
+                started=nullable(INTEGER),
+                exit=nullable(INTEGER),
+                approvals=COUNT,
+                problem=nullable(STRING),
+            )
+        ),
+        shared=list_of(mapping(path=STRING, sessions=list_of(STRING))),
+    ),
+    "worktrees": document(
+        session=STRING,
+        worktrees=list_of(mapping(name=STRING, path=STRING, branch=nullable(STRING), commit=nullable(STRING), uncommitted=PATHS)),
+    ),
+    "checkpoints": document(session=STRING, checkpoints=list_of(entries(CHECKPOINT))),
+    "checkpoint": document(session=STRING, **CHECKPOINT),
+    "checkpoints-thin": document(session=STRING, dry_run=BOOLEAN, removed=list_of(COUNT)),
+    "checkpoints-of": document(
+        versions=list_of(
+            mapping(checkpoint=COUNT, time=INTEGER, state=STRING, bytes=COUNT, digest=nullable(STRING)),
+        )
+    ),
+    "rollback": RESTORED,
+    "deleted": document(
+        session=STRING, deleted=list_of(mapping(path=STRING, type=STRING, bytes=COUNT, checkpoint=nullable(COUNT)))
+    ),
+    "log": _log(
+        "events",
+        entries(
+            {
+                "n": COUNT,
+                "time": INTEGER,
+                "event": STRING,
+                **{
+                    f"{key}?": ANY
+                    for key in ("argv", "profile", "checkpoint", "cause", "changed", "milliseconds", "frozen", "failed")
+                },
+                **{
+                    f"{key}?": ANY
+                    for key in ("to", "before", "paths", "problems", "verdict", "reason", "merge", "steps", "policy")
+                },
+                **{f"{key}?": ANY for key in ("command", "problem", "changes", "exit", "commits")},
+            }
+        ),
+    ),
+    "log-commands": _log(
+        "commands",
+        entries(
+            {
+                "n": COUNT,
+                "time": INTEGER,
+                "pid": COUNT,
+                "argv": list_of(STRING),
+                "parent?": COUNT,
+                "cwd?": STRING,
+                "program?": STRING,
+                "truncated?": BOOLEAN,
+                "decision?": DECISION,
+                "rule?": STRING,
+                "waited?": COUNT,
+                "checkpoint?": COUNT,
+                "answer?": one_of("yes", "no", "none"),
+                "problem?": ANY,
+                "exit?": nullable(INTEGER),
+                "duration?": COUNT,
+                "rolled_back?": BOOLEAN,
+            }
+        ),
+    ),
+    "log-network": _log(
+        "connections",
+        entries(
+            {
+                "n": COUNT,
+                "time": INTEGER,
+                "name": STRING,
+                "address": STRING,
+                "port": COUNT,
+                "decision": one_of("allow", "deny"),
+                "milliseconds": COUNT,
+                "rule?": STRING,
+                "why?": STRING,
+                "problem?": STRING,
+                "pid?": COUNT,
+                "program?": STRING,
+                "sent?": COUNT,
+                "received?": COUNT,
+            }
+        ),
+    ),
+    "log-changes": document(session=STRING, changes=list_of(mapping(checkpoint=COUNT, time=INTEGER, paths=PATHS))),
+    "commits": document(
+        session=STRING,
+        running=BOOLEAN,
+        commits=list_of(
+            mapping(
+                id=STRING,
+                subject=STRING,
+                message=STRING,
+                parents=list_of(STRING),
+                author=PERSON,
+                committer=PERSON,
+                signature=nullable(one_of("ssh", "openpgp", "x509", "unknown")),
+                files=list_of(entries({"path": STRING, "kind": KIND, "from": nullable(STRING), "risks": list_of(STRING)})),
+                includes_uncommitted=PATHS,
+                on_remote=BOOLEAN,
+                imported=BOOLEAN,
+            )
+        ),
+        truncated=BOOLEAN,
+        fetched=COUNT,
+        refs=list_of(
+            mapping(name=STRING, change=one_of("new", "moved", "deleted"), before=nullable(STRING), after=nullable(STRING))
+        ),
+        stashes=SUBJECTS,
+        in_progress=list_of(STRING),
+        submodules=list_of(SUBMODULE),
+        start=nullable(STRING),
+        head=nullable(STRING),
+        uncommitted=nullable(PATHS),
+    ),
+    "policy-check": document(
+        set=STRING,
+        command=list_of(STRING),
+        cwd=STRING,
+        decision=DECISION,
+        rule=nullable(STRING),
+        origin=nullable(STRING),
+        message=nullable(STRING),
+    ),
+    "why": document(subject=STRING, state=STRING, text=STRING, origin=STRING, changes=list_of(STRING)),
+    "approve": document(
+        session=STRING,
+        questions=list_of(
+            entries(
+                {
+                    "number": COUNT,
+                    "time": INTEGER,
+                    "until": INTEGER,
+                    "pid": COUNT,
+                    "program": STRING,
+                    "rule": STRING,
+                    "decision": STRING,
+                    "parent?": COUNT,
+                    "cwd?": STRING,
+                    "argv?": list_of(STRING),
+                }
+            )
+        ),
+    ),
+    "show": document(rows=list_of(mapping(name=STRING, value=STRING, origin=nullable(STRING))), bwrap=STRING),
+    "profiles": document(profiles=list_of(mapping(name=STRING, path=STRING, about=STRING))),
+    "doctor": document(findings=list_of(mapping(check=STRING, result=STRING, failed=BOOLEAN, hint=nullable(STRING)))),
+    "home": document(home=STRING, files=COUNT, autostart=REASONS),
+    "home-diff": document(
+        home=STRING,
+        known=BOOLEAN,
+        changes=list_of(mapping(sign=one_of("+", "~", "-"), path=STRING, reason=nullable(STRING))),
+    ),
+    "home-reset": document(home=STRING, trash=nullable(STRING), kept=PATHS),
+    "home-import": entries(
+        {
+            "version": {"const": 1},
+            "source": STRING,
+            "items": list_of(
+                mapping(
+                    agent=STRING,
+                    home=STRING,
+                    kind=STRING,
+                    name=STRING,
+                    bytes=COUNT,
+                    files=COUNT,
+                    state=one_of("new", "same", "differs"),
+                    flags=list_of(one_of("secret", "runs by itself", "not checked")),
+                    safe=BOOLEAN,
+                    edits=EDITS,
+                    imported=nullable(INTEGER),
+                    changes=list_of(mapping(sign=STRING, path=STRING)),
+                    changed_inside=BOOLEAN,
+                )
+            ),
+            "left_out": REASONS,
+            "copied?": list_of(mapping(name=STRING, edits=EDITS)),
+            "failed?": REASONS,
+        }
+    ),
+    "trust": document(
+        root=STRING,
+        state=one_of("none", "untrusted", "changed", "trusted"),
+        text=STRING,
+        grants=list_of(STRING),
+        restricts=list_of(STRING),
+        problems=list_of(STRING),
+    ),
+    "clean": document(
+        dry_run=BOOLEAN,
+        removed=ENTRIES,
+        kept=ENTRIES,
+        sessions=list_of(mapping(session=STRING, action=one_of("packed", "removed"), bytes=COUNT)),
+        worktrees=PATHS,
+    ),
+    "watch": entries(
+        {
+            "event": one_of("session", "change", "reverted", "more", "command", "exit", "approval", "checkpoint", "log", "end"),
+            "version?": {"const": 1},
+            "time?": INTEGER,
+            "session?": STRING,
+            "name?": nullable(STRING),
+            "root?": STRING,
+            "command?": list_of(STRING),
+            "kind?": KIND,
+            "path?": STRING,
+            "from?": nullable(STRING),
+            "state?": STRING,
+            "exit?": nullable(INTEGER),
+            "next?": nullable(STRING),
+            **{
+                f"{key}?": ANY
+                for key in ("changes", "pid", "argv", "cwd", "decision", "rule", "answer", "duration", "number", "until")
+            },
+            **{
+                f"{key}?": ANY for key in ("checkpoint", "cause", "changed", "milliseconds", "frozen", "failed", "log", "profile")
+            },
+            **{f"{key}?": ANY for key in ("to", "before", "paths", "problems", "verdict", "reason", "merge", "steps", "policy")},
+            **{f"{key}?": ANY for key in ("problem", "commits")},
+        }
+    ),
+    "config": document(values=list_of(mapping(key=STRING, value=ANY, origin=STRING))),
+}
+
+# The options that select another document of a subcommand.
+_VARIANTS = {
+    ("merge", "--commits"): "merge-commits",
+    ("restore", "--list"): "restore-list",
+    ("tx", "--many"): "tx-many",
+    ("checkpoints", "--restore"): "rollback",
+    ("checkpoints", "--of"): "checkpoints-of",
+    ("checkpoints", "--thin"): "checkpoints-thin",
+    ("deleted", "--restore"): "rollback",
+    ("log", "--changes"): "log-changes",
+    ("log", "--commands"): "log-commands",
+    ("log", "--network"): "log-network",
+    ("policy", "check"): "policy-check",
+    ("home", "--diff"): "home-diff",
+    ("home", "--reset"): "home-reset",
+    ("home", "--import"): "home-import",
+}
+
+
+def schema_name(words: list[str]) -> str:
+    """Return the name of the schema of a command's document; "" if the command has none."""
+    subcommand = next((word for word in words if not word.startswith("-")), "")
+    found = (name for (first, option), name in _VARIANTS.items() if first == subcommand and option in words)
+    return next(found, subcommand if subcommand in SCHEMAS else "")
+
+
+def make_schema(name: str) -> str:
+    """Return the published schema of a document, as text."""
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"agent-dev: {name}"}
+    return json.dumps({**head, **SCHEMAS[name]}, indent=1) + "\n"
+
+
+def strict(schema: Any) -> Any:
+    """Return a schema that rejects keys that it does not declare."""
+    if isinstance(schema, list):
+        return [strict(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {"additionalProperties": False} if schema.get("type") == "object" else {}
+    return {key: strict(value) for key, value in schema.items()} | closed
+
+
+def write_all() -> None:
+    """Write `docs/json/`."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in SCHEMAS:
+        (FOLDER / f"{name}.schema.json").write_text(make_schema(name), encoding="utf-8")
