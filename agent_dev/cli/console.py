@@ -84,6 +84,16 @@ def guard(call: "Callable[[], int]") -> tuple[int, bool]:
         return FAILURE, _report_failure(error)
     except (MemoryError, SystemError):
         return OUT_OF_MEMORY, False
+    except Exception as error:  # a defect of agent-dev: Python prints the traceback
+        _report_crash(error)
+        raise
+
+
+def _report_crash(error: Exception) -> None:
+    from agent_dev.bug_report import crash  # only then
+
+    path = crash.write_crash_report(error, sys.argv[1:], os.environ)
+    warn("internal error: please report it" + (f" with {visible(path)}" if path else ""))
 
 
 def _report_failure(error: OSError | ImportError) -> bool:

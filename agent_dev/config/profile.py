@@ -47,6 +47,8 @@ class Profile(Value):
     rename_similarity: int = 50  # percent of a renamed file's content that is the same; 100: all of it, 0: never renamed
     keep_merges_days: int = 90  # how long a merge can be undone
     keep_merges_mib: int = 4096  # disk space for undoing merges, in all
+    keep_trash_days: int = 30  # how long a discarded session or an old agent home stays in the trash
+    keep_trash_mib: int = 10240  # disk space of the trash
     keep_merged_sessions: int = 10  # merged sessions kept complete; of older ones only what an undo needs
     theme: str = "agent-dev"  # of the review screen: agent-dev, agent-dev-light, or one of Textual's
     keys: tuple[tuple[str, str], ...] = ()  # keys of the screen, by binding id

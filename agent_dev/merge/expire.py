@@ -14,7 +14,7 @@ _DAY = 86_400 * 10**9  # ns
 
 
 def expire_merges(where: CommandContext, notice: Notify) -> None:
-    """Remove merges beyond the configured age or total size, at most once a day.
+    """Remove merges and trash entries beyond the configured age or total size, at most once a day.
 
     Each call also packs a few merged sessions.
     """
@@ -22,6 +22,9 @@ def expire_merges(where: CommandContext, notice: Notify) -> None:
     if not _is_due(where.store):
         return
     from agent_dev.merge import history  # needed once a day only
+    from agent_dev.merge.retention import clean
+
+    clean.expire_trash(where)
 
     profile = where.profile
     found = [one for one in history.list_merges(where, every=True) if not one.problem]

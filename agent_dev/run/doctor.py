@@ -19,6 +19,7 @@ from agent_dev.run.prepare import locate_command, prepare_run
 from agent_dev.run.request import RunRequest
 from agent_dev.sandbox import failure_hints, landlock_probe, machine, probe
 from agent_dev.sandbox.plan import agent_home_path, agent_homes_folder
+from agent_dev.session import disk_use
 from agent_dev.session.sessions import CommandContext
 from agent_dev.ssh_agent import openssh
 
@@ -72,6 +73,7 @@ def run_checks(where: CommandContext, options: RunOptions) -> tuple[Finding, ...
         _openssh(where, untrusted),
         *_bwrap(where, untrusted),
         _state(where),
+        _disk_use(where),
     ]
     findings.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be created on first use"))
     findings += [_rules(where), *_repository(where), *_cloud(profile.net), _terminal(where)]
@@ -205,6 +207,12 @@ def _state(where: CommandContext) -> Finding:
         _wrong_if(reason),
         remedy=cure,
     )
+
+
+def _disk_use(where: CommandContext) -> Finding:
+    kinds = disk_use.measure_state(where.store, where.environ)
+    rows = (f"{kind} {size / (1 << 20):,.1f} MiB" + (f" in {count:,}" if count else "") for kind, count, size in kinds)
+    return Finding("disk use", ", ".join(rows))
 
 
 def _rules(where: CommandContext) -> Finding:

@@ -5,7 +5,7 @@ import os
 import sys
 
 from agent_dev.agents import catalogue
-from agent_dev.cli import typeahead
+from agent_dev.cli import clean_everything, typeahead
 from agent_dev.cli.commands import home_import
 from agent_dev.cli.console import warn
 from agent_dev.cli.parser import Verb, make_parser
@@ -117,18 +117,24 @@ def _confirm() -> bool:
 def _clean(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     about = "Empty the trash of discarded sessions and old homes; reduce merged sessions to what undo needs."
     parser = make_parser("clean", about, "agent-dev clean --older-than 7 --dry-run")
-    parser.add_argument("--older-than", type=_number, default=30, metavar="DAYS", help="remove entries older than DAYS (30)")
+    days, mib = context.profile.keep_trash_days, context.profile.keep_trash_mib
+    parser.add_argument(
+        "--older-than", type=_number, default=days, metavar="DAYS", help="remove entries older than DAYS (keep_trash_days)"
+    )
     parser.add_argument(
         "--keep-mib",
         type=_number,
-        default=10240,
+        default=mib,
         metavar="MIB",
-        help="then remove the oldest entries beyond MIB in total (10240)",
+        help="then remove the oldest entries beyond MIB in total (keep_trash_mib)",
     )
     parser.add_argument("--all", action="store_true", help="remove all entries, reduce every merged session")
+    parser.add_argument("--everything", action="store_true", help="to uninstall: ask about each directory of agent-dev")
     parser.add_argument("--dry-run", action="store_true", help="only list what would be removed")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args(argv)
+    if args.everything:
+        return clean_everything.run(context, parser, args)
     max_mib = -1 if args.all else args.keep_mib
     output.print_cleaned(
         clean.clean_all(context, args.older_than, max_mib, is_all=args.all, is_dry=args.dry_run),

@@ -6,6 +6,7 @@ from agent_dev.cli.render.format import command_rows, print_outcome
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS
 from agent_dev.merge import session_access
+from agent_dev.merge.retention import clean
 from agent_dev.run.request import COMMAND, RunRequest
 from agent_dev.session import discarded, sessions, store
 from agent_dev.session.sessions import CommandContext
@@ -16,6 +17,7 @@ def _discard(argv: list[str], context: CommandContext, _options: RunOptions) -> 
     one = sessions.find_session(context, args.session or _name_to_discard(context), sessions.OPEN, damaged=True)
     path = session_access.discard(context, one)
     print_outcome(f"session {one.name} moved to the trash: {path}")
+    clean.expire_trash(context)
     return SUCCESS
 
 

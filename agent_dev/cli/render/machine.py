@@ -1,6 +1,6 @@
 """Print plans, profiles and the state of this machine as text or JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from agent_dev.cli.render.format import print_json, print_line, print_wrapped
 from agent_dev.overlay.labels import format_count
@@ -58,7 +58,13 @@ def print_findings(found: "Sequence[Finding]", *, as_json: bool) -> None:
         ]
         print_json({"version": 1, "findings": rows})
         return
+    for line in finding_lines(found):
+        print_wrapped(line)
+
+
+def finding_lines(found: "Sequence[Finding]") -> Iterator[str]:
+    """Return a line for each finding, and one for its hint."""
     for one in found:
-        print_wrapped(f"{_MARKS[one.state]} {one.subject}: {visible(one.result)}")
+        yield f"{_MARKS[one.state]} {one.subject}: {visible(one.result)}"
         if one.remedy:
-            print_wrapped(f"    hint: {one.remedy}")
+            yield f"    hint: {one.remedy}"

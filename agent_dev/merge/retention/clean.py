@@ -4,6 +4,7 @@ import os
 import time
 from dataclasses import dataclass, replace
 
+from agent_dev.fs import background_removal
 from agent_dev.fs.disk_usage import disk_usage
 from agent_dev.fs.rmtree import remove_session
 from agent_dev.fs.state_files import list_names
@@ -42,6 +43,19 @@ def clean_trash(where: CommandContext, days: int, mib: int, *, is_dry: bool) -> 
         remove_session(f"{trash}/{one.name}")
     names = {one.name for one in removed}
     return CleanResult(removed, tuple(one for one in entries if one.name not in names))
+
+
+def expire_trash(where: CommandContext) -> None:
+    """Remove expired trash entries in a child process: measuring them can take seconds."""
+    if not list_names(where.store.trash):
+        return
+    days, mib = where.profile.keep_trash_days, where.profile.keep_trash_mib
+
+    def work(_end: int) -> None:
+        os.closerange(3, 4096)  # includes our locks, and `end`
+        clean_trash(where, days, mib, is_dry=False)
+
+    background_removal.run_in_background(work)
 
 
 def _trash_entry(trash: str, name: str) -> TrashEntry:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.program import AgentDev, tree
+from tests.harness.program import AgentDev, tree, wait_until
 
 
 def trash(agent_dev: AgentDev) -> list[str]:
@@ -140,3 +140,27 @@ def test_doctor_reports_a_fact_common_to_all_profiles_once(agent_dev: AgentDev) 
     assert len(rows) == 1, rows
     assert rows[0].startswith("- profiles aider, bash, claude, ")
     assert ": refused: the directory " in rows[0]
+
+
+def test_the_trash_is_kept_below_its_size_without_a_command(full: AgentDev) -> None:
+    config = Path(full.env["XDG_CONFIG_HOME"]) / "agent-dev/config.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("keep_trash_mib: 0\n")
+    assert len(trash(full)) == 2
+    assert full("discard").returncode == 0
+    wait_until(lambda: not trash(full), "the trash is empty")
+
+
+def test_doctor_shows_the_disk_use_of_each_kind_of_state(full: AgentDev) -> None:
+    done = full("doctor", "--json")
+    (found,) = (row["result"] for row in json.loads(done.stdout)["findings"] if row["check"] == "disk use")
+    assert "sessions" in found
+    assert "trash" in found
+    assert " in 2" in found
+
+
+def test_the_report_of_doctor_has_no_path_of_the_user(full: AgentDev) -> None:
+    done = full("doctor", "--report")
+    assert "agent-dev 0." in done.stdout
+    assert "repository: " in done.stdout
+    assert str(full.home.parent) not in done.stdout

@@ -1,0 +1,1 @@
+"""Reports for bug reports: what machine this is, with paths and secrets masked."""

@@ -1,0 +1,41 @@
+"""Mask what identifies a user in a text for a bug report: paths, names, addresses, secrets. Pure."""
+
+import re
+from dataclasses import dataclass
+
+from agent_dev.redact import mask_secrets
+
+_SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/nix", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr")
+_PATH = re.compile(r"(?:(?<![\w.~/…:-])//|(?<![\w.~/…-])/(?!/))(?:[^\s'\"(),:;<>|…]+)")
+_HOME = re.compile(r"~[^\s'\"(),:;<>|]*")
+_PROGRAM_FILE = re.compile(r"[^\s\"']*/((?:agent_dev|tui)/[^\s\"']+\.py)")
+_ADDRESS = re.compile(r"[\w.+-]+@[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What identifies a user: home, repository, and the names of user and machine."""
+
+    home: str
+    root: str
+    user: str
+    host: str
+
+
+def mask_text(text: str, who: Identity) -> str:
+    """Return a text without the user's paths, names, addresses and apparent secrets; paths of system and program stay."""
+    text = _PROGRAM_FILE.sub(r"\1", mask_secrets((text,))[0])
+    for name, mask in ((who.root, "REPOSITORY"), (who.home, "~")):
+        if len(name) > 1:
+            text = re.sub(rf"{re.escape(name)}(?=/|\b|$)", mask, text)
+    text = _HOME.sub("~/…", re.sub(r"REPOSITORY/[^\s'\"(),:;<>|]*", "REPOSITORY/…", text))
+    text = _PATH.sub(lambda found: found[0] if _is_system(found[0]) else "/…", text)
+    text = _ADDRESS.sub("ADDRESS", text)
+    for name, mask in ((who.user, "USER"), (who.host, "HOST")):
+        if len(name) > 1 and name != "root":
+            text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", mask, text)
+    return text
+
+
+def _is_system(path: str) -> bool:
+    return path == "/" or any(path == top or path.startswith(f"{top}/") for top in _SYSTEM)

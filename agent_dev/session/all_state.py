@@ -1,0 +1,54 @@
+"""All that agent-dev keeps for a user, for `agent-dev clean --everything`."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from agent_dev.config.load import config_folder
+from agent_dev.errors import Refused
+from agent_dev.fs import cache
+from agent_dev.fs.disk_usage import disk_usage
+from agent_dev.fs.rmtree import remove_session, remove_tree
+from agent_dev.fs.state_files import list_names
+from agent_dev.linux import users
+from agent_dev.session import store
+from agent_dev.session.sessions import OPEN, CommandContext, list_sessions
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlace:
+    """A directory that agent-dev made: what it holds, its path, its size in bytes."""
+
+    meaning: str
+    path: str
+    size: int
+
+
+def find_places(where: CommandContext, homes: tuple[str, ...]) -> tuple[StatePlace, ...]:
+    """Return the directories that exist, what is easiest to replace first. `homes`: agent homes. Raises Refused."""
+    found = list_sessions(where.store)
+    running = [one.name for one in found if one.state == store.RUNNING]
+    if running:
+        raise Refused(message=f"session {running[0]} is running", hint=f"agent-dev stop {running[0]}")
+    waiting = sum(one.state in OPEN for one in found)
+    unmerged = f"{waiting} with changes that are not merged" if waiting else "all merged"
+    named = {
+        cache.folder(where.environ): "caches",
+        where.store.path: f"sessions ({unmerged}), merges and the trash",
+        config_folder(users.home_directory(where.environ), where.environ): "your settings and profiles",
+        **dict.fromkeys(homes, "an agent home with its logins"),
+    }
+    return tuple(StatePlace(meaning, path, disk_usage(path)) for path, meaning in named.items() if os.path.isdir(path))
+
+
+def remove_place(where: CommandContext, place: StatePlace) -> None:
+    """Remove one of these directories."""
+    if place.path == where.store.path:
+        for folder in _session_folders(where.store):
+            remove_session(folder)  # also its objects on other file systems
+    remove_tree(place.path)
+
+
+def _session_folders(state: store.Store) -> Iterator[str]:
+    for parent in (state.sessions, state.trash):
+        yield from (f"{parent}/{name}" for name in list_names(parent))
