@@ -109,6 +109,10 @@ class UnusableStateDirectory(CannotStart):
     """the state directory {path} cannot be used: {reason}"""
 
 
+class NewerState(AgentDevError):
+    """the state directory {path} is of a newer agent-dev: its format is {found}, this version knows {known}"""
+
+
 class SessionBusy(AgentDevError):
     """session {session} is {what}"""
 

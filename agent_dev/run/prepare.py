@@ -8,8 +8,10 @@ from agent_dev.config.options import options_layer
 from agent_dev.config.profile import BUILT_IN, GATEWAY_NETS, Profile, Settings
 from agent_dev.errors import (
     AgentNotInstalled,
+    CannotStart,
     CommandNotFound,
     InterpreterNotFound,
+    NewerState,
     NotExecutable,
     Refused,
     UnknownAgent,
@@ -66,7 +68,7 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
         command=_command(profile, request, instructions, is_profile=profile.name == agent),
         agent_home=agent_home,
         homes_folder=homes,
-        store=store.state_store(expand(profile.state, home), environ),
+        store=_state_store(profile, home, environ),
         cache_folder=cache.folder(environ),
         overlays=overlays,
         ro=_paths(profile.ro, home, "ro", settings),
@@ -222,6 +224,15 @@ def _expand_fields(settings: Settings, home: str, root: str) -> Settings:
     profile, origins = settings.profile, settings.origins
     variables = tuple((name, value if origins.get(f"set:{name}") == "--env" else expanded(value)) for name, value in profile.set)
     return settings.replace(profile=profile.replace(command=tuple(map(expanded, profile.command)), set=variables))
+
+
+def _state_store(profile: Profile, home: str, environ: dict[str, str]) -> store.Store:
+    found = store.state_store(expand(profile.state, home), environ)
+    try:
+        store.require_known_format(found)
+    except NewerState as error:
+        raise CannotStart(message=error.message, hint=error.hint) from None
+    return found
 
 
 def _paths(paths: tuple[str, ...], home: str, field: str, settings: Settings) -> tuple[str, ...]:

@@ -43,14 +43,14 @@ class ListedSession:
 
 
 def command_context(options: RunOptions, environ: dict[str, str]) -> CommandContext:
-    """Return the context of a command. Raises Refused if the directory does not exist."""
+    """Return the context of a command. Raises Refused if the directory does not exist, NewerState."""
     home = users.home_directory(environ)
     request = load.SettingsRequest(agent="", home=home, environ=environ, config=options.config, flags=options_layer(options))
     profile = load.load_settings(request).profile
     cwd = os.path.realpath(paths.absolute(options.directory))
-    return CommandContext(
-        store.state_store(expand(profile.state, home), environ), repository.find_location(cwd).root, cwd, environ, profile
-    )
+    state = store.state_store(expand(profile.state, home), environ)
+    store.require_known_format(state)
+    return CommandContext(state, repository.find_location(cwd).root, cwd, environ, profile)
 
 
 def list_sessions(session_store: store.Store) -> tuple[ListedSession, ...]:

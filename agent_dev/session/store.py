@@ -4,13 +4,14 @@ import fcntl
 import os
 import time
 
-from agent_dev.errors import SessionBusy, UnreadableSession, UnusableStateDirectory
+from agent_dev.errors import NewerState, SessionBusy, UnreadableSession, UnusableStateDirectory
 from agent_dev.fs import checksummed_json, state_files
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.session.root import Root
 from agent_dev.value import Value
 
 VERSION = 1
+STATE_FORMAT = 1  # of the state directory as a whole: a program that knows less refuses it
 DEFAULT_SIMILARITY = 50  # percent of a renamed file's content that is the same, as in git
 JOIN_SOCKET = "join"  # in a session's folder: where commands ask to join the running sandbox
 PUBLISHED = "published.json"  # in a session's folder: its published ports, while it runs
@@ -167,6 +168,11 @@ class Store(Value):
         return f"{self.path}/gone"
 
     @property
+    def format_file(self) -> str:
+        """The path of the file with the format of the state directory."""
+        return f"{self.path}/format"
+
+    @property
     def empty_file(self) -> str:
         """The path of an empty file."""
         return f"{self.path}/empty"
@@ -195,6 +201,26 @@ def state_store(state: str, environ: dict[str, str]) -> Store:
     if not state_home.startswith("/"):
         state_home = environ.get("HOME", "") + "/.local/state"
     return Store(os.path.realpath(state or f"{state_home}/agent-dev"))
+
+
+def require_known_format(store: Store) -> None:
+    """Raise NewerState if a newer agent-dev has written the state directory in a format that this one does not know.
+
+    A directory without a readable format is read: each of its files has a version of its own, too.
+    """
+    try:
+        fd = os.open(store.format_file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return
+    text = os.read(fd, 16).strip()
+    os.close(fd)
+    if text.isdigit() and int(text) > STATE_FORMAT:
+        raise NewerState(
+            path=store.path,
+            found=int(text),
+            known=STATE_FORMAT,
+            hint="upgrade agent-dev, or set `state:` in config.yaml to another directory",
+        )
 
 
 def create_session(store: Store) -> Session:
@@ -249,6 +275,12 @@ def _prepare(store: Store) -> None:
     os.chmod(store.path, 0o700)
     for path in (store.sessions, store.merges, store.trash):
         os.makedirs(path, 0o700, exist_ok=True)
+    try:
+        fd = os.open(store.format_file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        os.write(fd, b"%d\n" % STATE_FORMAT)
+        os.close(fd)
+    except FileExistsError:
+        pass
     try:
         os.close(os.open(store.empty_file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o444))
     except FileExistsError:
