@@ -1,4 +1,4 @@
-"""Mask what identifies a user in a text for a bug report: paths, names, addresses, secrets. Pure."""
+"""Mask paths, names, addresses and secrets in a text for a bug report. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _ADDRESS = re.compile(r"[\w.+-]+@[\w.-]+")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What identifies a user: home, repository, and the names of user and machine."""
+    """The paths and names that identify a user."""
 
     home: str
     root: str

@@ -31,4 +31,4 @@ def _size(path: str) -> int:
     try:
         return disk_usage(path)
     except OSError:
-        return 0  # it was removed meanwhile, or is unreadable
+        return 0  # another process removed it, or it is unreadable

@@ -99,6 +99,7 @@ TRANSACTION = {
     "commits?": COUNT,
     "steps?": STEPS,
 }
+ORIGIN = nullable(mapping(host=STRING, signer=nullable(STRING), left_out=list_of(STRING)))
 PERSON = mapping(name=STRING, email=STRING, time=INTEGER, zone=STRING)
 EDITS = list_of(mapping(action=one_of("rewritten", "dropped"), where=STRING, text=STRING))
 RESTORED = document(session=STRING, to=nullable(COUNT), before=COUNT, paths=PATHS, problems=PATHS)
@@ -155,6 +156,9 @@ SCHEMAS: dict[str, Schema] = {
             )
         ),
         published=PUBLISHED,
+        net=nullable(mapping(mode=STRING, allow=list_of(STRING), deny=list_of(STRING))),
+        approvals=COUNT,
+        imported=ORIGIN,
     ),
     "merge": MERGE_RESULT,
     "restore": MERGE_RESULT,
@@ -243,6 +247,7 @@ SCHEMAS: dict[str, Schema] = {
                 started=nullable(INTEGER),
                 exit=nullable(INTEGER),
                 approvals=COUNT,
+                imported=ORIGIN,
                 problem=nullable(STRING),
             )
         ),
@@ -325,6 +330,11 @@ SCHEMAS: dict[str, Schema] = {
                 "program?": STRING,
                 "sent?": COUNT,
                 "received?": COUNT,
+                "published?": ANY,
+                "server?": STRING,
+                "learned?": BOOLEAN,
+                "answer?": one_of("yes", "session", "always", "no", "none", "gone"),
+                "waited?": COUNT,
             }
         ),
     ),
@@ -379,14 +389,29 @@ SCHEMAS: dict[str, Schema] = {
                     "until": INTEGER,
                     "pid": COUNT,
                     "program": STRING,
-                    "rule": STRING,
-                    "decision": STRING,
+                    "rule?": STRING,
+                    "decision?": STRING,
+                    "kind?": STRING,
+                    "name?": STRING,
+                    "address?": STRING,
+                    "port?": COUNT,
                     "parent?": COUNT,
                     "cwd?": STRING,
                     "argv?": list_of(STRING),
                 }
             )
         ),
+    ),
+    "bundle-show": document(
+        name=nullable(STRING),
+        command=list_of(STRING),
+        host=STRING,
+        signer=nullable(STRING),
+        roots=list_of(STRING),
+        entries=list_of(mapping(root=COUNT, path=STRING, type=STRING)),
+        refs=list_of(STRING),
+        left_out=list_of(STRING),
+        bytes=COUNT,
     ),
     "show": document(rows=list_of(mapping(name=STRING, value=STRING, origin=nullable(STRING))), bwrap=STRING),
     "profiles": document(profiles=list_of(mapping(name=STRING, path=STRING, about=STRING))),
@@ -456,7 +481,21 @@ SCHEMAS: dict[str, Schema] = {
             "next?": nullable(STRING),
             **{
                 f"{key}?": ANY
-                for key in ("changes", "pid", "argv", "cwd", "decision", "rule", "answer", "duration", "number", "until")
+                for key in (
+                    "changes",
+                    "pid",
+                    "argv",
+                    "cwd",
+                    "decision",
+                    "rule",
+                    "answer",
+                    "duration",
+                    "number",
+                    "until",
+                    "address",
+                    "port",
+                    "program",
+                )
             },
             **{
                 f"{key}?": ANY for key in ("checkpoint", "cause", "changed", "milliseconds", "frozen", "failed", "log", "profile")
@@ -481,6 +520,7 @@ _VARIANTS = {
     ("log", "--commands"): "log-commands",
     ("log", "--network"): "log-network",
     ("policy", "check"): "policy-check",
+    ("bundle", "--show"): "bundle-show",
     ("home", "--diff"): "home-diff",
     ("home", "--reset"): "home-reset",
     ("home", "--import"): "home-import",
