@@ -23,18 +23,16 @@ QUOTED = re.compile(r"`(?:\w+\.)?([a-z]+(?:_[a-z]+)+|[A-Z]\w+)(?:\([^`]*\))?`")
 def texts(path: Path) -> tuple[list[str], set[str]]:
     """Return the docstrings and comments of a module, and the names and words of its code."""
     source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source)
-    prose = [token.string for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type == tokenize.COMMENT]
-    code = {*path.relative_to(ROOT).parts, path.stem}
-    documented = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node)
-    ]
-    for node in documented:
-        prose.append(ast.get_docstring(node) or "")
-        node.body = node.body[1:] or [ast.Pass()]
-    code.update(re.findall(r"\w+", ast.unparse(tree)))
+    prose, code, docstrings = [], {*path.relative_to(ROOT).parts, path.stem}, set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
+            prose.append(ast.get_docstring(node) or "")
+            docstrings.add((node.body[0].lineno, node.body[0].col_offset))
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            prose.append(token.string)
+        elif token.start not in docstrings:
+            code.update(re.findall(r"\w+", token.string))
     return prose, code
 
 

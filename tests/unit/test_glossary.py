@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -44,21 +45,31 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
 
 
+@dataclass
+class Module:
+    """The parts of a module that the laws are about: names with their lines, the first lines of docstrings, classes at the top level."""
+
+    names: list[tuple[int, str]] = field(default_factory=list)
+    docstrings: list[str] = field(default_factory=list)
+    classes: list[str] = field(default_factory=list)
+
+
 @cache
-def nodes(path: Path) -> list[ast.AST]:
-    """Return the nodes of a module."""
-    return [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
-
-
-def names(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each definition, parameter and variable of a module."""
-    for node in nodes(path):
+def parsed(path: Path) -> Module:
+    """Return a module; its syntax tree is not kept, since a thousand of them would slow every garbage collection."""
+    tree, found = ast.parse(path.read_text(encoding="utf-8")), Module()
+    # A message of a widget is an inner class, and belongs to its name.
+    found.classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.docstrings.append((ast.get_docstring(node) or "").partition("\n")[0])
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.lineno, node.name
+            found.names.append((node.lineno, node.name))
         elif isinstance(node, ast.arg):
-            yield node.lineno, node.arg
+            found.names.append((node.lineno, node.arg))
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.lineno, node.id
+            found.names.append((node.lineno, node.id))
+    return found
 
 
 def snake(name: str) -> str:
@@ -79,19 +90,16 @@ def test_texts_of_the_program_use_the_glossary(path: Path) -> None:
 
 def test_names_of_the_program_use_the_glossary() -> None:
     wrong = [
-        f"{path.relative_to(ROOT)}:{line}: {name}" for path in PROGRAM for line, name in names(path) if NAME.search(snake(name))
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in PROGRAM
+        for line, name in parsed(path).names
+        if NAME.search(snake(name))
     ]
     assert wrong == []
 
 
 def test_docstrings_begin_with_no_question_word() -> None:
-    wrong = []
-    for path in PROGRAM:
-        for node in nodes(path):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                text = ast.get_docstring(node) or ""
-                if OPENING.match(text):
-                    wrong.append(f"{path.relative_to(ROOT)}: {text.splitlines()[0]}")
+    wrong = [f"{path.relative_to(ROOT)}: {line}" for path in PROGRAM for line in parsed(path).docstrings if OPENING.match(line)]
     assert wrong == []
 
 
@@ -104,9 +112,8 @@ def test_pages_use_the_glossary(path: Path) -> None:
 def test_a_class_name_means_one_thing() -> None:
     classes: dict[str, list[str]] = {}
     for path in PROGRAM:
-        for node in ast.iter_child_nodes(nodes(path)[0]):
-            if isinstance(node, ast.ClassDef):  # a message of a widget is an inner class, and belongs to its name
-                classes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+        for name in parsed(path).classes:
+            classes.setdefault(name, []).append(str(path.relative_to(ROOT)))
     assert {name: places for name, places in classes.items() if len(places) > 1 and name not in SHARED_CLASS_NAMES} == {}
 
 
@@ -114,7 +121,7 @@ def test_tests_state_a_law_in_seventy_characters() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{line}: {name}"
         for path in TESTS
-        for line, name in names(path)
+        for line, name in parsed(path).names
         if name.startswith("test_") and (len(name.removeprefix("test_")) > 70 or NAME.search(name))
     ]
     assert wrong == []
