@@ -25,30 +25,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.run.job import RunOutcome
 
-VERB_GROUPS = {  # subcommands by the module of agent_dev/cli/commands that implements them
-    "review.status": ("status", "sessions", "watch"),
-    "review.commits": ("commits",),
-    "review.diff": ("diff",),
-    "review.merge": ("merge",),
-    "review.undo": ("undo", "redo", "merges"),
-    "attach": ("attach",),
-    "restore": ("restore",),
-    "backup": ("backup",),
-    "session": ("discard", "undiscard", "stop", "resume"),
-    "checkpoints": ("checkpoint", "checkpoints", "rollback", "log", "deleted"),
-    "show": ("show", "profiles", "doctor"),
-    "approve": ("approve",),
-    "policy": ("policy",),
-    "why": ("why",),
-    "exec": ("exec", "shell"),
-    "fork": ("fork",),
-    "bundle": ("bundle", "import"),
-    "worktrees": ("worktrees",),
-    "home": ("home", "trust", "clean", "config"),
-    "install": ("install", "outdated"),
-    "init": ("init",),
+VERB_GROUPS = {  # subcommands by the package of agent_dev/cli/commands that has a module for each of them
+    "run": ("restore",),
+    "review": ("merge", "undo", "redo", "merges", "status", "diff", "commits", "worktrees"),
+    "sessions": (
+        *("sessions", "watch", "exec", "shell", "attach", "resume", "fork", "stop", "discard", "undiscard"),
+        *("checkpoint", "checkpoints", "rollback", "deleted", "log", "approve", "bundle", "import"),
+    ),
+    "settings": (
+        *("init", "install", "outdated", "why", "show", "profiles", "config", "doctor"),
+        *("policy", "trust", "home", "clean", "backup"),
+    ),
 }
-_VERBS = {word: area for area, argv in VERB_GROUPS.items() for word in argv}
+_VERBS = {verb: group for group, verbs in VERB_GROUPS.items() for verb in verbs}
 _PLAIN_VERBS = ("run", "tx", "help", "completion")  # subcommands without a repository, or without argparse
 SUBCOMMANDS = (*_VERBS, *_PLAIN_VERBS)
 MIN_ADDRESS_SPACE = 64 << 20  # bytes of address space: twice what any command needs in a small repository
@@ -145,7 +134,7 @@ def _show_overview(options: RunOptions, environ: dict[str, str], *, is_command: 
     _require_memory(is_run=False)
     from agent_dev.cli.commands.dispatch import run_verb  # imports what a run does not need
 
-    return run_verb(("overview", ""), [], options, environ)
+    return run_verb(("", "overview"), [], options, environ)
 
 
 def _run_named(rest: list[str], options: RunOptions, environ: dict[str, str]) -> int:

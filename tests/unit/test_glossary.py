@@ -47,7 +47,7 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 
 @dataclass
 class Module:
-    """The parts of a module that the laws are about: names with their lines, the first lines of docstrings, classes at the top level."""
+    """What the laws are about: names with their lines, first lines of docstrings, classes at the top level."""
 
     names: list[tuple[int, str]] = field(default_factory=list)
     docstrings: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Dispatch subcommands. Each group has a module that is imported when one of its subcommands is used."""
+"""Dispatch subcommands. Each has a module of its name, in the package of its group, that is imported when it is used."""
 
 import gc
 from importlib import import_module
@@ -11,20 +11,24 @@ from agent_dev.merge_engine import pending_marks
 from agent_dev.session import sessions
 from agent_dev.session.sessions import CommandContext
 
+_KEYWORDS = {"import": "import_bundle"}  # a subcommand whose name is a keyword of Python → its module
 
-def _verb(area: str, verb: str) -> Verb:
-    verbs: dict[str, Verb] = import_module(f"agent_dev.cli.commands.{area}").VERBS
-    return verbs[verb]
+
+def find_verb(group: str, verb: str) -> Verb:
+    """Return the function of a subcommand."""
+    module = _KEYWORDS.get(verb, verb)
+    run: Verb = import_module(".".join(filter(None, ("agent_dev.cli.commands", group, module)))).run
+    return run
 
 
 def run_verb(target: tuple[str, str], argv: list[str], options: RunOptions, environ: dict[str, str]) -> int:
     """Run a subcommand and return the exit code; CannotStart exits 1 here, its own code is for runs. Raises AgentDevError."""
-    area, verb = target
+    group, verb = target
     gc.set_threshold(100_000)  # tens of thousands of changes hold no cycles; collecting takes a tenth of a merge
     try:
         context = sessions.command_context(options, environ)
         _recover(verb, context)
-        return _verb(area, verb)(argv, context, options)
+        return find_verb(group, verb)(argv, context, options)
     except CannotStart as error:
         if verb != "resume":
             error.code = FAILURE

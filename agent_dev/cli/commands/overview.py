@@ -4,7 +4,6 @@ import os
 
 from agent_dev.agents.startable import InstalledAgents, find_installed
 from agent_dev.cli.console import write_stdout
-from agent_dev.cli.parser import Verb
 from agent_dev.cli.render.overview import Overview, overview_text, state_rows
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, CannotUndo
@@ -14,7 +13,8 @@ from agent_dev.session import approvals, sessions, store
 from agent_dev.session.sessions import CommandContext
 
 
-def _overview(_argv: list[str], context: CommandContext, options: RunOptions) -> int:
+def run(_argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    """Run the subcommand `overview`."""
     found = sessions.sessions_of_repository(context)
     is_repository = repository.find_location(context.cwd).git is not None
     overview = Overview(
@@ -58,6 +58,3 @@ def _has_merge(context: CommandContext) -> bool:
     except CannotUndo:
         return False
     return True
-
-
-VERBS: dict[str, Verb] = {"": _overview}

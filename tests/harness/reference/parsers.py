@@ -9,7 +9,7 @@ from unittest import mock
 
 from agent_dev.cli import help_text, main, tx
 from agent_dev.cli import options as run_options
-from agent_dev.cli.commands.dispatch import _verb
+from agent_dev.cli.commands.dispatch import find_verb
 from agent_dev.cli.completion import command as completion_command
 from agent_dev.cli.parser import Parser
 from agent_dev.config.options import RunOptions
@@ -89,7 +89,7 @@ def _print_help(words: list[str]) -> None:
     area = next(area for area, names in main.VERB_GROUPS.items() if words[0] in names)
     with tempfile.TemporaryDirectory() as folder:
         context = CommandContext(store.Store(folder), folder, folder, {"HOME": folder})
-        _verb(area, words[0])([*words[1:], "--help"], context, RunOptions())
+        find_verb(area, words[0])([*words[1:], "--help"], context, RunOptions())
 
 
 def subcommands() -> tuple[Subcommand, ...]:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent_dev.cli import help_text, main, tx
-from agent_dev.cli.commands.dispatch import _verb
+from agent_dev.cli.commands.dispatch import find_verb
 from agent_dev.cli.render import merge
 from agent_dev.cli.render.format import change_rows, format_table, print_wrapped
 from agent_dev.config.options import RunOptions
@@ -123,7 +123,7 @@ def test_the_help_of_a_verb_is_wrapped_between_words(
     monkeypatch.setenv("COLUMNS", "80")
     where = CommandContext(store.Store(str(tmp_path)), str(tmp_path), str(tmp_path), {"HOME": str(tmp_path)})
     with pytest.raises(SystemExit):
-        _verb(next(area for area, words in main.VERB_GROUPS.items() if word in words), word)(["--help"], where, RunOptions())
+        find_verb(next(area for area, words in main.VERB_GROUPS.items() if word in words), word)(["--help"], where, RunOptions())
     rows = capsys.readouterr().out.splitlines()
     assert [row for row in rows if len(row) > 80] == []
     assert rows[0].startswith(f"usage: agent-dev {word}")

@@ -3,7 +3,7 @@
 from contextlib import closing
 
 from agent_dev.cli.commands.open_session import find_with_commits, locked_session
-from agent_dev.cli.parser import Verb, make_session_parser
+from agent_dev.cli.parser import make_session_parser
 from agent_dev.commits.prefetch import start_queries
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError
@@ -12,7 +12,8 @@ from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext, ListedSession
 
 
-def _commits(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    """Run the subcommand `commits`."""
     parser = make_session_parser("commits", "List the agent's commits, moved branches and tags, and stashes.")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     text = "print the patch of each commit, or of one by the start of its id"
@@ -81,6 +82,3 @@ def _print_running(named: ListedSession, context: CommandContext, *, as_json: bo
         running_session.retry_while_changing(named.session, read), named.session.id, as_json=as_json, is_running=True
     )
     return SUCCESS
-
-
-VERBS: dict[str, Verb] = {"commits": _commits}

@@ -9,7 +9,7 @@ from agent_dev.cli import selection_flags
 from agent_dev.cli.commands.review import diff_commits
 from agent_dev.cli.commands.review.open_review import open_for_reading
 from agent_dev.cli.console import warn
-from agent_dev.cli.parser import Verb, add_color_argument, make_parser, relative_to_root
+from agent_dev.cli.parser import add_color_argument, make_parser, relative_to_root
 from agent_dev.cli.render import changes as output
 from agent_dev.cli.render import checkpoints as history_output
 from agent_dev.cli.render import colour, pager
@@ -22,7 +22,8 @@ from agent_dev.session.sessions import CommandContext
 _SPAN = re.compile(r"\d+\.\.\d*")
 
 
-def _diff(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    """Run the subcommand `diff`."""
     parser = make_parser("diff", "Print the changes of a session as a patch.", "agent-dev diff src/ >work.patch")
     parser.usage = "agent-dev diff [OPTIONS] [SESSION] [COMMIT|A..B] [PATH…]"
     text = "a session (default: the newest here), then a commit, commits A..B or checkpoints 1..2 (1..: until now), then paths"
@@ -79,6 +80,3 @@ def _diff_checkpoints(names: list[str], span: str, context: CommandContext, args
     if skipped:
         warn(skipped)
     return SUCCESS
-
-
-VERBS: dict[str, Verb] = {"diff": _diff}

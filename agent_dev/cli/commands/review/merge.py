@@ -7,7 +7,7 @@ from dataclasses import replace
 from agent_dev.cli import commit_flags, selection_flags
 from agent_dev.cli.commands.review.open_review import open_locked
 from agent_dev.cli.console import notify, warn
-from agent_dev.cli.parser import Verb, add_session_argument, make_parser
+from agent_dev.cli.parser import add_session_argument, make_parser
 from agent_dev.cli.render import merge as output
 from agent_dev.cli.screen import frontend
 from agent_dev.config.options import RunOptions
@@ -23,7 +23,8 @@ from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
 
 
-def _merge(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    """Run the subcommand `merge`."""
     parser = make_parser(
         "merge",
         "Apply selected changes to the working tree. By default, select them on the review screen.",
@@ -130,6 +131,3 @@ def _export(review: Review, planned: MergePlan, target: str) -> int:
     is_patch = target.endswith(export.SUFFIXES)
     output.print_export(len(planned.selected), target, [display_path(key, roots) for key in gone], is_patch=is_patch)
     return FAILURE if planned.conflicts else SUCCESS
-
-
-VERBS: dict[str, Verb] = {"merge": _merge}

@@ -1,25 +1,26 @@
-"""The subcommands `undo`, `redo` and `merges`."""
+"""The subcommand `undo`."""
 
 import argparse
 import os
 
 from agent_dev.cli.console import warn
-from agent_dev.cli.parser import Verb, make_parser
+from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render import undo as output
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
-from agent_dev.merge import history, undo
+from agent_dev.merge import undo
 from agent_dev.progress import show_progress
 from agent_dev.session.sessions import CommandContext
 
 
-def _check(name: str, context: CommandContext) -> None:
+def require_merge(name: str, context: CommandContext) -> None:
     """Raise UsageError if there is no such merge."""
     if name and ("/" in name or not os.path.isdir(f"{context.store.merges}/{name}")):
         raise UsageError(message=f"no merge {name} here", hint="agent-dev merges lists them")
 
 
-def _undo(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    """Run the subcommand `undo`."""
     about = "Revert a merge, except files that you changed since. Its changes return to the session."
     parser = make_parser("undo", about, "agent-dev undo")
     parser.add_argument(
@@ -29,37 +30,13 @@ def _undo(argv: list[str], context: CommandContext, _options: RunOptions) -> int
     parser.add_argument("--three-way", action="store_true", help=three_way)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args(argv)
-    _check(args.merge, context)
+    require_merge(args.merge, context)
     with show_progress("undoing the merge"):
         result = undo.undo(context, args.merge, warn, is_three_way=args.three_way)
-    return _print_result(result, args, output.UNDONE)
+    return print_result(result, args, output.UNDONE)
 
 
-def _redo(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
-    parser = make_parser("redo", "Apply an undone merge again.", "agent-dev redo")
-    parser.add_argument(
-        "merge", nargs="?", default="", metavar="MERGE", help="one that agent-dev merges lists; default: the one undone last"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    args = parser.parse_args(argv)
-    _check(args.merge, context)
-    with show_progress("merging again"):
-        result = undo.redo(context, args.merge, warn)
-    return _print_result(result, args, output.REDONE)
-
-
-def _print_result(result: undo.UndoResult, args: argparse.Namespace, verb: str) -> int:
+def print_result(result: undo.UndoResult, args: argparse.Namespace, verb: str) -> int:
+    """Print the result of an undo or redo, and return the exit code."""
     output.print_undo(result, as_json=args.json, verb=verb, named=args.merge)
     return FAILURE if result.skipped else SUCCESS
-
-
-def _merges(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
-    parser = make_parser("merges", "List the merges of this repository and their state, newest last.", "agent-dev merges")
-    parser.add_argument("--all", action="store_true", help="list those of all repositories")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    args = parser.parse_args(argv)
-    output.print_merges(history.list_merges(context, every=args.all), as_json=args.json, with_roots=args.all)
-    return SUCCESS
-
-
-VERBS: dict[str, Verb] = {"undo": _undo, "redo": _redo, "merges": _merges}

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from agent_dev.backup import jobs
 from agent_dev.backup.jobs import BackupJob, JobResult
 from agent_dev.cli.console import notify, warn
-from agent_dev.cli.parser import Parser, Verb, make_parser
+from agent_dev.cli.parser import Parser, make_parser
 from agent_dev.cli.render.format import print_line, print_outcome
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
@@ -21,7 +21,8 @@ from agent_dev.session.sessions import CommandContext
 _PAUSE = 1.0  # seconds between two lines of progress
 
 
-def _backup(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    """Run the subcommand `backup`."""
     args = _parser().parse_args(argv)
     if not 0 < args.interval < 1 << 20:
         raise UsageError(message=f"backup: --interval {args.interval:g} is not a positive number of minutes", hint="--interval 5")
@@ -115,6 +116,3 @@ def _row(done: JobResult | str) -> dict[str, object]:
         "problems": list(new_backup.problems),
         "removed": removed,
     }
-
-
-VERBS: dict[str, Verb] = {"backup": _backup}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from agent_dev.cli import run_result
 from agent_dev.cli.ask_session import ask_session
 from agent_dev.cli.attachment import finish_attachment, keys_of, review_ended
-from agent_dev.cli.parser import Verb, make_session_parser
+from agent_dev.cli.parser import make_session_parser
 from agent_dev.config.detachable import is_foreground_terminal
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import AgentDevError, NoSession, SessionBusy, UsageError
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _ENDED = (store.WAITING, store.KILLED)
 
 
-def _attach(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    """Run the subcommand `attach`."""
     about = "Attach the terminal to a detached session; review one that has ended since."
     parser = make_session_parser("attach", about)
     parser.add_argument("--take-over", action="store_true", help="detach the terminal that is attached")
@@ -78,6 +79,3 @@ def _review_run(outcome: "RunOutcome", request: RunRequest) -> int:
     from agent_dev.cli.post_run_review import review_run  # loads the review, for a session with changes
 
     return review_run(outcome, request)
-
-
-VERBS: dict[str, Verb] = {"attach": _attach}

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from agent_dev.cli.parser import Verb, make_parser
+from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render.format import print_json, print_line
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError
@@ -18,10 +18,13 @@ from agent_dev.session import sessions
 from agent_dev.session.sessions import CommandContext, ListedSession
 
 _HOST = re.compile(r"(localhost|\[?[\w-]*[.:][\w.:-]*\]?)(:\d+)?")  # a name with a dot, or an address
+
+
 _HINT = "agent-dev why ~/.ssh/config"
 
 
-def _why(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    """Run the subcommand `why`."""
     about = "Say whether an agent sees a path, reaches a host or may run a command, by which setting, and how to change that."
     parser = make_parser("why", about, _HINT)
     parser.usage = (
@@ -89,6 +92,3 @@ def _print(found: why.Explanation, *, as_json: bool) -> None:
     print_line(f"because of  {visible(found.origin)}")
     for index, change in enumerate(found.changes):
         print_line(f"{'to change:  ' if not index else ' ' * 12}{visible(change)}")
-
-
-VERBS: dict[str, Verb] = {"why": _why}

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_dev.cli import typeahead
 from agent_dev.cli.console import notify, warn
-from agent_dev.cli.parser import Verb, make_parser
+from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render.format import print_json, print_line
 from agent_dev.cli.render.question_words import full_question, question_target, short_question
 from agent_dev.config.load import remembered_path
@@ -20,13 +20,19 @@ from agent_dev.session.approvals import ALWAYS, NO, SESSION, YES
 from agent_dev.session.sessions import CommandContext, ListedSession
 
 _ABOUT = "Answer commands and connections that wait for your approval. Without NUMBER, list them and ask about each."
+
+
 _DONE = {YES: "approved", SESSION: "approved for this session", ALWAYS: "always approved"}
+
+
 _KEYS = {"y": YES, "yes": YES, "s": SESSION, "session": SESSION, "a": ALWAYS, "always": ALWAYS}
+
 
 Row = Mapping[str, Any]
 
 
-def _approve(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    """Run the subcommand `approve`."""
     args = _parser().parse_args(argv)
     one = _session(context, args.session_name)
     waiting = approvals.list_questions(one.session.folder)
@@ -132,6 +138,3 @@ def _ask_about(one: ListedSession, waiting: Mapping[int, Row], context: CommandC
         if answer == ALWAYS:
             _remember(one, question_target(row), context, is_denied=False)
         approvals.write_answer(one.session.folder, number, answer)
-
-
-VERBS: dict[str, Verb] = {"approve": _approve}

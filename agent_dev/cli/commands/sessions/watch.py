@@ -1,4 +1,4 @@
-"""Watch a running session: on a terminal as a live view, else as one line per event."""
+"""The subcommand `watch`, which shows a running session: on a terminal as a live view, else as one line per event."""
 
 import os
 import select
@@ -15,6 +15,7 @@ from agent_dev.cli.watch.event_output import event_line, event_row, event_text
 from agent_dev.cli.watch.events import Event, EventKind
 from agent_dev.cli.watch.live_screen import LiveScreen
 from agent_dev.cli.watch.live_view import LiveView, screen_lines
+from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, AgentDevError, UsageError
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
@@ -22,7 +23,7 @@ from agent_dev.session.sessions import CommandContext, ListedSession
 INTERVAL = 1.0  # seconds between two looks
 
 
-def run(argv: list[str], context: CommandContext) -> int:
+def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     """Run the subcommand `watch`."""
     about = "Show what a running session does: changes, commands, waiting approvals, checkpoints. Nothing is changed."
     parser = make_parser("watch", about, "agent-dev watch")

@@ -2,7 +2,7 @@
 
 from agent_dev.agent_git import work_trees
 from agent_dev.agent_git.work_trees import AgentWorkTree
-from agent_dev.cli.parser import Verb, make_session_parser
+from agent_dev.cli.parser import make_session_parser
 from agent_dev.cli.render.format import print_json, print_line
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError
@@ -17,10 +17,13 @@ _ABOUT = """\
 List the work trees that the session's agent made with git, and their uncommitted files.
 
 merge --commits BRANCH imports the commits of one. --commit first commits its uncommitted files, in the sandbox."""
+
+
 _SCRIPT = 'cd -- "$1" && git add -A && git commit -q -m "$2"'
 
 
-def _worktrees(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    """Run the subcommand `worktrees`."""
     parser = make_session_parser("worktrees", _ABOUT)
     parser.add_argument("--commit", default="", metavar="NAME", help="commit the uncommitted files of the work tree NAME")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -68,6 +71,3 @@ def _commit(one: ListedSession, tree: AgentWorkTree, context: CommandContext, op
         raise UsageError(message=f"session {one.name} is running", hint=f"agent-dev stop {one.name}")
     words = ("sh", "-c", _SCRIPT, "sh", tree.path, f"Uncommitted files of the work tree {tree.name}")
     return resume_session(one, RunRequest(words, options.replace(merge=False), context.environ, COMMAND))
-
-
-VERBS: dict[str, Verb] = {"worktrees": _worktrees}

@@ -1,23 +1,23 @@
-"""The subcommands `install` and `outdated`: agents in their agent homes."""
+"""The subcommand `install`."""
 
 import argparse
 
 from agent_dev.agents import catalogue
 from agent_dev.agents.catalogue import Agent
-from agent_dev.agents.install import newest_version
+from agent_dev.cli.commands.settings.outdated import find_outdated
 from agent_dev.cli.console import notify
 from agent_dev.cli.offer_install import install_one
-from agent_dev.cli.parser import Verb, make_parser
+from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render.format import format_table, print_line
 from agent_dev.config import validators
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError
-from agent_dev.progress import show_progress
 from agent_dev.sanitize import visible
 from agent_dev.session.sessions import CommandContext
 
 
-def _install(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    """Run the subcommand `install`."""
     parser = make_parser("install", "Install agents in the sandbox, into the agent home.", "agent-dev install claude")
     parser.add_argument("agents", nargs="*", metavar="AGENT", help="an agent: agent-dev install --list")
     parser.add_argument("--list", action="store_true", help="list the agents that can be installed")
@@ -37,7 +37,7 @@ def _install(argv: list[str], context: CommandContext, options: RunOptions) -> i
 
 
 def _upgrade_all(options: RunOptions, context: CommandContext) -> int:
-    outdated = [agent for agent, newest in _find_outdated(options, context) if newest]
+    outdated = [agent for agent, newest in find_outdated(options, context) if newest]
     if not outdated:
         notify("all installed agents are up to date")
     return max((install_one(agent, "", options, context.environ) for agent in outdated), default=SUCCESS)
@@ -67,30 +67,3 @@ def _list(options: RunOptions, context: CommandContext) -> int:
     for line in format_table([("agent", "installed", "package"), *rows]):
         print_line(line)
     return SUCCESS
-
-
-def _outdated(argv: list[str], context: CommandContext, options: RunOptions) -> int:
-    make_parser("outdated", "List the installed agents that have a newer version.", "agent-dev outdated").parse_args(argv)
-    if not any(agent.version for agent in catalogue.list_agents(options, context.environ)):
-        notify("no agent is installed in the agent home; agent-dev install --list")
-        return SUCCESS
-    found = _find_outdated(options, context)
-    rows = [(agent.name, visible(agent.version), visible(newest) or "unknown") for agent, newest in found]
-    for line in format_table([("agent", "installed", "newest"), *rows]) if rows else ():
-        print_line(line)
-    notify("agent-dev install --upgrade" if rows else "all installed agents are up to date")
-    return SUCCESS
-
-
-def _find_outdated(options: RunOptions, context: CommandContext) -> list[tuple[Agent, str]]:
-    """Return the installed agents that are not of the newest version, and that version ("": unknown)."""
-    installed = [agent for agent in catalogue.list_agents(options, context.environ) if agent.version]
-    found = []
-    with show_progress("looking for newer versions") as tell:
-        for number, agent in enumerate(installed, 1):
-            found.append((agent, newest_version(agent, options, context.environ)))
-            tell(number, len(installed))
-    return [(agent, newest) for agent, newest in found if newest != agent.version]
-
-
-VERBS: dict[str, Verb] = {"install": _install, "outdated": _outdated}

@@ -2,7 +2,7 @@
 
 from agent_dev.cli.console import notify
 from agent_dev.cli.options import check_session_name
-from agent_dev.cli.parser import Verb, make_session_parser
+from agent_dev.cli.parser import make_session_parser
 from agent_dev.cli.render.format import print_outcome
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError
@@ -17,7 +17,8 @@ Copy an ended session. The copy has the same files and commits, and is resumed a
 The agent home is shared: both continue the agent's last conversation."""
 
 
-def _fork(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    """Run the subcommand `fork`."""
     parser = make_session_parser("fork", _ABOUT)
     parser.add_argument("--name", default="", metavar="NAME", help="the name of the copy: letters, digits, `.`, `-` and `_`")
     args = parser.parse_args(argv)
@@ -37,6 +38,3 @@ def _fork(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     print_outcome(f"session {copy.name} is a copy of {one.name}")
     notify(f"hint: agent-dev resume {copy.name}")
     return SUCCESS
-
-
-VERBS: dict[str, Verb] = {"fork": _fork}

@@ -4,7 +4,7 @@ import os
 import time
 
 from agent_dev.cli.console import notify, warn
-from agent_dev.cli.parser import Verb, make_parser
+from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render import merge
 from agent_dev.cli.render.format import print_json, print_line, print_wrapped
 from agent_dev.config.options import RunOptions
@@ -17,7 +17,8 @@ from agent_dev.session import removal, store
 from agent_dev.session.sessions import CommandContext
 
 
-def _restore(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    """Run the subcommand `restore`."""
     about = "Restore the tree to its state before a run with --direct. What you changed after the run is kept."
     parser = make_parser("restore", about, "agent-dev restore --dry-run")
     parser.add_argument(
@@ -92,6 +93,3 @@ def _list(snapshots: tuple[direct_run.RunSnapshot, ...], *, as_json: bool) -> No
             )
     if not snapshots:
         print_line("no snapshots of this repository")
-
-
-VERBS: dict[str, Verb] = {"restore": _restore}

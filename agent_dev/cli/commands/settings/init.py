@@ -4,7 +4,6 @@ import os
 
 from agent_dev.agents.startable import find_installed
 from agent_dev.cli.console import notify, warn, write_stdout
-from agent_dev.cli.parser import Verb
 from agent_dev.cli.render import machine as output
 from agent_dev.cli.render.format import print_line
 from agent_dev.cli.setup import config_file, options, questions
@@ -20,7 +19,8 @@ from agent_dev.session.sessions import CommandContext
 _SHELL = "bash"  # its sandbox is shown if no agent is installed
 
 
-def _init(argv: list[str], context: CommandContext, run_options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, run_options: RunOptions) -> int:
+    """Run the subcommand `init`."""
     args = options.parse_arguments(argv)
     file = config_file.read_config(run_options, context.environ)
     answers = options.answers_with_options(args, file.answers, context.environ)
@@ -77,6 +77,3 @@ def _show_result(path: str, agents: tuple[str, ...], run_options: RunOptions, co
     is_repository = repository.find_location(context.cwd).git is not None
     print_line("")
     print_line(f"next  {questions.next_step(agents, found.installed, is_repository=is_repository)}")
-
-
-VERBS: dict[str, Verb] = {"init": _init}

@@ -1,9 +1,9 @@
-"""The subcommands about commands that an agent starts."""
+"""The subcommand `policy`."""
 
 import os
 import shlex
 
-from agent_dev.cli.parser import Verb, make_parser
+from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render.format import print_json, print_line
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError
@@ -13,7 +13,8 @@ from agent_dev.sanitize import visible
 from agent_dev.session.sessions import CommandContext
 
 
-def _policy(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    """Run the subcommand `policy`."""
     about = "Show the policy's decision on a command, and the rule that makes it. The command is not run."
     parser = make_parser("policy", about, "agent-dev policy check -- git reset --hard")
     parser.usage = "agent-dev policy check [--set NAME] [--json] -- COMMAND [ARGS…]"
@@ -52,6 +53,3 @@ def _policy(argv: list[str], context: CommandContext, _options: RunOptions) -> i
     if found.message:
         print_line(f"message to the agent: {visible(found.message)}")
     return SUCCESS
-
-
-VERBS: dict[str, Verb] = {"policy": _policy}

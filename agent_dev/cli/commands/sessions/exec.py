@@ -1,8 +1,8 @@
-"""The subcommands `exec` and `shell`, which run a command in a session's sandbox."""
+"""The subcommand `exec`, which runs a command in a session's sandbox."""
 
 from agent_dev.cli.ask_session import ask_running_session
 from agent_dev.cli.console import notify, warn
-from agent_dev.cli.parser import Verb, make_session_parser
+from agent_dev.cli.parser import make_session_parser
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import UsageError
 from agent_dev.run import exec as run_exec
@@ -11,29 +11,28 @@ from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
 
 _KILLED = 128 + 9
-_ABOUT = """\
+
+
+ABOUT = """\
 {} in the sandbox of a running session, next to its agent.
 
 If the session has ended, the sandbox shows its files, and changes made there are not kept."""
 
 
-def _exec(argv: list[str], context: CommandContext, options: RunOptions) -> int:
-    parser = make_session_parser("exec", _ABOUT.format("Run a command"), "agent-dev exec fix-login -- git status")
+def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    """Run the subcommand `exec`."""
+    parser = make_session_parser("exec", ABOUT.format("Run a command"), "agent-dev exec fix-login -- git status")
     parser.usage = "agent-dev exec [-h] [SESSION] -- COMMAND [ARGS…]"
     index = argv.index("--") if "--" in argv else len(argv)
     args = parser.parse_args(argv[:index])
     command = tuple(argv[index + 1 :])
     if not command:
         raise UsageError(message="exec: a command is missing", hint="agent-dev exec -- COMMAND")
-    return _run(_find(args.session, context, "exec"), command, context, options)
+    return run_in_session(find_session_to_enter(args.session, context, "exec"), command, context, options)
 
 
-def _shell(argv: list[str], context: CommandContext, options: RunOptions) -> int:
-    args = make_session_parser("shell", _ABOUT.format("Open your shell")).parse_args(argv)
-    return _run(_find(args.session, context, "shell"), (run_exec.shell_of(context.environ),), context, options)
-
-
-def _run(one: ListedSession, command: tuple[str, ...], context: CommandContext, options: RunOptions) -> int:
+def run_in_session(one: ListedSession, command: tuple[str, ...], context: CommandContext, options: RunOptions) -> int:
+    """Run a command in the sandbox of a session, running or ended, and return its exit code."""
     if one.state != store.RUNNING:
         return _run_on_ended(one, command, context, options)
     code = run_exec.exec_in_session(one, command, context)
@@ -56,13 +55,10 @@ def _run_on_ended(one: ListedSession, command: tuple[str, ...], context: Command
         store.unlock_session(locked.session)
 
 
-def _find(name: str, context: CommandContext, verb: str) -> ListedSession:
+def find_session_to_enter(name: str, context: CommandContext, verb: str) -> ListedSession:
     """Return the named session, else the only one that runs, of several the one that the user selects, else the newest."""
     if name:
         return sessions.find_session(context, name)
     found = [one for one in sessions.sessions_of_repository(context) if one.state in sessions.OPEN]
     running = [one for one in found if one.state == store.RUNNING]
     return found[-1] if found and not running else ask_running_session(context, verb, ("enter", "entered"))
-
-
-VERBS: dict[str, Verb] = {"exec": _exec, "shell": _shell}

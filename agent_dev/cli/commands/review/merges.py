@@ -1,0 +1,18 @@
+"""The subcommand `merges`."""
+
+from agent_dev.cli.parser import make_parser
+from agent_dev.cli.render import undo as output
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import SUCCESS
+from agent_dev.merge import history
+from agent_dev.session.sessions import CommandContext
+
+
+def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    """Run the subcommand `merges`."""
+    parser = make_parser("merges", "List the merges of this repository and their state, newest last.", "agent-dev merges")
+    parser.add_argument("--all", action="store_true", help="list those of all repositories")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    args = parser.parse_args(argv)
+    output.print_merges(history.list_merges(context, every=args.all), as_json=args.json, with_roots=args.all)
+    return SUCCESS

@@ -1,0 +1,1 @@
+"""Subcommands about sessions: list, enter, resume and end them; their checkpoints and logs."""

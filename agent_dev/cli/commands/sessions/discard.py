@@ -1,0 +1,29 @@
+"""The subcommand `discard`."""
+
+from agent_dev.cli.ask_session import ask_session
+from agent_dev.cli.parser import make_session_parser
+from agent_dev.cli.render.format import print_outcome
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import SUCCESS
+from agent_dev.merge import session_access
+from agent_dev.merge.retention import clean
+from agent_dev.session import sessions
+from agent_dev.session.sessions import CommandContext
+
+
+def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+    """Run the subcommand `discard`."""
+    args = make_session_parser("discard", "Move a session to the trash without merging it.").parse_args(argv)
+    one = sessions.find_session(context, args.session or _name_to_discard(context), sessions.OPEN, damaged=True)
+    path = session_access.discard(context, one)
+    print_outcome(f"session {one.name} moved to the trash: {path}")
+    clean.expire_trash(context)
+    return SUCCESS
+
+
+def _name_to_discard(context: CommandContext) -> str:
+    """Return the id of the only open session; of several the one that the user names. Raises UsageError without an answer."""
+    found = [one for one in sessions.sessions_of_repository(context) if not one.problem]
+    if len(found) <= 1:
+        return ""
+    return ask_session(found, ("open", "discard", "discarded"), f"agent-dev discard {found[-1].name}").session.id

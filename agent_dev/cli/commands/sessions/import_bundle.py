@@ -1,0 +1,63 @@
+"""The subcommand `import`, which makes a session of a bundle."""
+
+import os
+
+from agent_dev.bundle import importing, signature
+from agent_dev.cli.commands.sessions.bundle import open_bundle, open_input
+from agent_dev.cli.console import notify, warn
+from agent_dev.cli.options import check_session_name
+from agent_dev.cli.parser import make_parser
+from agent_dev.cli.render import bundle as output
+from agent_dev.cli.render.format import print_outcome
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import SUCCESS, BadBundle, UsageError
+from agent_dev.sanitize import visible
+from agent_dev.session import session_names
+from agent_dev.session.sessions import CommandContext
+
+_IMPORT = """\
+Make a session of a bundle, over the repository here; it is reviewed, merged and resumed like any other."""
+
+
+def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    """Run the subcommand `import`."""
+    parser = make_parser("import", _IMPORT, "agent-dev import fix-login.bundle --signed-by ada@example.org")
+    parser.add_argument("file", metavar="FILE", help="the bundle; -: stdin")
+    parser.add_argument("--name", default="", metavar="NAME", help="the name of the session; default: as in the bundle")
+    parser.add_argument("--signed-by", default="", metavar="WHO", help="refuse it unless WHO signed it, by git's allowed signers")
+    args = parser.parse_args(argv)
+    name = args.name or options.name
+    if name:
+        check_session_name(name, "--name ", "--name second-try")
+    with open_input(args.file) as file:
+        bundle = open_bundle(file, context)
+        if args.signed_by and (bundle.signer != args.signed_by or bundle.signer == signature.UNKNOWN_KEY):
+            raise BadBundle(reason=f"it is {output.describe_signer(bundle.signer)}, not by {visible(args.signed_by)}")
+        wanted = name or str(bundle.manifest["session"]["name"])
+        claim = _claim(wanted, context, is_required=bool(name))
+        try:
+            request = importing.ImportRequest(wanted if claim >= 0 else "", options.overlay)
+            session = importing.import_bundle(bundle, context, request)
+        finally:
+            if claim >= 0:
+                os.close(claim)
+    shown = request.name or session.id
+    print_outcome(f"session {shown} imported, {output.describe_signer(bundle.signer)}, from {visible(bundle.host)}")
+    for text in bundle.manifest["left_out"]:
+        warn(f"not in the bundle: {visible(text)}")
+    notify(f"hint: agent-dev merge {shown}")
+    return SUCCESS
+
+
+def _claim(name: str, context: CommandContext, *, is_required: bool) -> int:
+    """Claim a session's name; -1 if there is none, or one that only the bundle asked for is in use. Raises UsageError."""
+    if not name:
+        return -1
+    options = RunOptions(name=name, directory=context.root)
+    try:
+        return session_names.claim_name(context.store.path, context.root, options, context.environ)
+    except UsageError:
+        if is_required:
+            raise
+        warn(f"an open session is named {name}: this one has no name")
+        return -1

@@ -1,0 +1,1 @@
+"""Subcommands about settings, agents, homes and this machine."""

@@ -1,0 +1,23 @@
+"""The subcommand `config`."""
+
+from agent_dev.cli.parser import make_parser
+from agent_dev.cli.render import home as output
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import SUCCESS
+from agent_dev.run import config_report
+from agent_dev.session.sessions import CommandContext
+
+
+def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    """Run the subcommand `config`."""
+    about = "Show the settings of a run of AGENT that differ from the defaults, with their origins."
+    parser = make_parser("config", about, "agent-dev config claude")
+    parser.add_argument(
+        "agent", nargs="?", default="", metavar="AGENT", help="a profile; default: the settings of a command without a profile"
+    )
+    parser.add_argument("--all", action="store_true", help="show the defaults, too")
+    parser.add_argument("--json", action="store_true", help="print all as one JSON document")
+    args = parser.parse_args(argv)
+    values = config_report.effective_values(context, options, args.agent)
+    output.print_config(values, as_json=args.json, with_defaults=args.all)
+    return SUCCESS

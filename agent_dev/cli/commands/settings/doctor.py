@@ -1,0 +1,46 @@
+"""The subcommand `doctor`."""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from agent_dev.cli.parser import make_parser
+from agent_dev.cli.render import machine as output
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import FAILURE, SUCCESS
+from agent_dev.session.sessions import CommandContext
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_dev.run.doctor import Finding
+
+
+def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
+    """Run the subcommand `doctor`."""
+    from agent_dev.run import doctor  # it runs programs and imports much
+
+    parser = make_parser("doctor", "Test what this machine supports, and print a hint for what is missing.", "agent-dev doctor")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--report", action="store_true", help="print a text for a bug report, with paths and secrets masked")
+    args = parser.parse_args(argv)
+    findings = doctor.run_checks(context, options)
+    if args.report:
+        _print_report(findings, context, options)
+        return FAILURE if any(finding.has_failed for finding in findings) else SUCCESS
+    output.print_findings(findings, as_json=args.json)
+    return FAILURE if any(finding.has_failed for finding in findings) else SUCCESS
+
+
+def _print_report(findings: "Sequence[Finding]", context: CommandContext, options: RunOptions) -> None:
+    from agent_dev.bug_report.report import make_report
+    from agent_dev.run import config_report
+
+    values = config_report.effective_values(context, options, "")
+    keys = {one.key for one in values if not config_report.is_default(one.origin)}
+    places = {
+        "repository": context.root,
+        "state directory": context.store.path,
+        "home": os.path.realpath(context.environ.get("HOME", "/")),
+    }
+    sys.stdout.write(make_report(output.finding_lines(findings), sorted(keys), places, context.environ))
