@@ -201,7 +201,7 @@ def holds_log(pid: int) -> bool:
 
 
 def test_learn_allows_public_names_and_prints_their_rules(agent_dev: AgentDev) -> None:
-    targets = [f"{API}:{PORT}", f"{API}:22", "loop.example.org:7000", "meta.example.org:80", "10.9.8.7:7000", f"{FILES}:{PORT}"]
+    targets = [f"{API}:{PORT}", f"{API}:22", "loop.example.org:7000", "meta.example.org:7000", "10.9.8.7:7000", f"{FILES}:{PORT}"]
     with agent(agent_dev, "--deny", FILES, net="learn") as one:
         one.connect(*targets)
         assert ["OUT" in answer for answer in one.answers()] == [True, True, False, False, False, False]
