@@ -24,7 +24,7 @@ from benchmarks import (
 )
 from benchmarks.comparison import peers, tools
 from benchmarks.measure import Section
-from benchmarks.net import gateway
+from benchmarks.net import credentials, gateway
 from benchmarks.process import ProgramFailed
 from benchmarks.working_directory import PROJECT, WorkingDirectory, working_directory
 
@@ -47,6 +47,7 @@ BENCHMARKS: dict[str, Callable[[WorkingDirectory], tuple[Section, ...]]] = {
     "screen": screen.run,
     "terminal": terminal.run,
     "network": gateway.run,
+    "credentials": credentials.run,
     "peers": peers.run,
     "imports": startup.run_imports,
 }

@@ -29,6 +29,7 @@ class Profile(Value):
     upstream_proxy: str = ""  # the proxy that the gateway connects through; empty: that of the environment; none: no proxy
     no_proxy: tuple[str, ...] = ()  # hosts that it reaches without the proxy
     upstream_ca: str = ""  # a file with certificates of authorities that agents trust besides the system's
+    credentials: tuple[tuple[str, Any], ...] = ()  # keys that are used and never seen: Credential in config/credentials.py
     nested: bool = True  # whether the agent can make sandboxes of its own
     tools: tuple[str, ...] = ()  # directories below the real home, mounted read-only at the same path
     caches: tuple[str, ...] = ()  # directories below the real home, mounted with an overlay that is discarded
@@ -74,7 +75,7 @@ class Profile(Value):
 
 _PATHS = ("tools", "caches", "path", "ro", "rw", "overlay")
 LISTS = ("programs", "env", *_PATHS, "mask", "share", "tx_allow", "allow", "deny", "publish", "no_proxy")
-MAPPINGS = ("set", "limits", "agent", "ssh")
+MAPPINGS = ("set", "limits", "agent", "ssh", "credentials")
 IMPORT_KINDS = ("memory", "settings", "skills", "commands", "servers", "hooks", "plugins")  # of files for `home --import`
 NETS = ("host", "none", "allow", "ask", "learn")
 GATEWAY_NETS = ("allow", "ask", "learn")  # with a network of the sandbox's own, behind a gateway (network/)

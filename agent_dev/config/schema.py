@@ -169,6 +169,7 @@ _BOTH: "dict[str, Check]" = {
     "upstream_proxy": check_proxy,
     "no_proxy": list_of(check_line),
     "upstream_ca": check_path,
+    "credentials": lambda found, key, node: _check_credentials(found, key, node),  # noqa: PLW0108  (defined below)
     "nested": check_flag,
     "limits": check_limits,
     "tools": list_of(check_path_below_home),
@@ -187,6 +188,14 @@ _BOTH: "dict[str, Check]" = {
     "tx_inside": check_flag,
     "directory_renames": check_flag,
 }
+
+
+def _check_credentials(found: CheckResults, key: str, node: Node) -> object:
+    from agent_dev.config.credentials_schema import check_credentials  # deferred: most files have none
+
+    return check_credentials(found, key, node)
+
+
 _SSH: "dict[str, Check]" = {"hosts": list_of(check_ssh_host), "keys": list_of(check_ssh_key), "sign_git": check_flag}
 _AGENT: "dict[str, Check]" = {  # AgentEntry, config/agent_entry.py
     **dict.fromkeys(("npm", "pypi", "node", "python"), check_line),

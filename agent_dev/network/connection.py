@@ -4,7 +4,7 @@ import asyncio
 import errno
 import socket
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_dev.network import refusal
 from agent_dev.network.access import Destination
@@ -23,6 +23,12 @@ class Connection:
     client: socket.socket
     entry: Entry
     received: bytearray = field(default_factory=bytearray)
+    is_logged: bool = False  # its requests are rows of their own
+
+    def lead_to(self, port: int) -> None:
+        """Lead it to another port of its destination."""
+        self.wanted = replace(self.wanted, port=port)
+        self.entry.row["port"] = port
 
     def refusal_text(self, reason: str) -> str:
         """Return a reason in a sentence for the client."""

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_dev.config.network_rules import AddressRule, LocalRule, NameRule
+from agent_dev.config.network_rules import HTTPS, AddressRule, LocalRule, NameRule
 from agent_dev.network.access import Denied
 from agent_dev.network.connecting import Connector, connect_local, failure_reason
 from agent_dev.network.connection import Connection, refuse
@@ -27,7 +27,7 @@ class Forwarder:
     decider: Decider
     connector: Connector
     notes: CallerNotes
-    handlers: Mapping[str, Handler] = field(default_factory=dict)  # by name; of others `RelayHandler`
+    handlers: Mapping[tuple[str, int], Handler] = field(default_factory=dict)  # by name and port; of others `RelayHandler`
 
     async def forward(self, connection: Connection) -> None:
         """Forward a connection to a name or address. Raises OSError."""
@@ -39,10 +39,12 @@ class Forwarder:
         await self._log_end(connection, LocalHandler().handle(connection, lambda: connect_local(rule.port)))
 
     async def _decide_and_carry(self, connection: Connection) -> None:
+        handler = self.handlers.get((connection.wanted.name, connection.wanted.port))
+        if handler:
+            connection.lead_to(HTTPS)  # plain HTTP inside is TLS outside
         rule = await self.decider.decide(connection)
         connection.entry.row["rule"] = rule.text
-        handler = self.handlers.get(connection.wanted.name) or RelayHandler()
-        await handler.handle(connection, lambda: self._open_server(connection, rule))
+        await (handler or RelayHandler()).handle(connection, lambda: self._open_server(connection, rule))
 
     async def _log_end(self, connection: Connection, carried: Coroutine[Any, Any, None]) -> None:
         """Carry a connection to its end, log it, and refuse it if it is denied."""
@@ -71,4 +73,5 @@ class Forwarder:
         await refuse(connection, str(error))
 
     def _log(self, connection: Connection, **fields: str) -> None:
-        self.log.add(connection.entry.finish(**fields))
+        if not connection.is_logged:
+            self.log.add(connection.entry.finish(**fields))

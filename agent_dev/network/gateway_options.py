@@ -3,6 +3,10 @@
 from agent_dev.notification import NotificationSettings
 from agent_dev.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.network.broker.options import BrokerOptions
+
 READY, FAILED, END = b"r", b"!", b"e"
 LOG = "network.jsonl"  # in the folder of the session
 
@@ -25,3 +29,4 @@ class GatewayOptions(Value):
     no_proxy: tuple[str, ...] = ()  # hosts that are reached without it
     upstream_ca: str = ""  # a file with authorities to trust besides the system's
     published_file: str = ""  # where ports that `auto` finds are listed
+    broker: "BrokerOptions | None" = None  # with credentials

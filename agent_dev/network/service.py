@@ -5,6 +5,7 @@ import asyncio
 import gc
 import os
 import socket
+from collections.abc import Mapping
 
 from agent_dev.network.connecting import Connector, DirectConnector
 from agent_dev.network.connection_log import ConnectionLog
@@ -16,6 +17,7 @@ from agent_dev.network.deciding.questions import Questions
 from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
 from agent_dev.network.gateway_options import END, FAILED, LOG, READY, GatewayOptions
+from agent_dev.network.handling import Handler
 from agent_dev.network.passing_fds import receive_fds
 from agent_dev.network.programs import ProgramFinder
 from agent_dev.session import approvals
@@ -26,6 +28,8 @@ def run(control: _socket.socket, options: GatewayOptions, published: list[tuple[
     """Serve a sandbox; return when the launcher closes its end. `published`: listening sockets, each with a port inside."""
     try:
         live = LiveRules(options.allow, options.deny, options.folder, options.remembered)
+        log = ConnectionLog(f"{options.folder}/{LOG}")
+        handlers = _handlers(options, log)
     except ValueError as error:
         control.send(FAILED + str(error).encode("utf-8", "replace"))
         return
@@ -40,7 +44,7 @@ def run(control: _socket.socket, options: GatewayOptions, published: list[tuple[
     notes, connector = CallerNotes(finder), _connector(options)
     relay = int(message.removeprefix(READY))
     decider = _ask_decider(options, live, notes, connector, relay) if options.mode == "ask" else _decider(options, live)
-    forwarder = Forwarder(ConnectionLog(f"{options.folder}/{LOG}"), decider, connector, notes)
+    forwarder = Forwarder(log, decider, connector, notes, handlers)
     asyncio.run(_serve(control, forwarder, sockets, finder, (options, published)))
 
 
@@ -51,6 +55,15 @@ def _decider(options: GatewayOptions, live: LiveRules) -> Decider:
 def _ask_decider(options: GatewayOptions, live: LiveRules, notes: CallerNotes, connector: Connector, relay: int) -> AskDecider:
     questions = Questions(options.folder, options.ask_seconds, Alerts(options.notifications, relay), notes)
     return AskDecider(live, questions, connector)
+
+
+def _handlers(options: GatewayOptions, log: ConnectionLog) -> Mapping[tuple[str, int], Handler]:
+    """Return the handlers of hosts with a credential. Raises ValueError."""
+    if options.broker is None:
+        return {}
+    from agent_dev.network.broker.start import start_broker  # most sandboxes have no credentials
+
+    return start_broker(options.broker, options.upstream_ca, log)
 
 
 def _connector(options: GatewayOptions) -> Connector:

@@ -45,7 +45,7 @@ def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedCon
         empty_directory=shown_paths.empty_directory_path(prepared.store.path),
         shared_mounts=(
             *(mount for one in prepared.shared_sockets for mount in one.mounts),
-            *_certificates(prepared)[0],
+            *_certificates(prepared, f"{prepared.store.sessions}/{mounts.session}")[0],
             *_ssh_agent(prepared, f"{prepared.store.sessions}/{mounts.session}"),
         ),
         ro=prepared.ro,
@@ -55,13 +55,19 @@ def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedCon
         env=(
             *plan.allowed_env(prepared.settings.profile, environ),
             *(pair for one in prepared.shared_sockets for pair in one.env),
-            *_certificates(prepared)[1],
+            *_certificates(prepared, "")[1],
         ),
+        brokered_env=prepared.stand_ins,
     )
 
 
-def _certificates(prepared: PreparedRun) -> tuple[tuple[plan.Bind, ...], tuple[tuple[str, str], ...]]:
-    """Return mounts and variables for authorities that the system does not trust."""
+def _certificates(prepared: PreparedRun, folder: str) -> tuple[tuple[plan.Bind, ...], tuple[tuple[str, str], ...]]:
+    """Return mounts and variables for authorities that the system does not trust; `folder`: the session's."""
+    if prepared.stand_ins:
+        from agent_dev.network.broker import trust_files  # most users have no credentials
+        from agent_dev.network.upstream import certificates  # as below
+
+        return trust_files.trust_mounts(folder), certificates.trust_variables()
     if not prepared.trust_bundle:
         return (), ()
     from agent_dev.network.upstream import certificates  # most users have none

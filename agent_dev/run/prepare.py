@@ -83,7 +83,7 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
     )
     _refuse(prepared, request)
     prepared = _resolve_path(shown_paths.with_tools(prepared, with_masks=facts is None))
-    prepared = _with_authorities(_with_shared_sockets(prepared, environ))
+    prepared = _with_stand_ins(_with_authorities(_with_shared_sockets(prepared, environ)))
     if with_command:
         check_command(prepared, is_direct=bool(options.direct))
     return prepared
@@ -401,3 +401,12 @@ def _with_authorities(prepared: PreparedRun) -> PreparedRun:
 
     path, data = settings.read_authorities(profile, machine.home, prepared.untrusted_paths)
     return prepared.replace(upstream_ca=path, trust_bundle=certificates.make_bundle(data, prepared.cache_folder))
+
+
+def _with_stand_ins(prepared: PreparedRun) -> PreparedRun:
+    profile = prepared.settings.profile
+    if not profile.credentials or profile.net not in GATEWAY_NETS:
+        return prepared
+    from agent_dev.network.broker import stand_ins  # most users have no credentials
+
+    return prepared.replace(stand_ins=stand_ins.make_stand_ins(profile.credentials))

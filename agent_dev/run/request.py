@@ -62,6 +62,7 @@ class PreparedRun(Value):
     notices: tuple[str, ...]  # notices about untrusted settings of the repository
     upstream_ca: str = ""  # the real path of a file with authorities that agents trust besides the system's
     trust_bundle: str = ""  # a file with these and the system's
+    stand_ins: tuple[tuple[str, str], ...] = ()  # variables inside and their stand-in keys, if there are credentials
     ssh_agent: str = ""  # the user's ssh-agent, if a filter is in front of it
     agent_files: tuple[tuple[str, bytes], ...] = ()  # generated files of the sandbox for this agent: path, content
     nested_repositories: tuple[NestedRepository, ...] = ()  # below the root, in direct mode

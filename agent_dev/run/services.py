@@ -99,6 +99,10 @@ def start_notices(prepared: PreparedRun, request: RunRequest) -> tuple[str, ...]
     lines += [f"--overlay {path}: its commits stay in the session, only file changes are merged" for path in repositories]
     unset = (name for name in request.options.env if "=" not in name and name not in request.environ)
     lines += [f"--env {name}: not set in your environment, so not passed through" for name in unset]
+    if prepared.settings.profile.credentials:
+        from agent_dev.run.network import credentials  # most users have no credentials
+
+        lines += filter(None, (credentials.unused_notice(prepared.settings.profile),))
     if prepared.settings.profile.publish:
         lines += _published_notices(prepared)
     if prepared.settings.profile.net in GATEWAY_NETS:

@@ -11,6 +11,7 @@ from agent_dev.git.git_dir import PrivateGitDir
 from agent_dev.network.upstream.settings import describe_proxy
 from agent_dev.run import mask_report, new_session, private_git
 from agent_dev.run.compose import SessionMounts, compose_spec
+from agent_dev.run.network import credentials
 from agent_dev.run.prepare import check_command, prepare_run
 from agent_dev.run.request import PreparedRun, RunRequest
 from agent_dev.sandbox import bwrap, machine, plan
@@ -18,6 +19,7 @@ from agent_dev.sandbox.plan import Bind, File, Mask, MaskedView, Overlay, Sessio
 from agent_dev.session.root import Root
 
 SESSION_PLACEHOLDER = "SESSION"
+_STAND_IN = "STAND-IN-KEY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class RunPreview:
 def preview_run(request: RunRequest) -> RunPreview:
     """Return what `run` would do. Raises AgentDevError as it would, but not for a command that is not installed."""
     prepared = prepare_run(request, with_command=False)
+    prepared = prepared.replace(stand_ins=tuple((name, _STAND_IN) for name, _ in prepared.stand_ins))
     parts = preview_spec(prepared, request.environ)
     sandbox_plan = plan.build_plan(prepared.settings.profile, prepared.machine, parts)
     left_out = private_git.left_out_notice(private_git.preview_copy(prepared))
@@ -116,6 +119,7 @@ def _settings(prepared: PreparedRun, environ: dict[str, str]) -> list[tuple[str,
     ]
     rows += [("repository", notice, "") for notice in prepared.notices]
     rows += _upstream(prepared, environ)
+    rows += credentials.credential_rows(prepared.settings)
     rows += [
         ("limit", f"{name}={format_limit(name, size)}", origins.get(f"limits:{name}", BUILT_IN)) for name, size in profile.limits
     ]

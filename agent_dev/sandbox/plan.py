@@ -151,6 +151,7 @@ class SessionSpec(Value):
     direct_root: str = ""  # the root, bound writable instead of an overlay
     files: tuple[tuple[str, bytes], ...] = ()
     env: tuple[tuple[str, str], ...] = ()  # from the user's environment, already filtered
+    brokered_env: tuple[tuple[str, str], ...] = ()  # variables with stand-in keys
 
 
 class SandboxPlan(Value):
@@ -268,7 +269,18 @@ def _env(profile: Profile, machine: Machine, setting: SessionSpec) -> tuple[tupl
     if any(is_below(path, f"{RUN}/terminfo") for path, _ in setting.files):
         env["TERMINFO_DIRS"] = f"{RUN}/terminfo:"  # the empty part is the system's default path
     env |= dict(profile.set)
+    if profile.credentials:
+        env = _with_credentials(env, profile, dict(setting.brokered_env))
     return tuple(env.items())
+
+
+def _with_credentials(env: dict[str, str], profile: Profile, stand_ins: dict[str, str]) -> dict[str, str]:
+    """Return variables without those that may hold a real key, and with what leads programs to stand-in keys."""
+    from agent_dev.config import credentials  # deferred: most users have none
+
+    kept = {name: value for name, value in env.items() if name not in credentials.hidden_variables(profile.credentials)}
+    found = credentials.parse_credentials(profile.credentials) if stand_ins else ()
+    return kept | credentials.inside_variables(found, stand_ins, kept)
 
 
 def agent_home_path(profile: Profile, home: str, root: str) -> str:
@@ -284,7 +296,8 @@ def network_key(profile: Profile) -> str:
     """Return a key of the network that sessions with a profile use: the mode, with a gateway also the rules."""
     if profile.net not in GATEWAY_NETS:
         return profile.net
-    return f"{profile.net}-{crc32(repr((profile.allow, profile.deny)).encode('utf-8', 'surrogateescape')):08x}"
+    rules = repr((profile.allow, profile.deny, *((profile.credentials,) if profile.credentials else ())))
+    return f"{profile.net}-{crc32(rules.encode('utf-8', 'surrogateescape')):08x}"
 
 
 def agent_homes_folder(profile: Profile, home: str) -> str:

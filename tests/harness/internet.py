@@ -21,6 +21,7 @@ from pathlib import Path
 
 from agent_dev.linux import syscalls
 from agent_dev.network import netlink
+from tests.harness.servers import brokered_host
 from tests.harness.servers.proxies import serve_proxies
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,8 @@ NAMES = {  # name: addresses that it leads to
     "meta.example.org": ("169.254.169.254",),
     "corp.example.org": ("10.9.8.7",),
     "loop.example.org": ("127.0.0.1",),
+    brokered_host.API: (brokered_host.ADDRESS,),
+    brokered_host.GIT: (brokered_host.ADDRESS,),
 }
 PORT, LOCAL_PORT = 7000, 8081
 _CERTIFICATE = "AGENT_DEV_TEST_CERTIFICATE"
@@ -134,6 +137,9 @@ def _serve() -> "list[socketserver.BaseServer]":
     for address in sorted({one for found in NAMES.values() for one in found}):
         servers += [_Server(address, port, _Web) for port in (80, 8080)]
         servers.append(_Server(address, PORT, _Hello))
+        if address == brokered_host.ADDRESS and os.environ.get(brokered_host.FOLDER):
+            servers.append(brokered_host.start(context))
+            continue
         secure = _Server(address, 443, _Web)
         secure.tls = context
         servers.append(secure)

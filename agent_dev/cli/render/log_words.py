@@ -35,6 +35,8 @@ def describe_connection(row: Row) -> str:
     target = f"[{host}]:{row.get('port')}" if ":" in host else f"{host}:{row.get('port')}"
     program = f"  {row['program']} (pid {row.get('pid')})" if row.get("program") else ""
     program += _ANSWERS.get(str(row.get("answer")), "  learned" if row.get("learned") else "")
+    if row.get("method"):  # a request with a credential
+        program += f"  {row['method']} {row.get('path')}"
     if row.get("decision") == "deny":
         return f"deny   {target}{program}  {row.get('why')}"
     if row.get("published"):
@@ -42,7 +44,8 @@ def describe_connection(row: Row) -> str:
         return f"in     {target}  from port {row['published']}  {end}"
     if row.get("problem"):
         return f"failed {target}{program}  {row['problem']}"
-    return f"allow  {target}{program}  {row.get('sent')} bytes sent, {row.get('received')} received{_after(row)}"
+    status = f"  status {row['status']}:" if row.get("method") else ""
+    return f"allow  {target}{program}{status}  {row.get('sent')} bytes sent, {row.get('received')} received{_after(row)}"
 
 
 def _start(row: Row) -> str:

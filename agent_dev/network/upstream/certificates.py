@@ -32,8 +32,7 @@ def make_bundle(extra: bytes, folder: str) -> str:
 
     Raises OSError.
     """
-    system = next(filter(None, map(_read, _SYSTEM)), b"")
-    bundle = system.rstrip() + b"\n" + extra.strip() + b"\n"
+    bundle = bundle_with(extra)
     path = f"{folder}/ca-{hashlib.sha256(bundle).hexdigest()[:16]}.crt"
     if not os.path.exists(path):
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -41,6 +40,12 @@ def make_bundle(extra: bytes, folder: str) -> str:
             file.write(bundle)
         os.rename(f"{path}.{os.getpid()}", path)
     return path
+
+
+def bundle_with(extra: bytes) -> bytes:
+    """Return the system's certificates and those of `extra`, in PEM format."""
+    system = next(filter(None, map(read_file, _SYSTEM)), b"")
+    return system.rstrip() + b"\n" + extra.strip() + b"\n"
 
 
 def trust_mounts(bundle: str) -> tuple[Bind, ...]:
@@ -54,7 +59,8 @@ def trust_variables() -> tuple[tuple[str, str], ...]:
     return tuple((name, BUNDLE) for name in _VARIABLES)
 
 
-def _read(path: str) -> bytes:
+def read_file(path: str) -> bytes:
+    """Return a file's content, b"" if it cannot be read."""
     try:
         with open(path, "rb", 0) as file:
             return file.read()

@@ -47,6 +47,10 @@ def start_gateway(prepared: PreparedRun, session: store.Session, environ: dict[s
 
         proxy, exceptions = find_proxy(profile, environ)
         options = options.replace(proxy=proxy, no_proxy=exceptions)
+    if prepared.stand_ins:
+        from agent_dev.run.network import credentials  # most users have no credentials
+
+        options = credentials.with_broker(options, prepared, session, environ)
     return GatewayHandle(options)
 
 

@@ -5,11 +5,13 @@ from agent_dev.config.network_rules import HTTPS, LocalRule
 from agent_dev.config.profile import BUILT_IN
 from agent_dev.network.addresses import is_public
 from agent_dev.network.deciding.live_rules import read_session_rules
+from agent_dev.run.network import credentials
 from agent_dev.run.request import PreparedRun
 
 REACHABLE, UNREACHABLE, ASKED = "reachable", "not reachable", "asks you"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _CONFIG = "config.yaml"
+HTTP = 80
 _SESSION_ORIGIN = "your answer for the session"
 
 Found = tuple[str, str, str, tuple[str, ...]]  # state, text, origin, changes
@@ -26,6 +28,9 @@ def explain_by_rules(host: str, name: str, prepared: PreparedRun, folder: str) -
     denying, allowing = rules.denying(port, **wanted), rules.allowing(port, **wanted)
     local = next((one for one in rules.allow if isinstance(one, LocalRule) and one.inside == port), None)
     found = denying or (local if name in _LOOPBACK else allowing)
+    with_key, key_origin = credentials.host_credential(prepared.settings, name) if port in (HTTP, HTTPS) else ("", "")
+    if with_key and not denying:
+        return REACHABLE, f"{with_key}; through the gateway", f"credentials ({key_origin})", ()
     if found is not None:
         field = "deny" if denying else "allow"
         given = dict.fromkeys((f"{field}:{rule}" for rule in getattr(session, field)), _SESSION_ORIGIN)

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from ipaddress import ip_network
 from typing import Any
 
+from agent_dev.config import credentials
 from agent_dev.config.network_rules import AddressRule, RuleSet
 from agent_dev.config.ssh_rules import SshHost
 from agent_dev.home import network_lease
 from agent_dev.network import access, dns, inspection, namespace, packet_rules
+from agent_dev.network.broker import keys, push_check, start
 from agent_dev.network.published import automatic
 from agent_dev.sandbox import plan
 from agent_dev.ssh_agent import known_hosts, signatures
@@ -15,6 +17,7 @@ from agent_dev.ssh_agent import known_hosts, signatures
 _FILE = "tests/containment/network/test_c_network.py"
 _MORE = "tests/containment/network/test_c_network_more.py"
 _SSH = "tests/containment/network/test_c_ssh_agent.py"
+_CREDENTIALS = "tests/containment/network/test_c_credentials.py"
 Mutation = tuple[Callable[[], None], str]
 
 
@@ -63,6 +66,23 @@ class _EveryHost(dict[bytes, Any]):
         return (SshHost("any"),)
 
 
+def _with_http_alone() -> None:
+    begin = start.start_broker
+    vars(start)["start_broker"] = lambda *parts: {key: one for key, one in begin(*parts).items() if key[1] == inspection.HTTP}
+
+
+def _with_any_key() -> None:
+    replace = keys._real_value
+
+    def real_value(key: Any, name: bytes, value: bytes) -> bytes:
+        try:
+            return replace(key, name, value)
+        except access.Denied:
+            return value
+
+    vars(keys)["_real_value"] = real_value
+
+
 NETWORK_MUTATIONS: dict[str, Mutation] = {
     "the name in TLS": (_patched(inspection.TlsInspector, "feed", lambda _, data: data), f"{_FILE} -k c60"),
     "the host of each HTTP request": (_patched(inspection.HttpInspector, "_check", lambda *_: None), f"{_FILE} -k c61"),
@@ -77,6 +97,12 @@ NETWORK_MUTATIONS: dict[str, Mutation] = {
     "a network of its own": (_with_host_network, f"{_FILE} -k c67"),
     "one home per set of rules": (_patched(network_lease, "_find_conflict", lambda *_: ("", "")), f"{_FILE} -k c68"),
     "checked addresses without a rule": (_patched(access, "check_addresses", lambda *_: None), f"{_FILE} -k c69"),
+    "variables with real keys": (_patched(credentials, "hidden_variables", lambda _: frozenset()), f"{_CREDENTIALS} -k c70"),
+    "the refusal of other keys": (_with_any_key, f"{_CREDENTIALS} -k c71"),
+    "the broker for TLS": (_with_http_alone, f"{_CREDENTIALS} -k c71"),
+    "the host of a request with a key": (_patched(keys, "_check_form", lambda *_: None), f"{_CREDENTIALS} -k c72"),
+    "the branches of a push": (_patched(push_check.PushCheck, "_decide", lambda _: None), f"{_CREDENTIALS} -k c73"),
+    "the hidden memory of keys": (_patched(start, "_hide_memory", lambda: None), f"{_CREDENTIALS} -k c74"),
     "the protocol of the first bytes": (
         _patched(inspection.Inspection, "_select", lambda *_: inspection.Opaque()),
         f"{_MORE} -k c80",
