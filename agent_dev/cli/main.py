@@ -33,7 +33,7 @@ VERB_GROUPS = {  # subcommands by the package of agent_dev/cli/commands that has
         *("checkpoint", "checkpoints", "rollback", "deleted", "log", "approve", "bundle", "import"),
     ),
     "settings": (
-        *("init", "install", "outdated", "why", "show", "profiles", "config", "doctor"),
+        *("init", "install", "outdated", "why", "learn", "show", "profiles", "config", "doctor"),
         *("policy", "trust", "home", "clean", "backup"),
     ),
 }

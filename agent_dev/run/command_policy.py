@@ -30,6 +30,7 @@ def start_supervisor(prepared: PreparedRun, session: store.Session, environ: dic
         profile.notify,
         profile.notify_command,
         (*prepared.untrusted_paths, session.folder),
+        prepared.findings,
     )
     return Supervisor(options)
 

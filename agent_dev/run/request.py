@@ -65,6 +65,7 @@ class PreparedRun(Value):
     stand_ins: tuple[tuple[str, str], ...] = ()  # variables inside and their stand-in keys, if there are credentials
     ssh_agent: str = ""  # the user's ssh-agent, if a filter is in front of it
     agent_files: tuple[tuple[str, bytes], ...] = ()  # generated files of the sandbox for this agent: path, content
+    findings: str = ""  # a file for what the agent looks for and is denied (`learn`); "": none
     nested_repositories: tuple[NestedRepository, ...] = ()  # below the root, in direct mode
 
     @property

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 def start_supervisor(prepared: PreparedRun, session: store.Session, environ: dict[str, str]) -> "Supervisor | None":
     """Start the supervisor of a session early, so that it loads while we plan; None without policy and renames."""
-    if prepared.settings.profile.policy == "off" and not prepared.settings.profile.directory_renames:
+    profile = prepared.settings.profile
+    if profile.policy == "off" and not profile.directory_renames and not prepared.findings:
         return None
     from agent_dev.run import command_policy  # only if one of them is on
 

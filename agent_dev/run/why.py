@@ -18,6 +18,7 @@ from agent_dev.sandbox.plan import Bind, Mask, MaskedView, Overlay, SessionSpec,
 VISIBLE, WRITABLE, MASKED, HIDDEN = "visible", "writable", "masked", "not visible"
 REACHABLE, UNREACHABLE = "reachable", "not reachable"
 MISSING = "not found"
+ABSENT = "; it does not exist"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _CONFIG = "config.yaml"
 
@@ -52,7 +53,7 @@ def explain_path(path: str, prepared: PreparedRun, spec: SessionSpec) -> Explana
     else:
         state, text = _describe_own(mount, prepared)
     if state in (VISIBLE, WRITABLE) and not _exists(path, mount):
-        text = f"{text}; it does not exist"
+        text += ABSENT
     return Explanation(path, state, text, _origin(path, state, prepared), changes)
 
 

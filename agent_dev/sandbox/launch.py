@@ -248,7 +248,11 @@ def _notify_filter(plan: SandboxPlan, supervisor: "SupervisorHandle", bwrap: str
     """
     if supervisor.has_renames and not os.stat(bwrap).st_mode & _SET_UID:
         supervisor.overlays = tuple((mount.target, mount.upper) for mount in plan.mounts if isinstance(mount, Overlay))
-    calls = (*(seccomp.COMMANDS if supervisor.has_policy else ()), *(seccomp.RENAMES if supervisor.overlays else ()))
+    calls = (
+        *(seccomp.COMMANDS if supervisor.has_policy else ()),
+        *(seccomp.RENAMES if supervisor.overlays else ()),
+        *(seccomp.LOOKUPS if supervisor.has_lookups else ()),
+    )
     program = seccomp.notify_filter(os.uname().machine, calls) if calls else b""
     if not program and supervisor.has_policy:
         raise CannotStart(message=f"commands cannot be supervised on {os.uname().machine}", hint="set `policy: off`")

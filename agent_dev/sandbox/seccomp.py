@@ -52,6 +52,7 @@ class Rule(Value):
 
 
 NUMBERS = {  # call: number on x86_64 and on aarch64; -1: none
+    "access": (21, -1),
     "acct": (163, 89),
     "add_key": (248, 217),
     "bpf": (321, 280),
@@ -61,6 +62,8 @@ NUMBERS = {  # call: number on x86_64 and on aarch64; -1: none
     "delete_module": (176, 106),
     "execve": (59, 221),
     "execveat": (322, 281),
+    "faccessat": (269, 48),
+    "faccessat2": (439, 439),
     "finit_module": (313, 273),
     "fsconfig": (431, 431),
     "fsmount": (432, 432),
@@ -77,17 +80,24 @@ NUMBERS = {  # call: number on x86_64 and on aarch64; -1: none
     "kexec_load": (246, 104),
     "keyctl": (250, 219),
     "lookup_dcookie": (212, 18),
+    "lstat": (6, -1),
     "mount": (165, 40),
     "mount_setattr": (442, 442),
     "move_mount": (429, 429),
+    "newfstatat": (262, 79),
+    "open": (2, -1),
     "open_by_handle_at": (304, 265),
     "open_tree": (428, 428),
     "open_tree_attr": (467, 467),
+    "openat": (257, 56),
+    "openat2": (437, 437),
     "perf_event_open": (298, 241),
     "pivot_root": (155, 41),
     "ptrace": (101, 117),
     "quotactl": (179, 60),
     "quotactl_fd": (443, 443),
+    "readlink": (89, -1),
+    "readlinkat": (267, 78),
     "reboot": (169, 142),
     "rename": (82, -1),
     "renameat": (264, 38),
@@ -96,6 +106,8 @@ NUMBERS = {  # call: number on x86_64 and on aarch64; -1: none
     "setns": (308, 268),
     "socket": (41, 198),
     "socketpair": (53, 199),
+    "stat": (4, -1),
+    "statx": (332, 291),
     "swapoff": (168, 225),
     "swapon": (167, 224),
     "syslog": (103, 116),
@@ -179,6 +191,10 @@ def number_column(machine: str = "") -> int:
 
 COMMANDS = ("execve", "execveat")
 RENAMES = ("rename", "renameat", "renameat2")
+LOOKUPS = {  # calls that look for a path: the number of its argument
+    **dict.fromkeys(("open", "stat", "lstat", "access", "readlink"), 0),
+    **dict.fromkeys(("openat", "openat2", "newfstatat", "statx", "faccessat", "faccessat2", "readlinkat"), 1),
+}
 
 
 def notify_filter(machine: str, calls: tuple[str, ...] = COMMANDS) -> bytes:

@@ -25,7 +25,7 @@ from agent_dev.fs.safe_mkdir import open_below
 from agent_dev.linux import cgroups, signals, streams, syscalls, unix_socket, user_limits
 from agent_dev.paths import is_below
 from agent_dev.sandbox.plan import Bind, Mask, MaskedView, Mount, Overlay
-from agent_dev.sandbox.terminal.foreground import move_to_foreground
+from agent_dev.sandbox.terminal.foreground import move_to_foreground, open_terminal
 from agent_dev.value import Value
 
 TYPE_CHECKING = False
@@ -233,6 +233,7 @@ def _start_and_wait(order: SetupSpec, pipes: Pipes, *, namespaces: bool, in_fore
     join_socket = _listen(order.join_socket)
     if syscalls.has_landlock_scopes() and not order.has_landlock_step:
         syscalls.restrict_scopes()
+    terminal = open_terminal() if in_foreground else -1  # now: the filter may stop the call until the supervisor is attached
     listener = _install_listener(order.notify_filter, is_needed=order.is_listener_required)
     ready, ready_w = os.pipe()
     init = os.fork()
@@ -242,8 +243,9 @@ def _start_and_wait(order: SetupSpec, pipes: Pipes, *, namespaces: bool, in_fore
     ready_message = os.read(ready, 4096) or FAILED
     signals.catch(signals.USR1, lambda *_: move_to_foreground(init))
     if in_foreground:
-        move_to_foreground(init)
+        move_to_foreground(init, terminal)
     os.write(pipes.report, ready_message if ready_message.startswith(FAILED) else b"%d %d" % (init, listener))
+    os.close(pipes.report)  # the launcher reads up to its end, and our next call may wait for the supervisor
     if join_socket >= 0:
         from agent_dev.sandbox.joining import service  # loaded before
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
         has_policy: bool
         has_renames: bool
+        has_lookups: bool
         overlays: tuple[tuple[str, str], ...]  # path inside, upper
 
         def attach(self, pid: int, listener: int, relay: int) -> None:

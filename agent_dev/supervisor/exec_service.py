@@ -13,7 +13,7 @@ from agent_dev.sandbox import landlock
 from agent_dev.sandbox.joining import step as joining_step
 from agent_dev.supervisor import log_buffer, notify
 from agent_dev.supervisor.directory_renames import RenameHandler
-from agent_dev.supervisor.notify import Listener, RenameCall
+from agent_dev.supervisor.notify import Listener, LookupCall, RenameCall
 from agent_dev.supervisor.protocol import CONTROL, READY, REPORT, SupervisorOptions, read_sandbox
 from agent_dev.value import Value
 
@@ -27,6 +27,7 @@ _MAX_CAUSE = 200  # characters of the command line in a checkpoint's cause
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.session.alerts import Alerts
+    from agent_dev.supervisor.findings import Findings
     from agent_dev.supervisor.log_buffer import Row
     from agent_dev.supervisor.notify import ExecCall, Notification
 
@@ -54,6 +55,7 @@ class ExecService:
         self.uninteresting: dict[bytes, bool] = {}  # by program name: whether no rule can match it
         self.last_denied: tuple[int, tuple[str, ...], float] = (0, (), 0.0)
         self.has_started = False
+        self.findings: Findings | None = None  # only for `learn`
         self.entered: set[tuple[int, str]] = set()  # pid and start time of the user's commands that joined the sandbox
 
     def run(self) -> None:
@@ -68,6 +70,10 @@ class ExecService:
         except InvalidConfiguration as error:
             os.write(REPORT, error.message.encode())
             os._exit(1)
+        if self.options.findings:
+            from agent_dev.supervisor import findings  # only for `learn`
+
+            self.findings = findings.Findings(self.options.findings)
         os.write(REPORT, READY)
         order = read_sandbox()
         if order.listener < 0:
@@ -112,6 +118,9 @@ class ExecService:
         if isinstance(call, RenameCall):
             if self.renames:
                 self.renames.handle(call)
+        elif isinstance(call, LookupCall):
+            if self.findings:
+                self.findings.handle(call, self.listener)
         elif call is not None:
             self._handle_call(call)
 
@@ -129,6 +138,8 @@ class ExecService:
         if previous is not None and self._continue_lookup(notification, previous, now):
             return
         try:
+            if self.findings and notification[1] != self.init and not self.has_started:
+                self.findings.clear()  # what bubblewrap looked for
             if notification[1] == self.init or (not self.has_started and self._is_landlock_step(notification)):
                 self.listener.allow(notification[0])
             else:
@@ -145,6 +156,8 @@ class ExecService:
         call = self.listener.read_call(notification)
         if call.arguments.is_truncated and not self._is_uninteresting(call):
             call = self.listener.read_call(notification, is_complete=True)
+        if self.findings:
+            self.findings.add_path(call.path)
         call.time = call.last_time = now
         call.parent = process.parent_pid(call.pid)
         call.cwd = os.readlink(f"/proc/{call.pid}/cwd")
@@ -263,6 +276,8 @@ class ExecService:
 
     def _deny(self, call: "ExecCall", reason: str, row: "Row") -> None:
         self.denied += 1
+        if self.findings:
+            self.findings.add_denied(call.argv)
         name = call.program.rpartition("/")[2]
         process.write_to_stderr(call.pid, f"agent-dev: {name} was not started: {reason} You are in an agent-dev sandbox.\n")
         self.last_denied = (call.pid, call.argv, time.monotonic())
@@ -375,6 +390,8 @@ class ExecService:
         is_kept = os.read(CONTROL, 16).startswith(b"write")
         if self.renames:
             self.renames.end()
+        if self.findings:
+            self.findings.write()
         if is_kept:
             for fd in [*self.awaited]:
                 self._record_end(fd, is_over=True)

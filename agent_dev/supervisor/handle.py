@@ -24,6 +24,7 @@ class Supervisor:
         self._report, report = os.pipe()
         self.is_attached = False
         self.has_policy, self.has_renames = options.policy != OFF, options.has_renames
+        self.has_lookups = bool(options.findings)
         self.overlays: tuple[tuple[str, str], ...] = ()  # path inside, upper: set when the sandbox is planned
         launcher = os.getpid()
         self.pid = os.fork()
@@ -98,7 +99,7 @@ def _serve(options: SupervisorOptions) -> None:
     if options.policy == OFF:
         from agent_dev.supervisor.rename_service import RenameService  # without a policy, exec_service is not loaded
 
-        RenameService().run()
+        RenameService(options.findings).run()
     from agent_dev.supervisor.exec_service import ExecService
 
     ExecService(options).run()

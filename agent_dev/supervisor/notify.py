@@ -73,6 +73,15 @@ class RenameCall:
         self.flags = flags
 
 
+class LookupCall:
+    """A call that looks for a path, and waits for an answer; the path is an address in the caller's memory."""
+
+    __slots__ = ("address", "id", "pid")
+
+    def __init__(self, number: int, pid: int, address: int) -> None:
+        self.id, self.pid, self.address = number, pid, address
+
+
 class Listener:
     """The seccomp listener, which receives calls and answers them."""
 
@@ -83,6 +92,7 @@ class Listener:
         column = seccomp.number_column()
         self._execveat = seccomp.NUMBERS["execveat"][column]
         self._rename, self._renameat, self._renameat2 = (seccomp.NUMBERS[name][column] for name in seccomp.RENAMES)
+        self._lookups = {seccomp.NUMBERS[name][column]: argument for name, argument in seccomp.LOOKUPS.items()}
         self._received, self._flags = 0, 0
         self._can_set_flags, self._is_busy = True, False
         try:
@@ -111,8 +121,8 @@ class Listener:
         except OSError:
             return True
 
-    def receive(self) -> "Notification | RenameCall | None":
-        """Return id, thread, addresses and directory of an execve, or a RenameCall; None if the caller is gone."""
+    def receive(self) -> "Notification | RenameCall | LookupCall | None":
+        """Return id, thread, addresses and directory of an execve, another call, or None if the caller is gone."""
         self._received += 1
         if not self._received % _LOAD_INTERVAL:
             self._is_busy = not self._is_alone()
@@ -127,6 +137,8 @@ class Listener:
         if call in (self._renameat, self._renameat2):
             flags = fifth & _LOW_HALF if call == self._renameat2 else 0
             return RenameCall(number, pid, first & _LOW_HALF, second, third & _LOW_HALF, fourth, flags)
+        if call in self._lookups:
+            return LookupCall(number, pid, second if self._lookups[call] else first)
         if call == self._execveat:
             return number, pid, second, third, first & _LOW_HALF
         return number, pid, first, second, AT_FDCWD

@@ -20,7 +20,7 @@ class SupervisorOptions(Value):
     `alerts`, `alert_command`: how the user is alerted of a question (the settings `notify` and `notify_command`); no program
     below the `untrusted` paths is run for it.
     `roll_back`: restores the running session to a checkpoint and returns the problems. `has_renames`: prepare directories of
-    overlays for renames. `policy` may be "off".
+    overlays for renames. `policy` may be "off". `findings`: a file for what the sandbox looked for and was denied; "": none.
     """
 
     policy: str
@@ -33,6 +33,7 @@ class SupervisorOptions(Value):
     alerts: tuple[str, ...] = ()
     alert_command: tuple[str, ...] = ()
     untrusted: tuple[str, ...] = ()
+    findings: str = ""
 
 
 class SupervisedSandbox(Value):

@@ -5,21 +5,32 @@ import select
 
 from agent_dev.linux import syscalls
 from agent_dev.supervisor.directory_renames import RenameHandler
-from agent_dev.supervisor.notify import Listener, RenameCall
+from agent_dev.supervisor.notify import Listener, LookupCall, RenameCall
 from agent_dev.supervisor.protocol import CONTROL, READY, REPORT, read_sandbox
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.supervisor.findings import Findings
 
 _NO_LOG = b"0 - 0 0 -\n"  # rows, chain, dropped, denied, digest
 
 
 class RenameService:
-    """Answers renames until the sandbox has ended."""
+    """Answers renames until the sandbox has ended. `findings`: a file for the paths that it looked for; "": none."""
+
+    def __init__(self, findings: str = "") -> None:
+        self._findings: Findings | None = None
+        if findings:
+            from agent_dev.supervisor import findings as observed  # only for `learn`
+
+            self._findings = observed.Findings(findings)
 
     def run(self) -> None:
         """Serve. Never returns."""
         os.write(REPORT, READY)
         sandbox = read_sandbox()
         if sandbox.listener < 0:
-            _end(None)
+            self._end(None)
         pidfd = os.pidfd_open(sandbox.init_pid)
         listener = Listener(syscalls.pidfd_getfd(pidfd, sandbox.listener))
         os.close(pidfd)
@@ -33,17 +44,20 @@ class RenameService:
                 if fd in renames.workers:
                     renames.finish(fd)
                 elif fd == CONTROL or not event & select.POLLIN:
-                    _end(renames)  # the sandbox has ended
+                    self._end(renames)  # the sandbox has ended
                 else:
                     call = listener.receive()
                     if isinstance(call, RenameCall):
                         renames.handle(call)
+                    elif isinstance(call, LookupCall) and self._findings:
+                        self._findings.handle(call, listener)
 
-
-def _end(renames: RenameHandler | None) -> None:
-    """Wait for the launcher's last command, report an empty log, and exit."""
-    os.read(CONTROL, 16)
-    if renames:
-        renames.end()
-    os.write(REPORT, _NO_LOG)
-    os._exit(0)
+    def _end(self, renames: RenameHandler | None) -> None:
+        """Wait for the launcher's last command, report an empty log, and exit."""
+        os.read(CONTROL, 16)
+        if renames:
+            renames.end()
+        if self._findings:
+            self._findings.write()
+        os.write(REPORT, _NO_LOG)
+        os._exit(0)

@@ -29,11 +29,19 @@ def is_in_foreground(fd: int) -> bool:
         return False
 
 
-def move_to_foreground(group: int) -> None:
-    """Make a process group the foreground group of this session's terminal."""
-    before = signals.ignore(signals.TTOU)
+def open_terminal() -> int:
+    """Open this session's terminal; -1 if it has none."""
     try:
-        fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+        return os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
+def move_to_foreground(group: int, terminal: int = -1) -> None:
+    """Make a process group the foreground group of this session's terminal, which is closed."""
+    before = signals.ignore(signals.TTOU)
+    fd = open_terminal() if terminal < 0 else terminal
+    try:
         os.tcsetpgrp(fd, group)
         os.close(fd)
     except OSError:
