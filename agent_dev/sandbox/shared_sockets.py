@@ -5,7 +5,7 @@ import stat
 
 from agent_dev.errors import Refused
 from agent_dev.paths import RUN, is_below
-from agent_dev.sandbox.plan import Bind, Mount, Tmpfs
+from agent_dev.sandbox.plan import Bind, File, Mount, Tmpfs
 from agent_dev.value import Value
 
 SSH_AGENT = f"{RUN}/ssh-agent"  # in the sandbox
@@ -94,15 +94,40 @@ def _display(context: SocketContext) -> SharedSocket:
         number = display[1:].partition(".")[0]
         if not number.isdigit():
             raise Refused(message=f"--share display: DISPLAY is {display}", hint="a local display is :0")
-        mounts.append(Bind(f"/tmp/.X11-unix/X{number}", _socket("display", f"/tmp/.X11-unix/X{number}", "DISPLAY", context)))
-        env.append(("DISPLAY", display))
-        xauthority = context.environ.get("XAUTHORITY") or f"{context.home}/.Xauthority"
-        if os.path.isfile(xauthority) and not _is_untrusted(os.path.realpath(xauthority), context):
-            mounts.append(Bind(f"{RUN}/xauthority", os.path.realpath(xauthority)))
+        inside = _unused_display()
+        mounts.append(Bind(f"{_X_SOCKETS}{inside}", _socket("display", f"{_X_SOCKETS}{number}", "DISPLAY", context)))
+        env.append(("DISPLAY", f":{inside}"))
+        authority = _x_authority(context, number)
+        if authority:
+            mounts.append(File(f"{RUN}/xauthority", authority))
             env.append(("XAUTHORITY", f"{RUN}/xauthority"))
     if not mounts:
         raise Refused(message="--share display: neither WAYLAND_DISPLAY nor a local DISPLAY is set")
     return _shared("display", tuple(mounts), *env)
+
+
+def _unused_display() -> int:
+    """Return the number of a display without an abstract socket.
+
+    Clients try that one first. Landlock denies it with EPERM, at which they give up; if it does not exist, they use the other.
+    """
+    with open("/proc/net/unix", "rb") as file:
+        used = file.read()
+    return next(number for number in range(_FIRST_DISPLAY, 1 << 16) if f"@{_X_SOCKETS}{number}\n".encode() not in used)
+
+
+def _x_authority(context: SocketContext, number: str) -> bytes:
+    """Return the keys of an X display, from a file that no agent could have written."""
+    from agent_dev.sandbox.x_authority import wild_entries  # rare
+
+    path = os.path.realpath(context.environ.get("XAUTHORITY") or f"{context.home}/.Xauthority")
+    if _is_untrusted(path, context):
+        return b""
+    try:
+        with open(path, "rb") as file:
+            return wild_entries(file.read(_SMALL), number)
+    except OSError:
+        return b""
 
 
 def _docker(context: SocketContext) -> SharedSocket:
@@ -116,6 +141,7 @@ def _docker(context: SocketContext) -> SharedSocket:
 
 _MAKERS = {"ssh-agent": _ssh_agent, "gpg-agent": _gpg_agent, "dbus": _dbus, "display": _display, "docker": _docker}
 _SMALL = 1 << 16
+_X_SOCKETS, _FIRST_DISPLAY = "/tmp/.X11-unix/X", 100
 
 
 def _shared(name: str, mounts: tuple[Mount, ...], *env: tuple[str, str]) -> SharedSocket:
