@@ -118,7 +118,7 @@ def _unused_display() -> int:
 
 def _x_authority(context: SocketContext, number: str) -> bytes:
     """Return the keys of an X display, from a file that no agent could have written."""
-    from agent_dev.sandbox.x_authority import wild_entries  # rare
+    from agent_dev.linux.x_authority import wild_entries  # rare
 
     path = os.path.realpath(context.environ.get("XAUTHORITY") or f"{context.home}/.Xauthority")
     if _is_untrusted(path, context):

@@ -142,7 +142,6 @@ VERSIONS: Mapping[str, str] = {
     "codex": "0.169.0",
     "continue": "1.5.47",
     "copilot": "1.0.102",
-    "droid": "0.215.0",
     "gemini": "0.61.0",
     "grok": "1.0.41",
     "kilo": "7.7.7",

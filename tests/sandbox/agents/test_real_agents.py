@@ -13,18 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.agents import interactive
 from tests.harness.agents.any_model import AnyModel
 from tests.harness.agents.scripted import COMMAND, MADE, SETUPS, VERSIONS
-from tests.harness.program import PROGRAM, AgentDev, tree
-from tests.harness.terminal import Terminal
+from tests.harness.program import AgentDev, tree
 
 FIRST = ("aider", "claude", "codex", "gemini", "opencode")
 SECOND = "printf more >second.txt"
-SHOWN = "printf seen >shown.txt"
-NO_SCREEN = ("droid",)  # its screen wants its own login first
 PAIRED = ("claude", "codex", "opencode")  # run twice at the same time
-ON_A_TERMINAL = tuple(agent for agent in SETUPS if agent not in NO_SCREEN)
 INSTRUCTED = ("aider", "claude", "codex", "continue", "copilot", "gemini", "grok", "kilo", "opencode", "qwen")
 CERTIFICATES = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
 ASKED = os.environ.get("AGENT_DEV_TEST_AGENTS", "")
@@ -53,26 +48,8 @@ def test_an_installed_agent_makes_a_change_that_is_applied(agent_dev: AgentDev, 
 
     assert agent_dev("merge", "--all").returncode == 0
     assert (agent_dev.repo / "made.txt").read_text() == MADE
-    if agent in ON_A_TERMINAL:
-        _expect_a_terminal_to_work(agent_dev, agent)
     if agent in PAIRED:
         _expect_two_at_once_to_work(agent_dev, agent)
-
-
-def _expect_a_terminal_to_work(agent_dev: AgentDev, agent: str) -> None:
-    """Run it on a terminal: it starts, does its prompt, draws again at another size, and ends by Ctrl-C."""
-    with AnyModel(SHOWN, SETUPS[agent]("").text) as model:
-        setup = SETUPS[agent](model.url)
-        words = ("--no-merge", "--name", "seen", "-p", "make a file", *setup.options(), agent, *setup.arguments)
-        environment = agent_dev.terminal_environment()
-        with Terminal([PROGRAM, *words], rows=30, cols=100, env=environment, cwd=agent_dev.repo) as terminal:
-            interactive.wait_until(terminal, lambda: model.has_called, 120)
-            before = len(terminal.raw)
-            terminal.resize(40, 120)
-            terminal.wait_for(lambda _: len(terminal.raw) > before)
-            interactive.leave(terminal)
-    assert agent_dev.changes("seen") == {"shown.txt": "added"}
-    assert agent_dev("discard", "seen").returncode == 0
 
 
 def _expect_two_at_once_to_work(agent_dev: AgentDev, agent: str) -> None:

@@ -1,6 +1,6 @@
 """The keys of an X display: those of this display, as valid for any host, and no others."""
 
-from agent_dev.sandbox.x_authority import wild_entries
+from agent_dev.linux.x_authority import wild_entries
 
 KEY = b"MIT-MAGIC-COOKIE-1", b"0123456789abcdef"
 LOCAL, INTERNET, WILD = 256, 0, 0xFFFF
