@@ -11,8 +11,8 @@ from agent_dev.config import load
 from agent_dev.config.learned_profile import Learned, draft_text
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import Refused
-from agent_dev.run.run import run as run_agent
 from agent_dev.run.request import PreparedRun, RunRequest
+from agent_dev.run.run import run as run_agent
 from agent_dev.session.sessions import CommandContext
 
 _ABOUT = """\
@@ -23,7 +23,7 @@ They become the draft of a profile, in which each is a comment. The run is slowe
 
 
 def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
-    """Run the subcommand."""
+    """Run the subcommand `learn`."""
     parser = make_parser("learn", _ABOUT, "agent-dev learn claude")
     parser.add_argument(
         "--output", default="", metavar="FILE", help="write the draft to FILE; default: your profile AGENT-learned"
