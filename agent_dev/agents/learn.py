@@ -1,4 +1,4 @@
-"""What a run of an agent missed: paths that exist only on the host, programs, commands that were denied."""
+"""Find what a run of an agent missed: paths that exist only on the host, programs, commands that were denied."""
 
 import os
 import shlex

@@ -12,7 +12,7 @@ _EXAMPLES = 3  # names in a comment
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What a run of an agent missed. Paths exist on the host and not inside.
+    """The findings of a run: what its agent missed. Paths exist on the host and not inside.
 
     `paths`: it looked for them. `secrets`: such that hold credentials. `programs`: name and path on the host. `commands`: the
     command lines that the policy denied. `hosts`: rules for the hosts that it reached, or None if that is not known.

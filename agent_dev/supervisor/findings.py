@@ -1,4 +1,4 @@
-"""What a sandbox looked for and was denied, for `agent-dev learn`: absolute paths, and commands."""
+"""Collect the absolute paths that a sandbox looks for, and the commands that are denied, for `agent-dev learn`."""
 
 import os
 from marshal import dumps
