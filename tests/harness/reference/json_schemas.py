@@ -333,6 +333,8 @@ SCHEMAS: dict[str, Schema] = {
                 "published?": ANY,
                 "server?": STRING,
                 "learned?": BOOLEAN,
+                **dict.fromkeys(("credential?", "method?", "path?"), STRING),
+                "status?": COUNT,
                 "answer?": one_of("yes", "session", "always", "no", "none", "gone"),
                 "waited?": COUNT,
             }
