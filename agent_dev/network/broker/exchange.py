@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import h11
 
 from agent_dev.network.access import Denied
-from agent_dev.network.broker.keys import Key, Request, is_push, outside_request
+from agent_dev.network.broker.keys import BrokeredKey, Request, is_push, outside_request
 from agent_dev.network.broker.push_check import PushCheck, PushRefused, report
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -25,7 +25,7 @@ _PUSH_RESULT = "application/x-git-receive-pack-result"
 
 @dataclass(slots=True)
 class RequestRow:
-    """What the log says about one request; there is no header, query or body in it."""
+    """The log entry of one request, without headers, query and body."""
 
     method: str
     path: str
@@ -40,7 +40,7 @@ class RequestRow:
 class Outside:
     """The way to the host: its key, its port, a function that connects, and one that logs a finished request."""
 
-    key: Key
+    key: BrokeredKey
     port: int
     connect: Callable[[], Awaitable[Streams]]  # raises Denied, OSError
     log: Callable[[RequestRow], None]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agent_dev.network.access import Denied
 from agent_dev.network.broker.authority import Authority
 from agent_dev.network.broker.exchange import CHUNK, ClientConnection, Outside, RequestRow, Streams
-from agent_dev.network.broker.keys import Key
+from agent_dev.network.broker.keys import BrokeredKey
 from agent_dev.network.client_hello import TLS_HANDSHAKE
 from agent_dev.network.connection import Connection
 from agent_dev.network.connection_log import DENY, ConnectionLog
@@ -22,7 +22,7 @@ _FIRST_BYTE, _HANDSHAKE = 300, 15  # seconds
 class BrokerHandler:
     """Carries the requests to one host; the real key is added on the way out."""
 
-    key: Key
+    key: BrokeredKey
     authority: Authority
     outside: ssl.SSLContext
     log: ConnectionLog

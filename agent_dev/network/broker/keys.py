@@ -30,7 +30,7 @@ OTHER_KEY = "this key is not the stand-in key of this session"
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class BrokeredKey:
     """A credential with its real key and its stand-in; neither is shown by repr()."""
 
     credential: Credential
@@ -57,11 +57,11 @@ class Request:
 
     @property
     def is_websocket(self) -> bool:
-        """Whether it asks for the protocol WebSocket."""
+        """True if it asks for the protocol WebSocket."""
         return [value.lower() for value in self.values(b"upgrade")] == [b"websocket"]
 
 
-def outside_request(key: Key, request: Request, port: int) -> tuple[str, Headers]:
+def outside_request(key: BrokeredKey, request: Request, port: int) -> tuple[str, Headers]:
     """Return the target and the headers that a request has outside. Raises Denied."""
     _check_form(key.credential, request, port)
     target, in_query = _with_real_key(key, request.target)
@@ -133,7 +133,7 @@ def _is_git(method: str, path: str) -> bool:
     return method in ("GET", "HEAD") and (path.endswith((_REFS, "/HEAD")) or _LFS in path or "/objects/" in path)
 
 
-def _with_real_key(key: Key, target: str) -> tuple[str, bool]:
+def _with_real_key(key: BrokeredKey, target: str) -> tuple[str, bool]:
     """Return a target with the real key in place of the stand-in, and whether it was there. Raises Denied for another key."""
     path, mark, query = target.partition("?")
     stand_in = key.stand_in.decode()
@@ -145,7 +145,7 @@ def _with_real_key(key: Key, target: str) -> tuple[str, bool]:
     return path + mark + query.replace(stand_in, quote(key.real.decode(), safe="")), True
 
 
-def _replace(key: Key, headers: Sequence[tuple[bytes, bytes]]) -> tuple[Headers, bool]:
+def _replace(key: BrokeredKey, headers: Sequence[tuple[bytes, bytes]]) -> tuple[Headers, bool]:
     """Return headers with the real key, and whether the stand-in was there. Raises Denied for another key."""
     own = key.credential.header.partition(":")[0].encode()
     kept: Headers = []
@@ -163,7 +163,7 @@ def _replace(key: Key, headers: Sequence[tuple[bytes, bytes]]) -> tuple[Headers,
     return kept, is_found
 
 
-def _real_value(key: Key, name: bytes, value: bytes) -> bytes:
+def _real_value(key: BrokeredKey, name: bytes, value: bytes) -> bytes:
     """Return the value of a header with the real key. Raises Denied if it does not have the stand-in."""
     if name == b"authorization":
         scheme, space, word = value.partition(b" ")
@@ -180,7 +180,7 @@ def _is_basic(value: bytes) -> bool:
     return value[:6].lower() == b"basic "
 
 
-def _basic(key: Key, word: bytes) -> bytes:
+def _basic(key: BrokeredKey, word: bytes) -> bytes:
     try:
         user, _, password = base64.b64decode(word, validate=True).partition(b":")
     except binascii.Error:
@@ -192,7 +192,7 @@ def _basic(key: Key, word: bytes) -> bytes:
     raise Denied(OTHER_KEY)
 
 
-def _key_header(key: Key) -> tuple[bytes, bytes]:
+def _key_header(key: BrokeredKey) -> tuple[bytes, bytes]:
     credential = key.credential
     if credential.user:
         return b"authorization", b"Basic " + base64.b64encode(credential.user.encode() + b":" + key.real)

@@ -8,7 +8,7 @@ from agent_dev.linux import syscalls
 from agent_dev.network.broker import sources, trust_files
 from agent_dev.network.broker.authority import Authority
 from agent_dev.network.broker.handler import BrokerHandler
-from agent_dev.network.broker.keys import Key
+from agent_dev.network.broker.keys import BrokeredKey
 from agent_dev.network.broker.options import BrokerOptions
 from agent_dev.network.connection_log import ConnectionLog
 from agent_dev.network.inspection import HTTP
@@ -32,9 +32,9 @@ def start_broker(options: BrokerOptions, upstream_ca: str, log: ConnectionLog) -
     return {(host, port): handler for host, handler in handlers.items() for port in (HTTP, HTTPS)}
 
 
-def _key(options: BrokerOptions, number: int) -> Key:
+def _key(options: BrokerOptions, number: int) -> BrokeredKey:
     credential = options.credentials[number]
-    return Key(credential, sources.read_key(credential, options), options.stand_ins[credential.variable].encode())
+    return BrokeredKey(credential, sources.read_key(credential, options), options.stand_ins[credential.variable].encode())
 
 
 def _outside_context(upstream_ca: str) -> ssl.SSLContext:

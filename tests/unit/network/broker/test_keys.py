@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent_dev.config.credentials import Credential
 from agent_dev.network.access import Denied
-from agent_dev.network.broker.keys import Headers, Key, Request, outside_request
+from agent_dev.network.broker.keys import BrokeredKey, Headers, Request, outside_request
 from agent_dev.network.broker.stand_ins import make_stand_ins
 from tests.harness.scale import printed_seed
 
@@ -18,7 +18,7 @@ HOST = (b"host", b"a.org")
 
 def outside(*headers: tuple[bytes, bytes], method: str = "GET", target: str = "/v1", **fields: object) -> tuple[str, Headers]:
     credential = Credential(name="a", host="a.org", variable="A").replace(**fields)
-    return outside_request(Key(credential, REAL, STAND_IN), Request(method, target, (HOST, *headers)), 443)
+    return outside_request(BrokeredKey(credential, REAL, STAND_IN), Request(method, target, (HOST, *headers)), 443)
 
 
 def basic(user: bytes, password: bytes) -> bytes:
@@ -95,7 +95,7 @@ def test_what_a_limit_excludes_is_refused(method: str, target: str, fields: dict
 
 @pytest.mark.parametrize("hosts", [(), (b"b.org",), (b"a.org", b"a.org"), (b"a.org:8443",), (b"a.org.",)])
 def test_a_request_for_another_host_is_refused(hosts: tuple[bytes, ...]) -> None:
-    key = Key(Credential(name="a", host="a.org", variable="A"), REAL, STAND_IN)
+    key = BrokeredKey(Credential(name="a", host="a.org", variable="A"), REAL, STAND_IN)
     with pytest.raises(Denied, match="host"):
         outside_request(key, Request("GET", "/", tuple((b"host", one) for one in hosts)), 443)
 
@@ -118,7 +118,7 @@ def test_no_other_key_and_no_stand_in_leaves_in_a_key_header(headers: list[tuple
 
 
 def test_neither_key_is_shown_by_a_value() -> None:
-    shown = repr(Key(Credential(name="a", host="a.org", variable="A"), REAL, STAND_IN))
+    shown = repr(BrokeredKey(Credential(name="a", host="a.org", variable="A"), REAL, STAND_IN))
     assert REAL.decode() not in shown
     assert STAND_IN.decode() not in shown
 
