@@ -11,7 +11,7 @@ from collections.abc import Callable
 from agent_dev.config.credentials import Credential
 from agent_dev.network.broker.authority import Authority
 from agent_dev.network.broker.exchange import CHUNK, ClientConnection, Outside, RequestRow, Streams
-from agent_dev.network.broker.keys import Key
+from agent_dev.network.broker.keys import BrokeredKey
 from benchmarks import measure
 from benchmarks.measure import Row, Section
 from benchmarks.working_directory import WorkingDirectory
@@ -106,5 +106,5 @@ async def _broker(client: socket.socket, port: int, authority: Authority) -> Non
     def log(_row: RequestRow) -> None:
         return
 
-    key = Key(Credential(name="bench", host=_HOST, variable="KEY"), b"real", b"stand-in")
+    key = BrokeredKey(Credential(name="bench", host=_HOST, variable="KEY"), b"real", b"stand-in")
     await ClientConnection((reader, writer), Outside(key, 443, connect, log)).serve()
