@@ -1,3 +1,4 @@
+# ruff: noqa: INP001  (a hook of MkDocs)
 """Pages that the site has in addition to docs/: those of the top directory, and a reference made from the program's tables."""
 
 import ast
@@ -91,7 +92,7 @@ def _settings() -> Iterator[str]:
     lines = source.splitlines()
     profile = next(one for one in ast.parse(source).body if isinstance(one, ast.ClassDef))
     yield "# Keys of settings\n"
-    yield "The keys of profiles and of `config.yaml`, with their built-in values. [Profiles](../profiles.md#keys) explains them.\n"
+    yield "The keys of profiles and `config.yaml`, with their built-in values. [Profiles](../profiles.md#keys) explains them.\n"
     yield "| key | built-in value | meaning |"
     yield "|---|---|---|"
     for field in profile.body:
