@@ -1,5 +1,6 @@
 """Write to the user's terminal, and report errors there."""
 
+import io
 import os
 import sys
 
@@ -10,8 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from _typeshed import ReadableBuffer
+
 OUT_OF_MEMORY = -1  # in place of an exit code
-_OUTPUT_MODULES = ("agent_dev.cli.",)  # write to stdout
 
 _is_quiet = False
 
@@ -53,6 +55,29 @@ def _wrapped(text: str) -> str:
     from agent_dev.cli.wrapping import wrap_line  # rarely needed
 
     return "\n".join(wrap_line(text, width, "    "))
+
+
+class OutputFailure(OSError):
+    """Writing to stdout failed, for example because its disk is full."""
+
+
+class _Output(io.FileIO):
+    """The descriptor of stdout; a failed write has an exception type of its own."""
+
+    def write(self, data: "ReadableBuffer") -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputFailure(error.errno, error.strerror) from None
+
+
+def open_output() -> io.TextIOWrapper:
+    """Return a stdout whose failed writes raise OutputFailure."""
+    raw = _Output(1, "wb", closefd=False)
+    kind = sys.stdout.encoding, sys.stdout.errors
+    return io.TextIOWrapper(io.BufferedWriter(raw), *kind, line_buffering=raw.isatty())
 
 
 def write_stdout(text: str) -> None:
@@ -98,7 +123,7 @@ def _report_crash(error: Exception) -> None:
 
 def _report_failure(error: OSError | ImportError) -> bool:
     """Report a system failure that no command explained, such as a full disk; return whether it is the output."""
-    if isinstance(error, OSError) and _is_output_failure(error):
+    if isinstance(error, OutputFailure):
         report_output_failure(error)
         return True
     reason, hint = describe_system_error(error)
@@ -109,11 +134,3 @@ def _report_failure(error: OSError | ImportError) -> bool:
 def report_output_failure(error: OSError) -> None:
     """Report that stdout could not be written."""
     warn(f"cannot write the output: {error.strerror}")
-
-
-def _is_output_failure(error: OSError) -> bool:
-    """Return whether writing to stdout failed: this package opens files by name and writes to nothing else."""
-    trace, module = error.__traceback__, ""
-    while trace is not None:
-        module, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
-    return not error.filename and module.startswith(_OUTPUT_MODULES)

@@ -4,7 +4,7 @@ import os
 import sys
 
 from agent_dev import debug
-from agent_dev.cli.console import OUT_OF_MEMORY, guard, notify, report_output_failure, silence, warn, write_stdout
+from agent_dev.cli.console import OUT_OF_MEMORY, guard, notify, open_output, report_output_failure, silence, warn, write_stdout
 from agent_dev.cli.options import parse
 from agent_dev.config.detachable import may_detach
 from agent_dev.config.options import RunOptions
@@ -251,6 +251,7 @@ def _flush(code: int, *, is_reported: bool) -> int:
 def main() -> None:
     """Run the program `agent-dev`. Never returns."""
     ensure_standard_streams()
+    sys.stdout = open_output()
     code, is_reported = guard(lambda: run(sys.argv[1:], dict(os.environ)))
     if code == OUT_OF_MEMORY:  # here no frame holds the memory any more
         os.write(2, NO_MEMORY)

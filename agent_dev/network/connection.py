@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from agent_dev.network import refusal
 from agent_dev.network.access import Destination
-from agent_dev.network.connection_log import Entry
+from agent_dev.network.connection_log import ConnectionEntry
 from agent_dev.network.inspection import Inspection
 
 CHUNK = 65536
@@ -21,7 +21,7 @@ class Connection:
 
     wanted: Destination
     client: socket.socket
-    entry: Entry
+    entry: ConnectionEntry
     received: bytearray = field(default_factory=bytearray)
     is_logged: bool = False  # its requests are rows of their own
 

@@ -48,7 +48,7 @@ class ConnectionLog:
         return "\n".join((f"{end.count} {end.chain} {end.dropped} {self.denied}", *allow_rules(self.learned))).encode()
 
 
-class Entry:
+class ConnectionEntry:
     """The row of one connection, completed while it lasts."""
 
     def __init__(self, wanted: Destination) -> None:

@@ -17,7 +17,7 @@ from agent_dev.config.network_rules import LocalRule
 from agent_dev.network import access, dns
 from agent_dev.network.access import Destination
 from agent_dev.network.connection import CHUNK, Connection, reset
-from agent_dev.network.connection_log import Entry
+from agent_dev.network.connection_log import ConnectionEntry
 from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.names import NameTable
 from agent_dev.network.packet_rules import DNS_PORT, GATE4, GATE6
@@ -131,7 +131,7 @@ class Gateway:
 
     def _connection(self, wanted: Destination, client: socket.socket) -> Connection:
         """Return a connection, with its program unless there are many."""
-        entry = Entry(wanted)
+        entry = ConnectionEntry(wanted)
         if self._lookups.take():
             pid, program = self._finder.find(client, str(wanted.address), wanted.port)
             entry.row |= {"pid": pid, "program": program} if pid else {}

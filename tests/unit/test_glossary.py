@@ -33,7 +33,6 @@ TEXT = re.compile(
 NAME = re.compile(
     r"(?:^|_)(?:clash(?:es)?|twins?|farm|wish|door|doorkeeper|wall|told|chosen|settled?|shut|handed|brought|keeper|meanwhile|mine)(?:_|$)"
 )
-SHARED_CLASS_NAMES = {"Entry"}  # an entry on the disk, and one of the connection log
 OPENING = re.compile(r"(?:What|How|Which|Being|Who|Whether)\b")
 
 
@@ -114,7 +113,7 @@ def test_a_class_name_means_one_thing() -> None:
     for path in PROGRAM:
         for name in parsed(path).classes:
             classes.setdefault(name, []).append(str(path.relative_to(ROOT)))
-    assert {name: places for name, places in classes.items() if len(places) > 1 and name not in SHARED_CLASS_NAMES} == {}
+    assert {name: places for name, places in classes.items() if len(places) > 1} == {}
 
 
 def test_tests_state_a_law_in_seventy_characters() -> None:

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from agent_dev.network.access import Destination
 from agent_dev.network.connecting import failure_reason
 from agent_dev.network.connection import reset
-from agent_dev.network.connection_log import ConnectionLog, Entry
+from agent_dev.network.connection_log import ConnectionEntry, ConnectionLog
 from agent_dev.network.passing_fds import receive_fds
 from agent_dev.network.published.opener import IPV4, IPV6
 from agent_dev.network.relay import Relay
@@ -97,7 +97,7 @@ class Publisher:
             task.add_done_callback(self.tasks.discard)
 
     async def _carry(self, client: socket.socket, inside: int, outside: int) -> None:
-        entry = Entry(Destination("localhost", ip_address("127.0.0.1"), inside))
+        entry = ConnectionEntry(Destination("localhost", ip_address("127.0.0.1"), inside))
         entry.row["published"] = outside
         relay, problem = Relay(None), {}
         try:
