@@ -1,4 +1,4 @@
-"""Find what a run of an agent missed: paths that exist only on the host, programs, commands that were denied."""
+"""Find what an agent missed during a run: paths and programs that exist only on the host, and commands that were denied."""
 
 import os
 import shlex
@@ -13,22 +13,22 @@ from agent_dev.run.request import PreparedRun
 from agent_dev.sandbox import plan
 from agent_dev.sandbox.credentials import CREDENTIAL_PATHS
 
-_OWN = ("/proc", "/dev", "/sys", "/tmp", "/var/tmp", RUN)  # a sandbox has its own
+_OWN = ("/proc", "/dev", "/sys", "/tmp", "/var/tmp", RUN)  # every sandbox has its own
 
 
 def read_findings(path: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return the paths and the denied commands that the supervisor wrote; nothing if the agent never started."""
+    """Return the paths and the denied commands that the supervisor recorded; none if the agent never started."""
     try:
         with open(path, "rb") as file:
             data = file.read()
     except FileNotFoundError:
         return (), ()
-    paths, commands = loads(data)  # noqa: S302  (our supervisor wrote it, outside)
+    paths, commands = loads(data)  # noqa: S302  (our supervisor wrote it, outside the sandbox)
     return paths, commands
 
 
 def find_missing(prepared: PreparedRun, environ: dict[str, str], findings: str) -> Learned:
-    """Return what is missing of what a run looked for."""
+    """Return what a run looked for and did not find."""
     looked_for, denied = read_findings(findings)
     paths = tuple(dict.fromkeys(os.path.normpath(path) for path in looked_for if "\0" not in path))
     missing = tuple(_missing_paths(paths, prepared, environ))
@@ -42,7 +42,7 @@ def find_missing(prepared: PreparedRun, environ: dict[str, str], findings: str) 
 
 
 def _missing_paths(paths: Iterable[str], prepared: PreparedRun, environ: dict[str, str]) -> Iterator[str]:
-    """Yield the paths that exist on the host and not inside."""
+    """Yield the paths that exist on the host but not inside."""
     spec = show.preview_spec(prepared, environ)
     home, root, system = prepared.machine.home, prepared.location.root, prepared.machine.system
     for path in paths:
@@ -59,7 +59,7 @@ def _is_secret(path: str, home: str) -> bool:
 
 
 def _missing_programs(paths: Iterable[str], prepared: PreparedRun, environ: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield name and path of each program that it looked for in every directory of PATH, and that only the host's PATH has."""
+    """Yield name and path of each program that the agent looked for in every directory of PATH, and that only the host has."""
     spec = show.preview_spec(prepared, environ)
     folders = plan.inside_path(prepared.settings.profile, prepared.machine.home)
     names = dict.fromkeys(name for folder, _, name in (path.rpartition("/") for path in paths) if folder in folders)

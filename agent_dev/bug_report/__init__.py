@@ -1,1 +1,1 @@
-"""Reports for bug reports: what machine this is, with paths and secrets masked."""
+"""Descriptions of this machine for bug reports, with paths and secrets masked."""

@@ -32,7 +32,7 @@ def write_crash_report(error: BaseException, argv: list[str], environ: Mapping[s
 
 
 def describe_crash(error: BaseException, argv: list[str], environ: Mapping[str, str]) -> str:
-    """Return the report: versions, the command, the traceback without the values of variables."""
+    """Return the report: versions, the terminal, the command, and the traceback without the values of variables."""
     who = identity(environ, os.getcwd() if os.path.isdir(".") else "")
     command = " ".join(["agent-dev", *mask_secrets(tuple(argv))])
     lines = [*describe_versions(), f"terminal: {describe_terminal(environ)}", f"command: {command}"]

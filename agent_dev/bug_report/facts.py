@@ -1,4 +1,4 @@
-"""Collect what a bug report says about a machine."""
+"""Collect information about a machine for a bug report."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ _ESCAPES = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\"}
 
 
 def describe_versions() -> Iterator[str]:
-    """Return lines about agent-dev, Python and libraries, system and kernel."""
+    """Yield lines about agent-dev, Python, its libraries, the distribution and the kernel."""
     libraries = ", ".join(f"{name} {_version_of(name)}" for name in _LIBRARIES)
     yield f"agent-dev {__version__}, Python {platform.python_version()}, {libraries}"
     name = _os_release().get("PRETTY_NAME", "unknown distribution")
@@ -24,7 +24,7 @@ def describe_versions() -> Iterator[str]:
 
 
 def describe_mounts(places: Mapping[str, str]) -> Iterator[str]:
-    """Return the type and options of the file system at each place; `places`: its meaning → path."""
+    """Yield the type and options of the file system at each place; `places`: description → path."""
     mounts = _mounts()
     for meaning, path in places.items():
         here = os.path.realpath(path)

@@ -23,7 +23,7 @@ class Identity:
 
 
 def mask_text(text: str, who: Identity) -> str:
-    """Return a text without the user's paths, names, addresses and apparent secrets; paths of system and program stay."""
+    """Mask the user's paths, names, addresses and apparent secrets in a text; keep the paths of the system and of agent-dev."""
     text = _PROGRAM_FILE.sub(r"\1", mask_secrets((text,))[0])
     for name, mask in ((who.root, "REPOSITORY"), (who.home, "~")):
         if len(name) > 1:

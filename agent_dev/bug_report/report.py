@@ -10,7 +10,7 @@ from agent_dev.sanitize import visible
 
 
 def identity(environ: Mapping[str, str], root: str) -> Identity:
-    """Return what identifies this user."""
+    """Return the paths and names that identify this user."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
@@ -19,7 +19,7 @@ def identity(environ: Mapping[str, str], root: str) -> Identity:
 
 
 def make_report(checks: Iterable[str], settings: Iterable[str], places: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """Return the report. `checks`: the lines of doctor, `settings`: the names of the keys that the user has set."""
+    """Return the report. `checks`: the lines of `doctor`; `settings`: the keys that the user has set."""
     who = identity(environ, places.get("repository", ""))
     return "\n".join(visible(mask_text(line, who)) for line in _lines(checks, settings, places, environ)) + "\n"
 

@@ -1,1 +1,1 @@
-"""Bundles: a session as one file, exported from one clone of a repository and imported over another."""
+"""Bundles: a session in one file, exported from one clone of a repository and imported into another."""

@@ -1,7 +1,7 @@
-"""The archive of a bundle: a plain tar of regular files, written and read in its strictest form.
+"""The archive of a bundle: a plain tar of regular files, written and read in a strict form.
 
-The members follow from the manifest, in a fixed order. The reader compares each header with the one that the writer would
-write: no name, mode, owner, time or type of an archive is ever used.
+The manifest determines the members and their order. The reader compares each header with the one that the writer would write, and
+uses no name, mode, owner, time or type from an archive.
 """
 
 import hashlib
@@ -18,36 +18,36 @@ MAX_MANIFEST, MAX_SIGNATURE = 128 << 20, 64 << 10  # bytes
 
 
 class Source(Protocol):
-    """A stream that a bundle is read from."""
+    """A stream from which a bundle is read."""
 
     def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes; none at the end."""
+        """Return at most `size` bytes; b"" at the end."""
 
 
 class Target(Protocol):
-    """A stream that a bundle is written to."""
+    """A stream to which a bundle is written."""
 
     def write(self, data: bytes, /) -> object:
         """Write all bytes."""
 
 
 def header(name: str, size: int) -> bytes:
-    """Return the tar header (ustar) of a regular file: only name and size differ. Raises BadBundle if one does not fit."""
+    """Return the tar header (ustar) of a regular file; only name and size vary. Raises BadBundle if one of them does not fit."""
     encoded = name.encode("ascii", "replace")
     if len(encoded) > 99 or not 0 <= size < 8**11:
-        raise BadBundle(reason=f"the size of {name} does not fit a tar header")
+        raise BadBundle(reason=f"the name or size of {name} does not fit into a tar header")
     numbers = b"%07o\0%07o\0%07o\0%011o\0%011o\0        0" % (0o644, 0, 0, size, 0)
     fields = (encoded.ljust(100, b"\0") + numbers + bytes(100) + b"ustar\x0000").ljust(BLOCK, b"\0")
     return b"%b%06o\0 %b" % (fields[:148], sum(fields), fields[156:])
 
 
 def write_member(target: Target, name: str, data: bytes) -> None:
-    """Write a member that is in memory."""
+    """Write a member from memory."""
     target.write(header(name, len(data)) + data + bytes(-len(data) % BLOCK))
 
 
 def write_stream(target: Target, name: str, size: int, pieces: Iterator[bytes]) -> None:
-    """Write a member from pieces that have `size` bytes together."""
+    """Write a member from pieces whose total size is `size` bytes."""
     target.write(header(name, size))
     for piece in pieces:
         target.write(piece)
@@ -55,7 +55,7 @@ def write_stream(target: Target, name: str, size: int, pieces: Iterator[bytes]) 
 
 
 def blob_name(digest: str) -> str:
-    """Return the name of the member with the content of this SHA-256."""
+    """Return the name of the member whose content has this SHA-256."""
     return f"blobs/{digest}"
 
 
@@ -65,20 +65,20 @@ def log_name(log: str) -> str:
 
 
 class ArchiveReader:
-    """Reads the members of a bundle in order, and no byte more than they declare. Every method raises BadBundle."""
+    """Reads the members of a bundle in order, and not more bytes than they declare. Every method raises BadBundle."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
 
     def first(self, name: str, limit: int) -> bytes:
-        """Return a member whose size only its header tells."""
+        """Return a member whose size is known only from its header."""
         size = _declared_size(self._exactly(BLOCK), name)
         if size > limit:
             raise BadBundle(reason=f"its {name} is larger than {limit >> 10} KiB")
         return self._content(size)
 
     def signature(self) -> tuple[bytes, bytes]:
-        """Return the signature, or b"" if the bundle has none, and then the header that stands in its place."""
+        """Return the signature, b"" for none, and the header of the next member, which was read with it."""
         block = self._exactly(BLOCK)
         if block[: len(SIGNATURE) + 1] != SIGNATURE.encode() + b"\0":
             return b"", block
@@ -88,9 +88,9 @@ class ArchiveReader:
         return self._content(size), self._exactly(BLOCK)
 
     def member(self, name: str, size: int, digest: str, write: Callable[[bytes], object], block: bytes = b"") -> None:
-        """Read the next member, which must have this name, size and SHA-256. `block`: its header, if it was read."""
+        """Read the next member, which must have this name, size and SHA-256. `block`: its header, if it was read already."""
         if (block or self._exactly(BLOCK)) != header(name, size):
-            raise BadBundle(reason=f"{name} is not where its manifest says")
+            raise BadBundle(reason=f"{name} is missing, or not in the order of the manifest")
         seen, left = hashlib.sha256(), size
         while left:
             piece = self._some(min(left, CHUNK))
@@ -100,12 +100,12 @@ class ArchiveReader:
         if any(self._exactly(-size % BLOCK)):
             raise BadBundle(reason="there is data between two files")
         if seen.hexdigest() != digest:
-            raise BadBundle(reason=f"the content of {name} is not what its manifest says")
+            raise BadBundle(reason=f"the content of {name} does not match the manifest")
 
     def end(self, block: bytes = b"") -> None:
-        """Read the end of the archive; nothing may follow."""
+        """Read the end of the archive; no data may follow."""
         if (block or self._exactly(BLOCK)) + self._exactly(BLOCK) != END or self._source.read(1):
-            raise BadBundle(reason="there is more in it than its manifest says")
+            raise BadBundle(reason="it contains data that its manifest does not list")
 
     def _content(self, size: int) -> bytes:
         data = self._exactly(size)
@@ -129,7 +129,7 @@ class ArchiveReader:
 
 
 def _declared_size(block: bytes, name: str) -> int:
-    """Return the size in a header that is otherwise the expected one. Raises BadBundle."""
+    """Return the size in a header, which must otherwise be as expected. Raises BadBundle."""
     try:
         size = int(block[124:135], 8)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Write the lower snapshot of an imported session: what each path of the bundle's base is here.
+"""Write the lower snapshot of an imported session: compare each base version of the bundle with the path in this clone.
 
-A path that holds the same bytes here gets the identity that it has here: for a merge it is unchanged. Any other gets inode 0, so
-that the merge engine merges three ways with the base's bytes, or reports a conflict.
+A path with the same content gets the identity that it has in this clone, so a merge treats it as unchanged. Any other gets
+inode 0, so the merge engine merges three ways with the base version, or reports a conflict.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ _TYPES = {str(kind): kind for kind in FileType}
 
 @dataclass(frozen=True, slots=True)
 class BaseRequest:
-    """A snapshot: its folder, the folder of the bundle's files, git's program, and for each root its path and object store."""
+    """Parameters: the folders of the snapshot and of the bundle's files, the path of git, each root's path and object store."""
 
     folder: str
     blobs: str
@@ -62,7 +62,7 @@ def _rows(request: BaseRequest, number: int, base: list[Row], uses: dict[str, in
 
 
 def _store(request: BaseRequest, digest: str, uses: dict[str, int]) -> str:
-    """Move a file of the bundle to the snapshot's contents, or copy it while something else needs it; return its name there."""
+    """Move a file of the bundle to the snapshot's contents, or copy it if it is still needed elsewhere; return its name there."""
     name = f"bundle-{digest}"
     target = f"{request.folder}/content/{name}"
     uses[digest] -= 1
@@ -76,7 +76,7 @@ def _store(request: BaseRequest, digest: str, uses: dict[str, int]) -> str:
 
 
 def _entry_here(tree: Tree, row: Row) -> Entry:
-    """Return the entry of a path as the base has it: the one here if it is the same, else one with inode 0."""
+    """Return the entry of a base version: that of the path in this clone if they are equal, else one with inode 0."""
     path = os.fsencode(row["path"])
     now = tree.entry_at(path)
     attributes = tuple(sorted((name, bytes.fromhex(value)) for name, value in row.get("attributes", {}).items()))
@@ -99,7 +99,7 @@ def _is_same(tree: Tree, path: bytes, now: Entry, row: Row) -> bool:
 
 
 def _has_content(tree: Tree, path: bytes, size: int, row: Row) -> bool:
-    """Return whether a file here has the content that git's blob or the SHA-256 of a base version names."""
+    """Return whether a file in this clone has the content of a base version, by its blob id or SHA-256."""
     blob, digest = row.get("blob", ""), row.get("digest", "")
     if not blob and not digest:
         return False
@@ -108,7 +108,7 @@ def _has_content(tree: Tree, path: bytes, size: int, row: Row) -> bool:
     try:
         fd = tree.open(path, os.O_RDONLY)
     except OSError:
-        return False  # the user's own unreadable file, or it just changed
+        return False  # unreadable, or it has just changed
     try:
         while piece := os.read(fd, 1 << 20):
             seen.update(piece)

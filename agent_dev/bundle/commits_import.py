@@ -1,4 +1,4 @@
-"""The private git directory of an imported session: a copy of the user's, as for a run, with the agent's commits and refs."""
+"""Create the private git directory of an imported session: a private copy, as for a run, with the agent's commits and refs."""
 
 import os
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class RootGit:
 def copy_git_dir(
     session: store.Session, root: RootGit, roots: tuple[str, ...], program: str, environ: dict[str, str]
 ) -> PrivateGitDir:
-    """Make the private copy of a root's git directory. Raises OSError, UnusableStateDirectory."""
+    """Create the private copy of a root's git directory. Raises OSError, UnusableStateDirectory."""
     os.makedirs(f"{session.folder}/git", 0o700, exist_ok=True)
     upper = session.root(root.number, root.path).upper
     copy = f"{upper}/.git" if root.git.inside else f"{session.folder}/git/{root.number}"
@@ -56,7 +56,7 @@ def copy_git_dir(
 
 @dataclass(frozen=True, slots=True)
 class CommitsImport:
-    """The commits of a bundle: what its manifest says of them, the file with the pack ("" for none), and git's program."""
+    """The commits of a bundle: their part of the manifest, the file with the pack ("" for none), and the path of git."""
 
     value: dict[str, Any]
     pack: str
@@ -64,9 +64,9 @@ class CommitsImport:
 
 
 def import_commits(session: store.Session, record: store.Record, wanted: CommitsImport | None, environ: dict[str, str]) -> None:
-    """Add the agent's objects and refs to the private git directory, and record the refs before.
+    """Add the agent's objects and refs to the private git directory, and record the initial refs.
 
-    The index becomes that of the agent's HEAD: with the user's, the next commit of a resumed agent would revert its own.
+    The index becomes that of the agent's HEAD: with the user's, the next commit of a resumed agent would revert its earlier ones.
     Raises BadBundle.
     """
     if wanted is None or wanted.value["before"] == wanted.value["after"]:
@@ -74,9 +74,9 @@ def import_commits(session: store.Session, record: store.Record, wanted: Commits
         return
     folder, git = refs.find_private_git_dir(session, record), record["git"]
     if folder is None or git is None:
-        raise BadBundle(reason="it has commits, but there is no git repository here")
+        raise BadBundle(reason="it has commits, but this directory is not a git repository")
     is_sha256 = config_file.is_sha256(read_file(f"{git['common']}/config"))
-    require(is_sha256 == (wanted.value["format"] == "sha256"), "its commits have another object format than the repository here")
+    require(is_sha256 == (wanted.value["format"] == "sha256"), "its object format differs from that of this repository")
     here = current_refs.read_refs(session, record, environ)
     before, after = here | wanted.value["before"], dict(here)
     for name in wanted.value["before"]:
@@ -95,15 +95,15 @@ def import_commits(session: store.Session, record: store.Record, wanted: Commits
 
 
 def _check_nesting(values: Mapping[str, str]) -> None:
-    """Raise BadBundle if a ref is a directory of another."""
+    """Raise BadBundle if one ref's name is a directory of another's."""
     for name in values:
         parts = name.split("/")
         above = next((one for number in range(2, len(parts)) if (one := "/".join(parts[:number])) in values), "")
-        require(not above, f"its branch {name[:80]} does not go with {above[:80]}")
+        require(not above, f"its ref {name[:80]} conflicts with {above[:80]}")
 
 
 def _take_objects(checked: bare.BareRepository, wanted: CommitsImport, packs: str, index: str, tip: str) -> None:
-    """Check the pack in a repository of ours, then move it, and the index of the commit `tip`, to their places."""
+    """Check the pack in a temporary repository, then move it, and the index of the commit `tip`, to their places."""
     if wanted.pack:
         with open(wanted.pack, "rb") as file:
             words = ("-c", "core.fsync=none", "index-pack", "--stdin", "--fix-thin", "--strict")
@@ -120,13 +120,14 @@ def _take_objects(checked: bare.BareRepository, wanted: CommitsImport, packs: st
 
 
 def _require_objects(repo: bare.BareRepository, values: Mapping[str, str]) -> None:
-    """Raise BadBundle unless every ref of the agent points to a commit that is here."""
+    """Raise BadBundle unless every ref of the agent points to an object that exists."""
     ids = sorted({value for value in values.values() if not value.startswith("ref: ")})
     if ids:
         answer = repo.check_output("cat-file", "--batch-check", stdin="".join(f"{oid}\n" for oid in ids).encode())
         missing = [line.split()[0].decode("ascii", "replace") for line in answer.splitlines() if line.endswith(b"missing")]
         require(
-            not missing, f"commit {missing[:1]} is not in this repository; fetch first, or import over a clone of the same one"
+            not missing,
+            f"commit {missing[:1]} is not in this repository; fetch it first, or import into a clone of the same repository",
         )
 
 
@@ -136,7 +137,7 @@ def _head_commit(values: Mapping[str, str]) -> str:
 
 
 def _write_refs(folder: str, head: str, values: Mapping[str, str]) -> None:
-    """Write all refs as one packed-refs, and HEAD."""
+    """Write all refs to one packed-refs file, and HEAD."""
     remove_tree(f"{folder}/refs")
     for name in _REF_FOLDERS:
         os.mkdir(f"{folder}/refs/{name}", 0o755)

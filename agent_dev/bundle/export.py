@@ -1,4 +1,4 @@
-"""Write an ended session as a bundle: files, base versions, commits, logs. The same session always gives the same bytes."""
+"""Write an ended session to a bundle: files, base versions, commits, logs. The same session always produces the same bytes."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ STASH = secret_removal.STASH
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A session that was read for a bundle: its manifest as bytes, the commits, the logs, and where the files are."""
+    """The parts of a bundle: the manifest, the commits and the logs as bytes, and the locations of the files."""
 
     manifest: bytes
     left_out: tuple[str, ...]
@@ -44,12 +44,12 @@ class Collected:
 
 
 class SessionExport:
-    """An ended, locked session that is exported. `close` restores the modes of unlocked directories."""
+    """The export of an ended, locked session. `close` restores the modes of directories that were made readable."""
 
     def __init__(self, session: store.Session, record: store.Record, environ: dict[str, str]) -> None:
-        """Open the session's upper layers. Raises OSError, or Refused for a session that no bundle can carry."""
+        """Open the session's upper layers. Raises OSError, or Refused for a session that cannot be bundled."""
         if record["options"].get("direct") or record.get("is_restore"):
-            raise Refused(message="a session in the real tree cannot be bundled", hint="agent-dev merge --export DIR")
+            raise Refused(message="a session of direct mode cannot be bundled", hint="agent-dev merge --export DIR")
         self._session, self._record, self._environ = session, record, environ
         store.make_uppers_accessible(session, len(record["roots"]))
         self._uppers = uppers.open_trees(session, len(record["roots"]))
@@ -59,7 +59,7 @@ class SessionExport:
         uppers.close_trees(self._session, self._uppers)
 
     def collect(self, task: dict[str, Any] | None = None) -> Collected:
-        """Read everything except large files. `task`: the task for which the session ran. Raises AgentDevError, OSError."""
+        """Read everything except the content of large files. `task`: the session's task. Raises AgentDevError, OSError."""
         contents, base = Contents(), LowerSnapshot(self._session.lower_snapshot)
         left_out: list[str] = []
         try:
@@ -91,7 +91,7 @@ class SessionExport:
         return Collected(checksummed_json.dumps(value), tuple(left_out), pack, logs, contents.sources)
 
     def write(self, collected: Collected, signature: bytes, target: Target) -> None:
-        """Write the bundle. Raises OSError, or Refused if a file changed since it was read."""
+        """Write the bundle. Raises OSError, or Refused if a file has changed since `collect`."""
         archive.write_member(target, archive.MANIFEST, collected.manifest)
         if signature:
             archive.write_member(target, archive.SIGNATURE, signature)
@@ -129,7 +129,7 @@ class SessionExport:
         if len(kept) < len(found):
             left_out.append("git directories that the agent created")
         if any(one.entry.links > 1 and one.entry.type == "file" for one in kept):
-            left_out.append("hard links: each name is a file of its own")
+            left_out.append("hard links: each name becomes a separate file")
         git = repository.find_git_dir(path) if os.path.isdir(path) else None
         real = Tree(path, is_reviewed=True)
         try:
@@ -176,7 +176,7 @@ def _detached(values: dict[str, str]) -> set[str]:
 
 
 def _pack(repo: BareRepository, tips: list[str], known: list[str]) -> bytes:
-    """Return a thin pack of what the tips reach and the known commits do not; b"" if that is nothing."""
+    """Return a thin pack of the objects that are reachable from the tips but not from the known commits; b"" for none."""
     if not tips:
         return b""
     stdin = "".join(f"{oid}\n" for oid in tips) + "".join(f"^{oid}\n" for oid in known)
@@ -193,7 +193,7 @@ def _left_out_of_git(folder: str, has_stash: bool, record: store.Record) -> Iter
     if os.path.isdir(f"{folder}/modules") and any(_has_objects(top) for top, _, _ in os.walk(f"{folder}/modules")):
         yield "commits in submodules"
     if len(record["roots"]) > 1 and any(number for number in record.get("copies", ())):
-        yield "commits of further roots"
+        yield "commits in additional roots"
 
 
 def _has_objects(top: str) -> bool:
@@ -203,7 +203,7 @@ def _has_objects(top: str) -> bool:
 
 
 def _verified(fd: int, digest: str, size: int) -> Iterator[bytes]:
-    """Yield a file's bytes. Raises Refused if they are not those that were read before."""
+    """Yield a file's bytes. Raises Refused if they differ from those that were read before."""
     seen, left = hashlib.sha256(), size
     while left and (piece := os.read(fd, min(dir_tree.CHUNK_SIZE, left))):
         seen.update(piece)

@@ -1,7 +1,7 @@
-"""Import a bundle: a session over the repository here, which is reviewed, merged and resumed like one that ran here.
+"""Import a bundle as a session of this repository, which is reviewed, merged and resumed like any other.
 
-The manifest is checked before anything is written, and so is the space. Everything is written into the folder of a new session,
-which has no record until it is complete and durable: whatever ends this process, the next command removes the rest.
+The manifest and the free space are checked before anything is written. Everything is written to the folder of a new session,
+which has no record until it is complete and durable: if this process is killed, the next command removes the folder.
 """
 
 import os
@@ -26,13 +26,13 @@ from agent_dev.sandbox import plan
 from agent_dev.session import removal, store
 from agent_dev.session.sessions import CommandContext
 
-_ENTRY_SIZE = 8192  # bytes on disk of an entry besides its content, at most
+_ENTRY_SIZE = 8192  # maximum size on disk of an entry without its content, in bytes
 FindSigner = Callable[[bytes, bytes], str]
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBundle:
-    """A bundle whose manifest was read and checked. `signer`: the principal, or "" for an unsigned bundle."""
+    """A bundle whose manifest has been read and checked. `signer`: the principal, or "" for an unsigned bundle."""
 
     reader: ArchiveReader
     manifest: dict[str, Any]
@@ -42,19 +42,19 @@ class OpenBundle:
 
     @property
     def host(self) -> str:
-        """The host that it says it was made on."""
+        """The host on which it claims to have been created."""
         return str(self.manifest["made"]["host"])
 
     @property
     def disk_size(self) -> int:
-        """The bytes that an import needs on disk, at most."""
+        """The maximum number of bytes that an import needs on disk."""
         git, entries = self.manifest["git"], sum(len(root["entries"]) for root in self.manifest["roots"])
         logs = sum(row["size"] for row in self.manifest["logs"].values())
         pack = git["size"] if git else 0
         return int(2 * (sum(self.manifest["blobs"].values()) + pack) + logs + self.size + entries * _ENTRY_SIZE)
 
     def read_members(self, folder: str | None) -> None:
-        """Read and check the rest; `folder`: where the members are written, None: nowhere. Raises BadBundle, OSError."""
+        """Read and check the other members, and write them to `folder` unless it is None. Raises BadBundle, OSError."""
         block = self._next
         for name, size, digest in _members(self.manifest):
             if folder is None:
@@ -78,7 +78,7 @@ def _members(manifest: dict[str, Any]) -> list[tuple[str, int, str]]:
 
 
 def _file_name(member: str) -> str:
-    """Return the file in a new folder that a member is written to; members have fixed names or are digests."""
+    """Return the name of the file to which a member is written; it is fixed or a digest, never a path."""
     return member.rpartition("/")[2]
 
 
@@ -95,14 +95,14 @@ def open_bundle(source: Source, find_signer: FindSigner) -> OpenBundle:
         raise BadBundle(reason="its manifest is damaged") from None
     manifests.check_manifest(value)
     if data != checksummed_json.dumps(value):
-        raise BadBundle(reason="its manifest is not written as agent-dev writes it")
+        raise BadBundle(reason="its manifest is not in canonical form")
     signature, block = reader.signature()
     return OpenBundle(reader, value, len(data), find_signer(data, signature) if signature else "", block)
 
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """Parameters of an import: the session's name, and the directories of further roots in the bundle's order."""
+    """Parameters of an import: the session's name, and the directories of additional roots in the bundle's order."""
 
     name: str = ""
     further_roots: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class ImportRequest:
 
 
 def import_bundle(bundle: OpenBundle, context: CommandContext, request: ImportRequest) -> store.Session:
-    """Make an unlocked, waiting session of a bundle. Raises AgentDevError; then nothing of it is left."""
+    """Create an unlocked, waiting session from a bundle. Raises AgentDevError; nothing is left in that case."""
     roots = _roots(bundle, context, request)
     _require_space(bundle, context.store, request)
     session = store.create_session(context.store)
@@ -132,11 +132,11 @@ def _as_refusal(error: OSError) -> Refused:
 
 
 def _roots(bundle: OpenBundle, context: CommandContext, request: ImportRequest) -> tuple[str, ...]:
-    """Return the directories here of the bundle's roots. Raises Refused."""
+    """Return the local directories of the bundle's roots. Raises Refused."""
     wanted = bundle.manifest["roots"]
     if len(wanted) != 1 + len(request.further_roots):
         names = ", ".join(f"--overlay {root['name']}" for root in wanted[1:]) or "no --overlay"
-        raise Refused(message=f"the bundle has {len(wanted)} roots", hint=f"name the directory of each further one: {names}")
+        raise Refused(message=f"the bundle has {len(wanted)} roots", hint=f"name the directory of each additional root: {names}")
     roots = (context.root, *map(os.path.realpath, request.further_roots))
     for path in roots[1:]:
         if not os.path.isdir(path):
@@ -228,12 +228,12 @@ def _record_git(
     session: store.Session,
     roots: tuple[str, ...],
 ) -> None:
-    """Add to a record what a run records of its git directories."""
+    """Add to a record what a run records about its git directories."""
     places = tuple(session.root(number, path) for number, path in enumerate(roots))
     record.update(private_git.record_fields(git, copies, places, is_direct=False))  # type: ignore[typeddict-item]
 
 
 def _take_logs(session: store.Session, blobs: str, logs: dict[str, Any]) -> None:
-    """Move the logs into the session; like those of a run here, they are verified when they are read."""
+    """Move the logs into the session. Like those of a local run, they are verified when they are read."""
     for name in logs:
         os.rename(f"{blobs}/{name}.jsonl", f"{session.folder}/{name}.jsonl")

@@ -1,7 +1,7 @@
-"""The manifest of a bundle: checks of every value, since it may have been written by anyone.
+"""The manifest of a bundle: checks every value, since anyone may have written it.
 
-Nothing is written before the whole manifest is checked. An entry's path is below its root, in a directory that comes before it,
-and not in a git directory; so a tree that is built from it in order never leaves the new, empty directory it is built in.
+Nothing is written before the whole manifest is checked. An entry's path must be below its root, in a directory that precedes it,
+and not in a git directory. So a tree that is built in this order, in a new empty directory, never leaves that directory.
 """
 
 import re
@@ -32,11 +32,11 @@ _FIELDS = frozenset(("format", "version", "made", "session", "roots", "git", "lo
 
 
 def check_manifest(manifest: Any) -> None:
-    """Check every value of a manifest. Raises BadBundle for the first that no export writes."""
+    """Check every value of a manifest. Raises BadBundle for the first one that no export would write."""
     try:
         _check(manifest)
     except (KeyError, TypeError, AttributeError, UnicodeEncodeError) as error:
-        raise BadBundle(reason=f"a value in its manifest is missing or of another type ({error})") from None
+        raise BadBundle(reason=f"a value in its manifest is missing or of the wrong type ({error})") from None
 
 
 def require(is_met: bool, reason: str) -> None:  # noqa: FBT001  (reads as an assertion)
@@ -51,49 +51,51 @@ def _check(manifest: Any) -> None:
     require(version == VERSION, f"it has format {version!r}, and this agent-dev reads format {VERSION}")
     require(manifest.keys() <= _FIELDS, "its manifest has unknown fields")
     blobs = manifest["blobs"]
-    require(isinstance(blobs, dict), "its list of files")
+    require(isinstance(blobs, dict), "its list of files is not valid")
     for digest, size in blobs.items():
-        require(bool(_SHA256(digest)) and is_count(size, MAX_SIZE), f"the file {digest[:80]!r}")
+        require(bool(_SHA256(digest)) and is_count(size, MAX_SIZE), f"the file {digest[:80]!r} is not valid")
     _check_roots(manifest["roots"], blobs)
     _check_git(manifest["git"])
     _check_logs(manifest["logs"])
     _check_session(manifest["session"])
     _check_made(manifest["made"])
     left_out = manifest["left_out"]
-    require(isinstance(left_out, list) and len(left_out) <= 100 and all(_is_text(one) for one in left_out), "what it leaves out")
+    require(
+        isinstance(left_out, list) and len(left_out) <= 100 and all(_is_text(one) for one in left_out), "`left_out` is not valid"
+    )
     if "task" in manifest:
         _check_task(manifest["task"])
 
 
 def _check_roots(roots: Any, blobs: Mapping[str, int]) -> None:
-    require(isinstance(roots, list) and 1 <= len(roots) <= MAX_ROOTS, "its roots")
-    require(sum(len(root["entries"]) + len(root["base"]) for root in roots) <= MAX_ENTRIES, "too many entries")
+    require(isinstance(roots, list) and 1 <= len(roots) <= MAX_ROOTS, "its roots are not valid")
+    require(sum(len(root["entries"]) + len(root["base"]) for root in roots) <= MAX_ENTRIES, "it has too many entries")
     used: set[str] = set()
     for root in roots:
-        require(root.keys() == {"name", "entries", "base", "complete"}, "a root with unknown fields")
-        require(_is_text(root["name"]) and isinstance(root["complete"], bool), "a root's name")
+        require(root.keys() == {"name", "entries", "base", "complete"}, "a root has unknown fields")
+        require(_is_text(root["name"]) and isinstance(root["complete"], bool), "a root's name is not valid")
         _check_entries(root["entries"], blobs, used)
         _check_base(root["base"], blobs, used)
-    require(used == blobs.keys(), "it holds files that belong to no path")
+    require(used == blobs.keys(), "it contains files that belong to no path")
 
 
 def _check_entries(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
-    """Check the entries of an upper layer; each lies in a directory that comes before it."""
-    require(isinstance(rows, list), "its entries")
+    """Check the entries of an upper layer; each must be in a directory that precedes it."""
+    require(isinstance(rows, list), "its entries are not valid")
     folders, seen = {b""}, set()
     for row in rows:
         path, kind = _path(row, UPPER_TYPES, _UPPER_KEYS)
-        require(path.rpartition(b"/")[0] in folders, f"{path[:80]!r} is in no directory of the bundle")
-        require(path not in seen, f"{path[:80]!r} is in it twice")
+        require(path.rpartition(b"/")[0] in folders, f"{path[:80]!r} is not in a directory of the bundle")
+        require(path not in seen, f"{path[:80]!r} is listed twice")
         seen.add(path)
         if kind == "dir":
             folders.add(path)
         require(row.get("opaque") is None or (kind == "dir" and row["opaque"] is True), f"{path[:80]!r} cannot be opaque")
         if kind == "whiteout":
-            require(len(row) == 2, f"the deletion of {path[:80]!r} has further values")
+            require(len(row) == 2, f"the deletion of {path[:80]!r} has unknown fields")
             continue
         _check_common(path, row)
-        require(is_count(row["mtime"], _MAX_TIME), f"the time of {path[:80]!r}")
+        require(is_count(row["mtime"], _MAX_TIME), f"the time of {path[:80]!r} is not valid")
         if kind == "file":
             digest = row["digest"]
             require(isinstance(digest, str) and blobs.get(digest, -1) == row["size"], f"the content of {path[:80]!r} is missing")
@@ -104,30 +106,32 @@ def _check_entries(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
 
 def _check_base(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
     """Check the base versions of paths."""
-    require(isinstance(rows, list), "its base versions")
+    require(isinstance(rows, list), "its base versions are not valid")
     seen = set()
     for row in rows:
         path, _ = _path(row, BASE_TYPES, _BASE_KEYS)
-        require(path not in seen, f"the base version of {path[:80]!r} is in it twice")
+        require(path not in seen, f"the base version of {path[:80]!r} is listed twice")
         seen.add(path)
         _check_common(path, row)
-        require(is_count(row["size"], _MAX_TIME), f"the size of {path[:80]!r}")
+        require(is_count(row["size"], _MAX_TIME), f"the size of {path[:80]!r} is not valid")
         digest, blob = row.get("digest"), row.get("blob")
         require(row["type"] == "file" or (digest is None and blob is None), f"{path[:80]!r} cannot have content")
-        require(digest is None or (isinstance(digest, str) and bool(_SHA256(digest))), f"the digest of {path[:80]!r}")
-        require(blob is None or (isinstance(blob, str) and bool(_OBJECT_ID(blob))), f"the blob of {path[:80]!r}")
+        require(
+            digest is None or (isinstance(digest, str) and bool(_SHA256(digest))), f"the digest of {path[:80]!r} is not valid"
+        )
+        require(blob is None or (isinstance(blob, str) and bool(_OBJECT_ID(blob))), f"the blob of {path[:80]!r} is not valid")
         if digest in blobs:
-            require(blobs[digest] == row["size"], f"the size of {path[:80]!r}")
+            require(blobs[digest] == row["size"], f"the size of {path[:80]!r} is wrong")
             used.add(digest)
 
 
 def _path(row: Any, types: tuple[str, ...], keys: frozenset[str]) -> tuple[bytes, str]:
     """Return the path and the type of an entry."""
-    require(isinstance(row, dict) and isinstance(row.get("path"), str), "an entry without a path")
+    require(isinstance(row, dict) and isinstance(row.get("path"), str), "an entry has no path")
     path: bytes = row["path"].encode("utf-8", "surrogateescape")
     require(_is_below(path), f"{path[:80]!r} is not a path below a root")
     kind = row["type"]
-    require(isinstance(kind, str) and kind in types, f"{path[:80]!r} is of an unknown type")
+    require(isinstance(kind, str) and kind in types, f"{path[:80]!r} has an unknown type")
     require(row.keys() <= keys, f"{path[:80]!r} has unknown fields")
     return path, kind
 
@@ -145,38 +149,45 @@ def _is_below(path: bytes) -> bool:
 
 
 def _check_common(path: bytes, row: dict[str, Any]) -> None:
-    require(is_count(row["mode"], 0o7777), f"the mode of {path[:80]!r}")
+    require(is_count(row["mode"], 0o7777), f"the mode of {path[:80]!r} is not valid")
     target = row.get("target")
     require((row["type"] == "symlink") == (target is not None), f"{path[:80]!r} cannot have a target")
     if target is not None:
         raw = target.encode("utf-8", "surrogateescape")
-        require(0 < len(raw) <= _MAX_TARGET and b"\0" not in raw, f"the target of {path[:80]!r}")
+        require(0 < len(raw) <= _MAX_TARGET and b"\0" not in raw, f"the target of {path[:80]!r} is not valid")
     attributes = row.get("attributes")
     if attributes is not None:
         _check_attributes(path, attributes)
 
 
 def _check_attributes(path: bytes, attributes: Any) -> None:
-    require(isinstance(attributes, dict) and len(attributes) <= _MAX_ATTRIBUTES, f"the attributes of {path[:80]!r}")
+    require(isinstance(attributes, dict) and len(attributes) <= _MAX_ATTRIBUTES, f"the attributes of {path[:80]!r} are not valid")
     for name, value in attributes.items():
         is_own = name.startswith("user.") and not name.startswith("user.overlay.") and "\0" not in name
-        require(is_own and 5 < len(name.encode("utf-8", "surrogateescape")) <= _MAX_NAME, f"the attribute {name[:80]!r}")
+        require(
+            is_own and 5 < len(name.encode("utf-8", "surrogateescape")) <= _MAX_NAME,
+            f"the attribute {name[:80]!r} is not allowed",
+        )
         is_value = isinstance(value, str) and len(value) <= _MAX_ATTRIBUTE and bool(_HEX(value))
-        require(is_value, f"the attribute {name[:80]!r}")
+        require(is_value, f"the value of the attribute {name[:80]!r} is not valid")
 
 
 def _check_git(git: Any) -> None:
     if git is None:
         return
-    require(git.keys() == {"format", "before", "after", "size", "digest"}, "what it says of commits")
-    require(git["format"] in ("sha1", "sha256") and is_count(git["size"], MAX_SIZE), "what it says of commits")
-    require(bool(_SHA256(git["digest"])), "the digest of its commits")
+    require(git.keys() == {"format", "before", "after", "size", "digest"}, "its commits have unknown fields")
+    require(
+        git["format"] in ("sha1", "sha256") and is_count(git["size"], MAX_SIZE), "the format or size of its commits is not valid"
+    )
+    require(bool(_SHA256(git["digest"])), "the digest of its commits is not valid")
     length = 40 if git["format"] == "sha1" else 64
     for side in ("before", "after"):
         refs = git[side]
-        require(isinstance(refs, dict) and len(refs) <= MAX_REFS, "its refs")
+        require(isinstance(refs, dict) and len(refs) <= MAX_REFS, "its refs are not valid")
         for name, value in refs.items():
-            require(_is_head(name, value, length) or (is_ref(name) and is_id(value, length)), f"the ref {name[:80]!r}")
+            require(
+                _is_head(name, value, length) or (is_ref(name) and is_id(value, length)), f"the ref {name[:80]!r} is not valid"
+            )
 
 
 def _is_head(name: str, value: Any, length: int) -> bool:
@@ -200,18 +211,21 @@ def is_ref(name: str) -> bool:
 
 
 def _check_logs(logs: Any) -> None:
-    require(isinstance(logs, dict) and logs.keys() <= set(LOGS), "its logs")
+    require(isinstance(logs, dict) and logs.keys() <= set(LOGS), "its logs are not valid")
     for row in logs.values():
-        require(row.keys() == {"size", "digest"} and is_count(row["size"], MAX_LOG) and bool(_SHA256(row["digest"])), "its logs")
+        is_log = row.keys() == {"size", "digest"} and is_count(row["size"], MAX_LOG) and bool(_SHA256(row["digest"]))
+        require(is_log, "its logs are not valid")
 
 
 def _check_made(made: Any) -> None:
-    require(made.keys() == {"host", "program"} and all(_is_text(one) for one in made.values()), "who made it")
+    require(made.keys() == {"host", "program"} and all(_is_text(one) for one in made.values()), "its origin is not valid")
 
 
 def _check_task(task: Any) -> None:
-    """Check the task for which a bundle was made; its result is checked by its reader."""
-    require(task.keys() == {"id", "result"} and _is_text(task["id"]) and isinstance(task["result"], dict), "its task")
+    """Check the task for which a bundle was created; the reader of the task checks its result."""
+    require(
+        task.keys() == {"id", "result"} and _is_text(task["id"]) and isinstance(task["result"], dict), "its task is not valid"
+    )
 
 
 def _is_text(value: Any) -> bool:
@@ -245,7 +259,7 @@ def _is_time(value: Any) -> bool:
     return is_count(value, _MAX_TIME)
 
 
-SESSION_FIELDS: dict[str, Callable[[Any], bool]] = {  # the fields of a session's record that a bundle carries
+SESSION_FIELDS: dict[str, Callable[[Any], bool]] = {  # the fields of a session's record that a bundle contains
     "name": _is_name,
     "profile": lambda value: _is_text(value) and "/" not in value,
     "command": _is_words,
@@ -264,8 +278,8 @@ SESSION_FIELDS: dict[str, Callable[[Any], bool]] = {  # the fields of a session'
 
 
 def _check_session(fields: Any) -> None:
-    require(isinstance(fields, dict) and fields.keys() <= SESSION_FIELDS.keys(), "a field of its session is unknown")
+    require(isinstance(fields, dict) and fields.keys() <= SESSION_FIELDS.keys(), "its session has an unknown field")
     for name, value in fields.items():
-        require(SESSION_FIELDS[name](value), f"the {name} of its session")
+        require(SESSION_FIELDS[name](value), f"the {name} of its session is not valid")
     for name in ("name", "profile", "command", "words", "is_command", "started"):
         require(name in fields, f"the {name} of its session is missing")

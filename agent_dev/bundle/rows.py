@@ -1,4 +1,4 @@
-"""The rows of a manifest about one root: the upper layer, and the base versions that a merge of it compares with."""
+"""The rows of a manifest for one root: its upper layer, and the base versions with which a merge compares."""
 
 import hashlib
 import os
@@ -14,13 +14,13 @@ from agent_dev.fs.entry import Entry, FileType, WalkedEntry, parents_of
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from agent_dev.sanitize import visible
 
-_SMALL, _MAX_CACHED = 64 << 10, 64 << 20  # bytes: contents that are kept in memory between the two passes
+_SMALL, _MAX_CACHED = 64 << 10, 64 << 20  # bytes: limits for contents that stay in memory between the two passes
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """Where the bytes of a file of the bundle are: in memory, at a path of an upper layer, or in a file of the snapshot."""
+    """The location of a file's content: in memory, at a path of an upper layer, or in a file of the snapshot."""
 
     size: int
     data: bytes | None = None
@@ -31,13 +31,13 @@ class FileContent:
 
 @dataclass(slots=True)
 class Contents:
-    """The files that a bundle carries, by SHA-256."""
+    """The files that a bundle contains, by SHA-256."""
 
     sources: dict[str, FileContent] = field(default_factory=dict)
     cached: int = 0  # bytes in memory
 
     def add_data(self, data: bytes, source: FileContent) -> str:
-        """Add a file that was read; return its digest."""
+        """Add a file that has been read; return its digest."""
         digest = hashlib.sha256(data).hexdigest()
         if digest not in self.sources:
             is_kept = len(data) <= _SMALL and self.cached + len(data) <= _MAX_CACHED
@@ -59,7 +59,7 @@ class RootReader:
     contents: Contents
 
     def upper_rows(self, found: Iterable[WalkedEntry]) -> list[Row]:
-        """Return the rows of an upper layer. Raises Refused for an entry that no bundle can carry."""
+        """Return the rows of an upper layer. Raises Refused for an entry that cannot be bundled."""
         return [self._upper_row(one) for one in found]
 
     def _upper_row(self, found: WalkedEntry) -> Row:
@@ -67,7 +67,7 @@ class RootReader:
         if found.is_whiteout():
             return {"path": path, "type": "whiteout"}
         if entry.type is FileType.DEVICE or found.is_too_deep:
-            raise Refused(message=f"a bundle cannot carry {visible(found.path)}: a device, or its path is too long")
+            raise Refused(message=f"{visible(found.path)} cannot be bundled: it is a device, or its path is too long")
         row: Row = {"path": path, "type": str(entry.type), "mode": entry.mode, "mtime": max(0, entry.mtime)}
         if found.is_opaque():
             row["opaque"] = True
@@ -93,7 +93,7 @@ class RootReader:
             os.close(fd)
 
     def base_rows(self, found: list[WalkedEntry]) -> list[Row]:
-        """Return the rows of the base that tell what an upper layer means."""
+        """Return the rows of the base versions with which an upper layer is compared."""
         before = self.base.entries(self.number)
         return [self._base_row(path, before[path]) for path in sorted(_compared_paths(found, before))]
 
@@ -108,7 +108,7 @@ class RootReader:
         return row
 
     def _base_content(self, path: bytes, entry: Entry) -> Row:
-        """Name the content of a base version by git's blob or by its SHA-256, and carry bytes that git does not have."""
+        """Identify the content of a base version by git's blob id or by SHA-256; add content that git does not have."""
         blob = self.base.blob_of(self.number, path)
         if blob is not None and blob[0] == self.objects:
             return {"blob": blob[1]}
@@ -118,7 +118,7 @@ class RootReader:
             return {"digest": self.contents.add_data(data, FileContent(len(data), None if stored else data, stored=stored))}
         now = self.real.entry_at(path, attributes=False)
         if now is None or now.identity != entry.identity:
-            return {}  # unknown: a conflict where anything is in its place
+            return {}  # unknown content: a conflict if the path exists
         try:
             fd = self.real.open(path, os.O_RDONLY)
         except OSError:
@@ -132,7 +132,7 @@ def _attributes(entry: Entry) -> dict[str, str]:
 
 
 def _compared_paths(found: list[WalkedEntry], before: Iterable[bytes]) -> set[bytes]:
-    """Return the paths of the base that an upper layer has, those above, and all below entries that hide them."""
+    """Return the base paths that an upper layer has, their parents, and all paths below an entry that hides them."""
     known = before if hasattr(before, "__contains__") else frozenset(before)
     wanted: set[bytes] = set()
     hiding: list[bytes] = []

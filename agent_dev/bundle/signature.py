@@ -25,7 +25,7 @@ def find_ssh_keygen(environ: Mapping[str, str], untrusted: tuple[str, ...]) -> s
 
 
 def sign(data: bytes, config: Mapping[str, str], program: str, environ: Mapping[str, str]) -> bytes:
-    """Sign with the key of git's `user.signingKey`: a file, or a literal public key in the ssh agent. Raises Refused."""
+    """Sign with the key of git's `user.signingKey`: a file, or a literal public key in the ssh-agent. Raises Refused."""
     key = config.get("user.signingkey", "")
     if not key or config.get("gpg.format", "ssh") != "ssh":
         raise Refused(message="git has no ssh key to sign with", hint="git config user.signingKey FILE, and gpg.format ssh")
@@ -41,9 +41,9 @@ def sign(data: bytes, config: Mapping[str, str], program: str, environ: Mapping[
 
 
 def find_signer(data: bytes, signature: bytes, config: Mapping[str, str], program: str, environ: Mapping[str, str]) -> str:
-    """Return the principal who signed, by git's allowed signers; UNKNOWN_KEY if they do not name the key.
+    """Return the principal who signed, from git's allowed signers; UNKNOWN_KEY if the key is not among them.
 
-    Raises BadBundle if the signature is not one of this data.
+    Raises BadBundle if the signature does not match the data.
     """
     if not _is_canonical(signature):
         raise BadBundle(reason="its signature is damaged")
@@ -53,7 +53,7 @@ def find_signer(data: bytes, signature: bytes, config: Mapping[str, str], progra
         _write(path, signature)
         code, _, error = _run([program, "-Y", "check-novalidate", "-n", NAMESPACE, "-s", path], data, environ)
         if code:
-            raise BadBundle(reason=f"its signature is wrong ({error})")
+            raise BadBundle(reason=f"its signature is not valid ({error})")
         if not signers or not os.path.isfile(signers):
             return UNKNOWN_KEY
         code, output, _ = _run([program, "-Y", "find-principals", "-f", signers, "-s", path], b"", environ)
@@ -65,7 +65,7 @@ def find_signer(data: bytes, signature: bytes, config: Mapping[str, str], progra
 
 
 def _is_canonical(signature: bytes) -> bool:
-    """Return whether a signature is armored as ssh-keygen writes it: other forms of the same bytes are damage."""
+    """Return whether a signature is armored exactly as ssh-keygen writes it; other forms count as damaged."""
     lines = signature.split(b"\n")
     body = b"".join(lines[1:-2])
     try:

@@ -1,4 +1,4 @@
-"""Build the upper layer of an imported session from the checked rows of a manifest, by descriptors, following nothing."""
+"""Build the upper layer of an imported session from the checked rows of a manifest, by descriptors, without following links."""
 
 import errno
 import os
@@ -14,9 +14,9 @@ Row = dict[str, Any]
 
 
 def build_upper(upper: str, entries: list[Row], blobs: str, uses: dict[str, int]) -> None:
-    """Build an upper layer in an empty directory of ours; files are moved from the folder `blobs` at their last use.
+    """Build an upper layer in an empty directory. Files are copied from the folder `blobs`, and moved at their last use.
 
-    `uses`: how often each file is still needed. Raises OSError, or BadBundle for attributes that the file system refuses.
+    `uses`: how often each file is still needed. Raises OSError, or BadBundle for attributes that the file system rejects.
     """
     tree = Tree(upper, is_ours=True)
     directories = []
@@ -91,5 +91,5 @@ def _set_attributes(fd: int, row: Row) -> None:
             durable.set_attribute(fd, name, bytes.fromhex(value))
         except OSError as error:
             is_refused = error.errno in (errno.E2BIG, errno.ERANGE, errno.EOPNOTSUPP)
-            require(not is_refused, f"this file system does not take the attribute {name[:80]!r}")
+            require(not is_refused, f"this file system rejects the attribute {name[:80]!r}")
             raise

@@ -1,1 +1,1 @@
-"""A network of the sandbox's own, from which only what rules name can be reached."""
+"""The sandbox's own network, from which only destinations that rules allow can be reached."""

@@ -1,4 +1,4 @@
-"""Decide where a connection of the sandbox may go: its destination, the rule, and which of a name's addresses. Pure."""
+"""Decide where a connection of the sandbox may go: its destination, the rule that matches, and the addresses of a name. Pure."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -14,16 +14,16 @@ NO_RULE = "no rule allows it"
 
 
 class Denied(Exception):
-    """A connection or request that is refused; the text is the reason."""
+    """A refused connection or request; the text is the reason."""
 
 
 class NoRule(Denied):
-    """No rule decides about a destination that could be allowed."""
+    """No rule matches a destination that could be allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A name, or an address without one, and a port."""
+    """A name, or an address without a name, and a port."""
 
     name: str
     address: Address
@@ -48,7 +48,7 @@ def decide(rules: RuleSet, wanted: Destination) -> NameRule | AddressRule:
         allowing = rules.allowing(wanted.port, name=wanted.name)
     else:
         if embedded(wanted.address) in POOL and not rules.allowing(wanted.port, address=wanted.address):
-            raise Denied("an address that no name has")
+            raise Denied("no name has this stand-in address")
         denying = _denying_address(rules, wanted.port, wanted.address)
         allowing = rules.allowing(wanted.port, address=wanted.address)
     if denying is not None:
@@ -61,7 +61,7 @@ def decide(rules: RuleSet, wanted: Destination) -> NameRule | AddressRule:
 
 
 def is_undecided(rules: RuleSet, wanted: Destination) -> bool:
-    """Return whether no rule decides about a destination that could be allowed."""
+    """Return whether no rule matches a destination that could be allowed."""
     try:
         decide(rules, wanted)
     except NoRule:
@@ -72,14 +72,14 @@ def is_undecided(rules: RuleSet, wanted: Destination) -> bool:
 
 
 def check_addresses(rules: RuleSet, rule: NameRule, wanted: Destination, found: tuple[Address, ...]) -> None:
-    """Check what a name leads to. Raises Denied if one address is not public: a mix of both is what DNS rebinding looks like."""
+    """Check a name's addresses. Raises Denied if one is not public: DNS rebinding mixes public and private addresses."""
     for address in found:
         if not is_public(address) and not (rule.is_private and is_private(address)):
             hint = "; `private: true` in its rule allows that" if is_private(address) and not rule.is_private else ""
-            raise Denied(f"the name leads to {address}, which is not public{hint}")
+            raise Denied(f"the name resolves to {address}, which is not public{hint}")
         denying = _denying_address(rules, wanted.port, address)
         if denying is not None:
-            raise Denied(f"the name leads to {address}, denied by the rule {denying.text}")
+            raise Denied(f"the name resolves to {address}, denied by the rule {denying.text}")
 
 
 def _denying_address(rules: RuleSet, port: int, address: Address) -> NameRule | AddressRule | None:

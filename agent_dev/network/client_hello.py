@@ -1,7 +1,7 @@
-"""The server name of a TLS ClientHello, read by the `ssl` module, so that no parser of ours meets hostile bytes.
+"""Read the server name of a TLS ClientHello with the `ssl` module, so that no parser of ours handles hostile bytes.
 
-A server context without a certificate is fed what the client sent. The library reports the name before it needs a
-certificate; the handshake ends there, and no byte of it is sent.
+A server context without a certificate gets what the client sent. The library reports the name before it needs a
+certificate; the handshake ends there, and nothing is sent.
 """
 
 import ssl

@@ -1,4 +1,4 @@
-"""Reach an allowed destination: resolve its name, check every address, and connect to exactly these."""
+"""Connect to an allowed destination: resolve its name, check every address, and connect only to these."""
 
 import asyncio
 import errno
@@ -16,17 +16,17 @@ _LOOPBACK = ("127.0.0.1", "::1")
 
 
 class Connector(Protocol):
-    """Connects to a destination, whose addresses were checked."""
+    """Connects to a destination after checking its addresses."""
 
     async def addresses(self, rules: RuleSet, rule: NameRule | AddressRule, wanted: Destination) -> tuple[Address, ...]:
-        """Return the addresses of an allowed destination, which were checked. Raises Denied, OSError."""
+        """Return the checked addresses of an allowed destination. Raises Denied, OSError."""
 
     async def connect(self, wanted: Destination, addresses: tuple[Address, ...]) -> socket.socket:
         """Return a connection. Raises OSError."""
 
 
 class DirectConnector:
-    """Connects to the first of a destination's addresses that accepts."""
+    """Connects to the first of a destination's addresses that accepts a connection."""
 
     async def addresses(self, rules: RuleSet, rule: NameRule | AddressRule, wanted: Destination) -> tuple[Address, ...]:
         """Return the addresses of an allowed destination. Raises Denied if one must not be reached, OSError."""
@@ -43,7 +43,7 @@ async def connect_local(port: int) -> socket.socket:
 
 
 async def connect_to_host(host: str, port: int) -> socket.socket:
-    """Return a connection to a host that the user has set, at whatever address. Raises OSError."""
+    """Return a connection to a host that the user has configured, without checking its address. Raises OSError."""
     return await _connect_first(tuple(map(str, await _resolve(host, port))), port)
 
 
@@ -62,7 +62,7 @@ async def _resolve(name: str, port: int) -> tuple[Address, ...]:
         try:
             found = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
         except (socket.gaierror, UnicodeError) as error:
-            raise OSError(f"the name is not resolved: {error}") from None
+            raise OSError(f"the name cannot be resolved: {error}") from None
     return tuple(dict.fromkeys(ipaddress.ip_address(str(row[4][0]).partition("%")[0]) for row in found))
 
 
@@ -86,5 +86,5 @@ async def _connect_first(addresses: tuple[str, ...], port: int) -> socket.socket
 
 
 def failure_reason(error: OSError) -> str:
-    """Return why a server was not reached; asyncio replaces the system's words."""
+    """Return why a server was not reached. asyncio replaces the system's message, so it is read from the error number."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "timed out"

@@ -1,4 +1,4 @@
-"""One captured connection of the sandbox, and what is done with its client: read its first bytes, refuse it, reset it."""
+"""One captured connection of the sandbox, and functions that read its first bytes, refuse it or reset it."""
 
 import asyncio
 import errno
@@ -17,26 +17,26 @@ _IDLE, _HELLO, _REFUSE = 300, 10, 0.5  # seconds
 
 @dataclass(slots=True)
 class Connection:
-    """A connection: where it was meant to go, its socket, its row of the log, and the first bytes that came."""
+    """A connection: its intended destination, its socket, its row of the log, and the first bytes that the client sent."""
 
     wanted: Destination
     client: socket.socket
     entry: ConnectionEntry
     received: bytearray = field(default_factory=bytearray)
-    is_logged: bool = False  # its requests are rows of their own
+    is_logged: bool = False  # each of its requests has a row
 
     def lead_to(self, port: int) -> None:
-        """Lead it to another port of its destination."""
+        """Redirect it to another port of its destination."""
         self.wanted = replace(self.wanted, port=port)
         self.entry.row["port"] = port
 
     def refusal_text(self, reason: str) -> str:
-        """Return a reason in a sentence for the client."""
+        """Return the message of a refusal for the client."""
         return f"agent-dev: {self.wanted}: {reason}"
 
 
 async def read_first(connection: Connection, inspection: Inspection) -> bytes:
-    """Return a client's first bytes that may be forwarded; the beginning of all that came is kept. Raises Denied, OSError."""
+    """Return a client's first bytes that may be forwarded; keep the beginning of what it sent. Raises Denied, OSError."""
     loop, limit = asyncio.get_running_loop(), _IDLE
     while True:
         async with asyncio.timeout(limit):
@@ -51,7 +51,7 @@ async def read_first(connection: Connection, inspection: Inspection) -> bytes:
 
 
 async def refuse(connection: Connection, reason: str) -> None:
-    """Refuse a connection in words, if its first bytes tell the protocol, and end it."""
+    """End a connection with a message in its protocol, if its first bytes identify the protocol, else with a reset."""
     loop, client = asyncio.get_running_loop(), connection.client
     try:
         async with asyncio.timeout(_REFUSE):
@@ -60,16 +60,16 @@ async def refuse(connection: Connection, reason: str) -> None:
             if words:
                 await loop.sock_sendall(client, words)
                 client.shutdown(socket.SHUT_WR)
-                while await loop.sock_recv(client, CHUNK):  # a reset now could overtake the words
+                while await loop.sock_recv(client, CHUNK):  # a reset now could arrive before the message
                     pass
                 return
     except OSError:
-        pass  # the client says nothing, or is gone
+        pass  # the client sends nothing, or is gone
     reset(client)
 
 
 def reset(client: socket.socket) -> None:
-    """Close a connection with a reset instead of an orderly end."""
+    """Close a connection with a reset instead of an orderly shutdown."""
     if client.fileno() >= 0:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()

@@ -1,4 +1,4 @@
-"""network.jsonl: the connections of a sandbox, one line each, in a hash chain as its commands (session/hash_chain)."""
+"""network.jsonl: the connections of a sandbox, one per line, in a hash chain like its commands (session/hash_chain)."""
 
 import asyncio
 import time
@@ -10,18 +10,18 @@ from agent_dev.session.hash_chain import LogWriter
 
 ALLOW, DENY = "allow", "deny"
 _DELAY = 0.2  # seconds for which rows are collected
-_MAX_ROWS = 5000  # rows that wait
+_MAX_ROWS = 5000  # unwritten rows
 _MAX_LEARNED = 2000  # names with a port
 
 
 class ConnectionLog:
-    """A log that is written a moment later, so that many connections cost one write."""
+    """A log that collects rows for a moment, so that many connections cost one write."""
 
     def __init__(self, path: str) -> None:
         self._log = LogWriter(path)
         self._rows: list[dict[str, Any]] = []
         self.denied = 0
-        self.learned: dict[tuple[str, int], None] = {}  # names and ports that `learn` allowed, and that were reached
+        self.learned: dict[tuple[str, int], None] = {}  # names and ports that `learn` allowed and that were reached
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row."""
@@ -36,7 +36,7 @@ class ConnectionLog:
             self.learned[row["name"], row["port"]] = None
 
     def write(self) -> None:
-        """Write the rows that wait."""
+        """Write the collected rows."""
         rows, self._rows = self._rows, []
         if rows:
             self._log.write(rows)
@@ -49,7 +49,7 @@ class ConnectionLog:
 
 
 class ConnectionEntry:
-    """The row of one connection, completed while it lasts."""
+    """The row of one connection; fields are added until the connection ends."""
 
     def __init__(self, wanted: Destination) -> None:
         self._start = time.monotonic()

@@ -1,7 +1,7 @@
-"""Answers to the sandbox's DNS queries (RFC 1035), made here: no query leaves the machine. Pure.
+"""Answer the sandbox's DNS queries (RFC 1035) locally: no query leaves the machine. Pure.
 
-A name has one A record, its stand-in address, and PTR leads back. All other types have no data: an HTTPS record would bring keys
-that hide the server's name in TLS.
+A name has one A record, its stand-in address, and a PTR record for that address. All other types have no data: an HTTPS record
+could contain keys that hide the server's name in TLS.
 """
 
 import struct
@@ -20,7 +20,7 @@ _MAX_QUERY = 4096
 
 
 def answer_query(query: bytes, table: NameTable) -> bytes | None:
-    """Return the response to a query; None for what is not a query."""
+    """Return the response to a query; None if the data is not a query."""
     if not _HEADER.size <= len(query) <= _MAX_QUERY:
         return None
     number, flags, questions, *_ = _HEADER.unpack_from(query)

@@ -1,6 +1,6 @@
-"""Forward one captured connection: decide, resolve and check, connect, carry, log.
+"""Forward one captured connection: decide, resolve, check, connect, copy, log.
 
-Each step has one object, which can be replaced: a Decider, a Connector, and a Handler, of hosts with a credential another one.
+Each step has its own replaceable object: a Decider, a Connector, and a Handler. Hosts with a credential have a different Handler.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class Forwarder:
     decider: Decider
     connector: Connector
     notes: CallerNotes
-    handlers: Mapping[tuple[str, int], Handler] = field(default_factory=dict)  # by name and port; of others `RelayHandler`
+    handlers: Mapping[tuple[str, int], Handler] = field(default_factory=dict)  # by name and port; default: `RelayHandler`
 
     async def forward(self, connection: Connection) -> None:
         """Forward a connection to a name or address. Raises OSError."""
@@ -41,13 +41,13 @@ class Forwarder:
     async def _decide_and_carry(self, connection: Connection) -> None:
         handler = self.handlers.get((connection.wanted.name, connection.wanted.port))
         if handler:
-            connection.lead_to(HTTPS)  # plain HTTP inside is TLS outside
+            connection.lead_to(HTTPS)  # plain HTTP inside becomes TLS outside
         rule = await self.decider.decide(connection)
         connection.entry.row["rule"] = rule.text
         await (handler or RelayHandler()).handle(connection, lambda: self._open_server(connection, rule))
 
     async def _log_end(self, connection: Connection, carried: Coroutine[Any, Any, None]) -> None:
-        """Carry a connection to its end, log it, and refuse it if it is denied."""
+        """Run a connection until it ends, log it, and refuse it if it is denied."""
         try:
             await carried
         except Denied as error:

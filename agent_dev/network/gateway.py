@@ -1,10 +1,10 @@
-"""The gateway of one sandbox: every TCP connection and DNS query that leaves it ends here, and allowed ones are carried on.
+"""The gateway of one sandbox: accepts every TCP connection and DNS query that leaves it, and forwards those that are allowed.
 
     sandbox: connect(any address, any port) ──nf_tables──▶ a socket made inside, held here
       stand-in address → name → rules → resolve → check every address → connect to exactly these
       first bytes: TLS and each HTTP request must name the same host
 
-It runs as a process next to the launcher. Without it nothing is reachable: the sandbox has no other way out.
+It runs as a process next to the launcher. Without it, nothing is reachable: the sandbox has no other connection to the outside.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from agent_dev.network.rate import RateLimit
 
 _MAX_CONNECTIONS = 4096
 _SPARE_FILES = 64
-_AT_ONCE = 64  # connections or queries handled before others get their turn
+_AT_ONCE = 64  # connections or queries handled before other sockets get their turn
 _ORIGINAL_DESTINATION = 80  # SO_ORIGINAL_DST, IP6T_SO_ORIGINAL_DST
 _DNS_STREAM, _CLOSE = 30, 2  # seconds
 _LOOKUPS = 32, 50  # of programs: a burst, then so many a second
@@ -45,7 +45,7 @@ class Gateway:
         self._max_connections = min(_MAX_CONNECTIONS, (_raise_file_limit() - _SPARE_FILES) // 2)
 
     def start(self) -> None:
-        """Begin to serve, in a running event loop."""
+        """Start to serve, in a running event loop."""
         loop = asyncio.get_running_loop()
         for one in self._sockets:
             one.setblocking(False)
@@ -73,7 +73,7 @@ class Gateway:
                 return  # no more queries, or the client is gone
 
     def _answer(self, query: bytes) -> bytes | None:
-        """Return the answer to a DNS query; None for none, also of queries beyond the rate limit."""
+        """Return the answer to a DNS query; None if it gets none, for example beyond the rate limit."""
         return dns.answer_query(query, self._names) if self._queries.take() else None
 
     def _on_connections(self, server: socket.socket) -> None:
@@ -103,7 +103,7 @@ class Gateway:
             else:
                 await self._forwarder.forward(self._connection(wanted, client))
         except (OSError, asyncio.IncompleteReadError):
-            reset(client)  # the client or the server is gone, or a time limit was reached
+            reset(client)  # the client or the server is gone, or a timeout expired
         finally:
             client.close()
 
@@ -130,7 +130,7 @@ class Gateway:
             writer.close()
 
     def _connection(self, wanted: Destination, client: socket.socket) -> Connection:
-        """Return a connection, with its program unless there are many."""
+        """Return a connection, with its program unless there are too many connections to look it up."""
         entry = ConnectionEntry(wanted)
         if self._lookups.take():
             pid, program = self._finder.find(client, str(wanted.address), wanted.port)

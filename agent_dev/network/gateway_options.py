@@ -12,12 +12,12 @@ LOG = "network.jsonl"  # in the folder of the session
 
 
 class GatewayOptions(Value):
-    """The mode and rules of a sandbox's network, as texts, and how the user is asked.
+    """The mode and rules of a sandbox's network, as text, and how the user is asked.
 
-    `folder`: the session's, with the log and the questions. `remembered`: the profile's file of rules that answers made.
+    `folder`: the session's, with the log and the questions. `remembered`: the profile's file of rules from permanent answers.
     """
 
-    mode: str  # one of GATEWAY_NETS (config/profile.py); "none" for published ports alone
+    mode: str  # one of GATEWAY_NETS (config/profile.py); "none" if only ports are published
     allow: tuple[str, ...]
     deny: tuple[str, ...]
     folder: str
@@ -27,6 +27,6 @@ class GatewayOptions(Value):
     publish: tuple[str, ...] = ()  # entries of `publish:`
     proxy: str = ""  # the URL of the proxy to connect through; "": none
     no_proxy: tuple[str, ...] = ()  # hosts that are reached without it
-    upstream_ca: str = ""  # a file with authorities to trust besides the system's
+    upstream_ca: str = ""  # a file with CA certificates to trust besides the system's
     published_file: str = ""  # where ports that `auto` finds are listed
     broker: "BrokerOptions | None" = None  # with credentials

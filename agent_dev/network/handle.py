@@ -1,4 +1,4 @@
-"""The launcher's handle on the gateway: start it, give it the sandbox's sockets, end it.
+"""The launcher's handle on the gateway: starts it, passes it the sandbox's sockets, ends it.
 
 The gateway is a separate process, forked early so that it loads while the sandbox is built.
 """
@@ -15,7 +15,7 @@ from agent_dev.network.passing_fds import send_fds
 from agent_dev.sandbox.supervisor_interface import GatewayReport
 
 _MAX_REPORT = 1 << 20
-_HINT = "agent-dev doctor; without a network: --net none"
+_HINT = "run agent-dev doctor, or use --net none"
 
 
 class GatewayHandle:
@@ -33,7 +33,7 @@ class GatewayHandle:
                 process.leave_launcher(launcher)
                 signals.ignore(signals.PIPE)
                 process.close_all_but({theirs.fileno(), *(fd for fd, _ in published)})
-                from agent_dev.network import service  # in this process alone
+                from agent_dev.network import service  # only in this process
 
                 service.run(theirs, options, published)
             except ImportError as error:
@@ -45,9 +45,9 @@ class GatewayHandle:
             os.close(fd)
 
     def attach(self, pid: int, relay: int) -> None:
-        """Give the gateway the network of a process that bubblewrap made, and the relay of its terminal (a pid, 0 for none).
+        """Connect the gateway to the network namespace of a process of bubblewrap; `relay`: the pid of its pty relay, 0 for none.
 
-        Raises CannotStart; nothing may be started then.
+        Raises CannotStart; the agent must not be started then.
         """
         ports = tuple(rule.inside for rule in map(parse_rule, self._options.allow) if isinstance(rule, LocalRule))
         is_captured = self._options.mode != "none"
@@ -68,7 +68,7 @@ class GatewayHandle:
             raise CannotStart(message=f"the sandbox's network cannot be set up: {reason}", hint=_HINT) from None
 
     def end(self) -> GatewayReport | None:
-        """End every connection and write the log. Return None if the gateway has died: the log has what was written before."""
+        """End every connection and write the log. Return None if the gateway has died: the log may then be incomplete."""
         try:
             self._control.send(END)
             first, *learned = self._control.recv(_MAX_REPORT).decode().split("\n")

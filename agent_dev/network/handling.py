@@ -1,4 +1,4 @@
-"""Handlers of allowed connections: each carries one from its first byte to its end."""
+"""Handlers of allowed connections: each forwards one connection from its first byte to its end."""
 
 import socket
 from collections.abc import Awaitable, Callable
@@ -14,20 +14,20 @@ OpenServer = Callable[[], Awaitable[socket.socket]]  # resolves, checks, connect
 
 
 class Handler(Protocol):
-    """Carries connections."""
+    """Forwards connections."""
 
     async def handle(self, connection: Connection, open_server: OpenServer) -> None:
-        """Carry a connection to its end, and note in its row what there was to log.
+        """Forward a connection until it ends, and add what is logged to its row.
 
         Raises Denied if it is refused before the server has sent anything, and OSError.
         """
 
 
 class RelayHandler:
-    """Copies both ways; to a name, what the client sends is inspected."""
+    """Copies both ways. If the destination is a name, inspects what the client sends."""
 
     async def handle(self, connection: Connection, open_server: OpenServer) -> None:
-        """Carry a connection to its end."""
+        """Forward a connection until it ends."""
         wanted, first = connection.wanted, b""
         inspection = Inspection(wanted.name, wanted.port) if wanted.name else None
         if inspection and inspection.client_speaks_first:  # an idle client costs no connection outside
@@ -39,7 +39,7 @@ class LocalHandler:
     """Copies both ways between the sandbox and a port of this machine's loopback."""
 
     async def handle(self, connection: Connection, open_server: OpenServer) -> None:
-        """Carry a connection to its end."""
+        """Forward a connection until it ends."""
         await _relay(connection, await open_server(), b"", None)
 
 

@@ -1,4 +1,4 @@
-"""Inspect what a client sends to a name that it may reach: TLS and every HTTP request must name the same host."""
+"""Inspect what a client sends to an allowed name: TLS and every HTTP request must be for the same host."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ from agent_dev.network.access import Denied
 from agent_dev.network.client_hello import TLS_HANDSHAKE, ClientHelloReader
 
 HTTP, HTTPS = 80, 443
-# The registered ones (RFC 9110, RFC 4918 and others), and some that caches and media players use.
+# The registered methods (RFC 9110, RFC 4918 and others), and some that caches and media players use.
 _METHODS = tuple(
     method + b" "
     for method in (
@@ -23,7 +23,7 @@ _SWITCHING = b"HTTP/1.1 101"
 
 
 def looks_like_http(first: bytes) -> bool:
-    """Return whether a connection's first bytes begin an HTTP request; servers skip empty lines before it."""
+    """Return whether a connection begins with an HTTP request; servers skip empty lines before it."""
     return first.lstrip(b"\r\n").startswith(_METHODS)
 
 
@@ -34,14 +34,14 @@ class _Inspector(Protocol):
 
 
 class Opaque:
-    """Passes everything on: another protocol, or what was inspected before."""
+    """Forwards everything, for a protocol that is not inspected."""
 
     def feed(self, data: bytes) -> bytes:
         """Return the bytes to forward."""
         return data
 
     def on_response(self, _data: bytes) -> bytes:
-        """Return bytes to forward that waited for the server."""
+        """Return bytes that were held back until the server's response."""
         return b""
 
 
@@ -56,7 +56,7 @@ class Inspection:
 
     @property
     def client_speaks_first(self) -> bool:
-        """True if no server is needed before the client has sent something."""
+        """True if no connection to the server is needed before the client has sent something."""
         return self._port in (HTTP, HTTPS)
 
     def feed(self, data: bytes) -> bytes:
@@ -70,11 +70,11 @@ class Inspection:
         return self._inspector.feed(data)
 
     def on_response(self, data: bytes) -> bytes:
-        """Note the server's first bytes; return bytes to forward to it that waited for them. Raises Denied."""
+        """Process the server's bytes; return bytes to forward that were held back until then. Raises Denied."""
         return self._inspector.on_response(data) if self._inspector else b""
 
     def _select(self, data: bytes) -> _Inspector | None:
-        """Return the inspector for the protocol that these first bytes begin; None if there are too few."""
+        """Return the inspector for the protocol of these first bytes; None if more are needed."""
         if data[:1] == bytes((TLS_HANDSHAKE,)):
             self.protocol = "tls"
             return TlsInspector(self._name)
@@ -108,7 +108,7 @@ class TlsInspector:
             return b""
         asked = self._reader.name.lower().removesuffix(".")
         if asked not in ("", self._name):
-            raise Denied(f"TLS asks for {asked}, but the connection is to {self._name}")
+            raise Denied(f"TLS names {asked}, but the connection is to {self._name}")
         return self._held
 
     def on_response(self, _data: bytes) -> bytes:
@@ -117,13 +117,13 @@ class TlsInspector:
 
 
 class HttpInspector:
-    """Checks the Host of every request, also after the first and in a pipeline; a request is held back until it is checked."""
+    """Checks the Host of every request, including later and pipelined ones; holds each request back until it is checked."""
 
     def __init__(self, name: str, port: int) -> None:
         self._hosts = (name.encode(), b"%b:%d" % (name.encode(), port))
         self._held = b""
         self._request = self._new_request()
-        self._upgrades = False  # the last request asks for another protocol
+        self._upgrades = False  # the last request is an upgrade to another protocol
         self._is_switched = self._has_request = False
 
     @staticmethod
@@ -145,7 +145,7 @@ class HttpInspector:
             raise Denied(f"not a valid HTTP request: {error}") from None
 
     def on_response(self, data: bytes) -> bytes:
-        """Note whether the server agreed to another protocol; return what waited for that. Raises Denied."""
+        """Check whether the server agreed to an upgrade; return the bytes that were held back until then. Raises Denied."""
         if not self._upgrades:
             return b""
         self._upgrades = False
@@ -158,7 +158,7 @@ class HttpInspector:
         return self.feed(held[known:])
 
     def _parse(self, data: bytes) -> bytes:
-        if data:  # h11 reads nothing as the end of the stream
+        if data:  # h11 treats no bytes as the end of the stream
             self._request.receive_data(data)
         while not self._upgrades:
             before = len(self._request.trailing_data[0])
@@ -189,8 +189,8 @@ class HttpInspector:
             raise Denied("a request to a proxy")
         if len(hosts) != 1 or hosts[0] not in self._hosts:
             asked = ", ".join(host.decode("latin-1") for host in hosts) or "no host"
-            raise Denied(f"HTTP asks for {asked}, but the connection is to {self._hosts[0].decode()}")
+            raise Denied(f"HTTP names {asked}, but the connection is to {self._hosts[0].decode()}")
         wanted = [value.lower() for name, value in request.headers if name == b"upgrade"]
         if wanted and (wanted != [b"websocket"] or self._has_request):
-            raise Denied("an upgrade to another protocol than WebSocket, or after another request")
+            raise Denied("an upgrade to a protocol other than WebSocket, or after another request")
         self._upgrades, self._has_request = bool(wanted), True

@@ -1,4 +1,4 @@
-"""Rules for what a sandbox has reached: the list that `learn` makes, and the profile that `log --as-profile` prints. Pure."""
+"""Rules for what a sandbox reached: the list that `learn` prints, and the profile that `log --as-profile` prints. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ _DENY = "deny"
 
 
 def allow_rules(reached: Iterable[tuple[str, int]]) -> tuple[str, ...]:
-    """Return one rule for each name, with its ports; 443 alone is not written."""
+    """Return one rule for each name, with its ports, which are omitted if 443 is the only one."""
     ports: dict[str, set[int]] = {}
     for name, port in reached:
         ports.setdefault(name, set()).add(port)
@@ -24,7 +24,7 @@ def _rule(host: str, ports: set[int]) -> str:
 def profile_text(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the settings, in YAML, that allow the connections of a log that were allowed; denied ones are comments."""
     reached: dict[tuple[str, int], None] = {}
-    others: dict[str, None] = {}  # rules as they are
+    others: dict[str, None] = {}  # rules that are copied unchanged
     denied: dict[str, None] = {}
     for row in rows:
         rule = _parsed(str(row.get("rule", "")))

@@ -1,7 +1,7 @@
-"""Stand-in addresses: each name that the sandbox asks for has one of its own, so a connection's address tells the name. Pure.
+"""Stand-in addresses: each name that the sandbox looks up gets its own, so a connection's address identifies the name. Pure.
 
-The pool looks public: agents refuse to fetch from 198.18.0.0/15 or private ranges. No packet with such an address leaves the
-sandbox's network namespace.
+The pool is public address space, because agents refuse to fetch from 198.18.0.0/15 or private ranges. No packet with such an
+address leaves the sandbox's network namespace.
 """
 
 from ipaddress import IPv4Address, IPv4Network

@@ -1,8 +1,8 @@
-"""Prepare the network namespace that bubblewrap made: addresses, routes and rules, and sockets that the gateway gets.
+"""Prepare the network namespace that bubblewrap created: addresses, routes, rules, and the sockets for the gateway.
 
-A helper process enters it while bubblewrap waits for the word to start the agent. Its maker, the user, owns the user namespace
-that owns it, and so has every capability there (user_namespaces(7)). The agent is in that user namespace or below, and has no
-capability in it: it can change nothing of this.
+A helper process enters it while bubblewrap waits for the signal to start the agent. The user owns the user namespace to which it
+belongs, and so the helper has every capability there (user_namespaces(7)). The agent is in that user namespace or a nested one,
+and has no capability in it, so it cannot change any of this.
 
     launcher ── forks ──▶ helper: setns, addresses, routes, rules, sockets ── descriptors ──▶ launcher ──▶ gateway
 """
@@ -32,16 +32,16 @@ _SOCK_DIAG = 4
 class NamespaceSpec(Value):
     """The parts of a network namespace that are prepared."""
 
-    local_ports: tuple[int, ...] = ()  # of its loopback, that lead to this machine's
+    local_ports: tuple[int, ...] = ()  # ports of its loopback that lead to the host's
     is_captured: bool = True  # its connections go to the gateway; otherwise they fail, as with `none`
-    has_opener: bool = False  # a process that makes sockets in it, for published ports
+    has_opener: bool = False  # a process creates sockets in it, for published ports
 
 
 class PreparedNamespace(Value):
     """The gateway's sockets in a network namespace, and the pid of its opener, 0 without one.
 
-    They are one for sock_diag(7), with an opener the socket that leads to it, then if connections are captured, TCP and DNS for
-    IPv4, the same two for IPv6 if the kernel has it, and listeners of both for each local port.
+    In order: one for sock_diag(7); with an opener, the socket that leads to it; if connections are captured, TCP and DNS for
+    IPv4, the same for IPv6 if the kernel has it, and for each local port a listener for each of these families.
     """
 
     fds: list[int]
@@ -78,7 +78,7 @@ def _run_helper(pid: int, spec: NamespaceSpec, report: _socket.socket, launcher:
     signals.set_alarm(_PATIENCE)
     try:
         _enter(pid)
-        netlink.wait_until_up("lo")  # bubblewrap adds 127.0.0.1 before, and fails if it is there
+        netlink.wait_until_up("lo")  # bubblewrap adds 127.0.0.1 first, and fails if it already exists
         diag, *others = _prepare_here(spec)
         if not spec.has_opener:
             send_fds(report, _OK, [diag, *others])
@@ -130,9 +130,9 @@ def _families() -> tuple[tuple[int, str, str], ...]:
 
 
 def _make_interface(families: tuple[tuple[int, str, str], ...]) -> None:
-    """Give lo addresses that are not loopback's, and a route for everything.
+    """Give lo addresses outside the loopback range, and a default route.
 
-    The routes exist only so that connect() finds a way: the rules redirect or refuse every packet.
+    The routes exist only so that connect() finds one: the rules redirect or refuse every packet.
     """
     lo = _socket.if_nametoindex("lo")
     messages = [

@@ -1,6 +1,6 @@
-"""Messages for rtnetlink and nf_tables (netlink(7)): encoding them is pure, `send` sends them.
+"""Messages for rtnetlink and nf_tables (netlink(7)). Encoding is pure; `send` sends them.
 
-On `_socket`, since the launcher sends them (docs/decisions/0002-launch-path-imports.md).
+It uses `_socket`, since it is on the launch path (docs/decisions/0002-launch-path-imports.md).
 """
 
 import _socket
@@ -20,12 +20,12 @@ def attribute(kind: int, data: bytes) -> bytes:
 
 
 def nested(kind: int, *parts: bytes) -> bytes:
-    """Return an attribute made of attributes."""
+    """Return an attribute that contains attributes."""
     return attribute(kind | _NESTED, b"".join(parts))
 
 
 def text(kind: int, value: str) -> bytes:
-    """Return an attribute with a NUL-terminated text."""
+    """Return an attribute with a NUL-terminated string."""
     return attribute(kind, value.encode() + b"\0")
 
 
@@ -63,7 +63,7 @@ def send(protocol: int, messages: list[bytes], what: str) -> None:
 
 
 class _Closing:
-    """A socket of `_socket`, which is no context manager."""
+    """A context manager for a socket of `_socket`, which is none itself."""
 
     def __init__(self, opened: _socket.socket) -> None:
         self._opened = opened
@@ -88,7 +88,7 @@ _IS_UP = 1  # IFF_UP
 
 def wait_until_up(interface: str) -> None:
     """Wait until an interface of this network namespace is up. Raises TimeoutError."""
-    import fcntl  # only with a network of its own
+    import fcntl  # only if the sandbox has its own network
 
     request = interface.encode().ljust(40, b"\0")
     with _socket_of(ROUTE, _LINK_EVENTS) as events:  # first, so that no event is missed

@@ -1,6 +1,6 @@
-"""The nf_tables rules of a sandbox: TCP connections and DNS queries go to the gateway, all else but loopback is refused. Pure.
+"""The nf_tables rules of a sandbox: send TCP and DNS to the gateway, and refuse everything else except loopback. Pure.
 
-nat:  own addresses → as they are        UDP 53 → gateway:53        TCP → gateway:1
+nat:  own addresses → unchanged          UDP 53 → gateway:53        TCP → gateway:1
 out:  own addresses, the gateway → pass  all else → refused at once (port unreachable)
 """
 
@@ -11,7 +11,7 @@ from agent_dev.network import netlink
 from agent_dev.network.netlink import attribute, nested, number, text
 
 GATE4, GATE6 = "198.18.0.1", "fd00:ad::1"  # the gateway, as the sandbox sees it
-OWN4, OWN6 = "198.18.0.2", "fd00:ad::2"  # the sandbox: addresses that are not loopback's, so that programs look names up
+OWN4, OWN6 = "198.18.0.2", "fd00:ad::2"  # the sandbox: not loopback, so that programs look names up
 GATE_PORT, DNS_PORT = 1, 53  # privileged: no program in the sandbox can listen there
 _TABLE = "agent_dev"
 _V4, _V6, _TCP, _UDP = bytes((2,)), bytes((10,)), bytes((6,)), bytes((17,))

@@ -1,4 +1,4 @@
-"""Pass descriptors to another process with a message (unix(7))."""
+"""Pass file descriptors to another process with a message (unix(7))."""
 
 import _socket
 import sys

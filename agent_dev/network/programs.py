@@ -1,4 +1,4 @@
-"""Find the program of a connection: the kernel names the socket's inode (sock_diag(7)), /proc names who holds it."""
+"""Find the program of a connection: the kernel gives the socket's inode (sock_diag(7)), /proc gives the process that has it."""
 
 import os
 import socket
@@ -14,13 +14,13 @@ _INODE_OFFSET = 16 + 68  # header, then inet_diag_msg up to idiag_inode
 
 
 class ProgramFinder:
-    """Finds programs in one network namespace; `diag` is a sock_diag socket that was made in it."""
+    """Finds programs in one network namespace; `diag` is a sock_diag socket that was created in it."""
 
     def __init__(self, diag: socket.socket) -> None:
         diag.settimeout(0.2)
         self._diag = diag
-        self.namespace = 0  # its inode, once a program was found in it
-        self._recent: tuple[str, ...] = ()  # pids found lately
+        self.namespace = 0  # its inode, once a program has been found in it
+        self._recent: tuple[str, ...] = ()  # pids found recently
 
     def find(self, client: socket.socket, address: str, port: int) -> tuple[int, str]:
         """Return pid and name of the program at the other end of a connection to an address and port; (0, "") if unknown."""
@@ -33,7 +33,7 @@ class ProgramFinder:
         return pid, name
 
     def _candidates(self) -> Iterator[str]:
-        """Yield the pids to look at: those found before, then all; listing all takes several ms."""
+        """Yield the pids to search: those found recently, then all, because listing all takes several ms."""
         yield from self._recent
         yield from filter(str.isdecimal, os.listdir("/proc"))
 

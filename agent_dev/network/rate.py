@@ -1,4 +1,4 @@
-"""A rate limit: a burst, then so many a second."""
+"""A rate limit: a burst, then a number of events per second."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Refuse a connection at once, in words of its own protocol: a TLS alert, an HTTP response, or a reset."""
+"""Responses that refuse a connection immediately, in its own protocol: a TLS alert or an HTTP response."""
 
 from agent_dev.network.client_hello import TLS_HANDSHAKE
 from agent_dev.network.inspection import looks_like_http
@@ -8,7 +8,7 @@ FIRST_BYTES = 16
 
 
 def refusal_bytes(first: bytes, text: str) -> bytes:
-    """Return the bytes that refuse a connection which began with `first`; b"" if only a reset does."""
+    """Return the bytes that refuse a connection whose first bytes are `first`; b"" if only a reset is possible."""
     if first[:1] == bytes((TLS_HANDSHAKE,)):
         return _TLS_ALERT
     return http_refusal(text) if looks_like_http(first) else b""

@@ -1,4 +1,4 @@
-"""Carry bytes between a client in the sandbox and a server: asyncio transports, with back-pressure and half-close."""
+"""Copy bytes between a client in the sandbox and a server: asyncio transports, with back-pressure and half-close."""
 
 import asyncio
 import socket
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from agent_dev.network.access import Denied
 from agent_dev.network.inspection import Inspection
 
-_BUFFER = bytearray(1 << 16)  # shared: what is read is passed on before the next read
+_BUFFER = bytearray(1 << 16)  # shared: data is forwarded before the next read
 _VIEW = memoryview(_BUFFER)
 
 
@@ -61,10 +61,10 @@ class Relay:
         self._inspection = inspection
         self._client, self._server = _Side(self._from_client), _Side(self._from_server)
         self._client.peer, self._server.peer = self._server, self._client
-        self.denied: Denied | None = None  # why it was ended
+        self.denied: Denied | None = None  # why inspection ended it
 
     async def run(self, client: socket.socket, server: socket.socket, first: bytes, refuse: Callable[[str], bytes]) -> None:
-        """Carry bytes until both sides have ended; `first` was read and inspected before."""
+        """Copy bytes until both sides have ended; `first` has already been read and inspected."""
         self._refuse = refuse
         loop = asyncio.get_running_loop()
         transport, _ = await loop.create_connection(lambda: self._client, sock=client)
@@ -77,7 +77,7 @@ class Relay:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers of bytes that came from the client and from the server."""
+        """The numbers of bytes that the client and the server sent."""
         return {"sent": self._client.count, "received": self._server.count}
 
     def _from_client(self, data: bytes) -> None:
@@ -89,7 +89,7 @@ class Relay:
             self._forward(data, self._inspection.on_response)
 
     def _forward(self, data: bytes, inspect: Callable[[bytes], bytes] | None) -> None:
-        """Send the server what may be sent after inspection, or end both connections."""
+        """Send the server what passes the inspection, or end both connections."""
         try:
             ready = inspect(data) if inspect else data
         except Denied as error:

@@ -1,1 +1,1 @@
-"""A filter in front of the user's ssh-agent: the keys, hosts and purposes that `ssh:` names, nothing else."""
+"""A filter for the user's ssh-agent: permits only the keys, hosts and purposes that `ssh:` names."""

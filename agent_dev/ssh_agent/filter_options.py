@@ -1,4 +1,4 @@
-"""Options of the filter, and what its process reports."""
+"""Options of the filter, and the messages of its process."""
 
 from agent_dev.value import Value
 

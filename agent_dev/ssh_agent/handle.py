@@ -1,4 +1,4 @@
-"""The launcher's handle on the filter of the ssh-agent: a process, forked early so that it loads while the sandbox is built."""
+"""The launcher's handle on the ssh-agent filter, a process that is forked early so that it loads while the sandbox is built."""
 
 import _socket
 import os
@@ -24,7 +24,7 @@ class SshFilter:
                 process.leave_launcher(launcher)
                 signals.ignore(signals.PIPE)
                 process.close_all_but({theirs.fileno(), listener})
-                from agent_dev.ssh_agent import server  # in this process alone
+                from agent_dev.ssh_agent import server  # only in this process
 
                 server.run(theirs, listener, options)
             except ImportError as error:
@@ -35,11 +35,11 @@ class SshFilter:
         os.close(listener)
 
     def wait_until_ready(self) -> None:
-        """Wait until it serves. Raises CannotStart if it cannot; nothing may be started then."""
+        """Wait until it serves. Raises CannotStart if it cannot; the agent must not be started then."""
         message = self._control.recv(1 << 12)
         if message != READY:
-            reason = message.removeprefix(FAILED).decode("utf-8", "replace") or "its process ended"
-            hint = "connect to the host once outside, so that it is known; `ssh:` names the hosts"
+            reason = message.removeprefix(FAILED).decode("utf-8", "replace") or "the filter process ended"
+            hint = "connect once to each host in `ssh:` outside the sandbox, to add its key to known_hosts"
             raise CannotStart(message=f"share ssh-agent: {reason}", hint=hint)
 
     def kill(self) -> None:

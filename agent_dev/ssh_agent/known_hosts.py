@@ -1,4 +1,4 @@
-"""The keys of hosts, from the user's known_hosts files; read by ssh-keygen, which knows hashed names, patterns and marks."""
+"""Read host keys from the user's known_hosts files with ssh-keygen, which supports hashed names, patterns and markers."""
 
 import base64
 import binascii
@@ -20,7 +20,7 @@ def known_hosts_files(home: str) -> tuple[str, ...]:
 
 
 def read_host_keys(program: str, files: tuple[str, ...], hosts: tuple[SshHost, ...]) -> dict[bytes, tuple[SshHost, ...]]:
-    """Return the keys of hosts, each with the hosts that have it. Raises ValueError for a host without a key, OSError."""
+    """Return the host keys, each with the hosts that have it. Raises ValueError for a host without a key, OSError."""
     found: dict[bytes, tuple[SshHost, ...]] = {}
     for host in hosts:
         lines = [line for path in files for line in _find(program, path, host.known_name)]
@@ -34,7 +34,7 @@ def read_host_keys(program: str, files: tuple[str, ...], hosts: tuple[SshHost, .
 
 
 def _find(program: str, path: str, name: str) -> list[tuple[str, bytes]]:
-    """Return the lines about a host: mark and key."""
+    """Return the lines about a host: marker and key."""
     command = (program, "-F", name, "-f", path)
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_TIMEOUT)
     rows = (line.split() for line in done.stdout.decode("utf-8", "replace").splitlines() if not line.startswith("#"))

@@ -15,7 +15,7 @@ _METHODS = (b"publickey", b"publickey-hostbound-v00@openssh.com")
 
 
 class Malformed(ValueError):
-    """A message that is not as the protocol says."""
+    """A message that violates the protocol."""
 
 
 class Reader:
@@ -25,7 +25,7 @@ class Reader:
         self._data = data
 
     def take(self, size: int) -> bytes:
-        """Return so many bytes."""
+        """Return the next `size` bytes."""
         if len(self._data) < size:
             raise Malformed("a message ends too early")
         found, self._data = self._data[:size], self._data[size:]
@@ -40,7 +40,7 @@ class Reader:
         return int.from_bytes(self.take(4), "big")
 
     def string(self) -> bytes:
-        """Return a string, which has its length before it."""
+        """Return a string, which is preceded by its length."""
         return self.take(self.number())
 
     def end(self) -> None:
@@ -50,7 +50,7 @@ class Reader:
 
 
 def pack(data: bytes) -> bytes:
-    """Return a string with its length before it."""
+    """Return a string preceded by its length."""
     return struct.pack(">I", len(data)) + data
 
 
@@ -61,7 +61,7 @@ def fingerprint(key: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A client's statement of the host that a connection is to: its key signed the session's identifier."""
+    """A client's statement about the host of a connection: the host's key has signed the session's identifier."""
 
     key: bytes
     session: bytes
@@ -78,14 +78,14 @@ def parse_binding(reader: Reader) -> Binding:
 
 @dataclass(frozen=True, slots=True)
 class GitSignature:
-    """Data to sign in SSHSIG's format, for a purpose: `git` for commits and tags."""
+    """Data to sign in the SSHSIG format; `purpose`: `git` for commits and tags."""
 
     purpose: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Data to sign for a login (RFC 4252, section 7); `host_key` only in the hostbound form, else b""."""
+    """Data to sign for a login (RFC 4252, section 7); `host_key`: b"" except in the hostbound form."""
 
     session: bytes
     user: bytes
@@ -93,7 +93,7 @@ class Login:
 
 
 def parse_signed(data: bytes, key: bytes) -> GitSignature | Login:
-    """Return what data that a key is to sign means. Raises Malformed for everything else."""
+    """Return the meaning of data that a key is asked to sign. Raises Malformed for anything else."""
     reader = Reader(data)
     if data.startswith(_SIGNATURE_MAGIC):
         reader.take(len(_SIGNATURE_MAGIC))

@@ -1,4 +1,4 @@
-"""The version of OpenSSH: from 8.9 on, ssh tells its agent the host of each connection."""
+"""The version of OpenSSH: since 8.9, ssh reports the host of each connection to the ssh-agent (session-bind)."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ _TIMEOUT = 10  # seconds
 
 
 def read_version(program: str, environ: dict[str, str]) -> str:
-    """Return what `ssh -V` prints; "" if it cannot be run."""
+    """Return the output of `ssh -V`; "" if it cannot be run."""
     try:
         done = subprocess.run((program, "-V"), env=environ, capture_output=True, check=False, timeout=_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired):
@@ -23,5 +23,5 @@ def parse_version(text: str) -> tuple[int, int] | None:
 
 
 def binds_sessions(version: tuple[int, int]) -> bool:
-    """Return whether a version tells its agent the host. Pure."""
+    """Return whether a version reports the host to the ssh-agent. Pure."""
     return version >= _BINDING

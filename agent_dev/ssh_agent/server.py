@@ -89,7 +89,7 @@ def _answer(visit: Visit, request: bytes, agent: socket.socket, log: Log) -> byt
         log("deny", f"a malformed request: {error}")
         return FAILURE
     log("allow", purpose)
-    # An agent that knows no session-bind refuses it; here it was checked.
+    # An ssh-agent that does not support session-bind refuses it, but the filter has checked it.
     return SUCCESS if request[0] == EXTENSION else response
 
 
@@ -102,7 +102,7 @@ def _ask(agent: socket.socket, request: bytes) -> bytes:
 
 
 def _receive(connection: socket.socket) -> bytes:
-    """Return a message; b"" at the end, and for one that is too long."""
+    """Return a message; b"" at the end of the stream, or if the message is too long."""
     size = int.from_bytes(_read(connection, 4), "big")
     return _read(connection, size) if 0 < size <= MAX_SIZE else b""
 

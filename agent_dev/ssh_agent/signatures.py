@@ -18,7 +18,7 @@ _RSA: dict[bytes, type[hashes.HashAlgorithm]] = {b"rsa-sha2-256": hashes.SHA256,
 
 
 def is_signed(key: bytes, signature: bytes, data: bytes) -> bool:
-    """Return whether a host key signed data. Keys in hardware (sk-…) and certificates are not supported: False."""
+    """Return whether a host key signed data; False for hardware keys (sk-…) and certificates, which are not supported."""
     try:
         kind = Reader(key).string()
         reader = Reader(signature)

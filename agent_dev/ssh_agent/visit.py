@@ -1,6 +1,6 @@
-"""Decide about the requests of one connection to the filter. Pure but for the verification of signatures.
+"""Decide about the requests of one connection to the filter. Pure except for the verification of signatures.
 
-OpenSSH 8.9 and newer first says which host a connection is to (session-bind); what is signed then must belong to that session.
+OpenSSH 8.9 and newer first reports the host of a connection (session-bind). The data to sign must then belong to that session.
 """
 
 import hmac
@@ -15,12 +15,12 @@ Verify = Callable[[bytes, bytes, bytes], bool]  # key, signature, data
 
 
 class SshRequestRefused(Exception):
-    """A request that is refused; the text is the reason."""
+    """A refused request; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterRules:
-    """The host keys of allowed hosts, the fingerprints of usable keys (none: all), whether git's signatures are allowed."""
+    """The keys of allowed hosts, the fingerprints of usable keys (none: all), and whether git may sign."""
 
     hosts: Mapping[bytes, tuple[SshHost, ...]]
     keys: frozenset[str]
@@ -37,20 +37,20 @@ class Visit:
     def __init__(self, rules: FilterRules, verify: Verify) -> None:
         self._rules, self._verify = rules, verify
         self._session, self._host_key = b"", b""
-        self._is_spoilt = False  # it was bound to something that is not allowed: nothing is signed for it
+        self._is_spoilt = False  # it was bound to something that is not allowed, so nothing is signed
 
     def may_use(self, key: bytes) -> bool:
         """Return whether a key of the user's may be used."""
         return self._rules.may_use(key)
 
     def check(self, request: bytes) -> str:
-        """Return what a request is for, in words; "" for a list of keys. Raises SshRequestRefused, Malformed."""
+        """Return a description of a request's purpose; "" for a list of keys. Raises SshRequestRefused, Malformed."""
         reader = Reader(request)
         kind = reader.byte()
         if kind == messages.LIST:
             reader.end()
             if self._is_spoilt:
-                raise SshRequestRefused("the keys, for a host that is not allowed")
+                raise SshRequestRefused("a list of keys, for a host that is not allowed")
             return ""
         if kind == messages.EXTENSION:
             return self._bind(reader)
@@ -69,7 +69,7 @@ class Visit:
         if binding.is_forwarding:
             raise SshRequestRefused("forwarding the agent to a host")
         if binding.key not in self._rules.hosts:
-            raise SshRequestRefused(f"a host whose key {messages.fingerprint(binding.key)} is of none of the allowed ones")
+            raise SshRequestRefused(f"a host with the key {messages.fingerprint(binding.key)}, which no allowed host has")
         if not binding.session or not self._verify(binding.key, binding.signature, binding.session):
             raise SshRequestRefused("a host whose key did not sign the session")
         self._host_key, self._is_spoilt = binding.key, False
@@ -94,7 +94,7 @@ class Visit:
         if not self._host_key:
             raise SshRequestRefused("a login without a session binding: OpenSSH 8.9 or newer sends one")
         if self._is_spoilt or not hmac.compare_digest(login.session, self._session):
-            raise SshRequestRefused("a login to another host than the connection is bound to")
+            raise SshRequestRefused("a login to a host other than that of the session binding")
         if login.host_key not in (b"", self._host_key):
             raise SshRequestRefused("a login bound to another host key")
         user = login.user.decode("utf-8", "replace")

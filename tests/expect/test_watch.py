@@ -285,11 +285,11 @@ def test_without_a_running_session_the_next_command_is_named(agent_dev: AgentDev
     assert done.stderr.splitlines()[0].startswith("agent-dev: no running session for ")
     assert done.stderr.splitlines()[1] == "agent-dev: hint: agent-dev AGENT starts one"
     agent_dev.ended_session("echo new >new", "--name", "fix")
-    assert "hint: agent-dev merge fix reviews one that has ended\n" in agent_dev("watch").stderr
+    assert "hint: agent-dev merge fix reviews an ended session\n" in agent_dev("watch").stderr
     done = agent_dev("watch", "fix")
     assert (done.returncode, done.stderr) == (
         1,
-        "agent-dev: session fix is not running, but waiting\nagent-dev: hint: agent-dev merge fix\n",
+        "agent-dev: session fix is waiting, not running\nagent-dev: hint: agent-dev merge fix\n",
     )
 
 

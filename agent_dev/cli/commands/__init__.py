@@ -1,1 +1,1 @@
-"""The subcommands: their arguments and the calls that carry them out."""
+"""The subcommands: their arguments, and the calls that execute them."""

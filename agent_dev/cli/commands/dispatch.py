@@ -1,4 +1,4 @@
-"""Dispatch subcommands. Each has a module of its name, in the package of its group, that is imported when it is used."""
+"""Dispatch subcommands. Each has a module with its name in the package of its group; the module is imported when it is used."""
 
 import gc
 from importlib import import_module
@@ -11,7 +11,7 @@ from agent_dev.merge_engine import pending_marks
 from agent_dev.session import sessions
 from agent_dev.session.sessions import CommandContext
 
-_KEYWORDS = {"import": "import_bundle"}  # a subcommand whose name is a keyword of Python → its module
+_KEYWORDS = {"import": "import_bundle"}  # a subcommand whose name is a Python keyword → its module
 
 
 def find_verb(group: str, verb: str) -> Verb:
@@ -22,9 +22,9 @@ def find_verb(group: str, verb: str) -> Verb:
 
 
 def run_verb(target: tuple[str, str], argv: list[str], options: RunOptions, environ: dict[str, str]) -> int:
-    """Run a subcommand and return the exit code; CannotStart exits 1 here, its own code is for runs. Raises AgentDevError."""
+    """Run a subcommand and return the exit code. CannotStart exits with 1: its own code is for runs. Raises AgentDevError."""
     group, verb = target
-    gc.set_threshold(100_000)  # tens of thousands of changes hold no cycles; collecting takes a tenth of a merge
+    gc.set_threshold(100_000)  # tens of thousands of changes have no cycles; collecting them takes a tenth of a merge
     try:
         context = sessions.command_context(options, environ)
         _recover(verb, context)

@@ -1,4 +1,4 @@
-"""Lock a session for a subcommand; find the session whose commits are meant."""
+"""Lock a session for a subcommand; find the session for a subcommand about commits."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ def locked_session(one: ListedSession) -> Iterator[store.Session]:
 
 
 def find_with_commits(name: str, context: CommandContext) -> ListedSession:
-    """Return the session whose commits are meant: if none is waiting, the newest merged one."""
+    """Return the session for a subcommand about commits: an open one, else the newest merged one."""
     try:
         return sessions.find_session(context, name, sessions.OPEN)
     except NoSession:

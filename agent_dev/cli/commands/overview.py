@@ -36,7 +36,7 @@ def run(_argv: list[str], context: CommandContext, options: RunOptions) -> int:
 
 
 def _show_menu(overview: Overview, context: CommandContext) -> None:
-    """Let the user select a command and run it; return if the user leaves the menu, or the terminal cannot show it."""
+    """Let the user select a command and run it; return if the user quits the menu, or the terminal cannot show it."""
     from agent_dev.cli.menu import entries, screen  # only on a terminal
 
     if not screen.can_show_menu(context.environ):

@@ -1,1 +1,1 @@
-"""The broker: requests to a host get the user's key on their way out; inside there is a stand-in, worth nothing elsewhere."""
+"""The broker: adds the user's real key to requests to a host. The sandbox has only a stand-in key, which is useless elsewhere."""

@@ -1,4 +1,4 @@
-"""A certificate authority of one session. Its key stays in the gateway's memory; a host's certificate is made on first need."""
+"""The certificate authority of one session. Its key stays in the gateway's memory; each host's certificate is made on demand."""
 
 import os
 import ssl
@@ -15,10 +15,10 @@ _NAME = "agent-dev, this session only"
 
 
 class Authority:
-    """Signs certificates that only one sandbox trusts, for some names."""
+    """Signs certificates for some names; only one sandbox trusts them."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        """Make the authority; `names`: the only hosts whose certificates it can sign."""
+        """Create the authority; `names`: the only hosts for which it can sign certificates."""
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _NAME)])
         self._contexts: dict[str, ssl.SSLContext] = {}
@@ -46,7 +46,7 @@ class Authority:
         return self.certificate.public_bytes(Encoding.PEM)
 
     def context(self, host: str) -> ssl.SSLContext:
-        """Return the server side of TLS for a host; a handshake that asks for another name fails."""
+        """Return the server's TLS context for a host; a handshake for another name fails."""
         if host not in self._contexts:
             self._contexts[host] = self._make_context(host)
         return self._contexts[host]
@@ -86,7 +86,7 @@ class Authority:
 
 
 def _load(context: ssl.SSLContext, pair: bytes) -> None:
-    """Load a key and its certificate from memory; the library reads files only."""
+    """Load a key and its certificate from memory, through a memfd: the library reads only files."""
     fd = os.memfd_create("leaf", os.MFD_CLOEXEC)
     try:
         os.write(fd, pair)

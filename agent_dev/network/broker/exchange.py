@@ -1,4 +1,4 @@
-"""The requests of one client connection: each is decided, gets the real key, is carried to the host and logged."""
+"""Handle the requests of one client connection: check each, add the real key, forward it to the host, and log it."""
 
 import asyncio
 import ssl
@@ -32,13 +32,13 @@ class RequestRow:
     status: int = 0
     sent: int = 0
     received: int = 0
-    why: str = ""  # it was refused
-    problem: str = ""  # the host was not reached
+    why: str = ""  # why it was refused
+    problem: str = ""  # why the host was not reached
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """The way to the host: its key, its port, a function that connects, and one that logs a finished request."""
+    """The parameters of the host: its key, its port, a function that connects, and one that logs a finished request."""
 
     key: BrokeredKey
     port: int
@@ -69,7 +69,7 @@ class ClientConnection:
         self._upstream: _Upstream | None = None
 
     async def serve(self) -> None:
-        """Carry requests until one side ends. Raises OSError when a peer is gone or a time limit was reached."""
+        """Forward requests until one side ends. Raises OSError if a peer has closed the connection or a timeout has expired."""
         try:
             while await self._serve_one():
                 self._http.start_next_cycle()
@@ -78,7 +78,7 @@ class ClientConnection:
             self._writer.close()
 
     async def _serve_one(self) -> bool:
-        """Carry one request; return whether there can be another."""
+        """Forward one request; return whether there can be another."""
         try:
             async with asyncio.timeout(_IDLE):
                 event = await _next_event(self._http, self._reader)
@@ -121,7 +121,7 @@ class ClientConnection:
                 await asyncio.gather(body, return_exceptions=True)
 
     async def _checked_beginning(self, request: Request) -> list[h11.Event]:
-        """Return the events of a push's body that had to be read to know what it changes. Raises Denied."""
+        """Read a push's body until all of its commands are known; return the events that were read. Raises Denied."""
         credential = self._outside.key.credential
         if not is_push(credential, request):
             return []
@@ -155,7 +155,7 @@ class ClientConnection:
         self._upstream = None
 
     async def _send_body(self, upstream: _Upstream, row: RequestRow) -> None:
-        """Carry the body of the request."""
+        """Forward the body of the request."""
         writer = upstream.streams[1]
         while True:
             async with asyncio.timeout(_BODY):
@@ -175,7 +175,7 @@ class ClientConnection:
         upstream.streams[1].write(_encode(upstream.http, event))
 
     async def _receive(self, upstream: _Upstream, row: RequestRow, body: "asyncio.Task[None] | None") -> bool:
-        """Carry the response; return whether another request can follow."""
+        """Forward the response; return whether another request can follow."""
         reader, _ = upstream.streams
         event = await _next_event(upstream.http, reader)
         while isinstance(event, h11.InformationalResponse) and event.status_code != 101:
@@ -191,7 +191,7 @@ class ClientConnection:
             return False
         await self._receive_body(upstream, row)
         if body and not body.done() and self._http.their_state is h11.SEND_BODY:
-            return False  # the host has answered before the end of the request
+            return False  # the host answered before the end of the request
         if body:
             await body
         self._recycle(upstream)
@@ -210,14 +210,14 @@ class ClientConnection:
                 return
 
     def _recycle(self, upstream: _Upstream) -> None:
-        """Keep the connection to the host for the next request, if it can be."""
+        """Keep the connection to the host for the next request, if it is reusable."""
         if upstream.http.our_state is h11.DONE and upstream.http.their_state is h11.DONE:
             upstream.http.start_next_cycle()
         else:
             self._drop_upstream()
 
     async def _switch(self, upstream: _Upstream, row: RequestRow) -> None:
-        """Copy both ways after a change of the protocol."""
+        """Copy both ways after a protocol upgrade."""
         reader, writer = upstream.streams
         writer.write(self._http.trailing_data[0])
         self._writer.write(upstream.http.trailing_data[0])
@@ -256,7 +256,7 @@ class ClientConnection:
         await self._answer(_BAD_GATEWAY, "text/plain; charset=utf-8", f"agent-dev: {host}: {reason}\n".encode())
 
     async def _drain(self) -> None:
-        """Read the rest of a refused push, so that git reads the answer."""
+        """Read the rest of a refused push: git reads the response only after it has sent everything."""
         size = 0
         try:
             async with asyncio.timeout(_DRAIN):
@@ -269,7 +269,7 @@ class ClientConnection:
             return
 
     async def _answer(self, status: int, kind: str, body: bytes) -> None:
-        """Answer for the host, and end the connection."""
+        """Respond in place of the host, and end the connection."""
         headers = [("content-type", kind), ("content-length", str(len(body))), ("connection", "close")]
         try:
             self._write(h11.Response(status_code=status, headers=headers))
@@ -280,10 +280,10 @@ class ClientConnection:
                 self._writer.write_eof()
             await self._discard()
         except (OSError, h11.LocalProtocolError):
-            return  # the client is gone, or had asked for no answer
+            return  # the client is gone, or expects no response
 
     async def _discard(self) -> None:
-        """Read what the client still sends: a reset could overtake the answer."""
+        """Read what the client still sends: otherwise a reset could arrive before the response."""
         async with asyncio.timeout(1):
             while await self._reader.read(CHUNK):
                 pass
@@ -297,7 +297,7 @@ def _encode(connection: h11.Connection, event: h11.Event) -> bytes:
 
 
 async def _next_event(connection: h11.Connection, reader: asyncio.StreamReader) -> Event:
-    """Return the next event of a connection, also that of its end."""
+    """Return the next event of a connection, including the event of its end."""
     while True:
         event = connection.next_event()
         if event is not h11.NEED_DATA:

@@ -20,7 +20,7 @@ _FIRST_BYTE, _HANDSHAKE = 300, 15  # seconds
 
 @dataclass(frozen=True, slots=True)
 class BrokerHandler:
-    """Carries the requests to one host; the real key is added on the way out."""
+    """Forwards the requests to one host, with the real key."""
 
     key: BrokeredKey
     authority: Authority
@@ -28,13 +28,13 @@ class BrokerHandler:
     log: ConnectionLog
 
     async def handle(self, connection: Connection, open_server: OpenServer) -> None:
-        """Carry a connection to its end; each request is a row of the log. Raises Denied, OSError."""
+        """Handle a connection until it ends; each request is a row of the log. Raises Denied, OSError."""
         row = connection.entry.row
         row["credential"] = self.key.credential.name
         host = self.key.credential.host
         first = await _first_byte(connection.client)
         is_tls = first[0] == TLS_HANDSHAKE
-        connection.received += first  # a refusal is in the words of its protocol
+        connection.received += first  # selects the protocol of a refusal
         inside = await _open_streams(connection.client.dup(), self.authority.context(host) if is_tls else None)
         base: dict[str, object] = {
             name: row[name] for name in ("name", "address", "port", "credential", "rule", "pid", "program") if name in row
@@ -62,7 +62,7 @@ def _log_row(base: dict[str, object], made: RequestRow, begin: float) -> dict[st
 
 
 async def _first_byte(client: socket.socket) -> bytes:
-    """Return a client's first byte, and leave it there. Raises OSError."""
+    """Return a client's first byte without consuming it. Raises OSError."""
     loop, is_ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(client, is_ready.set)
     try:
@@ -77,7 +77,7 @@ async def _first_byte(client: socket.socket) -> bytes:
 
 
 async def _open_streams(client: socket.socket, context: ssl.SSLContext | None) -> Streams:
-    """Return the streams of a client, after a handshake if there is a context. Raises Denied, OSError."""
+    """Return the streams of a client, after a TLS handshake if there is a context. Raises Denied, OSError."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=CHUNK)
     protocol = asyncio.StreamReaderProtocol(reader)

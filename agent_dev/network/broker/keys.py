@@ -1,4 +1,4 @@
-"""Decide about one request to a host with a credential: whether it is allowed, and which headers it has outside. Pure."""
+"""Decide whether a request to a host with a credential is allowed, and which headers are sent to the host. Pure."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from agent_dev.wildcard import matches_stars
 
 Headers = list[tuple[bytes, bytes]]
 
-# Headers that hold keys. A key in another place than these is not found.
+# Headers that contain keys. A key in any other place is not found.
 _KEY_HEADERS = frozenset(
     (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key", b"private-token", b"job-token", b"x-auth-token", b"x-token")
 )
@@ -31,7 +31,7 @@ OTHER_KEY = "this key is not the stand-in key of this session"
 
 @dataclass(frozen=True, slots=True)
 class BrokeredKey:
-    """A credential with its real key and its stand-in; neither is shown by repr()."""
+    """A credential with its real key and its stand-in; repr() shows neither."""
 
     credential: Credential
     real: bytes = field(repr=False)
@@ -48,7 +48,7 @@ class Request:
 
     @property
     def path(self) -> str:
-        """The target without its query, which may have a key."""
+        """The target without its query, which may contain a key."""
         return self.target.partition("?")[0]
 
     def values(self, name: bytes) -> list[bytes]:
@@ -57,12 +57,12 @@ class Request:
 
     @property
     def is_websocket(self) -> bool:
-        """True if it asks for the protocol WebSocket."""
+        """True if it is an upgrade to WebSocket."""
         return [value.lower() for value in self.values(b"upgrade")] == [b"websocket"]
 
 
 def outside_request(key: BrokeredKey, request: Request, port: int) -> tuple[str, Headers]:
-    """Return the target and the headers that a request has outside. Raises Denied."""
+    """Return the target and the headers that are sent to the host. Raises Denied."""
     _check_form(key.credential, request, port)
     target, in_query = _with_real_key(key, request.target)
     headers, in_headers = _replace(key, request.headers)
@@ -80,24 +80,24 @@ _SWITCH = (b"connection", b"upgrade")
 
 
 def is_push(credential: Credential, request: Request) -> bool:
-    """Return whether the body of a request has to be read: a push to a repository, of which only some branches are allowed."""
+    """Return whether a request is a push whose branches are limited, so that its body must be checked."""
     return bool(credential.push) and request.method == "POST" and request.path.endswith(_PUSH)
 
 
 def _check_form(credential: Credential, request: Request, port: int) -> None:
-    """Refuse what is ambiguous, or for another host. Raises Denied."""
+    """Refuse a request that is ambiguous, or for another host. Raises Denied."""
     if request.method in ("CONNECT", "TRACE") or not request.target.startswith("/"):
         raise Denied(f"{request.method} with this target is not allowed")
     hosts = [value.lower() for value in request.values(b"host")]
     name = credential.host.encode()
     if len(hosts) != 1 or hosts[0].removesuffix(b":%d" % port).removesuffix(b":80").removesuffix(b":443") != name:
-        raise Denied(f"HTTP asks for another host than {credential.host}")
+        raise Denied(f"the request is for a host other than {credential.host}")
     if request.values(b"transfer-encoding") and request.values(b"content-length"):
         raise Denied("not a valid HTTP request: two lengths")
 
 
 def _check_use(credential: Credential, request: Request, *, has_key: bool) -> None:
-    """Refuse what the credential's limits do not allow. Raises Denied."""
+    """Refuse a request that the credential's limits do not allow. Raises Denied."""
     if credential.methods and request.method not in credential.methods:
         raise Denied(f"the method {request.method} is not allowed")
     path = unquote(request.path)
@@ -110,15 +110,15 @@ def _check_use(credential: Credential, request: Request, *, has_key: bool) -> No
 
 
 def _check_git_use(request: Request, path: str, *, has_key: bool) -> None:
-    """Refuse what could change a repository in another way than by a push that is read. Raises Denied."""
+    """Refuse requests that could change a repository without a push that is checked. Raises Denied."""
     is_plain = path == request.path
     if "git-receive-pack" in path.lower() and not (is_plain and path.endswith(_PUSH)):
         raise Denied("a push with an unusual path")
     if not is_plain or not _is_git(request.method, path):
         if has_key:
-            raise Denied("this key is for git alone")
+            raise Denied("this key is only for git")
         if request.method not in _SAFE_METHODS:
-            raise Denied(f"{request.method} is allowed to git alone")
+            raise Denied(f"only git may use {request.method}")
 
 
 def _refuses_key(credential: Credential, request: Request) -> bool:
@@ -134,7 +134,7 @@ def _is_git(method: str, path: str) -> bool:
 
 
 def _with_real_key(key: BrokeredKey, target: str) -> tuple[str, bool]:
-    """Return a target with the real key in place of the stand-in, and whether it was there. Raises Denied for another key."""
+    """Return a target with the stand-in key replaced, and whether it had that key. Raises Denied for another key."""
     path, mark, query = target.partition("?")
     stand_in = key.stand_in.decode()
     for name, value in parse_qsl(query, keep_blank_values=True):
@@ -146,7 +146,7 @@ def _with_real_key(key: BrokeredKey, target: str) -> tuple[str, bool]:
 
 
 def _replace(key: BrokeredKey, headers: Sequence[tuple[bytes, bytes]]) -> tuple[Headers, bool]:
-    """Return headers with the real key, and whether the stand-in was there. Raises Denied for another key."""
+    """Return headers with the stand-in key replaced, and whether they had that key. Raises Denied for another key."""
     own = key.credential.header.partition(":")[0].encode()
     kept: Headers = []
     is_found = False
@@ -164,7 +164,7 @@ def _replace(key: BrokeredKey, headers: Sequence[tuple[bytes, bytes]]) -> tuple[
 
 
 def _real_value(key: BrokeredKey, name: bytes, value: bytes) -> bytes:
-    """Return the value of a header with the real key. Raises Denied if it does not have the stand-in."""
+    """Return the value of a header with the real key. Raises Denied if it does not contain the stand-in key."""
     if name == b"authorization":
         scheme, space, word = value.partition(b" ")
         if _is_basic(value):

@@ -1,4 +1,4 @@
-"""Options of the broker: what the gateway's process needs to read real keys and to know their stand-ins."""
+"""Options of the broker, with which the gateway's process reads the real keys and recognizes their stand-ins."""
 
 from agent_dev.config.credentials import Credential
 from agent_dev.value import Value

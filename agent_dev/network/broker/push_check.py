@@ -1,4 +1,4 @@
-"""Read the commands of a git push (gitprotocol-pack(5), receive-pack), and refuse those that no pattern allows. Pure."""
+"""Read the commands of a git push (receive-pack, gitprotocol-pack(5)), and refuse those that no pattern allows. Pure."""
 
 import zlib
 
@@ -13,7 +13,7 @@ _BAND = 60000  # bytes of one packet of a side band
 
 
 class PushRefused(Denied):
-    """A push that is refused; `refs` are all of its refs, `capabilities` what git understands."""
+    """A refused push; `refs`: all of its refs, `capabilities`: what the client's git supports."""
 
     def __init__(self, reason: str, refs: tuple[str, ...] = (), capabilities: frozenset[str] = frozenset()) -> None:
         super().__init__(reason)
@@ -21,7 +21,7 @@ class PushRefused(Denied):
 
 
 class PushCheck:
-    """Reads the beginning of a push; `patterns` are of branches, or of refs if they begin with `refs/`."""
+    """Reads the beginning of a push; `patterns` match branches, or refs if they begin with `refs/`."""
 
     def __init__(self, patterns: tuple[str, ...], *, is_gzip: bool) -> None:
         self._patterns = tuple(one if one.startswith("refs/") else _HEADS + one for one in patterns)
@@ -46,7 +46,7 @@ class PushCheck:
         return False
 
     def finish(self) -> None:
-        """Note the end of the request. Raises PushRefused, since the commands are not complete."""
+        """Raise PushRefused: the request ended before the commands were complete."""
         raise PushRefused("the push is incomplete")
 
     def _next_line(self) -> bytes | None:
@@ -72,7 +72,7 @@ class PushCheck:
         if line.startswith(b"shallow "):
             return
         if line.startswith(b"push-cert"):
-            raise PushRefused("a signed push is not read")
+            raise PushRefused("signed pushes are not supported")
         text, nul, capabilities = line.partition(b"\0")
         if nul:
             if self._commands:
@@ -97,7 +97,7 @@ class PushCheck:
 
 
 def report(refused: PushRefused, host: str) -> bytes:
-    """Return git's own form of a refusal, so that it shows the reason; b"" if the client does not understand it."""
+    """Return a refusal as git's status report, so that git shows the reason; b"" if the client does not support that."""
     if not refused.capabilities & {"report-status", "report-status-v2"} or not refused.refs:
         return b""
     reason = f"agent-dev: {host}: {refused}".encode("ascii", "backslashreplace")[:900]
@@ -122,5 +122,5 @@ def _ref_name(ref: bytes) -> str:
     except UnicodeDecodeError:
         raise PushRefused("the name of a ref is not valid UTF-8") from None
     if not name.startswith("refs/") or ".." in name or any(char <= " " or char in "~^:?*[\\\x7f" for char in name):
-        raise PushRefused("the push is not valid: the name of a ref")
+        raise PushRefused("the push is not valid: a ref has an invalid name")
     return name

@@ -1,4 +1,4 @@
-"""Read real keys: from a variable, a file, or the output of a command. Done in the gateway's process; never as an argument."""
+"""Read real keys from a variable, a file, or the output of a command, in the gateway's process. No argument contains a key."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ _PATIENCE = 60  # seconds for a command
 
 
 class NoKey(Exception):
-    """A key that cannot be read; the text says why, without anything of it."""
+    """A key that cannot be read; the text is the reason, and contains no part of the key."""
 
 
 def read_key(credential: Credential, options: BrokerOptions) -> bytes:
@@ -32,7 +32,7 @@ def read_key(credential: Credential, options: BrokerOptions) -> bytes:
         raise NoKey(f"credentials: {credential.name}: {error}") from None
     key = text.strip()
     if not key or any(not 0x21 <= byte <= 0x7E for byte in key):
-        raise NoKey(f"credentials: {credential.name}: {credential.source} has no key: one line without spaces is needed")
+        raise NoKey(f"credentials: {credential.name}: {credential.source} has no key: it must be one line without spaces")
     return key
 
 
@@ -55,7 +55,7 @@ def _run(command: tuple[str, ...], options: BrokerOptions) -> bytes:
     name = command[0]
     program = find_program(name, options.environ, options.untrusted)
     if program is None:
-        raise NoKey(f"{name} is not found outside of what the agent can write")
+        raise NoKey(f"{name} is not found in a directory that the agent cannot write to")
     try:
         done = subprocess.run(
             (program, *command[1:]),

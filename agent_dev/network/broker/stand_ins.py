@@ -1,4 +1,4 @@
-"""Stand-in keys: random, of the form of real ones, and made anew for each session."""
+"""Stand-in keys: random keys in the format of real ones, generated for each session."""
 
 import os
 
@@ -14,7 +14,7 @@ _FEWEST = 20  # random letters: 119 bits
 
 
 def make_stand_ins(values: "Iterable[tuple[str, Any]]") -> tuple[tuple[str, str], ...]:
-    """Return a stand-in key for each variable of credentials; two hosts with the same variable have the same."""
+    """Return a stand-in key for each variable of credentials; hosts with the same variable share it."""
     names = dict.fromkeys(one.variable for one in parse_credentials(values))
     return tuple((name, _make(*key_prefix(name))) for name in names)
 

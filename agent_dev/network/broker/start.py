@@ -1,4 +1,4 @@
-"""Start the broker in the gateway's process: read the keys, make the session's authority, and one handler per host."""
+"""Start the broker in the gateway's process: read the keys, create the session's certificate authority and a handler per host."""
 
 import resource
 import ssl
@@ -17,7 +17,7 @@ Handlers = dict[tuple[str, int], BrokerHandler]
 
 
 def start_broker(options: BrokerOptions, upstream_ca: str, log: ConnectionLog) -> Handlers:
-    """Return the handlers of hosts with a credential, by name and port inside. Raises ValueError with what is wrong."""
+    """Return the handlers of hosts with a credential, by name and port inside. Raises ValueError with the reason."""
     _hide_memory()
     try:
         keys = [_key(options, number) for number in range(len(options.credentials))]

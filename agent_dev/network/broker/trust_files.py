@@ -1,4 +1,4 @@
-"""Files of a session with the authorities that its programs trust: the system's, the user's, and the session's own.
+"""Files of a session with the CA certificates that its programs trust: the system's, the user's, and the session's own.
 
 The launcher creates them empty and mounts them; the gateway writes them before the agent starts.
 """
@@ -37,8 +37,8 @@ def write_files(folder: str, authority: "Authority", upstream_ca: str) -> None:
 
 
 def _java_store(bundle: bytes) -> bytes:
-    """Return the certificates as a PKCS#12 file without a password, which Java reads in place of its own store."""
-    from cryptography import x509  # with Java alone
+    """Return the certificates as a PKCS#12 file without a password, which Java reads instead of its own trust store."""
+    from cryptography import x509  # only with Java
     from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
 
     found = x509.load_pem_x509_certificates(bundle)

@@ -1,1 +1,1 @@
-"""Deciders: which rule allows a captured connection, or whether the user is asked. One per mode of the network."""
+"""Deciders, one per network mode: find the rule that allows a captured connection, or ask the user."""

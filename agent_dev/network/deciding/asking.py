@@ -1,4 +1,4 @@
-"""The mode `ask`: a connection that no rule names waits for the user's answer."""
+"""The mode `ask`: a connection that no rule matches waits for the user's answer."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ from agent_dev.network.deciding.live_rules import LiveRules
 from agent_dev.network.deciding.questions import GONE, NONE, Questions
 from agent_dev.session import approvals
 
-_NO_ANSWER = {NONE: "nobody has approved it in time", GONE: "it gave up before an answer"}
+_NO_ANSWER = {NONE: "nobody approved it in time", GONE: "the client gave up before an answer"}
 
 
 class AskDecider:
@@ -46,14 +46,14 @@ class AskDecider:
         return access.decide(self.rules, wanted)
 
     async def _check_destination(self, rule: NameRule | AddressRule, wanted: Destination) -> None:
-        """Raise Denied for what would be refused in any case, and for a name that does not exist."""
+        """Raise Denied for a destination that would be refused in any case, and for a name that does not exist."""
         if isinstance(rule, NameRule):
             try:
                 await self._connector.addresses(self.rules, rule, wanted)
             except OSError as error:
                 raise Denied(f"no rule allows it, and {failure_reason(error)}") from None
         elif not is_public(wanted.address):
-            raise Denied("no rule allows it, and you are not asked about addresses that are not public")
+            raise Denied("no rule allows it, and agent-dev does not ask about non-public addresses")
 
     async def _ask(self, connection: Connection) -> None:
         """Wait for the user's approval. Raises Denied."""
@@ -62,7 +62,7 @@ class AskDecider:
         try:
             answer = await self._questions.ask(connection)
         except asyncio.CancelledError:
-            row |= {"decision": DENIED, "why": "the sandbox has ended before an answer"}
+            row |= {"decision": DENIED, "why": "the sandbox ended before an answer"}
             raise
         finally:
             row |= {"answer": answer, "waited": round(1000 * (time.monotonic() - start))}
@@ -72,8 +72,8 @@ class AskDecider:
             raise Denied("denied by the user")
 
     def _apply(self, wanted: Destination, answer: str) -> None:
-        """Add the rule that an answer makes."""
+        """Add the rule that follows from an answer."""
         if answer == approvals.NO:
             self._live.add_for_session(DENY, str(wanted))
-        elif answer in (approvals.SESSION, approvals.ALWAYS):  # the file of the profile has the latter already
+        elif answer in (approvals.SESSION, approvals.ALWAYS):  # ALWAYS: the profile's file already has it
             self._live.add_for_session(ALLOW, str(wanted))

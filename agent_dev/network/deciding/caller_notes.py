@@ -1,7 +1,7 @@
 """Lines on the stderr of the program that made a connection: why it was refused, or that it waits for the user.
 
-They are for people who read a command's output. A full-screen program's terminal is left alone, and each program gets a line
-about a destination once.
+They are for people who read a command's output. Nothing is written to the terminal of a full-screen program, and each program
+gets only one line per destination and reason.
 """
 
 import os
@@ -18,7 +18,7 @@ _BURST, _PER_SECOND = 20, 5
 
 
 class CallerNotes:
-    """Writes the lines, at most five a second after the first twenty; a program that does not read its stderr delays nothing."""
+    """Writes the lines: a burst of twenty, then five a second. A program that does not read its stderr delays nothing."""
 
     def __init__(self, finder: ProgramFinder) -> None:
         self._finder = finder

@@ -1,4 +1,4 @@
-"""Deciders: which rule allows a captured connection. One per mode of the network."""
+"""Deciders, one per network mode: find the rule that allows a captured connection."""
 
 from ipaddress import ip_network
 from typing import Protocol
@@ -10,7 +10,7 @@ from agent_dev.network.connection import Connection
 
 
 class Decider(Protocol):
-    """Decides about connections."""
+    """Decides whether connections are allowed."""
 
     @property
     def rules(self) -> RuleSet:
@@ -34,7 +34,7 @@ class RuleDecider:
 class LearnDecider:
     """Allows every name that no rule denies, and marks those without a rule: the mode `learn`.
 
-    Where a name leads is checked as for every rule that is not private.
+    The addresses of a name are checked as for every rule without `private: true`.
     """
 
     def __init__(self, rules: RuleSet) -> None:
@@ -46,7 +46,7 @@ class LearnDecider:
             return access.decide(self.rules, connection.wanted)
         except NoRule:
             if not connection.wanted.name:
-                raise Denied("an address without a name, and no rule allows it") from None
+                raise Denied("no rule allows it, and `learn` allows only names") from None
         connection.entry.row["learned"] = True
         return rule_for(connection.wanted)
 

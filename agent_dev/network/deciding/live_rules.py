@@ -1,6 +1,7 @@
 """The rules of a running sandbox: those of its settings, and those that the user's answers add while it runs.
 
-Answers for the session are kept in its folder, for when it is resumed; those for always in a file of the profile.
+Answers for the session are kept in its folder, so that they apply when it is resumed. Permanent answers are in a file of the
+profile.
 """
 
 import json
@@ -16,7 +17,7 @@ _MAX_SIZE = 1 << 20  # bytes
 
 
 class LiveRules:
-    """Rules that grow."""
+    """The rules in force, to which answers are added."""
 
     def __init__(self, allow: tuple[str, ...], deny: tuple[str, ...], folder: str, remembered: str) -> None:
         """Take the rules of the settings, the session's folder and the profile's file. Raises ValueError."""
@@ -38,7 +39,7 @@ class LiveRules:
         try:
             replace_file(f"{self._folder}/{_SESSION_FILE}", json.dumps(lists).encode())
         except OSError:
-            return  # a full disk: it holds as long as this run
+            return  # disk full: the rule applies only until this run ends
 
     def read_changes(self) -> None:
         """Read the profile's file again if it has changed; a damaged one adds nothing."""
@@ -68,7 +69,7 @@ class LiveRules:
 
 
 def read_session_rules(folder: str) -> RememberedRules:
-    """Return the rules that answers made for a session; a damaged file has none, so the user is asked again."""
+    """Return the rules that answers added for a session; none if the file is damaged, so that the user is asked again."""
     try:
         with open(f"{folder}/{_SESSION_FILE}", "rb") as file:
             lists = json.loads(file.read(_MAX_SIZE))

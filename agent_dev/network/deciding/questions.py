@@ -1,4 +1,4 @@
-"""Questions to the user about connections: one per name and port, which all connections to it share."""
+"""Questions to the user about connections: one per name and port, shared by all connections to it."""
 
 import asyncio
 import errno
@@ -14,7 +14,7 @@ from agent_dev.network.deciding.caller_notes import CallerNotes
 from agent_dev.session import approvals
 from agent_dev.session.alerts import Alerts
 
-NONE, GONE = "none", "gone"  # instead of an answer: none in time, or no connection waits any more
+NONE, GONE = "none", "gone"  # instead of an answer: none in time, or no connection is waiting any more
 _INTERVAL = 0.1  # seconds between checks for answers
 _MAX_QUESTIONS = 64  # at once
 _ESTABLISHED, _CLOSE = 1, 7  # states of a TCP connection
@@ -32,7 +32,7 @@ class _ConnectionQuestion:
 
 
 class Questions:
-    """The questions of one sandbox. `on_answer` gets each answer once, before any connection goes on."""
+    """The questions of one sandbox. `on_answer` gets each answer once, before any connection continues."""
 
     on_answer: Callable[[Destination, str], None]
 
@@ -90,7 +90,7 @@ class Questions:
         self._polling = None
 
     def _answer(self, question: _ConnectionQuestion) -> str:
-        """Return the answer, or what stands for it; "" while there is none."""
+        """Return the answer, NONE or GONE; "" while the question waits."""
         answer = approvals.read_answer(self._folder, question.number)
         if answer:
             return answer
@@ -100,7 +100,7 @@ class Questions:
 
 
 def _still_waits(connection: Connection) -> bool:
-    """Return whether the client has not given up. One that has only ended its sending side still waits while its program runs."""
+    """Return whether the client is still waiting. One that has only shut down its sending side waits while its program runs."""
     try:
         state = connection.client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
     except OSError as error:

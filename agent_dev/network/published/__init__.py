@@ -1,1 +1,1 @@
-"""Published ports: servers inside that this machine reaches on its own loopback."""
+"""Published ports: servers inside that the host can reach on its own loopback."""

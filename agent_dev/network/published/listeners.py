@@ -1,6 +1,6 @@
-"""Open the ports outside that are published, before anything is started.
+"""Open the published ports on the host before the agent is started.
 
-On `_socket`, since the launcher does it (docs/decisions/0002-launch-path-imports.md).
+It uses `_socket`, since it is on the launch path (docs/decisions/0002-launch-path-imports.md).
 """
 
 import _socket
@@ -17,7 +17,7 @@ _V6ONLY = 26
 def open_listeners(ports: tuple[PublishedPort, ...]) -> list[tuple[int, int]]:
     """Return a listening socket for each port, with the port inside. Raises CannotStart if one cannot be opened.
 
-    An optional port that is in use is left out.
+    An optional port that is in use is skipped.
     """
     opened: list[tuple[int, int]] = []
     for port in ports:
@@ -33,7 +33,7 @@ def open_listeners(ports: tuple[PublishedPort, ...]) -> list[tuple[int, int]]:
 
 
 def listen(address: str, port: int) -> int:
-    """Return a listening socket; port 0: any that is free. Raises OSError."""
+    """Return a listening socket; port 0: any free port. Raises OSError."""
     is_six = ":" in address
     made = _socket.socket(_socket.AF_INET6 if is_six else _socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     try:
@@ -52,8 +52,8 @@ def _explain(port: PublishedPort, error: OSError) -> CannotStart:
     place = f"port {port.outside} of {port.address}"
     if error.errno == errno.EADDRINUSE:
         free = port.outside + 1 if port.outside < 65535 else port.outside - 1
-        hint = f"--publish {free}:{port.inside}, or {port.text}? to go on without it" if not port.is_optional else ""
+        hint = f"--publish {free}:{port.inside}, or --publish {port.text}? to skip it if in use" if not port.is_optional else ""
         return CannotStart(message=f"publish: {place} is in use", hint=hint)
     if error.errno == errno.EACCES:
-        return CannotStart(message=f"publish: you may not use {place}", hint=f"--publish {8000 + port.inside}:{port.inside}")
-    return CannotStart(message=f"publish: {place}: {error.strerror}", hint="an address of this machine, as 127.0.0.1")
+        return CannotStart(message=f"publish: no permission to use {place}", hint=f"--publish {8000 + port.inside}:{port.inside}")
+    return CannotStart(message=f"publish: {place}: {error.strerror}", hint="use an address of this machine, such as 127.0.0.1")

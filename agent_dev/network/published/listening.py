@@ -1,4 +1,4 @@
-"""The ports that programs in a network namespace listen on, from the kernel (sock_diag(7))."""
+"""Ask the kernel on which ports the programs in a network namespace listen (sock_diag(7))."""
 
 import select
 import socket
@@ -15,7 +15,7 @@ _STATE_OFFSET, _PORT_OFFSET, _ADDRESS_OFFSET = 16 + 1, 16 + 4, 16 + 8  # in a me
 
 
 def listening_ports(diag: socket.socket) -> set[int]:
-    """Return the ports at which a connection to 127.0.0.1 or ::1 arrives. Raises OSError."""
+    """Return the ports that accept a connection to 127.0.0.1 or ::1. Raises OSError."""
     found = (*_listeners(diag, socket.AF_INET), *_listeners(diag, socket.AF_INET6))
     return {port for port, address in found if _is_own(address)}
 
@@ -41,7 +41,7 @@ def _listener(data: bytes, family: int) -> tuple[int, str]:
 
 
 def _drop_old_responses(diag: socket.socket) -> None:
-    """Drop responses to earlier requests that came too late."""
+    """Drop late responses to earlier requests."""
     while select.select([diag], [], [], 0)[0]:
         diag.recv(1 << 16)
 

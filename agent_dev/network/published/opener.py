@@ -1,6 +1,6 @@
-"""The opener: a process in the sandbox's network that makes sockets there for the gateway, and does nothing else.
+"""The opener: a process in the sandbox's network namespace that only creates sockets there for the gateway.
 
-A socket belongs to the network of the process that made it. The gateway connects those that it gets to servers inside.
+A socket belongs to the network namespace of the process that created it. The gateway connects these sockets to servers inside.
 """
 
 import _socket
@@ -16,7 +16,7 @@ _FAMILIES = {IPV4: _socket.AF_INET, IPV6: _socket.AF_INET6}
 
 
 def run(requests: _socket.socket, launcher: int) -> None:
-    """Answer requests until the gateway has ended, or the launcher."""
+    """Answer requests until the gateway or the launcher has ended."""
     signals.set_alarm(0)
     process.leave_launcher(launcher)
     process.close_all_but({requests.fileno()})

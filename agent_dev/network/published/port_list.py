@@ -6,7 +6,7 @@ import socket
 
 
 class PortList:
-    """Published ports, each as inside, address and outside; `write` puts them in the file."""
+    """Published ports, each as port inside, address and port outside; `write` writes them to the file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -28,4 +28,4 @@ class PortList:
                 json.dump(sorted(self._rows.values()), file)
             os.replace(f"{self._path}.new", self._path)
         except OSError:
-            return  # full disk: the ports work, but are not listed
+            return  # disk full: the ports work, but are not listed

@@ -1,4 +1,4 @@
-"""Carry connections from published ports outside to servers inside, through sockets that the opener makes.
+"""Forward connections from published ports outside to servers inside, through sockets that the opener creates.
 
 127.0.0.1:OUTSIDE ──▶ gateway ──▶ a socket of the sandbox's network ──▶ 127.0.0.1:INSIDE or [::1]:INSIDE
 """
@@ -18,13 +18,13 @@ from agent_dev.network.published.opener import IPV4, IPV6
 from agent_dev.network.relay import Relay
 
 _MAX_CONNECTIONS = 1024
-_AT_ONCE = 64  # connections accepted before others get their turn
+_AT_ONCE = 64  # connections accepted before other sockets get their turn
 _CONNECT, _CLOSE = 10, 2  # seconds
 _SERVERS = ((IPV4, "127.0.0.1"), (IPV6, "::1"))
 
 
 class Opener:
-    """The gateway's side of the opener: asks for sockets of the sandbox's network."""
+    """The gateway's side of the opener: requests sockets in the sandbox's network namespace."""
 
     def __init__(self, requests: socket.socket) -> None:
         requests.setblocking(False)
@@ -53,7 +53,7 @@ class Opener:
             elif fds:
                 waiter.set_result(fds[0])
             else:
-                waiter.set_exception(OSError("no socket can be made in the sandbox"))
+                waiter.set_exception(OSError("no socket can be created in the sandbox"))
 
 
 class Publisher:
@@ -73,12 +73,12 @@ class Publisher:
             await asyncio.wait(tasks, timeout=_CLOSE)
 
     def publish(self, listener: socket.socket, inside: int) -> None:
-        """Begin to serve a listening socket for a port inside."""
+        """Start to serve a listening socket for a port inside."""
         listener.setblocking(False)
         asyncio.get_running_loop().add_reader(listener, self._on_connections, listener, inside)
 
     def withdraw(self, listener: socket.socket) -> None:
-        """End serving a listening socket, and close it; its connections go on."""
+        """Stop serving a listening socket, and close it; its connections continue."""
         asyncio.get_running_loop().remove_reader(listener)
         listener.close()
 

@@ -1,4 +1,4 @@
-"""Start to serve the published ports of a sandbox, in the gateway's process."""
+"""Start serving the published ports of a sandbox, in the gateway's process."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ from agent_dev.network.published.publisher import Opener, Publisher
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSockets:
-    """Sockets of the sandbox's network: one for sock_diag(7), and one that leads to the opener."""
+    """Sockets of the sandbox's network namespace: one for sock_diag(7), and one that leads to the opener."""
 
     diag: socket.socket
     opener: socket.socket
@@ -25,7 +25,7 @@ class NamespaceSockets:
 def start_publishing(
     options: GatewayOptions, listeners: list[tuple[int, int]], sockets: NamespaceSockets, log: ConnectionLog
 ) -> Publisher:
-    """Serve listening sockets, each for a port inside, and with `auto` the ports that programs listen on."""
+    """Serve listening sockets, each for a port inside, and with `auto` the ports on which programs inside listen."""
     publisher = Publisher(Opener(sockets.opener), log)
     ports = PortList(options.published_file)
     for fd, inside in listeners:

@@ -1,4 +1,4 @@
-"""Authorities that programs in the sandbox trust besides the system's: one bundle, and the variables that lead to it."""
+"""CA certificates that programs in the sandbox trust besides the system's: one bundle, and the variables that name it."""
 
 import hashlib
 import os
@@ -28,7 +28,7 @@ _VARIABLES = (
 
 
 def make_bundle(extra: bytes, folder: str) -> str:
-    """Return a file with the system's certificates and those of `extra`, in PEM format; it is kept below a cache folder.
+    """Return a file with the system's certificates and those of `extra`, in PEM format; it is kept in a cache folder.
 
     Raises OSError.
     """
@@ -49,13 +49,13 @@ def bundle_with(extra: bytes) -> bytes:
 
 
 def trust_mounts(bundle: str) -> tuple[Bind, ...]:
-    """Return the mounts of a bundle: at a path of ours, and over the files that programs read without a variable."""
+    """Return the mounts of a bundle: at BUNDLE, and over the files that programs read without a variable."""
     replaced = dict.fromkeys(os.path.realpath(path) for path in _SYSTEM if os.path.isfile(path))
     return Bind(BUNDLE, bundle), *(Bind(path, bundle) for path in replaced if path.startswith("/etc/"))
 
 
 def trust_variables() -> tuple[tuple[str, str], ...]:
-    """Return the variables that lead programs to the bundle."""
+    """Return the variables that name the bundle."""
     return tuple((name, BUNDLE) for name in _VARIABLES)
 
 

@@ -1,4 +1,4 @@
-"""The connector for a proxy: names are resolved there; exceptions are connected to directly."""
+"""The connector for an upstream proxy. The proxy resolves names; hosts in `no_proxy` are reached directly."""
 
 import asyncio
 import socket
@@ -11,7 +11,7 @@ from agent_dev.network.connecting import DirectConnector, checked_addresses, con
 from agent_dev.network.upstream.handshakes import http_connect, socks_connect
 
 _HANDSHAKE = 30  # seconds
-_RESOLVE = 2  # seconds for a name that the proxy resolves, too
+_RESOLVE = 2  # seconds to resolve a name that the proxy also resolves
 _FORGET = 60  # seconds after which a name that was not resolved is tried again
 _MAX_UNKNOWN = 4096  # names
 
@@ -26,8 +26,8 @@ class UpstreamConnector:
     async def addresses(self, rules: RuleSet, rule: NameRule | AddressRule, wanted: Destination) -> tuple[Address, ...]:
         """Return the addresses that may be reached; none for a name that only the proxy can resolve. Raises Denied, OSError.
 
-        Where this machine resolves the name, too, its addresses are checked: an allowed name that leads to a private address is
-        refused. Where it does not, the rule about the name is all that can be checked.
+        If this machine can also resolve the name, its addresses are checked: an allowed name that resolves to a private address
+        is refused. Otherwise, only the name can be checked.
         """
         if self._is_direct(wanted) or not isinstance(rule, NameRule):
             return await checked_addresses(rules, rule, wanted)

@@ -1,4 +1,4 @@
-"""The proxy and the authorities of the user's network: from the settings, else from the environment."""
+"""The upstream proxy, from the settings or else from the environment, and the CA certificates of `upstream_ca`."""
 
 import os
 

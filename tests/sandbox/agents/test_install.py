@@ -106,7 +106,7 @@ def test_versions_are_listed_selected_and_upgraded(agent_dev: AgentDev, registry
     assert rows[0] == ["agent", "installed", "newest"]
     assert ["noder", "1.0.0", "1.2.0"] in rows
     again = agent_dev("install", "noder", env=registry.environment)
-    assert "installed already" in again.stderr
+    assert "already installed" in again.stderr
     assert installed() == "1.0.0"
     assert agent_dev("install", "--upgrade", "noder", env=registry.environment).returncode == 0
     assert installed() == "1.2.0"

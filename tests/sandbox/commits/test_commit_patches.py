@@ -76,7 +76,7 @@ def test_diff_prints_a_commit_or_the_changes_between_two(committed: AgentDev) ->
     ("word", "why"),
     [
         ("0123456789ab", "the session has no commit 0123456789ab"),
-        ("0123456789ab..HEAD", "0123456789ab is no commit of the session or the repository"),
+        ("0123456789ab..HEAD", "0123456789ab is not a commit of the session or the repository"),
     ],
 )
 def test_an_unknown_commit_is_an_error(committed: AgentDev, word: str, why: str) -> None:

@@ -45,7 +45,7 @@ def test_a_wrong_password_reaches_nothing_and_is_logged(agent_dev: AgentDev, kin
     code = f"open('new', 'w').close(); print(json.dumps(ask('{INNER}', {PORT})))"
     assert agent_dev.run_python_inside(CLIENT + code, "--no-merge", before=in_internet()) == "ECONNRESET"
     (row,) = json.loads(agent_dev.do("log", "--network", "--json"))["connections"]
-    assert row["problem"].startswith("the proxy does not accept the user and password")
+    assert row["problem"].startswith("the proxy rejected the user and password")
     texts = [path.read_bytes() for path in agent_dev.state.rglob("*") if path.is_file()]
     assert not any(b"wrong-secret" in text for text in texts)
 

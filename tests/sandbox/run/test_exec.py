@@ -145,7 +145,7 @@ def test_a_command_ends_with_the_session(agent_dev: AgentDev) -> None:
         session.communicate("")
         _, error = process.communicate(timeout=30)
     assert process.returncode == 137
-    assert "ended, and the command with it" in error
+    assert "ended, and the command was killed" in error
     assert not processes_inside("86411")
 
 

@@ -1,4 +1,4 @@
-"""The subcommand `commits`. It imports nothing of merging and no diff code, so it starts quickly."""
+"""The subcommand `commits`. It imports no modules for merging or diffs, so that it starts quickly."""
 
 from contextlib import closing
 
@@ -16,7 +16,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     """Run the subcommand `commits`."""
     parser = make_session_parser("commits", "List the agent's commits, moved branches and tags, and stashes.")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-    text = "print the patch of each commit, or of one by the start of its id"
+    text = "print the patch of each commit, or only of the one whose id starts with ID"
     parser.add_argument("--patch", nargs="?", const="", metavar="ID", help=text)
     args = parser.parse_args(argv)
     named = find_with_commits(args.session, context)
@@ -28,7 +28,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
         locked_session(named) as session,
         start_queries(session, store.read_record(session), context.environ) as one,
     ):
-        # Imported while git runs: opening and printing need far more modules than querying git.
+        # Imported while git runs: opening the review and printing need far more modules than querying git.
         from agent_dev.cli.render import commits as output
         from agent_dev.commits.report import finish_report
         from agent_dev.merge.review import open_review

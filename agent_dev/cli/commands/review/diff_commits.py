@@ -19,7 +19,7 @@ _REVISIONS = re.compile(r"[0-9a-f]{4,64}|(?:[0-9a-f]{4,64}|HEAD)\.\.(?:[0-9a-f]{
 
 
 def find_revisions(names: Sequence[str], context: CommandContext) -> str:
-    """Return the word that names commits: the first, or the second after a session; "" if neither does."""
+    """Return the argument that names commits: the first, or the second if the first is a session; "" if there is none."""
     for word in names[:2]:
         if _REVISIONS.fullmatch(word) and not os.path.lexists(os.path.join(context.cwd, word)):
             return word
@@ -27,7 +27,10 @@ def find_revisions(names: Sequence[str], context: CommandContext) -> str:
 
 
 def print_commit_diff(names: Sequence[str], word: str, context: CommandContext, args: argparse.Namespace) -> None:
-    """Print the patch that `word` names, of the session before it, for the paths after it. Raises UsageError, CommandFailed."""
+    """Print the patch of the commits `word`, of the session before it, for the paths after it.
+
+    Raises UsageError, CommandFailed.
+    """
     index = names.index(word)
     one = find_with_commits(names[0] if index else "", context)
     paths = [relative_to_root(path, context, one) for path in names[index + 1 :]]
@@ -64,5 +67,6 @@ def _read_diff(queries: RunningQueries, word: str, paths: Sequence[str]) -> byte
 def _resolve(queries: RunningQueries, revision: str) -> str:
     found = resolve_commit(queries, revision)
     if not found:
-        raise UsageError(message=f"{revision} is no commit of the session or the repository", hint="agent-dev commits lists them")
+        message = f"{revision} is not a commit of the session or the repository"
+        raise UsageError(message=message, hint="agent-dev commits lists them")
     return found

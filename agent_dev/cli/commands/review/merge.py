@@ -1,4 +1,4 @@
-"""The subcommand `merge`. Modules that only commits need are imported when commits are merged."""
+"""The subcommand `merge`. Modules for commits are imported only when commits are merged."""
 
 import argparse
 import os
@@ -80,7 +80,7 @@ def _merge_one(one: ListedSession, args: argparse.Namespace, context: CommandCon
 
 
 def _apply_selection(review: Review, args: argparse.Namespace, patch: bytes | None, context: CommandContext) -> int:
-    """Apply the selection that the options describe, or export it, or only report it."""
+    """Apply the selection that the options describe, export it, or only report it."""
     request = selection_flags.parse_selection(args, patch, review, context)
     selected, requested = select_by_options.select_requested(review, request)
     planned = merge.plan_selection(review, selected, requested)

@@ -43,7 +43,7 @@ def _unjudged(one: ListedSession, context: CommandContext) -> AbstractContextMan
 def open_for_reading(one: ListedSession, context: CommandContext) -> Iterator[Review]:
     """Lock a session only while it is opened, so that a pager does not block others.
 
-    A merge that follows is not seen. Of a running session a snapshot is read, without a lock.
+    The review does not see a later merge. For a running session, it reads a snapshot, without a lock.
     """
     if one.state == store.RUNNING:
         from agent_dev.merge import running_session  # rare

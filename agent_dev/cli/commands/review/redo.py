@@ -14,7 +14,11 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     """Run the subcommand `redo`."""
     parser = make_parser("redo", "Apply an undone merge again.", "agent-dev redo")
     parser.add_argument(
-        "merge", nargs="?", default="", metavar="MERGE", help="one that agent-dev merges lists; default: the one undone last"
+        "merge",
+        nargs="?",
+        default="",
+        metavar="MERGE",
+        help="a merge (agent-dev merges lists them); default: the one undone last",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""The subcommand `status`. It imports nothing of merging."""
+"""The subcommand `status`. It imports no modules for merging."""
 
 from dataclasses import replace
 

@@ -21,10 +21,10 @@ def require_merge(name: str, context: CommandContext) -> None:
 
 def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     """Run the subcommand `undo`."""
-    about = "Revert a merge, except files that you changed since. Its changes return to the session."
+    about = "Revert a merge, except in files that you changed since. The changes return to the session."
     parser = make_parser("undo", about, "agent-dev undo")
     parser.add_argument(
-        "merge", nargs="?", default="", metavar="MERGE", help="one that agent-dev merges lists; default: the newest here"
+        "merge", nargs="?", default="", metavar="MERGE", help="a merge (agent-dev merges lists them); default: the newest here"
     )
     three_way = "in files that you changed since, revert the merge and keep your changes, unless they conflict"
     parser.add_argument("--three-way", action="store_true", help=three_way)

@@ -1,4 +1,4 @@
-"""The subcommand `restore`: return the real tree to its state before a direct run."""
+"""The subcommand `restore`: restore the real tree to its state before a direct run."""
 
 import os
 import time

@@ -1,1 +1,1 @@
-"""Subcommands about sessions: list, enter, resume and end them; their checkpoints and logs."""
+"""Subcommands that list, enter, resume and end sessions, or show their checkpoints and logs."""

@@ -1,4 +1,4 @@
-"""The subcommand `approve`: answer questions about commands and connections that wait."""
+"""The subcommand `approve`: answer questions about commands and connections that wait for the user."""
 
 import argparse
 import sys
@@ -19,7 +19,7 @@ from agent_dev.session import approvals, sessions, store
 from agent_dev.session.approvals import ALWAYS, NO, SESSION, YES
 from agent_dev.session.sessions import CommandContext, ListedSession
 
-_ABOUT = "Answer commands and connections that wait for your approval. Without NUMBER, list them and ask about each."
+_ABOUT = "Approve or deny commands and connections that wait. Without NUMBER, list them and ask about each."
 
 
 _DONE = {YES: "approved", SESSION: "approved for this session", ALWAYS: "always approved"}
@@ -64,25 +64,27 @@ def _parser() -> argparse.ArgumentParser:
         action="store_const",
         const=SESSION,
         default=YES,
-        help="a connection: all further ones to this name and port in this session, also when it is resumed",
+        help="for a connection: also allow later ones to this name and port in this session, even after a resume",
     )
     scope.add_argument(
         "--always",
         dest="answer",
         action="store_const",
         const=ALWAYS,
-        help="a connection: all further ones to this name and port with this profile",
+        help="for a connection: also allow later ones to this name and port in all sessions of this profile",
     )
-    parser.add_argument("--deny", action="store_true", help="deny instead; a connection: for this session, or --always")
+    parser.add_argument(
+        "--deny", action="store_true", help="deny instead; a connection is denied for this session, or with --always for all"
+    )
     parser.add_argument(
         "--in", dest="session_name", default="", metavar="SESSION", help="an id or --name; default: the newest that waits here"
     )
-    parser.add_argument("--json", action="store_true", help="list what waits as one JSON document")
+    parser.add_argument("--json", action="store_true", help="list the waiting questions as one JSON document")
     return parser
 
 
 def _session(context: CommandContext, name: str) -> ListedSession:
-    """Return the session with a name, else the newest running here in which something waits, else the newest running here."""
+    """Return the named session, else the newest running one here that has a question, else the newest running one here."""
     if name:
         return sessions.find_session(context, name, (store.RUNNING,))
     running = [one for one in sessions.sessions_of_repository(context) if one.state == store.RUNNING]
@@ -96,7 +98,10 @@ def _session(context: CommandContext, name: str) -> ListedSession:
 def _require_connection(args: argparse.Namespace, number: int, row: Row) -> None:
     if args.answer != YES and not approvals.is_connection(row):
         option = "--session" if args.answer == SESSION else "--always"
-        raise UsageError(message=f"{option}: {number} is a command, not a connection", hint="policy.yaml allows commands always")
+        raise UsageError(
+            message=f"{option}: {number} is a command, not a connection",
+            hint="to always allow a command, add a rule to policy.yaml",
+        )
 
 
 def _answer(one: ListedSession, number: int, row: Row, answer: str, context: CommandContext, *, is_denied: bool) -> None:
@@ -108,7 +113,7 @@ def _answer(one: ListedSession, number: int, row: Row, answer: str, context: Com
 
 
 def _remember(one: ListedSession, rule: str, context: CommandContext, *, is_denied: bool) -> None:
-    """Add a rule to the profile's file. Raises AgentDevError; the question still waits then."""
+    """Add a rule to the profile's file. Raises AgentDevError; the question then still waits."""
     from agent_dev.config import remembered_rules  # imports yaml
 
     path = remembered_path(users.home_directory(context.environ), context.environ, str(one.record["profile"]))
@@ -120,7 +125,7 @@ def _remember(one: ListedSession, rule: str, context: CommandContext, *, is_deni
 
 
 def _ask_about(one: ListedSession, waiting: Mapping[int, Row], context: CommandContext) -> None:
-    """List what waits; on a terminal, ask about each."""
+    """List the waiting questions; on a terminal, ask about each."""
     for number, row in waiting.items():
         print_line(f"{number}  {visible(full_question(row))}")
         if not (sys.stdin.isatty() and sys.stdout.isatty()):

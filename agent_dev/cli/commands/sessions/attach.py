@@ -22,9 +22,9 @@ _ENDED = (store.WAITING, store.KILLED)
 
 def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     """Run the subcommand `attach`."""
-    about = "Attach the terminal to a detached session; review one that has ended since."
+    about = "Attach the terminal to a detached session, or review it if it has ended."
     parser = make_session_parser("attach", about)
-    parser.add_argument("--take-over", action="store_true", help="detach the terminal that is attached")
+    parser.add_argument("--take-over", action="store_true", help="if another terminal is attached, detach it")
     args = parser.parse_args(argv)
     if not (is_foreground_terminal(0) and is_foreground_terminal(1)):
         raise UsageError(message="attach needs a terminal", hint="agent-dev watch shows a session without one")
@@ -36,7 +36,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
 
 
 def _find_session(context: CommandContext) -> ListedSession:
-    """Return the detached session of the repository, else an attached one, else the newest that has ended."""
+    """Return the detached session of the repository, else an attached one, else the newest one that has ended."""
     found = sessions.sessions_of_repository(context)
     states = {one.session.id: state.is_detached(one.session.folder) for one in found if one.state == store.RUNNING}
     for wanted in (True, False):
@@ -54,7 +54,7 @@ def _find_session(context: CommandContext) -> ListedSession:
 def _review(one: ListedSession, request: RunRequest) -> int:
     code = review_ended(one, request, _review_run) if one.state in _ENDED else None
     if code is None:
-        raise AgentDevError(message=f"session {one.name} is not running: it is {one.state}", hint=f"agent-dev merge {one.name}")
+        raise AgentDevError(message=f"session {one.name} is {one.state}, not running", hint=f"agent-dev merge {one.name}")
     return code
 
 

@@ -1,4 +1,4 @@
-"""The subcommand `bundle`, which writes a session as one file for another clone of the repository, or checks one."""
+"""The subcommand `bundle`, which writes a session to one file for another clone of the repository, or checks such a file."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext
 
 _BUNDLE = """\
-Write an ended session as one file: its changes, commits, logs and base versions. `agent-dev import` makes a session of it over
+Write an ended session to one file: its changes, commits, logs and base versions. `agent-dev import` creates a session from it in
 any clone of the repository."""
 
 
@@ -51,7 +51,9 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     one = sessions.find_session(context, name, (store.WAITING, store.KILLED))
     if one.state not in (store.WAITING, store.KILLED):
         hint = f"agent-dev stop {one.name}" if one.state == store.RUNNING else "agent-dev sessions"
-        raise UsageError(message=f"session {one.name} is {one.state}: only one with changes to review is bundled", hint=hint)
+        raise UsageError(
+            message=f"session {one.name} is {one.state}: only a session with changes to review can be bundled", hint=hint
+        )
     with locked_session(one) as session:
         export = SessionExport(session, store.read_record(session), context.environ)
         try:
@@ -76,7 +78,7 @@ def _sign(collected: Collected, context: CommandContext) -> bytes:
 
 
 def _git_config(context: CommandContext) -> dict[str, str]:
-    """Return git's configuration in the repository here, or the user's own without one."""
+    """Return git's configuration in this repository, or the user's configuration outside of a repository."""
     git = repository.find_git_dir(context.root)
     program = programs.find_program("git", context.environ, (context.root,))
     if program is None:
@@ -86,7 +88,7 @@ def _git_config(context: CommandContext) -> dict[str, str]:
 
 @contextmanager
 def _output(path: str, size: int) -> Iterator[BinaryIO]:
-    """Open the file of a bundle, which appears when it is complete, or stdout. Raises Refused if there is no space."""
+    """Open stdout, or a bundle's file, which is renamed to its path when complete. Raises Refused if there is no space."""
     if path == "-":
         sys.stdout.flush()
         with os.fdopen(os.dup(1), "wb", buffering=1 << 20) as file:
@@ -99,7 +101,7 @@ def _output(path: str, size: int) -> Iterator[BinaryIO]:
         raise UsageError(message=f"bundle: {path}: {error.strerror}") from None
     if size > found.f_bavail * found.f_frsize:
         raise Refused(
-            message=f"the bundle needs {format_size(size)}, but {folder} has {format_size(found.f_bavail * found.f_frsize)}"
+            message=f"the bundle needs {format_size(size)}, but {folder} has only {format_size(found.f_bavail * found.f_frsize)}"
         )
     partial = f"{path}.{os.urandom(4).hex()}.partial"
     try:
@@ -129,7 +131,7 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 
 
 def open_bundle(file: BinaryIO, context: CommandContext) -> importing.OpenBundle:
-    """Return a bundle whose manifest was checked. Raises BadBundle."""
+    """Return a bundle after checking its manifest. Raises BadBundle."""
 
     def find_signer(data: bytes, signed: bytes) -> str:
         program = signature.find_ssh_keygen(context.environ, (context.root,))

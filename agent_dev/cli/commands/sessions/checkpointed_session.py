@@ -8,12 +8,12 @@ from agent_dev.session.sessions import CommandContext, ListedSession
 
 
 def find_locked(context: CommandContext, name: str) -> tuple[ListedSession, bool]:
-    """Return a session and whether it was locked here: a running one is not."""
+    """Return a session, and whether this call locked it: a running session is not locked."""
     one = sessions.find_session(context, name)
     return (one, False) if one.state == store.RUNNING else (session_access.lock_ended(one), True)
 
 
 def report_damaged(one: ListedSession) -> None:
-    """Warn of each damaged checkpoint."""
+    """Warn about each damaged checkpoint."""
     for number in operations.damaged_numbers(one):
         warn(f"checkpoint {number} is damaged and was skipped")

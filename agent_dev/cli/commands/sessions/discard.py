@@ -22,7 +22,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
 
 
 def _name_to_discard(context: CommandContext) -> str:
-    """Return the id of the only open session; of several the one that the user names. Raises UsageError without an answer."""
+    """Return the id of the session that the user selects from several, else "". Raises UsageError without an answer."""
     found = [one for one in sessions.sessions_of_repository(context) if not one.problem]
     if len(found) <= 1:
         return ""

@@ -38,7 +38,7 @@ def run_in_session(one: ListedSession, command: tuple[str, ...], context: Comman
     code = run_exec.exec_in_session(one, command, context)
     if code is not None:
         return code
-    warn(f"session {one.name} ended, and the command with it")
+    warn(f"session {one.name} ended, and the command was killed")
     return _KILLED
 
 
@@ -56,7 +56,7 @@ def _run_on_ended(one: ListedSession, command: tuple[str, ...], context: Command
 
 
 def find_session_to_enter(name: str, context: CommandContext, verb: str) -> ListedSession:
-    """Return the named session, else the only one that runs, of several the one that the user selects, else the newest."""
+    """Return the named session, else the running one (the user selects one of several), else the newest one that has ended."""
     if name:
         return sessions.find_session(context, name)
     found = [one for one in sessions.sessions_of_repository(context) if one.state in sessions.OPEN]

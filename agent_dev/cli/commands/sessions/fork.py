@@ -12,7 +12,7 @@ from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext
 
 _ABOUT = """\
-Copy an ended session. The copy has the same files and commits, and is resumed and merged on its own.
+Copy an ended session. The copy has the same files and commits, and is resumed and merged independently.
 
 The agent home is shared: both continue the agent's last conversation."""
 
@@ -28,7 +28,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     one = sessions.find_session(context, args.session, (store.WAITING, store.KILLED))
     if one.state == store.RUNNING:
         raise UsageError(
-            message=f"session {one.name} is running: only ended ones can be copied", hint=f"agent-dev stop {one.name}"
+            message=f"session {one.name} is running: only an ended session can be copied", hint=f"agent-dev stop {one.name}"
         )
     locked = session_access.lock_ended(one)
     try:

@@ -1,4 +1,4 @@
-"""The subcommand `import`, which makes a session of a bundle."""
+"""The subcommand `import`, which creates a session from a bundle."""
 
 import os
 
@@ -16,7 +16,7 @@ from agent_dev.session import session_names
 from agent_dev.session.sessions import CommandContext
 
 _IMPORT = """\
-Make a session of a bundle, over the repository here; it is reviewed, merged and resumed like any other."""
+Create a session from a bundle in this repository. It can be reviewed, merged and resumed like any other."""
 
 
 def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
@@ -24,7 +24,9 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     parser = make_parser("import", _IMPORT, "agent-dev import fix-login.bundle --signed-by ada@example.org")
     parser.add_argument("file", metavar="FILE", help="the bundle; -: stdin")
     parser.add_argument("--name", default="", metavar="NAME", help="the name of the session; default: as in the bundle")
-    parser.add_argument("--signed-by", default="", metavar="WHO", help="refuse it unless WHO signed it, by git's allowed signers")
+    parser.add_argument(
+        "--signed-by", default="", metavar="WHO", help="refuse the bundle unless WHO, one of git's allowed signers, signed it"
+    )
     args = parser.parse_args(argv)
     name = args.name or options.name
     if name:
@@ -50,7 +52,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
 
 
 def _claim(name: str, context: CommandContext, *, is_required: bool) -> int:
-    """Claim a session's name; -1 if there is none, or one that only the bundle asked for is in use. Raises UsageError."""
+    """Claim a session's name; -1 for no name, or if the name comes from the bundle and is in use. Raises UsageError."""
     if not name:
         return -1
     options = RunOptions(name=name, directory=context.root)
@@ -59,5 +61,5 @@ def _claim(name: str, context: CommandContext, *, is_required: bool) -> int:
     except UsageError:
         if is_required:
             raise
-        warn(f"an open session is named {name}: this one has no name")
+        warn(f"an open session is already named {name}; the imported session has no name")
         return -1

@@ -54,7 +54,7 @@ def _parse_log(argv: list[str]) -> argparse.Namespace:
     group.add_argument("--changes", action="store_true", help="show the changed paths per checkpoint")
     parser.add_argument("--denied", action="store_true", help="with --network: only connections that were denied")
     parser.add_argument(
-        "--as-profile", action="store_true", help="with --network: print the settings, in YAML, that allow what was reached"
+        "--as-profile", action="store_true", help="with --network: print settings (YAML) that allow what was reached"
     )
     parser.add_argument("--json", action="store_true", help=_JSON)
     add_color_argument(parser)

@@ -1,4 +1,4 @@
-"""The subcommand `rollback`, which sets a session or some of its paths back to a checkpoint."""
+"""The subcommand `rollback`, which rolls a session or some of its paths back to a checkpoint."""
 
 from agent_dev.checkpoint import operations, rollback
 from agent_dev.cli.parser import make_parser, relative_to_root

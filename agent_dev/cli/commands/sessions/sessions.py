@@ -1,4 +1,4 @@
-"""The subcommand `sessions`. It imports nothing of merging."""
+"""The subcommand `sessions`. It imports no modules for merging."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     """Run the subcommand `sessions`."""
     if argv[:1] == ["rename"]:
-        from agent_dev.cli.commands.sessions.rename_session import rename_session  # it imports modules of merging
+        from agent_dev.cli.commands.sessions.rename_session import rename_session  # it imports modules for merging
 
         return rename_session(argv[1:], context)
     parser = make_parser("sessions", "List the running and waiting sessions of this repository.", "agent-dev sessions --all")

@@ -1,4 +1,4 @@
-"""The subcommand `watch`, which shows a running session: on a terminal as a live view, else as one line per event."""
+"""The subcommand `watch`, which shows a running session: a live view on a terminal, else one line per event."""
 
 import os
 import select
@@ -20,15 +20,15 @@ from agent_dev.errors import SUCCESS, AgentDevError, UsageError
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
 
-INTERVAL = 1.0  # seconds between two looks
+INTERVAL = 1.0  # seconds between two updates
 
 
 def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     """Run the subcommand `watch`."""
-    about = "Show what a running session does: changes, commands, waiting approvals, checkpoints. Nothing is changed."
+    about = "Show what a running session does: changes, commands, waiting approvals, checkpoints. It changes nothing."
     parser = make_parser("watch", about, "agent-dev watch")
-    add_session_argument(parser, "an id or --name; default: the one that runs here")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line and event")
+    add_session_argument(parser, "an id or --name; default: the running one here")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per event, each on one line")
     add_color_argument(parser)
     args = parser.parse_args(argv)
     one = _find_running(context, args.session, can_ask=not args.json)
@@ -51,13 +51,13 @@ def _find_running(context: CommandContext, name: str, *, can_ask: bool) -> Liste
         one = sessions.find_session(context, name)
         if one.state != store.RUNNING:
             hint = f"agent-dev merge {one.name}" if one.state in sessions.OPEN else "agent-dev sessions --all"
-            raise AgentDevError(message=f"session {one.name} is not running, but {one.state}", hint=hint)
+            raise AgentDevError(message=f"session {one.name} is {one.state}, not running", hint=hint)
         return one
     found = sessions.sessions_of_repository(context)
     running = [one for one in found if one.state == store.RUNNING]
     if not running:
         waiting = [one.name for one in found if one.state in (store.WAITING, store.KILLED)]
-        hint = f"agent-dev merge {waiting[-1]} reviews one that has ended" if waiting else "agent-dev AGENT starts one"
+        hint = f"agent-dev merge {waiting[-1]} reviews an ended session" if waiting else "agent-dev AGENT starts one"
         raise AgentDevError(message=f"no running session for {context.root}", hint=hint)
     if len(running) == 1:
         return running[0]
@@ -68,7 +68,7 @@ def _find_running(context: CommandContext, name: str, *, can_ask: bool) -> Liste
 
 
 def _print_events(reader: ActivityReader, palette: Palette, *, as_json: bool) -> int:
-    """Print events as lines until the session ends, or nothing reads them any more."""
+    """Print events as lines until the session ends, or nothing reads them."""
     poll = select.poll()
     poll.register(1, 0)  # reports only a closed pipe
     while True:
@@ -102,7 +102,7 @@ def _show(one: ListedSession, reader: ActivityReader, palette: Palette) -> int:
 
 
 def _update(view: LiveView, reader: ActivityReader) -> Event | None:
-    """Read new events into the view; return the one of the end."""
+    """Add new events to the view; return the end event, if there is one."""
     events = reader.read()
     for event in events:
         view.add(event)

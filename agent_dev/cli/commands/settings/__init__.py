@@ -1,1 +1,1 @@
-"""Subcommands about settings, agents, homes and this machine."""
+"""Subcommands for settings, agents, agent homes and this machine."""

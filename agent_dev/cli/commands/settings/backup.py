@@ -46,8 +46,8 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
 
 def _parser() -> Parser:
     about = (
-        "Back up a directory to a new one named by the time; unchanged files are hard links to the previous backup.\n"
-        "Nothing is written if nothing changed. DIR/.backupignore excludes files; it has the syntax of .gitignore."
+        "Back up a directory to a new one named after the time; unchanged files are hard links to the previous backup.\n"
+        "If nothing changed, nothing is written. DIR/.backupignore excludes files; it has the syntax of .gitignore."
     )
     parser = make_parser("backup", about, "agent-dev backup every ~/src/shop --to /mnt/backups/shop")
     parser.add_argument("how", choices=("once", "every"), metavar="once|every", help="back up once, or periodically until killed")
@@ -62,7 +62,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--interval", type=float, default=5, metavar="MIN", help="minutes between two backups (5)")
     parser.add_argument(
-        "--keep", type=int, default=100, metavar="N", help="keep N backups, fewer of the older ones; 0: all (100)"
+        "--keep", type=int, default=100, metavar="N", help="keep N backups, spaced wider as they get older; 0: all (100)"
     )
     parser.add_argument("--skip-first", action="store_true", help="with every: wait before the first backup")
     parser.add_argument("--progress", action="store_true", help="report progress on stderr")

@@ -26,10 +26,10 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
         type=_number,
         default=mib,
         metavar="MIB",
-        help="then remove the oldest entries beyond MIB in total (keep_trash_mib)",
+        help="then remove the oldest entries until at most MIB remain (keep_trash_mib)",
     )
-    parser.add_argument("--all", action="store_true", help="remove all entries, reduce every merged session")
-    parser.add_argument("--everything", action="store_true", help="to uninstall: ask about each directory of agent-dev")
+    parser.add_argument("--all", action="store_true", help="remove all entries, and reduce every merged session")
+    parser.add_argument("--everything", action="store_true", help="before an uninstall: ask about each directory of agent-dev")
     parser.add_argument("--dry-run", action="store_true", help="only list what would be removed")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args(argv)

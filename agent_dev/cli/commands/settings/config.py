@@ -15,7 +15,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     parser.add_argument(
         "agent", nargs="?", default="", metavar="AGENT", help="a profile; default: the settings of a command without a profile"
     )
-    parser.add_argument("--all", action="store_true", help="show the defaults, too")
+    parser.add_argument("--all", action="store_true", help="also show the defaults")
     parser.add_argument("--json", action="store_true", help="print all as one JSON document")
     args = parser.parse_args(argv)
     values = config_report.effective_values(context, options, args.agent)

@@ -20,7 +20,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     """Run the subcommand `doctor`."""
     from agent_dev.run import doctor  # it runs programs and imports much
 
-    parser = make_parser("doctor", "Test what this machine supports, and print a hint for what is missing.", "agent-dev doctor")
+    parser = make_parser("doctor", "Check what this machine supports, and print hints for what is missing.", "agent-dev doctor")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--report", action="store_true", help="print a text for a bug report, with paths and secrets masked")
     args = parser.parse_args(argv)

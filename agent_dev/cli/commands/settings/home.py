@@ -18,7 +18,7 @@ from agent_dev.session.sessions import CommandContext
 
 def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     """Run the subcommand `home`."""
-    about = "Show which files of the agent home run automatically, or its changes; reset it; or copy files of yours to it."
+    about = "Show which files of the agent home run automatically, or its changes; reset it; or copy your own files to it."
     parser = make_parser("home", about, "agent-dev home --reset --keep-login")
     parser.add_argument(
         "agents", nargs="*", default=[], metavar="AGENT", help="the agent whose home to use, if profiles have separate homes"
@@ -27,7 +27,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     group.add_argument("--diff", action="store_true", help="list the changes since the last session started")
     group.add_argument("--reset", action="store_true", help="move the home to the trash")
     group.add_argument(
-        "--import", action="store_true", dest="importing", help="list which files of your own agents can be copied to it, and ask"
+        "--import", action="store_true", dest="importing", help="list files of your own agents that can be copied to it, and ask"
     )
     parser.add_argument("--keep-login", action="store_true", help="with --reset: keep the agents' logins")
     home_import.add_arguments(parser)
@@ -57,7 +57,7 @@ def _show_home(args: argparse.Namespace, context: CommandContext, options: RunOp
 
 
 def _check_profile(agent: str, context: CommandContext, *, is_reset: bool) -> None:
-    """Warn that a name is no profile and means the shared home; refuse to reset on a mistyped name."""
+    """Warn that a name is not a profile, so that the shared home is shown; refuse to reset a home by a mistyped name."""
     known = [name for name, _, _ in load.list_profiles(users.home_directory(context.environ), context.environ)] if agent else []
     if agent and agent not in known and is_reset:
         message = f"no profile {visible(agent)}{validators.did_you_mean(agent, known)}; nothing was reset"

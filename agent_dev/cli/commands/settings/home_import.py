@@ -1,4 +1,4 @@
-"""`agent-dev home --import`: list what of the user's agents can be copied to the agent home, ask, and copy it."""
+"""`agent-dev home --import`: list the files of the user's agents that can be copied to the agent home, ask, and copy them."""
 
 import argparse
 import os
@@ -24,18 +24,25 @@ _QUIT, _DIFF = "q", "d"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `home --import`."""
-    parser.add_argument("--update", action="store_true", help="with --import: only what changed in your home since its import")
+    parser.add_argument("--update", action="store_true", help="with --import: only files that changed since their import")
     parser.add_argument(
-        "--select", nargs="+", action="extend", default=[], metavar="NAME", help="with --import: copy these names or kinds"
+        "--select",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="with --import: copy the files with these names or of these kinds",
     )
     parser.add_argument(
-        "--all-safe", action="store_true", help="with --import: copy what has no secret, runs nothing and replaces nothing"
+        "--all-safe",
+        action="store_true",
+        help="with --import: copy files that contain no secret, run nothing and replace nothing",
     )
     parser.add_argument("--yes", action="store_true", help="with --import: copy without asking")
 
 
 def check_arguments(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that do not go together."""
+    """Raise UsageError for options that cannot be combined."""
     names = [name for name in ("update", "select", "all_safe", "yes") if getattr(args, name)]
     if names and not args.importing:
         option = f"--{names[0].replace('_', '-')}"
@@ -47,7 +54,7 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 
 def run_import(args: argparse.Namespace, context: CommandContext, options: RunOptions) -> int:
-    """List the items; on a terminal, or with options that select, copy those that the user confirms."""
+    """List the items; on a terminal, or with selecting options, copy those that the user confirms."""
     importer = Importer(context, options, tuple(args.agents))
     try:
         offer = importer.offer()
@@ -90,7 +97,7 @@ def _copy_selected(args: argparse.Namespace, importer: Importer, offer: Offer) -
 
 
 def _plan(importer: Importer, selected: Sequence[Item]) -> tuple[list[Item], list[LeftOut]]:
-    """Return the items as they will be if only these are copied, and those that cannot be copied then."""
+    """Return the items as they are if only these are copied, and those that then cannot be copied."""
     again = importer.offer(tuple(item.name for item in selected))
     found = {(item.home, item.name): item for item in again.items}
     reasons = {one.path: one.reason for one in again.left_out}
@@ -100,7 +107,7 @@ def _plan(importer: Importer, selected: Sequence[Item]) -> tuple[list[Item], lis
 
 
 def _select_by_options(args: argparse.Namespace, offer: Offer) -> list[Item]:
-    """Return the items that are named, or are safe. Raises UsageError for a name that is not offered."""
+    """Return the items that the options select. Raises UsageError for a name that is not offered."""
     known = {item.name for item in offer.items} | {item.kind for item in offer.items}
     for name in args.select:
         if name not in known:
@@ -151,13 +158,13 @@ def _confirm(items: Sequence[Item]) -> bool:
     if not (os.isatty(0) and os.isatty(2)):
         raise UsageError(message="cannot ask for confirmation: stdin is not a terminal", hint=f"{_HINT} --all-safe --yes")
     if any(item.kind == LOGIN for item in items):
-        notify("if its tokens are renewed, a copied login can log out the one in your home")
+        notify("a copied login can log out the one in your home when tokens are renewed")
     answer = _ask(f"{output.describe_plan(items)}? [y/N] ")
     return answer is not None and answer.strip().lower() in ("y", "yes")
 
 
 def _ask(question: str) -> str | None:
-    """Return the answer to a question, None at the end of the input."""
+    """Return the answer to a question; None at the end of the input."""
     typeahead.drop_typeahead()
     sys.stdout.flush()
     sys.stderr.write(f"agent-dev: {question}")

@@ -43,35 +43,35 @@ def run(argv: list[str], context: CommandContext, run_options: RunOptions) -> in
 
 
 def _write(file: ConfigFile, decision: SetupDecision) -> str:
-    """Write the file and say so; return its path, "" if nothing was to be written."""
+    """Write the file and report it; return its path, "" if the user decided not to write it."""
     if decision.action == questions.NOTHING:
         notify("nothing was written")
         return ""
     if decision.action == questions.UPDATE:
         text = file.changed(decision.answers)
         if text == file.text:
-            notify(f"{file.path} has these settings already")
+            notify(f"{file.path} already has these settings")
             return file.path
         if text is not None:
             old = config_file.replace(file, text)
             notify(f"changed {file.path}; the old one is {os.path.basename(old)}")
             return file.path
-        warn(f"{file.path} cannot be changed without losing something, and was left as it is")
+        warn(f"{file.path} cannot be changed without losing something; it was not changed")
     path = file.path if decision.action == questions.WRITE else file.new_path
     config_file.write_new(path, config_file.new_text(decision.answers))
-    notify(f"wrote {path}{'' if path == file.path else ', which does not apply: config.yaml is another file'}")
+    notify(f"wrote {path}{'' if path == file.path else '; it has no effect, because config.yaml already exists'}")
     return path
 
 
 def _show_result(path: str, agents: tuple[str, ...], run_options: RunOptions, context: CommandContext) -> None:
-    """Show the sandbox of the first agent that is installed, else of a shell, and the next command."""
+    """Show the sandbox of the first installed agent, else of a shell, and the next command."""
     with_file = run_options.replace(config=path)
     found = find_installed(context.cwd, with_file, context.environ)
     shown = next((name for name in agents if name in found.installed), _SHELL)
     try:
         preview = show.preview_run(RunRequest((shown,), with_file, context.environ))
     except AgentDevError as error:
-        warn(f"nothing to show here: {error.message}")
+        warn(f"cannot show the sandbox: {error.message}")
     else:
         output.print_run_plan(preview, as_json=False, with_defaults=False)
     is_repository = repository.find_location(context.cwd).git is not None

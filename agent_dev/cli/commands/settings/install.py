@@ -21,7 +21,9 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     parser = make_parser("install", "Install agents in the sandbox, into the agent home.", "agent-dev install claude")
     parser.add_argument("agents", nargs="*", metavar="AGENT", help="an agent: agent-dev install --list")
     parser.add_argument("--list", action="store_true", help="list the agents that can be installed")
-    parser.add_argument("--upgrade", action="store_true", help="install the newest version; without AGENT: of all outdated ones")
+    parser.add_argument(
+        "--upgrade", action="store_true", help="install the newest version; without AGENT: for all outdated agents"
+    )
     parser.add_argument("--version", default="", metavar="VERSION", help="install this version")
     args = parser.parse_args(argv)
     if args.list:
@@ -54,7 +56,9 @@ def _find(name: str, options: RunOptions, context: CommandContext) -> Agent:
 
 def _install_one(agent: Agent, args: argparse.Namespace, options: RunOptions, context: CommandContext) -> int:
     if agent.version and not args.upgrade and agent.version != args.version and not args.version:
-        notify(f"{agent.name} {visible(agent.version)} is installed already; agent-dev install --upgrade {agent.name}")
+        notify(
+            f"{agent.name} {visible(agent.version)} is already installed; to upgrade: agent-dev install --upgrade {agent.name}"
+        )
         return SUCCESS
     return install_one(agent, args.version, options, context.environ)
 

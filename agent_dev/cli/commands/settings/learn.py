@@ -1,4 +1,4 @@
-"""The subcommand `learn`: run an agent once, and write the draft of a profile with what it missed."""
+"""The subcommand `learn`: run an agent once, and write a draft profile with what it missed."""
 
 import argparse
 import os
@@ -16,17 +16,17 @@ from agent_dev.run.run import run as run_agent
 from agent_dev.session.sessions import CommandContext
 
 _ABOUT = """\
-Run an agent once and note what it misses: files of yours that it looks for and does not see, programs that it does not
-find, commands that are denied.
+Run an agent once and record what it misses: your files that it looks for and cannot see, programs that it does not find, and
+commands that are denied.
 
-They become the draft of a profile, in which each is a comment. The run is slower, since each file that it opens is noted."""
+They are written to a draft profile, as comments. The run is slower, because agent-dev records each file that it opens."""
 
 
 def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     """Run the subcommand `learn`."""
     parser = make_parser("learn", _ABOUT, "agent-dev learn claude")
     parser.add_argument(
-        "--output", default="", metavar="FILE", help="write the draft to FILE; default: your profile AGENT-learned"
+        "--output", default="", metavar="FILE", help="write the draft to FILE; default: the profile AGENT-learned"
     )
     parser.add_argument("agent", metavar="AGENT", help="the agent to run")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="its arguments")
@@ -66,4 +66,4 @@ def _write(path: str, agent: str, learned: Learned, home: str) -> None:
         file.write(draft_text(agent, learned, home))
     counts = (("path", learned.paths + learned.secrets), ("program", learned.programs), ("denied command", learned.commands))
     missed = ", ".join(f"{len(found)} {name}{'s' if len(found) > 1 else ''}" for name, found in counts if found)
-    notify(f"{agent} missed {missed}; the draft of a profile: {path}")
+    notify(f"{agent} missed {missed}; draft profile written to {path}")

@@ -28,7 +28,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
 
 
 def find_outdated(options: RunOptions, context: CommandContext) -> list[tuple[Agent, str]]:
-    """Return the installed agents that are not of the newest version, and that version ("": unknown)."""
+    """Return the installed agents that do not have the newest version, and that version ("": unknown)."""
     installed = [agent for agent in catalogue.list_agents(options, context.environ) if agent.version]
     found = []
     with show_progress("looking for newer versions") as tell:

@@ -15,7 +15,7 @@ from agent_dev.session.sessions import CommandContext
 
 def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     """Run the subcommand `policy`."""
-    about = "Show the policy's decision on a command, and the rule that makes it. The command is not run."
+    about = "Show the policy's decision on a command, and the rule that decides. The command is not run."
     parser = make_parser("policy", about, "agent-dev policy check -- git reset --hard")
     parser.usage = "agent-dev policy check [--set NAME] [--json] -- COMMAND [ARGS…]"
     parser.add_argument("what", choices=["check"], metavar="check", help="show the decision on a command")

@@ -19,10 +19,10 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
 
     parser = make_parser(
         "show",
-        "Show the settings, their origins and the sandbox of a run. Runs nothing.",
+        "Show the settings, their origins and the sandbox of a run. Nothing is run.",
         "agent-dev show claude",
     )
-    parser.add_argument("--all", action="store_true", help="show the defaults, the system's mounts and the bwrap command, too")
+    parser.add_argument("--all", action="store_true", help="also show the defaults, the system's mounts and the bwrap command")
     parser.add_argument("--json", action="store_true", help="print all as one JSON document")
     parser.add_argument(
         "words", nargs=argparse.REMAINDER, metavar="AGENT [ARGS…]", help="the agent and its arguments, as for a run"
@@ -46,7 +46,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
 
 
 def _own_flags_first(argv: list[str]) -> list[str]:
-    """Return the arguments with flags of `show` that follow the agent's name before it: `show bash --all`."""
+    """Return the arguments with the flags of `show` moved before the agent's name: `show bash --all`."""
     name = next((number for number, word in enumerate(argv) if not word.startswith("-")), len(argv))
     if "--" in argv[:name]:
         return argv

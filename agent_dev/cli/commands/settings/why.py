@@ -1,4 +1,4 @@
-"""The subcommand `why`: what an agent sees, reaches and may run, and by which setting."""
+"""The subcommand `why`: explain whether an agent can see a path, reach a host or run a command, and which setting decides."""
 
 import argparse
 import os
@@ -25,7 +25,7 @@ _HINT = "agent-dev why ~/.ssh/config"
 
 def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     """Run the subcommand `why`."""
-    about = "Say whether an agent sees a path, reaches a host or may run a command, by which setting, and how to change that."
+    about = "Say whether an agent can see a path, reach a host or run a command, which setting decides, and how to change it."
     parser = make_parser("why", about, _HINT)
     parser.usage = (
         "agent-dev why [--agent AGENT] [--json] PATH|HOST[:PORT]|COMMAND [SESSION]\n"
@@ -62,7 +62,7 @@ def _prepare(args: argparse.Namespace, one: ListedSession | None, context: Comma
 def _explain(
     subject: str, command: tuple[str, ...], prepared: PreparedRun, context: CommandContext, folder: str
 ) -> why.Explanation:
-    """Explain a path, which has a slash or exists here, a command, or else a host."""
+    """Explain a path (it contains a slash or exists here), a host (it looks like one), or else a command."""
     path = os.path.join(context.cwd, os.path.expanduser(subject))
     if not command and ("/" in subject or subject.startswith(("~", ".")) or os.path.lexists(path)):
         folder, name = os.path.split(os.path.normpath(path))
