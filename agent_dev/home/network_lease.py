@@ -52,8 +52,7 @@ class NetworkLease:
 
     def release(self) -> None:
         """Stop using the directories, also for child processes."""
-        if os.path.exists(self._path):
-            os.unlink(self._path)
+        _unlink(self._path)
         fcntl.flock(self._fd, fcntl.LOCK_UN)
         os.close(self._fd)
 
@@ -78,10 +77,17 @@ class NetworkLease:
             with open(fd, closefd=False, encoding="utf-8", errors="replace") as file:
                 return [line.split() for line in file if line.strip()]
         else:
-            os.unlink(path)
+            _unlink(path)
             return []
         finally:
             os.close(fd)
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass  # its session, or one that looked for others, was faster
 
 
 def _rows(shared: SharedPaths) -> dict[str, list[str]]:

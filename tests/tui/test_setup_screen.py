@@ -67,7 +67,7 @@ def test_a_resize_wraps_the_texts_again() -> None:
     _, shown = play("enter", resized=(40, 10))
     assert max(map(len, shown.splitlines())) <= 40
     assert "▸ (•) one home for all" in shown
-    assert "another; log in in each" in " ".join(play("enter", resized=(40, 24))[1].split())
+    assert "log in once in each" in " ".join(play("enter", resized=(40, 24))[1].split())
 
 
 def test_enter_on_every_page_gives_the_first_answers() -> None:

@@ -136,7 +136,7 @@ def _switch_tab(state: State, tab: Tab) -> Transition:
     if tab is state.tab:
         return state, ()
     if tab is not Tab.CHANGES and not state.tabs.get(tab):
-        return replace(state, message=f"no {tab}"), ()
+        return replace(state, message=f"no {'connections' if tab is Tab.NETWORK else tab}"), ()
     cursors = {**state.tab_cursors, state.tab: state.cursor}
     new = replace(cursor.focus_pane(state, Pane.LIST), tab=tab, cursor=0, tab_cursors=cursors, list_anchor=-1, returns_to=None)
     new = replace(new, cursor=max(0, min(cursors.get(tab, 0), new.row_count - 1)))

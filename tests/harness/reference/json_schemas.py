@@ -216,7 +216,7 @@ SCHEMAS: dict[str, Schema] = {
     "tx-many": document(
         state=one_of("merged", "failed", "not started"),
         exit=INTEGER,
-        jobs=list_of(entries({**TRANSACTION, "line": COUNT})),
+        **{"jobs?": list_of(entries({**TRANSACTION, "line": STRING})), "reason?": nullable(STRING)},
     ),
     "undo": UNDO_RESULT,
     "redo": UNDO_RESULT,

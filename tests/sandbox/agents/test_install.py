@@ -110,11 +110,11 @@ def test_versions_are_listed_selected_and_upgraded(agent_dev: AgentDev, registry
     assert installed() == "1.0.0"
     assert agent_dev("install", "--upgrade", "noder", env=registry.environment).returncode == 0
     assert installed() == "1.2.0"
-    assert "newest version" in agent_dev("outdated", env=registry.environment).stderr
+    assert "up to date" in agent_dev("outdated", env=registry.environment).stderr
 
 
 def test_upgrade_without_a_name_upgrades_what_is_outdated(agent_dev: AgentDev, registry: Registry) -> None:
-    assert "every installed agent is the newest" in agent_dev("install", "--upgrade", env=registry.environment).stderr
+    assert "all installed agents are up to date" in agent_dev("install", "--upgrade", env=registry.environment).stderr
     assert agent_dev("install", "noder", "--version", "1.0.0", env=registry.environment).returncode == 0
     assert agent_dev("install", "snake", env=registry.environment).returncode == 0
     done = agent_dev("install", "--upgrade", env=registry.environment)
@@ -128,7 +128,7 @@ def test_upgrade_without_a_name_upgrades_what_is_outdated(agent_dev: AgentDev, r
     [
         (("install",), 2, "install needs an agent"),
         (("install", "nodr"), 2, "agent-dev install noder"),
-        (("install", "bash"), 2, "bash is no agent"),
+        (("install", "bash"), 2, "bash is not an agent"),
         (("install", "noder", "snake", "--version", "1"), 2, "--version takes one agent"),
         (("install", "noder", "--version", "9"), 1, "noder is not installed"),
         (("install", "future"), 1, "needs Python 9.1"),
@@ -154,7 +154,7 @@ def test_a_password_of_a_registry_is_not_passed(agent_dev: AgentDev, registry: R
     script = "env; cat ~/.npmrc"
     write_profile(agent_dev, "spy", "command: spy\nagent: {npm: noder}\n")
     done = agent_dev("install", "spy")
-    assert "because of the passwords in them: NPM_CONFIG_REGISTRY" in done.stderr
+    assert "because they contain passwords: NPM_CONFIG_REGISTRY" in done.stderr
     assert "canary" not in done.stdout + done.stderr + agent_dev("--", "sh", "-c", script).stdout
 
 

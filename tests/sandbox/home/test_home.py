@@ -186,7 +186,7 @@ def test_a_home_with_files_of_the_user_is_not_moved(agent_dev: AgentDev) -> None
     before = tree(agent_dev.home)
     done = agent_dev("--home", agent_dev.home, "home", "--reset")
     assert done.returncode == 1
-    assert "holds more than an agent home" in done.stderr
+    assert "contains more than an agent home" in done.stderr
     assert tree(agent_dev.home) == before
 
 

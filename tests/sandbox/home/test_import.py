@@ -280,7 +280,7 @@ def test_your_own_home_cannot_be_the_target(ada: AgentDev) -> None:
     before = tree(ada.home)
     done = ada("--home", str(ada.home), "home", "--import", "--all-safe", "--yes")
     assert done.returncode == 1
-    assert "holds more than an agent home" in done.stderr
+    assert "contains more than an agent home" in done.stderr
     assert tree(ada.home) == before
 
 
