@@ -25,7 +25,7 @@ def test_a_login_works_at_the_allowed_host_alone(world: SshWorld) -> None:
     assert "Permission denied" in done.stderr
     log = world.log()
     assert f"allow log in as {user()} to 127.0.0.1" in log
-    assert any(line.startswith("deny a host whose key SHA256:") for line in log)
+    assert any(line.startswith("deny a host with the key SHA256:") for line in log)
     assert f"ssh-agent allowed: log in as {user()} to 127.0.0.1" in world.program.do("log")
 
 
