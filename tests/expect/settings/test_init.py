@@ -146,7 +146,7 @@ def test_a_script_writes_a_new_file_next_to_an_existing_one(agent_dev: AgentDev,
     beside = config.with_name("config.yaml.new")
     done = agent_dev("init", "--non-interactive", "--home", "agent")
     assert (done.returncode, config.read_text()) == (0, OWN)
-    assert "does not apply" in done.stderr
+    assert "has no effect" in done.stderr
     assert "\nhome: ~/aihomes/{profile}\n" in beside.read_text()
     kept = beside.read_text()
     again = agent_dev("init", "--non-interactive", "--net", "host")
