@@ -3,6 +3,7 @@
 import fcntl
 import os
 import time
+from binascii import crc32
 
 from agent_dev.errors import NewerState, SessionBusy, UnreadableSession, UnusableStateDirectory
 from agent_dev.fs import checksummed_json, state_files
@@ -212,15 +213,21 @@ def require_known_format(store: Store) -> None:
         fd = os.open(store.format_file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:
         return
-    text = os.read(fd, 16).strip()
+    data = os.read(fd, 32)
     os.close(fd)
-    if text.isdigit() and int(text) > STATE_FORMAT:
+    number = data.partition(b" ")[0]
+    if number.isdigit() and int(number) > STATE_FORMAT and data == format_line(int(number)):
         raise NewerState(
             path=store.path,
-            found=int(text),
+            found=int(number),
             known=STATE_FORMAT,
             hint="upgrade agent-dev, or set `state:` in config.yaml to another directory",
         )
+
+
+def format_line(number: int) -> bytes:
+    """Return the content of the format file: the number and a checksum: damage must not look like a newer format."""
+    return b"%d %08x\n" % (number, crc32(b"%d" % number))
 
 
 def create_session(store: Store) -> Session:
@@ -277,7 +284,7 @@ def _prepare(store: Store) -> None:
         os.makedirs(path, 0o700, exist_ok=True)
     try:
         fd = os.open(store.format_file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        os.write(fd, b"%d\n" % STATE_FORMAT)
+        os.write(fd, format_line(STATE_FORMAT))
         os.close(fd)
     except FileExistsError:
         pass

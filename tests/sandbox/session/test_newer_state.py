@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent_dev.session import store
 from tests.harness.program import AgentDev, tree
 
 COMMANDS = ("status", "merge --all", "undo", "sessions", "clean --all", "discard", "resume", "checkpoints", "log", "doctor")
@@ -10,8 +11,8 @@ COMMANDS = ("status", "merge --all", "undo", "sessions", "clean --all", "discard
 @pytest.fixture
 def newer(agent_dev: AgentDev) -> AgentDev:
     agent_dev("--no-merge", "--", "touch", "new")
-    assert (agent_dev.state / "format").read_text() == "1\n"
-    (agent_dev.state / "format").write_text("2\n")
+    assert (agent_dev.state / "format").read_bytes() == store.format_line(1)
+    (agent_dev.state / "format").write_bytes(store.format_line(2))
     return agent_dev
 
 
@@ -34,7 +35,7 @@ def test_no_agent_starts_on_newer_state(newer: AgentDev) -> None:
     assert (tree(newer.state), "other" in tree(newer.repo)) == (before, False)
 
 
-@pytest.mark.parametrize("text", ["", "x", "1", "0" * 100])
+@pytest.mark.parametrize("text", ["", "x", "1", "2", "2 00000000\n", "0" * 100])
 def test_a_damaged_format_is_ignored(newer: AgentDev, text: str) -> None:
     (newer.state / "format").write_text(text)
     assert newer.changes() == {"new": "added"}
