@@ -9,20 +9,21 @@ from agent_dev.cli.parser import Parser
 from agent_dev.cli.render.format import print_line, print_outcome
 from agent_dev.cli.typeahead import drop_typeahead
 from agent_dev.config import load
-from agent_dev.errors import SUCCESS, UsageError
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import SUCCESS, Refused, UsageError
+from agent_dev.home import manage
 from agent_dev.linux import users
 from agent_dev.overlay.labels import format_size
-from agent_dev.sandbox.plan import agent_home_path
 from agent_dev.sanitize import visible
 from agent_dev.session import all_state
 from agent_dev.session.sessions import CommandContext
 
 
-def run(context: CommandContext, parser: Parser, args: argparse.Namespace) -> int:
+def run(context: CommandContext, options: RunOptions, parser: Parser, args: argparse.Namespace) -> int:
     """List the directories and ask about each; a dry run only lists them. Raises UsageError without a terminal, and Refused."""
     if args.json or args.all:
         parser.error("--everything cannot be combined with --json or --all")
-    places = all_state.find_places(context, _agent_homes(context))
+    places = all_state.find_places(context, _agent_homes(context, options))
     if not places:
         print_outcome("agent-dev keeps nothing here")
     if args.dry_run:
@@ -56,11 +57,16 @@ def _confirm(place: all_state.StatePlace) -> bool:
         return False
 
 
-def _agent_homes(context: CommandContext) -> tuple[str, ...]:
-    """Return the agent homes of the settings and of every profile, without duplicates."""
-    home = users.home_directory(context.environ)
-    found = [agent_home_path(context.profile, home, context.root)]
-    for name, _, _ in load.list_profiles(home, context.environ):
-        request = load.SettingsRequest(agent=name, home=home, environ=context.environ)
-        found.append(agent_home_path(load.load_settings(request).profile, home, context.root))
-    return tuple(path for path in dict.fromkeys(found) if os.path.isdir(path) and os.path.realpath(path) != home)
+def _agent_homes(context: CommandContext, options: RunOptions) -> tuple[str, ...]:
+    """Return the agent homes of the settings and of every profile, without directories that hold more than an agent home."""
+    profiles = load.list_profiles(users.home_directory(context.environ), context.environ)
+    found = dict.fromkeys(manage.find_home(context, options, name)[0] for name in ("", *(row[0] for row in profiles)))
+    return tuple(path for path in found if os.path.isdir(path) and _is_agent_home(path, context))
+
+
+def _is_agent_home(path: str, context: CommandContext) -> bool:
+    try:
+        manage.check_home(path, context)
+    except Refused:
+        return False
+    return True

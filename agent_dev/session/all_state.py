@@ -1,5 +1,6 @@
 """All that agent-dev keeps for a user, for `agent-dev clean --everything`."""
 
+import fcntl
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from agent_dev.fs.rmtree import remove_session, remove_tree
 from agent_dev.fs.state_files import list_names
 from agent_dev.linux import users
 from agent_dev.session import store
-from agent_dev.session.sessions import OPEN, CommandContext, list_sessions
+from agent_dev.session.sessions import OPEN, CommandContext, ListedSession, list_sessions
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,7 @@ class StatePlace:
 
 def find_places(where: CommandContext, homes: tuple[str, ...]) -> tuple[StatePlace, ...]:
     """Return the directories that exist, what is easiest to replace first. `homes`: agent homes. Raises Refused."""
-    found = list_sessions(where.store)
-    running = [one.name for one in found if one.state == store.RUNNING]
-    if running:
-        raise Refused(message=f"session {running[0]} is running", hint=f"agent-dev stop {running[0]}")
-    waiting = sum(one.state in OPEN for one in found)
+    waiting = sum(one.state in OPEN for one in _idle_sessions(where))
     unmerged = f"{waiting} with changes that are not merged" if waiting else "all merged"
     named = {
         cache.folder(where.environ): "caches",
@@ -42,11 +39,37 @@ def find_places(where: CommandContext, homes: tuple[str, ...]) -> tuple[StatePla
 
 
 def remove_place(where: CommandContext, place: StatePlace) -> None:
-    """Remove one of these directories."""
-    if place.path == where.store.path:
+    """Remove one of these directories. Raises Refused if a session has started since."""
+    if place.path != where.store.path:
+        remove_tree(place.path)
+        return
+    lock = store.lock_creation(where.store, fcntl.LOCK_EX) if os.path.isdir(where.store.sessions) else -1
+    try:
+        _idle_sessions(where)
         for folder in _session_folders(where.store):
             remove_session(folder)  # also its objects on other file systems
-    remove_tree(place.path)
+        for path in _own_paths(where):
+            remove_tree(path)
+    finally:
+        if lock >= 0:
+            os.close(lock)
+
+
+def _idle_sessions(where: CommandContext) -> tuple[ListedSession, ...]:
+    """Return all sessions. Raises Refused if one is running."""
+    found = list_sessions(where.store)
+    running = [one.name for one in found if one.state == store.RUNNING]
+    if running:
+        raise Refused(message=f"session {running[0]} is running", hint=f"agent-dev stop {running[0]}")
+    return found
+
+
+def _own_paths(where: CommandContext) -> tuple[str, ...]:
+    """Return the state directory; of one that `state:` names, which may hold files of the user, only the large parts."""
+    state = where.store
+    if state.path == store.state_store("", where.environ).path:
+        return (state.path,)
+    return state.sessions, state.merges, state.pending, state.trash, state.removals_folder, f"{state.path}/snapshots"
 
 
 def _session_folders(state: store.Store) -> Iterator[str]:

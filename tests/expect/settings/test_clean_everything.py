@@ -1,5 +1,7 @@
 """`agent-dev clean --everything` on a terminal."""
 
+from pathlib import Path
+
 from tests.harness.program import PROGRAM, AgentDev
 from tests.harness.terminal import Terminal
 
@@ -39,3 +41,21 @@ def test_nothing_is_removed_without_a_terminal_or_while_a_session_runs(agent_dev
         refused = agent_dev("clean", "--everything", "--dry-run")
         assert refused.returncode == 1
         assert "is running" in refused.stderr
+
+
+def test_files_of_the_user_in_a_configured_state_directory_stay(agent_dev: AgentDev) -> None:
+    place = agent_dev.home / "data"
+    config = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev/config.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f"state: {place}\nhome: {agent_dev.home.parent}\n")
+    place.mkdir()
+    (place / "own.txt").write_text("mine")
+    agent_dev("--no-merge", "--home", str(agent_dev.agent_home), "--", "touch", "new")
+    assert (place / "sessions").is_dir()
+    with asked(agent_dev) as terminal:
+        answer(terminal, "caches", "n")
+        answer(terminal, "1 with changes that are not merged", "y")
+        answer(terminal, "your settings and profiles", "n")
+        assert terminal.wait_exit() == 0
+    assert (place / "own.txt").read_text() == "mine"
+    assert not (place / "sessions").exists()

@@ -13,7 +13,7 @@ from agent_dev.session.sessions import CommandContext
 _LARGEST = 1 << 20  # days, or MiB
 
 
-def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
+def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     """Run the subcommand `clean`."""
     about = "Empty the trash of discarded sessions and old homes; reduce merged sessions to what undo needs."
     parser = make_parser("clean", about, "agent-dev clean --older-than 7 --dry-run")
@@ -34,7 +34,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args(argv)
     if args.everything:
-        return clean_everything.run(context, parser, args)
+        return clean_everything.run(context, options, parser, args)
     max_mib = -1 if args.all else args.keep_mib
     output.print_cleaned(
         clean.clean_all(context, args.older_than, max_mib, is_all=args.all, is_dry=args.dry_run),
