@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from agent_dev.config import load, trust_store
@@ -13,6 +13,7 @@ from agent_dev.control import socket_file
 from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
 from agent_dev.linux import programs, syscalls
 from agent_dev.network import namespace
+from agent_dev.overlay.labels import format_size
 from agent_dev.paths import expand, split_optional
 from agent_dev.risk import load as risk_load
 from agent_dev.run.prepare import locate_command, prepare_run
@@ -82,11 +83,18 @@ def run_checks(where: CommandContext, options: RunOptions) -> tuple[Finding, ...
 
 
 def _profiles(found: dict[str, Finding]) -> list[Finding]:
-    """Return one finding per profile, or a single one if all have the same failure."""
-    same = {replace(finding, subject=f"profiles {', '.join(found)}") for finding in found.values()}
-    if len(found) > 1 and len(same) == 1 and all(finding.state is FindingState.UNAVAILABLE for finding in same):
-        return [*same]
-    return [*found.values()]
+    """Return one finding per profile, and a single one for all profiles that lack the same requirement."""
+    findings = [finding for finding in found.values() if finding.state is not FindingState.UNAVAILABLE]
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for name, finding in found.items():
+        if finding.state is FindingState.UNAVAILABLE:
+            lacking.setdefault((finding.result, finding.remedy.replace(name, "NAME")), []).append(name)
+    for (result, remedy), names in lacking.items():
+        if len(names) == 1:
+            findings.append(found[names[0]])
+        else:
+            findings.append(Finding(f"profiles {', '.join(names)}", result, FindingState.UNAVAILABLE, remedy))
+    return findings
 
 
 def _home(where: CommandContext) -> str:
@@ -211,8 +219,8 @@ def _state(where: CommandContext) -> Finding:
 
 def _disk_use(where: CommandContext) -> Finding:
     kinds = disk_use.measure_state(where.store, where.environ)
-    rows = (f"{kind} {size / (1 << 20):,.1f} MiB" + (f" in {count:,}" if count else "") for kind, count, size in kinds)
-    return Finding("disk use", ", ".join(rows))
+    rows = [f"{kind} {format_size(size)} ({count:,})" for kind, count, size in kinds if count]
+    return Finding("disk use", ", ".join(rows) or "none")
 
 
 def _rules(where: CommandContext) -> Finding:
@@ -263,7 +271,7 @@ def _profile(name: str, where: CommandContext, options: RunOptions) -> Finding:
     try:
         prepared = prepare_run(RunRequest((name,), options.replace(directory=where.cwd), where.environ))
     except CommandNotFound as error:
-        return Finding(what, "its command was not found", FindingState.UNAVAILABLE, error.hint)
+        return Finding(what, "command not found", FindingState.UNAVAILABLE, error.hint)
     except AgentDevError as error:
         return Finding(what, error.message, FindingState.UNAVAILABLE, error.hint)
     program = prepared.command[0]

@@ -310,7 +310,7 @@ class Shell(Terminal):
         # Written before each prompt, except when readline redraws it. An OSC, so that it is invisible.
         self._mark = f"\x1b]7777;{token_hex(4)};"
         command = f"printf '{self._mark}%s\\a' $?"
-        own = {"PS1": self.PROMPT, "PROMPT_COMMAND": command, "HISTFILE": None}
+        own = {"PS1": self.PROMPT, "PROMPT_COMMAND": command, "HISTFILE": ""}  # no history is written
         super().__init__(
             ["bash", "--norc", "-i"],
             rows=rows,
