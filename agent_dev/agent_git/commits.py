@@ -3,15 +3,16 @@
 Refs are parsed here; objects (regular files only) are hard-linked into a repository of ours, where git reads them.
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 
 from agent_dev.agent_git import changes as git_changes
 from agent_dev.agent_git import current_refs, imported_branches, refs
 from agent_dev.agent_git.changes import GitChanges, RefChange, Tips
 from agent_dev.agent_git.program import find_git
+from agent_dev.agent_git.repositories import AgentRepository, list_repositories
 from agent_dev.git import bare, user_refs
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.commit_reader import _add_files, _Rows, _start_diff, _start_read
@@ -24,52 +25,53 @@ _MAX_BRANCHES = 4  # of the user and of the agent whose patches are compared
 _MAX_COMPARED = 300  # new commits of the user on such a branch
 
 
-def list_commits(
-    session: store.Session, record: store.Record, environ: dict[str, str], *, is_left: bool = False
-) -> tuple[Commit, ...]:
-    """Return the agent's own commits, newest first, without fetched ones.
+def list_commits(source: AgentRepository, environ: dict[str, str], *, is_left: bool = False) -> tuple[Commit, ...]:
+    """Return the agent's own commits in a repository, newest first, without fetched ones.
 
     `is_left`: also omit those already imported as they are, or in a branch of the user's, and mark those imported as another
     commit.
 
     Raises CommandFailed.
     """
-    tips = _tips(session, record, environ)
+    tips = _tips(source, environ)
     branches: tuple[str, ...] = ()
     if is_left and tips.new:
-        tips, branches = _without_imported(tips, imported_branches.read_imported_branches(session), record, environ)
+        tips, branches = _without_imported(tips, source, environ)
     if not tips.new:
         return ()
-    with open_agent_objects(session, record, environ) as repo:
+    with open_agent_objects(source, environ) as repo:
         fetched = _fetched(repo, tips)
         args = ("log", f"-{MAX_COMMITS + len(fetched)}", "-z", "--format=%H%n%s", "--ignore-missing", "--stdin")
         commits = parse_log(repo.check_output(*args, stdin=_rev_list_input(tips.new, tips.old)))
         made = tuple(commit for commit in commits if commit.id not in fetched)[:MAX_COMMITS]
-        imported = _find_imported(session, repo, tips, branches) if is_left and made else frozenset()
+        imported = _find_imported(source, repo, tips, branches) if is_left and made else frozenset()
         return tuple(replace(one, is_imported=one.id in imported) for one in made)
 
 
-def read_changes(session: store.Session, record: store.Record, repo: BareRepository, environ: dict[str, str]) -> GitChanges:
+def list_session_commits(
+    session: store.Session, record: store.Record, environ: dict[str, str], *, is_left: bool = False
+) -> tuple[Commit, ...]:
+    """Return the agent's own commits in all repositories of a session, as `list_commits` does."""
+    sources = list_repositories(session, record)
+    return tuple(chain.from_iterable(list_commits(source, environ, is_left=is_left) for source in sources))
+
+
+def read_changes(source: AgentRepository, repo: BareRepository, environ: dict[str, str]) -> GitChanges:
     """Return all changes of the agent's git dir, read through `repo`. Raises CommandFailed if git cannot read it."""
-    with start_read(session, record, repo, environ) as finish:
+    with start_read(source, repo, environ) as finish:
         return finish()
 
 
 @contextmanager
-def start_read(
-    session: store.Session, record: store.Record, repo: BareRepository, environ: dict[str, str]
-) -> Iterator[Callable[[], GitChanges]]:
+def start_read(source: AgentRepository, repo: BareRepository, environ: dict[str, str]) -> Iterator[Callable[[], GitChanges]]:
     """Start the slowest query, the files of commits; yield a function that waits for it and returns all changes."""
-    folder = current_refs.find_refs_dir(session, record, environ)
-    if folder is None:
-        yield GitChanges
-        return
-    before, after = refs.read_initial_refs(session), current_refs.read_refs(session, record, environ)
-    known_stashes = refs.read_initial_stashes(session)
+    folder = current_refs.find_refs_dir(source, environ)
+    before, after = refs.read_initial_refs(source), current_refs.read_refs(source, environ)
+    known_stashes = refs.read_initial_stashes(source)
     stashes = tuple(entry for entry in git_changes.parse_stashes(refs.read_stash_log(folder)) if entry.id not in known_stashes)
-    imported = imported_branches.read_imported_branches(session)
-    tips = _tips(session, record, environ)
-    tips, branches = _without_imported(tips, imported, record, environ) if tips.new else (tips, ())
+    imported = imported_branches.read_imported_branches(source)
+    tips = _tips(source, environ)
+    tips, branches = _without_imported(tips, source, environ) if tips.new else (tips, ())
     fetched = _fetched(repo, tips)
     reachable = (
         _rev_list(repo, _rev_list_input(tips.new, tips.old), MAX_COMMITS + 1 + len(fetched), "--parents") if tips.new else []
@@ -82,37 +84,34 @@ def start_read(
             (),
             tuple(entry for entry in git_changes.compare_refs(before, after) if _is_reported(entry, imported)),
             stashes,
-            refs.list_operations_in_progress(session, record, folder),
+            refs.list_operations_in_progress(source, folder),
             git_changes.parse_head_branch(after.get("HEAD", "")),
             git_changes.parse_head_branch(before.get("HEAD", "")),
             is_truncated=len(ids) > MAX_COMMITS,
             fetched_count=len(fetched),
             remote_ids=remote.intersection(ids),
-            imported_ids=_find_imported(session, repo, tips, branches).intersection(ids) if ids else frozenset(),
+            imported_ids=_find_imported(source, repo, tips, branches).intersection(ids) if ids else frozenset(),
         )
         yield lambda: replace(changes, commits=_add_files(finish_read(), finish_diff())[:MAX_COMMITS])
 
 
-def _without_imported(
-    tips: Tips, imported: Mapping[str, str], record: store.Record, environ: dict[str, str]
-) -> tuple[Tips, tuple[str, ...]]:
+def _without_imported(tips: Tips, source: AgentRepository, environ: dict[str, str]) -> tuple[Tips, tuple[str, ...]]:
     """Return the tips without commits that are imported, or in a branch of the user's by now; and the tips of these."""
-    git = record["git"]
-    user = user_refs.UserGit(git["folder"], find_git(record, environ), environ) if git else None
-    branches = user.read_branches() if user is not None else {}
+    branches = user_refs.UserGit(source.folder, find_git(source.record, environ), environ).read_branches()
+    imported = imported_branches.read_imported_branches(source)
     old = tuple(dict.fromkeys((*tips.old, *imported.values(), *branches.values())))
     return replace(tips, old=old), tuple(dict.fromkeys(branches.values()))
 
 
-def _find_imported(session: store.Session, repo: BareRepository, tips: Tips, branches: tuple[str, ...]) -> frozenset[str]:
+def _find_imported(source: AgentRepository, repo: BareRepository, tips: Tips, branches: tuple[str, ...]) -> frozenset[str]:
     """Return the commits that the user has under other ids: those picked by an import, and those of the same patch.
 
     `branches`: the tips of the user's branches; patches are compared with those of a limited number of new commits there.
     """
-    initial = {*refs.read_initial_refs(session).values()}
+    initial = {*refs.read_initial_refs(source).values()}
     moved = [oid for oid in branches if oid not in initial]
     found: set[str] = set()
-    for end, ids in imported_branches.read_imported_commits(session).items():
+    for end, ids in imported_branches.read_imported_commits(source).items():
         code, output, _ = repo.run("rev-list", "-1", end, "--not", *branches)
         found |= ids if not (code or output) else frozenset()  # else the user deleted the branch
     for yours in moved[:_MAX_BRANCHES]:
@@ -131,11 +130,9 @@ def _is_reported(ref: RefChange, imported: Mapping[str, str]) -> bool:
     return ref.name != "refs/stash" and (ref.name not in imported or imported[ref.name] != ref.after)
 
 
-def _tips(session: store.Session, record: store.Record, environ: dict[str, str]) -> Tips:
+def _tips(source: AgentRepository, environ: dict[str, str]) -> Tips:
     """Return the ids that the agent's refs point to now but did not at the start."""
-    if refs.find_private_git_dir(session, record) is None:
-        return Tips()
-    return git_changes.compute_tips(refs.read_initial_refs(session), current_refs.read_refs(session, record, environ))
+    return git_changes.compute_tips(refs.read_initial_refs(source), current_refs.read_refs(source, environ))
 
 
 def _rev_list_input(new: tuple[str, ...], *old: tuple[str, ...]) -> bytes:
@@ -160,11 +157,8 @@ def _fetched(repo: BareRepository, tips: Tips) -> frozenset[str]:
 
 
 @contextmanager
-def open_agent_objects(session: store.Session, record: store.Record, environ: dict[str, str]) -> Iterator[BareRepository]:
+def open_agent_objects(source: AgentRepository, environ: dict[str, str]) -> Iterator[BareRepository]:
     """Yield a repository of ours that links the objects of the agent's git dir. Raises CommandFailed."""
-    folder = refs.find_private_git_dir(session, record)
-    with bare.temporary_directory(session.folder) as parent:
-        git = record.get("git")
-        own = (f"{git['common']}/objects",) if git else ()  # has what the user committed since the start
-        stores = (*(str(path) for path, _ in record.get("stores")), *own)
-        yield bare.create_linked(parent, find_git(record, environ), folder or os.devnull, stores)
+    with bare.temporary_directory(source.session.folder) as parent:
+        stores = (*source.stores, f"{source.common}/objects")  # the last has what the user committed since the start
+        yield bare.create_linked(parent, find_git(source.record, environ), source.private_dir, stores)

@@ -1,32 +1,33 @@
-"""The branches and commits of a session that were imported by merges that are still applied."""
+"""The branches and commits of a session's repository that were imported by merges that are still applied."""
 
 import os
 from collections.abc import Iterator
 
+from agent_dev.agent_git.repositories import AgentRepository
 from agent_dev.fs.state_files import list_names
 from agent_dev.git.updates import GitUpdate
 from agent_dev.merge_engine import journal_file
 from agent_dev.merge_engine.journal_codec import CorruptJournalError
-from agent_dev.session import store
 
 
-def read_imported_branches(session: store.Session) -> dict[str, str]:
+def read_imported_branches(source: AgentRepository) -> dict[str, str]:
     """Return the agent's refs that were imported entirely, and the commits that they pointed to at that time."""
-    return {git.imported_branch[0]: git.imported_branch[1] for git in _read_updates(session) if git.imported_branch[0]}
+    return {git.imported_branch[0]: git.imported_branch[1] for git in _read_updates(source) if git.imported_branch[0]}
 
 
-def read_imported_commits(session: store.Session) -> dict[str, frozenset[str]]:
+def read_imported_commits(source: AgentRepository) -> dict[str, frozenset[str]]:
     """Return the ids of the agent's commits that were imported one by one, by the commit that has them in a branch of yours."""
-    updates = [git for git in _read_updates(session) if git.imported_commits and git.refs]
+    updates = [git for git in _read_updates(source) if git.imported_commits and git.refs]
     return {git.refs[0].new: frozenset(git.imported_commits) for git in updates}
 
 
-def _read_updates(session: store.Session) -> Iterator[GitUpdate]:
+def _read_updates(source: AgentRepository) -> Iterator[GitUpdate]:
+    session = source.session
     merges = f"{os.path.dirname(os.path.dirname(session.folder))}/merges"
     for name in sorted(name for name in list_names(merges) if name.startswith(f"{session.id}.")):
         try:
             journal = journal_file.read_journal(f"{merges}/{name}")
         except (CorruptJournalError, OSError):
             continue  # `agent-dev merges` reports it
-        if journal.git_side is not None and journal.is_applied:
-            yield journal.git_side
+        if journal.is_applied:
+            yield from (git for git in journal.git_updates if git.folder == source.folder)

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from agent_dev.agent_git import refs
+from agent_dev.agent_git.repositories import AgentRepository
 from agent_dev.errors import RefusedCommits
 from agent_dev.fs import durable, read_regular
 from agent_dev.git import bare
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.ref_format import parse_ref
 from agent_dev.git.user_refs import UserGit
-from agent_dev.session import store
 
 _MAX_SIZE = 1 << 20
 _HINT = "nothing was imported; the commits stay in the session"
@@ -34,18 +33,13 @@ class GitDirPair:
 
 
 @contextmanager
-def open_quarantine(
-    session: store.Session, record: store.Record, user: UserGit, tips: tuple[str, ...]
-) -> Iterator[BareRepository]:
+def open_quarantine(source: AgentRepository, user: UserGit, tips: tuple[str, ...]) -> Iterator[BareRepository]:
     """Yield a repository with some of the agent's commits, verified; it borrows all other objects from the user's repository.
 
     Raises RefusedCommits with git's reason if verification fails, CommandFailed.
     """
-    git = record["git"]
-    assert git is not None  # noqa: S101  (a session with commits has a git dir)
-    stores = tuple(str(path) for path, _ in record["stores"])
-    sides = GitDirPair(refs.find_private_git_dir(session, record) or os.devnull, git["common"], stores)
-    with open_quarantine_between(session.folder, sides, user, tips) as checked:
+    sides = GitDirPair(source.private_dir, source.common, source.stores)
+    with open_quarantine_between(source.session.folder, sides, user, tips) as checked:
         yield checked
 
 

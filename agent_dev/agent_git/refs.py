@@ -3,6 +3,7 @@
 import os
 from binascii import crc32
 
+from agent_dev.agent_git.repositories import AgentRepository, list_repositories
 from agent_dev.errors import DamagedRefs
 from agent_dev.fs import checksummed_json
 from agent_dev.fs.read_regular import are_real_directories, read_regular_file
@@ -11,36 +12,31 @@ from agent_dev.session import store
 
 _MAX_REFS_SIZE = 16 << 20
 _MAX_REFS = 20_000
-_PACKED_REFS = "packed-refs"
+_REFS, _PACKED_REFS = "refs", "packed-refs"
 TABLES_LIST = "reftable/tables.list"
 _NO_HEAD = b"ref: refs/heads/.invalid"  # HEAD's placeholder beside a reftable (git: reftable-backend.c)
 _STASHES, _CHECKSUM = "stashes", "packed"  # keys stored next to the refs (no ref has such a name): stash ids, a checksum
 
 
-def find_private_git_dir(session: store.Session, record: store.Record) -> str | None:
-    """Return the agent's private (common) git dir, None for a session without git."""
-    git = record.get("git")
-    if not isinstance(git, dict):
-        return None
-    return f"{session.root(0, '').upper}/.git" if git["inside"] else f"{session.folder}/git/0"
-
-
 def has_private_git_dir(record: store.Record, number: int) -> bool:
     """Return whether the `.git` in the upper layer of a root is the agent's private git dir."""
-    git = record.get("git")
-    inside = number == 0 and isinstance(git, dict) and bool(git.get("inside"))
+    inside = any(git["root"] == number and git["inside"] for git in record["git"])
     return inside or number in record.get("copies", ())
 
 
 def record_initial_refs(session: store.Session, record: store.Record) -> None:
-    """Record the initial refs of the private git dir, to find changed ones later."""
-    folder = find_private_git_dir(session, record)
-    if folder is None:
-        return
+    """Record the initial refs of a session's private git dirs, to find changed ones later."""
+    for source in list_repositories(session, record):
+        record_refs(source)
+
+
+def record_refs(source: AgentRepository) -> None:
+    """Record the refs of one private git dir as the initial ones."""
+    folder = source.private_dir
     packed = _read_packed(folder)
     extra = {_STASHES: " ".join(parse_stash_ids(read_stash_log(folder))), _CHECKSUM: f"{crc32(packed):08x}"}
-    _write(f"{session.folder}/git/refs", checksummed_json.dumps(_read_loose(folder, _linked_name(record)) | extra))
-    _write(f"{session.folder}/git/{_PACKED_REFS}", packed)  # unparsed, to start the agent sooner
+    _write(source.state_file(_REFS), checksummed_json.dumps(_read_loose(folder, source.linked_name) | extra))
+    _write(source.state_file(_PACKED_REFS), packed)  # unparsed, to start the agent sooner
 
 
 def _write(path: str, data: bytes) -> None:
@@ -50,16 +46,18 @@ def _write(path: str, data: bytes) -> None:
 
 
 def have_refs_changed(session: store.Session, record: store.Record) -> bool:
-    """Return whether a ref or HEAD of the private git dir changed since the start."""
-    folder = find_private_git_dir(session, record)
-    if folder is None:
-        return False
+    """Return whether a ref or HEAD of one of the private git dirs changed since the start."""
+    return any(map(_have_refs_changed, list_repositories(session, record)))
+
+
+def _have_refs_changed(source: AgentRepository) -> bool:
+    folder = source.private_dir
     if has_reftable(folder):
         return True
-    if _read_packed(folder) != read_regular_file(f"{session.folder}/git/{_PACKED_REFS}", _MAX_REFS_SIZE):
-        return _read_all(folder, _linked_name(record)) != read_initial_refs(session)
-    before = {name: value for name, value in _read_loose_record(session).items() if name not in (_STASHES, _CHECKSUM)}
-    return _read_loose(folder, _linked_name(record)) != before
+    if _read_packed(folder) != read_regular_file(source.state_file(_PACKED_REFS), _MAX_REFS_SIZE):
+        return _read_all(folder, source.linked_name) != read_initial_refs(source)
+    before = {name: value for name, value in _read_loose_record(source).items() if name not in (_STASHES, _CHECKSUM)}
+    return _read_loose(folder, source.linked_name) != before
 
 
 def has_reftable(folder: str) -> bool:
@@ -68,32 +66,26 @@ def has_reftable(folder: str) -> bool:
     return has_list and read_regular_file(f"{folder}/HEAD", 4096).strip() == _NO_HEAD
 
 
-def _linked_name(record: store.Record) -> str:
-    """Return the name of the linked work tree in use, "" for none."""
-    git = record["git"]
-    return os.path.basename(git["folder"]) if git and git["folder"] != git["common"] else ""
+def read_initial_refs(source: AgentRepository) -> dict[str, str]:
+    """Return the initial refs of a private git dir. Raises DamagedRefs."""
+    return {name: value for name, value in _read_record(source).items() if name not in (_STASHES, _CHECKSUM)}
 
 
-def read_initial_refs(session: store.Session) -> dict[str, str]:
-    """Return the initial refs of the private git dir. Raises DamagedRefs."""
-    return {name: value for name, value in _read_record(session).items() if name not in (_STASHES, _CHECKSUM)}
+def read_initial_stashes(source: AgentRepository) -> frozenset[str]:
+    """Return the initial stash ids of a private git dir. Raises DamagedRefs."""
+    return frozenset(_read_record(source).get(_STASHES, "").split())
 
 
-def read_initial_stashes(session: store.Session) -> frozenset[str]:
-    """Return the initial stash ids of the private git dir. Raises DamagedRefs."""
-    return frozenset(_read_record(session).get(_STASHES, "").split())
-
-
-def _read_record(session: store.Session) -> dict[str, str]:
-    own, packed = _read_loose_record(session), read_regular_file(f"{session.folder}/git/{_PACKED_REFS}", _MAX_REFS_SIZE)
+def _read_record(source: AgentRepository) -> dict[str, str]:
+    own, packed = _read_loose_record(source), read_regular_file(source.state_file(_PACKED_REFS), _MAX_REFS_SIZE)
     if own[_CHECKSUM] != f"{crc32(packed):08x}":
-        raise DamagedRefs(path=f"{session.folder}/git/{_PACKED_REFS}")
+        raise DamagedRefs(path=source.state_file(_PACKED_REFS))
     return parse_packed_refs(packed) | own
 
 
-def _read_loose_record(session: store.Session) -> dict[str, str]:
+def _read_loose_record(source: AgentRepository) -> dict[str, str]:
     """Return the record without packed refs: loose refs, HEAD, stashes, a checksum. Raises DamagedRefs."""
-    path = f"{session.folder}/git/refs"
+    path = source.state_file(_REFS)
     try:
         refs = checksummed_json.loads(read_regular_file(path, _MAX_REFS_SIZE))
     except ValueError:
@@ -110,18 +102,15 @@ def read_stash_log(folder: str) -> bytes:
     )
 
 
-def list_operations_in_progress(session: store.Session, record: store.Record, refs_dir: str) -> tuple[str, ...]:
+def list_operations_in_progress(source: AgentRepository, refs_dir: str) -> tuple[str, ...]:
     """Return the operations in progress in the agent's git dir but not in the user's; `refs_dir` has its refs as files."""
     from agent_dev.agent_git.changes import OPERATION_MARKERS  # not imported before an agent starts
 
-    folder, git = find_private_git_dir(session, record), record["git"]
-    if folder is None or git is None:
-        return ()
-    linked = _linked_name(record)
+    folder, linked = source.private_dir, source.linked_name
     has_linked = linked and are_real_directories(folder, "worktrees", f"worktrees/{linked}")
     folders = (f"{folder}/worktrees/{linked}" if has_linked else folder, refs_dir)
     present = [mark for mark in OPERATION_MARKERS if any(os.path.lexists(f"{place}/{mark}") for place in folders)]
-    marks = (mark for mark in present if not os.path.lexists(f"{git['folder']}/{mark}"))
+    marks = (mark for mark in present if not os.path.lexists(f"{source.folder}/{mark}"))
     return tuple(OPERATION_MARKERS[mark] for mark in marks)
 
 

@@ -8,34 +8,33 @@ import os
 import tempfile
 
 from agent_dev.agent_git import program, refs
+from agent_dev.agent_git.repositories import AgentRepository
 from agent_dev.errors import CommandFailed
 from agent_dev.fs import read_regular
 from agent_dev.git import bare, reftable
 from agent_dev.git.bare import BareRepository
-from agent_dev.session import store
 
 _MAX_SIZE = 16 << 20
 _MAX_TABLES = 1000  # tables; git compacts them to a few
 _EXTENSIONS = b"[extensions]\n\trefStorage = reftable\n"
 
 
-def convert_to_files(session: store.Session, record: store.Record, folder: str, environ: dict[str, str]) -> str:
+def convert_to_files(source: AgentRepository, environ: dict[str, str]) -> str:
     """Return a directory with HEAD, refs and the stash's log as files; create it if the tables are new.
 
     Raises CommandFailed if git cannot read them.
     """
-    table_list = read_regular.read_regular_file(f"{folder}/{refs.TABLES_LIST}", _MAX_SIZE)
-    target = f"{session.folder}/git/reftable-{hashlib.sha256(table_list).hexdigest()[:16]}"
+    table_list = read_regular.read_regular_file(f"{source.private_dir}/{refs.TABLES_LIST}", _MAX_SIZE)
+    target = f"{source.session.folder}/git/reftable-{hashlib.sha256(table_list).hexdigest()[:16]}"
     if not os.path.isdir(target):
-        _write(target, _read(session, record, (folder, table_list), environ))
+        _write(target, _read(source, table_list, environ))
     return target
 
 
-def _read(session: store.Session, record: store.Record, tables: tuple[str, bytes], environ: dict[str, str]) -> dict[str, bytes]:
-    stores = tuple(str(path) for path, _ in record["stores"])
-    with bare.temporary_directory(session.folder) as parent:
-        repo = bare.create_linked(parent, program.find_git(record, environ), tables[0], stores)
-        _copy_tables(repo, *tables)
+def _read(source: AgentRepository, table_list: bytes, environ: dict[str, str]) -> dict[str, bytes]:
+    with bare.temporary_directory(source.session.folder) as parent:
+        repo = bare.create_linked(parent, program.find_git(source.record, environ), source.private_dir, source.stores)
+        _copy_tables(repo, source.private_dir, table_list)
         found, packed = reftable.split_refs(_query(repo, "for-each-ref", "--include-root-refs", reftable.REF_FORMAT))
         head = repo.run("symbolic-ref", "-q", "HEAD")[1]
         args = ("log", "-g", "-z", "--date=raw", f"--format={reftable.REFLOG_FORMAT}", "refs/stash", "--")

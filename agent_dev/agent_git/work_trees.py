@@ -8,9 +8,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 
-from agent_dev.agent_git import current_refs, refs
+from agent_dev.agent_git import current_refs
+from agent_dev.agent_git.repositories import AgentRepository, list_repositories
 from agent_dev.fs import walk
 from agent_dev.fs.entry import FileType, WalkedEntry
 from agent_dev.fs.read_regular import are_real_directories, read_regular_file
@@ -27,8 +28,9 @@ _GITLINK, _SHA1_SIZE = b"160000 ", 20
 
 @dataclass(frozen=True, slots=True)
 class AgentWorkTree:
-    """A work tree: git's name for it, its path inside, its directory on the host, and its branch ("": HEAD is detached)."""
+    """A work tree: its repository, git's name for it, its path inside and on the host, and its branch ("": HEAD is detached)."""
 
+    repository: AgentRepository
     name: str
     path: str
     top: str  # the upper layer or the agent home that contains it
@@ -44,27 +46,33 @@ class AgentWorkTree:
 def find_work_trees(
     session: store.Session, record: store.Record, home: str, environ: dict[str, str]
 ) -> tuple[AgentWorkTree, ...]:
-    """Return the work trees that the agent made and that still exist.
+    """Return the work trees that the agent made in the repositories of a session, and that still exist.
 
     `home`: the path of the user's home, where the sandbox has the agent home. Raises CommandFailed if the refs cannot be read.
     """
-    folder, git = refs.find_private_git_dir(session, record), record.get("git")
-    if folder is None or git is None or not are_real_directories(folder, "worktrees"):
+    sources = list_repositories(session, record)
+    return tuple(chain.from_iterable(_find_in_repository(source, home, environ) for source in sources))
+
+
+def _find_in_repository(source: AgentRepository, home: str, environ: dict[str, str]) -> tuple[AgentWorkTree, ...]:
+    folder = source.private_dir
+    if not are_real_directories(folder, "worktrees"):
         return ()
     names = sorted(os.listdir(f"{folder}/worktrees"))
-    own = (name for name in names if not os.path.lexists(f"{git['common']}/worktrees/{name}"))
-    found = [one for name in own if (one := _read(session, record, home, f"{folder}/worktrees/{name}")) is not None]
+    own = (name for name in names if not os.path.lexists(f"{source.common}/worktrees/{name}"))
+    found = [one for name in own if (one := _read(source, home, f"{folder}/worktrees/{name}")) is not None]
     if not found:
         return ()
-    values = current_refs.read_refs(session, record, environ)
+    values = current_refs.read_refs(source, environ)
     return tuple(replace(one, commit=values.get(_HEADS + one.branch, "")) if one.branch else one for one in found)
 
 
-def _read(session: store.Session, record: store.Record, home: str, folder: str) -> AgentWorkTree | None:
+def _read(source: AgentRepository, home: str, folder: str) -> AgentWorkTree | None:
     if not are_real_directories(folder):
         return None
     git_file = os.fsdecode(read_regular_file(f"{folder}/gitdir", _SMALL).rstrip(b"\n"))
     path = os.path.dirname(os.path.normpath(git_file))
+    session, record = source.session, source.record
     tops = [(root, session.root(number, root).upper) for number, root in enumerate(record["roots"])]
     shown, top = next((pair for pair in (*tops, (home, record["agent_home"])) if is_below(path, pair[0])), ("", ""))
     below = path[len(shown.rstrip("/")) + 1 :]
@@ -72,7 +80,7 @@ def _read(session: store.Session, record: store.Record, home: str, folder: str) 
         return None
     head = read_regular_file(f"{folder}/HEAD", _SMALL).decode("utf-8", "replace").strip()
     ref = head.removeprefix("ref: ") if head.startswith("ref: ") else ""
-    return AgentWorkTree(os.path.basename(folder), path, top, below, ref.removeprefix(_HEADS), "" if ref else head)
+    return AgentWorkTree(source, os.path.basename(folder), path, top, below, ref.removeprefix(_HEADS), "" if ref else head)
 
 
 def _is_directory(top: str, below: str) -> bool:
@@ -95,24 +103,24 @@ def _opened(top: str, below: str) -> Iterator[int]:
         os.close(fd)
 
 
-def find_uncommitted(
-    tree: AgentWorkTree, session: store.Session, record: store.Record, environ: dict[str, str]
-) -> tuple[str, ...]:
+def find_uncommitted(tree: AgentWorkTree, environ: dict[str, str]) -> tuple[str, ...]:
     """Return the files that differ from the work tree's commit, sorted, without ignored ones. Raises CommandFailed, OSError."""
     from agent_dev.agent_git import commits  # not needed to find work trees after a run
 
-    with commits.open_agent_objects(session, record, environ) as repo:
+    with commits.open_agent_objects(tree.repository, environ) as repo:
         output = repo.check_output("ls-tree", "-r", "-z", "--full-tree", tree.commit) if tree.commit else b""
     rows = (row.partition(b"\t") for row in output.split(b"\0") if row)
     committed = {path: head.split(b" ")[2].decode("ascii") for head, _, path in rows if not head.startswith(_GITLINK)}
-    folder = refs.find_private_git_dir(session, record)
-    index = _read_index(f"{folder}/worktrees/{tree.name}/index", len(next(iter(committed.values()), "")) // 2 or 20)
+    index = _read_index(
+        f"{tree.repository.private_dir}/worktrees/{tree.name}/index", len(next(iter(committed.values()), "")) // 2 or 20
+    )
     with _opened(tree.top, tree.below) as top:
         found = list(islice(walk.walk(f"/proc/self/fd/{top}", skip=(b".git",), attributes=False), _MOST))
         files = {one.path: one for one in found if one.entry.type in (FileType.FILE, FileType.SYMLINK)}
         changed = {path for path, one in files.items() if committed.get(path) != _object_id(top, one, index)}
     new = sorted(changed - committed.keys())
-    ignored = check_ignore.find_ignored(record["root"], new, store.untrusted_paths(record), environ)
+    record = tree.repository.record
+    ignored = check_ignore.find_ignored(tree.repository.path, new, store.untrusted_paths(record), environ)
     missing = committed.keys() - files.keys() if len(found) < _MOST else set()
     return tuple(sorted(map(os.fsdecode, (changed - ignored) | missing)))
 

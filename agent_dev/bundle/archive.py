@@ -13,7 +13,7 @@ from agent_dev.errors import BadBundle
 BLOCK = 512
 CHUNK = 1 << 20
 END = bytes(2 * BLOCK)
-MANIFEST, SIGNATURE, PACK = "manifest.json", "manifest.json.sig", "git.pack"
+MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 MAX_MANIFEST, MAX_SIGNATURE = 128 << 20, 64 << 10  # bytes
 
 
@@ -57,6 +57,11 @@ def write_stream(target: Target, name: str, size: int, pieces: Iterator[bytes]) 
 def blob_name(digest: str) -> str:
     """Return the name of the member whose content has this SHA-256."""
     return f"blobs/{digest}"
+
+
+def pack_name(root: int) -> str:
+    """Return the name of the member with the commits of a root's repository."""
+    return f"git-{root}.pack"
 
 
 def log_name(log: str) -> str:

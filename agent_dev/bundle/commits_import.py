@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.agent_git import current_refs, refs
+from agent_dev.agent_git.repositories import AgentRepository
 from agent_dev.bundle.manifest import require
 from agent_dev.errors import BadBundle
 from agent_dev.fs import cache
@@ -56,41 +57,40 @@ def copy_git_dir(
 
 @dataclass(frozen=True, slots=True)
 class CommitsImport:
-    """The commits of a bundle: their part of the manifest, the file with the pack ("" for none), and the path of git."""
+    """The commits of a repository: their row of the manifest, the file with the pack ("" for none), and the path of git."""
 
     value: dict[str, Any]
     pack: str
     program: str
 
 
-def import_commits(session: store.Session, record: store.Record, wanted: CommitsImport | None, environ: dict[str, str]) -> None:
-    """Add the agent's objects and refs to the private git directory, and record the initial refs.
+def import_commits(source: AgentRepository | None, wanted: CommitsImport, environ: dict[str, str]) -> None:
+    """Add the agent's objects and refs to a private git directory, and record its initial refs.
 
     The index becomes that of the agent's HEAD: with the user's, the next commit of a resumed agent would revert its earlier ones.
     Raises BadBundle.
     """
-    if wanted is None or wanted.value["before"] == wanted.value["after"]:
-        refs.record_initial_refs(session, record)
+    if wanted.value["before"] == wanted.value["after"]:
         return
-    folder, git = refs.find_private_git_dir(session, record), record["git"]
-    if folder is None or git is None:
+    if source is None:
         raise BadBundle(reason="it has commits, but this directory is not a git repository")
-    is_sha256 = config_file.is_sha256(read_file(f"{git['common']}/config"))
+    folder = source.private_dir
+    is_sha256 = config_file.is_sha256(read_file(f"{source.common}/config"))
     require(is_sha256 == (wanted.value["format"] == "sha256"), "its object format differs from that of this repository")
-    here = current_refs.read_refs(session, record, environ)
+    here = current_refs.read_refs(source, environ)
     before, after = here | wanted.value["before"], dict(here)
     for name in wanted.value["before"]:
         after.pop(name, None)
     after |= wanted.value["after"]
     for values in (before, after):
         _check_nesting(values)
-    head = f"{folder}/worktrees/{os.path.basename(git['folder'])}" if git["folder"] != git["common"] else folder
-    stores = (*(outside for outside, _ in record["stores"]), f"{git['common']}/objects")
-    with bare.temporary_directory(session.folder) as place:
+    head = f"{folder}/worktrees/{source.linked_name}" if source.linked_name else folder
+    stores = (*source.stores, f"{source.common}/objects")
+    with bare.temporary_directory(source.session.folder) as place:
         checked = bare.create(f"{place}/checked", wanted.program, is_sha256=is_sha256, stores=stores)
         _take_objects(checked, wanted, f"{folder}/objects/pack", f"{head}/index", _head_commit(after))
     _write_refs(folder, head, before)
-    refs.record_initial_refs(session, record)
+    refs.record_refs(source)
     _write_refs(folder, head, after)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_dev import __version__
 from agent_dev.agent_git import commits, current_refs, refs
+from agent_dev.agent_git.repositories import AgentRepository, list_repositories
 from agent_dev.bundle import archive, manifest, rows
 from agent_dev.bundle.archive import Target
 from agent_dev.bundle.rows import Contents, FileContent, RootReader
@@ -27,18 +28,18 @@ STASH = secret_removal.STASH
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The parts of a bundle: the manifest, the commits and the logs as bytes, and the locations of the files."""
+    """The parts of a bundle: the manifest, the commits by root and the logs as bytes, and the locations of the files."""
 
     manifest: bytes
     left_out: tuple[str, ...]
-    pack: bytes
+    packs: dict[int, bytes]
     logs: dict[str, bytes]
     sources: dict[str, FileContent]
 
     @property
     def size(self) -> int:
         """The size of the bundle in bytes, without the signature."""
-        sizes = [len(self.manifest), *([len(self.pack)] if self.pack else []), *map(len, self.logs.values())]
+        sizes = [len(self.manifest), *map(len, self.packs.values()), *map(len, self.logs.values())]
         sizes += [one.size for one in self.sources.values()]
         return sum(archive.BLOCK + size + -size % archive.BLOCK for size in sizes) + len(archive.END)
 
@@ -68,7 +69,7 @@ class SessionExport:
             raise Refused(message=f"session {store.session_name(self._session)}: {error}") from None
         finally:
             base.close()
-        pack, git = self._commits(left_out)
+        packs, git = self._repositories(left_out)
         logs = {name: data for name in manifest.LOGS if (data := self._log(name))}
         value = {
             "format": manifest.FORMAT,
@@ -79,7 +80,7 @@ class SessionExport:
             "git": git,
             "logs": {name: {"size": len(data), "digest": hashlib.sha256(data).hexdigest()} for name, data in logs.items()},
             "blobs": {digest: contents.sources[digest].size for digest in sorted(contents.sources)},
-            "left_out": left_out,
+            "left_out": list(dict.fromkeys(left_out)),
             **({"task": task} if task is not None else {}),
         }
         try:
@@ -88,15 +89,15 @@ class SessionExport:
             raise Refused(
                 message=f"session {store.session_name(self._session)} cannot be bundled: {error.values['reason']}"
             ) from None
-        return Collected(checksummed_json.dumps(value), tuple(left_out), pack, logs, contents.sources)
+        return Collected(checksummed_json.dumps(value), tuple(dict.fromkeys(left_out)), packs, logs, contents.sources)
 
     def write(self, collected: Collected, signature: bytes, target: Target) -> None:
         """Write the bundle. Raises OSError, or Refused if a file has changed since `collect`."""
         archive.write_member(target, archive.MANIFEST, collected.manifest)
         if signature:
             archive.write_member(target, archive.SIGNATURE, signature)
-        if collected.pack:
-            archive.write_member(target, archive.PACK, collected.pack)
+        for root, pack in collected.packs.items():
+            archive.write_member(target, archive.pack_name(root), pack)
         for name in manifest.LOGS:
             if name in collected.logs:
                 archive.write_member(target, archive.log_name(name), collected.logs[name])
@@ -146,22 +147,29 @@ class SessionExport:
     def _log(self, name: str) -> bytes:
         return read_regular_file(f"{self._session.folder}/{name}.jsonl", manifest.MAX_LOG)
 
-    def _commits(self, left_out: list[str]) -> tuple[bytes, dict[str, Any] | None]:
-        """Return a pack of the agent's new objects, and the refs before and after."""
-        session, record = self._session, self._record
-        folder = refs.find_private_git_dir(session, record)
-        if folder is None:
-            return b"", None
-        before, after = refs.read_initial_refs(session), current_refs.read_refs(session, record, self._environ)
-        left_out += _left_out_of_git(folder, before.get(STASH, "") != after.get(STASH, ""), record)
+    def _repositories(self, left_out: list[str]) -> tuple[dict[int, bytes], list[dict[str, Any]]]:
+        """Return the packs of the agent's new objects by root, and the rows of the repositories."""
+        packs, found = {}, []
+        for source in list_repositories(self._session, self._record):
+            pack, row = self._commits(source, left_out)
+            found.append(row)
+            if pack:
+                packs[source.root] = pack
+        return packs, found
+
+    def _commits(self, source: AgentRepository, left_out: list[str]) -> tuple[bytes, dict[str, Any]]:
+        """Return a pack of the agent's new objects in a repository, and its refs before and after."""
+        before, after = refs.read_initial_refs(source), current_refs.read_refs(source, self._environ)
+        left_out += _left_out_of_git(source.private_dir, before.get(STASH, "") != after.get(STASH, ""))
         moved = {name for name in {*before, *after} - {"HEAD", STASH} if before.get(name) != after.get(name)}
         branches = {side.get("HEAD", "").removeprefix("ref: ") for side in (before, after)}
         named = {"HEAD", *branches, *moved}
         tips = sorted({after[name] for name in moved if name in after} | _detached(after))
-        with commits.open_agent_objects(session, record, self._environ) as repo:
+        with commits.open_agent_objects(source, self._environ) as repo:
             pack = _pack(repo, tips, sorted({value for value in before.values() if not value.startswith("ref: ")}))
             kind = "sha256" if repo.is_sha256 else "sha1"
         return pack, {
+            "root": source.root,
             "format": kind,
             "before": {name: value for name, value in before.items() if name in named and value},
             "after": {name: value for name, value in after.items() if name in named and value},
@@ -185,15 +193,13 @@ def _pack(repo: BareRepository, tips: list[str], known: list[str]) -> bytes:
     return pack if int.from_bytes(pack[8:12], "big") else b""
 
 
-def _left_out_of_git(folder: str, has_stash: bool, record: store.Record) -> Iterator[str]:  # noqa: FBT001
+def _left_out_of_git(folder: str, has_stash: bool) -> Iterator[str]:  # noqa: FBT001
     if has_stash:
         yield "the agent's stash"
     if os.path.isdir(f"{folder}/lfs/objects") and os.listdir(f"{folder}/lfs/objects"):
         yield "LFS objects that the agent added"
     if os.path.isdir(f"{folder}/modules") and any(_has_objects(top) for top, _, _ in os.walk(f"{folder}/modules")):
         yield "commits in submodules"
-    if len(record["roots"]) > 1 and any(number for number in record.get("copies", ())):
-        yield "commits in additional roots"
 
 
 def _has_objects(top: str) -> bool:

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from agent_dev.agent_git import refs
 from agent_dev.agent_git.program import find_git
+from agent_dev.agent_git.repositories import find_repository
 from agent_dev.bundle import archive, base_builder, commits_import, upper_builder
 from agent_dev.bundle import manifest as manifests
 from agent_dev.bundle.archive import ArchiveReader, Source
@@ -48,10 +50,10 @@ class OpenBundle:
     @property
     def disk_size(self) -> int:
         """The maximum number of bytes that an import needs on disk."""
-        git, entries = self.manifest["git"], sum(len(root["entries"]) for root in self.manifest["roots"])
+        entries = sum(len(root["entries"]) for root in self.manifest["roots"])
         logs = sum(row["size"] for row in self.manifest["logs"].values())
-        pack = git["size"] if git else 0
-        return int(2 * (sum(self.manifest["blobs"].values()) + pack) + logs + self.size + entries * _ENTRY_SIZE)
+        packs = sum(row["size"] for row in self.manifest["git"])
+        return int(2 * (sum(self.manifest["blobs"].values()) + packs) + logs + self.size + entries * _ENTRY_SIZE)
 
     def read_members(self, folder: str | None) -> None:
         """Read and check the other members, and write them to `folder` unless it is None. Raises BadBundle, OSError."""
@@ -71,8 +73,8 @@ class OpenBundle:
 
 def _members(manifest: dict[str, Any]) -> list[tuple[str, int, str]]:
     """Return the members that follow the manifest, in order: name, size, SHA-256."""
-    git, logs = manifest["git"], manifest["logs"]
-    members = [(archive.PACK, git["size"], git["digest"])] if git and git["size"] else []
+    logs = manifest["logs"]
+    members = [(archive.pack_name(row["root"]), row["size"], row["digest"]) for row in manifest["git"] if row["size"]]
     members += [(archive.log_name(name), logs[name]["size"], logs[name]["digest"]) for name in manifests.LOGS if name in logs]
     return members + [(archive.blob_name(digest), size, digest) for digest, size in sorted(manifest["blobs"].items())]
 
@@ -189,9 +191,11 @@ def _fill(
         if git is not None and git.common not in {other.common for other in gits[:number] if other}
     )
     _record_git(record, gits[0], copies, session, roots)
-    pack = f"{blobs}/{archive.PACK}"
-    commits = value["git"] and commits_import.CommitsImport(value["git"], pack if os.path.exists(pack) else "", program)
-    commits_import.import_commits(session, record, commits, context.environ)
+    refs.record_initial_refs(session, record)
+    for row in value["git"]:
+        pack = f"{blobs}/{archive.pack_name(row['root'])}"
+        commits = commits_import.CommitsImport(row, pack if os.path.exists(pack) else "", program)
+        commits_import.import_commits(find_repository(session, record, row["root"]), commits, context.environ)
     _take_logs(session, blobs, value["logs"])
     remove_tree(blobs)
     removal.remove_work_directories(session)
@@ -230,7 +234,8 @@ def _record_git(
 ) -> None:
     """Add to a record what a run records about its git directories."""
     places = tuple(session.root(number, path) for number, path in enumerate(roots))
-    record.update(private_git.record_fields(git, copies, places, is_direct=False))  # type: ignore[typeddict-item]
+    git_dirs = private_git.find_git_dirs(git, roots[1:])
+    record.update(private_git.record_fields(git_dirs, copies, places, is_direct=False))  # type: ignore[typeddict-item]
 
 
 def _take_logs(session: store.Session, blobs: str, logs: dict[str, Any]) -> None:

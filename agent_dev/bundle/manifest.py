@@ -16,6 +16,7 @@ MAX_ENTRIES, MAX_ROOTS, MAX_REFS = 500_000, 64, 20_000
 MAX_LOG = 128 << 20  # bytes
 MAX_SIZE = 1 << 40  # bytes of one file
 _MAX_TIME = 1 << 63
+_NO_GIT = "its repositories are not valid"
 _MAX_PATH, _MAX_NAME, _MAX_TARGET = 4096, 255, 4095
 _MAX_ATTRIBUTES, _MAX_ATTRIBUTE = 64, 1 << 17
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII).fullmatch
@@ -55,7 +56,7 @@ def _check(manifest: Any) -> None:
     for digest, size in blobs.items():
         require(bool(_SHA256(digest)) and is_count(size, MAX_SIZE), f"the file {digest[:80]!r} is not valid")
     _check_roots(manifest["roots"], blobs)
-    _check_git(manifest["git"])
+    _check_repositories(manifest["git"], len(manifest["roots"]))
     _check_logs(manifest["logs"])
     _check_session(manifest["session"])
     _check_made(manifest["made"])
@@ -172,10 +173,19 @@ def _check_attributes(path: bytes, attributes: Any) -> None:
         require(is_value, f"the value of the attribute {name[:80]!r} is not valid")
 
 
-def _check_git(git: Any) -> None:
-    if git is None:
-        return
-    require(git.keys() == {"format", "before", "after", "size", "digest"}, "its commits have unknown fields")
+def _check_repositories(rows: Any, roots: int) -> None:
+    """Check the rows of the repositories, in the order of their roots."""
+    require(
+        isinstance(rows, list) and all(isinstance(row, dict) and is_count(row.get("root"), roots - 1) for row in rows), _NO_GIT
+    )
+    numbers = [row["root"] for row in rows]
+    require(numbers == sorted(set(numbers)), _NO_GIT)
+    for row in rows:
+        _check_git(row)
+
+
+def _check_git(git: dict[str, Any]) -> None:
+    require(git.keys() == {"root", "format", "before", "after", "size", "digest"}, "its commits have unknown fields")
     require(
         git["format"] in ("sha1", "sha256") and is_count(git["size"], MAX_SIZE), "the format or size of its commits is not valid"
     )

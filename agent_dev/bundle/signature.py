@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 
 from agent_dev.errors import BadBundle, Refused
 from agent_dev.linux import programs
+from agent_dev.session.origin import UNKNOWN_KEY
 
 NAMESPACE = "agent-dev-bundle"
-UNKNOWN_KEY = "an unknown key"
 _SECONDS = 60  # a key in hardware waits for a touch
 _BEGIN, _END, _LINE = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----", 70
 _LITERAL = ("key::", "ssh-", "ecdsa-", "sk-")

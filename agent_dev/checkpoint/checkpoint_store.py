@@ -55,12 +55,10 @@ class Checkpoint:
 
 
 def tree_paths(session: store.Session, record: store.Record) -> dict[str, str]:
-    """Return the paths of a session's trees that a checkpoint holds, by file name: the uppers and the git directory."""
+    """Return the paths of a session's trees that a checkpoint holds, by file name: the uppers and the git directories."""
     found = {f"root-{number}": session.root(number, "").upper for number in range(len(record["roots"]))}
-    git = record.get("git")
-    if git and not git["inside"]:
-        found["git-0"] = f"{session.folder}/git/0"
-    return found
+    outside = (git["root"] for git in record["git"] if not git["inside"])
+    return found | {f"git-{number}": f"{session.folder}/git/{number}" for number in outside}
 
 
 def take_checkpoint(

@@ -16,8 +16,9 @@ _FEW = 5  # files that are named
 
 def add_review_notes(review: Review, context: CommandContext) -> None:
     """Add a note for each work tree and for each of the first files that other sessions have changed, and one about the rest."""
-    root, notes = str(review.record["root"]), work_tree_lines(review.session, review.record, context.environ)
-    found = [one for one in sessions.list_sessions(context.store) if not one.problem and one.record["root"] == root]
+    roots, notes = review.record["roots"], work_tree_lines(review.session, review.record, context.environ)
+    listed = [one for one in sessions.list_sessions(context.store) if not one.problem]
+    found = [one for one in listed if any(store.has_root(one.record, root) for root in roots)]
     if sum(one.state in sessions.OPEN for one in found) > 1:
         notes += shared_notes(found, review.session.id, context.environ)
     if notes:

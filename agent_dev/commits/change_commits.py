@@ -19,7 +19,7 @@ def find_change_commits(review: Review) -> dict[Key, str]:
         return {}
     try:
         with start_queries(review.session, review.record, review.environ) as queries:
-            return _find(review, queries) if queries is not None else {}
+            return {key: commit for one in queries for key, commit in _find(review, one).items()}
     except CommandFailed:
         return {}  # the agent deleted or damaged objects; the commits tab reports it
 
@@ -29,12 +29,12 @@ def _find(review: Review, queries: RunningQueries) -> dict[Key, str]:
     if not commits:
         return {}
     moved = {file.path: file for file in queries.finish_diff()}
-    uncommitted = frozenset(find_uncommitted(OverlayView(review), queries, moved))
+    uncommitted = frozenset(find_uncommitted(OverlayView(review, queries.source.root), queries, moved))
     last = last_commits(commits, queries.head_commit)
     found = {}
     for change in review.folded.changes:
         paths = [key.path for key in (change.key, change.renamed_from) if key is not None]
-        if change.key.root or change.is_ignored:
+        if change.key.root != queries.source.root or change.is_ignored:
             continue
         known = (last[path] for path in paths if path in last)
         found[change.key] = UNCOMMITTED if not uncommitted.isdisjoint(paths) else next(known, UNCOMMITTED)

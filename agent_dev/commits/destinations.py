@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from agent_dev.agent_git import current_refs, imported_branches, refs
 from agent_dev.agent_git.changes import HEADS
+from agent_dev.agent_git.repositories import AgentRepository
 from agent_dev.commits import targets
 from agent_dev.commits.targets import AgentBranch, ImportOptions, PickedCommits
 from agent_dev.errors import CannotImport, UsageError
@@ -43,14 +44,20 @@ class IncomingCommits:
 
 @dataclass(slots=True)
 class ImportContext:
-    """The context of an import."""
+    """The context of an import from one repository of a session."""
 
     review: Review
+    source: AgentRepository
     options: ImportOptions
     user_git: UserGit
     config: dict[str, str]
     repo: BareRepository
     trailers: tuple[tuple[str, str], ...]
+
+    @property
+    def root(self) -> int:
+        """The number of the root that is the work tree."""
+        return self.source.root
 
     @property
     def label(self) -> str:
@@ -131,9 +138,8 @@ def _is_ancestor(work: ImportContext, one: str, other: str) -> bool:
 
 def list_other_branches(work: ImportContext, excluded: str) -> list[str]:
     """Return the agent's branches that have new commits."""
-    review = work.review
-    before, after = refs.read_initial_refs(review.session), current_refs.read_refs(review.session, review.record, review.environ)
-    known_tips = before | imported_branches.read_imported_branches(review.session)
+    before, after = refs.read_initial_refs(work.source), current_refs.read_refs(work.source, work.review.environ)
+    known_tips = before | imported_branches.read_imported_branches(work.source)
     changed = [name for name in after if name.startswith(HEADS) and name != excluded and known_tips.get(name) != after[name]]
     return [name.removeprefix(HEADS) for name in sorted(changed)]
 

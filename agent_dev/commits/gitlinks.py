@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from agent_dev.agent_git import commits, program, refs
+from agent_dev.agent_git import commits, program
+from agent_dev.agent_git.repositories import AgentRepository, list_repositories
 from agent_dev.fs import read_regular
 from agent_dev.git import bare, commit_reader
 from agent_dev.git.bare import BareRepository
@@ -29,13 +30,13 @@ class SubmoduleChange:
 
 
 def find_submodule_changes(
-    session: store.Session, record: store.Record, session_commits: tuple[ParsedCommit, ...], environ: dict[str, str]
+    source: AgentRepository, session_commits: tuple[ParsedCommit, ...], environ: dict[str, str]
 ) -> tuple[SubmoduleChange, ...]:
     """Return the submodules that commits updated. Raises CommandFailed if git is missing."""
     links = [(one, file) for one in session_commits for file in one.changed_files if GITLINK in (file.old_mode, file.new_mode)]
-    if not links or refs.find_private_git_dir(session, record) is None:
+    if not links:
         return ()
-    with open_submodule_objects(session, record, environ) as repo:
+    with open_submodule_objects(source, environ) as repo:
         return tuple(
             SubmoduleChange(
                 one.id,
@@ -48,28 +49,35 @@ def find_submodule_changes(
         )
 
 
+def find_updated_submodules(source: AgentRepository, ids: list[str], environ: dict[str, str]) -> tuple[SubmoduleChange, ...]:
+    """Return the submodules that commits with these ids updated; none if the agent had no submodules. Raises CommandFailed."""
+    if not ids or not find_submodule_git_dirs(source.private_dir):
+        return ()
+    with commits.open_agent_objects(source, environ) as repo:
+        changed_commits = commit_reader.add_changed_files(repo, commit_reader.read_commits(repo, ids))
+    return find_submodule_changes(source, changed_commits, environ)
+
+
 def find_session_submodules(
     session: store.Session, record: store.Record, ids: list[str], environ: dict[str, str]
 ) -> tuple[SubmoduleChange, ...]:
-    """Return the submodules that commits with these ids updated; none if the agent had no submodules. Raises CommandFailed."""
-    folder = refs.find_private_git_dir(session, record)
-    if not ids or folder is None or not find_submodule_git_dirs(folder):
-        return ()
-    with commits.open_agent_objects(session, record, environ) as repo:
-        changed_commits = commit_reader.add_changed_files(repo, commit_reader.read_commits(repo, ids))
-    return find_submodule_changes(session, record, changed_commits, environ)
+    """Return the submodules that commits with these ids updated, in all repositories of a session. Raises CommandFailed."""
+    found: list[SubmoduleChange] = []
+    for source in list_repositories(session, record) if ids else ():
+        known = {one.id for one in commits.list_commits(source, environ)}
+        found += find_updated_submodules(source, [one for one in ids if one in known], environ)
+    return tuple(found)
 
 
 @contextmanager
 def open_submodule_objects(
-    session: store.Session, record: store.Record, environ: dict[str, str], more: tuple[str, ...] = ()
+    source: AgentRepository, environ: dict[str, str], more: tuple[str, ...] = ()
 ) -> Iterator[BareRepository]:
-    """Yield a repository with the objects of the session's submodules and of the stores `more`. Raises CommandFailed."""
-    folder = refs.find_private_git_dir(session, record) or os.devnull
-    stores = tuple(path for path, _ in record["stores"])
-    with bare.temporary_directory(session.folder) as parent:
-        repo = bare.create_linked(parent, program.find_git(record, environ), folder, (*stores, *more))
-        for git_dir in find_submodule_git_dirs(folder):
+    """Yield a repository with the objects of an agent's submodules and of the stores `more`. Raises CommandFailed."""
+    with bare.temporary_directory(source.session.folder) as parent:
+        stores = (*source.stores, *more)
+        repo = bare.create_linked(parent, program.find_git(source.record, environ), source.private_dir, stores)
+        for git_dir in find_submodule_git_dirs(source.private_dir):
             bare.link_objects(repo, git_dir)
         yield repo
 

@@ -44,12 +44,13 @@ class IndexStat:
 
 @dataclass(slots=True)
 class ImportInputs:
-    """Inputs of a plan: the session, the quarantine, the index, and conversions on checkout.
+    """Inputs of a plan: the session, the number of the root, the quarantine, the index, and conversions on checkout.
 
     `resolutions`: resolutions of conflicts between the commits and the user's uncommitted changes.
     """
 
     review: Review
+    root: int
     repo: BareRepository
     index: Mapping[bytes, IndexEntry]
     conversions: Mapping[bytes, Conversion]
@@ -61,14 +62,14 @@ class ImportInputs:
     umask: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tree = OverlayView(self.review)
+        self.tree = OverlayView(self.review, self.root)
         self.umask = os.umask(0o022)
         os.umask(self.umask)
 
 
 @dataclass(slots=True)
 class FilePlan:
-    """The steps in the real tree, their changes by key, the index updates, and the conflicts.
+    """The steps in the real tree of a root, their changes by key, the index updates, and the conflicts.
 
     `resolvable`: conflicts that can be resolved. `merged_paths`: paths where uncommitted changes were merged with the commits.
     `dropped`: changes that only leave the session because the user's version stays.
@@ -76,6 +77,7 @@ class FilePlan:
     `lfs_sources`: LFS contents that only the agent's work tree has. `emptied_folders`: empty directories to remove.
     """
 
+    root: int
     steps: list[Step] = field(default_factory=list)
     changes: dict[Key, Change] = field(default_factory=dict)
     index_updates: list[IndexUpdate] = field(default_factory=list)
@@ -98,7 +100,8 @@ class FilePlan:
         folders |= {folder for path in self.emptied_folders for folder in (path, *parents_of(path))}
         needed = {folder for step in created for folder in parents_of(step.key.path)} | {step.key.path for step in created}
         prunes = [
-            merge_plan.PruneDirectory(Key(0, folder)) for folder in sorted(folders - needed, key=lambda path: -path.count(b"/"))
+            merge_plan.PruneDirectory(Key(self.root, folder))
+            for folder in sorted(folders - needed, key=lambda path: -path.count(b"/"))
         ]
         return MergePlan((*removals, *prunes, *created), tuple(self.changes), (), tuple(self.conflicts), tuple(self.dropped))
 
@@ -115,7 +118,7 @@ def matches_blob(inputs: ImportInputs, path: bytes, current: Entry, data: bytes 
         return False
     large = find_lfs_pointer(inputs, path, side)
     if large is not None and current.type is FileType.FILE:
-        return lfs_objects.is_intact(merge_plan.ContentSource(inputs.review.real_trees[0].path, path, large.oid), large)
+        return lfs_objects.is_intact(merge_plan.ContentSource(inputs.review.real_trees[inputs.root].path, path, large.oid), large)
     expected = make_file_bytes(inputs, path, side)
     return expected is not None and data == expected
 

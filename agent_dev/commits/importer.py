@@ -1,20 +1,23 @@
 """Import of a session's commits after verification: as refs, as a branch, or into your branch with its files and index."""
 
-from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
-from agent_dev.agent_git import commits, current_refs, program, quarantine, refs
+from agent_dev.agent_git import program, quarantine
 from agent_dev.agent_git.changes import HEADS, OPERATION_MARKERS
-from agent_dev.commits import destinations, gitlinks, lfs_and_submodules, merge_conflicts, risks, targets, worktree
+from agent_dev.commits import destinations, gitlinks, lfs_and_submodules, merge_conflicts, risks, worktree
 from agent_dev.commits.destinations import ImportContext, RefDestination
 from agent_dev.commits.import_plan import FilePlan, ImportInputs, IndexStat
-from agent_dev.commits.lfs_and_submodules import ExtraObjects, SubmoduleImport
+from agent_dev.commits.import_result import ImportedCommits, ImportResult
+from agent_dev.commits.lfs_and_submodules import ExtraObjects
 from agent_dev.commits.lfs_contents import LfsContentFinder
 from agent_dev.commits.merge_conflicts import ConflictDetails
 from agent_dev.commits.prefetch import diff_commits
 from agent_dev.commits.risks import RiskyFile
-from agent_dev.commits.targets import AgentBranch, ImportOptions, PickedCommits
+from agent_dev.commits.selected_commits import SelectedCommits, select_commits
+from agent_dev.commits.targets import AgentBranch, ImportOptions
 from agent_dev.errors import CannotImport
 from agent_dev.fs.dir_tree import Tree
 from agent_dev.fs.entry import Entry, Key
@@ -26,9 +29,9 @@ from agent_dev.git.replay import ConflictError
 from agent_dev.git.updates import GitUpdate, IndexUpdate, RefUpdate
 from agent_dev.git.user_refs import UserGit
 from agent_dev.merge import merge
-from agent_dev.merge.merge import CommitImport, Notify
+from agent_dev.merge.merge import CommitImport, Notify, RepositoryUpdate
 from agent_dev.merge.review import Review
-from agent_dev.merge_engine import index_operation, lfs_objects
+from agent_dev.merge_engine import index_operation, lfs_objects, merge_plan
 from agent_dev.merge_engine.merge_plan import SkippedChange
 from agent_dev.session import store
 
@@ -36,79 +39,102 @@ _UNCOMMITTED = "your uncommitted changes"
 
 
 @dataclass(frozen=True, slots=True)
-class ImportResult:
-    """The result of an import. `merge`: the merge's id, "" if nothing was imported; `commits`: new commits, the oldest first.
+class _RepositoryImport:
+    """The planned import into one repository: its ref, the objects, the new commits, the files and the new index."""
 
-    `conflicts`: paths in conflict, with reasons. `next_command`: a command to run if the request was not fulfilled. `risky`:
-    files that need a review first; nothing was imported. `resolvable`: conflicts that can be resolved, and `subject`: the subject
-    of their commit. `merged_files`: files whose uncommitted changes were merged with the commits.
-    """
+    work: ImportContext
+    target: RefDestination
+    extras: ExtraObjects
+    commits: tuple[ParsedCommit, ...]
+    files: FilePlan
+    index: user_index.IndexCopy | None
+    expected_index: Entry | None
 
-    session: str
-    merge: str = ""
-    ref: str = ""
-    before: str = ""
-    after: str = ""
-    commits: tuple[ParsedCommit, ...] = ()
-    applied: tuple[Key, ...] = ()
-    conflicts: tuple[SkippedChange, ...] = ()
-    risky: tuple[RiskyFile, ...] = ()
-    reason: str = ""
-    next_command: str = ""
-    lfs_count: int = 0  # number of imported LFS contents
-    refused_lfs: tuple[str, ...] = ()  # LFS contents that do not match their ids
-    submodules: tuple[SubmoduleImport, ...] = ()
-    resolvable: tuple[ConflictDetails, ...] = ()
-    subject: str = ""
-    merged_files: tuple[Key, ...] = ()
-    not_updated: tuple[SkippedChange, ...] = ()  # files that differ from the commits, and why
-    split_links: tuple[Key, ...] = ()  # files with further hard links, which keep the old content
+    @property
+    def outcome(self) -> ImportedCommits:
+        """The import as a part of the result."""
+        update, extras = self.target.update, self.extras
+        return ImportedCommits(
+            self.work.source.path,
+            update.name,
+            update.old,
+            update.new,
+            self.commits,
+            self.target.reason,
+            self.target.next_command,
+            extras.lfs_count,
+            tuple(extras.refused_lfs),
+            extras.submodules,
+        )
 
 
 def import_commits(
     review: Review, options: ImportOptions, state_store: store.Store, notice: Notify, *, with_trailers: bool = False
 ) -> ImportResult:
-    """Import commits. Raises UsageError, RefusedCommits, CannotImport, CommandFailed or CannotMerge; then nothing was changed."""
-    git = review.record.get("git")
-    if git is None:
-        raise CannotImport(message="the session has no git directory and no commits", hint="to apply its files: agent-dev merge")
-    before, after = refs.read_initial_refs(review.session), current_refs.read_refs(review.session, review.record, review.environ)
-    commit_ids = commits.list_commits(review.session, review.record, review.environ) if any(options.commit_args) else ()
-    selection = targets.parse_commit_args(options.commit_args, before, after, [one.id for one in commit_ids])
-    user = UserGit(git["folder"], program.find_git(review.record, review.environ), review.environ)
-    tips = (selection.tip,) if isinstance(selection, AgentBranch) else tuple(_end_ids(selection))
-    with quarantine.open_quarantine(review.session, review.record, user, tips) as repo:
-        record = review.record
-        agent = str(record.get("profile") or (record["command"] or ["agent"])[0])
-        trailers = (("Agent", agent), ("Session", review.session.id)) if with_trailers else ()
-        work = ImportContext(review, options, user, user.read_config(), repo, trailers)
-        if not options.include_risky and (risky := risks.find_risky_files(work, destinations.find_incoming(work, selection))):
-            return _refused(work, risky)
-        try:
-            if isinstance(selection, AgentBranch):
-                destination = destinations.plan_branch(work, selection)
-                if destination.update.name.startswith(HEADS):  # else it is only kept under refs/agent-dev
-                    destination = replace(destination, imported_branch=(selection.name, selection.tip))
-            else:
-                destination = destinations.plan_picks(work, selection, before)
-        except ConflictError as error:
-            return _stopped(work, error)
-        new_commits = destinations.list_commits_between(
-            work, destination.update.new, destination.update.old or destinations.find_fork_point(work, destination.update.new)
-        )
-        with lfs_and_submodules.open_extra_objects(work, new_commits, destination.update.new) as extras:
-            result = _execute(work, destination, extras, new_commits, (state_store, notice))
-        return replace(result, refused_lfs=tuple(extras.refused_lfs))
+    """Import commits of all repositories, or of none.
+
+    Raises UsageError, RefusedCommits, CannotImport, CommandFailed or CannotMerge; then nothing was changed.
+    """
+    selected = select_commits(review, options)
+    with ExitStack() as stack:
+        works = [_open(review, one, options, stack, with_trailers=with_trailers) for one in selected]
+        pairs = list(zip(works, selected, strict=True))
+        if not options.include_risky:
+            found = (risks.find_risky_files(work, destinations.find_incoming(work, one.selection)) for work, one in pairs)
+            if risky := tuple(chain.from_iterable(found)):
+                return _refused(works[0], options, risky)
+        planned = []
+        for work, one in pairs:
+            try:
+                planned.append(_plan(work, one, stack))
+            except ConflictError as error:
+                return _stopped(work, error)
+        return _execute(planned, options, state_store, notice)
 
 
-def _refused(work: ImportContext, risky: tuple[RiskyFile, ...]) -> ImportResult:
-    """Return the result for risky files that were not selected explicitly."""
-    return ImportResult(
-        work.review.session.id,
-        risky=risky,
-        reason="the commits contain risky files; nothing was changed",
-        next_command=f"agent-dev merge {work.label} --commits{destinations.format_import_options(work.options)} --include-risky",
+def _open(
+    review: Review, selected: SelectedCommits, options: ImportOptions, stack: ExitStack, *, with_trailers: bool
+) -> ImportContext:
+    """Open the quarantine of a repository's commits."""
+    source, record = selected.source, review.record
+    user = UserGit(source.folder, program.find_git(record, review.environ), review.environ)
+    repo = stack.enter_context(quarantine.open_quarantine(source, user, selected.tips))
+    agent = str(record.get("profile") or (record["command"] or ["agent"])[0])
+    trailers = (("Agent", agent), ("Session", review.session.id)) if with_trailers else ()
+    return ImportContext(review, source, replace(options, commit_args=selected.args), user, user.read_config(), repo, trailers)
+
+
+def _plan(work: ImportContext, selected: SelectedCommits, stack: ExitStack) -> _RepositoryImport:
+    """Plan the import into one repository. Raises ConflictError, and as `import_commits`."""
+    selection = selected.selection
+    if isinstance(selection, AgentBranch):
+        target = destinations.plan_branch(work, selection)
+        if target.update.name.startswith(HEADS):  # else it is only kept under refs/agent-dev
+            target = replace(target, imported_branch=(selection.name, selection.tip))
+    else:
+        target = destinations.plan_picks(work, selection, selected.before)
+    update = target.update
+    new_commits = destinations.list_commits_between(
+        work, update.new, update.old or destinations.find_fork_point(work, update.new)
     )
+    extras = stack.enter_context(lfs_and_submodules.open_extra_objects(work, new_commits, update.new))
+    index_entry = index_operation.index_entry(work.user_git.folder)
+    files, index = _plan_files(work, update) if target.is_here else (FilePlan(work.root), None)
+    return _RepositoryImport(work, target, extras, new_commits, files, index, index_entry)
+
+
+def _refused(work: ImportContext, options: ImportOptions, risky: tuple[RiskyFile, ...]) -> ImportResult:
+    """Return the result for risky files that were not selected explicitly."""
+    return replace(
+        _result(work.review),
+        risky=risky,
+        failure="the commits contain risky files; nothing was changed",
+        failure_command=f"agent-dev merge {work.label} --commits{destinations.format_import_options(options)} --include-risky",
+    )
+
+
+def _result(review: Review) -> ImportResult:
+    return ImportResult(review.session.id, roots=tuple(review.record["roots"]))
 
 
 def _stopped(work: ImportContext, error: ConflictError) -> ImportResult:
@@ -116,11 +142,12 @@ def _stopped(work: ImportContext, error: ConflictError) -> ImportResult:
     value = destinations.format_commits_value(work.options)
     then_merge = "" if error.conflicts else " && git merge NAME"
     conflicts = _with_logs(work, merge_conflicts.read_sides(work.repo, error.conflicts))
-    return ImportResult(
-        work.review.session.id,
-        conflicts=_describe([SkippedChange(Key(0, path), reason) for path in error.paths], conflicts),
-        reason="nothing was changed",
-        next_command=f"agent-dev merge {work.label} --commits{value} --as NAME{then_merge}",
+    return replace(
+        _result(work.review),
+        conflicts=_describe([SkippedChange(Key(work.root, path), reason) for path in error.paths], conflicts),
+        conflict_root=work.source.path,
+        failure="nothing was changed",
+        failure_command=f"agent-dev merge {work.label} --commits{value} --as NAME{then_merge}",
         resolvable=conflicts,
         subject=error.subject,
     )
@@ -130,9 +157,8 @@ def _with_logs(work: ImportContext, conflicts: tuple[ConflictDetails, ...]) -> t
     """Add the commits of submodules to conflicts. Raises CommandFailed."""
     if not any(GITLINK in (one.conflict.yours[0], one.conflict.agent[0]) for one in conflicts):
         return conflicts
-    git, review = work.review.record["git"], work.review
-    user_objects = tuple(f"{one}/objects" for one in gitlinks.find_submodule_git_dirs(git["common"])) if git is not None else ()
-    with gitlinks.open_submodule_objects(review.session, review.record, review.environ, user_objects) as repo:
+    user_objects = tuple(f"{one}/objects" for one in gitlinks.find_submodule_git_dirs(work.source.common))
+    with gitlinks.open_submodule_objects(work.source, work.review.environ, user_objects) as repo:
         return tuple(merge_conflicts.add_submodule_log(one, partial(gitlinks.read_submodule_log, repo)) for one in conflicts)
 
 
@@ -144,108 +170,91 @@ def _describe(paths: list[SkippedChange], conflicts: tuple[ConflictDetails, ...]
     return tuple(replace(one, reason=submodule_reasons.get(one.key.path, one.reason)) for one in paths)
 
 
-def _end_ids(picks: PickedCommits) -> Iterator[str]:
-    for item in picks.items:
-        yield item if isinstance(item, str) else item[1]
-
-
 # Execution
 
 
-def _execute(
-    work: ImportContext,
-    target: RefDestination,
-    extras: ExtraObjects,
-    added: tuple[ParsedCommit, ...],
-    context: tuple[store.Store, Notify],
-) -> ImportResult:
-    update = target.update
-    files, index, index_stat = FilePlan(), None, index_operation.index_entry(work.user_git.folder)
-    if target.is_here:
-        files, index = _plan_files(work, update)
-    result = ImportResult(
-        work.review.session.id,
-        "",
-        update.name,
-        update.old,
-        update.new,
-        added,
-        reason=target.reason,
-        next_command=target.next_command,
-    )
-    if files.case_collisions or files.conflicts:
-        return _refuse_files(work, files, result)
+def _execute(planned: list[_RepositoryImport], options: ImportOptions, state_store: store.Store, notice: Notify) -> ImportResult:
+    review = planned[0].work.review
+    blocked = next((one for one in planned if one.files.case_collisions or one.files.conflicts), None)
+    if blocked is not None:
+        return _refuse_files(blocked)
     result = replace(
-        result,
-        lfs_count=extras.lfs_count,
-        submodules=extras.submodules,
-        merged_files=tuple(Key(0, path) for path in sorted(files.merged_paths)),
-        not_updated=tuple(files.not_updated),
+        _result(review),
+        repositories=tuple(one.outcome for one in planned),
+        merged_files=tuple(Key(one.work.root, path) for one in planned for path in sorted(one.files.merged_paths)),
+        not_updated=tuple(left for one in planned for left in one.files.not_updated),
     )
-    if work.options.is_dry_run:
-        return replace(result, applied=tuple(key for key in files.changes if key not in files.dropped))
-    merged = _import(work, target, extras, (files, index, index_stat), context)
+    if options.is_dry_run:
+        return replace(result, applied=tuple(key for one in planned for key in one.files.changes if key not in one.files.dropped))
+    merged = _import(review, planned, state_store, notice)
     if not merged.id and not merged.conflicts:
         raise CannotImport(
             message="your index was changed by another process; nothing was imported", hint="run the command again"
         )
-    applied = tuple(change.key for change in merged.applied if not change.is_session_only)
-    return replace(result, merge=merged.id, applied=applied, conflicts=merged.conflicts, split_links=merged.hard_linked)
+    return replace(
+        result,
+        merge=merged.id,
+        repositories=tuple(one.outcome for one in planned),  # with the LFS contents that were refused
+        applied=tuple(change.key for change in merged.applied if not change.is_session_only),
+        conflicts=merged.conflicts,
+        split_links=merged.hard_linked,
+    )
 
 
-def _refuse_files(work: ImportContext, files: FilePlan, result: ImportResult) -> ImportResult:
+def _refuse_files(planned: _RepositoryImport) -> ImportResult:
     """Return the result of an import that changes nothing, because names collide or the user's edits conflict."""
+    work, files = planned.work, planned.files
     retry = f"agent-dev merge {work.label} --commits{destinations.format_commits_value(work.options)} --as NAME"
-    unchanged = replace(result, commits=(), reason="nothing was changed")
+    unchanged = replace(
+        _result(work.review),
+        repositories=(replace(planned.outcome, commits=(), reason="", next_command="", submodules=(), lfs_count=0),),
+        conflict_root=work.source.path,
+        failure="nothing was changed",
+    )
     if files.case_collisions:
-        return replace(unchanged, conflicts=tuple(files.case_collisions), next_command=retry)
+        return replace(unchanged, conflicts=tuple(files.case_collisions), failure_command=retry)
     conflicts = _with_logs(work, _first_conflicts(files))
     return replace(
         unchanged,
         resolvable=conflicts,
         subject=_UNCOMMITTED,
         conflicts=_describe(files.conflicts, conflicts),
-        next_command=f"commit or stash your changes, or {retry}",
+        failure_command=f"commit or stash your changes, or {retry}",
     )
 
 
-def _import(
-    work: ImportContext,
-    target: RefDestination,
-    extras: ExtraObjects,
-    plan: tuple[FilePlan, user_index.IndexCopy | None, Entry | None],
-    context: tuple[store.Store, Notify],
-) -> merge.MergeResult:
-    """Import the objects, then move the refs and change the work tree and the index in one merge."""
-    (files, index, index_stat), update = plan, target.update
+def _import(review: Review, planned: list[_RepositoryImport], state_store: store.Store, notice: Notify) -> merge.MergeResult:
+    """Import the objects, then move the refs and change the work trees and the indexes in one merge."""
+    with ExitStack() as stack:
+        changes = {key: change for one in planned for key, change in one.files.changes.items()}
+        repositories = tuple(_repository_update(one, stack) for one in planned)
+        plan = merge_plan.join_plans(one.files.to_merge_plan() for one in planned)
+        return merge.import_commits(review, CommitImport(repositories, plan, changes), state_store, notice)
+
+
+def _repository_update(planned: _RepositoryImport, stack: ExitStack) -> RepositoryUpdate:
+    work, target, files, index = planned.work, planned.target, planned.files, planned.index
     known = tuple(sorted(set(work.user_git.read_refs().values())))
     blobs = tuple(one.new[1] for one in files.index_updates if files.new_blobs and one.new[1])
-    git = work.review.record["git"]
-    assert git is not None  # noqa: S101  (checked in `bring`)
 
-    def adopt() -> None:
-        quarantine.import_objects(work.repo, git["common"], (update.new, *blobs), known)
-        extras.import_objects(files.lfs_sources, lfs_objects.storage_path(git["common"], work.config))
+    def copy_objects() -> None:
+        quarantine.import_objects(work.repo, work.source.common, (target.update.new, *blobs), known)
+        planned.extras.import_objects(files.lfs_sources, lfs_objects.storage_path(work.source.common, work.config))
 
     git_update = GitUpdate(
         work.user_git.folder,
         work.user_git.program,
         work.user_git.environ,
-        (update,),
+        (target.update,),
         index_updates=tuple(files.index_updates),
-        has_more=bool(destinations.list_other_branches(work, target.imported_branch[0] or update.name)),
         imported_branch=target.imported_branch,
         imported_commits=target.imported_commits,
+        root=work.root,
     )
-    tree = Tree(work.user_git.folder) if index is not None else None
-    try:
-        request = CommitImport(
-            git_update, files.to_merge_plan(), files.changes, adopt, tree, index.path if index is not None else "", index_stat
-        )
-        return merge.import_commits(work.review, request, *context)
-    finally:
-        if tree is not None:
-            tree.close()
+    if index is None:
+        return RepositoryUpdate(git_update, copy_objects)
+    tree = stack.enter_context(closing(Tree(work.user_git.folder)))
+    return RepositoryUpdate(git_update, copy_objects, tree, index.path, planned.expected_index)
 
 
 def _first_conflicts(files: FilePlan) -> tuple[ConflictDetails, ...]:
@@ -279,11 +288,10 @@ def _plan_files(work: ImportContext, update: RefUpdate) -> tuple[FilePlan, user_
     changes = diff_commits(work.repo, update.old, update.new)
     paths = tuple(one.path for one in changes)
     index_copy = user_index.copy_index(work.repo, work.user_git.folder, frozenset(paths))
-    git = work.review.record["git"]
-    assert git is not None  # noqa: S101  (checked in `bring`)
-    if not user_index.may_convert(index_copy, git["common"], paths, work.config):
+    common = work.source.common
+    if not user_index.may_convert(index_copy, common, paths, work.config):
         files = worktree.plan_worktree(
-            ImportInputs(work.review, work.repo, index_copy.entries, {}, resolutions=work.options.resolutions), changes
+            ImportInputs(work.review, work.root, work.repo, index_copy.entries, {}, resolutions=work.options.resolutions), changes
         )
         user_index.update_index(index_copy, tuple(files.index_updates))
         return files, index_copy
@@ -291,12 +299,14 @@ def _plan_files(work: ImportContext, update: RefUpdate) -> tuple[FilePlan, user_
     additions = tuple(IndexUpdate(one.path, user_index.NO_ENTRY, (one.new_mode, one.new_oid)) for one in changes if one.new_mode)
     removals = tuple(IndexUpdate(one.path, user_index.NO_ENTRY, user_index.NO_ENTRY) for one in changes if not one.new_mode)
     user_index.update_index(attributes_copy, (*removals, *additions))
-    conversions = user_index.read_conversions(attributes_copy, git["common"], paths, work.config)
+    conversions = user_index.read_conversions(attributes_copy, common, paths, work.config)
     is_simple = all(conversion.is_simple for conversion in conversions.values())
     clean = {} if is_simple else {one.path: _stamp(one) for one in user_index.read_clean_entries(index_copy)}
-    storage = lfs_objects.storage_path(git["common"], work.config)
-    contents = LfsContentFinder(work.review, storage, refs.find_private_git_dir(work.review.session, work.review.record) or "")
-    inputs = ImportInputs(work.review, work.repo, index_copy.entries, conversions, clean, work.options.resolutions, contents)
+    storage = lfs_objects.storage_path(common, work.config)
+    contents = LfsContentFinder(work.review, work.root, storage, work.source.private_dir)
+    inputs = ImportInputs(
+        work.review, work.root, work.repo, index_copy.entries, conversions, clean, work.options.resolutions, contents
+    )
     files = worktree.plan_worktree(inputs, changes)
     user_index.update_index(index_copy, tuple(files.index_updates))
     return files, index_copy

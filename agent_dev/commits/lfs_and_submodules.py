@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from agent_dev.agent_git import quarantine, refs
+from agent_dev.agent_git import quarantine
 from agent_dev.agent_git.quarantine import GitDirPair
 from agent_dev.commits.destinations import ImportContext
 from agent_dev.commits.gitlinks import find_submodule_git_dirs
@@ -84,23 +84,16 @@ class _Verified:
 @contextmanager
 def open_extra_objects(work: ImportContext, commits: tuple[ParsedCommit, ...], tip: str) -> Iterator[ExtraObjects]:
     """Find and verify the objects that commits need. Change nothing. Raises CommandFailed."""
-    folder, git = refs.find_private_git_dir(work.review.session, work.review.record), work.review.record["git"]
-    if folder is None or git is None:
-        yield ExtraObjects()
-        return
-    large = _find_lfs(GitDirPair(folder, git["common"], _stores(work)), work.user_git, work.repo, (tip,))
+    folder, common, stores = work.source.private_dir, work.source.common, work.source.stores
+    large = _find_lfs(GitDirPair(folder, common, stores), work.user_git, work.repo, (tip,))
     with ExitStack() as stack:
         submodules = _Submodules(
             work, stack, _submodule_commits(work.repo, commits) if find_submodule_git_dirs(folder) else {}, [large]
         )
         for git_dir in find_submodule_git_dirs(folder) if submodules.left else ():
-            submodules.check(GitDirPair(git_dir, git["common"] + git_dir.removeprefix(folder), _stores(work)))
+            submodules.check(GitDirPair(git_dir, common + git_dir.removeprefix(folder), stores))
         rows = (*submodules.rows, *(SubmoduleImport(path, oid, reason=_NOT_FOUND) for oid, path in submodules.left.items()))
         yield ExtraObjects(rows, _lfs=submodules.large, _verified=submodules.checked)
-
-
-def _stores(work: ImportContext) -> tuple[str, ...]:
-    return tuple(str(path) for path, _ in work.review.record["stores"])
 
 
 # LFS contents

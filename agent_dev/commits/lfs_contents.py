@@ -13,6 +13,7 @@ class LfsContentFinder:
     """Possible locations of LFS contents: the user's store, the agent's git dir ("" for none), the agent's work tree."""
 
     review: Review
+    root: int
     storage: str
     git_dir: str
     _found: dict[LfsPointer, ContentSource | None] = field(default_factory=dict)
@@ -23,7 +24,7 @@ class LfsContentFinder:
             candidates = [lfs_objects.store_source(self.storage, pointer)]
             if self.git_dir and lfs_objects.has_objects(self.git_dir):
                 candidates.append(lfs_objects.git_dir_source(self.git_dir, pointer))
-            candidates.append(ContentSource(self.review.upper_trees[0].path, path, pointer.oid, is_from_agent=True))
+            candidates.append(ContentSource(self.review.upper_trees[self.root].path, path, pointer.oid, is_from_agent=True))
             self._found[pointer] = next(
                 (candidate for candidate in candidates if lfs_objects.is_intact(candidate, pointer)), None
             )

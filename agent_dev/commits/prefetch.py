@@ -1,11 +1,12 @@
 """Early start of git queries about a session's commits, so that they run while the session opens. Few imports."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from agent_dev.agent_git import commits, current_refs, refs
 from agent_dev.agent_git.changes import GitChanges
+from agent_dev.agent_git.repositories import AgentRepository, list_repositories
 from agent_dev.errors import CommandFailed
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.commit_format import TreeChange, parse_diff
@@ -17,12 +18,13 @@ _FinishDiff = Callable[[], tuple[TreeChange, ...]]
 
 @dataclass(frozen=True, slots=True)
 class RunningQueries:
-    """A repository with the objects of an agent's git dir, and the git queries that run in it.
+    """A repository with the objects of an agent's git dir, `source`, and the git queries that run in it.
 
     `finish_diff` waits for the changes between its first commit, `start_commit`, and its last one. `rename_similarity`: percent
     of a renamed file's content that is the same.
     """
 
+    source: AgentRepository
     repo: BareRepository
     start_commit: str
     head_commit: str
@@ -32,22 +34,25 @@ class RunningQueries:
 
 
 @contextmanager
-def start_queries(session: store.Session, record: store.Record, environ: dict[str, str]) -> Iterator[RunningQueries | None]:
-    """Start queries of an agent's git dir; yield None without one. Raises CommandFailed."""
-    if refs.find_private_git_dir(session, record) is None:
-        yield None
-        return
-    if session.lock >= 0 or not store.is_locked(session):  # while the agent runs, its root's mode is not changed
+def start_queries(session: store.Session, record: store.Record, environ: dict[str, str]) -> Iterator[tuple[RunningQueries, ...]]:
+    """Start queries of each repository of a session, in the order of its roots. Raises CommandFailed."""
+    sources = list_repositories(session, record)
+    if sources and (session.lock >= 0 or not store.is_locked(session)):  # while the agent runs, its root's mode is not changed
         store.make_uppers_accessible(session, len(record["roots"]))
-    start, head = resolve_head(refs.read_initial_refs(session)), resolve_head(current_refs.read_refs(session, record, environ))
+    with ExitStack() as stack:
+        yield tuple(stack.enter_context(_start(source, environ)) for source in sources)
+
+
+@contextmanager
+def _start(source: AgentRepository, environ: dict[str, str]) -> Iterator[RunningQueries]:
+    start, head = resolve_head(refs.read_initial_refs(source)), resolve_head(current_refs.read_refs(source, environ))
+    similarity = source.record.get("rename_similarity", store.DEFAULT_SIMILARITY)
     with (
-        commits.open_agent_objects(session, record, environ) as repo,
+        commits.open_agent_objects(source, environ) as repo,
         _start_diff(repo, start, head) as finish_diff,
-        commits.start_read(session, record, repo, environ) as finish_read,
+        commits.start_read(source, repo, environ) as finish_read,
     ):
-        yield RunningQueries(
-            repo, start, head, finish_diff, finish_read, record.get("rename_similarity", store.DEFAULT_SIMILARITY)
-        )
+        yield RunningQueries(source, repo, start, head, finish_diff, finish_read, similarity)
 
 
 def resolve_head(values: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_dev.agent_git.changes import GitChanges
 from agent_dev.commits.assess import CommitRules
@@ -36,14 +36,17 @@ TreeBlob = tuple[int, str] | None  # a tree entry's mode and id
 
 @dataclass(frozen=True, slots=True)
 class CommitReport:
-    """The report. `uncommitted`: paths where the agent's work tree differs from its last commit, None if unknown.
+    """The report on one repository. `root`: the number of its root.
 
+    `uncommitted`: paths where the agent's work tree differs from its last commit, None if unknown.
     `user_edits`: by commit, paths with edits uncommitted at the session's start. `submodule_changes`: updated submodules.
     `risks`: by commit and path, reasons for a review. `worktree_only`: by commit, paths whose contents only the work tree has.
     `renames`: by commit, the old paths of renamed files by their new ones, by git's detection with `rename_similarity`.
     """
 
     changes: GitChanges
+    root: int = 0
+    path: str = ""  # of its work tree
     uncommitted: tuple[bytes, ...] | None = None
     user_edits: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
     submodule_changes: tuple[SubmoduleChange, ...] = ()
@@ -53,17 +56,17 @@ class CommitReport:
     rename_similarity: int = store.DEFAULT_SIMILARITY
 
 
-def create_report(review: Review) -> CommitReport:
-    """Read a session's git dir and work tree. Raises CommandFailed if git cannot read what the agent left."""
-    with start_queries(review.session, review.record, review.environ) as one:
-        return finish_report(review, one)
+def create_reports(review: Review) -> tuple[CommitReport, ...]:
+    """Read a session's git dirs and work trees. Raises CommandFailed if git cannot read what the agent left."""
+    with start_queries(review.session, review.record, review.environ) as queries:
+        return tuple(finish_report(review, one) for one in queries)
 
 
-def finish_report(review: Review, queries: RunningQueries | None) -> CommitReport:
-    """Return the result of `create_report`, from queries that run already."""
-    if queries is None:
-        return CommitReport(GitChanges())
-    git_changes, repo, tree = queries.finish_read(), queries.repo, OverlayView(review)
+def finish_report(review: Review, queries: RunningQueries) -> CommitReport:
+    """Return the report on one repository, from queries that run already."""
+    source = queries.source
+    git_changes, repo, tree = queries.finish_read(), queries.repo, OverlayView(review, source.root)
+    report = CommitReport(git_changes, source.root, source.path)
     pairs = inspected_blobs(git_changes.commits)
     with _start_read(repo, pairs) as finish_texts:
         try:
@@ -73,23 +76,23 @@ def finish_report(review: Review, queries: RunningQueries | None) -> CommitRepor
         except CommandFailed:
             at_head, uncommitted = None, None  # the agent deleted or damaged objects; its commits are still reported
         if not (review.changes.changes or git_changes.commits or queries.start_commit != queries.head_commit):
-            return CommitReport(git_changes, ())
-        links = find_submodule_changes(review.session, review.record, git_changes.commits, review.environ)
+            return replace(report, uncommitted=())
+        links = find_submodule_changes(source, git_changes.commits, review.environ)
         rules = risk_load.load_risk_rules(review.environ)
         texts = finish_texts()
-    leaves = escaping_links.checker_for_links(link_targets(git_changes.commits, texts), review.real_trees[0])
+    leaves = escaping_links.checker_for_links(link_targets(git_changes.commits, texts), review.real_trees[source.root])
     renames = commit_reader.find_renames(repo, git_changes.commits, queries.rename_similarity)
     risks = commit_rules(repo, rules, leaves, queries.start_commit).assess(repo, git_changes.commits, texts, renames)
     standing = {commit.id: _worktree_only(commit, at_head, texts) for commit in git_changes.commits}
-    return CommitReport(
-        git_changes,
-        uncommitted,
-        _find_user_edits(tree, repo, git_changes, queries.start_commit),
-        links,
-        risks,
-        standing,
-        renames,
-        queries.rename_similarity,
+    return replace(
+        report,
+        uncommitted=uncommitted,
+        user_edits=_find_user_edits(tree, repo, git_changes, queries.start_commit),
+        submodule_changes=links,
+        risks=risks,
+        worktree_only=standing,
+        renames=renames,
+        rename_similarity=queries.rename_similarity,
     )
 
 
@@ -119,16 +122,16 @@ def _worktree_only(commit: ParsedCommit, at_head: Mapping[bytes, str] | None, te
 
 
 class OverlayView:
-    """The work tree as the agent saw it: its own files over the root's."""
+    """The work tree of a root as the agent saw it: its own files over the root's."""
 
-    def __init__(self, review: Review) -> None:
-        self.review = review
-        self.base = review.lower_snapshot.entries(0)
-        self.changes = {change.key.path: change for change in review.changes.changes if change.key.root == 0}
+    def __init__(self, review: Review, root: int) -> None:
+        self.review, self.root = review, root
+        self.base = review.lower_snapshot.entries(root)
+        self.changes = {change.key.path: change for change in review.changes.changes if change.key.root == root}
 
     def read_current(self, path: bytes) -> tuple[Entry | None, bytes | None]:
         """Return the entry at a path, and the bytes of a file or link if known."""
-        change, upper = self.changes.get(path), self.review.upper_trees[0]
+        change, upper = self.changes.get(path), self.review.upper_trees[self.root]
         entry = change.after if change is not None else upper.entry_at(path)
         if entry is not None:
             return (None, None) if entry.type is FileType.DEVICE else (entry, self._read(upper, path, entry))
@@ -136,7 +139,7 @@ class OverlayView:
 
     def read_initial(self, path: bytes) -> tuple[Entry | None, bytes | None]:
         """Return the entry and bytes at a path when the session started."""
-        entry, real = self.base.get(path), self.review.real_trees[0]
+        entry, real = self.base.get(path), self.review.real_trees[self.root]
         if entry is None:
             return None, None
         now = real.entry_at(path)
@@ -144,7 +147,7 @@ class OverlayView:
             return entry, self._read(real, path, entry)
         if entry.type is FileType.SYMLINK:
             return entry, entry.target
-        return entry, self.review.lower_snapshot.content(0, path)
+        return entry, self.review.lower_snapshot.content(self.root, path)
 
     @staticmethod
     def _read(tree: Tree, path: bytes, entry: Entry) -> bytes | None:
@@ -240,12 +243,12 @@ def _find_user_edits(
 
 def _find_dirty(tree: OverlayView, repo: BareRepository, paths: set[bytes], start: str) -> dict[bytes, tuple[bytes, bytes]]:
     """Return, by path, the first commit's content and the user's uncommitted one at the start."""
-    stored = [path for path in sorted(paths) if tree.review.lower_snapshot.stored_path(0, path) is not None]
+    stored = [path for path in sorted(paths) if tree.review.lower_snapshot.stored_path(tree.root, path) is not None]
     at_start = list_tree(repo, start, stored) if stored and start else {}
     texts = read_blobs(repo, [side[1] for path in stored if (side := at_start.get(path)) is not None and side[0] != GITLINK])
     found = {}
     for path in stored:
-        side, edited = at_start.get(path), tree.review.lower_snapshot.content(0, path)
+        side, edited = at_start.get(path), tree.review.lower_snapshot.content(tree.root, path)
         before = texts.get(side[1], b"") if side is not None else b""
         if edited is not None and before.replace(b"\r\n", b"\n") != edited.replace(b"\r\n", b"\n"):
             found[path] = (before, edited)

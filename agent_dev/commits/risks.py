@@ -22,20 +22,24 @@ from agent_dev.session import store
 
 @dataclass(frozen=True, slots=True)
 class RiskyFile:
-    """A path of a commit that needs review. `commit`: its id in the session, "" for the difference between first and last."""
+    """A file of a commit that needs review. `commit`: its id in the session, "" for the difference between first and last."""
 
     commit: str
-    path: bytes
+    key: Key
     risks: tuple[Risk, ...]
 
 
 def find_commit_risks(
-    review: Review, commit: ParsedCommit, judged: Mapping[bytes, tuple[Risk, ...]], worktree_only: Collection[bytes]
+    review: Review,
+    root: int,
+    commit: ParsedCommit,
+    judged: Mapping[bytes, tuple[Risk, ...]],
+    worktree_only: Collection[bytes],
 ) -> Iterator[tuple[bytes, tuple[Risk, ...]]]:
     """Yield a commit's risky paths: by its own files, and at `worktree_only` paths also by the session's work tree."""
-    table = review.assess(Key(0, path) for path in worktree_only).by_key() if worktree_only else {}
+    table = review.assess(Key(root, path) for path in worktree_only).by_key() if worktree_only else {}
     for file in commit.changed_files:
-        change = table.get(Key(0, file.path)) if file.path in worktree_only else None
+        change = table.get(Key(root, file.path)) if file.path in worktree_only else None
         risks = (*(change.risks if change is not None else ()), *judged.get(file.path, ()))
         if risks:
             yield file.path, tuple({risk.rule: risk for risk in risks}.values())
@@ -53,21 +57,21 @@ def find_risky_files(work: ImportContext, incoming: IncomingCommits) -> tuple[Ri
     texts = report.read_risk_blobs(work.repo, commit_risks.inspected_blobs(tuple(reversed(commits))))
     rules, leaves = (
         risk_load.load_risk_rules(work.review.environ),
-        escaping_links.checker_for_links(commit_risks.link_targets(commits, texts), work.review.real_trees[0]),
+        escaping_links.checker_for_links(commit_risks.link_targets(commits, texts), work.review.real_trees[work.root]),
     )
     rows = []
     reported: set[bytes] = set()
-    start = prefetch.resolve_head(refs.read_initial_refs(work.review.session))
+    start = prefetch.resolve_head(refs.read_initial_refs(work.source))
     judged = _assess(work, incoming, commits, texts, report.commit_rules(work.repo, rules, leaves, start))
     for commit in commits:
         pointers = [
             file.path for file in commit.changed_files if lfs_pointer.parse_pointer(texts.get(file.new_oid, b"")) is not None
         ]
-        for path, risks in find_commit_risks(work.review, commit, judged.get(commit.id, {}), pointers):
+        for path, risks in find_commit_risks(work.review, work.root, commit, judged.get(commit.id, {}), pointers):
             relevant = tuple(risk for risk in risks if risk.rule != commit_risks.UNSEEN_RULE) if path in pointers else risks
             if relevant and (commit.id or path not in reported):
                 reported.add(path)
-                rows.append(RiskyFile(commit.id, path, relevant))
+                rows.append(RiskyFile(commit.id, Key(work.root, path), relevant))
     return tuple(rows)
 
 

@@ -18,7 +18,8 @@ _MIN_PREFIX = 4
 class ImportOptions:
     """Options of an import. `commit_args`: the values of --commits ("": the branch that the session started on).
 
-    `resolutions`: resolutions of known conflicts. `include_risky`: import commits with risky files, too.
+    `args_by_root`: other values for each root; of roots without one, nothing is imported. `resolutions`: resolutions of known
+    conflicts. `include_risky`: import commits with risky files, too.
     """
 
     commit_args: tuple[str, ...]
@@ -29,6 +30,7 @@ class ImportOptions:
     is_dry_run: bool = False
     include_risky: bool = False
     resolutions: ConflictResolutions = field(default_factory=dict)
+    args_by_root: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def parse_commit_args(
     """Resolve the values of --commits. Raises UsageError for one that the session does not have."""
     if len(values) > 1 or ".." in values[0]:
         return PickedCommits(tuple(_parse_item(value, after, commits) for value in values))
-    name = _start_branch(before) if not values[0] else _find_ref(values[0], after)
+    name = find_start_branch(before) if not values[0] else _find_ref(values[0], after)
     if name and (tip := _oid(after.get(name, ""))):
         return AgentBranch(name, tip, _oid(before.get(name, "")))
     if not values[0]:
@@ -61,7 +63,7 @@ def parse_commit_args(
     return PickedCommits((_find_commit(values[0], after, commits),))
 
 
-def _start_branch(before: Mapping[str, str]) -> str:
+def find_start_branch(before: Mapping[str, str]) -> str:
     """Return the branch that a session started on; HEAD itself if it was detached."""
     head = before.get("HEAD", "")
     return head.removeprefix("ref:").strip() if head.startswith("ref:") else "HEAD"

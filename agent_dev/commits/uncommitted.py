@@ -23,14 +23,14 @@ class UncommittedFile:
 
 def read_uncommitted(review: Review, queries: RunningQueries, paths: Sequence[bytes]) -> Iterator[UncommittedFile]:
     """Yield uncommitted files with their patches against the last commit. Raises CommandFailed."""
-    repo, tree = queries.repo, OverlayView(review)
+    repo, tree = queries.repo, OverlayView(review, queries.source.root)
     committed = list_tree(repo, queries.head_commit, list(paths)) if queries.head_commit else {}
     sides = {path: committed.get(path) for path in paths}
     texts = read_blobs(repo, [side[1] for side in sides.values() if side is not None and side[0] != GITLINK])
     for path, side in sides.items():
         data = texts.get(side[1]) if side is not None else None
         before, (after, new_data) = _entry(side, data), tree.read_current(path)
-        change = Change(Key(0, path), _kind(before, after), before, after)
+        change = Change(Key(tree.root, path), _kind(before, after), before, after)
         yield UncommittedFile(path, change.kind, change_patch(change, path, data, new_data, DISPLAY_FORMAT), path in tree.changes)
 
 

@@ -49,12 +49,15 @@ def plan_worktree(inputs: ImportInputs, changes: tuple[TreeChange, ...]) -> File
     """Plan the update of each path that differs between two commits. Raises CommandFailed."""
     blob_ids = {oid for change in changes for mode, oid in _sides(change) if mode and mode != GITLINK}
     inputs.blobs |= read_blobs(inputs.repo, sorted(blob_ids))
-    files = FilePlan()
+    files = FilePlan(inputs.root)
     folders: set[bytes] = set()
-    real, added_or_deleted = inputs.review.real_trees[0], [change.path for change in changes if NO_ENTRY in _sides(change)]
+    real, added_or_deleted = (
+        inputs.review.real_trees[inputs.root],
+        [change.path for change in changes if NO_ENTRY in _sides(change)],
+    )
     collisions = case_folding.case_collisions(real, entries_at(real, added_or_deleted), inputs.tree.base)
     files.case_collisions += [
-        SkippedChange(Key(0, path), why) for path in added_or_deleted if (why := collision_reason(path, collisions))
+        SkippedChange(Key(inputs.root, path), why) for path in added_or_deleted if (why := collision_reason(path, collisions))
     ]
     for change in changes:
         entry = inputs.index.get(change.path)
@@ -83,7 +86,7 @@ def _plan_index(inputs: ImportInputs, files: FilePlan, change: TreeChange, entry
     if current == new:
         return
     if entry is not None and entry.is_unmerged:
-        files.conflicts.append(SkippedChange(Key(0, change.path), "it is unmerged in your index"))
+        files.conflicts.append(SkippedChange(Key(inputs.root, change.path), "it is unmerged in your index"))
         return
     if current == old:
         files.index_updates.append(IndexUpdate(change.path, current, new))
@@ -98,7 +101,7 @@ def _resolve_staged(inputs: ImportInputs, files: FilePlan, change: TreeChange, c
     old, new = _sides(change)
     modes = {current[0], old[0], new[0]}
     if GITLINK in modes and not modes <= {GITLINK, NO_ENTRY[0]}:
-        files.conflicts.append(SkippedChange(Key(0, change.path), _STAGED_CONFLICT))
+        files.conflicts.append(SkippedChange(Key(inputs.root, change.path), _STAGED_CONFLICT))
         return None
     yours = read_blobs(inputs.repo, [current[1]])[current[1]] if current != NO_ENTRY and current[0] != GITLINK else None
     conflict, sides = (
@@ -131,7 +134,7 @@ def _merge_or_resolve(inputs: ImportInputs, files: FilePlan, details: ConflictDe
     merged = _merge_texts(files, details.conflict, details.sides)
     resolution = inputs.resolutions.get(details.conflict) if merged is None else merged
     if resolution is None:
-        files.conflicts.append(SkippedChange(Key(0, details.conflict.path), details.reason))
+        files.conflicts.append(SkippedChange(Key(inputs.root, details.conflict.path), details.reason))
         files.resolvable.append(details)
     return resolution
 
@@ -141,7 +144,7 @@ def _merge_or_resolve(inputs: ImportInputs, files: FilePlan, details: ConflictDe
 
 def _plan_submodule(inputs: ImportInputs, files: FilePlan, change: TreeChange, folders: set[bytes]) -> None:
     """Plan the directory of a submodule that is added or deleted; a checked-out submodule stays, as in git."""
-    real, key = inputs.review.real_trees[0], Key(0, change.path)
+    real, key = inputs.review.real_trees[inputs.root], Key(inputs.root, change.path)
     current = real.entry_at(change.path)
     is_folder = current is not None and current.type is FileType.DIRECTORY
     if change.new_mode == GITLINK:
@@ -160,9 +163,9 @@ def _plan_submodule(inputs: ImportInputs, files: FilePlan, change: TreeChange, f
 
 
 def _plan_file(inputs: ImportInputs, files: FilePlan, change: TreeChange, folders: set[bytes]) -> None:
-    real = inputs.review.real_trees[0]
+    real = inputs.review.real_trees[inputs.root]
     old, new = _sides(change)
-    key, current = Key(0, change.path), real.entry_at(change.path)
+    key, current = Key(inputs.root, change.path), real.entry_at(change.path)
     data = _current_bytes(inputs, change.path, current)
     if current is None or (current.type is FileType.DIRECTORY and new == NO_ENTRY):
         is_up_to_date = new == NO_ENTRY
@@ -211,7 +214,9 @@ def _resolve_uncommitted(
     None if the user's version stays, by its resolution or for lack of one.
     """
     if current is not None and sides.yours is None:
-        files.conflicts.append(SkippedChange(Key(0, change.path), _UNCOMMITTED_CONFLICT))  # a pipe, or too large to show
+        files.conflicts.append(
+            SkippedChange(Key(inputs.root, change.path), _UNCOMMITTED_CONFLICT)
+        )  # a pipe, or too large to show
         return None
     base, yours, agent = (
         (mode, blob_id(data, is_sha256=inputs.repo.is_sha256)) if data is not None else NO_ENTRY
@@ -234,7 +239,7 @@ def _resolve_uncommitted(
 
 def _drop_change(inputs: ImportInputs, files: FilePlan, path: bytes, new_data: bytes | None) -> None:
     """Remove a change from the session if its commit is imported but the user keeps another version of the file."""
-    key, change = Key(0, path), inputs.tree.changes.get(path)
+    key, change = Key(inputs.root, path), inputs.tree.changes.get(path)
     if change is not None and inputs.tree.read_current(path)[1] == new_data:
         files.changes[key] = replace(change, conflict=None, resolution=Resolution.YOURS)
         files.dropped.append(key)
@@ -243,13 +248,13 @@ def _drop_change(inputs: ImportInputs, files: FilePlan, path: bytes, new_data: b
 def _current_bytes(inputs: ImportInputs, path: bytes, current: Entry | None) -> bytes | None:
     if current is None or current.type not in (FileType.FILE, FileType.SYMLINK):
         return None
-    return current.target if current.type is FileType.SYMLINK else inputs.review.real_trees[0].read(path, MAX_DIFF_SIZE)
+    return current.target if current.type is FileType.SYMLINK else inputs.review.real_trees[inputs.root].read(path, MAX_DIFF_SIZE)
 
 
 def _leave_unchanged(inputs: ImportInputs, files: FilePlan, change: TreeChange, *, is_free: bool) -> None:
     """Leave a path unchanged whose bytes only a filter program can produce; uncommitted changes are a conflict."""
     if not is_free:
-        files.conflicts.append(SkippedChange(Key(0, change.path), _UNCOMMITTED_CONFLICT))
+        files.conflicts.append(SkippedChange(Key(inputs.root, change.path), _UNCOMMITTED_CONFLICT))
         return
     conversion = inputs.conversions.get(change.path, NO_CONVERSION)
     problem = (
@@ -257,7 +262,7 @@ def _leave_unchanged(inputs: ImportInputs, files: FilePlan, change: TreeChange, 
         if conversion.filter_driver
         else f"the encoding {conversion.encoding!r} is not supported"
     )
-    files.not_updated.append(SkippedChange(Key(0, change.path), f"{problem}; update it with git checkout -- PATH"))
+    files.not_updated.append(SkippedChange(Key(inputs.root, change.path), f"{problem}; update it with git checkout -- PATH"))
 
 
 def _plan_lfs(
@@ -270,7 +275,7 @@ def _plan_lfs(
     is_free: bool,
 ) -> bool:
     """Plan the update of a path with an LFS content; return False if only the pointer is available."""
-    (current, lfs), key = target, Key(0, file_change.path)
+    (current, lfs), key = target, Key(inputs.root, file_change.path)
     is_plain = b"\next-" not in inputs.blobs[file_change.new_oid]  # else programs of git-lfs's configuration convert it
     source = inputs.lfs_contents.find(lfs, file_change.path) if is_plain and inputs.lfs_contents is not None else None
     if source is None:
@@ -281,13 +286,15 @@ def _plan_lfs(
     if not is_free:
         files.conflicts.append(SkippedChange(key, _UNCOMMITTED_CONFLICT))
         return True
-    is_only_there = source.folder == inputs.review.upper_trees[0].path
+    is_only_there = source.folder == inputs.review.upper_trees[inputs.root].path
     if is_only_there:
         files.lfs_sources[lfs] = source
     _plan_folders(inputs, files, file_change.path, folders)
     after = replace(make_entry(inputs, file_change.new_mode, current, b""), size=lfs.size)
     change = inputs.tree.changes.get(file_change.path)
-    session_source = merge_plan.ContentSource(inputs.review.upper_trees[0].path, file_change.path, lfs.oid, is_from_agent=True)
+    session_source = merge_plan.ContentSource(
+        inputs.review.upper_trees[inputs.root].path, file_change.path, lfs.oid, is_from_agent=True
+    )
     is_from_session = (
         not is_only_there and change is not None and _is_alike(change, after) and lfs_objects.is_intact(session_source, lfs)
     )
@@ -321,19 +328,19 @@ def _plan_folders(inputs: ImportInputs, files: FilePlan, path: bytes, known: set
         if folder in known:
             continue
         known.add(folder)
-        current = inputs.review.real_trees[0].entry_at(folder, attributes=False)
+        current = inputs.review.real_trees[inputs.root].entry_at(folder, attributes=False)
         if current is None or current.type is not FileType.DIRECTORY:
-            template = inputs.review.upper_trees[0].entry_at(folder, attributes=False)
+            template = inputs.review.upper_trees[inputs.root].entry_at(folder, attributes=False)
             mode = (
                 template.mode & 0o777 if template is not None and template.type is FileType.DIRECTORY else 0o777 & ~inputs.umask
             )
-            files.steps.append(merge_plan.MakeDirectory(Key(0, folder), mode))
+            files.steps.append(merge_plan.MakeDirectory(Key(inputs.root, folder), mode))
 
 
 def _plan_write(
     inputs: ImportInputs, files: FilePlan, file_change: TreeChange, current: Entry | None, content: tuple[bytes, int]
 ) -> None:
-    key, (new_data, mode) = Key(0, file_change.path), content
+    key, (new_data, mode) = Key(inputs.root, file_change.path), content
     after = make_entry(inputs, mode, current, new_data)
     change = inputs.tree.changes.get(file_change.path)
     if change is not None and not _is_alike(change, after):

@@ -27,10 +27,10 @@ class IndexUpdate:
 
 @dataclass(frozen=True, slots=True)
 class GitUpdate:
-    """A merge's changes to the user's git: refs, updated last by compare-and-swap, and the index.
+    """A merge's changes to one of the user's repositories: refs, updated last by compare-and-swap, and the index.
 
     After a crash, the refs decide whether the merge happened. `index_operation`: number of the operation that replaces the index,
-    -1 for none; `index_updates`: its changed entries. `has_more`: the session has commits that were not imported.
+    -1 for none; `index_updates`: its changed entries. `root`: the number of the root that is the work tree.
     """
 
     folder: str
@@ -39,6 +39,6 @@ class GitUpdate:
     refs: tuple[RefUpdate, ...]
     index_operation: int = -1
     index_updates: tuple[IndexUpdate, ...] = ()
-    has_more: bool = False
     imported_branch: tuple[str, str] = ("", "")  # the agent's ref that was imported entirely, and its commit
+    root: int = 0
     imported_commits: tuple[str, ...] = ()  # the agent's commits that were imported one by one

@@ -3,6 +3,9 @@
 import errno
 import os
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import NoReturn
 
 from agent_dev import debug
 from agent_dev.errors import CannotMerge
@@ -22,6 +25,10 @@ class RefMovedError(Exception):
         self.name = name
 
 
+class RefsTornError(Exception):
+    """The refs of one repository have moved, and those of another one have not."""
+
+
 class UserGit:
     """The user's own git dir, for plumbing commands that run no hooks or configured programs."""
 
@@ -33,19 +40,38 @@ class UserGit:
         """Run git; return its exit code, its output, and the last line of its error messages."""
         argv = ("git", "--git-dir", self.folder, *repository.SAFE_OPTIONS, *args)
         debug.print_command(argv)
-        environ = dict(self.environ)
-        names = {name: environ[name] for name in _KEPT_VARIABLES if name in environ}
         process = subprocess.run(
             argv,
             executable=self.program,
             input=stdin,
-            env=repository.git_environment(environ) | names,
+            env=self._git_environ(),
             capture_output=True,
             check=False,
             cwd="/",
             pass_fds=fds,
         )
         return process.returncode, process.stdout, repository.last_error_line(process.stderr)
+
+    def start(self, *args: str, fds: tuple[int, ...] = ()) -> "subprocess.Popen[bytes]":
+        """Start git with pipes for its input, its output and its messages."""
+        argv = ("git", "--git-dir", self.folder, *repository.SAFE_OPTIONS, *args)
+        debug.print_command(argv)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            argv,
+            executable=self.program,
+            env=self._git_environ(),
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            cwd="/",
+            pass_fds=fds,
+        )
+
+    def _git_environ(self) -> dict[str, str]:
+        environ = dict(self.environ)
+        names = {name: environ[name] for name in _KEPT_VARIABLES if name in environ}
+        return repository.git_environment(environ) | names
 
     def read_refs(self, *names: str) -> dict[str, str]:
         """Return the ids of refs by name; missing refs are left out."""
@@ -91,34 +117,82 @@ def _updates(git: GitUpdate, *, is_forward: bool) -> tuple[RefUpdate, ...]:
     return git.refs if is_forward else tuple(one.reversed() for one in git.refs)
 
 
-def update_refs(git: GitUpdate, merge_id: str, lock: int, *, is_forward: bool) -> None:
-    """Update the refs of a merge, durable on return. Raises RefMovedError if one has another value, or OSError; none is updated.
+def update_refs(sides: tuple[GitUpdate, ...], merge_id: str, lock: int, *, is_forward: bool) -> None:
+    """Update the refs of a merge in all its repositories, durable on return.
 
-    `lock` is inherited by git: after a crash of ours, the next process waits until git exits.
+    Git locks and checks the refs of every repository before the first one is updated. Raises RefMovedError if one has another
+    value, or OSError; none is updated then. Raises RefsTornError if a later repository failed all the same, and an earlier one
+    could not be reverted. `lock` is inherited by git: after a crash of ours, the next process waits until git exits.
     """
-    updates = _updates(git, is_forward=is_forward)
-    if not updates:
-        return
-    durable.announce_ref_update(tuple(one.name for one in updates))
-    _update_refs(_open(git), updates, merge_id if is_forward else f"undo {merge_id}", lock)
+    label = merge_id if is_forward else f"undo {merge_id}"
+    wanted = [(_open(git), updates) for git in sides if (updates := _updates(git, is_forward=is_forward))]
+    done: list[tuple[UserGit, tuple[RefUpdate, ...]]] = []
+    with ExitStack() as stack:
+        commits = [stack.enter_context(_prepared(user, updates, label, lock)) for user, updates in wanted]
+        try:
+            for commit, one in zip(commits, wanted, strict=True):
+                durable.announce_ref_update(tuple(update.name for update in one[1]))
+                commit()
+                done.append(one)
+        except (RefMovedError, OSError) as error:
+            _revert(done, label, lock, error)
+            raise
+
+
+def _revert(done: list[tuple[UserGit, tuple[RefUpdate, ...]]], label: str, lock: int, cause: Exception) -> None:
+    """Move the refs of some repositories back. Raises RefsTornError if that fails."""
+    for user, updates in done:
+        try:
+            _update_refs(user, tuple(one.reversed() for one in updates), f"{label} failed", lock)
+        except (RefMovedError, OSError) as error:
+            raise RefsTornError(f"{cause}; {user.folder}: {error}") from error
 
 
 def _update_refs(user: UserGit, updates: tuple[RefUpdate, ...], label: str, lock: int) -> None:
+    with _prepared(user, updates, label, lock) as commit:
+        commit()
+
+
+@contextmanager
+def _prepared(user: UserGit, updates: tuple[RefUpdate, ...], label: str, lock: int) -> Iterator[Callable[[], None]]:
+    """Let git lock and check refs; yield a function that updates them. Without a call of it, git releases its locks at the end.
+
+    The end is also our death, which closes git's input.
+    """
     zero = "0" * max(len(one.old or one.new) for one in updates)
-    commands = [
-        "start\0",
-        *(f"update {one.name}\0{one.new or zero}\0{one.old or zero}\0" for one in updates),
-        "prepare\0",
-        "commit\0",
-    ]
-    stdin = "".join(commands).encode("utf-8", "surrogateescape")
+    rows = "".join(f"update {one.name}\0{one.new or zero}\0{one.old or zero}\0" for one in updates)
     args = ("-c", "core.fsync=all", "update-ref", "-z", "--stdin", "-m", f"agent-dev: merge {label}")
-    code, _, reason = user.run(*args, stdin=stdin, fds=(lock,) if lock >= 0 else ())
-    if code:
-        _check_disk_space(user, reason)
-        values = user.read_refs(*(one.name for one in updates))
-        name = next((one.name for one in updates if values.get(one.name, "") != one.old), "")
-        raise RefMovedError(name or updates[0].name, "it was updated by another process" if name else reason)
+    process = user.start(*args, fds=(lock,) if lock >= 0 else ())
+    stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+    assert stdin is not None  # noqa: S101  (pipes, as `start` says)
+    assert stdout is not None  # noqa: S101
+    assert stderr is not None  # noqa: S101
+
+    def send(text: str, answers: int) -> None:
+        try:
+            stdin.write(text.encode("utf-8", "surrogateescape"))
+            stdin.flush()
+        except BrokenPipeError:
+            pass  # git has failed and says why
+        if not all(stdout.readline().endswith(b": ok\n") for _ in range(answers)):
+            _raise_failure(user, updates, repository.last_error_line(stderr.read()))
+
+    try:
+        send(f"start\0{rows}prepare\0", 2)
+        yield lambda: send("commit\0", 1)
+    finally:
+        with suppress(BrokenPipeError):
+            stdin.close()
+        process.wait()
+        stdout.close()
+        stderr.close()
+
+
+def _raise_failure(user: UserGit, updates: tuple[RefUpdate, ...], reason: str) -> NoReturn:
+    _check_disk_space(user, reason)
+    values = user.read_refs(*(one.name for one in updates))
+    name = next((one.name for one in updates if values.get(one.name, "") != one.old), "")
+    raise RefMovedError(name or updates[0].name, "it was updated by another process" if name else reason)
 
 
 def create_kept_refs(user: UserGit, refs: dict[str, str]) -> None:

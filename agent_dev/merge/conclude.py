@@ -86,8 +86,7 @@ def _remove_applied(merge: merge_execution.Merge, review: Review, place: store.S
     applied = tuple(change for change in done if change.key not in parts)
     keys = {change.key for change in applied}
     remaining = tuple(change for change in review.changes.changes if change.key not in keys)
-    has_more = merge.journal.git_side is not None and merge.journal.git_side.has_more
-    is_all = not remaining and not review.changes.problems and not has_more  # unreadable changes stay
+    is_all = not remaining and not review.changes.problems and not has_commits_left(review)  # unreadable changes stay
     if is_all:
         _write_state(review, store.MERGED)
     if remaining:
@@ -121,6 +120,19 @@ def _remove_applied(merge: merge_execution.Merge, review: Review, place: store.S
     durable.sync_file_system_of(review.session.folder)  # else a power cut after `FINISHED` could restore removed changes
     background_removal.remove_in_background(aside)
     return is_all
+
+
+def has_commits_left(review: Review) -> bool:
+    """Return whether a session holds commits that were not imported; commits that cannot be read count as such."""
+    if not refs.have_refs_changed(review.session, review.record):
+        return False
+    from agent_dev.agent_git import commits  # few agents commit
+
+    try:
+        found = commits.list_session_commits(review.session, review.record, review.environ, is_left=True)
+    except AgentDevError:
+        return True
+    return not all(one.is_imported for one in found)
 
 
 def _unknown_paths(tree: dir_tree.Tree, base: Mapping[bytes, Entry], skip: tuple[bytes, ...]) -> tuple[bytes, ...]:

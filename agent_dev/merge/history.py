@@ -74,7 +74,7 @@ def _recorded(where: CommandContext, merge_id: str) -> MergeRecord | None:
     first = journal.phases[0]
     stopped = first.result.stopped if first.result is not None else {}
     everything = conclude.applied_changes(table, tuple(number for number in first.numbers if number not in stopped))
-    done, refs = conclude.applied_changes(table), journal.git_side.refs if journal.git_side is not None else ()
+    done, refs = conclude.applied_changes(table), tuple(one for git in journal.git_updates for one in git.refs)
     begin, last = journal.header, journal.phases[-1].time
     found = MergeRecord(
         merge_id, begin.session, roots, begin.time, everything, done, refs=refs, is_applied=journal.is_applied, last_changed=last

@@ -165,7 +165,7 @@ def _can_be_copy(change: Change) -> bool:
 
 def _origins(review: "ReviewProtocol", number: int, added: list[Change]) -> dict[Key, Key]:
     table, base = review.changes.by_key(), review.lower_snapshot
-    needs_index = bool(review.record["git"]) and number == 0
+    needs_index = number == 0 and any(git["root"] == number for git in review.record["git"])
     found = ((size, path) for path, size in base.files_of_sizes(number, frozenset(map(_size, added))))
     smallest = nsmallest(4 * _MAX_COPIES, found)  # more than are read, for some are changed
     unchanged = (

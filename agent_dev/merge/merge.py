@@ -46,6 +46,7 @@ class MergeResult:
     is_session_empty: bool  # the session is empty now
     hard_linked: tuple[Key, ...] = ()  # files with hard links: the other names keep the old content
     partly: int = 0  # number of applied files of which a part stays in the session
+    has_commits_left: bool = False  # it applied files, and the session still has commits that were not imported
 
 
 def plan_selection(review: Review, selection: Selection, requested: frozenset[Key]) -> MergePlan:
@@ -187,20 +188,32 @@ def apply_plan(
 
 
 @dataclass(frozen=True, slots=True)
-class CommitImport:
-    """The import of commits: refs, the work tree's changes (`changes` are the plan's, by key), and a new index.
+class RepositoryUpdate:
+    """An import's changes to one of the user's repositories: refs and a new index.
 
-    `copy_objects` copies their objects to the user's repository. `git_dir`: the git directory whose index is replaced, or None;
+    `copy_objects` copies the objects of the commits to it. `git_dir`: the git directory whose index is replaced, or None;
     `index` is the file that replaces `expected_index`.
     """
 
     refs: GitUpdate
-    plan: MergePlan
-    changes: dict[Key, Change]
     copy_objects: Callable[[], None]
     git_dir: dir_tree.Tree | None = None
     index: str = ""
     expected_index: Entry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitImport:
+    """The import of commits: the updates of repositories, and the changes of the work trees (`changes`: the plan's, by key)."""
+
+    repositories: tuple[RepositoryUpdate, ...]
+    plan: MergePlan
+    changes: dict[Key, Change]
+
+    @property
+    def git_dirs(self) -> tuple[dir_tree.Tree, ...]:
+        """The git directories whose indexes are replaced."""
+        return tuple(one.git_dir for one in self.repositories if one.git_dir is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +228,10 @@ class _Options:
 
 
 def import_commits(review: Review, home: CommitImport, state_dir: store.Store, notice: Notify) -> MergeResult:
-    """Import commits: files, index and refs together, or nothing. Raises CannotMerge, CommandFailed, UnknownOutcome."""
+    """Import commits: files, indexes and refs of all repositories together, or nothing.
+
+    Raises CannotMerge, CommandFailed, UnknownOutcome.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
     try:
         return _carry_out(review, home.plan, state_dir, notice, _Options(is_atomic=True, home=home))
@@ -250,7 +266,8 @@ def _carry_out(review: Review, planned: MergePlan, state_dir: store.Store, notic
     split = _hard_linked(planned, {change.key for change in taken}, review)
     partly = sum(isinstance(step, PutEntry) and step.part is not None and step.key in done for step in planned.steps)
     conflicts = (*planned.conflicts, *not_applied)
-    return MergeResult(merge_id if is_done else "", taken, planned.skipped, conflicts, is_all, split, partly)
+    has_commits = home is None and is_done and not is_all and conclude.has_commits_left(review)
+    return MergeResult(merge_id if is_done else "", taken, planned.skipped, conflicts, is_all, split, partly, has_commits)
 
 
 def _conclude(merging: merge_execution.Merge, state_dir: store.Store, review: Review) -> bool:
@@ -272,15 +289,15 @@ def _apply(
         os.makedirs(state_dir.merges, 0o700, exist_ok=True)
     except OSError as error:
         raise CannotMerge(path=state_dir.merges, reason=f"{error.strerror}; nothing was changed") from None
-    wanted = {step.key.root for step in planned.steps} | ({len(review.real_trees)} if grounds.git_dir else set())
+    wanted = {step.key.root for step in planned.steps} | set(range(len(review.real_trees), len(grounds.real_trees)))
     merging = merge_execution.begin_merge(state_dir, merge_id, review.session.id, grounds, wanted)
     merging.lock_fd = options.lock
     try:
         try:
             reached = _drive(merging, review, planned, home, is_atomic=options.is_atomic)
         finally:
-            if grounds.git_dir:
-                index_lock.release(grounds.git_dir, merge_id)
+            for git_dir in grounds.git_dirs:
+                index_lock.release(git_dir, merge_id)
         if merging.journal.next_action is NextAction.DISCARD:
             _restore_session(merging, review)
         return merging, reached
@@ -304,25 +321,28 @@ def _drive(
         }
         for key in planned.selected
     )
-    side = None if home is None else home.refs
-    if home is not None and home.git_dir is not None:
-        ops = (*ops, _index(merging, home))
-        side = replace(home.refs, index_operation=len(ops) - 1)
-        user_refs.require_head(home.refs)
-    if home is not None:
-        _import_objects(home)
-    return merge_execution.run_merge(merging, ops, rows, is_atomic=is_atomic, git=side)
+    updates, number = [], len(review.real_trees)
+    for one in home.repositories if home is not None else ():
+        if one.git_dir is None:
+            updates.append(one.refs)
+            continue
+        ops, number = (*ops, _index(merging, number, one)), number + 1
+        updates.append(replace(one.refs, index_operation=len(ops) - 1))
+        user_refs.require_head(one.refs)
+    for one in home.repositories if home is not None else ():
+        _import_objects(one)
+    return merge_execution.run_merge(merging, ops, rows, is_atomic=is_atomic, git=tuple(updates))
 
 
-def _index(merging: merge_execution.Merge, home: CommitImport) -> Operation:
+def _index(merging: merge_execution.Merge, root: int, home: RepositoryUpdate) -> Operation:
     try:
-        return index_operation.stage_index(merging, home.index, home.expected_index)
+        return index_operation.stage_index(merging, root, home.index, home.expected_index)
     except OSError as error:
         where = disk_space.failed_path(error, home.refs.folder, merging.folder)
         raise CannotMerge(path=where, reason=f"{error.strerror}; nothing was changed") from None
 
 
-def _import_objects(home: CommitImport) -> None:
+def _import_objects(home: RepositoryUpdate) -> None:
     """Copy objects to the user's repository, when only a disk error can stop the merge. Raises CannotMerge, CommandFailed."""
     try:
         home.copy_objects()
@@ -333,11 +353,13 @@ def _import_objects(home: CommitImport) -> None:
 
 def _merge_trees(review: Review, state_dir: store.Store, merge_id: str, home: CommitImport | None) -> merge_execution.MergeTrees:
     places = _stage_candidates(review, state_dir, merge_id)
-    if home is None or home.git_dir is None:
-        return merge_execution.MergeTrees(review.upper_trees, review.real_trees, places)
-    folder = home.git_dir.path
-    index_places = (f"{state_dir.merges}/{merge_id}/stage-{len(places)}", f"{folder}/agent-dev-stage.{merge_id}")
-    return merge_execution.MergeTrees(review.upper_trees, (*review.real_trees, home.git_dir), (*places, index_places), folder)
+    git_dirs = home.git_dirs if home is not None else ()
+    index_places = tuple(
+        (f"{state_dir.merges}/{merge_id}/stage-{number}", f"{tree.path}/agent-dev-stage.{merge_id}")
+        for number, tree in enumerate(git_dirs, start=len(places))
+    )
+    folders = tuple(tree.path for tree in git_dirs)
+    return merge_execution.MergeTrees(review.upper_trees, (*review.real_trees, *git_dirs), (*places, *index_places), folders)
 
 
 def _restore_session(merging: merge_execution.Merge, review: Review) -> None:
@@ -362,11 +384,11 @@ def _remove_preparations(merging: merge_execution.Merge, state_dir: store.Store)
 
 def _stage_candidates(review: Review, state_dir: store.Store, merge_id: str) -> tuple[tuple[str, ...], ...]:
     """Return the candidate staging directories of each root: with the merge, in the git common directory, in the root."""
-    git = review.record.get("git")
+    common = {git["root"]: git["common"] for git in review.record["git"]}
     found = []
     for number, real in enumerate(review.real_trees):
         places = [f"{state_dir.merges}/{merge_id}/stage-{number}"]
-        if number == 0 and isinstance(git, dict):
-            places.append(f"{git['common']}/agent-dev-stage.{merge_id}")
+        if number in common:
+            places.append(f"{common[number]}/agent-dev-stage.{merge_id}")
         found.append((*places, f"{real.path}/.agent-dev-stage.{merge_id}"))
     return tuple(found)

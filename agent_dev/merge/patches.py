@@ -80,6 +80,6 @@ class PatchWriter:
 
 def patch_format_for(record: store.Record, *, is_exact: bool, with_numbers: bool = False) -> PatchFormat:
     """Return the patch format for a session's repository."""
-    git = record.get("git")
-    config = read_regular.read_regular_file(f"{git['common']}/config", _LARGEST_CONFIG) if git else b""
+    common = next((git["common"] for git in record["git"]), "")
+    config = read_regular.read_regular_file(f"{common}/config", _LARGEST_CONFIG) if common else b""
     return PatchFormat(is_exact=is_exact, is_sha256=uses_sha256(config), with_numbers=with_numbers)

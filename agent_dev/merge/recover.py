@@ -45,12 +45,17 @@ def _recover_one(place: store.Store, merge_id: str, journal: Journal, environ: d
     try:
         _recover(place, merge_id, journal, environ, notice, but)
     finally:
-        if journal.header is not None and journal.header.git_dir:
-            index_lock.release(journal.header.git_dir, merge_id)
+        for git_dir in journal.header.git_dirs if journal.header is not None else ():
+            index_lock.release(git_dir, merge_id)
 
 
 def _recover(place: store.Store, merge_id: str, journal: Journal, environ: dict[str, str], notice: Notify, but: str) -> None:
-    if not journal.ops and not journal.adopted and not journal.opened_directories and not (journal.git_side and journal.phases):
+    if (
+        not journal.ops
+        and not journal.adopted
+        and not journal.opened_directories
+        and not (journal.git_updates and journal.phases)
+    ):
         _restore_modes(place, merge_id)
         remove_merge.try_remove_merge_files(place, merge_id, journal.stage_paths)
         notice(f"merge {merge_id} was interrupted before it changed anything; its preparations were removed")

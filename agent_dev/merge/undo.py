@@ -187,10 +187,10 @@ def _run_in_session(where: CommandContext, merging: merge_execution.Merge, revie
 
 
 def _ref_moves(merging: merge_execution.Merge, way: _Direction) -> tuple[RefUpdate, ...]:
-    git = merging.journal.git_side
-    if git is None or not merging.journal.moves_refs(is_forward=way.is_forward):
+    if not merging.journal.moves_refs(is_forward=way.is_forward):
         return ()
-    return git.refs if way.is_forward else tuple(one.reversed() for one in git.refs)
+    refs = (one for git in merging.journal.git_updates for one in git.refs)
+    return tuple(one if way.is_forward else one.reversed() for one in refs)
 
 
 def _attempt(merging: merge_execution.Merge, able: _Runnable, numbers: tuple[int, ...], way: _Direction) -> PhaseResult:
@@ -207,7 +207,7 @@ def _attempt(merging: merge_execution.Merge, able: _Runnable, numbers: tuple[int
 
 def _is_session_only(merging: merge_execution.Merge, way: _Direction) -> bool:
     """Return whether a merge only removed changes from the session, so that no operation has to run."""
-    stands = bool(conclude.applied_changes(merging)) if merging.journal.git_side is None else merging.journal.is_applied
+    stands = bool(conclude.applied_changes(merging)) if not merging.journal.git_updates else merging.journal.is_applied
     return not merging.journal.ops and stands != way.is_forward
 
 

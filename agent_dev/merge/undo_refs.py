@@ -17,24 +17,25 @@ RunnableOps = tuple[tuple[int, ...], tuple[SkippedChange, ...]]
 
 @contextmanager
 def git_locked(merging: merge_execution.Merge, *, is_forward: bool) -> Iterator[None]:
-    """Check that a merge's refs can be moved and hold git's index lock during the block. Raises CannotUndo, CannotMerge."""
-    git, begin = merging.journal.git_side, merging.journal.header
-    if git is None or begin is None:
-        yield
-        return
-    if merging.journal.moves_refs(is_forward=is_forward):
-        _demand(git, is_forward=is_forward)
-    _demand_head(git)
-    index_stage = merging.stages[-1]
-    if not begin.git_dir or index_stage is None:
+    """Check that a merge's refs can be moved and hold git's index locks during the block. Raises CannotUndo, CannotMerge."""
+    begin = merging.journal.header
+    for git in merging.journal.git_updates:
+        if merging.journal.moves_refs(is_forward=is_forward):
+            _demand(git, is_forward=is_forward)
+        _demand_head(git)
+    first = begin.session_root_count if begin is not None else 0
+    git_dirs = [number for number in range(first, len(merging.stages)) if merging.stages[number] is not None]
+    if begin is None or not git_dirs:
         yield
         return
     pending_marks.mark_pending(
         merging.store, merging.id, merging.journal.phases_begun
     )  # before taking a lock that a crash would leave
     try:
-        index_operation.acquire_lock(merging, index_stage)
+        for number in git_dirs:
+            index_operation.acquire_lock(merging, number)
     except CannotMerge:
+        release_index(merging)
         merging.rest()
         raise
     try:
@@ -44,10 +45,10 @@ def git_locked(merging: merge_execution.Merge, *, is_forward: bool) -> Iterator[
 
 
 def release_index(merging: merge_execution.Merge) -> None:
-    """Release git's index lock, before the pending mark is removed by which a recovery would find it."""
+    """Release git's index locks, before the pending mark is removed by which a recovery would find it."""
     begin = merging.journal.header
-    if begin is not None and begin.git_dir:
-        index_lock.release(begin.git_dir, merging.id)
+    for git_dir in begin.git_dirs if begin is not None else ():
+        index_lock.release(git_dir, merging.id)
 
 
 def _demand(git: GitUpdate, *, is_forward: bool) -> None:
@@ -79,12 +80,24 @@ def _demand_head(git: GitUpdate) -> None:
 def include_index(
     merging: merge_execution.Merge, numbers: tuple[int, ...], skipped: tuple[SkippedChange, ...], *, is_forward: bool
 ) -> RunnableOps:
-    """Return the operations and skipped paths, including the index: one that git has written since is rebuilt from its entries.
+    """Return the operations and skipped paths, including the indexes: one that git has written since is rebuilt from its entries.
 
     Paths that the user has staged differently since stay as they are and are skipped.
     """
-    git = merging.journal.git_side
-    if git is None or git.index_operation < 0 or git.index_operation in numbers or not git.refs:
+    for git in merging.journal.git_updates:
+        numbers, skipped = _include_index(merging, git, numbers, skipped, is_forward=is_forward)
+    return numbers, skipped
+
+
+def _include_index(
+    merging: merge_execution.Merge,
+    git: GitUpdate,
+    numbers: tuple[int, ...],
+    skipped: tuple[SkippedChange, ...],
+    *,
+    is_forward: bool,
+) -> RunnableOps:
+    if git.index_operation < 0 or git.index_operation in numbers or not git.refs:
         return numbers, skipped
     op = merging.journal.ops[git.index_operation]
     now = merging.real_trees[op.key.root].entry_at(op.key.path)
@@ -113,5 +126,5 @@ def _moves(
         if now == start:
             moves.append(IndexUpdate(one.path, start, end))
         elif now != end:
-            skipped.append(SkippedChange(Key(0, one.path), "you staged another version since the merge"))
+            skipped.append(SkippedChange(Key(git.root, one.path), "you staged another version since the merge"))
     return tuple(moves), tuple(skipped)

@@ -9,7 +9,6 @@ from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.merge_engine import index_lock, journal_codec
 from agent_dev.merge_engine.journal import Operation, OpKind, entry_mark
 from agent_dev.merge_engine.merge_execution import Merge
-from agent_dev.merge_engine.slots import Stage
 
 INDEX_NAME = b"index"
 
@@ -23,12 +22,14 @@ def index_entry(folder: str) -> Entry | None:
         tree.close()
 
 
-def stage_index(merge: Merge, path: str, expect: Entry | None) -> Operation:
-    """Acquire the lock, write a new index into a slot, durable, and return the operation. Raises CannotMerge."""
-    root = len(merge.real_trees) - 1
+def stage_index(merge: Merge, root: int, path: str, expect: Entry | None) -> Operation:
+    """Acquire the lock of a root that is a git directory, write a new index into a slot, durable, and return the operation.
+
+    Raises CannotMerge.
+    """
     stage_dir = merge.stages[root]
     assert stage_dir is not None  # noqa: S101  (made for every root that the plan names)
-    acquire_lock(merge, stage_dir)
+    acquire_lock(merge, root)
     with open(path, "rb") as file:
         data = file.read()
     new, digest = stage_dir.write("index", data, _like(expect))
@@ -41,9 +42,10 @@ def _like(expect: Entry | None) -> Entry:
     return Entry(FileType.FILE, expect.mode if expect is not None else 0o644, mtime=time.time_ns())
 
 
-def acquire_lock(merge: Merge, stage_dir: Stage) -> None:
-    """Acquire the index lock. Raises CannotMerge if git holds it."""
-    tree = merge.real_trees[-1]
+def acquire_lock(merge: Merge, root: int) -> None:
+    """Acquire the index lock of a root that is a git directory. Raises CannotMerge if git holds it."""
+    tree, stage_dir = merge.real_trees[root], merge.stages[root]
+    assert stage_dir is not None  # noqa: S101  (made for every root that the plan names)
     try:
         index_lock.acquire(tree.fd, stage_dir, merge.id)
     except FileExistsError:

@@ -221,7 +221,7 @@ class Phase:
 class MergeHeader:
     """The header of a merge. `roots`: path, device and inode of each; `stages`: the stage path of each root ("": none).
 
-    `git_dir`: a git directory whose index is replaced too; it is the last root and not one of the session. `boot`: the kernel's
+    `git_dirs`: git directories whose indexes are replaced too: the last roots, which are not of the session. `boot`: the kernel's
     boot id: device numbers may differ after a reboot.
     """
 
@@ -230,7 +230,7 @@ class MergeHeader:
     roots: tuple[tuple[str, int, int], ...]
     stages: tuple[str, ...]
     time: int
-    git_dir: str = ""
+    git_dirs: tuple[str, ...] = ()
     boot_id: str = ""
 
     def is_root(self, number: int, device: int, inode: int, boot: str) -> bool:
@@ -241,7 +241,7 @@ class MergeHeader:
     @property
     def session_root_count(self) -> int:
         """Return how many of the roots are the session's."""
-        return len(self.roots) - bool(self.git_dir)
+        return len(self.roots) - len(self.git_dirs)
 
 
 class NextAction(StrEnum):
@@ -265,7 +265,7 @@ class Journal:
     adopted: tuple[tuple[Key, str], ...] = ()  # entries moved, not copied, from the session into slots
     phases_begun: int = 0  # number of phases begun, including those rolled back
     checksum: int = 0  # the checksum of the last line
-    git_side: GitUpdate | None = None
+    git_updates: tuple[GitUpdate, ...] = ()  # of the user's repositories
     replaced: Mapping[int, ReplacedOp] = field(default_factory=dict)  # by operation, until a redo or a rollback
     opened_directories: tuple[
         tuple[Key, int, int], ...
@@ -338,7 +338,7 @@ class Journal:
 
     def moves_refs(self, *, is_forward: bool) -> bool:
         """Return whether a run moves the user's refs: only the first one in its direction does."""
-        return self.git_side is not None and self.is_applied != is_forward
+        return bool(self.git_updates) and self.is_applied != is_forward
 
     def applied_ops(self) -> frozenset[int]:
         """Return the numbers of the operations that are applied, according to the completed phases."""

@@ -45,7 +45,7 @@ def begin_record(begin: MergeHeader) -> dict[str, Any]:
         "stages": begin.stages,
         "time": begin.time,
         "boot": begin.boot_id,
-        **({"git": begin.git_dir} if begin.git_dir else {}),
+        **({"git": begin.git_dirs} if begin.git_dirs else {}),
     }
 
 
@@ -55,7 +55,7 @@ def adopt_record(adopted: tuple[tuple[Key, str], ...]) -> dict[str, Any]:
 
 
 def intent_record(
-    ops: tuple[Operation, ...], rows: tuple[Mapping[str, Any], ...], git: GitUpdate | None = None
+    ops: tuple[Operation, ...], rows: tuple[Mapping[str, Any], ...], git: tuple[GitUpdate, ...] = ()
 ) -> dict[str, Any]:
     """Return the record of all operations: once it is written, any of them may have run."""
     implied = {(op.key.root, _text(key.path)): new.type for op in ops if op.members for key, new in op.member_marks()}
@@ -63,7 +63,7 @@ def intent_record(
     record: dict[str, Any] = {"record": "intent", "ops": [_op_row(op) for op in ops], "rows": own}
     if len(own) < len(rows):
         record["implies"] = len(rows) - len(own)
-    return record if git is None else {**record, "git": _git_row(git)}
+    return {**record, "git": [_git_row(one) for one in git]} if git else record
 
 
 def _is_implied(row: Mapping[str, Any], implied: Mapping[tuple[int, str], FileType]) -> bool:
@@ -95,7 +95,7 @@ def _git_row(git: GitUpdate) -> dict[str, Any]:
         "refs": [[one.name, one.old, one.new] for one in git.refs],
         "index": git.index_operation,
         "entries": [[_text(one.path), *one.old, *one.new] for one in git.index_updates],
-        "more": git.has_more,
+        "root": git.root,
         "branch": git.imported_branch,
         "commits": git.imported_commits,
     }
@@ -110,7 +110,7 @@ def _git(row: Mapping[str, Any]) -> GitUpdate:
         tuple(RefUpdate(str(name), str(old), str(new)) for name, old, new in row["refs"]),
         int(row["index"]),
         tuple(entries),
-        has_more=bool(row["more"]),
+        root=int(row.get("root", 0)),
         imported_branch=(str(row.get("branch", ("", ""))[0]), str(row.get("branch", ("", ""))[1])),
         imported_commits=tuple(map(str, row.get("commits", ()))),
     )
@@ -279,11 +279,16 @@ def _with_adopted(journal: Journal, record: dict[str, Any]) -> Journal:
 
 
 def _with_intent(journal: Journal, record: dict[str, Any]) -> Journal:
-    git = _git(record["git"]) if "git" in record else None
+    git = tuple(map(_git, _list(record.get("git"))))
     ops, rows = tuple(map(_op, record["ops"])), tuple(record["rows"])
     return replace(
-        journal, ops=ops, change_rows=(*rows, *_rows_within(ops, rows)) if record.get("implies") else rows, git_side=git
+        journal, ops=ops, change_rows=(*rows, *_rows_within(ops, rows)) if record.get("implies") else rows, git_updates=git
     )
+
+
+def _list(value: Any) -> list[Any]:
+    """Return the values for the repositories of a merge; a journal from before there could be several has one value, or none."""
+    return value if isinstance(value, list) else [value] if value else []
 
 
 def _with_parts(journal: Journal, record: dict[str, Any]) -> Journal:
@@ -321,7 +326,7 @@ def _begin(record: dict[str, Any]) -> MergeHeader:
         raise CorruptJournalError(f"it has version {record['version']}, from another version of agent-dev")
     roots = tuple((str(path), int(device), int(inode)) for path, device, inode in record["roots"])
     stages = tuple(map(str, record["stages"]))
-    optional = (str(record.get("git", "")), str(record.get("boot", "")))
+    optional = (tuple(map(str, _list(record.get("git")))), str(record.get("boot", "")))
     return MergeHeader(str(record["id"]), str(record["session"]), roots, stages, int(record["time"]), *optional)
 
 

@@ -59,7 +59,7 @@ class MergeTrees:
     upper_trees: tuple[dir_tree.Tree, ...]
     real_trees: tuple[dir_tree.Tree, ...]
     stage_candidates: tuple[tuple[str, ...], ...]
-    git_dir: str = ""  # the git directory whose index is replaced: the last real tree, without an upper
+    git_dirs: tuple[str, ...] = ()  # git directories whose indexes are replaced: the last real trees, without uppers
     report_progress: ReportProgress = ignore_progress
 
 
@@ -180,7 +180,7 @@ def begin_merge(store: Store, merge_id: str, session: str, trees: MergeTrees, wa
             tuple(map(_root_identity, trees.real_trees)),
             stage_paths,
             merge_clock.next_time(store),
-            trees.git_dir,
+            trees.git_dirs,
             pid_namespace.boot_id(),
         )
         (line,) = file.append(journal_codec.begin_record(about))
@@ -236,7 +236,7 @@ def return_adopted(merge: Merge, uppers: tuple[dir_tree.Tree, ...]) -> None:
 
 
 def run_merge(
-    merge: Merge, ops: tuple[Operation, ...], rows: tuple[Record, ...], *, is_atomic: bool, git: GitUpdate | None = None
+    merge: Merge, ops: tuple[Operation, ...], rows: tuple[Record, ...], *, is_atomic: bool, git: tuple[GitUpdate, ...] = ()
 ) -> PhaseResult:
     """Run a merge's operations forward, then move refs; return the durable result.
 
@@ -245,7 +245,7 @@ def run_merge(
     """
     phase = Phase("merge", tuple(range(len(ops))), is_forward=True, time=merge_clock.next_time(merge.store))
     try:
-        says = replace(merge.journal, ops=ops, change_rows=tuple(dict(row) for row in rows), git_side=git).with_phase(phase)
+        says = replace(merge.journal, ops=ops, change_rows=tuple(dict(row) for row in rows), git_updates=git).with_phase(phase)
         merge.append_records(journal_codec.intent_record(ops, rows, git), journal_codec.phase_record(phase), says=says)
         pending_marks.mark_pending(merge.store, merge.id, merge.journal.phases_begun)
     except OSError as error:
@@ -294,10 +294,12 @@ def _run(merge: Merge, phase: Phase, *, is_atomic: bool) -> PhaseResult:
         reached = PhaseResult(stopped, driver.current_marks(done, is_forward=phase.is_forward))
         merge.restore_modes()
         has_refs = merge.journal.moves_refs(is_forward=phase.is_forward)
-        if has_refs and merge.journal.git_side is not None:
-            user_refs.update_refs(merge.journal.git_side, merge.id, merge.lock_fd, is_forward=phase.is_forward)
+        if has_refs:
+            user_refs.update_refs(merge.journal.git_updates, merge.id, merge.lock_fd, is_forward=phase.is_forward)
         else:
             merge.append_records(journal_codec.reached_record(reached), says=merge.journal.with_result(reached))
+    except user_refs.RefsTornError as error:
+        raise UnknownOutcome(merge=merge.id, reason=str(error)) from error
     except (OSError, user_refs.RefMovedError) as error:
         _roll_back_or_raise(merge, stopped, error)
         where = (
@@ -319,12 +321,9 @@ def _record_result(merge: Merge, reached: PhaseResult) -> None:
 
 def complete_moved_refs(merge: Merge) -> bool:
     """Complete a phase if its refs, which move last, had moved; return whether they had. Raises OSError."""
-    phase, git = merge.journal.phases[-1], merge.journal.git_side
-    if git is None or not merge.journal.moves_refs(is_forward=phase.is_forward):
+    phase = merge.journal.phases[-1]
+    if not merge.journal.moves_refs(is_forward=phase.is_forward) or not _complete_refs(merge, is_forward=phase.is_forward):
         return False
-    if not user_refs.have_refs_moved(git, is_forward=phase.is_forward):
-        return False
-    user_refs.finish_ref_updates(git, merge.id, merge.lock_fd, is_forward=phase.is_forward)
     driver = merge.driver()
     ops = [(number, merge.journal.ops[number]) for number in phase.numbers]
     progress = {number: driver.progress_of(op, is_forward=phase.is_forward) for number, op in ops}
@@ -333,6 +332,24 @@ def complete_moved_refs(merge: Merge) -> bool:
     reached = PhaseResult(stopped, driver.current_marks(done, is_forward=phase.is_forward))
     merge.restore_modes()
     merge.append_records(journal_codec.reached_record(reached), says=merge.journal.with_result(reached))
+    return True
+
+
+def _complete_refs(merge: Merge, *, is_forward: bool) -> bool:
+    """Complete the updates of refs if one repository's had moved; move these back if another one's cannot move any more."""
+    moved = tuple(git for git in merge.journal.git_updates if user_refs.have_refs_moved(git, is_forward=is_forward))
+    rest = tuple(git for git in merge.journal.git_updates if git not in moved)
+    if not moved:
+        return False
+    if any(user_refs.find_unexpected_refs(git, is_forward=is_forward) for git in rest):
+        try:
+            user_refs.update_refs(moved, merge.id, merge.lock_fd, is_forward=not is_forward)
+        except (OSError, user_refs.RefMovedError, user_refs.RefsTornError):
+            pass  # somebody has built on them
+        else:
+            return False
+    for git in merge.journal.git_updates:
+        user_refs.finish_ref_updates(git, merge.id, merge.lock_fd, is_forward=is_forward)
     return True
 
 

@@ -1,6 +1,6 @@
 """Plan a merge: from changes and a selection to ordered steps on a real tree, each with the entry that it expects."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -105,6 +105,19 @@ class MergePlan:
     conflicts: tuple[SkippedChange, ...]
     dropped: tuple[Key, ...] = ()
     is_restore: bool = False
+
+
+def join_plans(plans: Iterable[MergePlan]) -> MergePlan:
+    """Return one plan for several that change different roots."""
+    found = tuple(plans)
+    return MergePlan(
+        tuple(step for plan in found for step in plan.steps),
+        tuple(key for plan in found for key in plan.selected),
+        tuple(left for plan in found for left in plan.skipped),
+        tuple(left for plan in found for left in plan.conflicts),
+        tuple(key for plan in found for key in plan.dropped),
+        any(plan.is_restore for plan in found),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,16 +284,20 @@ def _hash_file(review: Review, key: Key, size: int) -> str:
 # Commits
 
 
-def list_commits(report: CommitReport, repo: BareRepository | None, notes: Iterable[str]) -> CommitList:
-    """Return the commits of a session with their patches. `notes`: other changes of its git directory."""
-    commits = report.changes.commits
-    budget = _PageBudget(_COMMIT_BYTES)
-    sections = tuple(_commit_section(commit, report, repo, budget) for commit in commits[:_MAX_COMMITS]) if repo else ()
-    more = ("… and older commits",) if report.changes.is_truncated else ()
+def list_commits(reports: Sequence[tuple[CommitReport, BareRepository]], notes: Iterable[str]) -> CommitList:
+    """Return the commits of a session with their patches, by repository. `notes`: other changes of its git directories."""
+    commits = [(commit, report, repo) for report, repo in reports for commit in report.changes.commits]
+    budget, has_several = _PageBudget(_COMMIT_BYTES), len(reports) > 1
+    sections = tuple(
+        _commit_section(commit, report, repo, budget, has_several=has_several) for commit, report, repo in commits[:_MAX_COMMITS]
+    )
+    more = ("… and older commits",) if any(report.changes.is_truncated for report, _ in reports) else ()
     return CommitList(sections, (*more, *notes), len(commits))
 
 
-def _commit_section(commit: ParsedCommit, report: CommitReport, repo: BareRepository, budget: _PageBudget) -> CommitSection:
+def _commit_section(
+    commit: ParsedCommit, report: CommitReport, repo: BareRepository, budget: _PageBudget, *, has_several: bool
+) -> CommitSection:
     files, reason = _commit_files(commit, report, repo, budget)
     return CommitSection(
         commit.id,
@@ -302,7 +306,7 @@ def _commit_section(commit: ParsedCommit, report: CommitReport, repo: BareReposi
         commit.author,
         commit.committer,
         commit.parents,
-        tuple(_commit_notes(commit, report)),
+        (*((f"in {path_text(os.fsencode(report.path))}",) if has_several else ()), *_commit_notes(commit, report)),
         files,
         reason,
     )

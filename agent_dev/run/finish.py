@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent_dev.agent_git import commits, current_refs, refs
+from agent_dev.agent_git.repositories import list_repositories
 from agent_dev.errors import AgentDevError
 from agent_dev.merge.review import ReviewFindings, open_review
 from agent_dev.overlay import lower_snapshot_process
@@ -69,7 +70,9 @@ def _count(session: store.Session, record: store.Record, environ: dict[str, str]
     except AgentDevError:
         return KeptContents(1, 0, moved_refs)
     try:
-        commit_count = len(commits.list_commits(session, record, environ)) if refs.have_refs_changed(session, record) else 0
+        commit_count = (
+            len(commits.list_session_commits(session, record, environ)) if refs.have_refs_changed(session, record) else 0
+        )
     except AgentDevError:
         return KeptContents(changes, 0, moved_refs or 1, review_cache=seen)  # unreadable HEAD: kept
     return KeptContents(changes, commit_count, moved_refs, review_cache=seen)
@@ -77,6 +80,6 @@ def _count(session: store.Session, record: store.Record, environ: dict[str, str]
 
 def _count_moved_refs(session: store.Session, record: store.Record, environ: dict[str, str]) -> int:
     try:
-        return len(current_refs.list_changed_refs(session, record, environ))
+        return sum(len(current_refs.list_changed_refs(one, environ)) for one in list_repositories(session, record))
     except AgentDevError:
         return 1  # unreadable refs: the session is kept and reports it when opened

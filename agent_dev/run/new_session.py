@@ -164,7 +164,12 @@ def _record(prepared: PreparedRun, request: RunRequest, parts: SessionSpec) -> s
         "root": prepared.location.root,
         "roots": [root.path for root in parts.roots] or [prepared.location.root],
         "cwd": parts.cwd,
-        **private_git.record_fields(prepared.location.git, parts.git_dirs, parts.roots, is_direct=bool(parts.direct_root)),  # type: ignore[typeddict-item]
+        **private_git.record_fields(  # type: ignore[typeddict-item]
+            private_git.find_git_dirs(prepared.location.git, tuple(root.path for root in parts.roots[1:])),
+            parts.git_dirs,
+            parts.roots,
+            is_direct=bool(parts.direct_root),
+        ),
         "profile": prepared.settings.profile.name,
         "command": list(parts.command),
         "words": list(request.arguments),

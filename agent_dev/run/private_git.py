@@ -26,31 +26,41 @@ class CopyJob(Value):
     environ: dict[str, str]  # the user's
 
 
+GitDirs = tuple[tuple[int, repository.WorkTreeGitDir], ...]  # with the number of the first root that each belongs to
+
+
+def find_git_dirs(first: repository.WorkTreeGitDir | None, others: tuple[str, ...]) -> GitDirs:
+    """Return the git dirs of the roots, each once. `first`: that of the first root; `others`: the paths of the other roots."""
+    found = [(0, first), *((number, repository.find_git_dir(path)) for number, path in enumerate(others, start=1))]
+    unique: dict[str, tuple[int, repository.WorkTreeGitDir]] = {}
+    for number, git in found:
+        if git is not None:
+            unique.setdefault(git.common, (number, git))
+    return tuple(unique.values())
+
+
 def record_fields(
-    git: repository.WorkTreeGitDir | None, copies: tuple[PrivateGitDir, ...], roots: tuple[Root, ...], *, is_direct: bool
+    git_dirs: GitDirs, copies: tuple[PrivateGitDir, ...], roots: tuple[Root, ...], *, is_direct: bool
 ) -> "store.GitFields":
-    """Return the fields of a session's record about its git dirs."""
+    """Return the fields of a session's record about its git dirs. `copies`: those of the git dirs first."""
     return {
-        "git": {"folder": git.folder, "common": git.common, "inside": git.inside and not is_direct} if git else None,
+        "git": [
+            {"root": number, "folder": git.folder, "common": git.common, "inside": git.inside and not is_direct}
+            for number, git in git_dirs
+        ],
         "stores": [list(pair) for one in copies for pair in one.stores],
         "large": [list(pair) for one in copies for pair in one.lfs_stores],
         "copies": [n for n, root in enumerate(roots) if any(one.host_path == f"{root.upper}/.git" for one in copies)],
-        "bound": [[one.host_path, one.inside_path] for one in copies[1 if git else 0 :] if one.inside_path],
+        "bound": [[one.host_path, one.inside_path] for one in copies[len(git_dirs) :] if one.inside_path],
     }
 
 
 def make_copies(job: CopyJob) -> tuple[PrivateGitDir, ...]:
     """Make a private copy of each root's git dir, the first root's first; roots that share a git dir share the copy."""
-    git_dirs = [
-        (0, job.prepared.location.git),
-        *((n, repository.find_git_dir(root.path)) for n, root in enumerate(job.roots) if n),
-    ]
-    copies: dict[str, PrivateGitDir] = {}
-    if job.prepared.nested_repositories or any(git is not None for _, git in git_dirs):
+    git_dirs = find_git_dirs(job.prepared.location.git, tuple(root.path for root in job.roots[1:]))
+    if job.prepared.nested_repositories or git_dirs:
         os.mkdir(f"{job.session.folder}/git", 0o700)
-    for number, git in git_dirs:
-        if git is not None and git.common not in copies:
-            copies[git.common] = _copy(job, git, number)
+    copies = {git.common: _copy(job, git, number) for number, git in git_dirs}
     for number, nested in enumerate(job.prepared.nested_repositories, start=1):  # only in direct mode, which has one root
         path = f"{job.prepared.location.root}/{nested.path}"
         if nested.kind == "directory" and path not in copies:

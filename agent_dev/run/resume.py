@@ -4,6 +4,7 @@ import os
 import time
 
 from agent_dev.agent_git import refs
+from agent_dev.agent_git.repositories import AgentRepository, list_repositories, select_stores
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SYSTEM_ERRORS, AgentDevError, Refused, UnreadableSession, agent_not_started, describe_system_error
 from agent_dev.fs import dir_tree, walk
@@ -62,7 +63,7 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
         if record.get("packed"):
             record = _unpack(prepared, session, record, roots, request.environ)
             if prepared.location.git:
-                passed_config_files.append_to_config(f"{refs.find_private_git_dir(session, record)}", passed.git_dir_config)
+                passed_config_files.append_to_config(list_repositories(session, record)[0].private_dir, passed.git_dir_config)
         parts = new_session.make_session_spec(prepared, session, roots, git_dirs_of(listed, record), passed, request.environ)
         parts = _with_notes(parts, request.review_notes, notice)
         sandbox_plan = plan.build_plan(prepared.settings.profile, prepared.machine, parts)
@@ -127,7 +128,12 @@ def _unpack(
     copies = private_git.make_copies(private_git.CopyJob(prepared, session, roots, environ))
     unpacked: store.Record = {
         **record,
-        **private_git.record_fields(prepared.location.git, copies, roots, is_direct=False),
+        **private_git.record_fields(
+            private_git.find_git_dirs(prepared.location.git, tuple(root.path for root in roots[1:])),
+            copies,
+            roots,
+            is_direct=False,
+        ),
         "packed": False,
     }
     store.write_record(session, unpacked, is_durable=True)
@@ -165,14 +171,16 @@ def prepare_again(listed: ListedSession, request: RunRequest) -> PreparedRun:
 
 def git_dirs_of(listed: ListedSession, record: store.Record) -> tuple[PrivateGitDir, ...]:
     """Return the private git directories of a session."""
-    git = record.get("git")
     nested = tuple(PrivateGitDir(source, target, ()) for source, target in record.get("bound", []))
-    if not isinstance(git, dict):
-        return nested
-    lists = (record["stores"], record.get("large", []))
-    stores, large = (tuple((str(outside), str(inside)) for outside, inside in pairs) for pairs in lists)
-    source = f"{listed.session.root(0, '').upper}/.git" if git["inside"] else f"{listed.session.folder}/git/0"
-    return (PrivateGitDir(source, "" if git["inside"] else str(git["common"]), stores, large), *nested)
+    return (*(_git_dir_of(one, record) for one in list_repositories(listed.session, record)), *nested)
+
+
+def _git_dir_of(source: AgentRepository, record: store.Record) -> PrivateGitDir:
+    stores, large = (
+        tuple((outside, inside) for outside, inside in select_stores(pairs, source))
+        for pairs in (record["stores"], record.get("large", []))
+    )
+    return PrivateGitDir(source.private_dir, "" if source.inside else source.common, stores, large)
 
 
 def list_prior_changes(session: store.Session, record: store.Record, count: int) -> tuple[PriorChanges, ...]:

@@ -4,7 +4,6 @@ import os
 
 from agent_dev.config.profile import GATEWAY_NETS
 from agent_dev.errors import UnreadableSession, UnusableStateDirectory
-from agent_dev.git import repository
 from agent_dev.home.mount_points import HomeLease
 from agent_dev.home.network_lease import SharedPaths
 from agent_dev.run import shown_paths
@@ -96,8 +95,6 @@ def start_notices(prepared: PreparedRun, request: RunRequest) -> tuple[str, ...]
         names = ", ".join(waiting[-3:]) + (" …" if len(waiting) > 3 else "")
         plural = "s" if len(waiting) > 1 else ""
         lines.append(f"{len(waiting)} unmerged session{plural} here: {names} (agent-dev sessions)")
-    repositories = (path for path in prepared.overlays if repository.find_git_dir(path))
-    lines += [f"--overlay {path}: its commits stay in the session, only file changes are merged" for path in repositories]
     unset = (name for name in request.options.env if "=" not in name and name not in request.environ)
     lines += [f"--env {name}: not set in your environment, so not passed through" for name in unset]
     if prepared.settings.profile.credentials:

@@ -26,7 +26,7 @@ def find_discarded(context: CommandContext, name: str) -> ListedSession:
         if one is None:
             raise UnknownSession(name=f"{name} in the trash", hint="agent-dev sessions --all lists discarded sessions")
         return one
-    own = [one for one in everything if one.record.get("root") == context.root]
+    own = [one for one in everything if store.has_root(one.record, context.root)]
     if not own:
         raise NoSession(root=context.root, state="discarded", hint="agent-dev sessions --all lists those of other repositories")
     return own[-1]

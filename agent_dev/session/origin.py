@@ -3,6 +3,8 @@
 from agent_dev.sanitize import visible
 from agent_dev.session.store import Record
 
+UNKNOWN_KEY = "an unknown key"  # the signer of a bundle whose key is not among git's allowed signers
+
 
 def describe_origin(record: Record) -> str:
     """Return e.g. `unsigned, from build1`; "" for a session that ran here."""
@@ -18,4 +20,9 @@ def origin_as_json(record: Record) -> dict[str, object] | None:
     imported = record.get("imported")
     if not imported:
         return None
-    return {"host": imported["host"], "signer": imported["signer"] or None, "left_out": list(imported["left_out"])}
+    return {"host": imported["host"], **signer_as_json(str(imported["signer"])), "left_out": list(imported["left_out"])}
+
+
+def signer_as_json(signer: str) -> dict[str, object]:
+    """Return a signer as JSON data: a signature by an unknown key has no signer."""
+    return {"signer": signer if signer not in ("", UNKNOWN_KEY) else None, "signed": bool(signer)}

@@ -87,7 +87,7 @@ def sessions_of_repository(context: CommandContext, *, every: bool = False) -> t
     """
 
     def is_included(one: ListedSession) -> bool:
-        return every or bool(one.problem) or (one.record.get("root") == context.root and one.state in OPEN)
+        return every or bool(one.problem) or (store.has_root(one.record, context.root) and one.state in OPEN)
 
     return tuple(filter(is_included, list_sessions(context.store)))
 
@@ -107,7 +107,7 @@ def find_session(
         if found.problem and not damaged:
             store.read_record(found.session)  # raises UnreadableSession
         return found
-    own = [one for one in all_found if one.record.get("root") == context.root and one.state in states]
+    own = [one for one in all_found if store.has_root(one.record, context.root) and one.state in states]
     if not own:
         damaged_ones = [one.session.id for one in all_found if one.problem]
         raise NoSession(

@@ -16,7 +16,7 @@ def waiting_session_names(session_store: store.Store, root: str) -> tuple[str, .
         state = record.get("state")
         if state == store.RUNNING and not (store.is_locked(session) and store.has_launcher(record)):
             state = store.WAITING  # its launcher was killed
-        if record.get("root") == root and state == store.WAITING:
+        if store.has_root(record, root) and state == store.WAITING:
             names.append(str(record.get("name") or session.id))
     return tuple(names)
 

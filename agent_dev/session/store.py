@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class GitRecord(TypedDict):
-        """The user's git directory: the work tree's own, the common one, and whether that is inside the root."""
+        """A root's git directory: the work tree's own, the common one, and whether that is inside the root."""
 
+        root: int
         folder: str
         common: str
         inside: bool
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     class GitFields(TypedDict):
         """The fields of a record about a session's git directories, see `Record` and `OptionalFields`."""
 
-        git: GitRecord | None
+        git: list[GitRecord]  # one for each git directory, with the first of its roots
         stores: list[list[str]]
         large: list[list[str]]
         copies: list[int]
@@ -102,7 +103,7 @@ if TYPE_CHECKING:
         root: str
         roots: list[str]
         cwd: str
-        git: GitRecord | None
+        git: list[GitRecord]
         stores: list[list[str]]
         profile: str
         command: list[str]
@@ -124,7 +125,7 @@ BLANK: "Record" = {
     "root": "",
     "roots": [],
     "cwd": "",
-    "git": None,
+    "git": [],
     "stores": [],
     "profile": "",
     "command": [],
@@ -357,7 +358,14 @@ def read_record(session: Session) -> Record:
     if record.get("version") != VERSION:
         hint = "use the version of agent-dev that wrote it"
         raise UnreadableSession(session=session.id, reason=f"its record has version {record.get('version')}", hint=hint)
+    if not isinstance(record.get("git"), list):
+        record["git"] = _git_list(record.get("git"))
     return record  # type: ignore[return-value]  # ours, by its version
+
+
+def _git_list(git: object) -> "list[GitRecord]":
+    """Return the git directories of a record from before each root could have one: none, or that of the first root."""
+    return [{"root": 0, **git}] if isinstance(git, dict) else []  # type: ignore[typeddict-item]
 
 
 def session_name(session: Session) -> str:
@@ -377,6 +385,11 @@ def name_of_session(store: Store, session_id: str) -> str:
 def untrusted_paths(record: Record) -> tuple[str, ...]:
     """Return the paths that a session's agent may have written; the host runs no program from there."""
     return (*record["roots"], record["agent_home"], record.get("homes", record["agent_home"]), *record.get("rw", ()))
+
+
+def has_root(record: Record, path: str) -> bool:
+    """Return whether a directory is one of a session's roots."""
+    return path == record.get("root") or path in record.get("roots", ())
 
 
 def has_no_record(session: Session) -> bool:

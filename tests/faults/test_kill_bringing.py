@@ -63,7 +63,7 @@ class World:
         root = folder / "root"
         shutil.copytree(template(), root, symlinks=True)
         git(root, "update-index", "-q", "--refresh")
-        self.session = GitSession(folder, root)
+        self.session = GitSession(folder, root, *self.other_roots(folder))
         self.root = root
         os.makedirs(self.session.store.pending, 0o700)  # exists after any other merge
         (self.session.agent / "sub/b.txt").unlink()
@@ -72,8 +72,16 @@ class World:
         self.session.run_agent_git("add", "a.txt", "sub/b.txt", "new")
         self.session.run_agent_git("commit", "-q", "-m", "one", "--", "a.txt", "sub/b.txt", "new/deep/file")
         self.session.write("a.txt", "agent\nand more, not committed\n")
+        self.add_commits()
         self.session.end()
         store.unlock_session(self.session.session)
+
+    def other_roots(self, _folder: Path) -> tuple[Path, ...]:
+        """Create the other roots of the session."""
+        return ()
+
+    def add_commits(self) -> None:
+        """Let the agent commit in the other roots."""
 
     @property
     def pack(self) -> Path:
@@ -114,9 +122,9 @@ class World:
 
 
 @contextmanager
-def world() -> Iterator[World]:
+def world(kind: type[World] = World) -> Iterator[World]:
     with TemporaryDirectory() as folder:
-        yield World(Path(folder))
+        yield kind(Path(folder))
 
 
 Deed = Callable[[World], None]
@@ -125,8 +133,8 @@ Deed = Callable[[World], None]
 class Worlds:
     """Worlds for commands that run one after the other; a world is reused until a command changes it."""
 
-    def __init__(self, prepare: Deed) -> None:
-        self.prepare, self.open = prepare, ExitStack()
+    def __init__(self, prepare: Deed, kind: type[World] = World) -> None:
+        self.prepare, self.kind, self.open = prepare, kind, ExitStack()
         self.one: World | None = None
         self.before: State | None = None
         self.packs: set[str] = set()
@@ -142,7 +150,7 @@ class Worlds:
         """Return a world and its state."""
         if self.one is None or self.before is None:
             self.open.close()
-            self.one = self.open.enter_context(world())
+            self.one = self.open.enter_context(world(self.kind))
             self.prepare(self.one)
             self.before, self.packs = self.one.state(), set(os.listdir(self.one.pack))
             self.ours = self.one.ours()
@@ -260,11 +268,11 @@ def without_time(state: State) -> State:
     return State(refs, logs, "", index, state.status, state.files)
 
 
-def after(prepare: Deed, act: Deed) -> tuple[State, int]:
-    """Return the state after a command, and the number of its changes to the disk."""
-    with world() as one:
+def after(prepare: Deed, act: Deed, kind: type[World] = World) -> tuple[State, list[str]]:
+    """Return the state after a command, and its changes to the disk."""
+    with world(kind) as one:
         prepare(one)
-        steps = faults.count_changes(lambda: act(one))
+        steps = faults.list_changes(lambda: act(one))
         one.expect_rest()
         return without_time(one.state()), steps
 
@@ -274,10 +282,17 @@ def test_an_import_killed_anywhere_leaves_the_state_before_or_after(
     deed: str, record_property: Callable[[str, object], None]
 ) -> None:
     prepare, act = DEEDS[deed]
-    end, steps = after(prepare, act)
-    numbers = [1, *range(2, steps + 1, STRIDE), steps + 1]
+    record_property("points", kill_everywhere(prepare, act))
+
+
+def kill_everywhere(prepare: Deed, act: Deed, kind: type[World] = World) -> int:
+    """Kill a command at its changes to the disk; assert that the state is always the one before or after. Return the number."""
+    end, calls = after(prepare, act, kind)
+    steps, refs = len(calls), [number for number, call in enumerate(calls, start=1) if call == "refs"]
+    near_refs = {min(steps, number + distance) for number in refs for distance in (0, 1)}
+    numbers = sorted({1, *range(2, steps + 1, STRIDE), *near_refs, steps + 1})
     sides = set()
-    with Worlds(prepare) as worlds:
+    with Worlds(prepare, kind) as worlds:
         for number in numbers:
             one, before = worlds.take()
             was_killed = faults.killed_at(number, lambda one=one: act(one))  # type: ignore[misc]
@@ -293,9 +308,8 @@ def test_an_import_killed_anywhere_leaves_the_state_before_or_after(
                 act(one)  # the command can be repeated
                 one.expect_rest()
                 assert without_time(one.state()) == end, number
-    record_property("points", len(numbers))
-    assert "before" in sides
-    assert "after" in sides
+    assert sides == {"before", "after"}
+    return len(numbers)
 
 
 @pytest.mark.parametrize("deed", ["an undo", "a redo"])

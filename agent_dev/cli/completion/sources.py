@@ -67,7 +67,7 @@ def _sessions(place: Place, source: str) -> "Iterator[tuple[str, str]]":
         except AgentDevError:
             continue  # damaged, or an old home in the trash
         state, name = str(record.get("state")), str(record.get("name") or "")
-        if record.get("root") != place.root or (_STATES[source] and state not in _STATES[source]):
+        if not store.has_root(record, place.root) or (_STATES[source] and state not in _STATES[source]):
             continue
         about = store.DISCARDED if source == "discarded" else state
         if name:

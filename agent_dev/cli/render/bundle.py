@@ -1,11 +1,13 @@
 """Print what a bundle holds."""
 
 from collections import Counter
+from typing import Any
 
 from agent_dev.bundle.importing import OpenBundle
 from agent_dev.cli.render.format import command_text, print_json, print_line
 from agent_dev.overlay.labels import format_size
 from agent_dev.sanitize import visible
+from agent_dev.session.origin import signer_as_json
 
 _SHOWN = 1000  # paths
 
@@ -15,11 +17,15 @@ def describe_signer(signer: str) -> str:
     return f"signed by {visible(signer)}" if signer else "unsigned"
 
 
+def _changed_refs(row: dict[str, Any]) -> list[str]:
+    return sorted(name for name, to in row["after"].items() if row["before"].get(name) != to and name != "HEAD")
+
+
 def print_bundle(bundle: OpenBundle, *, as_json: bool) -> None:
     """Print a bundle's session, origin and paths, or the same as JSON."""
     value = bundle.manifest
-    session, git = value["session"], value["git"]
-    refs = sorted(name for name, to in git["after"].items() if git["before"].get(name) != to and name != "HEAD") if git else []
+    session = value["session"]
+    refs = [(row["root"], name) for row in value["git"] for name in _changed_refs(row)]
     if as_json:
         rows = [
             {"root": number, "path": one["path"], "type": one["type"]}
@@ -32,10 +38,10 @@ def print_bundle(bundle: OpenBundle, *, as_json: bool) -> None:
                 "name": session["name"] or None,
                 "command": session["command"],
                 "host": bundle.host,
-                "signer": bundle.signer or None,
+                **signer_as_json(bundle.signer),
                 "roots": [root["name"] for root in value["roots"]],
                 "entries": rows,
-                "refs": refs,
+                "refs": [{"root": root, "name": name} for root, name in refs],
                 "left_out": value["left_out"],
                 "bytes": sum(value["blobs"].values()),
             }
@@ -44,8 +50,9 @@ def print_bundle(bundle: OpenBundle, *, as_json: bool) -> None:
     print_line(f"session {session['name'] or '(no name)'}: {command_text(session['command'])}")
     print_line(f"{describe_signer(bundle.signer)}, from {visible(bundle.host)}, agent-dev {visible(value['made']['program'])}")
     print_line(f"{format_size(sum(value['blobs'].values()))} of files, logs: {', '.join(sorted(value['logs'])) or 'none'}")
-    for name in refs:
-        print_line(f"ref {visible(name)}")
+    for root, name in refs:
+        place = f" in {visible(value['roots'][root]['name'])}" if len(value["roots"]) > 1 else ""
+        print_line(f"ref {visible(name)}{place}")
     for root in value["roots"]:
         counts = Counter(str(one["type"]) for one in root["entries"])
         print_line(

@@ -6,17 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_dev.agent_git.changes import HEADS, RefChange
+from agent_dev.agent_git.changes import HEADS, GitChanges, RefChange
 from agent_dev.cli.render.format import limit_rows, print_json, print_line, print_outcome
 from agent_dev.commits.gitlinks import SubmoduleChange
 from agent_dev.commits.report import CommitReport
+from agent_dev.fs.entry import Key
 from agent_dev.git.formats.commit_format import CommitIdentity, ParsedCommit
 from agent_dev.overlay.changes import ChangeKind
-from agent_dev.overlay.labels import SIGNS, format_count
+from agent_dev.overlay.labels import SIGNS, display_path, format_count
 from agent_dev.sanitize import visible
 
 if TYPE_CHECKING:
-    from agent_dev.commits.importer import ImportResult  # imports all of merging
+    from agent_dev.commits.import_result import ImportedCommits, ImportResult  # imports all of merging
     from agent_dev.commits.risks import RiskyFile
 
 _FILES = 6  # shown per commit; the others are counted
@@ -25,11 +26,30 @@ _SHORT = 10
 IMPORTED = "imported"  # mark of a commit that the user has
 
 
-def print_commits(report: CommitReport, session: str, *, as_json: bool, is_running: bool = False) -> None:
-    """Print the commits and the other changes of a session's git directory."""
+def print_commits(reports: Sequence[CommitReport], session: str, *, as_json: bool, is_running: bool = False) -> None:
+    """Print the commits and the other changes of a session's git directories, by repository."""
     if as_json:
-        _print_commits_json(report, session, is_running=is_running)
+        _print_commits_json(reports, session, is_running=is_running)
         return
+    for report in reports:
+        for row in repository_title(report, reports):
+            print_line(f"{row}:")
+        _print_report(report)
+    if not any(report.changes.commits for report in reports):
+        print_line("no commits")
+    is_left = any(one.id not in report.changes.imported_ids for report in reports for one in report.changes.commits)
+    if is_left or any(report.changes.refs and not report.changes.commits for report in reports):
+        print_line("to import commits: agent-dev merge --commits [BRANCH] [--as NAME]")
+
+
+def repository_title(report: CommitReport, reports: Sequence[CommitReport]) -> Iterator[str]:
+    """Yield the escaped path of a repository that has something to report, if the session has several repositories."""
+    found = report.changes
+    if len(reports) > 1 and (found.commits or any(describe_other_changes(report))):
+        yield visible(report.path)
+
+
+def _print_report(report: CommitReport) -> None:
     for one in report.changes.commits:
         remote = " (on a remote branch, too)" if one.id in report.changes.remote_ids else ""
         imported = f" ({IMPORTED})" if one.id in report.changes.imported_ids else ""
@@ -38,14 +58,9 @@ def print_commits(report: CommitReport, session: str, *, as_json: bool, is_runni
             print_line(f"  {row}")
     if report.changes.is_truncated:
         print_line("… and older commits")
-    if not report.changes.commits:
-        print_line("no commits")
     loose = [f"{line} (agent-dev merge applies them)" for line in describe_uncommitted(report)]
     for row in (*loose, *describe_other_changes(report)):
         print_line(row)
-    is_left = any(one.id not in report.changes.imported_ids for one in report.changes.commits)
-    if is_left or (report.changes.refs and not report.changes.commits):
-        print_line("to import commits: agent-dev merge --commits [BRANCH] [--as NAME]")
 
 
 def describe_other_changes(report: CommitReport) -> Iterator[str]:
@@ -160,36 +175,59 @@ def print_import(result: "ImportResult", *, is_dry: bool, as_json: bool) -> None
 def describe_import(result: "ImportResult", *, is_dry: bool = False) -> Iterator[str]:
     """Yield the result of an import of commits, line by line."""
     for left in result.conflicts:
-        yield f"conflict: {visible(left.key.path)}: {visible(left.reason)}"
-    yield from limit_rows([_risky(one) for one in result.risky], "risky: {} more")
+        yield f"conflict: {_path(left.key, result)}: {visible(left.reason)}"
+    yield from limit_rows([_risky(one, result) for one in result.risky], "risky: {} more")
     verb = "would import" if is_dry else "imported"
-    yield from limit_rows([f"{verb} {one.id[:_SHORT]} {visible(one.subject)}" for one in result.commits], f"{verb} {{}} more")
-    yield from _describe_attachments(result, verb)
+    for part in result.repositories:
+        rows = [f"{verb} {one.id[:_SHORT]} {visible(one.subject)}{_place(part, result)}" for one in part.commits]
+        yield from limit_rows(rows, f"{verb} {{}} more{_place(part, result)}")
+        yield from _describe_attachments(part, verb, is_done=bool(result.merge))
     if result.merge or is_dry:
-        rows = [f"merged with your uncommitted changes: {visible(one.path)}" for one in result.merged_files]
+        rows = [f"merged with your uncommitted changes: {_path(one, result)}" for one in result.merged_files]
         yield from limit_rows(rows, "merged with your uncommitted changes: {} more")
     verb = "would skip" if is_dry else "skipped"
-    rows = [f"{verb} {visible(one.key.path)}: {visible(one.reason)}" for one in result.not_updated]
+    rows = [f"{verb} {_path(one.key, result)}: {visible(one.reason)}" for one in result.not_updated]
     yield from limit_rows(rows, f"{verb} {{}} more, which differ from the commit")
-    rows = [f"split hard links: other names of {visible(one.path)} keep the old content" for one in result.split_links]
+    rows = [f"split hard links: other names of {_path(one, result)} keep the old content" for one in result.split_links]
     yield from limit_rows(rows, "split hard links: {} more")
-    if result.reason:
-        yield visible(result.reason)
-    if result.merge or (is_dry and result.commits):
-        verb = "would point" if is_dry else "now points"
-        files = f", {format_count(len(result.applied), 'file')} changed" if result.applied else ""
-        yield f"{ref_label(result.ref)} {verb} to {result.after[:_SHORT]}{files}{'' if is_dry else ' (agent-dev undo)'}"
-    if result.next_command:
-        yield f"hint: {visible(result.next_command)}"
+    yield from _describe_ends(result, is_dry=is_dry)
 
 
-def _risky(one: "RiskyFile") -> str:
+def _describe_ends(result: "ImportResult", *, is_dry: bool) -> Iterator[str]:
+    """Yield the new values of refs, and what was not done."""
+    if result.failure:
+        yield visible(result.failure)
+    verb = "would point" if is_dry else "now points"
+    for part in result.repositories:
+        if part.reason:
+            yield f"{visible(part.reason)}{_place(part, result)}"
+        if result.merge or (is_dry and part.commits):
+            root = result.roots.index(part.path)
+            changed = sum(key.root == root for key in result.applied)
+            files = f", {format_count(changed, 'file')} changed" if changed else ""
+            undo = "" if is_dry else " (agent-dev undo)"
+            yield f"{ref_label(part.ref)} {verb} to {part.after[:_SHORT]}{_place(part, result)}{files}{undo}"
+    for command in dict.fromkeys((result.failure_command, *(part.next_command for part in result.repositories))):
+        if command:
+            yield f"hint: {visible(command)}"
+
+
+def _place(part: "ImportedCommits", result: "ImportResult") -> str:
+    """Return where commits were imported, if the session has several roots."""
+    return f" in {visible(part.path)}" if len(result.roots) > 1 else ""
+
+
+def _path(key: Key, result: "ImportResult") -> str:
+    return visible(display_path(key, result.roots))
+
+
+def _risky(one: "RiskyFile", result: "ImportResult") -> str:
     location = f" ({one.commit[:_SHORT]})" if one.commit else ""
-    return f"risky: {visible(one.path)}: {', '.join(risk.rule for risk in one.risks)}{location}"
+    return f"risky: {_path(one.key, result)}: {', '.join(risk.rule for risk in one.risks)}{location}"
 
 
-def _describe_attachments(result: "ImportResult", verb: str) -> Iterator[str]:
-    if result.lfs_count and (result.merge or verb != "imported"):
+def _describe_attachments(result: "ImportedCommits", verb: str, *, is_done: bool) -> Iterator[str]:
+    if result.lfs_count and (is_done or verb != "imported"):
         yield f"{verb} {format_count(result.lfs_count - len(result.refused_lfs), 'LFS file')}"
     for oid in result.refused_lfs:
         yield f"skipped LFS file {oid}: its content does not match its hash"
@@ -209,19 +247,35 @@ def _print_import_json(result: "ImportResult", *, is_dry: bool) -> None:
             "before": result.before or None,
             "after": result.after or None,
             "commits": [{"id": one.id, "subject": one.subject} for one in result.commits],
-            "applied": [os.fsdecode(key.path) for key in result.applied],
-            "three_way": [os.fsdecode(key.path) for key in result.merged_files],
-            "conflicts": [{"path": os.fsdecode(left.key.path), "reason": left.reason} for left in result.conflicts],
+            "repositories": [
+                {
+                    "root": part.path,
+                    "ref": part.ref or None,
+                    "before": part.before or None,
+                    "after": part.after or None,
+                    "commits": [one.id for one in part.commits],
+                    "reason": part.reason or None,
+                    "hint": part.next_command or None,
+                }
+                for part in result.repositories
+            ],
+            "applied": [display_path(key, result.roots) for key in result.applied],
+            "three_way": [display_path(key, result.roots) for key in result.merged_files],
+            "conflicts": [{"path": display_path(left.key, result.roots), "reason": left.reason} for left in result.conflicts],
             "risky": [
-                {"commit": one.commit or None, "path": os.fsdecode(one.path), "risks": [risk.rule for risk in one.risks]}
+                {
+                    "commit": one.commit or None,
+                    "path": display_path(one.key, result.roots),
+                    "risks": [risk.rule for risk in one.risks],
+                }
                 for one in result.risky
             ],
             "reason": result.reason or None,
             "hint": result.next_command or None,
             "lfs": result.lfs_count,
             "rejected_lfs": list(result.refused_lfs),
-            "skipped": [{"path": os.fsdecode(left.key.path), "reason": left.reason} for left in result.not_updated],
-            "split_links": [os.fsdecode(key.path) for key in result.split_links],
+            "skipped": [{"path": display_path(left.key, result.roots), "reason": left.reason} for left in result.not_updated],
+            "split_links": [display_path(key, result.roots) for key in result.split_links],
             "submodules": [
                 {"path": os.fsdecode(one.path), "commit": one.commit, "ref": one.ref or None, "reason": one.reason or None}
                 for one in result.submodules
@@ -230,25 +284,27 @@ def _print_import_json(result: "ImportResult", *, is_dry: bool) -> None:
     )
 
 
-def _print_commits_json(report: CommitReport, session: str, *, is_running: bool) -> None:
+def _print_commits_json(reports: Sequence[CommitReport], session: str, *, is_running: bool) -> None:
+    first = reports[0] if reports else CommitReport(GitChanges())
+    others = [{"root": one.path, **_report_as_json(one)} for one in reports[1:]]
+    head = {"version": 1, "session": session, "running": is_running}
+    print_json({**head, **_report_as_json(first), "other_repositories": others})
+
+
+def _report_as_json(report: CommitReport) -> dict[str, object]:
     found = report.changes
-    print_json(
-        {
-            "version": 1,
-            "session": session,
-            "running": is_running,
-            "commits": [_row(commit, report) for commit in found.commits],
-            "truncated": found.is_truncated,
-            "fetched": found.fetched_count,
-            "refs": [{"name": one.name, "change": one.status, "before": one.before, "after": one.after} for one in found.refs],
-            "stashes": [{"id": one.id, "subject": one.subject} for one in found.stashes],
-            "in_progress": list(found.operations_in_progress),
-            "submodules": [submodule_as_json(one) for one in report.submodule_changes],
-            "start": found.start_branch or None,
-            "head": found.head_branch or None,
-            "uncommitted": None if report.uncommitted is None else [os.fsdecode(path) for path in report.uncommitted],
-        }
-    )
+    return {
+        "commits": [_row(commit, report) for commit in found.commits],
+        "truncated": found.is_truncated,
+        "fetched": found.fetched_count,
+        "refs": [{"name": one.name, "change": one.status, "before": one.before, "after": one.after} for one in found.refs],
+        "stashes": [{"id": one.id, "subject": one.subject} for one in found.stashes],
+        "in_progress": list(found.operations_in_progress),
+        "submodules": [submodule_as_json(one) for one in report.submodule_changes],
+        "start": found.start_branch or None,
+        "head": found.head_branch or None,
+        "uncommitted": None if report.uncommitted is None else [os.fsdecode(path) for path in report.uncommitted],
+    }
 
 
 def submodule_as_json(one: SubmoduleChange) -> dict[str, object]:

@@ -102,9 +102,19 @@ def _print_total(result: MergeResult, review: Review, *, is_dry: bool) -> None:
     if not result.applied:
         print_line("nothing would be merged" if is_dry else "nothing was merged")
     elif not is_dry:
-        left = count_left(result, review)
         merged = format_count(len(result.applied), "change")
-        print_outcome(f"merge {result.id}: {merged} merged, {left or 'nothing'} left in the session (agent-dev undo)")
+        print_outcome(f"merge {result.id}: {merged} merged, {_describe_left(result, review)} in the session (agent-dev undo)")
+        if result.has_commits_left:
+            name = visible(str(review.record["name"] or review.session.id))
+            print_line(f"hint: agent-dev merge --commits {name} imports its commits, agent-dev discard {name} drops them")
+
+
+def _describe_left(result: MergeResult, review: Review, *, none: str = "nothing") -> str:
+    """Return what a merge left in the session: `nothing left`, `2 left`, `commits left`; `none`: the word for nothing."""
+    count = count_left(result, review)
+    parts = [str(count)] if count else []
+    parts += ["commits"] if result.has_commits_left else []
+    return f"{' and '.join(parts) or none} left"
 
 
 def count_left(result: MergeResult, review: Review) -> int:
@@ -126,11 +136,10 @@ def describe_merge(result: MergeResult, stale: Sequence[SkippedChange], review: 
         lines = [*lines[:MAX_ROWS], f"not merged: {len(lines) - MAX_ROWS} more (agent-dev status)"]
     if not result.applied:
         return (*lines, "nothing was merged")
-    left = count_left(result, review) or "nothing is"
     count = sum(not change.is_session_only for change in result.applied)
     kept = len(result.applied) - count
     suffix = f", yours kept in {kept}" if kept else ""
-    merged = f"{format_count(count, 'change')} merged{suffix}, {left} left in the session"
+    merged = f"{format_count(count, 'change')} merged{suffix}, {_describe_left(result, review, none='nothing is')} in the session"
     return (*lines, merged, f"agent-dev undo reverts it (merge {result.id})")
 
 

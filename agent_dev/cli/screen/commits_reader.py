@@ -5,11 +5,13 @@ from dataclasses import replace
 
 from agent_dev.agent_git import commits, current_refs, refs
 from agent_dev.agent_git.changes import HEADS, parse_head_branch
+from agent_dev.agent_git.repositories import AgentRepository, list_repositories
 from agent_dev.cli.render import commits as output
 from agent_dev.cli.screen.conflict_source import ImportFunction
 from agent_dev.commits import commit_patch, gitlinks, report, uncommitted
 from agent_dev.commits.gitlinks import SubmoduleChange
-from agent_dev.commits.importer import ImportResult, import_commits
+from agent_dev.commits.import_result import ImportResult
+from agent_dev.commits.importer import import_commits
 from agent_dev.commits.prefetch import RunningQueries, start_queries
 from agent_dev.commits.risks import find_commit_risks
 from agent_dev.commits.targets import ImportOptions
@@ -31,24 +33,37 @@ _LARGEST_PATCH = 4 << 20  # bytes
 
 
 def list_commits(review: Review) -> tuple[TabEntry, ...]:
-    """Return the commits by id and subject. It is quick, for the screen opens with them."""
+    """Return the commits by id and subject, by repository. It is quick, for the screen opens with them."""
+    sources = list_repositories(review.session, review.record)
     try:
-        made = commits.list_commits(review.session, review.record, review.environ, is_left=True)
+        found = [(source, commits.list_commits(source, review.environ, is_left=True)) for source in sources]
     except AgentDevError as error:
         return (TabEntry("cannot read the commits", (error.message,)),)
-    links = gitlinks.find_session_submodules(review.session, review.record, [one.id for one in made], review.environ)
-    return tuple(_entry(one, (one.id, one.subject), _submodule_risks(links, one.id), is_imported=one.is_imported) for one in made)
+    entries: list[TabEntry] = []
+    for source, made in found:
+        links = gitlinks.find_updated_submodules(source, [one.id for one in made], review.environ)
+        entries += [TabEntry(f"{visible(source.path)}:")] if made and len(found) > 1 else []
+        entries += [
+            _entry(one, (one.id, one.subject), _submodule_risks(links, one.id), is_imported=one.is_imported) for one in made
+        ]
+    return tuple(entries)
 
 
 def describe_commits(review: Review) -> tuple[TabEntry, ...]:
-    """Return the commits with all details, and the other changes of the session's git directory."""
+    """Return the commits with all details, and the other changes of the session's git directories, by repository."""
     try:
         with start_queries(review.session, review.record, review.environ) as queries:
-            looked = report.finish_report(review, queries)
-            patches = _read_patches(queries, looked.changes.commits) if queries is not None else {}
-            loose = _describe_uncommitted(review, queries, looked) if queries is not None else ()
+            found = [(one, report.finish_report(review, one)) for one in queries]
+            parts = [(looked, _describe_repository(review, one, looked)) for one, looked in found]
     except AgentDevError as error:
         return (TabEntry("cannot read the commits", (error.message,)),)
+    reports = [looked for looked, _ in parts]
+    titles = ([TabEntry(f"{title}:") for title in output.repository_title(looked, reports)] for looked in reports)
+    return tuple(entry for title, (_, entries) in zip(titles, parts, strict=True) for entry in (*title, *entries))
+
+
+def _describe_repository(review: Review, queries: RunningQueries, looked: report.CommitReport) -> tuple[TabEntry, ...]:
+    patches, loose = _read_patches(queries, looked.changes.commits), _describe_uncommitted(review, queries, looked)
     rows = []
     for one in looked.changes.commits:
         details = [one.id, *output.describe_commit(one, looked, _MOST_FILES)]
@@ -118,7 +133,8 @@ def _risky_files(review: Review, looked: report.CommitReport, one: ParsedCommit)
     links = {link.path: link.details for link in _submodule_risks(looked.submodule_changes, one.id)}
     judged, combined_risks = looked.risks.get(one.id, {}), looked.worktree_only.get(one.id, frozenset())
     return tuple(
-        RiskyPath(path, risks, links.get(path, ())) for path, risks in find_commit_risks(review, one, judged, combined_risks)
+        RiskyPath(path, risks, links.get(path, ()))
+        for path, risks in find_commit_risks(review, looked.root, one, judged, combined_risks)
     )
 
 
@@ -136,32 +152,38 @@ def make_importer(
     """
     strategy, name = target
     is_onto = strategy is not ImportMode.NEW_BRANCH
-    arguments = _commit_arguments(review, ids)
+    sources = list_repositories(review.session, review.record)
+    arguments = {source.root: args for source in sources if (args := _commit_arguments(source, ids, review.environ))}
 
     def retry(answers: ConflictResolutions, notice: Notify) -> ImportResult:
         request = ImportOptions(
-            arguments, "" if is_onto else name, squash=strategy is ImportMode.SQUASHED, onto_current=is_onto, resolutions=answers
+            ("",), "" if is_onto else name, squash=strategy is ImportMode.SQUASHED, onto_current=is_onto, resolutions=answers
         )
-        request = replace(request, include_risky=True)  # the user confirmed each on the screen
+        request = replace(request, args_by_root=arguments, include_risky=True)  # the user confirmed each on the screen
         return import_commits(review, request, session_store, notice, with_trailers=with_trailers)
 
     return retry
 
 
-def _commit_arguments(review: Review, ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the arguments of --commits: "" if the commits are all those of the start branch, else ids."""
-    before, after = refs.read_initial_refs(review.session), current_refs.read_refs(review.session, review.record, review.environ)
-    made = commits.list_commits(review.session, review.record, review.environ)
+def _commit_arguments(source: AgentRepository, selected: Sequence[str], environ: dict[str, str]) -> tuple[str, ...]:
+    """Return the arguments of --commits for one repository: "" if the commits are all those of the start branch, else ids."""
+    before, after = refs.read_initial_refs(source), current_refs.read_refs(source, environ)
+    made = commits.list_commits(source, environ)
+    known = {one.id for one in made}
+    ids = [one for one in selected if one in known]
+    if not ids:
+        return ()
     start, moved = parse_head_branch(before.get("HEAD", "")), _moved_branches(before, after)
     is_everything = len(ids) == len(made) and moved == [start]
-    if is_everything or (start in moved and _is_branch(review, ids, after[start], before.get(start, ""))):
+    if is_everything or (start in moved and _is_branch(source, environ, ids, (after[start], before.get(start, "")))):
         return ("",)
     return tuple(reversed(ids))
 
 
-def _is_branch(review: Review, ids: Sequence[str], tip: str, before: str) -> bool:
+def _is_branch(source: AgentRepository, environ: dict[str, str], ids: Sequence[str], ends: tuple[str, str]) -> bool:
     """Return whether the commits are all new ones of a branch, which may contain merges: those cannot be cherry-picked."""
-    with commits.open_agent_objects(review.session, review.record, review.environ) as skeleton:
+    tip, before = ends
+    with commits.open_agent_objects(source, environ) as skeleton:
         return commits.list_reachable(skeleton, (tip,), (before,) if before else (), len(ids) + 1) == frozenset(ids)
 
 

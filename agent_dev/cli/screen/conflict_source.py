@@ -6,7 +6,7 @@ from dataclasses import replace
 from agent_dev.cli import editor
 from agent_dev.cli.render import commits as output
 from agent_dev.commits import merge_conflicts, saved_resolutions
-from agent_dev.commits.importer import ImportResult
+from agent_dev.commits.import_result import ImportResult
 from agent_dev.commits.saved_resolutions import SavedResolutions
 from agent_dev.diff.merge3 import LineMerge
 from agent_dev.errors import FAILURE, AgentDevError
@@ -39,7 +39,7 @@ class ConflictSource:
 
         `folder` is where resolutions are saved for the next time.
         """
-        self.session, self.root = about
+        self.session, self.root = about[0], stopped.conflict_root or about[1]
         self.roots: tuple[str, ...] = (self.root,)
         self.command: tuple[str, ...] = (stopped.subject,)
         self._bring, self._environ, self._folder = bring, environ, folder

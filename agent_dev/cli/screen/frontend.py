@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.cli.screen.conflict_source import ConflictSource, ImportFunction
     from agent_dev.cli.screen.review_source import ReviewSource
-    from agent_dev.commits.importer import ImportResult
+    from agent_dev.commits.import_result import ImportResult
     from tui.theme import ScreenSettings
 
 

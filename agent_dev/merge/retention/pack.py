@@ -147,7 +147,7 @@ def _pack(session: store.Session) -> None:
     )
     for number in copies:
         _move(f"{session.root(number, '').upper}/.git", f"{aside}/upper-{number}")
-    bare: store.Record = {**record, "git": None, "copies": [], "bound": [], "stores": [], "large": []}
+    bare: store.Record = {**record, "git": [], "copies": [], "bound": [], "stores": [], "large": []}
     store.write_record(session, {**bare, "packed": True, "packed_copies": copies}, is_durable=True)
     durable.sync_path(session.folder)
     remove_external_objects(session.folder)

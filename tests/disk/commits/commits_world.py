@@ -31,7 +31,7 @@ class Session:
             "root": str(root),
             "roots": [str(root)],
             "agent_home": str(folder / "aihome"),
-            "git": {"folder": f"{root}/.git", "common": f"{root}/.git", "inside": True},
+            "git": [{"root": 0, "folder": f"{root}/.git", "common": f"{root}/.git", "inside": True}],
             "stores": [list(pair) for pair in made.stores],
         }
         refs.record_initial_refs(self.session, self.record)
@@ -53,7 +53,7 @@ class Session:
         """Return the listed commits; fail if that takes too long or leaves a temporary directory."""
         start = time.monotonic()
         try:
-            return commits.list_commits(self.session, self.record, ENVIRON)
+            return commits.list_session_commits(self.session, self.record, ENVIRON)
         finally:
             assert time.monotonic() - start < LONGEST
             assert not list(Path(self.session.folder).glob("skeleton-*"))

@@ -33,7 +33,7 @@ def let_all_be(session: GitSession, *words: str, **wish: Any) -> dict[bytes, set
     assert bool(done.risky) == bool(done.reason) == ("--include-risky" in done.next_command)
     found: dict[bytes, set[str]] = {}
     for one in done.risky:
-        found.setdefault(one.path, set()).update(risk.rule for risk in one.risks)
+        found.setdefault(one.key.path, set()).update(risk.rule for risk in one.risks)
     return found
 
 

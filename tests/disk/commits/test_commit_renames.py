@@ -61,8 +61,7 @@ def test_the_configured_similarity_decides(session: GitSession, percent: int, *,
     session.end()
     assert (rows(session) == ["+ more", "→ old.txt → new.txt"]) is is_renamed
     with start_queries(session.session, session.record, ENVIRON) as queries:
-        assert queries is not None
-        ((made, patch),) = commit_patch.read_patches(queries, oid)
+        ((made, patch),) = commit_patch.read_patches(queries[0], oid)
     assert made.id == oid
     assert (b"rename from old.txt\nrename to new.txt\n" in patch) is is_renamed
     assert (b"deleted file mode" in patch) is not is_renamed
@@ -71,7 +70,7 @@ def test_the_configured_similarity_decides(session: GitSession, percent: int, *,
 def test_json_names_the_old_path(session: GitSession, capsys: pytest.CaptureFixture[str]) -> None:
     move(session, "new.txt")
     session.end()
-    output.print_commits(session.inspect(), "s", as_json=True)
+    output.print_commits([session.inspect()], "s", as_json=True)
     (made,) = json.loads(capsys.readouterr().out)["commits"]
     assert made["files"] == [
         {"path": "more", "kind": "added", "from": None, "risks": []},

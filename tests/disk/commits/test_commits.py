@@ -6,6 +6,7 @@ import pytest
 
 from agent_dev.agent_git import commits, current_refs, refs
 from agent_dev.agent_git.changes import GitChanges
+from agent_dev.agent_git.repositories import list_repositories
 from agent_dev.git.formats.commit_format import Commit
 from agent_dev.session import store
 from tests.disk.commits.commits_world import Session
@@ -88,7 +89,7 @@ def test_moved_refs_are_branches_and_tags_not_only_head(session: Session, words:
     again = Session(session.root.parent / "again", session.root)
     again.let_agent(*words.split())
 
-    assert current_refs.list_changed_refs(again.session, again.record, ENVIRON) == moved
+    assert current_refs.list_changed_refs(list_repositories(again.session, again.record)[0], ENVIRON) == moved
     assert again.made() == ()
 
 
@@ -124,7 +125,7 @@ def test_commits_of_a_shallow_clone_are_found(tmp_path: Path) -> None:
 def test_a_session_without_git_has_no_commits(tmp_path: Path) -> None:
     one = store.create_session(store.Store(str(tmp_path / "state")))
 
-    assert commits.list_commits(one, store.BLANK, ENVIRON) == ()
+    assert commits.list_session_commits(one, store.BLANK, ENVIRON) == ()
     assert not refs.have_refs_changed(one, store.BLANK)
 
 
@@ -151,8 +152,8 @@ def let_fetch(session: Session) -> str:
 
 
 def look(session: Session) -> GitChanges:
-    with commits.open_agent_objects(session.session, session.record, ENVIRON) as skeleton:
-        return commits.read_changes(session.session, session.record, skeleton, ENVIRON)
+    with commits.open_agent_objects(list_repositories(session.session, session.record)[0], ENVIRON) as skeleton:
+        return commits.read_changes(list_repositories(session.session, session.record)[0], skeleton, ENVIRON)
 
 
 def test_only_fetched_commits_are_not_the_agents(session: Session) -> None:

@@ -37,7 +37,7 @@ def test_no_program_planted_in_the_home_or_tree_is_executed(session: Session, tm
     (session.root / "bin/git").chmod(0o755)
     environ = ENVIRON | {"PATH": f"{session.root}/bin:{ENVIRON['PATH']}"}
 
-    assert len(commits.list_commits(session.session, session.record, environ)) == 1
+    assert len(commits.list_session_commits(session.session, session.record, environ)) == 1
     assert not (session.root / "bin/trap.ran").exists()
 
 

@@ -247,7 +247,7 @@ def test_uncommitted_files_are_one_line_of_the_list_of_commits(session: GitSessi
     session.write("loose", "l\n")
     session.end()
     report = session.inspect()
-    output.print_commits(report, "s", as_json=False)
+    output.print_commits([report], "s", as_json=False)
     assert "uncommitted: 2 files (agent-dev merge applies them)" in capsys.readouterr().out.splitlines()
-    output.print_commits(report, "s", as_json=True)
+    output.print_commits([report], "s", as_json=True)
     assert json.loads(capsys.readouterr().out)["uncommitted"] == ["a.txt", "loose"]

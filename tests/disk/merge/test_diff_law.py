@@ -238,5 +238,5 @@ def test_blob_ids_are_those_of_the_repository(tmp_path: Path, version: str) -> N
     (tmp_path / "r/x").write_bytes(b"\0one")
     git(tmp_path / "r", "config", "--add", "remote.x.url", "https://example.invalid/objectformat = sha256")
     common = str(tmp_path / "r/.git")
-    form = patches.patch_format_for({"git": {"folder": common, "common": common, "inside": True}}, is_exact=True)  # type: ignore[typeddict-item]
+    form = patches.patch_format_for({"git": [{"root": 0, "folder": common, "common": common, "inside": True}]}, is_exact=True)  # type: ignore[typeddict-item]
     assert form.is_sha256 is (version == "sha256")

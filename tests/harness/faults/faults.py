@@ -23,12 +23,17 @@ def with_hook(watcher: durable.Hook) -> Iterator[None]:
         durable.hook = None
 
 
-def count_changes(act: Callable[[], object]) -> int:
-    """Call `act`; return the number of changes it makes."""
+def list_changes(act: Callable[[], object]) -> list[str]:
+    """Call `act`; return the names of the calls that change the disk."""
     calls: list[str] = []
     with with_hook(lambda call, _: calls.append(call)):
         act()
-    return len(calls)
+    return calls
+
+
+def count_changes(act: Callable[[], object]) -> int:
+    """Call `act`; return the number of changes it makes."""
+    return len(list_changes(act))
 
 
 def told(act: Callable[..., object], *arguments: object) -> None:

@@ -99,8 +99,36 @@ TRANSACTION = {
     "commits?": COUNT,
     "steps?": STEPS,
 }
-ORIGIN = nullable(mapping(host=STRING, signer=nullable(STRING), left_out=list_of(STRING)))
+ORIGIN = nullable(mapping(host=STRING, signer=nullable(STRING), signed=BOOLEAN, left_out=list_of(STRING)))
 PERSON = mapping(name=STRING, email=STRING, time=INTEGER, zone=STRING)
+COMMIT_REPORT = {
+    "commits": list_of(
+        mapping(
+            id=STRING,
+            subject=STRING,
+            message=STRING,
+            parents=list_of(STRING),
+            author=PERSON,
+            committer=PERSON,
+            signature=nullable(one_of("ssh", "openpgp", "x509", "unknown")),
+            files=list_of(entries({"path": STRING, "kind": KIND, "from": nullable(STRING), "risks": list_of(STRING)})),
+            includes_uncommitted=PATHS,
+            on_remote=BOOLEAN,
+            imported=BOOLEAN,
+        )
+    ),
+    "truncated": BOOLEAN,
+    "fetched": COUNT,
+    "refs": list_of(
+        mapping(name=STRING, change=one_of("new", "moved", "deleted"), before=nullable(STRING), after=nullable(STRING))
+    ),
+    "stashes": SUBJECTS,
+    "in_progress": list_of(STRING),
+    "submodules": list_of(SUBMODULE),
+    "start": nullable(STRING),
+    "head": nullable(STRING),
+    "uncommitted": nullable(PATHS),
+}
 EDITS = list_of(mapping(action=one_of("rewritten", "dropped"), where=STRING, text=STRING))
 RESTORED = document(session=STRING, to=nullable(COUNT), before=COUNT, paths=PATHS, problems=PATHS)
 ENTRIES = list_of(mapping(name=STRING, bytes=COUNT))
@@ -170,6 +198,17 @@ SCHEMAS: dict[str, Schema] = {
         before=nullable(STRING),
         after=nullable(STRING),
         commits=SUBJECTS,
+        repositories=list_of(
+            mapping(
+                root=STRING,
+                ref=nullable(STRING),
+                before=nullable(STRING),
+                after=nullable(STRING),
+                commits=list_of(STRING),
+                reason=nullable(STRING),
+                hint=nullable(STRING),
+            )
+        ),
         applied=PATHS,
         three_way=PATHS,
         conflicts=REASONS,
@@ -344,32 +383,8 @@ SCHEMAS: dict[str, Schema] = {
     "commits": document(
         session=STRING,
         running=BOOLEAN,
-        commits=list_of(
-            mapping(
-                id=STRING,
-                subject=STRING,
-                message=STRING,
-                parents=list_of(STRING),
-                author=PERSON,
-                committer=PERSON,
-                signature=nullable(one_of("ssh", "openpgp", "x509", "unknown")),
-                files=list_of(entries({"path": STRING, "kind": KIND, "from": nullable(STRING), "risks": list_of(STRING)})),
-                includes_uncommitted=PATHS,
-                on_remote=BOOLEAN,
-                imported=BOOLEAN,
-            )
-        ),
-        truncated=BOOLEAN,
-        fetched=COUNT,
-        refs=list_of(
-            mapping(name=STRING, change=one_of("new", "moved", "deleted"), before=nullable(STRING), after=nullable(STRING))
-        ),
-        stashes=SUBJECTS,
-        in_progress=list_of(STRING),
-        submodules=list_of(SUBMODULE),
-        start=nullable(STRING),
-        head=nullable(STRING),
-        uncommitted=nullable(PATHS),
+        **COMMIT_REPORT,
+        other_repositories=list_of(mapping(root=STRING, **COMMIT_REPORT)),
     ),
     "policy-check": document(
         set=STRING,
@@ -409,9 +424,10 @@ SCHEMAS: dict[str, Schema] = {
         command=list_of(STRING),
         host=STRING,
         signer=nullable(STRING),
+        signed=BOOLEAN,
         roots=list_of(STRING),
         entries=list_of(mapping(root=COUNT, path=STRING, type=STRING)),
-        refs=list_of(STRING),
+        refs=list_of(mapping(root=COUNT, name=STRING)),
         left_out=list_of(STRING),
         bytes=COUNT,
     ),

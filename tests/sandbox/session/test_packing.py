@@ -154,7 +154,7 @@ def test_the_next_command_finishes_an_interrupted_compaction(agent_dev: AgentDev
     if cut >= 1:
         (folder / "roots/0/upper/.git").rename(agent_dev.home / "moved")
     if cut == 2:
-        bare = {"git": None, "copies": [], "bound": [], "stores": [], "large": [], "packed": True, "packed_copies": [0]}
+        bare = {"git": [], "copies": [], "bound": [], "stores": [], "large": [], "packed": True, "packed_copies": [0]}
         (folder / "session.json").write_bytes(checksummed_json.dumps({**record, **bare}))
     assert agent_dev("undo").returncode == 0
     assert is_packed(folder)

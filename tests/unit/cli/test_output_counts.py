@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent_dev.cli.render import commits, merge, undo
-from agent_dev.commits.importer import ImportResult
+from agent_dev.commits.import_result import ImportedCommits, ImportResult
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.updates import RefUpdate
 from agent_dev.merge.merge import MergeResult
@@ -42,7 +42,8 @@ def test_a_count_of_one_is_singular() -> None:
 
 @pytest.mark.parametrize(("count", "words"), [(1, ", 1 file changed"), (2, ", 2 files changed")])
 def test_imported_commits_report_the_number_of_changed_files(count: int, words: str) -> None:
-    done = ImportResult("s", merge="m", ref="refs/heads/main", after="0" * 40, applied=KEYS[:count])
+    imported = ImportedCommits("/r", "refs/heads/main", "", "0" * 40)
+    done = ImportResult("s", "m", ("/r",), (imported,), applied=KEYS[:count])
     assert words in "\n".join(commits.describe_import(done))
 
 

@@ -26,7 +26,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
         return _print_running(named, context, as_json=args.json)
     with (
         locked_session(named) as session,
-        start_queries(session, store.read_record(session), context.environ) as one,
+        start_queries(session, store.read_record(session), context.environ) as queries,
     ):
         # Imported while git runs: opening the review and printing need far more modules than querying git.
         from agent_dev.cli.render import commits as output
@@ -34,7 +34,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
         from agent_dev.merge.review import open_review
 
         with closing(open_review(session, context.environ, with_risks=False)) as review:
-            output.print_commits(finish_report(review, one), session.id, as_json=args.json)
+            output.print_commits([finish_report(review, one) for one in queries], session.id, as_json=args.json)
     return SUCCESS
 
 
@@ -50,8 +50,8 @@ def _print_patches(named: ListedSession, context: CommandContext, wanted: str, *
 
     def read() -> list[tuple[ParsedCommit, bytes]]:
         record = store.read_record(named.session)
-        with start_queries(named.session, record, context.environ) as one:
-            return [*read_patches(one, wanted)] if one is not None else []
+        with start_queries(named.session, record, context.environ) as queries:
+            return [found for one in queries for found in read_patches(one, wanted)]
 
     if named.state == store.RUNNING:
         found = running_session.retry_while_changing(named.session, read)
@@ -70,12 +70,12 @@ def _print_running(named: ListedSession, context: CommandContext, *, as_json: bo
     """Print the commits of a running session; more may follow."""
     from agent_dev.cli.commands.review.open_review import warn_running
     from agent_dev.cli.render import commits as output
-    from agent_dev.commits.report import CommitReport, create_report
+    from agent_dev.commits.report import CommitReport, create_reports
     from agent_dev.merge import running_session  # deferred as above
 
-    def read() -> CommitReport:
+    def read() -> tuple[CommitReport, ...]:
         with running_session.open_during(named.session, context.environ) as review:
-            return create_report(review)
+            return create_reports(review)
 
     warn_running(named)
     output.print_commits(

@@ -39,9 +39,9 @@ def print_commit_diff(names: Sequence[str], word: str, context: CommandContext, 
 
     def read() -> bytes:
         with start_queries(one.session, store.read_record(one.session), context.environ) as queries:
-            if queries is None:
+            if not queries:
                 raise UsageError(message="the session has no git repository", hint="agent-dev diff")
-            return _read_diff(queries, word, paths)
+            return _read_diff(_find_repository(queries, word), word, paths)
 
     if one.state == store.RUNNING:
         patch = running_session.retry_while_changing(one.session, read)
@@ -50,6 +50,12 @@ def print_commit_diff(names: Sequence[str], word: str, context: CommandContext, 
             patch = read()
     with pager.open_output(context.environ, args.color, has_pager=not args.no_pager) as shown:
         pager.write_patch(patch, shown)
+
+
+def _find_repository(queries: Sequence[RunningQueries], word: str) -> RunningQueries:
+    """Return the repository that has the commits, else the first one."""
+    first = word.partition("..")[0]
+    return next((one for one in queries if len(queries) > 1 and resolve_commit(one, first)), queries[0])
 
 
 def _read_diff(queries: RunningQueries, word: str, paths: Sequence[str]) -> bytes:

@@ -8,7 +8,8 @@ from agent_dev.cli.commands.review.open_review import open_locked
 from agent_dev.cli.console import notify
 from agent_dev.cli.render import commits as output
 from agent_dev.cli.screen import frontend
-from agent_dev.commits import importer as command
+from agent_dev.commits.import_result import ImportResult
+from agent_dev.commits.importer import import_commits as run_import
 from agent_dev.commits.targets import ImportOptions
 from agent_dev.errors import FAILURE, SUCCESS
 from agent_dev.git.merge_tree_conflict import ConflictResolutions
@@ -22,11 +23,9 @@ def import_commits(args: argparse.Namespace, context: CommandContext) -> int:
     request = replace(request, is_dry_run=args.dry_run, include_risky=args.include_risky)
     with open_locked(find_with_commits(args.session, context), context) as review:
 
-        def retry(answers: ConflictResolutions, notice: Notify) -> command.ImportResult:
+        def retry(answers: ConflictResolutions, notice: Notify) -> ImportResult:
             next_request = replace(request, resolutions=answers)
-            return command.import_commits(
-                review, next_request, context.store, notice, with_trailers=context.profile.commit_trailers
-            )
+            return run_import(review, next_request, context.store, notice, with_trailers=context.profile.commit_trailers)
 
         result = retry({}, notify)
         if result.resolvable and not (args.dry_run or args.json) and frontend.has_screen(context.environ):

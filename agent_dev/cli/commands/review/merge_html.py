@@ -2,14 +2,14 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from agent_dev.cli.commands.review.open_review import open_unjudged
 from agent_dev.cli.commands.review.session_commits import retry_if_running
-from agent_dev.cli.render.commits import describe_other_changes, describe_uncommitted
+from agent_dev.cli.render.commits import describe_other_changes, describe_uncommitted, repository_title
 from agent_dev.cli.render.format import print_line
 from agent_dev.commits.prefetch import start_queries
-from agent_dev.commits.report import finish_report
+from agent_dev.commits.report import CommitReport, finish_report
 from agent_dev.errors import SUCCESS, CommandFailed, UnreadableSession, UsageError
 from agent_dev.merge.review import Review
 from agent_dev.overlay.labels import format_count
@@ -56,17 +56,21 @@ def _read_commits(review: Review, context: CommandContext) -> tuple[CommitList, 
 
     def read() -> CommitList:
         with start_queries(review.session, review.record, context.environ) as queries:
-            report = finish_report(review, queries)
+            reports = [finish_report(review, one) for one in queries]
             return gather.list_commits(
-                report,
-                queries.repo if queries else None,
-                (*describe_uncommitted(report), *describe_other_changes(report)),
+                [(report, one.repo) for report, one in zip(reports, queries, strict=True)], _describe_others(reports)
             )
 
     try:
         return retry_if_running(review, read), ()
     except (CommandFailed, UnreadableSession) as error:
         return CommitList(), (f"cannot read the session's commits: {error.message}",)
+
+
+def _describe_others(reports: list[CommitReport]) -> Iterator[str]:
+    for report in reports:
+        yield from (f"repository {title}" for title in repository_title(report, reports))
+        yield from (*describe_uncommitted(report), *describe_other_changes(report))
 
 
 def _print_pieces(pieces: Iterable[str]) -> None:

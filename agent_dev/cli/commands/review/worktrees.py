@@ -32,7 +32,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     found = work_trees.find_work_trees(one.session, one.record, users.home_directory(context.environ), context.environ)
     if args.commit:
         return _commit(one, _named(found, args.commit, one), context, options)
-    rows = [(tree, work_trees.find_uncommitted(tree, one.session, one.record, context.environ)) for tree in found]
+    rows = [(tree, work_trees.find_uncommitted(tree, context.environ)) for tree in found]
     if args.json:
         trees = [
             {"name": tree.name, "path": tree.path, "branch": tree.branch or None, "commit": tree.commit, "uncommitted": files}

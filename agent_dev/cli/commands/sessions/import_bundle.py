@@ -2,7 +2,7 @@
 
 import os
 
-from agent_dev.bundle import importing, signature
+from agent_dev.bundle import importing
 from agent_dev.cli.commands.sessions.bundle import open_bundle, open_input
 from agent_dev.cli.console import notify, warn
 from agent_dev.cli.options import check_session_name
@@ -13,6 +13,7 @@ from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, BadBundle, UsageError
 from agent_dev.sanitize import visible
 from agent_dev.session import session_names
+from agent_dev.session.origin import UNKNOWN_KEY
 from agent_dev.session.sessions import CommandContext
 
 _IMPORT = """\
@@ -33,7 +34,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
         check_session_name(name, "--name ", "--name second-try")
     with open_input(args.file) as file:
         bundle = open_bundle(file, context)
-        if args.signed_by and (bundle.signer != args.signed_by or bundle.signer == signature.UNKNOWN_KEY):
+        if args.signed_by and (bundle.signer != args.signed_by or bundle.signer == UNKNOWN_KEY):
             raise BadBundle(reason=f"it is {output.describe_signer(bundle.signer)}, not by {visible(args.signed_by)}")
         wanted = name or str(bundle.manifest["session"]["name"])
         claim = _claim(wanted, context, is_required=bool(name))
