@@ -7,6 +7,8 @@ AS_USER := $(if $(filter 0,$(shell id -u)),.ci/as-user)
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr $$(nproc) \* 2)
 PYTEST := .ci/in-memory $(AS_USER) $(PYTHON_IN_VENV) -m pytest -q -n auto --dist loadfile
 
+REAL_AGENTS := tests/sandbox/agents/test_real_agents.py
+
 .PHONY: help setup demo test test-all test-agents check bench clean
 
 help: ## List the targets
@@ -27,9 +29,9 @@ test-all: ## Set up, then run every test as an ordinary user
 	@.ci/setup --tests
 	$(PYTEST)
 
-test-agents: ## Set up, then install all sixteen agents and let each make a change, with a scripted model
+test-agents: ## Set up, then install all sixteen agents, let each do a task, and report which passed (see CONTRIBUTING.md)
 	@.ci/setup --tests
-	$(AS_USER) env AGENT_DEV_TEST_AGENTS=$${AGENT_DEV_TEST_AGENTS:-all} $(PYTHON_IN_VENV) -m pytest -q -rA tests/sandbox/agents/test_real_agents.py
+	AGENT_DEV_TEST_AGENTS=$${AGENT_DEV_TEST_AGENTS:-all} $(AS_USER) $(PYTHON_IN_VENV) -m pytest -q -n 2 --dist loadgroup $(REAL_AGENTS)
 
 check: ## Run the linters, the type check and the import contracts
 	@.ci/setup

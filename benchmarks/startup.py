@@ -27,6 +27,24 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
         return tuple(_with(bwrap, ground, repo) for bwrap in ground.bwraps)
 
 
+def run_first_commands(ground: WorkingDirectory) -> tuple[Section, ...]:
+    """Measure `agent-dev` without arguments, and what a completion script calls."""
+    repo = repository(ground.folder / "first", ground.env, {f"file{n}": b"x\n" for n in range(200)})
+    limits = {("",): 150.0, ("__complete", "merge", "--ta"): 100.0, ("__complete", "merge", ""): 100.0}
+    commands = {" ".join(("agent-dev", *words)).strip(): (ground.program, *filter(None, words)) for words in limits}
+    with contextlib.chdir(repo):
+        found = measure.in_turns([_used(name, argv, ground) for name, argv in commands.items()], measure.rounds())
+    rows = tuple(
+        Row(name, measure.spread(figures["used"]), limit=limit)
+        for (name, figures), limit in zip(found.items(), limits.values(), strict=True)
+    )
+    about = (
+        "Processor time, which is the time to wait on a machine that does nothing else: the overview of a repository without "
+        "sessions, and the completion of an option and of a session."
+    )
+    return (Section("First commands", about, rows),)
+
+
 def run_steps(ground: WorkingDirectory) -> tuple[Section, ...]:
     """Measure programs that contain one step more than the one before."""
     repo = repository(ground.folder / "steps", ground.env, {f"file{n}": b"x\n" for n in range(200)})

@@ -9,7 +9,7 @@ from marshal import loads
 from agent_dev.config.learned_profile import Learned
 from agent_dev.paths import RUN, is_below
 from agent_dev.run import show, why
-from agent_dev.run.request import PreparedRun
+from agent_dev.run.request import HOSTS_SUFFIX, PreparedRun
 from agent_dev.sandbox import plan
 from agent_dev.sandbox.credentials import CREDENTIAL_PATHS
 
@@ -38,7 +38,17 @@ def find_missing(prepared: PreparedRun, environ: dict[str, str], findings: str) 
         secrets=secrets,
         programs=tuple(_missing_programs(paths, prepared, environ)),
         commands=tuple(dict.fromkeys(shlex.join(argv) for argv in denied)),
+        hosts=_read_hosts(findings + HOSTS_SUFFIX),
     )
+
+
+def _read_hosts(path: str) -> tuple[str, ...] | None:
+    """Return the rules for the hosts that a run with `net: learn` reached; None for another network."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return tuple(file.read().splitlines())
+    except FileNotFoundError:
+        return None
 
 
 def _missing_paths(paths: Iterable[str], prepared: PreparedRun, environ: dict[str, str]) -> Iterator[str]:

@@ -16,7 +16,7 @@ class AgentEntry:
     `resume`: words that continue its last conversation. `prompt`: words that start it with a prompt. `task`: words that do a
     prompt without a terminal, and exit. `bare`: subcommands without its standing options. `leaves`: patterns of files that it
     leaves in the repository. `instructions`, `instructions_set`, `instructions_files`: options, variables and files by which it
-    learns how the sandbox works (`config/agent_instructions.py`).
+    learns how the sandbox works (`config/agent_instructions.py`). `seed`: files that its home gets unless it has them.
     """
 
     npm: str = ""
@@ -42,6 +42,7 @@ class AgentEntry:
     instructions: tuple[str, ...] = ()
     instructions_set: tuple[tuple[str, str], ...] = ()
     instructions_files: tuple[tuple[str, str], ...] = ()
+    seed: tuple[tuple[str, str], ...] = ()
     runs_as_root: bool = False
     nests: bool = False
 

@@ -26,8 +26,8 @@ class Learned:
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing was missing, whatever it reached."""
-        return not (self.paths or self.secrets or self.programs or self.commands)
+        """True if nothing was missing, and no hosts were recorded."""
+        return not (self.paths or self.secrets or self.programs or self.commands or self.hosts)
 
 
 def draft_text(agent: str, learned: Learned, home: str) -> str:

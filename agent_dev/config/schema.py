@@ -13,6 +13,7 @@ from agent_dev.config.validators import (
     check_detach_key,
     check_file_texts,
     check_flag,
+    check_home_files,
     check_key_bindings,
     check_limits,
     check_line,
@@ -205,6 +206,7 @@ _AGENT: "dict[str, Check]" = {  # AgentEntry, config/agent_entry.py
     **dict.fromkeys(("login", *IMPORT_KINDS), list_of(check_path_in_home)),
     "instructions_set": check_variables,
     "instructions_files": check_file_texts,
+    "seed": check_home_files,
     **dict.fromkeys(("runs_as_root", "nests"), check_flag),
 }
 

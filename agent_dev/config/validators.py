@@ -439,6 +439,16 @@ def check_file_texts(found: CheckResults, key: str, node: Node) -> tuple[tuple[s
     return tuple(pairs)
 
 
+def check_home_files(found: CheckResults, key: str, node: Node) -> tuple[tuple[str, str], ...]:
+    """Return paths of files relative to a home, and their texts."""
+    pairs = []
+    for name, value in mapping_pairs(found, f"{key}.", node):
+        path, text = check_path_in_home(found, f"{key}.{name.text}", name), check_text(found, f"{key}.{name.text}", value)
+        if path and text is not None:
+            pairs.append((path, text))
+    return tuple(pairs)
+
+
 def check_key_bindings(found: CheckResults, key: str, node: Node) -> tuple[tuple[str, str], ...] | None:
     """Return pairs of a key binding's id and its keys, separated by commas."""
     if isinstance(node, Scalar) and node.yaml_meaning and not node.text:

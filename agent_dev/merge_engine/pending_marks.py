@@ -10,8 +10,11 @@ import os
 
 from agent_dev.fs import durable
 from agent_dev.fs.state_files import list_names
-from agent_dev.merge_engine.journal import Journal, NextAction
 from agent_dev.session.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.merge_engine.journal import Journal
 
 _REST = "rest-"
 
@@ -52,7 +55,7 @@ def mark_pending(store: Store, merge_id: str, count: int = 0) -> None:
         os.close(folder)
 
 
-def mark_complete(store: Store, merge_id: str, journal: Journal) -> None:
+def mark_complete(store: Store, merge_id: str, journal: "Journal") -> None:
     """Mark a merge as complete: move its mark to its folder. If a power cut reverts that, recovery finds nothing to do."""
     name = f"{_REST}{journal.last_phase_time:x}-{journal.checksum:08x}".encode()
     folder = os.open(f"{store.merges}/{merge_id}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -86,13 +89,15 @@ def _move_mark(store: Store, marks: list[str], folder: int, name: bytes) -> None
         os.close(pending_dir)
 
 
-def is_truncated(store: Store, merge_id: str, journal: Journal) -> bool:
+def is_truncated(store: Store, merge_id: str, journal: "Journal") -> bool:
     """Return whether a journal is truncated: lines missing from a complete one, or whole phases."""
     if merge_id in unfinished_merges(store):
         return journal.phases_begun < phase_count(store, merge_id)
     ends = [name.rpartition("-")[2] for name in _rest_marks(store, merge_id)]
     if ends:
         return f"{journal.checksum:08x}" not in ends
+    from agent_dev.merge_engine.journal import NextAction  # every command imports this module, few read a journal
+
     return journal.next_action not in (NextAction.NONE, NextAction.DISCARD)
 
 

@@ -30,10 +30,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from agent_dev.config.agent_instructions import AgentInstructions
     from agent_dev.sandbox.plan import Machine
     from agent_dev.sandbox.shared_sockets import SharedSocket
-
-    Files = tuple[tuple[str, bytes], ...]
 else:
     SharedSocket = object
 
@@ -51,7 +50,7 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
     location = repository.find_location(cwd)
     agent = "" if request.kind == COMMAND else request.arguments[0]
     settings, notices = _settings(request, agent, home, location.root)
-    settings, instructions, agent_files = _with_instructions(settings, agent, location.root)
+    settings, found = _with_instructions(settings, agent, location.root)
     profile = settings.profile
     _check_request(request, agent, settings)
     agent_home = os.path.realpath(plan.agent_home_path(profile, home, location.root))
@@ -65,7 +64,7 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
         ),
         location=location,
         cwd=cwd,
-        command=_command(profile, request, instructions, is_profile=profile.name == agent),
+        command=_command(profile, request, found.options if found else (), is_profile=profile.name == agent),
         agent_home=agent_home,
         homes_folder=homes,
         store=_state_store(profile, home, environ),
@@ -79,7 +78,8 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
         shared_sockets=(),
         hidden=(),
         notices=notices,
-        agent_files=agent_files,
+        agent_files=found.files if found else (),
+        seeds=found.seeds if found else (),
     )
     _refuse(prepared, request)
     prepared = _resolve_path(shown_paths.with_tools(prepared, with_masks=facts is None))
@@ -170,16 +170,16 @@ def _version(name: str) -> tuple[list[int], str]:
     return [int(part) for part in name.lstrip("v").split(".") if part.isdigit()], name
 
 
-def _with_instructions(settings: Settings, agent: str, root: str) -> "tuple[Settings, tuple[str, ...], Files]":
-    """Return the settings with variables that lead an agent to its instructions, its options, and the files for it."""
+def _with_instructions(settings: Settings, agent: str, root: str) -> "tuple[Settings, AgentInstructions | None]":
+    """Return the settings with variables that lead an agent to its instructions, and these; None if this is no agent."""
     profile = settings.profile
     if profile.name != agent or not profile.command or not profile.agent:
-        return settings, (), ()
+        return settings, None
     from agent_dev.config import agent_instructions  # agents only: other starts do not need it
 
     found = agent_instructions.agent_instructions(profile, root)
     with_variables = settings.replace(profile=profile.replace(set=(*profile.set, *found.variables)))
-    return with_variables, found.options, found.files
+    return with_variables, found
 
 
 def _command(profile: Profile, request: RunRequest, instructions: tuple[str, ...], *, is_profile: bool) -> tuple[str, ...]:

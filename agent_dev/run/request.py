@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 else:
     NestedRepository = SharedSocket = object
 
+HOSTS_SUFFIX = "-hosts"  # of the name of the file with the hosts, after that of `findings`
 AGENT, COMMAND, AGENT_OR_COMMAND = "agent", "command", "agent or command"  # what the arguments of a run are
 
 
@@ -65,7 +66,8 @@ class PreparedRun(Value):
     stand_ins: tuple[tuple[str, str], ...] = ()  # variables inside and their stand-in keys, if there are credentials
     ssh_agent: str = ""  # the user's ssh-agent, if a filter is in front of it
     agent_files: tuple[tuple[str, bytes], ...] = ()  # generated files of the sandbox for this agent: path, content
-    findings: str = ""  # a file for what the agent looks for and is denied (`learn`); "": none
+    seeds: tuple[tuple[str, bytes], ...] = ()  # files that the agent home gets unless it has them: path there, content
+    findings: str = ""  # a file for what the agent looks for and is denied (`learn`), and one for its hosts; "": none
     nested_repositories: tuple[NestedRepository, ...] = ()  # below the root, in direct mode
 
     @property

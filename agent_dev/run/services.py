@@ -7,7 +7,7 @@ from agent_dev.errors import UnreadableSession, UnusableStateDirectory
 from agent_dev.home.mount_points import HomeLease
 from agent_dev.home.network_lease import SharedPaths
 from agent_dev.run import shown_paths
-from agent_dev.run.request import PreparedRun, RunRequest
+from agent_dev.run.request import HOSTS_SUFFIX, PreparedRun, RunRequest
 from agent_dev.sandbox import launch
 from agent_dev.sandbox.plan import SessionSpec, network_key
 from agent_dev.session import removal, startup_state, store
@@ -71,6 +71,9 @@ def end_gateway(
     from agent_dev.run.network import gateway as network_gateway  # loaded already
 
     report = gateway.end()
+    if report and job.prepared.findings:
+        with open(job.prepared.findings + HOSTS_SUFFIX, "w", encoding="utf-8") as file:
+            file.writelines(f"{rule}\n" for rule in report.learned)
     record = network_gateway.record_log(job.session, record, report) if is_kept and report else record
     return record, network_gateway.end_notices(report, is_kept=is_kept)
 
@@ -162,7 +165,12 @@ def use_home(prepared: PreparedRun, *, is_direct: bool = False) -> HomeLease:
     """Use the agent home of a run. Raises Refused while a session with another network sees what this one writes."""
     direct = (prepared.location.root,) if is_direct else ()
     shared = SharedPaths(written=(*prepared.rw, *direct), read=(*prepared.ro, *prepared.tools))
-    return HomeLease(prepared.store.path, prepared.agent_home, network_key(prepared.settings.profile), shared)
+    lease = HomeLease(prepared.store.path, prepared.agent_home, network_key(prepared.settings.profile), shared)
+    if prepared.seeds:
+        from agent_dev.home import seeds  # few agents need it
+
+        seeds.write_seeds(prepared.agent_home, prepared.seeds)
+    return lease
 
 
 def open_control_socket(job: "RunJob") -> int:

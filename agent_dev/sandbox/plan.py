@@ -265,6 +265,7 @@ def _env(profile: Profile, machine: Machine, setting: SessionSpec) -> tuple[tupl
         "SHELL": machine.shell,
         "PATH": ":".join((*inside_path(profile, machine.home), *((PROGRAMS,) if setting.control_socket else ()))),
         "AGENT_DEV_SESSION": setting.session,
+        "PIP_BREAK_SYSTEM_PACKAGES": "1",  # `pip install --user` works; the system is read-only
     }
     if any(is_below(path, f"{RUN}/terminfo") for path, _ in setting.files):
         env["TERMINFO_DIRS"] = f"{RUN}/terminfo:"  # the empty part is the system's default path

@@ -46,6 +46,16 @@ class Screen(pyte.Screen):
         """Send the reply to a query about the cursor or the device."""
         self._answer(data.encode())
 
+    def select_graphic_rendition(self, *attributes: int, private: bool = False) -> None:
+        """Set attributes; a private sequence that the filter did not recognize sets none."""
+        if not private:
+            super().select_graphic_rendition(*attributes)
+
+    def report_device_status(self, mode: int, *, private: bool = False) -> None:
+        """Answer a query, unless it is a private one, such as that for the colour scheme: an older terminal answers none."""
+        if not private:
+            super().report_device_status(mode)
+
     def set_mode(self, *modes: int, **kwargs: Any) -> None:
         """Set modes; entering the alternate screen saves the main one."""
         super().set_mode(*modes, **kwargs)

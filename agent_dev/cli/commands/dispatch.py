@@ -4,17 +4,20 @@ import gc
 from importlib import import_module
 
 from agent_dev.cli.console import warn
-from agent_dev.cli.parser import Verb
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, CannotStart, RecoveryRequired
 from agent_dev.merge_engine import pending_marks
 from agent_dev.session import sessions
 from agent_dev.session.sessions import CommandContext
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agent_dev.cli.parser import Verb  # imports argparse, which not all subcommands need
+
 _KEYWORDS = {"import": "import_bundle"}  # a subcommand whose name is a Python keyword → its module
 
 
-def find_verb(group: str, verb: str) -> Verb:
+def find_verb(group: str, verb: str) -> "Verb":
     """Return the function of a subcommand."""
     module = _KEYWORDS.get(verb, verb)
     run: Verb = import_module(".".join(filter(None, ("agent_dev.cli.commands", group, module)))).run

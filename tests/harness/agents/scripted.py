@@ -63,7 +63,7 @@ def _continue(url: str) -> Setup:
     model = {"name": MODEL, "provider": "openai", "model": MODEL, "apiBase": f"{url}/v1", "apiKey": KEY}
     model |= {"roles": ["chat"], "capabilities": ["tool_use"]}  # type: ignore[dict-item]
     settings = {"name": MODEL, "version": "1.0.0", "schema": "v1", "models": [model]}  # JSON is YAML, too
-    return Setup(files={".continue/config.yaml": json.dumps(settings)})
+    return Setup(files={".continue/config.yaml": json.dumps(settings), ".continue/.onboarding_complete": ""})
 
 
 def _copilot(url: str) -> Setup:
@@ -134,7 +134,7 @@ def _vibe(url: str) -> Setup:
     return Setup((), {"MISTRAL_API_KEY": KEY}, {".vibe/config.toml": settings})
 
 
-# The versions that are tested; the newest may be incomplete in the registry while it is published.
+# The versions that are tested. The newest may be incomplete in a registry: a program for Linux or a dependency may be missing.
 VERSIONS: Mapping[str, str] = {
     "aider": "0.86.2",
     "claude": "2.1.330",
@@ -142,13 +142,14 @@ VERSIONS: Mapping[str, str] = {
     "codex": "0.169.0",
     "continue": "1.5.47",
     "copilot": "1.0.102",
+    "droid": "0.215.0",  # the newest whose programs for Linux were published
     "gemini": "0.61.0",
     "grok": "1.0.41",
     "kilo": "7.7.7",
     "kimi": "2.1.0",
     "opencode": "1.18.33",
     "openhands": "1.16.0",
-    "pi": "0.99.1",
+    "pi": "1.3.0",
     "qwen": "0.24.4",
     "vibe": "3.0.2",
 }

@@ -52,6 +52,20 @@ def test_an_npm_agent_is_installed_and_runs(agent_dev: AgentDev, registry: Regis
     assert agent_dev("-p", "fix it", "noder").stdout == "--standing|--say|fix it\n"
 
 
+def test_the_installers_that_agents_recommend_work_inside(agent_dev: AgentDev, registry: Registry) -> None:
+    installer = "mkdir -p ~/.local/bin && printf '#!/bin/sh\\necho piped\\n' >~/.local/bin/piped && chmod +x ~/.local/bin/piped\n"
+    (agent_dev.repo / "install.sh").write_text(installer)
+    script = """
+        npm install -g --prefix ~/.local/agent noder@1.2.0 >&2 && noder a
+        pip install --user --quiet snake==2.1 >&2 && snake b
+        cat install.sh | sh && ~/.local/bin/piped
+    """
+    names = [word for name in registry.environment for word in ("--env", name)]
+    done = agent_dev("--no-merge", *names, "--", "sh", "-ec", script, env=registry.environment)
+    assert done.stdout.splitlines() == ["a", "b", "piped"], done.stdout + done.stderr
+    assert not (agent_dev.home / ".local").exists()
+
+
 def test_a_pypi_agent_is_installed_in_an_environment_of_its_own(agent_dev: AgentDev, registry: Registry) -> None:
     done = agent_dev("install", "snake", env=registry.environment)
     assert done.returncode == 0, done.stderr

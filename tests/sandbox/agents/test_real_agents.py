@@ -1,73 +1,133 @@
-"""The real agents, newly installed by `agent-dev install`, against a scripted model on this machine, until the change is applied.
+"""The real agents, installed by `agent-dev install`, against a scripted model on this machine, until the change is applied.
 
 AGENT_DEV_TEST_AGENTS selects them: `all`, `first` (the five of FIRST), or names (`codex,gemini`). Without it, none is run.
+AGENT_DEV_TEST_INSTALL=1 installs them again instead of using the installation of an earlier run.
 """
 
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.harness.agents import installed_agents, interactive
 from tests.harness.agents.any_model import AnyModel
-from tests.harness.agents.scripted import COMMAND, MADE, SETUPS, VERSIONS
-from tests.harness.program import AgentDev, tree
+from tests.harness.agents.scripted import COMMAND, MADE, SETUPS, Setup
+from tests.harness.program import PROGRAM, AgentDev, tree
+from tests.harness.terminal import Terminal
 
 FIRST = ("aider", "claude", "codex", "gemini", "opencode")
 SECOND = "printf more >second.txt"
+SHOWN = "printf seen >shown.txt"
+CHANGED = {"aider": "made.txt"}  # it has no tools: it edits the file of its answer
+LOGIN_FIRST = ("droid",)  # its screen wants its own login, before any prompt
+TYPED = ("aider", "kimi")  # with a prompt as an argument, they do this task and exit
 PAIRED = ("claude", "codex", "opencode")  # run twice at the same time
-INSTRUCTED = ("aider", "claude", "codex", "continue", "copilot", "gemini", "grok", "kilo", "opencode", "qwen")
-CERTIFICATES = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
+NOT_INSTRUCTED = ("cline",)  # an option replaces its whole system prompt; no file of its home is read
 ASKED = os.environ.get("AGENT_DEV_TEST_AGENTS", "")
 AGENTS = {"all": tuple(SETUPS), "first": FIRST}.get(ASKED) or tuple(filter(None, ASKED.split(","))) or FIRST
 
+pytestmark = pytest.mark.real_agents
 
-@pytest.mark.real_agents
-@pytest.mark.parametrize("agent", AGENTS)
-def test_an_installed_agent_makes_a_change_that_is_applied(agent_dev: AgentDev, agent: str) -> None:
-    certificates = {name: os.environ[name] for name in CERTIFICATES if name in os.environ}
-    before = tree(agent_dev.repo)
-    version = ["--version", VERSIONS[agent]] if agent in VERSIONS else []
-    installed = agent_dev("install", agent, *version, env=certificates, timeout=600)
-    assert installed.returncode == 0, installed.stdout + installed.stderr
-    assert tree(agent_dev.repo) == before
-    assert agent_dev("sessions", "--all").stdout == "no running or waiting sessions\n"
+Record = Callable[[str, object], None]
 
+
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in AGENTS])
+def agent(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def user(agent: str) -> Iterator[AgentDev]:
+    with installed_agents.user_of(agent) as program:
+        yield program
+
+
+@pytest.fixture
+def installed(user: AgentDev, agent: str) -> AgentDev:
+    if not installed_agents.is_installed(user):
+        installed_agents.install(user, agent)
+    return user
+
+
+def setup_for(agent: str, model: AnyModel, user: AgentDev) -> tuple[Setup, tuple[str, ...]]:
+    """Point the agent to a model; return its setup, and the words that run it with a prompt."""
+    setup = SETUPS[agent](model.url)
+    setup.write_files(user.agent_home)
+    return setup, ("-p", "make a file", *setup.options(), agent, *setup.arguments)
+
+
+def has_worked(agent: str, model: AnyModel, terminal: Terminal) -> bool:
+    """Return whether the agent has done its prompt at a terminal, or shows all that it can without a login."""
+    if agent in LOGIN_FIRST:
+        return "Please login" in terminal.text()
+    return model.has_called or "Applied edit" in terminal.text()
+
+
+def test_it_is_installed_without_a_change_of_the_repository(user: AgentDev, agent: str) -> None:
+    if not installed_agents.is_installed(user):
+        before = tree(user.repo)
+        installed_agents.install(user, agent)
+        assert tree(user.repo) == before
+        assert user("sessions", "--all").stdout == "no running or waiting sessions\n"
+    assert user("install", "--list").stdout.count(" not installed") < len(SETUPS)
+
+
+def test_it_makes_a_change_that_is_applied(installed: AgentDev, agent: str) -> None:
+    before = tree(installed.repo)
     with AnyModel(COMMAND, SETUPS[agent]("").text) as model:
-        setup = SETUPS[agent](model.url)
-        setup.write_files(agent_dev.agent_home)
-        done = agent_dev("--no-merge", "-p", "make a file", *setup.options(), agent, *setup.arguments, timeout=240)
+        _, words = setup_for(agent, model, installed)
+        done = installed("--no-merge", *words, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     assert model.paths, "the agent asked the scripted model"
-    assert model.has_instructions == (agent in INSTRUCTED), "the agent learned how its sandbox works"
-    assert tree(agent_dev.repo) == before
-
-    assert agent_dev("merge", "--all").returncode == 0
-    assert (agent_dev.repo / "made.txt").read_text() == MADE
-    if agent in PAIRED:
-        _expect_two_at_once_to_work(agent_dev, agent)
+    assert model.has_instructions == (agent not in NOT_INSTRUCTED), "the agent learned how its sandbox works"
+    assert tree(installed.repo) == before
+    assert installed("merge", "--all").returncode == 0
+    assert (installed.repo / "made.txt").read_text() == MADE
 
 
-def _expect_two_at_once_to_work(agent_dev: AgentDev, agent: str) -> None:
-    """Run two sessions at the same time in the same agent home, whose state files must stay intact, and one more."""
+def test_it_works_at_a_terminal(installed: AgentDev, agent: str, record_property: Record) -> None:
+    """It starts, does its prompt, draws again at another size, and ends by Ctrl-C."""
+    with AnyModel(SHOWN, SETUPS[agent]("").text) as model:
+        setup, words = setup_for(agent, model, installed)
+        if agent in (*TYPED, *LOGIN_FIRST):
+            words = (*(() if agent in LOGIN_FIRST else setup.options()), agent, *setup.arguments)
+        argv: list[str | Path] = [PROGRAM, "--no-merge", "--name", "seen", *words]
+        environment = installed.terminal_environment()
+        with Terminal(argv, rows=30, cols=100, env=environment, cwd=installed.repo) as terminal:
+            if agent in TYPED:
+                interactive.send_prompt(terminal, "make a file")
+            interactive.wait_until(terminal, lambda: has_worked(agent, model, terminal), 120)
+            interactive.settle(terminal)
+            before = len(terminal.raw)
+            terminal.resize(40, 120)
+            terminal.wait_for(lambda _: len(terminal.raw) > before)
+            record_property("keys", interactive.leave(terminal))
+    if agent not in LOGIN_FIRST:
+        assert CHANGED.get(agent, "shown.txt") in installed.changes("seen")
+        assert installed("discard", "seen").returncode == 0
+
+
+def test_two_at_once_leave_its_state_files_intact(installed: AgentDev, agent: str) -> None:
+    """Run two sessions at the same time in the same agent home, and one more. Tried for the agents in PAIRED."""
 
     def run(name: str) -> int:
-        words = ("-p", "make a file", *setup.options(), agent, *setup.arguments)
-        return agent_dev("--no-merge", "--name", name, *words, timeout=240).returncode
+        return installed("--no-merge", "--name", name, *words, timeout=240).returncode
 
+    if agent not in PAIRED:
+        return
     with AnyModel(SECOND, SETUPS[agent]("").text, agents=2) as model, ThreadPoolExecutor(2) as pool:
-        setup = SETUPS[agent](model.url)
+        _, words = setup_for(agent, model, installed)
         assert list(pool.map(run, ("one", "two"))) == [0, 0]
-    assert set(_damaged_files(agent_dev.agent_home)) == set()
+    assert set(_damaged_files(installed.agent_home)) == set()
     with AnyModel(SECOND, SETUPS[agent]("").text) as model:
-        setup = SETUPS[agent](model.url)
+        _, words = setup_for(agent, model, installed)
         assert run("three") == 0
-    listed = json.loads(agent_dev("sessions", "--json").stdout)["sessions"]
-    assert {one["name"] for one in listed} == {"one", "two", "three"}
+    assert {one["name"] for one in installed.sessions()} == {"one", "two", "three"}
 
 
 def _damaged_files(home: Path) -> Iterator[str]:

@@ -200,6 +200,17 @@ def holds_log(pid: int) -> bool:
         return False  # a process that is not ours to read
 
 
+def test_the_draft_of_learn_names_the_hosts_that_were_reached(agent_dev: AgentDev) -> None:
+    words = ("learn", "--output", "draft.yaml", "bash", "-c", f'exec {PYTHON} -I -c "$0"', PATIENT + TALK)
+    with agent_dev.start("--net", "learn", "--no-merge", *words, before=in_internet()) as process:
+        one = Agent(agent_dev, process)
+        one.connect(f"{API}:22", "10.9.8.7:7000")
+        assert ["OUT" in answer for answer in one.answers()] == [True, False]
+        one.end()
+    hosts = (agent_dev.repo / "draft.yaml").read_text().partition("# allow:\n")[2]
+    assert hosts == f'#   - "{API}:22"\n'
+
+
 def test_learn_allows_public_names_and_prints_their_rules(agent_dev: AgentDev) -> None:
     targets = [f"{API}:{PORT}", f"{API}:22", "loop.example.org:7000", "meta.example.org:7000", "10.9.8.7:7000", f"{FILES}:{PORT}"]
     with agent(agent_dev, "--deny", FILES, net="learn") as one:

@@ -15,6 +15,7 @@ def test_a_profile_without_a_way_gets_no_instructions() -> None:
         "options": (),
         "variables": (),
         "files": (),
+        "seeds": (),
     }
 
 
@@ -33,6 +34,18 @@ def test_a_variable_that_is_set_keeps_its_value() -> None:
 
 def test_instructions_can_be_switched_off() -> None:
     assert not agent_instructions(Profile("x", instructions=False, agent=(OPTIONS, VARIABLES, FILES)), "/repo").files
+
+
+def test_a_seed_of_the_home_names_no_repository() -> None:
+    profile = Profile("x", agent=(("seed", ((".x/AGENTS.md", "{instructions}"), (".x/config", "a: 1"))),))
+    seeds = dict(agent_instructions(profile, "/repo").seeds)
+    assert seeds[".x/config"] == b"a: 1"
+    assert seeds[".x/AGENTS.md"].decode() == describe_sandbox(profile, "The repository")
+
+
+def test_without_instructions_only_other_seeds_are_left() -> None:
+    profile = Profile("x", instructions=False, agent=(("seed", ((".x/AGENTS.md", "{instructions}"), (".x/config", "a: 1"))),))
+    assert dict(agent_instructions(profile, "/repo").seeds) == {".x/config": b"a: 1"}
 
 
 @pytest.mark.parametrize(

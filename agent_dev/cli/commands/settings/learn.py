@@ -17,7 +17,7 @@ from agent_dev.session.sessions import CommandContext
 
 _ABOUT = """\
 Run an agent once and record what it misses: your files that it looks for and cannot see, programs that it does not find, and
-commands that are denied.
+commands that are denied. With `--net learn`, also the hosts that it reaches.
 
 They are written to a draft profile, as comments. The run is slower, because agent-dev records each file that it opens."""
 
@@ -66,4 +66,5 @@ def _write(path: str, agent: str, learned: Learned, home: str) -> None:
         file.write(draft_text(agent, learned, home))
     counts = (("path", learned.paths + learned.secrets), ("program", learned.programs), ("denied command", learned.commands))
     missed = ", ".join(f"{len(found)} {name}{'s' if len(found) > 1 else ''}" for name, found in counts if found)
-    notify(f"{agent} missed {missed}; draft profile written to {path}")
+    reached = f"{agent} reached {len(learned.hosts)} host{'s' if len(learned.hosts) > 1 else ''}" if learned.hosts else ""
+    notify(f"{' and '.join(filter(None, (missed and f'{agent} missed {missed}', reached)))}; draft profile written to {path}")

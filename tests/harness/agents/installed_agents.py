@@ -1,0 +1,81 @@
+"""Real agents, each installed once by `agent-dev install` in the home of a user of its own, which is kept between runs.
+
+The installation is kept at one path, because scripts of npm and pip contain it. All else in the home is new in each run.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.conftest import lay_out_home, lay_out_repository
+from tests.harness.agents.scripted import VERSIONS
+from tests.harness.program import AgentDev
+
+INSTALL_AGAIN = os.environ.get("AGENT_DEV_TEST_INSTALL") == "1"
+PYTHON = os.environ.get(
+    "AGENT_DEV_TEST_PYTHON", ""
+)  # the prefix of a newer Python than the distribution's, for agents that need it
+CERTIFICATES = ("NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
+_MARK = "installed-by-tests"
+
+
+@contextmanager
+def user_of(agent: str) -> Iterator[AgentDev]:
+    """Give the program as a user runs it who has an agent installed, or not yet; other test processes wait."""
+    default = Path.home() / ".cache/agent-dev-tests"
+    place = Path(os.environ.get("AGENT_DEV_TEST_CACHE") or default) / "agents" / f"{agent}-{VERSIONS[agent]}"
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept, used = place / "installation", place / "user"
+        _put_away(used, kept)
+        if INSTALL_AGAIN:
+            shutil.rmtree(kept, ignore_errors=True)
+        program = _lay_out(used)
+        if kept.exists():
+            kept.rename(_installation(used))
+        try:
+            yield program
+        finally:
+            _put_away(used, kept)
+
+
+def is_installed(program: AgentDev) -> bool:
+    """Return whether an earlier run, or an earlier test of this one, has installed the agent."""
+    return (program.agent_home / ".local/agent" / _MARK).exists()
+
+
+def install(program: AgentDev, agent: str) -> None:
+    """Install an agent in its version, as a user would."""
+    certificates = {name: os.environ[name] for name in CERTIFICATES if name in os.environ}
+    done = program("install", agent, "--version", VERSIONS[agent], env=certificates, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (program.agent_home / ".local/agent" / _MARK).touch()
+
+
+def _installation(used: Path) -> Path:
+    return used / "home/aihome/.local/agent"
+
+
+def _lay_out(used: Path) -> AgentDev:
+    used.mkdir()
+    home = lay_out_home(used)
+    _installation(used).parent.mkdir(0o700, parents=True)
+    if PYTHON:  # where the program `pyenv` has one
+        (home / ".pyenv/versions").mkdir(parents=True)
+        (home / ".pyenv/versions/newer").symlink_to(PYTHON)
+    return AgentDev(home, lay_out_repository(home))
+
+
+def _put_away(used: Path, kept: Path) -> None:
+    """Keep a complete installation, and remove all else."""
+    made = _installation(used)
+    if (made / _MARK).exists():
+        shutil.rmtree(kept, ignore_errors=True)
+        made.rename(kept)
+    for folder, _, _ in os.walk(used):
+        os.chmod(folder, 0o700)  # an agent may have made directories read-only
+    shutil.rmtree(used, ignore_errors=True)
