@@ -12,6 +12,7 @@ import ipaddress
 import resource
 import socket
 import struct
+import time
 
 from agent_dev.config.network_rules import LocalRule
 from agent_dev.network import access, dns
@@ -22,14 +23,14 @@ from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.names import NameTable
 from agent_dev.network.packet_rules import DNS_PORT, GATE4, GATE6
 from agent_dev.network.programs import ProgramFinder
-from agent_dev.network.rate import RateLimit
+from agent_dev.network.rate import RateLimit, TimeBudget
 
 _MAX_CONNECTIONS = 4096
 _SPARE_FILES = 64
 _AT_ONCE = 64  # connections or queries handled before other sockets get their turn
 _ORIGINAL_DESTINATION = 80  # SO_ORIGINAL_DST, IP6T_SO_ORIGINAL_DST
 _DNS_STREAM, _CLOSE = 30, 2  # seconds
-_LOOKUPS = 32, 50  # of programs: a burst, then so many a second
+_LOOKUPS = 0.1, 0.05  # seconds for lookups of programs, then a share of the time: one with many open files takes 7 ms
 _QUERIES = 4000, 2000  # DNS queries: as above
 
 
@@ -40,7 +41,7 @@ class Gateway:
         self._sockets, self._forwarder, self._finder = sockets, forwarder, finder
         self._local = {rule.inside: rule for rule in forwarder.decider.rules.allow if isinstance(rule, LocalRule)}
         self._names = NameTable()
-        self._lookups, self._queries = RateLimit(*_LOOKUPS), RateLimit(*_QUERIES)
+        self._lookups, self._queries = TimeBudget(*_LOOKUPS), RateLimit(*_QUERIES)
         self._tasks: set[asyncio.Task[None]] = set()
         self._max_connections = min(_MAX_CONNECTIONS, (_raise_file_limit() - _SPARE_FILES) // 2)
 
@@ -132,8 +133,10 @@ class Gateway:
     def _connection(self, wanted: Destination, client: socket.socket) -> Connection:
         """Return a connection, with its program unless there are too many connections to look it up."""
         entry = ConnectionEntry(wanted)
-        if self._lookups.take():
+        if self._lookups.is_left():
+            begin = time.thread_time()
             pid, program = self._finder.find(client, str(wanted.address), wanted.port)
+            self._lookups.spend(time.thread_time() - begin)
             entry.row |= {"pid": pid, "program": program} if pid else {}
         return Connection(wanted, client, entry)
 

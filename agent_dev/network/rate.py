@@ -1,4 +1,4 @@
-"""A rate limit: a burst, then a number of events per second."""
+"""Limits of events and of processor time: a burst, then so much per second."""
 
 import time
 
@@ -19,3 +19,22 @@ class RateLimit:
             return False
         self._tokens -= 1
         return True
+
+
+class TimeBudget:
+    """A limit of the processor time for work that can be omitted: some seconds, then a share of the time."""
+
+    def __init__(self, burst: float, share: float) -> None:
+        self._burst, self._share = burst, share
+        self._left, self._at = burst, time.monotonic()
+
+    def is_left(self) -> bool:
+        """Return whether there is time left."""
+        now = time.monotonic()
+        self._left = min(self._burst, self._left + (now - self._at) * self._share)
+        self._at = now
+        return self._left > 0
+
+    def spend(self, seconds: float) -> None:
+        """Take time from it; it can become negative."""
+        self._left -= seconds

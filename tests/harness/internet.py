@@ -80,6 +80,12 @@ def ask(host, port, data=None, tls=None, family=0):
         return error.reason
     except OSError as error:
         return errno.errorcode.get(error.errno, str(error))
+def at_once(run, cases):
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(64) as pool:
+        return [*pool.map(run, cases)]
+def ask_all(*calls):  # at the same time: a silent client waits half a second for its refusal
+    return at_once(lambda call: ask(*call), calls)
 """
 
 
@@ -102,7 +108,8 @@ class _Web(socketserver.BaseRequestHandler):
             while data := self.request.recv(100):
                 self.request.sendall(data)
             return
-        body = b"OUT %b host=%b\n" % (first, host)
+        more = b" accepted=%d" % self.server.accepted if b"/accepted" in first else b""  # type: ignore[attr-defined]
+        body = b"OUT %b host=%b%b\n" % (first, host, more)
         self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
 
 
@@ -120,7 +127,13 @@ class _Server(socketserver.ThreadingTCPServer):
     def __init__(self, address: str, port: int, handler: type[socketserver.BaseRequestHandler]) -> None:
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         super().__init__((address, port), handler)
+        self.accepted = 0
         threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def process_request(self, request: socket.socket, address: object) -> None:  # type: ignore[override]
+        """Count a connection, and start its thread."""
+        self.accepted += 1
+        super().process_request(request, address)
 
     def finish_request(self, request: socket.socket, address: object) -> None:  # type: ignore[override]
         """Serve one connection, in its own thread."""

@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from tests.containment.support.world import Machine
-from tests.harness.internet import CLIENT, PORT, in_internet
+from tests.harness.inside_python import InsidePython
+from tests.harness.internet import CLIENT, PORT
 
 API, EVIL = "api.example.org", "evil.example.net"
 RULES = (f"{API}:80,443,{PORT}", *(f"{name}.example.org:{PORT}" for name in ("rebound", "meta", "loop", "corp")))
+OPTIONS = ("--net", "allow", *(word for rule in RULES for word in ("--allow", rule)))
 
 
-def attempt(world: Machine, code: str, *options: str) -> Any:
-    """Run code inside, in the small internet; it assigns `result`."""
-    words = [word for rule in RULES for word in ("--allow", rule)]
-    code = f"{CLIENT}\n{code}\nprint(json.dumps(result))"
-    return world.program.run_python_inside(code, "--net", "allow", *words, *options, before=in_internet())
+def attempt(sandbox: InsidePython, code: str) -> Any:
+    """Run code inside; it assigns `result`."""
+    return sandbox.run(f"{CLIENT}\n{code}\nprint(json.dumps(result))")

@@ -1,22 +1,24 @@
 """CONTAINMENT C: ways out of a network of the sandbox's own (`net: allow`)."""
 
+import json
 import socket
 from pathlib import Path
 from secrets import token_hex
 
 import pytest
 
-from tests.containment.network.attempts import API, EVIL, attempt
+from tests.containment.network.attempts import API, EVIL, OPTIONS, attempt
 from tests.containment.rows import row
 from tests.containment.support.world import Machine
-from tests.harness.internet import LOCAL_PORT, PORT
+from tests.harness.inside_python import InsidePython
+from tests.harness.internet import CLIENT, LOCAL_PORT, PORT, in_internet
 from tests.harness.program import PYTHON, wait_until
 
 GET = b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n"
 
 
-def test_the_attempts_would_succeed_where_a_rule_allows_them(world: Machine) -> None:
-    found = attempt(world, f"result = [ask({API!r}, 443), ask({API!r}, 80), ask({API!r}, {PORT})]")
+def test_the_attempts_would_succeed_where_a_rule_allows_them(allowed: InsidePython) -> None:
+    found = attempt(allowed, f"result = [ask({API!r}, 443), ask({API!r}, 80), ask({API!r}, {PORT})]")
     assert all("OUT" in answer for answer in found)
 
 
@@ -24,7 +26,7 @@ def test_the_attempts_would_succeed_where_a_rule_allows_them(world: Machine) -> 
     "use the address of an allowed name for another name in TLS, also in capitals, in small records, in small pieces",
     "`net: allow`: the ClientHello is read whole, by OpenSSL, before a byte is forwarded; its name must be the one connected to",
 )
-def test_c60_tls_for_another_name_is_refused(world: Machine) -> None:
+def test_c60_tls_for_another_name_is_refused(allowed: InsidePython) -> None:
     code = f"""
 def cut(name, record, piece):
     outgoing, context = ssl.MemoryBIO(), ssl.create_default_context()
@@ -45,7 +47,7 @@ result = [ask({API!r}, 443, tls=name) for name in ({EVIL!r}, {EVIL.upper()!r}, "
 result += [cut({EVIL!r}, record, piece) for record, piece in ((1 << 14, 1 << 14), (7, 1 << 14), (1 << 14, 50))]
 result += [ask({EVIL!r}, 443, tls={API!r})]
 """
-    found = attempt(world, code)
+    found = attempt(allowed, code)
     assert found == ["TLSV1_ALERT_ACCESS_DENIED"] * 3 + ["150301"] * 3 + ["TLSV1_ALERT_ACCESS_DENIED"]
 
 
@@ -53,7 +55,7 @@ result += [ask({EVIL!r}, 443, tls={API!r})]
     "ask an allowed server for another host in HTTP: at once, in a later request, in a pipeline, hidden by ambiguous framing",
     "`net: allow`: each request is parsed, and held back until its only Host is the name connected to; ambiguity is refused",
 )
-def test_c61_http_for_another_host_is_refused(world: Machine) -> None:
+def test_c61_http_for_another_host_is_refused(allowed: InsidePython) -> None:
     good, evil = GET % API.encode(), GET % EVIL.encode()
     smuggled = b"POST / HTTP/1.1\r\nHost: %b\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" % (
         API.encode(),
@@ -71,7 +73,7 @@ def talk(pieces):
         return answer
 result = [talk(pieces) for pieces in {pieces!r}]
 """
-    found = attempt(world, code)
+    found = attempt(allowed, code)
     assert [answer.split(" ")[1] for answer in found] == ["403"] * len(pieces)
     assert not any(f"host={EVIL}" in answer or "OUT GET http" in answer for answer in found)
 
@@ -92,19 +94,18 @@ LITERALS += [
     "connect to an address instead of a name, in every spelling, to the gateway's own ports, to an unused stand-in address",
     "`net: allow`: only rules about addresses allow addresses; the gateway's own are always refused",
 )
-def test_c62_addresses_that_no_rule_names_are_refused(world: Machine) -> None:
-    code = f"result = [[ask(one, port, b'') for port in (1, 80, {PORT})] for one in {LITERALS}]"
-    found = attempt(world, code)
-    assert {answer for answers in found for answer in answers} == {"ECONNRESET"}
+def test_c62_addresses_that_no_rule_names_are_refused(allowed: InsidePython) -> None:
+    code = f"result = ask_all(*((one, port, b'') for port in (1, 80, {PORT}) for one in {LITERALS}))"
+    assert set(attempt(allowed, code)) == {"ECONNRESET"}
 
 
 @row(
     "use an allowed name that leads to a loopback, metadata or private address, also next to a public one (DNS rebinding)",
     "`net: allow`: the gateway resolves names and checks every address; it connects to exactly what it checked",
 )
-def test_c63_names_lead_to_public_addresses_only(world: Machine) -> None:
+def test_c63_names_lead_to_public_addresses_only(allowed: InsidePython) -> None:
     names = ("rebound", "meta", "loop", "corp")
-    found = attempt(world, f"result = [ask(f'{{name}}.example.org', {PORT}) for name in {names}]")
+    found = attempt(allowed, f"result = ask_all(*((f'{{name}}.example.org', {PORT}) for name in {names}))")
     assert found == ["ECONNRESET"] * len(names)
 
 
@@ -112,7 +113,7 @@ def test_c63_names_lead_to_public_addresses_only(world: Machine) -> None:
     "send anything that is neither TCP nor DNS: UDP, QUIC, ICMP, SCTP, raw packets, also from the gateway's address",
     "`net: allow`: nf_tables rules refuse it at once; raw sockets need a capability; the namespace has no other interface",
 )
-def test_c64_other_protocols_are_refused(world: Machine) -> None:
+def test_c64_other_protocols_are_refused(allowed: InsidePython) -> None:
     code = """
 def send(*kind, source="", address="93.184.215.14", port=443):
     try:
@@ -133,7 +134,7 @@ result = [
     send(socket.AF_PACKET, raw, 3), send(socket.AF_INET, socket.SOCK_STREAM, 132),
 ]
 """
-    found = attempt(world, code)
+    found = attempt(allowed, code)
     assert "sent" not in found
     assert found[:2] == ["EPERM", "EPERM"]
 
@@ -142,7 +143,7 @@ result = [
     "send data in DNS queries (a tunnel), or ask for records that bring addresses or keys",
     "`net: allow`: the gateway answers all queries itself; a name has a stand-in address and nothing else; the table is bounded",
 )
-def test_c65_dns_queries_do_not_leave(world: Machine) -> None:
+def test_c65_dns_queries_do_not_leave(allowed: InsidePython) -> None:
     code = f"""
 def query(name, kind, server="8.8.8.8"):
     data = struct.pack(">HHHHHH", 9, 0x100, 1, 0, 0, 0)
@@ -158,7 +159,7 @@ for number in range(2000):
     query(f"{{number:050}}.tunnel.example.net", 1)
 result += [time.monotonic() - begin]
 """
-    *answers, seconds = attempt(world, code)
+    *answers, seconds = attempt(allowed, code)
     assert answers == [1, 1, 1, 1, *[0] * 7]
     assert seconds < 20
 
@@ -208,8 +209,8 @@ result += [json.loads(os.read(reader, 4096))]
     "change routes, addresses or rules, or listen on the gateway's ports, also as root of a nested user namespace",
     "`net: allow`: the network namespace belongs to a user namespace in which the agent has no capability",
 )
-def test_c66_the_network_cannot_be_changed_from_inside(world: Machine) -> None:
-    *found, (nested, entered) = attempt(world, CHANGE)
+def test_c66_the_network_cannot_be_changed_from_inside(allowed: InsidePython) -> None:
+    *found, (nested, entered) = attempt(allowed, CHANGE)
     assert "changed" not in (*found, *nested)
     assert found[4:] == ["EACCES", "EACCES"]
     assert entered == -1
@@ -219,7 +220,7 @@ def test_c66_the_network_cannot_be_changed_from_inside(world: Machine) -> None:
     "connect to servers on the host's loopback or to its abstract sockets from a network of the sandbox's own",
     "`net: allow`: the sandbox has a loopback of its own; only ports that a localhost rule names lead to the host's",
 )
-def test_c67_the_hosts_loopback_is_not_reachable(world: Machine) -> None:
+def test_c67_the_hosts_loopback_is_not_reachable(allowed: InsidePython) -> None:
     name = f"agent-dev-test-{token_hex(6)}"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(f"\0{name}")
@@ -232,7 +233,7 @@ try:
 except OSError as error:
     result.append(errno.errorcode[error.errno])
 """
-        *ports, abstract = attempt(world, code)
+        *ports, abstract = attempt(allowed, code)
     assert set(ports) == {"ECONNREFUSED"}
     assert abstract != "connected"
 
@@ -258,13 +259,16 @@ def test_c68_sessions_with_different_rules_share_no_home(world: Machine, rule: s
     "both check every address as a rule would, before a question is asked; questions and answers are files outside the sandbox",
 )
 def test_c69_learn_and_ask_open_nothing_that_is_not_public(world: Machine) -> None:
-    folder = str(world.program.state)
     code = f"""
 import os
-names = [ask(f"{{name}}.example.org", {PORT}, b"") for name in ("rebound", "meta", "loop", "corp")]
-literals = [ask(one, {PORT}, b"") for one in ("10.9.8.7", "169.254.169.254", "::ffff:10.9.8.7", "28.9.9.9")]
-result = [*names, *literals, os.path.exists({folder!r})]
+names = [f"{{name}}.example.org" for name in ("rebound", "meta", "loop", "corp")]
+refused = ask_all(*((one, {PORT}, b"") for one in (*names, "10.9.8.7", "169.254.169.254", "::ffff:10.9.8.7", "28.9.9.9")))
+public = sys.argv[1:] and ask("files.example.org", {PORT})
+print(json.dumps([*refused, os.path.exists({str(world.program.state)!r}), public]))
 """
-    for net in ("learn", "ask"):
-        assert attempt(world, code, "--net", net) == [*["ECONNRESET"] * 8, False]
-    assert "OUT" in attempt(world, f"result = ask('files.example.org', {PORT})", "--net", "learn")
+    for net, more in (("learn", ["public"]), ("ask", [])):
+        words = ("--net", net, *OPTIONS[2:], "--", PYTHON, "-I", "-c", CLIENT + code, *more)
+        done = world.program(*words, before=in_internet())
+        *refused, is_shown, public = json.loads(done.stdout)
+        assert (refused, is_shown) == (["ECONNRESET"] * 8, False)
+        assert "OUT" in public if more else not public

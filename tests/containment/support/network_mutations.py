@@ -114,6 +114,11 @@ NETWORK_MUTATIONS: dict[str, Mutation] = {
     "a network for each session": (_with_host_network, f"{_MORE} -k c85"),
     "other numbers for known services": (_patched(automatic, "outside_ports", lambda inside: (inside, 0)), f"{_MORE} -k c86"),
     "an environment without proxies": (_patched(plan, "GATEWAY_NETS", ()), f"{_MORE} -k c87"),
+    "no connection outside for an idle client": (
+        _patched(inspection.Inspection, "client_speaks_first", False),  # noqa: FBT003  (the value of an attribute)
+        f"{_MORE} -k c88",
+    ),
+    "rules for a socket in a nested network": (_with_all_addresses, f"{_MORE} -k c89"),
     "hosts of the ssh-agent": (_patched(known_hosts, "read_host_keys", lambda *_: _EveryHost()), f"{_SSH} -k c90"),
     "signatures of hosts": (_patched(signatures, "is_signed", lambda *_: True), f"{_SSH} -k c91"),
 }
