@@ -164,6 +164,12 @@ def explain_host(host: str, prepared: PreparedRun, folder: str = "") -> Explanat
     net = prepared.settings.profile.net
     origin = f"net: {net} ({prepared.settings.origins.get('net', BUILT_IN)})"
     name = host.rpartition(":")[0].strip("[]") if "]:" in host or host.count(":") == 1 else host.strip("[]")
+    if net != "host" and name in _LOOPBACK and prepared.settings.profile.publish:
+        from agent_dev.run.network import why_host  # only with published ports
+
+        published = why_host.explain_published(host, prepared.settings)
+        if published:
+            return Explanation(host, *published)
     if net == "none":
         text = "the agent has a loopback interface of its own" if name in _LOOPBACK else "the agent has no network"
         return Explanation(host, UNREACHABLE, text, origin, ("agent-dev --net host AGENT", f"net: host in {_CONFIG}"))

@@ -36,16 +36,19 @@ NAMES = {  # name: addresses that it leads to
     "loop.example.org": ("127.0.0.1",),
     brokered_host.API: (brokered_host.ADDRESS,),
     brokered_host.GIT: (brokered_host.ADDRESS,),
+    brokered_host.UNCERTIFIED: (brokered_host.ADDRESS,),
 }
+CERTIFIED = tuple(name for name in NAMES if name != brokered_host.UNCERTIFIED)
 PORT, LOCAL_PORT = 7000, 8081
 _CERTIFICATE = "AGENT_DEV_TEST_CERTIFICATE"
+BRIDGE = "AGENT_DEV_TEST_BRIDGE"  # a variable: the Unix socket to which the brokered API leads instead
 
 
 def make_certificate(folder: Path, *names: str) -> Path:
     """Make a certificate for some names, or all of this internet, and its key; return the file."""
     path = folder / "site.pem"
     words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-    words += ["-subj", "/CN=internet", "-addext", "subjectAltName=" + ",".join(f"DNS:{name}" for name in names or NAMES)]
+    words += ["-subj", "/CN=internet", "-addext", "subjectAltName=" + ",".join(f"DNS:{name}" for name in names or CERTIFIED)]
     subprocess.run([*words, "-keyout", folder / "key.pem", "-out", path], check=True, capture_output=True)
     path.write_text(path.read_text() + (folder / "key.pem").read_text())
     path.chmod(0o644)
@@ -120,6 +123,27 @@ class _Hello(socketserver.BaseRequestHandler):
         self.request.sendall(b"OUT hello from %b\n" % self.request.getsockname()[0].encode())
 
 
+class _Bridge(socketserver.BaseRequestHandler):
+    """Leads to a server outside of this internet, on a Unix socket."""
+
+    def handle(self) -> None:
+        with socket.socket(socket.AF_UNIX) as outside:
+            outside.connect(os.environ[BRIDGE])
+            thread = threading.Thread(target=_copy, args=(outside, self.request), daemon=True)
+            thread.start()
+            _copy(self.request, outside)
+            thread.join()
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # one of them is gone
+
+
 class _Server(socketserver.ThreadingTCPServer):
     daemon_threads, allow_reuse_address, request_queue_size = True, True, 2048
     tls: ssl.SSLContext | None = None
@@ -153,7 +177,8 @@ def _serve() -> "list[socketserver.BaseServer]":
         if address == brokered_host.ADDRESS and os.environ.get(brokered_host.FOLDER):
             servers.append(brokered_host.start(context))
             continue
-        secure = _Server(address, 443, _Web)
+        is_bridge = address == brokered_host.ADDRESS and os.environ.get(BRIDGE)
+        secure = _Server(address, 443, _Bridge if is_bridge else _Web)
         secure.tls = context
         servers.append(secure)
     servers += [_Server("127.0.0.1", LOCAL_PORT, _Hello), _Server("93.184.215.14", 22, _Hello)]

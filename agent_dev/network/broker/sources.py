@@ -5,6 +5,7 @@ import stat
 import subprocess
 
 from agent_dev.config.credentials import Credential
+from agent_dev.linux import syscalls
 from agent_dev.linux.programs import find_program
 from agent_dev.network.broker.options import BrokerOptions
 from agent_dev.paths import expand, is_below
@@ -65,6 +66,7 @@ def _run(command: tuple[str, ...], options: BrokerOptions) -> bytes:
             capture_output=True,
             timeout=_PATIENCE,
             check=False,
+            preexec_fn=syscalls.die_with_parent,  # noqa: PLW1509  (this process has no threads)
         )
     except subprocess.TimeoutExpired:
         raise NoKey(f"{name} timed out after {_PATIENCE} s") from None

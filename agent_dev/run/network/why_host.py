@@ -2,13 +2,14 @@
 
 from agent_dev.config import network_rules
 from agent_dev.config.network_rules import HTTPS, LocalRule
-from agent_dev.config.profile import BUILT_IN
+from agent_dev.config.profile import BUILT_IN, Settings
+from agent_dev.config.published_ports import fixed_ports
 from agent_dev.network.addresses import is_public
 from agent_dev.network.deciding.live_rules import read_session_rules
 from agent_dev.run.network import credentials
 from agent_dev.run.request import PreparedRun
 
-REACHABLE, UNREACHABLE, ASKED = "reachable", "not reachable", "asks you"
+REACHABLE, UNREACHABLE, ASKED, INSIDE = "reachable", "not reachable", "asks you", "in the sandbox"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _CONFIG = "config.yaml"
 HTTP = 80
@@ -41,6 +42,18 @@ def explain_by_rules(host: str, name: str, prepared: PreparedRun, folder: str) -
     rule = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
     origin = f"net: {profile.net} ({prepared.settings.origins.get('net', BUILT_IN)})"
     return state, text, origin, (f"--allow {rule}", f"allow: [{rule!r}] in {_CONFIG}")
+
+
+def explain_published(host: str, settings: Settings) -> Found | None:
+    """Explain a port of the sandbox's loopback that is published on this machine; None for any other port."""
+    number = host.rpartition(":")[2]
+    found = next((one for one in fixed_ports(settings.profile.publish) if str(one.inside) == number), None)
+    if found is None:
+        return None
+    optional = ", if it is free there" if found.is_optional else ""
+    place = f"[{found.address}]" if ":" in found.address else found.address
+    text = f"a server of the agent, published at {place}:{found.outside}{optional}"
+    return INSIDE, text, f"publish: {found.text} ({settings.origins.get(f'publish:{found.text}', BUILT_IN)})", ()
 
 
 def _without_rule(net: str, name: str, *, is_public_target: bool) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from tests.containment.rows import row
 from tests.containment.support.world import Machine
 from tests.harness.internet import in_internet
 from tests.harness.program import PYTHON, AgentDev, children, wait_until
-from tests.harness.servers.brokered_host import API, FOLDER, GIT, REAL
+from tests.harness.servers.brokered_host import API, FOLDER, GIT, REAL, UNCERTIFIED
 
 ASK = f"""
 import base64, http.client, json, os, ssl, struct, sys
@@ -33,8 +33,9 @@ def configure(program: AgentDev, **more: Any) -> dict[str, Any]:
     env, *others = in_internet()
     certificate = next(word.partition("=")[2] for word in others if word.startswith("AGENT_DEV_TEST_CERTIFICATE="))
     api = {"host": API, "variable": "API_KEY", "env": "MY_KEY"}
+    bad = {"host": UNCERTIFIED, "variable": "BAD_KEY", "env": "MY_KEY"}
     git = {"host": GIT, "variable": "GIT_KEY", "env": "MY_KEY", "user": "x-access-token", "push": ["agent/*"]}
-    value = {"net": "allow", "upstream_ca": certificate, "credentials": {"api": api, "code": git}, **more}
+    value = {"net": "allow", "upstream_ca": certificate, "credentials": {"api": api, "code": git, "bad": bad}, **more}
     path = Path(program.env["XDG_CONFIG_HOME"]) / "agent-dev/config.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value))
@@ -130,8 +131,10 @@ try:
 except OSError as error:
     result.append([403, error.reason])
 """
+    code += f"result.append(ask(x_api_key=os.environ['BAD_KEY'], host={UNCERTIFIED!r}))\n"
     found = attempt(world, code, allow=["files.example.org:80"])
-    assert [status for status, _ in found] == [403, 403, 403, 200, 403]
+    assert [status for status, _ in found] == [403, 403, 403, 200, 403, 502]
+    assert "its certificate is not valid" in found[-1][1]
     assert REAL not in str(found)
 
 

@@ -1,5 +1,6 @@
 """Mutations that remove the protections of `net: allow`, as in `tests.containment.mutations`."""
 
+import ssl
 from collections.abc import Callable
 from ipaddress import ip_network
 from typing import Any
@@ -71,6 +72,17 @@ def _with_http_alone() -> None:
     vars(start)["start_broker"] = lambda *parts: {key: one for key, one in begin(*parts).items() if key[1] == inspection.HTTP}
 
 
+def _with_any_certificate() -> None:
+    make = start._outside_context
+
+    def made(upstream_ca: str) -> ssl.SSLContext:
+        context = make(upstream_ca)
+        context.check_hostname = False
+        return context
+
+    vars(start)["_outside_context"] = made
+
+
 def _with_any_key() -> None:
     replace = keys._real_value
 
@@ -101,6 +113,7 @@ NETWORK_MUTATIONS: dict[str, Mutation] = {
     "the refusal of other keys": (_with_any_key, f"{_CREDENTIALS} -k c71"),
     "the broker for TLS": (_with_http_alone, f"{_CREDENTIALS} -k c71"),
     "the host of a request with a key": (_patched(keys, "_check_form", lambda *_: None), f"{_CREDENTIALS} -k c72"),
+    "the certificate of a host with a key": (_with_any_certificate, f"{_CREDENTIALS} -k c72"),
     "the branches of a push": (_patched(push_check.PushCheck, "_decide", lambda _: None), f"{_CREDENTIALS} -k c73"),
     "the hidden memory of keys": (_patched(start, "_hide_memory", lambda: None), f"{_CREDENTIALS} -k c74"),
     "the protocol of the first bytes": (

@@ -44,7 +44,7 @@ class Asked:
 class AnyModel(TestServer):
     """A model server as a context manager. `paths`: the requested paths; `has_called`: the command was run by a tool.
 
-    `has_instructions`: a request had the text that tells an agent how its sandbox works.
+    `has_instructions`: a request had the text that tells an agent how its sandbox works. `keys`: those of the requests.
     """
 
     def __init__(self, command: str, text: str = "A title", *, agents: int = 1) -> None:
@@ -52,6 +52,7 @@ class AnyModel(TestServer):
         self._agents = threading.Barrier(agents)
         self.command, self.text = command, text
         self.paths: list[str] = []
+        self.keys: set[str] = set()
         self.tools: set[str] = set()
         self.has_called = False
         self.has_instructions = False
@@ -227,6 +228,7 @@ class _Handler(QuietHandler, BaseHTTPRequestHandler):
         body = json.loads(text)
         model.has_instructions |= INSTRUCTIONS in text
         model.paths.append(f"POST {self.path}")
+        model.keys.add(self.headers.get("x-api-key") or self.headers.get("Authorization", "").removeprefix("Bearer "))
         found = next((one for end, one in _PROTOCOLS.items() if path.endswith(end)), None)
         if found is None:
             model.unanswered.append(self.path)

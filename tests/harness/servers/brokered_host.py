@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ADDRESS = "93.184.215.20"
 API, GIT = "keys.example.org", "git.example.org"
+UNCERTIFIED = "uncertified.example.org"  # a name that is not in the server's certificate
 FOLDER = "AGENT_DEV_TEST_HOSTED"  # a variable: the directory of bare repositories
 REAL = "REAL-KEY-3f9c1d27a65b480e"
 _BLOCK = bytes(1 << 16)

@@ -1,12 +1,18 @@
 """`credentials:`: keys that programs use without seeing them, against a TLS server that accepts the real key alone."""
 
 import json
+import os
+import signal
 import subprocess
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
+import pytest
+
+from agent_dev.linux.process import parent_pid
 from tests.harness.internet import in_internet
-from tests.harness.program import AgentDev
+from tests.harness.program import AgentDev, processes, wait_until
 from tests.harness.servers.brokered_host import API, FOLDER, GIT, REAL
 
 CLIENT = """
@@ -163,7 +169,9 @@ def test_git_pushes_only_the_branches_that_a_pattern_names(agent_dev: AgentDev) 
     git remote add origin https://{GIT}/served.git
     try() {{ git push "$@" 2>&1 | grep -o 'agent-dev: .*' || echo passed; }}
     try origin main:agent/one; try origin main; try origin v1; try origin :agent/one; try -f origin main:agent/one main
-    for version in 0 1 2; do try -q -o x origin main:agent/v$version -c protocol.version=$version 2>/dev/null; done
+    for version in 0 1 2; do
+        git -c protocol.version=$version push -q origin main:agent/v$version && git -c protocol.version=$version ls-remote -q origin agent/v$version
+    done
     git -c http.postBuffer=1 push -q origin main:agent/chunked && echo chunked
     git ls-remote origin | cut -f2
     """
@@ -177,7 +185,9 @@ def test_git_pushes_only_the_branches_that_a_pattern_names(agent_dev: AgentDev) 
     assert "a push to refs/heads/main is not allowed" in lines[4]
     refs = subprocess.run(["git", "-C", bare, "for-each-ref", "--format=%(refname)"], capture_output=True, text=True, check=True)
     assert "chunked" in lines
-    assert {"refs/heads/agent/one", "refs/heads/agent/chunked"} <= set(refs.stdout.split())
+    versions = {f"refs/heads/agent/v{version}" for version in range(3)}  # of git's protocol
+    assert {"refs/heads/agent/one", "refs/heads/agent/chunked", *versions} <= set(refs.stdout.split())
+    assert versions <= {line.partition("\t")[2] for line in lines}
     assert not {"refs/heads/main", "refs/tags/v1"} & set(refs.stdout.split())
 
 
@@ -219,6 +229,17 @@ def test_a_key_comes_from_a_file_or_a_command_or_nothing_starts(agent_dev: Agent
         _configure_source(agent_dev, source)
         code = CLIENT + "print(json.dumps(ask(x_api_key=KEY)['headers']['x-api-key']))"
         assert agent_dev.run_python_inside(code, before=words(agent_dev.home)) == "(real)"
+
+
+@pytest.mark.parametrize("victim", ["launcher", "gateway"])
+def test_a_command_that_reads_a_key_ends_with_who_wanted_it(agent_dev: AgentDev, victim: str) -> None:
+    marker = f"marker-{token_hex(6)}"
+    _configure_source(agent_dev, {"command": ["sh", "-c", "sleep 60; :", marker]})
+    with agent_dev.start("--", "true") as process:
+        (command,) = wait_until(lambda: processes(marker), "the command runs")
+        os.kill(process.pid if victim == "launcher" else parent_pid(command), signal.SIGKILL)
+        wait_until(lambda: not processes(marker), "the command has ended")
+        assert process.wait(20) == (-signal.SIGKILL if victim == "launcher" else 125)
 
 
 def _configure_source(program: AgentDev, source: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import lay_out_home, lay_out_repository
 from tests.harness.internet import CLIENT, PORT, in_internet
 from tests.harness.program import PYTHON, AgentDev
 
@@ -17,67 +18,71 @@ def logged(program: AgentDev, *words: str) -> list[dict[str, Any]]:
     return rows
 
 
+_REQUEST = "GET / HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n"
+_VISITS = f"""
+open("new", "w").close()  # a session without changes is not kept
+[ask("{API}", {PORT}), ask("{API}", 22, b""), ask("loop.example.org", {PORT}), ask("localhost", {PORT})]
+with socket.create_connection(("{API}", 80), 10) as one:
+    for host in ("{API}", "evil.example.net"):
+        one.sendall(("{_REQUEST}" % host).encode())
+        one.recv(4000)
+last = socket.create_connection(("{API}", 8080), 10)
+last.sendall(("{_REQUEST}" % "{API}:8080").encode())
+last.recv(100)
+__import__("os")._exit(0)
+"""
+
+
 def visit(program: AgentDev, code: str) -> None:
     """Run code in a session that is kept."""
-    words = (
-        "--net",
-        "allow",
-        "--allow",
-        f"{API}:80,{PORT}",
-        "--allow",
-        f"loop.example.org:{PORT}",
-        "--allow",
-        f"localhost:9 as {PORT}",
-    )
-    code = f"{CLIENT}\nopen('new', 'w').close()\n{code}"
-    done = program(*words, "--no-merge", "--", PYTHON, "-I", "-c", code, before=in_internet())
+    rules = (f"{API}:80,8080,{PORT}", f"loop.example.org:{PORT}", f"localhost:9 as {PORT}")
+    words = [word for rule in rules for word in ("--allow", rule)]
+    done = program("--net", "allow", *words, "--no-merge", "--", PYTHON, "-I", "-c", CLIENT + code, before=in_internet())
     assert done.returncode == 0, done.stderr
 
 
-def test_connections_are_logged_with_their_reason_bytes_and_program(agent_dev: AgentDev) -> None:
-    visit(agent_dev, f"[ask('{API}', {PORT}), ask('{API}', 22, b''), ask('loop.example.org', {PORT}), ask('localhost', {PORT})]")
-    allowed, denied, looped, local = sorted(logged(agent_dev), key=lambda row: row["time"])  # each is logged when it ends
-    assert (allowed["name"], allowed["port"], allowed["decision"], allowed["rule"]) == (API, PORT, "allow", f"{API}:80,{PORT}")
+@pytest.fixture(scope="module")
+def visited(tmp_path_factory: pytest.TempPathFactory) -> AgentDev:
+    """Return the program with an ended session that made connections of every kind."""
+    home = lay_out_home(tmp_path_factory.mktemp("machine"))
+    program = AgentDev(home, lay_out_repository(home))
+    visit(program, _VISITS)
+    return program
+
+
+def test_connections_are_logged_with_their_reason_bytes_and_program(visited: AgentDev) -> None:
+    rows = sorted(logged(visited), key=lambda row: row["time"])  # each is logged when it ends
+    allowed, denied, looped, local = rows[:4]
+    assert (allowed["name"], allowed["port"], allowed["decision"]) == (API, PORT, "allow")
+    assert allowed["rule"] == f"{API}:80,8080,{PORT}"
     assert (allowed["sent"], allowed["received"]) == (0, len("OUT hello from 93.184.215.14\n"))
     assert (allowed["program"], allowed["pid"] > 1) == ("python3", True)
     assert (denied["decision"], denied["why"]) == ("deny", "no rule allows it")
     assert "127.0.0.1, which is not public" in looped["why"]
     assert (local["name"], local["problem"]) == ("localhost", "Connection refused")
-    assert [row["name"] for row in logged(agent_dev, "--denied")] == [API, "loop.example.org"]
-    text = agent_dev.do("log", "--network")
+    assert [row["port"] for row in logged(visited, "--denied")] == [22, PORT, 80]
+    text = visited.do("log", "--network")
     assert f"allow  {API}:{PORT}  python3 (pid " in text
     assert f"deny   {API}:22  python3 (pid " in text
 
 
-def test_a_request_that_is_denied_later_is_logged_so(agent_dev: AgentDev) -> None:
-    request = "GET / HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n"
-    code = f"""
-with socket.create_connection(("{API}", 80), 10) as one:
-    for host in ("{API}", "evil.example.net"):
-        one.sendall(("{request}" % host).encode())
-        one.recv(4000)
-"""
-    visit(agent_dev, code)
-    (row,) = logged(agent_dev)
+def test_a_request_that_is_denied_later_is_logged_so(visited: AgentDev) -> None:
+    (row,) = [row for row in logged(visited) if row["port"] == 80]
     assert (row["decision"], "evil.example.net" in row["why"], row["sent"] > 0) == ("deny", True, True)
 
 
-def test_a_connection_that_lasts_to_the_end_is_logged(agent_dev: AgentDev) -> None:
-    visit(
-        agent_dev,
-        f"one = socket.create_connection(('{API}', 80), 10); one.sendall(b'GET / HTTP/1.1\\r\\nHost: {API}\\r\\n\\r\\n'); "
-        "one.recv(100); os = __import__('os'); os._exit(0)",
-    )
-    (row,) = logged(agent_dev)
+def test_a_connection_that_lasts_to_the_end_is_logged(visited: AgentDev) -> None:
+    (row,) = [row for row in logged(visited) if row["port"] == 8080]
     assert (row["decision"], row["received"] > 0) == ("allow", True)
 
 
-def test_tampering_with_the_log_is_reported(agent_dev: AgentDev) -> None:
-    visit(agent_dev, f"ask('{API}', {PORT}); ask('{API}', 22, b'')")
-    (folder,) = agent_dev.session_directories()
-    path = agent_dev.state / folder / "network.jsonl"
-    path.write_text(path.read_text().replace("no rule", "a rule"))
-    done = agent_dev("log", "--network")
+def test_tampering_with_the_log_is_reported(visited: AgentDev) -> None:
+    (folder,) = visited.session_directories()
+    path = visited.state / folder / "network.jsonl"
+    before = path.read_text()
+    path.write_text(before.replace("no rule", "a rule"))
+    done = visited("log", "--network")
+    path.write_text(before)
     assert done.returncode == 1
     assert "tampered" in done.stderr
 
@@ -90,7 +95,7 @@ def test_a_session_without_such_a_network_has_no_connections(agent_dev: AgentDev
 
 
 def test_the_log_of_a_resumed_session_goes_on(agent_dev: AgentDev) -> None:
-    visit(agent_dev, f"ask('{API}', 22, b'')")
+    visit(agent_dev, f"open('new', 'w').close(); ask('{API}', 22, b'')")
     done = agent_dev("--no-merge", "resume", before=in_internet())
     assert done.returncode == 0, done.stderr
     assert [row["n"] for row in logged(agent_dev)] == [1, 2]
@@ -100,7 +105,7 @@ def test_why_names_the_rule_that_decides(agent_dev: AgentDev) -> None:
     folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text(
-        "net: allow\nallow:\n  - '*.example.org:22'\n  - localhost:5432\ndeny: [gist.example.org]\n"
+        "net: allow\nallow:\n  - '*.example.org:22'\n  - localhost:5432\ndeny: [gist.example.org]\npublish: ['8080:80']\n"
     )
 
     def why(host: str) -> str:
@@ -111,6 +116,10 @@ def test_why_names_the_rule_that_decides(agent_dev: AgentDev) -> None:
     assert "config.yaml:5" in why("gist.example.org:22")
     assert "config.yaml:4" in why("localhost:5432")
     assert "--allow 1.1.1.1:443" in why("1.1.1.1:443")
+    published = why("localhost:80")
+    assert published.startswith("localhost:80: in the sandbox: a server of the agent, published at 127.0.0.1:8080\n")
+    assert "publish: 8080:80 (" in published
+    assert "config.yaml:6" in published
 
 
 @pytest.mark.parametrize(

@@ -58,30 +58,18 @@ def serving(program: AgentDev, *options: str, servers: tuple[str | int, ...]) ->
             process.communicate(timeout=60)
 
 
-@pytest.mark.parametrize("net", [("none",), ("allow", "--allow", "example.org")])
-@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-def test_this_machine_reaches_a_published_port(agent_dev: AgentDev, net: tuple[str, ...], address: str) -> None:
-    port = free_port()
-    with serving(agent_dev, "--net", *net, "--publish", f"{port}:3000", servers=(address, 3000)):
-        assert ask(port) == f"hello from {address}"
-        (listed,) = agent_dev.status()["published"]
-        assert (listed["inside"], listed["outside"]) == (3000, port)
-    assert ask(port) == ""
-
-
-def test_connections_to_published_ports_are_logged(agent_dev: AgentDev) -> None:
-    port = free_port()
-    with serving(agent_dev, "--net", "allow", "--publish", f"{port}:3000", servers=("127.0.0.1", 3000)):
-        assert ask(port)
-    (row,) = json.loads(agent_dev.do("log", "--network", "--json"))["connections"]
-    assert (row["name"], row["port"], row["published"], row["received"]) == ("localhost", 3000, port, 20)
-    assert f"in     localhost:3000  from port {port}" in agent_dev.do("log", "--network")
-
-
-def test_without_a_server_inside_a_published_port_is_reset(agent_dev: AgentDev) -> None:
-    port = free_port()
-    with serving(agent_dev, "--net", "allow", "--publish", f"{port}:3000", servers=("127.0.0.1", 3001)):
-        assert ask(port) == ""
+@pytest.mark.parametrize("net", ["none", "allow", "ask"])
+def test_this_machine_reaches_published_ports_which_are_logged(agent_dev: AgentDev, net: str) -> None:
+    four, six, none = free_port(), free_port(), free_port()
+    words = [word for port, inside in ((four, 3000), (six, 3001), (none, 3002)) for word in ("--publish", f"{port}:{inside}")]
+    with serving(agent_dev, "--net", net, *words, servers=("127.0.0.1", 3000, "::1", 3001)):
+        assert [ask(port) for port in (four, six, none)] == ["hello from 127.0.0.1", "hello from ::1", ""]
+        listed = [(row["inside"], row["outside"]) for row in agent_dev.status()["published"]]
+        assert listed == [(3000, four), (3001, six), (3002, none)]
+    assert [ask(port) for port in (four, six)] == ["", ""]
+    first, *_ = json.loads(agent_dev.do("log", "--network", "--json"))["connections"]
+    assert (first["name"], first["port"], first["published"], first["received"]) == ("localhost", 3000, four, 20)
+    assert f"in     localhost:3000  from port {four}" in agent_dev.do("log", "--network")
 
 
 def test_auto_publishes_what_listens_and_says_where(agent_dev: AgentDev) -> None:
