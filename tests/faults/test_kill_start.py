@@ -161,7 +161,9 @@ class Machine:
         for session in agent_dev.sessions():
             assert session["state"] in ("waiting", "killed"), at
             assert agent_dev("discard", session["session"]).returncode == 0, at
-        wait_until(lambda: kept(agent_dev) == self.kept, f"state and cache as before step {at}: {kept(agent_dev) ^ self.kept}", 60)
+        wait_until(
+            lambda: kept(agent_dev) == self.kept, f"state and cache as before step {at}: {kept(agent_dev) ^ self.kept}", 60
+        )
 
 
 @pytest.mark.parametrize("which", ["launcher", "others"])

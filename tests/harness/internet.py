@@ -41,7 +41,8 @@ NAMES = {  # name: addresses that it leads to
 CERTIFIED = tuple(name for name in NAMES if name != brokered_host.UNCERTIFIED)
 PORT, LOCAL_PORT = 7000, 8081
 _CERTIFICATE = "AGENT_DEV_TEST_CERTIFICATE"
-BRIDGE = "AGENT_DEV_TEST_BRIDGE"  # a variable: the Unix socket to which the brokered API leads instead
+BRIDGE = "AGENT_DEV_TEST_BRIDGE"  # a variable: the Unix socket to which the brokered API leads instead, and BRIDGED, without TLS
+BRIDGED = ("10.9.8.7", 5432)
 
 
 def make_certificate(folder: Path, *names: str) -> Path:
@@ -181,6 +182,8 @@ def _serve() -> "list[socketserver.BaseServer]":
         secure = _Server(address, 443, _Bridge if is_bridge else _Web)
         secure.tls = context
         servers.append(secure)
+    if os.environ.get(BRIDGE):
+        servers.append(_Server(*BRIDGED, _Bridge))
     servers += [_Server("127.0.0.1", LOCAL_PORT, _Hello), _Server("93.184.215.14", 22, _Hello)]
     return servers
 

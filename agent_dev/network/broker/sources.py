@@ -66,7 +66,7 @@ def _run(command: tuple[str, ...], options: BrokerOptions) -> bytes:
             capture_output=True,
             timeout=_PATIENCE,
             check=False,
-            preexec_fn=syscalls.die_with_parent,  # noqa: PLW1509  (this process has no threads)
+            preexec_fn=syscalls.die_with_parent,
         )
     except subprocess.TimeoutExpired:
         raise NoKey(f"{name} timed out after {_PATIENCE} s") from None

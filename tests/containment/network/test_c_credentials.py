@@ -2,6 +2,7 @@
 
 import json
 import os
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -108,7 +109,7 @@ OTHERS = "result = [ask(port=port, **{name: value}) for port in (80, 443) for na
     "`credentials`: every request to that host, by HTTP and TLS, passes the broker; only this session's stand-in is accepted",
 )
 def test_c71_another_key_is_refused(world: Machine) -> None:
-    keys = "[('x_api_key', 'sk-other'), ('Authorization', 'Bearer ' + KEY[:-1] + '0'), ('Authorization', 'Basic b3RoZXI6a2V5')]"
+    keys = "[('x_api_key', 'sk-other'), ('Authorization', 'Bearer ' + KEY[::-1]), ('Authorization', 'Basic b3RoZXI6a2V5')]"
     found = attempt(world, f"KEYS = {keys}\n{OTHERS}\nresult.append(ask(x_api_key=KEY))")
     assert [status for status, _ in found] == [403] * 6 + [200]
 
@@ -186,6 +187,20 @@ def broker_of(launcher: int) -> int:
     raise AssertionError("no process with keys is hidden")
 
 
+def _is_ours(path: Path) -> bool:
+    try:
+        return path.stat().st_uid == os.getuid() and "pytest" not in path.read_text() and bool(path.read_bytes())
+    except OSError:
+        return False  # it has ended
+
+
+def _own_files(world: Machine) -> Iterator[Path]:
+    """Yield the user's files, and those of this program in directories that every user can read."""
+    yield from (path for path in world.folder.rglob("*") if path.is_file() and not path.is_symlink())
+    for top in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
+        yield from (path for path in Path(top).glob("*agent-dev*") if path.is_file() and path.stat().st_uid == os.getuid())
+
+
 @row(
     "read the real key as another process of the user outside: in a file, a log, a core dump, the memory of the gateway",
     "`credentials`: no file has the key; the gateway is not dumpable and writes no core dump",
@@ -195,9 +210,11 @@ def test_c74_the_real_key_is_in_no_file_and_no_readable_memory(world: Machine) -
     with running(program) as launcher:
         limits = Path(f"/proc/{broker_of(launcher)}/limits").read_text()
         assert "Max core file size 0 0 " in " ".join(limits.split())
-    texts = [path.read_bytes() for folder in (program.state, program.home) for path in folder.rglob("*") if path.is_file()]
-    assert texts
-    assert not any(REAL.encode() in text for text in texts)
+        open_to_all = {path: path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if _is_ours(path)}
+        texts = open_to_all | {path: path.read_bytes() for path in _own_files(world)}
+    texts |= {path: path.read_bytes() for path in _own_files(world)}
+    assert any(path.name == "session.json" for path in texts)
+    assert [path for path, text in texts.items() if REAL.encode() in text or b64encode(REAL.encode())[:-4] in text] == []
     modes = [path.stat().st_mode & 0o077 for path in program.state.rglob("sessions") if path.is_dir()]
     assert modes
     assert not any(modes)

@@ -128,7 +128,7 @@ NETWORK_MUTATIONS: dict[str, Mutation] = {
     "other numbers for known services": (_patched(automatic, "outside_ports", lambda inside: (inside, 0)), f"{_MORE} -k c86"),
     "an environment without proxies": (_patched(plan, "GATEWAY_NETS", ()), f"{_MORE} -k c87"),
     "no connection outside for an idle client": (
-        _patched(inspection.Inspection, "client_speaks_first", False),  # noqa: FBT003  (the value of an attribute)
+        _patched(inspection.Inspection, "client_speaks_first", False),
         f"{_MORE} -k c88",
     ),
     "rules for a socket in a nested network": (_with_all_addresses, f"{_MORE} -k c89"),

@@ -4,10 +4,6 @@ AGENT_DEV_TEST_AGENTS runs these tests.
 """
 
 import json
-import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,41 +14,21 @@ from tests.harness.agents.any_model import AnyModel
 from tests.harness.agents.scripted import COMMAND
 from tests.harness.internet import BRIDGE, in_internet
 from tests.harness.program import AgentDev
+from tests.harness.servers.bridge import bridge
 from tests.harness.servers.brokered_host import API, REAL
 
 pytestmark = [pytest.mark.real_agents, pytest.mark.slow]
 VARIABLES = {"claude": "ANTHROPIC_API_KEY", "codex": "MODEL_KEY"}
+TELEMETRY: dict[str, set[str]] = {"claude": set(), "codex": {"ab.chatgpt.com"}}
+NOT_NEEDED: dict[str, set[str]] = {
+    "claude": set(),
+    "codex": {"github.com", "api.github.com"},
+}  # for news about itself and its plugins
 _PROVIDER = f'{{name="scripted",base_url="http://{API}/v1",wire_api="responses",env_key="MODEL_KEY"}}'
-ARGUMENTS = {"claude": (), "codex": ("-c", "model_provider=scripted", "-c", f"model_providers.scripted={_PROVIDER}", "-m", "scripted")}
-
-
-@contextmanager
-def bridge(url: str, path: Path) -> Iterator[None]:
-    """Lead from a Unix socket to a server on 127.0.0.1."""
-    place = ("127.0.0.1", int(url.rpartition(":")[2]))
-
-    def copy(source: socket.socket, target: socket.socket) -> None:
-        while data := source.recv(65536):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-
-    def carry(client: socket.socket) -> None:
-        with client, socket.create_connection(place) as one, suppress(OSError):  # one of them may be gone
-            thread = threading.Thread(target=copy, args=(one, client), daemon=True)
-            thread.start()
-            copy(client, one)
-            thread.join()
-
-    def serve() -> None:
-        with suppress(OSError):  # at the end
-            while True:
-                threading.Thread(target=carry, args=(server.accept()[0],), daemon=True).start()
-
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(path))
-        server.listen()
-        threading.Thread(target=serve, daemon=True).start()
-        yield
+ARGUMENTS = {
+    "claude": (),
+    "codex": ("-c", "model_provider=scripted", "-c", f"model_providers.scripted={_PROVIDER}", "-m", "scripted"),
+}
 
 
 def configure(program: AgentDev, agent: str) -> None:
@@ -85,8 +61,9 @@ def test_an_agent_uses_its_model_with_a_key_that_it_never_sees(agent_dev: AgentD
     options = install(agent_dev, agent)
     configure(agent_dev, agent)
     env, *others = in_internet()
-    with AnyModel(f"{COMMAND}; printenv >seen.txt; true") as model, bridge(model.url, tmp_path / "bridge"):
-        before = (env, f"{BRIDGE}={tmp_path / 'bridge'}", *others)
+    path = tmp_path / "bridge"
+    with AnyModel(f"{COMMAND}; printenv >seen.txt; true") as model, bridge(int(model.url.rpartition(":")[2]), path):
+        before = (env, f"{BRIDGE}={path}", *others)
         for net in ("allow", "ask", "learn"):
             words = ("--net", net, "--no-merge", "-p", "make a file", *options, agent, *ARGUMENTS[agent])
             done = agent_dev(*words, env={"MY_KEY": REAL}, before=before, timeout=300)
@@ -99,8 +76,9 @@ def test_an_agent_uses_its_model_with_a_key_that_it_never_sees(agent_dev: AgentD
             (upper,) = agent_dev.state.glob(f"sessions/{session}/**/seen.txt")
             assert REAL not in upper.read_text()
             assert VARIABLES[agent] in upper.read_text()
-            profile = json.loads(agent_dev.do("--net", "allow", "show", "--json", "--all", agent))["rows"]
-            listed = {row["value"].partition(":")[0] for row in profile if row["name"] in ("allow", "deny")}
-            print(f"{agent}, {net}: contacted {sorted(seen)}; not in its profile: {sorted(set(seen) - listed - {API})}")
-            print(done.stderr)
+            shown = json.loads(agent_dev.do("--net", "allow", "show", "--json", "--all", agent))["rows"]
+            listed = {row["value"] for row in shown if row["name"] in ("allow", "deny")}
+            assert set(seen) - {API} - listed <= NOT_NEEDED[agent]
+            telemetry = [row for name in seen for row in seen[name] if f"denied by the rule {name}" in row.get("why", "")]
+            assert {row["name"] for row in telemetry} == TELEMETRY[agent]
             agent_dev.do("discard", session)

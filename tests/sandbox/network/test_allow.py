@@ -21,7 +21,8 @@ def test_an_allowed_name_is_reached_by_tls_http_and_other_protocols(sandbox: Rul
 
 def test_a_rule_without_a_port_is_https_and_refusals_say_why(sandbox: RuledSandbox) -> None:
     files = "files.example.org"
-    found = sandbox.ask((files, 443), (files, 80), (API, 81, b"GET / HTTP/1.1\r\n\r\n"), ("evil.example.net", 443), (API, 22, b""))
+    get = b"GET / HTTP/1.1\r\n\r\n"
+    found = sandbox.ask((files, 443), (files, 80), (API, 81, get), ("evil.example.net", 443), (API, 22, b""))
     assert "OUT" in found[0]
     assert found[1].startswith("HTTP/1.1 403 ")
     assert f"agent-dev: {files}:80: no rule allows it" in found[1]

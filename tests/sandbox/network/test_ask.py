@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tests.harness.internet import CLIENT, PORT, in_internet
 from tests.harness.program import PYTHON, AgentDev, children, open_descriptors, wait_until
+from tests.harness.servers.proxies import HTTP_PORT, PASSWORD, USER
 
 API, FILES = "api.example.org", "files.example.org"
 PATIENT = CLIENT.replace("(host, port), 10)", "(host, port), 100)")  # as long as a question waits
@@ -106,20 +108,25 @@ def test_many_connections_to_one_name_and_port_share_one_question(agent_dev: Age
     assert denied == [f"denied by the rule {API}:22", "denied by the user", "denied by the user"]
 
 
-def test_an_answer_for_the_session_holds_when_it_is_resumed(agent_dev: AgentDev) -> None:
+def test_an_answer_for_the_session_holds_when_it_is_resumed_also_behind_a_proxy(agent_dev: AgentDev) -> None:
+    proxy = f"http://{USER}:{quote(PASSWORD)}@127.0.0.1:{HTTP_PORT}"
+    (config(agent_dev) / "config.yaml").write_text(f"upstream_proxy: {proxy}\n")
+    inner = "inner.example.org"  # only the proxy knows it
     with agent(agent_dev) as one:
-        one.connect(f"{API}:{PORT}", f"{FILES}:{PORT}")
-        numbers = {row["name"]: str(row["number"]) for row in one.asks(2)}
+        one.connect(f"{API}:{PORT}", f"{FILES}:{PORT}", f"{inner}:{PORT}")
+        numbers = {row["name"]: str(row["number"]) for row in one.asks(3)}
+        assert agent_dev.status()["approvals"] == 3
         one.approve("--session", numbers[API])
+        one.approve("--session", numbers[inner])
         one.approve("--deny", numbers[FILES])
-        assert ["OUT" in answer for answer in one.answers()] == [True, False]
+        assert ["OUT" in answer for answer in one.answers()] == [True, False, True]
         one.end()
     with agent_dev.start("--no-merge", "resume", before=in_internet()) as process:
         one = Agent(agent_dev, process)
         one.connect(f"{API}:{PORT}", f"{FILES}:{PORT}", f"{API}:22")
         (question,) = one.asks()
-        assert (question["number"], question["port"]) == (3, 22)
-        one.approve("3")
+        assert (question["number"], question["port"]) == (4, 22)
+        one.approve("4")
         assert ["OUT" in answer for answer in one.answers()] == [True, False, True]
         one.end()
 

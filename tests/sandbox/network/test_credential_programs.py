@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pip
 import pytest
 
 from tests.harness.program import AgentDev
@@ -16,6 +17,11 @@ PYTHON = f"""
 import os, urllib.request
 print(urllib.request.urlopen(urllib.request.Request("{URL}", headers={{"x-api-key": os.environ["API_KEY"]}})).read().decode())
 """
+REQUESTS = f"""
+import os
+from pip._vendor import requests
+print(requests.get("{URL}", headers={{"x-api-key": os.environ["API_KEY"]}}).text)
+"""
 JAVA = """
 import java.net.URI; import java.net.http.*;
 public class Ask {
@@ -27,15 +33,18 @@ public class Ask {
 """
 
 
-def said(program: AgentDev, *command: str | Path) -> str:
+def said(program: AgentDev, *command: str | Path, options: tuple[str | Path, ...] = ()) -> str:
     configure(program)
-    done = program("--", *command, env={"MY_KEY": REAL}, before=words(program.home), timeout=120)
+    done = program(*options, "--", *command, env={"MY_KEY": REAL}, before=words(program.home), timeout=120)
     assert done.returncode == 0, done.stderr
     found: str = json.loads(done.stdout.strip().splitlines()[-1])["headers"]["x-api-key"]
     return found
 
 
-def test_curl_python_and_node_reach_it(agent_dev: AgentDev) -> None:
+def test_curl_python_pip_and_node_reach_it(agent_dev: AgentDev) -> None:
+    with_pip = f"PYTHONPATH={Path(pip.__file__).parents[1]} exec /usr/bin/python3 -c '{REQUESTS}'"
+    pip_options = ("--ro", Path(pip.__file__).parent)
+    assert said(agent_dev, "sh", "-c", with_pip, options=pip_options) == "(real)"
     assert said(agent_dev, "sh", "-c", f'curl -sS {URL} -H "x-api-key: $API_KEY"') == "(real)"
     assert said(agent_dev, "/usr/bin/python3", "-c", PYTHON) == "(real)"
     assert said(agent_dev, "node", "-e", NODE) == "(real)"

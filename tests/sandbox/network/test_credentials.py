@@ -170,7 +170,8 @@ def test_git_pushes_only_the_branches_that_a_pattern_names(agent_dev: AgentDev) 
     try() {{ git push "$@" 2>&1 | grep -o 'agent-dev: .*' || echo passed; }}
     try origin main:agent/one; try origin main; try origin v1; try origin :agent/one; try -f origin main:agent/one main
     for version in 0 1 2; do
-        git -c protocol.version=$version push -q origin main:agent/v$version && git -c protocol.version=$version ls-remote -q origin agent/v$version
+        git config protocol.version $version
+        git push -q origin main:agent/v$version && git ls-remote -q origin agent/v$version
     done
     git -c http.postBuffer=1 push -q origin main:agent/chunked && echo chunked
     git ls-remote origin | cut -f2

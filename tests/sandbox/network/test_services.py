@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.internet import in_internet, make_certificate
+from tests.harness.internet import BRIDGE, in_internet, make_certificate
 from tests.harness.program import AgentDev, wait_until
+from tests.harness.servers.bridge import bridge
 from tests.harness.servers.postgres import Postgres, postgres
 from tests.harness.servers.registry import Registry
 from tests.harness.servers.ssh_world import SSH, SshWorld, ssh_world
@@ -22,7 +23,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a certificate for localhost with its key; programs inside trust it as an authority."""
     folder = tmp_path_factory.mktemp("authority")
     folder.chmod(0o755)
-    return make_certificate(folder, "localhost")
+    return make_certificate(folder, "localhost", "corp.example.org")
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,20 @@ def test_a_database_is_reached_by_tls_that_verifies_its_name(agent_dev: AgentDev
         *allowing(f"localhost:{database.port}"), "--", *words[:4], text.replace("localhost", "127.0.0.1"), "-c", "select 1"
     )
     assert "does not match host name" in other.stderr
+
+
+def test_a_database_is_reached_by_the_name_of_its_machine(
+    agent_dev: AgentDev, database: Postgres, authority: Path, tmp_path: Path
+) -> None:
+    public = agent_dev.repo / "ca.pem"
+    public.write_text(authority.read_text().partition("-----BEGIN PRIVATE")[0])
+    text = f"host=corp.example.org user={database.user} dbname=postgres sslmode=verify-full sslrootcert={public}"
+    words = ("psql", "-X", "-A", "-t", text, "-c", "select ssl from pg_stat_ssl where pid = pg_backend_pid()")
+    env, *others = in_internet()
+    with bridge(database.port, tmp_path / "bridge"):
+        before = (env, f"{BRIDGE}={tmp_path / 'bridge'}", *others)
+        done = agent_dev(*allowing("corp.example.org:5432 private"), "--", *words, before=before)
+    assert done.stdout.strip() == "t", done.stderr
 
 
 def test_a_database_is_reached_by_its_socket_alone(agent_dev: AgentDev, database: Postgres) -> None:

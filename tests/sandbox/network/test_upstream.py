@@ -32,7 +32,7 @@ def asked(program: AgentDev, *hosts: str, env: dict[str, str] | None = None) -> 
 
 @pytest.mark.parametrize("kind", URLS)
 def test_names_addresses_and_tls_go_through_the_proxy(agent_dev: AgentDev, kind: str) -> None:
-    configure(agent_dev, upstream_proxy=URLS[kind].format(RIGHT))
+    configure(agent_dev, net={"http": "allow", "socks5h": "learn"}[kind], upstream_proxy=URLS[kind].format(RIGHT))
     code = f"[ask('{INNER}', {PORT}), ask('2606:2800:21f::16', {PORT}), ask('{API}', 443), ask('localhost', {LOCAL_PORT})]"
     found = agent_dev.run_python_inside(CLIENT + f"print(json.dumps({code}))", before=in_internet())
     assert found[:2] == ["OUT hello from 93.184.215.15\n", "OUT hello from 2606:2800:21f::16\n"]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_dev.network.access import Denied
+from agent_dev.network.client_hello import ClientHelloReader
 from agent_dev.network.inspection import Inspection
 from agent_dev.network.refusal import refusal_bytes
 
@@ -173,6 +174,90 @@ def test_nothing_but_denied_is_raised_and_nothing_is_invented(pieces: list[bytes
     except Denied:
         pass
     assert b"".join(pieces).startswith(forwarded)
+
+
+_EVIL = b"evil.example.net"
+# Pieces of requests. A body has at most five bytes, so that a forwarded name is not one in a body.
+_FRAGMENTS = (
+    *(
+        b"GET / HTTP/1.1\r\n",
+        b"POST /a HTTP/1.0\r\n",
+        b"GET http://evil.example.net/ HTTP/1.1\r\n",
+        b"CONNECT evil.example.net:443 ",
+    ),
+    *(
+        b"Host: api.example.org",
+        b"Host: evil.example.net",
+        b"host:evil.example.net",
+        b"Host : evil.example.net",
+        b"Host:\tapi.example.org",
+    ),
+    *(
+        b"Content-Length: 5",
+        b"Content-Length: 0",
+        b"Content-Length: +5",
+        b"Transfer-Encoding: chunked",
+        b"Transfer-Encoding: xchunked",
+    ),
+    *(
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b"\r\n\r\n",
+        b"\n\n",
+        b" ",
+        b"\t",
+        b"\0",
+        b":",
+        b"5\r\nhello\r\n",
+        b"0\r\n\r\n",
+        b"hello",
+        b"X: y\r\n",
+    ),
+    *(b"Connection: upgrade\r\nUpgrade: h2c\r\n", b"Expect: 100-continue\r\n", GET, POST, CHUNKED, OTHER),
+)
+
+
+@given(st.lists(st.sampled_from(_FRAGMENTS), max_size=14), st.sampled_from([80, 8080]), st.integers(1, 40))
+def test_no_mix_of_requests_names_another_host(fragments: list[bytes], port: int, size: int) -> None:
+    inspection, data, forwarded = Inspection(NAME, port), GET + b"".join(fragments), b""
+    try:
+        for at in range(0, len(data), size):
+            forwarded += inspection.feed(data[at : at + size])
+    except Denied:
+        pass
+    assert _EVIL not in forwarded
+    assert data.startswith(forwarded)
+
+
+_HELLOS = {name: hello(name) for name in (NAME, "evil.example.net")}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # from `ssl`: a name that is not ASCII
+@given(
+    st.sampled_from(sorted(_HELLOS)),
+    st.lists(st.tuples(st.integers(0, 600), st.integers(0, 255)), max_size=4),
+    st.integers(1, 700),
+    st.integers(1, 700),
+)
+def test_a_changed_client_hello_is_forwarded_only_for_the_name(
+    name: str, changes: list[tuple[int, int]], record: int, piece: int
+) -> None:
+    data = bytearray(_HELLOS[name])
+    for at, value in changes:
+        data[at % len(data)] = value
+    data = bytearray(in_records(bytes(data), record))
+    inspection, forwarded = Inspection(NAME, 443), b""
+    try:
+        for at in range(0, len(data), piece):
+            forwarded += inspection.feed(bytes(data[at : at + piece]))
+    except Denied:
+        pass
+    assert data.startswith(forwarded)
+    if inspection.protocol == "tls" and forwarded:
+        reader = ClientHelloReader()
+        assert reader.feed(forwarded)
+        assert reader.name.lower().removesuffix(".") in ("", NAME)
 
 
 def test_a_refusal_speaks_the_protocol() -> None:
