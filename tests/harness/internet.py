@@ -72,11 +72,11 @@ def ask(host, port, data=None, tls=None, family=0):
     try:
         if data is None:
             data = b"" if port == 7000 else b"GET / HTTP/1.1\\r\\nHost: %b\\r\\n\\r\\n" % host.encode()
+        is_tls = tls is not None or port == 443
+        context = ssl._create_unverified_context() if is_tls else None  # first: a client that is slow to speak is reset
         with socket.create_connection((host, port), 10) as plain:
             one = plain
-            if tls is not None or port == 443:
-                context = ssl.create_default_context()
-                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            if context:
                 one = context.wrap_socket(plain, server_hostname=host if tls is None else tls or None)
             one.sendall(data)
             return one.recv(4000).decode("latin-1")

@@ -82,13 +82,18 @@ def _answers(port: int) -> bool:
         return False
 
 
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as one:
+        return one.connect_ex(str(path)) == 0
+
+
 @contextmanager
 def ssh_agent(folder: Path, *keys: Path) -> Iterator[Path]:
     """Run an ssh-agent that holds keys (of public keys, the private ones); yield its socket."""
     path = folder / "agent.sock"
     with subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL) as process:
         try:
-            wait_until(path.exists, "the agent listens")
+            wait_until(lambda: _listens(path), "the agent listens")
             for key in keys:
                 env = {**os.environ, "SSH_AUTH_SOCK": str(path)}
                 subprocess.run(["ssh-add", "-q", key.with_suffix("")], env=env, check=True)
