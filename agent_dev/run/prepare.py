@@ -200,7 +200,7 @@ def _command(profile: Profile, request: RunRequest, instructions: tuple[str, ...
     given = tuple(word.replace("{prompt}", prompt) for word in form) if prompt else ()
     if not is_agent:
         return words
-    is_bare = bool(words[1:2]) and words[1] in agent.get("bare", ())
+    is_bare = any(word in agent.get("bare", ()) for word in (*words[1:2], *given[:1]))
     standing = profile.command[:1] if is_bare else (*profile.command, *instructions)
     return (*standing, *words[1:], *given)
 

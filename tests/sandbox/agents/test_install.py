@@ -50,6 +50,8 @@ def test_an_npm_agent_is_installed_and_runs(agent_dev: AgentDev, registry: Regis
     assert agent_dev("noder", "a").stdout == "--standing|a\n"
     assert agent_dev("noder", "mcp", "list").stdout == "mcp|list\n"
     assert agent_dev("-p", "fix it", "noder").stdout == "--standing|--say|fix it\n"
+    write_profile(agent_dev, "noder", PROFILES["noder"].replace("[mcp]", "[mcp, --say]"))
+    assert agent_dev("-p", "fix it", "noder").stdout == "--say|fix it\n"
 
 
 def test_the_installers_that_agents_recommend_work_inside(agent_dev: AgentDev, registry: Registry) -> None:
