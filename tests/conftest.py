@@ -3,6 +3,7 @@
 import atexit
 import grp
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -72,6 +73,26 @@ def has_sshd() -> bool:
     return os.getuid() == 0 or group == grp.getgrnam("tty").gr_gid
 
 
+def has_podman() -> bool:
+    """Return whether an agent of this user can run containers; root's cannot."""
+    programs = all(map(shutil.which, ("podman", "crun", "slirp4netns")))
+    return os.getuid() != 0 and programs and os.access("/dev/net/tun", os.R_OK | os.W_OK)
+
+
+def has_rootless_podman() -> bool:
+    """Return whether this user can start containers with several user IDs."""
+    runtime = "crun" if has_cgroups_of_version_2() else "runc"
+    if os.getuid() == 0 or not all(map(shutil.which, ("podman", "newuidmap", runtime))):
+        return False
+    user = pwd.getpwuid(os.getuid()).pw_name
+    return any(line.startswith(f"{user}:") for line in Path("/etc/subuid").read_text().splitlines())
+
+
+def has_cgroups_of_version_2() -> bool:
+    """Return whether this machine has control groups of version 2 only; crun refuses both versions together."""
+    return os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+
+
 def find_chromium() -> str:
     """Return a program that is Chromium, "" for none; no setup script installs one, since it is larger than all the others."""
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
@@ -86,6 +107,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "only_redis: of what needs a Redis server, whose package starts a service; not in a run without"
     )
+    config.addinivalue_line("markers", "only_podman: of containers in the sandbox; only for an ordinary user who has podman")
+    config.addinivalue_line("markers", "only_rootless_podman: of agent-dev in a container; only for a user who can start one")
     config.addinivalue_line("markers", "only_sshd: of what needs an OpenSSH server; not in a run without one that can work")
 
 
@@ -95,6 +118,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "only_root": os.getuid() == 0,
         "only_new_bwrap": has_new_bwrap(),
         "only_sshd": has_sshd(),
+        "only_podman": has_podman(),
+        "only_rootless_podman": has_rootless_podman(),
         "only_redis": bool(shutil.which("redis-server")),
         "only_chromium": bool(find_chromium()),
         "slow": scale.SCALE >= 100,

@@ -113,6 +113,7 @@ options, before AGENT
   --env NAME[=VALUE]   pass a variable through
   --share NAME         pass a socket through: ssh-agent, gpg-agent, dbus,
                        display, docker
+  --containers         let the agent run containers, with podman
   --limit NAME=VALUE   limit tmp, memory, processes, file-size, open-files,
                        time or free-disk
   --no-merge           do not open the review screen afterwards

@@ -34,6 +34,7 @@ _FIELDS = {
 _LISTS = ("ro", "rw", "overlay", "env", "share", "limit", "allow", "deny", "publish")  # repeatable
 _SWITCHES = {
     "--no-merge": ("merge", False),
+    "--containers": ("containers", True),
     "--detachable": ("detachable", True),
     "--detach": ("detach", True),
     "--debug": ("debug", True),

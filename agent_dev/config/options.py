@@ -23,6 +23,7 @@ class RunOptions(Value):
     overlay: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     share: tuple[str, ...] = ()
+    containers: bool = False
     limit: tuple[str, ...] = ()
     merge: bool = True
     name: str = ""
@@ -51,6 +52,7 @@ def options_layer(options: RunOptions) -> Layer:
         "rw": tuple(map(paths.absolute, options.rw)),
         "overlay": tuple(map(paths.absolute, options.overlay)),
         "share": options.share,
+        "containers": options.containers,
         "env": tuple(item for item in options.env if "=" not in item),
         "set": tuple(tuple(item.split("=", 1)) for item in options.env if "=" in item),
         "limits": tuple(map(parse_limit_option, options.limit)),

@@ -31,6 +31,7 @@ class Profile(Value):
     upstream_ca: str = ""  # a file with certificates of authorities that agents trust besides the system's
     credentials: tuple[tuple[str, Any], ...] = ()  # keys that are used and never seen: Credential in config/credentials.py
     nested: bool = True  # whether the agent can make sandboxes of its own
+    containers: bool = False  # whether the agent can run containers, with podman
     tools: tuple[str, ...] = ()  # directories below the real home, mounted read-only at the same path
     caches: tuple[str, ...] = ()  # directories below the real home, mounted with an overlay that is discarded
     path: tuple[str, ...] = ()  # directories of PATH in the sandbox, before the system's

@@ -172,6 +172,7 @@ _BOTH: "dict[str, Check]" = {
     "upstream_ca": check_path,
     "credentials": lambda found, key, node: _check_credentials(found, key, node),  # noqa: PLW0108  (defined below)
     "nested": check_flag,
+    "containers": check_flag,
     "limits": check_limits,
     "tools": list_of(check_path_below_home),
     "caches": list_of(check_path_below_home),

@@ -27,7 +27,7 @@ def control_socket(folder: str, system: tuple[str, ...], untrusted: tuple[str, .
     if not interpreter:
         return None
     return ControlSocket(
-        f"{folder}/{SOCKET_NAME}", b"#!%s -ISB\n%s" % (os.fsencode(interpreter), b"".join(map(_source, _SCRIPT)))
+        f"{folder}/{SOCKET_NAME}", b"#!%s -ISB\n%s" % (os.fsencode(interpreter), landlock_probe.read_script(*_SCRIPT))
     )
 
 
@@ -35,11 +35,6 @@ def inside_python(system: tuple[str, ...], untrusted: tuple[str, ...]) -> str:
     """Return the Python that runs the client in the sandbox; empty if none is shown there."""
     shown = (path for path in landlock_probe.candidate_pythons() if len(path) < _MAX_PATH and _is_shown(path, system, untrusted))
     return next(shown, "")
-
-
-def _source(name: str) -> bytes:
-    with open(os.path.join(os.path.dirname(os.path.dirname(__file__)), "inside", name), "rb", 0) as file:
-        return file.read()
 
 
 def is_available() -> bool:

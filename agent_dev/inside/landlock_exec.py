@@ -1,13 +1,16 @@
-"""Apply Landlock file rules inside the sandbox, then exec the command. Run as a script.
+"""Apply Landlock file rules inside the sandbox, then exec the command. The second part of a script, after `exec_command.py`.
 
 Arguments: the rules, each `r` or `w` and a path, then `--` and the command. Numbers: landlock(7).
 """
 
 import ctypes
 import os
-import signal
 import stat
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # defined above in the combined script
+    from agent_dev.inside.exec_command import exec_command, exit_with  # noqa: TC004
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _BENEATH = 1
@@ -18,8 +21,7 @@ _SCOPES = 3  # abstract sockets and signals; in the same layer: one without file
 _READ = _EXECUTE | _READ_FILE
 _WRITE = _READ | _WRITE_FILE | _TRUNCATE | _CHANGE
 _FILE_RIGHTS = _READ | _WRITE_FILE | _TRUNCATE
-_FAILED, _NOT_EXECUTABLE, _NOT_FOUND = 125, 126, 127
-_IGNORED_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)  # ignored by Python, and inherited by its children
+_FAILED = 125
 
 
 def main() -> None:
@@ -29,15 +31,8 @@ def main() -> None:
     try:
         restrict(sys.argv[1:end])
     except OSError as error:
-        _exit(f"cannot apply Landlock rules: {error.strerror}", _FAILED)
-    for number in _IGNORED_SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        os.execvpe(command[0], command, _environment())
-    except FileNotFoundError:
-        _exit(f"{command[0]}: not found", _NOT_FOUND)
-    except OSError as error:
-        _exit(f"{command[0]}: {error.strerror}", _NOT_EXECUTABLE)
+        exit_with(f"cannot apply Landlock rules: {error.strerror}", _FAILED)
+    exec_command(command)
 
 
 def restrict(rules: list[str]) -> None:
@@ -72,18 +67,6 @@ def _call(libc: ctypes.CDLL, *arguments: "int | bytes | None") -> int:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return result
-
-
-def _environment() -> dict[bytes, bytes]:
-    """Return the original environment: Python adds variables in the C locale."""
-    with open("/proc/self/environ", "rb") as file:
-        pairs = (item.partition(b"=") for item in file.read().split(b"\0") if item)
-        return {name: value for name, _, value in pairs}
-
-
-def _exit(message: str, code: int) -> None:
-    sys.stderr.write(f"agent-dev: {message}\n")
-    sys.exit(code)
 
 
 if __name__ == "__main__":

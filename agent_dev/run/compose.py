@@ -24,6 +24,8 @@ class SessionMounts(Value):
 def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedConfig, environ: dict[str, str]) -> SessionSpec:
     """Return the session's part of a plan: its mounts, git's settings and everything decided before."""
     masks, directories = shown_paths.masked_paths(prepared, mounts.roots)
+    folder = f"{prepared.store.sessions}/{mounts.session}"
+    containers = _containers(prepared, folder)
     read_only = {path for path, _ in prepared.masked_views if path in prepared.tools or path in prepared.ro}
     return SessionSpec(
         session=mounts.session,
@@ -45,19 +47,48 @@ def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedCon
         empty_directory=shown_paths.empty_directory_path(prepared.store.path),
         shared_mounts=(
             *(mount for one in prepared.shared_sockets for mount in one.mounts),
-            *_certificates(prepared, f"{prepared.store.sessions}/{mounts.session}")[0],
-            *_ssh_agent(prepared, f"{prepared.store.sessions}/{mounts.session}"),
+            *_certificates(prepared, folder)[0],
+            *_ssh_agent(prepared, folder),
+            *containers.mounts,
         ),
+        devices=containers.devices,
+        step=containers.step,
         ro=prepared.ro,
         rw=prepared.rw,
-        control_socket=_control_socket(prepared, f"{prepared.store.sessions}/{mounts.session}"),
-        files=(*passed.files, *_files(prepared, environ)),
+        control_socket=_control_socket(prepared, folder),
+        files=(*passed.files, *_files(prepared, environ), *containers.files),
         env=(
             *plan.allowed_env(prepared.settings.profile, environ),
             *(pair for one in prepared.shared_sockets for pair in one.env),
             *_certificates(prepared, "")[1],
+            *containers.env,
         ),
         brokered_env=prepared.stand_ins,
+    )
+
+
+class _ContainerParts(Value):
+    """Mounts, devices, files and words that containers add to a session's part of a plan."""
+
+    mounts: tuple[plan.Mount, ...] = ()
+    devices: tuple[str, ...] = ()
+    files: tuple[tuple[str, bytes], ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    step: tuple[str, ...] = ()
+
+
+def _containers(prepared: PreparedRun, folder: str) -> _ContainerParts:
+    found = prepared.containers
+    if found is None:
+        return _ContainerParts()
+    from agent_dev.sandbox.containers import support  # only with `containers`
+
+    return _ContainerParts(
+        support.container_mounts(found, folder),
+        (found.device,) if found.device else (),
+        support.container_files(found),
+        support.container_variables(found),
+        support.container_step(found),
     )
 
 

@@ -19,6 +19,7 @@ from agent_dev.risk import load as risk_load
 from agent_dev.run.prepare import locate_command, prepare_run
 from agent_dev.run.request import RunRequest
 from agent_dev.sandbox import failure_hints, landlock_probe, machine, probe
+from agent_dev.sandbox.containers import outer_flags, requirements
 from agent_dev.sandbox.plan import agent_home_path, agent_homes_folder
 from agent_dev.session import disk_use
 from agent_dev.session.sessions import CommandContext
@@ -66,10 +67,12 @@ def run_checks(where: CommandContext, options: RunOptions) -> tuple[Finding, ...
     untrusted = (where.root, home, *agent_paths)
     findings = [
         _kernel(),
+        *_outer_container(),
         *_namespaces(),
         _landlock(),
         _limits(where, untrusted),
         _network(),
+        _containers(profile.net),
         _control_socket(),
         _openssh(where, untrusted),
         *_bwrap(where, untrusted),
@@ -107,6 +110,16 @@ def _kernel() -> Finding:
     return Finding(
         "kernel", release, _wrong_if(numbers < [5, 12]), remedy="Linux 5.12 or newer is required" if numbers < [5, 12] else ""
     )
+
+
+def _outer_container() -> list[Finding]:
+    """In a container, name the flags with which it must be started."""
+    if not failure_hints.is_container():
+        return []
+    flags = outer_flags.missing_flags()
+    if not flags:
+        return [Finding("this container", "permits sandboxes (tested)")]
+    return [Finding("this container", "does not permit sandboxes", FindingState.FAILED, f"start it with {' '.join(flags)}")]
 
 
 def _namespaces() -> list[Finding]:
@@ -166,6 +179,17 @@ def _network() -> Finding:
         return Finding("net: allow, ask", "works (tested)")
     cure = "the kernel needs nf_tables with NAT and reject: sudo modprobe -a nft_chain_nat nft_nat nft_reject_inet"
     return Finding("net: allow, ask", reason, FindingState.UNAVAILABLE, cure)
+
+
+def _containers(net: str) -> Finding:
+    """Check what containers in the sandbox need; they are optional."""
+    missing = requirements.missing_programs()
+    if missing:
+        return Finding("containers", f"{' and '.join(missing)} not installed", FindingState.UNAVAILABLE, requirements.REMEDY)
+    problem = requirements.network_problem(net)
+    if problem:
+        return Finding("containers", f"work, without published ports: {problem}", FindingState.UNAVAILABLE)
+    return Finding("containers", "possible with --containers: podman, crun and " + requirements.network_helper())
 
 
 def _openssh(where: CommandContext, untrusted: tuple[str, ...]) -> Finding:

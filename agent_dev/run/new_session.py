@@ -154,6 +154,10 @@ def make_session_spec(
     caches = tuple(store.add_cache(session, number, path) for number, path in enumerate(prepared.caches))
     parts = compose_spec(prepared, SessionMounts(session.id, roots, caches, git), passed, environ)
     shown_paths.create_masks(prepared, parts)
+    if prepared.containers is not None:
+        from agent_dev.sandbox.containers import support  # already loaded
+
+        os.makedirs(support.store_path(session.folder), 0o700, exist_ok=True)
     return parts
 
 

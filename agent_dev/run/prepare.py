@@ -60,7 +60,7 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
         settings=settings,
         machine=facts
         or machine.inspect_machine(
-            environ, _untrusted_paths(home, location.root, agent_home, homes, *overlays, *rw), profile.net
+            environ, _untrusted_paths(home, location.root, agent_home, homes, *overlays, *rw), profile.net, _etc_files(profile)
         ),
         location=location,
         cwd=cwd,
@@ -83,7 +83,7 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
     )
     _refuse(prepared, request)
     prepared = _resolve_path(shown_paths.with_tools(prepared, with_masks=facts is None))
-    prepared = _with_stand_ins(_with_authorities(_with_shared_sockets(prepared, environ)))
+    prepared = _with_containers(_with_stand_ins(_with_authorities(_with_shared_sockets(prepared, environ))))
     if with_command:
         check_command(prepared, is_direct=bool(options.direct))
     return prepared
@@ -410,3 +410,22 @@ def _with_stand_ins(prepared: PreparedRun) -> PreparedRun:
     from agent_dev.network.broker import stand_ins  # most users have no credentials
 
     return prepared.replace(stand_ins=stand_ins.make_stand_ins(profile.credentials))
+
+
+def _etc_files(profile: Profile) -> tuple[tuple[str, bytes], ...]:
+    if not profile.containers:
+        return ()
+    from agent_dev.sandbox.containers import requirements  # only with `containers`
+
+    return requirements.host_configuration()
+
+
+def _with_containers(prepared: PreparedRun) -> PreparedRun:
+    if not prepared.settings.profile.containers:
+        return prepared
+    from agent_dev.control import socket_file  # only with `containers`
+    from agent_dev.sandbox.containers import prepare
+
+    python = socket_file.inside_python(prepared.machine.system, prepared.untrusted_paths)
+    found = prepare.prepare_containers(prepared.settings.profile, prepared.machine, python, prepared.agent_home)
+    return prepared.replace(containers=found)

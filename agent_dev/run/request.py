@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_dev.git.nested_repositories import NestedRepository
+    from agent_dev.sandbox.containers.support import ContainerSupport
     from agent_dev.sandbox.shared_sockets import SharedSocket
     from agent_dev.sandbox.terminal.pty import Terminal
 
     Notice = Callable[[str], None]  # shows a line to the user
 else:
-    NestedRepository = SharedSocket = object
+    ContainerSupport = NestedRepository = SharedSocket = object
 
 HOSTS_SUFFIX = "-hosts"  # of the name of the file with the hosts, after that of `findings`
 AGENT, COMMAND, AGENT_OR_COMMAND = "agent", "command", "agent or command"  # what the arguments of a run are
@@ -64,6 +65,7 @@ class PreparedRun(Value):
     upstream_ca: str = ""  # the real path of a file with authorities that agents trust besides the system's
     trust_bundle: str = ""  # a file with these and the system's
     stand_ins: tuple[tuple[str, str], ...] = ()  # variables inside and their stand-in keys, if there are credentials
+    containers: ContainerSupport | None = None  # if the agent can run containers
     ssh_agent: str = ""  # the user's ssh-agent, if a filter is in front of it
     agent_files: tuple[tuple[str, bytes], ...] = ()  # generated files of the sandbox for this agent: path, content
     seeds: tuple[tuple[str, bytes], ...] = ()  # files that the agent home gets unless it has them: path there, content

@@ -76,6 +76,8 @@ def session_notices(prepared: "PreparedRun") -> tuple[str, ...]:
     """Return the notices that also apply to a resumed session: what is writable, shared or ignored."""
     lines = [f"--rw {path}: the agent writes to it directly, without review" for path in prepared.rw]
     lines += [*prepared.notices, *(one.warning for one in prepared.shared_sockets if one.warning)]
+    if prepared.containers is not None and prepared.containers.problem:
+        lines.append(f"containers share the network of the sandbox, without published ports: {prepared.containers.problem}")
     lines += top_level_notices(prepared)
     return tuple(lines)
 

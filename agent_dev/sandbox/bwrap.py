@@ -103,8 +103,9 @@ def _mount(mount: Mount, descriptors: dict[str, int]) -> tuple[str | int, ...]: 
             return ("--symlink", points_to, target)
         case Proc(target):
             return ("--proc", target)
-        case Dev(target):
-            return ("--dev", target, "--remount-ro", target)  # its tmpfs has no size limit
+        case Dev(target, devices):
+            binds = (word for path in devices for word in ("--dev-bind", path, path))
+            return ("--dev", target, *binds, "--remount-ro", target)  # its tmpfs has no size limit
 
 
 def shell_line(plan: SandboxPlan, program: str, version: tuple[int, int, int]) -> str:

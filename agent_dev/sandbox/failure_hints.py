@@ -13,6 +13,9 @@ _SWITCHES = (
 )
 APPARMOR_REMEDY = "install the profile in docs/apparmor.md, or: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
 
+SECCOMP_FLAG = "--security-opt seccomp=unconfined"
+_PODMAN_FILE = "/run/.containerenv"
+
 
 def explain_setup_failure(error: CannotStart, plan: SandboxPlan) -> AgentDevError:
     """Return an explained error for a setup process that failed."""
@@ -39,13 +42,18 @@ def userns_hint() -> str:
         if _read(path).strip() == "0":
             return f"user namespaces are disabled: {fix}"
     if is_container():
-        return "inside a container: start it with --security-opt seccomp=unconfined, or --privileged"
+        return f"start this container with {SECCOMP_FLAG} {proc_flag()}"
     return "run `agent-dev doctor`"
 
 
 def is_container() -> bool:
     """Return whether this looks like a container."""
-    return any(os.path.exists(path) for path in ("/.dockerenv", "/run/.containerenv", "/run/systemd/container"))
+    return any(os.path.exists(path) for path in ("/.dockerenv", _PODMAN_FILE, "/run/systemd/container"))
+
+
+def proc_flag() -> str:
+    """Return the flag of the container engine that leaves /proc unmasked."""
+    return "--security-opt unmask=ALL" if os.path.exists(_PODMAN_FILE) else "--security-opt systempaths=unconfined"
 
 
 def bwrap_hint(text: str) -> str:
@@ -62,8 +70,9 @@ def bwrap_hint(text: str) -> str:
         (("Can't mount overlay", "overlay"), "set `state:` in config.yaml to a directory on ext4, xfs, btrfs or tmpfs"),
         (
             ("Can't mount proc", "/ns/ns failed"),
-            "/proc is masked in this container: start it with --security-opt systempaths=unconfined",
+            f"/proc is masked in this container: start it with {proc_flag()}",
         ),
+        (("Can't set hostname",), f"start this container with {SECCOMP_FLAG}"),
         (("Can't find source path",), "a path in the profile does not exist: agent-dev show AGENT"),
         (("Unknown option",), "this bubblewrap is too old: 0.5 or newer is required"),
     )

@@ -11,6 +11,7 @@ from agent_dev.sandbox import landlock
 from agent_dev.sandbox.plan import SandboxPlan
 
 _MIN_ABI = 2  # ABI: older ones forbid moves between directories
+_SCRIPT = ("exec_command.py", "landlock_exec.py")
 _SYSTEM_PYTHON = "/usr/bin/python3"
 
 
@@ -19,8 +20,7 @@ def add_landlock(plan: SandboxPlan) -> SandboxPlan:
     python = next((path for path in candidate_pythons() if landlock.is_shown(plan, path)), "")
     if syscalls.landlock_abi() < _MIN_ABI or not python:
         return plan
-    with open(os.path.join(os.path.dirname(os.path.dirname(__file__)), "inside/landlock_exec.py"), "rb") as file:
-        return landlock.add_landlock_step(plan, python, file.read())
+    return landlock.add_landlock_step(plan, python, read_script(*_SCRIPT))
 
 
 def missing_requirement() -> str:
@@ -28,6 +28,16 @@ def missing_requirement() -> str:
     if syscalls.landlock_abi() < _MIN_ABI:
         return "requires Linux 5.19 with Landlock"
     return "" if any(path.startswith("/usr/") for path in candidate_pythons()) else "requires a Python below /usr"
+
+
+def read_script(*names: str) -> bytes:
+    """Return a script that runs in the sandbox: files of `agent_dev.inside`, concatenated in this order."""
+    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "inside")
+    parts = []
+    for name in names:
+        with open(f"{folder}/{name}", "rb", 0) as file:
+            parts.append(file.read())
+    return b"".join(parts)
 
 
 def candidate_pythons() -> tuple[str, ...]:

@@ -188,6 +188,7 @@ def build_sandbox(plan: SandboxPlan, program: str, overlays: str, empty: str, se
         from agent_dev.sandbox import landlock_probe  # few profiles set `nested: false`
 
         plan = landlock_probe.add_landlock(plan)
+    has_landlock_step = plan.command != command
     split = bwrap.split_mounts(plan, overlays)
     data_mounts = [mount for mount in split.bwrap if isinstance(mount, File | Mask)]
     numbers = {mount.target: number for number, mount in enumerate(data_mounts)}
@@ -206,7 +207,7 @@ def build_sandbox(plan: SandboxPlan, program: str, overlays: str, empty: str, se
             "--seccomp",
             len(files),
         ),
-        command=plan.command,
+        command=(*plan.step, *plan.command),
         files=(*files, _syscall_filter(nested=plan.nested, is_alone=setup.has_own_cgroups())),
         mounts=split.setup,
         home=plan.home,
@@ -219,7 +220,7 @@ def build_sandbox(plan: SandboxPlan, program: str, overlays: str, empty: str, se
         early_overlays=tuple((one.target, one.lower, one.upper, one.work) for one in plan.early_overlays),
         env=plan.env,
         join_socket=setup.join_socket,
-        has_landlock_step=plan.command != command,
+        has_landlock_step=has_landlock_step,
     )
     return setup.build(spec)
 

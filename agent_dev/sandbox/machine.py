@@ -17,8 +17,13 @@ _SYSTEM = ("/usr", "/opt", "/nix", "/gnu")
 _LINKED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
 
-def inspect_machine(environ: dict[str, str], untrusted: tuple[str, ...], net: str = "host") -> Machine:
-    """Return the facts; no program is taken from an `untrusted` path. Raises CannotStart without bubblewrap or a home."""
+def inspect_machine(
+    environ: dict[str, str], untrusted: tuple[str, ...], net: str = "host", etc_files: tuple[tuple[str, bytes], ...] = ()
+) -> Machine:
+    """Return the facts; no program is taken from an `untrusted` path. Raises CannotStart without bubblewrap or a home.
+
+    `etc_files`: further generated files of /etc.
+    """
     user_home = home_directory(environ)
     links, system = _top_level()
     user, shell = _account(environ)
@@ -35,7 +40,10 @@ def inspect_machine(environ: dict[str, str], untrusted: tuple[str, ...], net: st
         bwrap_version=version,
         links=links,
         system=system,
-        etc=etc.etc_mounts(environ, (*_users(user, user_home, shell), *(etc.own_network_files() if net in GATEWAY_NETS else ()))),
+        etc=etc.etc_mounts(
+            environ,
+            (*_users(user, user_home, shell), *(etc.own_network_files() if net in GATEWAY_NETS else ()), *etc_files),
+        ),
     )
 
 

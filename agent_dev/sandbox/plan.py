@@ -50,9 +50,10 @@ class Tmpfs(Value):
 
 
 class Dev(Value):
-    """A small /dev."""
+    """A small /dev, with further `devices` of the host."""
 
     target: str
+    devices: tuple[str, ...] = ()
 
 
 class Proc(Value):
@@ -145,6 +146,8 @@ class SessionSpec(Value):
     masked_directories: tuple[str, ...] = ()  # directories
     empty_directory: str = ""  # an empty directory
     shared_mounts: tuple[Mount, ...] = ()  # sockets that the user shares
+    devices: tuple[str, ...] = ()  # of the host, in /dev
+    step: tuple[str, ...] = ()  # words before the command
     control_socket: ControlSocket | None = None
     ro: tuple[str, ...] = ()
     rw: tuple[str, ...] = ()
@@ -166,6 +169,7 @@ class SandboxPlan(Value):
     agent_home: str  # on the host
     home: str  # inside
     nested: bool = True  # whether nested sandboxes are possible
+    step: tuple[str, ...] = ()  # words before the command, of a program that executes it
     ids: tuple[int, ...] = ()  # uid and gid inside, if not the user's own
     limits: tuple[tuple[str, int], ...] = ()  # the setup process sets those that apply per process
     early_overlays: tuple[Overlay, ...] = ()  # mounted first, at paths of the session that other mounts use
@@ -182,7 +186,7 @@ SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sb
 def build_plan(profile: Profile, machine: Machine, setting: SessionSpec) -> SandboxPlan:
     """Return the sandbox plan for one session; pure, so that `show` prints what `run` does."""
     mounts = (
-        *_system_mounts(machine, dict(profile.limits).get("tmp", 0)),
+        *_system_mounts(machine, dict(profile.limits).get("tmp", 0), setting.devices),
         *_home_mounts(machine, setting),
         *_root_mounts(setting),
         *_views(setting, setting.ro),
@@ -200,12 +204,13 @@ def build_plan(profile: Profile, machine: Machine, setting: SessionSpec) -> Sand
         agent_home=setting.agent_home,
         home=machine.home,
         nested=profile.nested,
+        step=setting.step,
         ids=(INSIDE_UID, INSIDE_UID) if machine.is_root else (),
         limits=profile.limits,
     )
 
 
-def _system_mounts(machine: Machine, size: int) -> tuple[Mount, ...]:
+def _system_mounts(machine: Machine, size: int, devices: tuple[str, ...]) -> tuple[Mount, ...]:
     return (
         *(Bind(path, path) for path in machine.system),
         *(Symlink(path, points_to) for path, points_to in machine.links),
@@ -214,7 +219,7 @@ def _system_mounts(machine: Machine, size: int) -> tuple[Mount, ...]:
         # Root can write what it owns there without any capability. For other users no part of /proc is mounted over: the
         # kernel would then refuse /proc to nested sandboxes.
         *((Bind("/proc/sys", "/proc/sys"),) if machine.is_root else ()),
-        Dev("/dev"),
+        Dev("/dev", devices),
         Tmpfs("/dev/shm", size or GIB, "1777"),
         Tmpfs("/tmp", size or 4 * GIB, "1777"),
         Tmpfs("/var/tmp", size or 4 * GIB, "1777"),

@@ -23,6 +23,7 @@ from agent_dev.run import services
 from agent_dev.sandbox import bwrap, credentials, landlock_probe, launch, plan, seccomp, setup_process, tool_credentials
 from agent_dev.sandbox import landlock as rules
 from agent_dev.sandbox.attaching.host_terminal import HostTerminal
+from agent_dev.sandbox.containers import requirements
 from agent_dev.sandbox.plan import Bind, Mask, MaskedView, Overlay, SandboxPlan, Tmpfs
 from agent_dev.sandbox.sandbox_monitor import SandboxMonitor
 from agent_dev.sandbox.terminal import clipboard, pty, reset
@@ -49,8 +50,11 @@ _FILES = (
     "git/test_git_secrets",
     "files/test_tool_secrets",
     "runtime/test_c_renames",
+    "runtime/test_c_containers",
 )
-A, OWN, B, C, D, LANDLOCK, CONTROL, DIRECT, SECRETS, TOOLS, RENAMES = (f"tests/containment/{name}.py" for name in _FILES)
+A, OWN, B, C, D, LANDLOCK, CONTROL, DIRECT, SECRETS, TOOLS, RENAMES, CONTAINERS = (
+    f"tests/containment/{name}.py" for name in _FILES
+)
 
 
 def _built(change: Callable[[SandboxPlan], SandboxPlan]) -> Callable[[], None]:
@@ -267,6 +271,11 @@ MUTATIONS |= {
 }
 MUTATIONS |= {f"filter: {r.name}": (_without_rule("NESTED", r.name), f"{C} -k c09") for r in seccomp.NO_NESTING_RULES}
 MUTATIONS |= NETWORK_MUTATIONS
+if os.getuid() != 0:  # root's agents have no containers
+    MUTATIONS |= {
+        "check of tun interfaces": (_returning(requirements, "attachable_interface", ""), f"{CONTAINERS} -k c95"),
+        "empty control groups": (_host_mount("/sys/fs/cgroup"), f"{CONTAINERS} -k c96"),
+    }
 # Without the row, many kernels return the same error, because they lack the call.
 UNDETECTED_ON_MANY_KERNELS = ("filter: kernel log", "filter: kexec", "filter: modules", "filter: old", "filter: userfaultfd")
 RUNS = 10  # some tests observe a race, which the mutation may win on a busy machine

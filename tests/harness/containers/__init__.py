@@ -1,0 +1,1 @@
+"""Container images and programs for tests of containers in the sandbox."""
