@@ -17,11 +17,17 @@ def exported(session: EndedSession, signature: bytes = b"") -> bytes:
     """Return the bundle of a session."""
     export = SessionExport(session.session, store.read_record(session.session), ENVIRON)
     try:
-        out = io.BytesIO()
-        export.write(export.collect(), signature, out)
-        return out.getvalue()
+        return bundle_of(export, signature).getvalue()
     finally:
         export.close()
+
+
+def bundle_of(export: SessionExport, signature: bytes = b"") -> io.BytesIO:
+    """Return the bundle of an open export, to be read from its start."""
+    out = io.BytesIO()
+    export.write(export.collect(), signature, out)
+    out.seek(0)
+    return out
 
 
 def context_at(root: Path, state: Path) -> CommandContext:
